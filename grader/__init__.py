@@ -1,0 +1,1 @@
+"""The instructor's half: it replays submissions and scores them."""

@@ -1,0 +1,1 @@
+"""The student's half: broken experiments, the runs, their diagnostics, and the submission."""

@@ -1,0 +1,1 @@
+"""Healthy experiments, one readable file each; recipes break copies of them."""
