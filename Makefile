@@ -1,0 +1,80 @@
+# One line for each verb; everything else is in the `harness` command (.venv/bin/harness --help).
+
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+RUN := $(VENV)/.installed
+DEV := $(VENV)/.installed-dev
+
+# What a person may say: make exercise BREAK=huge_lr SEED=7 DATASET=mnist DEVICE=cuda EPOCHS=3 BATCH=32 WORK=folder
+options = $(if $(SEED),--seed "$(SEED)") $(if $(DATASET),--dataset "$(DATASET)") $(if $(DEVICE),--device "$(DEVICE)") \
+          $(if $(EPOCHS),--epochs "$(EPOCHS)") $(if $(BATCH),--batch "$(BATCH)")
+work    = $(if $(WORK),--work "$(WORK)")
+resume  = $(if $(RESUME),--resume)
+
+.PHONY: help exercise exercises verify check submit data clean-work doctor test test-portable lint bench calibrate
+
+help:
+	@echo "make exercise BREAK=huge_lr    make the workspace, run the broken experiment"
+	@echo "make exercises                 list all exercises"
+	@echo "make verify BREAK=huge_lr      run your edited experiment, compare"
+	@echo "make check BREAK=huge_lr       judge what can be judged before handing in"
+	@echo "make submit BREAK=huge_lr STUDENT=ada"
+	@echo "make data DATASET=mnist        fetch MNIST or CIFAR-10"
+	@echo "make clean-work BREAK=huge_lr  start over"
+	@echo "make doctor                    is this machine in the portable class?"
+	@echo "make test | lint | bench | test-portable | calibrate"
+
+$(RUN): pyproject.toml
+	@$(PYTHON) -c 'import sys; assert (3, 11) <= sys.version_info[:2] < (3, 13)' || \
+	  { echo "Python 3.11 or 3.12 is needed: install it, or name it with make PYTHON=..."; exit 2; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
+	  { echo "python -m venv failed: install your system's venv package (python3.11-venv) and try again"; exit 2; }
+	@echo "Installing into $(VENV), once ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@touch $@
+
+$(DEV): $(RUN)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+exercise: $(RUN)
+	@$(BIN)/harness exercise "$(BREAK)" $(options) $(work) $(resume)
+
+exercises: $(RUN)
+	@$(BIN)/harness exercises $(work)
+
+verify: $(RUN)
+	@$(BIN)/harness verify "$(BREAK)" $(options) $(work) $(resume)
+
+check: $(RUN)
+	@$(BIN)/harness check "$(BREAK)" $(work)
+
+submit: $(RUN)
+	@$(BIN)/harness submit "$(BREAK)" $(if $(STUDENT),--student "$(STUDENT)") $(work)
+
+data: $(RUN)
+	@$(BIN)/harness data "$(DATASET)"
+
+clean-work: $(RUN)
+	@$(BIN)/harness clean-work "$(BREAK)" $(work) $(if $(YES),--yes)
+
+doctor: $(RUN)
+	@$(BIN)/harness doctor
+
+test: $(DEV)
+	@$(BIN)/python -m pytest
+
+lint: $(DEV)
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+bench: $(DEV)
+	@$(BIN)/python -m benchmarks.bench
+
+calibrate: $(DEV)
+	@$(BIN)/python -m benchmarks.calibrate
+
+test-portable: $(DEV)
+	@$(BIN)/python -m harness.portable_check

@@ -1,0 +1,163 @@
+"""Checkpoints: everything a run needs to go on, as bytes that depend on the content alone."""
+
+import hashlib
+import io
+import os
+import random
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from harness.errors import UserError
+
+CHECKPOINT = "checkpoint.pt"
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Write a whole file or nothing: the bytes go into a neighbour that then takes the name."""
+    scratch = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        scratch.write_bytes(data)
+        scratch.replace(path)
+    finally:
+        scratch.unlink(missing_ok=True)
+
+
+def sha256_line(data: bytes, name: str) -> str:
+    """Return the line that `sha256sum -c` reads."""
+    return f"{hashlib.sha256(data).hexdigest()}  {name}\n"
+
+
+def canonical(value: Any) -> Any:
+    """Return the value rebuilt from plain containers and fresh CPU tensors.
+
+    pickle writes an object that it meets twice as a reference, so equal values give equal bytes only where
+    equal objects are shared in the same places. Here no container or tensor is shared and every string is.
+    """
+    if isinstance(value, Tensor):
+        return value.detach().to("cpu", copy=True).contiguous()
+    if isinstance(value, str):
+        return sys.intern(str(value))
+    if isinstance(value, Mapping):
+        return {canonical(key): canonical(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [canonical(item) for item in value]
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return float(value)
+    raise UserError(
+        f"The state of the model, optimizer or scheduler holds a {type(value).__name__}, which a checkpoint cannot:"
+        " keep only tensors, numbers, strings and containers of them there."
+    )
+
+
+def rng_states() -> dict[str, Any]:
+    """Return the states of Python's, NumPy's and torch's generators as tensors and plain numbers."""
+    version, words, gauss = random.getstate()
+    _, keys, position, has_gauss, cached = np.random.get_state(legacy=True)
+    states: dict[str, Any] = {
+        "python": {"version": version, "words": torch.tensor(words, dtype=torch.int64), "gauss": gauss},
+        "numpy": {
+            "keys": torch.from_numpy(np.asarray(keys, dtype=np.int64)),
+            "position": int(position),
+            "has_gauss": int(has_gauss),
+            "cached_gaussian": float(cached),
+        },
+        "torch": torch.get_rng_state(),
+    }
+    if torch.cuda.is_available():
+        states["cuda"] = torch.cuda.get_rng_state()
+    return states
+
+
+def restore_rng_states(states: Mapping[str, Any]) -> None:
+    """Undo `rng_states`."""
+    python, numpy = states["python"], states["numpy"]
+    random.setstate((python["version"], tuple(python["words"].tolist()), python["gauss"]))
+    keys = numpy["keys"].numpy().astype(np.uint32)
+    np.random.set_state(("MT19937", keys, numpy["position"], numpy["has_gauss"], numpy["cached_gaussian"]))
+    torch.set_rng_state(states["torch"])
+    if "cuda" in states and torch.cuda.is_available():
+        torch.cuda.set_rng_state(states["cuda"])
+
+
+def checkpoint_bytes(state: Mapping[str, Any]) -> bytes:
+    """Return the checkpoint file of a state: equal states give equal bytes, on any machine.
+
+    `torch.save` names the archive after the file; into a buffer the name is always "archive".
+    """
+    buffer = io.BytesIO()
+    torch.save(canonical(state), buffer)
+    return buffer.getvalue()
+
+
+def load_checkpoint(path: Path) -> dict[str, Any]:
+    """Read a checkpoint without running anything in it. Raises `UserError` if it is missing or damaged."""
+    if not path.is_file():
+        raise UserError(f"There is no checkpoint at {path}: start the run without --resume.")
+    try:
+        # From memory, so that every byte is read and its checksum verified.
+        state = torch.load(io.BytesIO(path.read_bytes()), map_location="cpu", weights_only=True)
+    except Exception as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise UserError(f"{path} is damaged ({reason[:120]}): start the run again without --resume.") from None
+    if not isinstance(state, dict) or state.get("format_version") != 1:
+        raise UserError(f"{path} is not a checkpoint of this program: start the run again without --resume.")
+    return state
+
+
+def training_state(
+    *,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    scheduler: torch.optim.lr_scheduler.LRScheduler | None,
+    scalers: Mapping[str, torch.amp.GradScaler],
+    generators: Mapping[str, torch.Generator],
+    position: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return all that a run needs to go on; `position` holds epoch, step and the best metric so far."""
+    return {
+        "format_version": 1,
+        "model": model.state_dict(),
+        "optimizer": optimizer.state_dict(),
+        "scheduler": None if scheduler is None else scheduler.state_dict(),
+        "scaler": {name: scaler.state_dict() for name, scaler in scalers.items()},
+        "generators": {name: generator.get_state() for name, generator in generators.items()},
+        "rng": rng_states(),
+        **position,
+    }
+
+
+def restore_training_state(
+    state: Mapping[str, Any],
+    *,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    scheduler: torch.optim.lr_scheduler.LRScheduler | None,
+    scalers: Mapping[str, torch.amp.GradScaler],
+    generators: Mapping[str, torch.Generator],
+) -> None:
+    """Undo `training_state`. Raises `UserError` if the state belongs to another experiment."""
+    try:
+        model.load_state_dict(state["model"])
+        optimizer.load_state_dict(state["optimizer"])
+        if scheduler is not None:
+            scheduler.load_state_dict(state["scheduler"])
+        for name, scaler in scalers.items():
+            scaler.load_state_dict(state["scaler"][name])
+        for name, generator in generators.items():
+            generator.set_state(state["generators"][name])
+    except (RuntimeError, ValueError, KeyError, TypeError) as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(
+            f"The checkpoint does not fit this experiment ({reason[:160]}): start the run again without --resume."
+        ) from None
+    restore_rng_states(state["rng"])

@@ -1,0 +1,157 @@
+"""What the commands do: make a workspace, run the broken and the edited experiment, say what comes next."""
+
+import dataclasses
+import json
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.check import CheckItem, run_checks
+from harness.data import DATASETS
+from harness.errors import UserError
+from harness.launch import launch
+from harness.metrics_log import from_strict
+from harness.recipe import EXERCISES, Recipe, experiment_source, load_recipe, recipe_ids
+from harness.settings import RunJob, RunName, RunSettings
+from harness.workspace import EXPERIMENT, RESULT, Workspace, create_workspace, open_workspace, read_source, write_new
+
+DEFAULT_SEED = 42
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a person asked for on the command line; None means: as the recipe has it."""
+
+    seed: int | None = None
+    dataset: str | None = None
+    device: str | None = None
+    epochs: int | None = None
+    batch_size: int | None = None
+
+    def settings(self, recipe: Recipe) -> RunSettings:
+        """Return the settings of the recipe with what was asked for on top."""
+        default = RunSettings(seed=recipe.seed, dataset=recipe.dataset)
+        given = {name: value for name, value in dataclasses.asdict(self).items() if value is not None}
+        settings = dataclasses.replace(default, **given)
+        check_dataset(settings.dataset, recipe.dataset)
+        return settings
+
+    def anything(self) -> bool:
+        """Say whether anything was asked for at all."""
+        return self != Asked()
+
+
+def check_dataset(name: str, default: str) -> None:
+    """Raise `UserError` unless images of the data set have the shape of the default one's."""
+    from harness.recipe import suggestion
+
+    if name not in DATASETS:
+        raise UserError(f"There is no data set {name!r}: {suggestion(name, list(DATASETS))}")
+    if DATASETS[name] != DATASETS[default]:
+        fitting = [other for other, shape in DATASETS.items() if shape == DATASETS[default]]
+        channels, height, width = DATASETS[default]
+        raise UserError(
+            f"This experiment reads {height}x{width} images of {channels} channel(s), which {name} has not:"
+            f" choose from {', '.join(fitting)}."
+        )
+
+
+def start_exercise(recipe_id: str, work: Path, asked: Asked, *, resume: bool = False) -> tuple[Workspace, bool]:
+    """Make the workspace and the broken run where they are missing; return it and whether a run was made."""
+    recipe = load_recipe(recipe_id)
+    folder = work / recipe_id
+    if (folder / "workspace.json").is_file() and not asked.anything():
+        workspace = open_workspace(work, recipe_id)
+    else:
+        workspace = create_workspace(work, recipe_id, recipe.broken_source(), asked.settings(recipe))
+    prompt = EXERCISES / recipe_id / "PROMPT.md"
+    if prompt.is_file() and not (folder / "PROMPT.md").exists():
+        write_new(folder / "PROMPT.md", prompt.read_text(encoding="utf-8"))
+    if workspace.has_run("broken"):
+        return workspace, False
+    launch(workspace_job(workspace, recipe, "broken", recipe.broken_source(), resume=resume))
+    return workspace, True
+
+
+def verify_exercise(recipe_id: str, work: Path, asked: Asked, *, resume: bool = False) -> Workspace:
+    """Run the student's experiment into `runs/fixed/`."""
+    recipe = load_recipe(recipe_id)
+    workspace = open_workspace(work, recipe_id, asked.settings(recipe) if asked.anything() else None)
+    if not workspace.has_run("broken"):
+        raise UserError(
+            f"{workspace.folder} has no finished broken run to compare with: make exercise BREAK={recipe_id} makes it."
+        )
+    source = read_source(workspace.experiment)
+    launch(workspace_job(workspace, recipe, "fixed", source, resume=resume))
+    return workspace
+
+
+def workspace_job(
+    workspace: Workspace, recipe: Recipe, run: RunName, source: str, *, resume: bool = False, folder: Path | None = None
+) -> RunJob:
+    """Return the job of one run of a workspace, into its own place or into `folder`."""
+    fixed = run == "fixed"
+    return RunJob(
+        settings=workspace.settings,
+        recipe=recipe.id,
+        experiment=recipe.experiment,
+        title=recipe.title,
+        run=run,
+        source=source,
+        folder=str((folder or workspace.run_folder(run)).resolve()),
+        source_path=str(workspace.experiment.resolve()) if fixed else None,
+        resume=resume,
+        compare_with=str(workspace.run_folder("broken").resolve()) if fixed else None,
+    )
+
+
+def single_run_job(break_id: str, experiment: str | None, folder: Path, settings: RunSettings, resume: bool) -> RunJob:
+    """Return the job of a run outside any workspace: a recipe's broken run or, for `none`, a healthy one."""
+    if break_id == "none":
+        name, title, source = experiment or "digits_mlp", "Healthy run", experiment_source(experiment or "digits_mlp")
+        run: RunName = "healthy"
+    else:
+        recipe = load_recipe(break_id)
+        if experiment not in (None, recipe.experiment):
+            raise UserError(f"{break_id} breaks {recipe.experiment}, not {experiment}: leave --experiment out.")
+        name, title, source, run = recipe.experiment, recipe.title, recipe.broken_source(), "broken"
+    return RunJob(
+        settings=settings,
+        recipe=break_id,
+        experiment=name,
+        title=title,
+        run=run,
+        source=source,
+        folder=str(folder.resolve()),
+        resume=resume,
+    )
+
+
+def default_dataset(break_id: str, experiment: str | None) -> str:
+    """Return the data set that a recipe, or a healthy experiment, trains on unless told otherwise."""
+    if break_id != "none":
+        return load_recipe(break_id).dataset
+    datasets = {r.experiment: r.dataset for r in map(load_recipe, recipe_ids())}
+    return datasets.get(experiment or "digits_mlp", "digits")
+
+
+def read_result(folder: Path) -> dict[str, Any]:
+    """Return `result.json` of a finished run, non-finite numbers as such."""
+    result: dict[str, Any] = from_strict(json.loads((folder / RESULT).read_text(encoding="utf-8")))
+    return result
+
+
+def check_exercise(recipe_id: str, work: Path) -> tuple[Workspace, list[CheckItem]]:
+    """Judge all that can be judged before handing in; both runs are made again to see that they repeat."""
+    recipe = load_recipe(recipe_id)
+    workspace = open_workspace(work, recipe_id)
+    with tempfile.TemporaryDirectory(prefix="trainwreck-") as scratch:
+
+        def replay(run: RunName) -> Path:
+            folder = Path(scratch) / run
+            source = read_source(workspace.run_folder(run) / EXPERIMENT)
+            launch(workspace_job(workspace, recipe, run, source, folder=folder))
+            return folder
+
+        return workspace, run_checks(workspace, replay)

@@ -1,0 +1,186 @@
+"""Watches the batch records of a run and says, once for each kind, when training has gone wrong.
+
+Thresholds were calibrated on the healthy experiments and their broken forms; tests/test_guardrails.py runs
+small trainings against them.
+"""
+
+import math
+from bisect import insort
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from statistics import median
+from typing import Any, Literal
+
+from harness.errors import UserError
+
+Mode = Literal["off", "warn", "strict"]
+Level = Literal["hard", "soft"]
+
+# Batches whose median counts as "now": one odd batch is no drift.
+RECENT = 5
+# Batches at the start whose median gradient norm or activation variance is the run's own yardstick.
+START = 10
+LOSS_RISE = 3.0
+# A loss that has become small may jump on a hard batch; below this share of the first loss no rise counts.
+LOSS_FLOOR = 0.25
+GRADIENT_RISE = 10.0
+VARIANCE_RISE = 100.0
+# Logits of a healthy classifier start with a variance near 0.1 and grow by far more than 100 times; a
+# standard deviation of 100, though, leaves softmax nothing but zeros and ones.
+VARIANCE_FLOOR = 1e4
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a guardrail saw: `step` counts from 0 over the whole run; `hard` findings end a strict run."""
+
+    step: int
+    level: Level
+    message: str
+
+
+class GuardrailStop(UserError):  # noqa: N818  it is a stop that was asked for, not a fault
+    """A hard finding in strict mode: the run stops here."""
+
+
+class Guardrails:
+    """Checks one batch record after the other; see `check` for the rules.
+
+    `mode` is "off" (nothing is checked), "warn" (findings are collected in `findings`) or "strict" (a hard
+    one also raises `GuardrailStop`). The state follows from the records alone: a resumed run replays its
+    log first. Raises `ValueError` for another mode.
+    """
+
+    def __init__(self, mode: Mode) -> None:
+        if mode not in ("off", "warn", "strict"):
+            raise ValueError(f'guardrails are {mode!r}: choose "off", "warn" or "strict"')
+        self.mode = mode
+        self.findings: list[Finding] = []
+        self._reported: set[str] = set()
+        self._loss = _LossRise()
+        self._gradient = _Rise(GRADIENT_RISE, 0.0)
+        self._variance = _Rise(VARIANCE_RISE, VARIANCE_FLOOR)
+
+    def check(self, record: Mapping[str, Any]) -> list[Finding]:
+        """Check one batch record of metrics.log; return what is new, each kind at most once a run.
+
+        Non-finite numbers may be floats or the log's strings. The rules, with the median of the last `RECENT`
+        batches as "now":
+
+        - hard: the loss is not finite;
+        - hard: the optimizer stepped without any gradient (none, or all exactly 0) though the loss is not 0;
+        - soft: the loss now is `LOSS_RISE` times the median of all before it, and that median is taken as no
+          less than `LOSS_FLOOR` of the first loss;
+        - soft: the gradient norm now is `GRADIENT_RISE` times the median of the first `START` batches;
+        - soft: the variance of the last layer's output now is `VARIANCE_RISE` times the median of the first
+          `START` batches, and above `VARIANCE_FLOOR`.
+
+        Raises `GuardrailStop` in strict mode, where a finding is hard; it is in `findings` by then.
+        """
+        if self.mode == "off":
+            return []
+        step = int(record["step"])
+        new = []
+        for kind, level, message in self._violations(record):
+            if kind not in self._reported:
+                self._reported.add(kind)
+                new.append(Finding(step, level, message))
+        self.findings += new
+        if self.mode == "strict":
+            for finding in new:
+                if finding.level == "hard":
+                    raise GuardrailStop(
+                        f"step {finding.step}: {finding.message}; the run was stopped, "
+                        "because guardrails are strict (use --guardrails warn to run on)"
+                    )
+        return new
+
+    def replay(self, records: Iterable[Mapping[str, Any]]) -> None:
+        """Check the records of a run so far, in order; epoch records, which have no `step`, are passed over.
+
+        Raises `GuardrailStop` as `check` does: a strict run that was stopped stays stopped.
+        """
+        for record in records:
+            if "step" in record:
+                self.check(record)
+
+    def _violations(self, record: Mapping[str, Any]) -> Iterator[tuple[str, Level, str]]:
+        loss, norm = _number(record.get("loss")), _number(record.get("grad_norm"))
+        if loss is not None and not math.isfinite(loss):
+            yield "loss", "hard", f"the loss is {loss}"
+        if record.get("optimizer_steps", 1) > 0 and loss != 0.0 and not norm:
+            found = "no parameter has a gradient" if norm is None else "every gradient is exactly 0"
+            yield "gradient", "hard", f"the optimizer stepped, but {found}"
+        if (rise := self._loss.add(loss)) is not None:
+            now, before = rise
+            yield (
+                "loss rise",
+                "soft",
+                f"the loss has risen to {now:.3g}, from a median of {before:.3g} before",
+            )
+        if (rise := self._gradient.add(norm)) is not None:
+            now, before = rise
+            yield (
+                "gradient rise",
+                "soft",
+                f"the gradient norm has grown to {now:.3g}, from {before:.3g} at first",
+            )
+        last = (record.get("activations") or {}).get("last") or {}
+        if (rise := self._variance.add(_number(last.get("var")))) is not None:
+            now, before = rise
+            message = (
+                f"the variance of the last layer's output has grown to {now:.3g}, from {before:.3g} at first"
+            )
+            yield "variance rise", "soft", message
+
+
+class _LossRise:
+    """The loss of the last few batches against the median of all before them."""
+
+    def __init__(self) -> None:
+        self._first: float | None = None
+        self._recent: deque[float] = deque()
+        self._earlier: list[float] = []  # sorted
+
+    def add(self, loss: float | None) -> tuple[float, float] | None:
+        """Take in one loss; return the level now and before if it has risen, or None."""
+        if loss is None or not math.isfinite(loss):
+            return None
+        if self._first is None:
+            self._first = loss
+        self._recent.append(loss)
+        if len(self._recent) <= RECENT:
+            return None
+        insort(self._earlier, self._recent.popleft())
+        now, before = median(self._recent), self._earlier[len(self._earlier) // 2]
+        reference = max(before, LOSS_FLOOR * self._first)
+        return (now, before) if now > LOSS_RISE * reference > 0.0 else None
+
+
+class _Rise:
+    """A quantity over the last few batches against its level at the start of the run."""
+
+    def __init__(self, factor: float, floor: float) -> None:
+        self._factor = factor
+        self._floor = floor
+        self._start: list[float] = []
+        self._recent: deque[float] = deque(maxlen=RECENT)
+
+    def add(self, value: float | None) -> tuple[float, float] | None:
+        """Take in one value; return the level now and at the start if it has risen, or None."""
+        if value is None or not math.isfinite(value):
+            return None
+        if len(self._start) < START:
+            self._start.append(value)
+            return None
+        self._recent.append(value)
+        if len(self._recent) < RECENT:
+            return None
+        now, start = median(self._recent), median(self._start)
+        return (now, start) if now > max(self._factor * start, self._floor) else None
+
+
+def _number(value: object) -> float | None:
+    # float() reads the log's "NaN", "Infinity" and "-Infinity" too.
+    return float(value) if isinstance(value, int | float | str) else None

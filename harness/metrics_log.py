@@ -1,0 +1,122 @@
+"""`metrics.log`: one strict JSON object a line, the same bytes for the same run."""
+
+import json
+import math
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from harness.errors import UserError
+
+Record = dict[str, Any]
+
+_NAMES = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+
+
+def to_strict(value: Any) -> Any:
+    """Return the value with every non-finite number replaced by its name, as strict JSON needs it."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, dict):
+        return {key: to_strict(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [to_strict(item) for item in value]
+    return value
+
+
+def from_strict(value: Any) -> Any:
+    """Undo `to_strict`."""
+    if isinstance(value, str):
+        return _NAMES.get(value, value)
+    if isinstance(value, dict):
+        return {key: from_strict(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [from_strict(item) for item in value]
+    return value
+
+
+def format_record(record: Record) -> str:
+    """Return the record as one line of the log, newline included."""
+    try:
+        # Almost every record is finite, and the walk costs more than the encoding.
+        return json.dumps(record, allow_nan=False) + "\n"
+    except ValueError:
+        return json.dumps(to_strict(record), allow_nan=False) + "\n"
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not strict JSON")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if math.isinf(number):
+        raise ValueError(f"{digits[:20]} is too large for a number")
+    return number
+
+
+def _object(pairs: list[tuple[str, Any]]) -> Record:
+    record = dict(pairs)
+    if len(record) != len(pairs):  # two readers could take two different values
+        raise ValueError("a key is there twice")
+    return record
+
+
+def parse_record(line: str) -> Record:
+    """Return one record. Raises `ValueError` if the line is not a JSON object in strict JSON."""
+    try:
+        record = json.loads(
+            line, parse_constant=_refuse_constant, parse_float=_finite, object_pairs_hook=_object
+        )
+        if not isinstance(record, dict):
+            raise ValueError("not a JSON object")
+        return {key: from_strict(value) for key, value in record.items()}
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def parse_log(lines: Iterable[str], source: str) -> list[Record]:
+    """Return all records. Raises `UserError` that names `source` and the line that cannot be read."""
+    records = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            records.append(parse_record(line))
+        except ValueError as error:
+            raise UserError(
+                f"{source}, line {number}: not a record of a run ({error}): run it again to write a whole log."
+            ) from None
+    return records
+
+
+def log_lines(text: str) -> list[str]:
+    """Return the lines of a log. Only a line feed ends one: inside a JSON string, U+2028 is a character."""
+    lines = text.split("\n")
+    if lines[-1] == "":
+        lines.pop()
+    return lines
+
+
+def read_metrics_log(path: Path) -> list[Record]:
+    """Return the records of a `metrics.log`, batches and epochs in the order they happened.
+
+    Raises `UserError` that names the file, and the line where there is one, for a log that cannot be read.
+    """
+    try:
+        text = path.read_bytes().decode("utf-8")
+    except FileNotFoundError:
+        raise UserError(f"There is no log at {path}: make the run first.") from None
+    except UnicodeDecodeError:
+        raise UserError(f"{path} is not text: make the run again to write a whole log.") from None
+    except OSError as error:
+        raise UserError(f"{path} cannot be read ({error.strerror}): check its permissions.") from None
+    return parse_log(log_lines(text), str(path))
+
+
+def batch_records(records: Iterable[Record]) -> list[Record]:
+    """Return the records of batches: those with a `step`."""
+    return [record for record in records if "step" in record]
+
+
+def epoch_records(records: Iterable[Record]) -> list[Record]:
+    """Return the records of epochs: those without a `step`."""
+    return [record for record in records if "step" not in record]

@@ -1,0 +1,178 @@
+"""Records what the optimizer used and what the layers put out, one record a batch, one transfer a batch."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim.optimizer import register_optimizer_step_pre_hook
+from torch.utils.hooks import RemovableHandle
+
+from harness.experiment import HarnessFault
+from harness.metrics_log import Record
+
+
+def first_layer(model: nn.Module) -> nn.Module:
+    """Return the first module that has parameters of its own: its output is the `first` activation."""
+    for module in model.modules():
+        if next(module.parameters(recurse=False), None) is not None:
+            return module
+    return model
+
+
+class Recorder:
+    """Watches one model through hooks while a training step runs.
+
+    Gradients are read in a pre-hook of *every* optimizer's step, so they are the ones that it used, wherever
+    the experiment clears, unscales or clips them. Use as a context manager: leaving it removes all hooks.
+    """
+
+    def __init__(self, model: nn.Module, *, clip_norm: float | None = None) -> None:
+        self._parameters = {name: p for name, p in model.named_parameters() if p.requires_grad}
+        self._sizes = [p.numel() for p in self._parameters.values()]
+        self._clip_norm = clip_norm
+        self._model = model
+        self._handles: list[RemovableHandle] = []
+        self._fresh: set[int] = set()
+        self._start_batch()
+
+    def __enter__(self) -> "Recorder":
+        self._handles = [
+            register_optimizer_step_pre_hook(self._guarded(self._before_step)),
+            first_layer(self._model).register_forward_hook(self._activation_hook("first")),
+            self._model.register_forward_hook(self._activation_hook("last")),
+        ]
+        for index, parameter in enumerate(self._parameters.values()):
+            self._handles.append(parameter.register_hook(self._gradient_hook(index, parameter)))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for handle in self._handles:
+            handle.remove()
+        self._handles = []
+
+    def _start_batch(self) -> None:
+        self._steps = 0
+        self._lr: float | None = None
+        self._norms: Tensor | None = None
+        self._scale: Tensor | None = None
+        self._left_over: list[tuple[Tensor, Tensor]] = []
+        self._activations: dict[str, Tensor] = {}
+
+    def _guarded(self, hook: Callable[..., None]) -> Callable[..., None]:
+        def run(*arguments: Any) -> None:
+            try:
+                hook(*arguments)
+            except Exception as error:
+                raise HarnessFault(f"recording failed: {error}") from error
+
+        return run
+
+    def _gradient_hook(self, index: int, parameter: Tensor) -> Callable[[Tensor], None]:
+        """Note what lies in `.grad` when the first backward pass since the last step is about to add to it."""
+
+        def note(gradient: Tensor) -> None:
+            if index not in self._fresh:
+                self._fresh.add(index)
+                if parameter.grad is not None:
+                    left_over = torch.linalg.vector_norm(parameter.grad)
+                    self._left_over.append((left_over, torch.linalg.vector_norm(gradient)))
+
+        return note
+
+    def _activation_hook(self, place: str) -> Callable[..., None]:
+        def note(module: nn.Module, inputs: object, output: object) -> None:
+            if torch.is_grad_enabled() and isinstance(output, Tensor) and output.is_floating_point():
+                values = output.detach()
+                if values.dtype in (torch.float16, torch.bfloat16):
+                    values = values.float()
+                self._activations[place] = torch.stack((values.mean(), values.var()))
+
+        return self._guarded(note)
+
+    def _before_step(self, optimizer: torch.optim.Optimizer, *_: object) -> None:
+        self._steps += 1
+        self._lr = max(float(group["lr"]) for group in optimizer.param_groups)
+        # A fused optimizer under a GradScaler divides by this inside its step; others find unscaled gradients.
+        self._scale = getattr(optimizer, "grad_scale", None)
+        if self._clip_norm is not None:
+            self._clip(self._clip_norm)
+        self._norms = self._gradient_norms()
+        self._fresh.clear()
+
+    def _clip(self, clip_norm: float) -> None:
+        limit = clip_norm if self._scale is None else clip_norm * float(self._scale)
+        gradients = [p for p in self._parameters.values() if p.grad is not None]
+        if gradients:
+            torch.nn.utils.clip_grad_norm_(gradients, limit)
+
+    def _gradient_norms(self) -> Tensor:
+        """Return (parameters, 3): the 1-norm, the 2-norm and the number of non-zero entries; NaN without a gradient."""
+        rows = []
+        for parameter in self._parameters.values():
+            gradient = parameter.grad
+            if gradient is None:
+                rows.append(parameter.new_full((3,), math.nan, dtype=torch.float64))
+                continue
+            if gradient.dtype in (torch.float16, torch.bfloat16):
+                gradient = gradient.float()
+            norms = [torch.linalg.vector_norm(gradient, order) for order in (1, 2, 0)]
+            rows.append(torch.stack(norms).double())
+        return torch.stack(rows)
+
+    def end_batch(self, loss: Tensor) -> Record:
+        """Return the diagnostics of the batch that just ran, and start the next one.
+
+        Where no optimizer stepped, the gradients are those that lie in `.grad` at the end of the batch.
+        """
+        norms = self._norms if self._norms is not None else self._gradient_norms()
+        none = loss.new_full((2,), math.nan, dtype=torch.float64)
+        pieces = [loss.reshape(1).double(), norms.reshape(-1).double()]
+        pieces += [self._activations.get(place, none).double() for place in ("first", "last")]
+        pieces += [torch.stack(pair).double() for pair in self._left_over]
+        scale = self._scale if isinstance(self._scale, Tensor) else loss.new_ones(1)
+        pieces.append(scale.reshape(1).double())
+        values: list[float] = torch.cat([piece.to(loss.device) for piece in pieces]).tolist()
+        record = self._record(values)
+        self._start_batch()
+        return record
+
+    def _record(self, values: list[float]) -> Record:
+        scale = values.pop()
+        names = list(self._parameters)
+        loss, values = values[0], values[1:]
+        grad_mean: dict[str, float | None] = {}
+        grad_norms: dict[str, float | None] = {}
+        squares, zeros, entries = 0.0, 0.0, 0
+        for index, name in enumerate(names):
+            absolute, norm, alive = values[3 * index : 3 * index + 3]
+            if math.isnan(alive):  # no gradient; a NaN inside one counts as not zero
+                grad_mean[name] = grad_norms[name] = None
+                continue
+            grad_mean[name] = absolute / self._sizes[index] / scale
+            grad_norms[name] = norm / scale
+            squares += (norm / scale) * (norm / scale)  # `**` would raise where the square overflows
+            zeros += self._sizes[index] - alive
+            entries += self._sizes[index]
+        rest = values[3 * len(names) :]
+        first, last, left_over = rest[:2], rest[2:4], rest[4:]
+        stale = math.sqrt(sum(v * v for v in left_over[0::2])) if left_over else 0.0
+        fresh = math.sqrt(sum(v * v for v in left_over[1::2])) if left_over else 0.0
+        return {
+            "loss": loss,
+            "lr": self._lr,
+            "grad_norm": math.sqrt(squares) if entries else None,
+            "grad_mean": grad_mean,
+            "grad_norm_by_parameter": grad_norms,
+            "grad_zero_fraction": zeros / entries if entries else None,
+            "stale_grad_ratio": stale / fresh if fresh else (math.inf if stale else 0.0),
+            "optimizer_steps": self._steps,
+            "activations": {
+                "first": self._activation_record("first", first),
+                "last": self._activation_record("last", last),
+            },
+        }
+
+    def _activation_record(self, place: str, values: list[float]) -> dict[str, float] | None:
+        return {"mean": values[0], "var": values[1]} if place in self._activations else None

@@ -1,0 +1,137 @@
+"""What the page of a run shows, read from the files of the run; what is not there yet stays empty."""
+
+import base64
+import binascii
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.errors import UserError
+from harness.metrics_log import read_metrics_log
+from harness.png import encode_png_bytes
+
+Record = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class InputImage:
+    """One input as the model saw it: a PNG as a data URI, and its label (None in a regression)."""
+
+    source: str
+    label: str | None
+
+
+@dataclass(frozen=True)
+class RunFiles:
+    """The content of one run's folder. `problem` says why `images` is empty though inputs.json exists."""
+
+    name: str
+    batches: Sequence[Record]
+    epochs: Sequence[Record]
+    result: Record
+    provenance: Record
+    images: Sequence[InputImage]
+    image_size: tuple[int, int]  # height, width
+    problem: str
+
+
+def read_run(run_dir: Path) -> RunFiles:
+    """Read the folder of a run, finished or not.
+
+    Raises `UserError` for a file that is there and does not hold what it should.
+    """
+    log_path = run_dir / "metrics.log"
+    records = read_metrics_log(log_path) if log_path.exists() else []
+    provenance = _read_object(run_dir / "checkpoint.pt.meta.json")
+    images, size, problem = _read_images(_read_object(run_dir / "inputs.json"))
+    return RunFiles(
+        name=str(provenance.get("run") or run_dir.name),
+        batches=[record for record in records if "step" in record],
+        epochs=[record for record in records if "step" not in record],
+        result=_read_object(run_dir / "result.json"),
+        provenance=provenance,
+        images=images,
+        image_size=size,
+        problem=problem,
+    )
+
+
+def number(value: object) -> float | None:
+    """Return a number of the log as a float, the strings "NaN" and "Infinity" too; None for anything else."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int | float):
+        return float(value)
+    return float(value) if value in ("NaN", "Infinity", "-Infinity") else None
+
+
+def look_up(record: Record, *keys: str) -> float | None:
+    """Return the number under nested keys of a record, or None where any of them is missing."""
+    value: object = record
+    for key in keys:
+        if not isinstance(value, Mapping):
+            return None
+        value = value.get(key)
+    return number(value)
+
+
+def _read_object(path: Path) -> Record:
+    """Return the JSON object in a file, an empty one where the file is missing."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except ValueError as error:
+        raise UserError(
+            f"{path} is not JSON ({error}): run the experiment again to write it anew."
+        ) from error
+    if not isinstance(content, dict):
+        raise UserError(f"{path} holds no JSON object: run the experiment again to write it anew.")
+    return content
+
+
+def _read_images(inputs: Record) -> tuple[list[InputImage], tuple[int, int], str]:
+    """Return the images of inputs.json, their (height, width), and why there are none if the file exists."""
+    if not inputs:
+        return [], (0, 0), ""
+    shape = inputs.get("shape")
+    if not isinstance(shape, list) or len(shape) != 4 or not all(isinstance(n, int) and n > 0 for n in shape):
+        return [], (0, 0), f"The inputs of shape {shape} are not images."
+    count, channels, height, width = shape
+    try:
+        pixels = base64.b64decode(str(inputs.get("pixels")), validate=True)
+    except (binascii.Error, ValueError):
+        pixels = b""
+    if len(pixels) != count * channels * height * width:
+        return (
+            [],
+            (0, 0),
+            f"inputs.json does not hold the pixels of {count} images: run the experiment again.",
+        )
+    labels = inputs.get("labels")
+    if not isinstance(labels, list) or len(labels) != count:
+        labels = [None] * count
+    size = len(pixels) // count
+    images = [
+        InputImage(
+            _data_uri(pixels[index * size : (index + 1) * size], channels, height, width),
+            None if label is None else str(label),
+        )
+        for index, label in enumerate(labels)
+    ]
+    return images, (height, width), ""
+
+
+def _data_uri(planes: bytes, channels: int, height: int, width: int) -> str:
+    """Return channel planes (channels, height, width) as a PNG; unless there are 3, the first one in grey."""
+    if channels == 3:
+        pixels = bytearray(len(planes))
+        area = height * width
+        for channel in range(3):
+            pixels[channel::3] = planes[channel * area : (channel + 1) * area]
+    else:
+        channels, pixels = 1, bytearray(planes[: height * width])
+    png = encode_png_bytes(bytes(pixels), width=width, height=height, channels=channels)
+    return "data:image/png;base64," + base64.b64encode(png).decode("ascii")

@@ -1,0 +1,106 @@
+"""`make submit`: one tarball with both runs, the experiment and the report; the same content has the same bytes."""
+
+import hashlib
+import json
+import re
+import unicodedata
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.archive import deterministic_tar_gz, write_with_sha256
+from harness.check import CheckItem, quick_checks
+from harness.check_run import META, RUN_FILES, RUNS, read_object
+from harness.errors import UserError
+from harness.workspace import EXPERIMENT, REPORT, SUBMITTED, Workspace
+
+FORMAT_VERSION = 1
+MANIFEST = "manifest.json"
+COMMANDS = "command.txt"
+
+_STUDENT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A tarball that lies ready to be handed in.
+
+    `warnings` are checks that failed without breaking it; `kept` is where an older one of another content lies
+    now; `unchanged` says that the same tarball was there already.
+    """
+
+    path: Path
+    sha256: str
+    warnings: tuple[CheckItem, ...]
+    kept: Path | None
+    unchanged: bool
+
+
+def check_student_name(student: str) -> None:
+    """Raise `UserError`, with a suggestion, for a name that is not 1 to 64 letters, digits, dots, dashes or _."""
+    if _STUDENT.fullmatch(student):
+        return
+    ascii_name = unicodedata.normalize("NFKD", student).encode("ascii", "ignore").decode()
+    better = re.sub(r"[^A-Za-z0-9._-]+", "-", ascii_name).strip(".-")[:64] or "ada"
+    raise UserError(
+        f"STUDENT={student!a} cannot be part of a file name: use up to 64 letters, digits, dots, dashes or"
+        f" underscores, and begin with a letter or digit, as in STUDENT={better}."
+    )
+
+
+def build_submission(workspace: Workspace, student: str) -> dict[str, bytes]:
+    """Return the members of the tarball, by name: both runs, what was run, the report, and a manifest of it all.
+
+    Whatever else lies in the workspace stays there. Raises `UserError` for a name that does not serve, and for a
+    file that is missing.
+    """
+    check_student_name(student)
+    sources = {EXPERIMENT: workspace.experiment, REPORT: workspace.report}
+    for run in RUNS:
+        sources |= {f"runs/{run}/{name}": workspace.run_folder(run) / name for name in RUN_FILES}
+    members = {name: _read(path) for name, path in sources.items()}
+    metas = {run: read_object(workspace.run_folder(run) / META) for run in RUNS}
+    lines = [f"# runs/{run}\n{' '.join(str(metas[run].get('command')).split())}\n" for run in RUNS]
+    members[COMMANDS] = "\n".join(lines).encode()
+    manifest = {
+        "format_version": FORMAT_VERSION,
+        "student": student,
+        "recipe": workspace.recipe,
+        "seed": workspace.settings.seed,
+        "dataset": workspace.settings.dataset,
+        "dataset_digest": metas["broken"].get("dataset_digest"),
+        "files": {name: hashlib.sha256(members[name]).hexdigest() for name in sorted(members)},
+    }
+    members[MANIFEST] = (json.dumps(manifest, indent=1) + "\n").encode()
+    return members
+
+
+def submit(workspace: Workspace, student: str, out: Path) -> Submission:
+    """Write `<out>/<student>_<recipe>.tar.gz` and its `.sha256`, and note in the workspace that it was done.
+
+    A tarball of another content under that name is kept under another. Raises `UserError` where the tarball would
+    be incomplete or contradict itself; a student may hand in work that is not perfect, so whatever else `make
+    check` would complain of comes back as a warning.
+    """
+    check_student_name(student)
+    failures = [item for item in quick_checks(workspace) if item.outcome == "failed"]
+    blocking = [item for item in failures if item.blocks]
+    if blocking:
+        more = f" (and {len(blocking) - 1} more: make check BREAK={workspace.recipe})" if blocking[1:] else ""
+        raise UserError(f"Not handed in, {blocking[0].id}: {blocking[0].message}{more}")
+    data = deterministic_tar_gz(build_submission(workspace, student))
+    digest = hashlib.sha256(data).hexdigest()
+    out.mkdir(parents=True, exist_ok=True)
+    path = out / f"{student}_{workspace.recipe}.tar.gz"
+    before = path.read_bytes() if path.exists() else None
+    kept = _keep(path, before) if before not in (None, data) and before is not None else None
+    write_with_sha256(path, data)
+    note = {"format_version": FORMAT_VERSION, "student": student, "file": path.name, "sha256": digest}
+    _write_note(workspace.folder / SUBMITTED, json.dumps(note, indent=1) + "\n")
+    return Submission(path, digest, tuple(failures), kept, before == data)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise UserError(f"{path} is missing: make check says which step makes it.") from None

@@ -1,0 +1,81 @@
+"""Symptoms: a closed set of signals and reducers over the records of a run."""
+
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from harness.metrics_log import Record, batch_records, epoch_records
+from harness.recipe import Symptom
+
+_BATCH_SIGNALS = ("loss", "lr", "grad_norm", "grad_zero_fraction", "stale_grad_ratio")
+
+
+@dataclass(frozen=True)
+class SymptomResult:
+    """Whether one symptom is there, with the figure that decided (None: the log does not hold the signal)."""
+
+    symptom: Symptom
+    value: float | None
+    present: bool
+
+
+def signal_values(records: Sequence[Record], signal: str) -> list[tuple[int, float]]:
+    """Return (step, value) for a signal of batches, (epoch, value) for one of epochs; absent values left out.
+
+    `eval_mode_gain` is the accuracy of the same weights in eval mode minus the reported one;
+    `eval_disagreement` the distance between the losses of two evaluations of the same weights, relative to the
+    first.
+    """
+    if signal in _BATCH_SIGNALS:
+        pairs: Iterable[tuple[int, float | None]] = ((r["step"], r.get(signal)) for r in batch_records(records))
+    else:
+        pairs = ((r["epoch"], _epoch_value(r, signal)) for r in epoch_records(records))
+    return [(index, float(value)) for index, value in pairs if value is not None]
+
+
+def _epoch_value(record: Record, signal: str) -> float | None:
+    if signal == "eval_mode_gain":
+        if record.get("val_accuracy_eval_mode") is None:
+            return None
+        return float(record["val_accuracy_eval_mode"] - record["val_accuracy"])
+    if signal == "eval_disagreement":
+        if record.get("val_loss_repeated") is None:
+            return None
+        first, second = record["val_loss"], record["val_loss_repeated"]
+        return 0.0 if first == second else abs(second - first) / max(abs(first), 1e-12)
+    return record.get(signal)
+
+
+def _extreme(values: Sequence[float], largest: bool) -> float:
+    # A NaN is worse than any number in both directions.
+    if any(math.isnan(value) for value in values):
+        return math.inf if largest else -math.inf
+    return max(values) if largest else min(values)
+
+
+def reduce_values(values: Sequence[float], reducer: str) -> float:
+    """Reduce one or more values. A NaN counts as infinitely large for `max`, infinitely small for `min`."""
+    if reducer == "first":
+        return values[0]
+    if reducer == "last":
+        return values[-1]
+    if reducer in ("max", "min"):
+        return _extreme(values, largest=reducer == "max")
+    if any(not math.isfinite(value) for value in values):
+        return math.nan
+    return statistics.median(values) if reducer == "median" else statistics.fmean(values)
+
+
+def judge_symptom(records: Sequence[Record], symptom: Symptom) -> SymptomResult:
+    """Say whether one symptom is in the records of a run. A NaN is neither above nor below a bound."""
+    values = signal_values(records, symptom.signal)
+    if symptom.steps is not None:
+        start, end = symptom.steps
+        values = [(index, value) for index, value in values if start <= index < end]
+    if not values:
+        return SymptomResult(symptom, None, False)
+    value = reduce_values([value for _, value in values], symptom.reduce)
+    above = symptom.above is None or value > symptom.above
+    below = symptom.below is None or value < symptom.below
+    return SymptomResult(symptom, value, above and below)

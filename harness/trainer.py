@@ -1,0 +1,309 @@
+"""The one training loop: it calls an experiment's functions, seeds them, records and checkpoints."""
+
+if __name__ == "__main__":
+    # `python -m harness.trainer` only starts the process that trains: that one needs its environment
+    # variables in place before torch is imported below.
+    from harness.cli import trainer_command
+
+    trainer_command()
+
+import copy
+import itertools
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+import torch
+from torch import Tensor, nn
+
+from harness.batches import deterministic_minibatches
+from harness.checkpoint import (
+    CHECKPOINT,
+    checkpoint_bytes,
+    load_checkpoint,
+    restore_training_state,
+    training_state,
+    write_atomically,
+)
+from harness.errors import UserError
+from harness.experiment import Experiment, TensorData
+from harness.guardrails import Finding, Guardrails
+from harness.input_sheet import INPUT_SHEET, input_sheet
+from harness.metrics_log import Record, batch_records, format_record, read_metrics_log
+from harness.numerics import canonical_setup
+from harness.overfit import disable_dropout
+from harness.recorder import Recorder
+from harness.settings import RunSettings
+from harness.shape_checks import check_batch, check_split
+from harness.steps import training_step
+
+METRICS_LOG = "metrics.log"
+BEST_CHECKPOINT = "best.pt"
+Progress = Callable[[int, int, float], None]
+
+
+@dataclass
+class TrainingResult:
+    """What a run leaves in memory beside its files."""
+
+    steps: int
+    epochs: int
+    batch_size: int
+    last_batch: Record
+    last_epoch: Record
+    first_non_finite_step: int | None
+    findings: list[Finding]
+    confusion: list[list[int]] | None
+
+
+def train(
+    experiment: Experiment,
+    data: TensorData,
+    settings: RunSettings,
+    folder: Path,
+    *,
+    resume: bool = False,
+    progress: Progress | None = None,
+) -> TrainingResult:
+    """Train from the seed to the end and leave `metrics.log`, `checkpoint.pt` and `best.pt` in `folder`.
+
+    The last checkpoint is written after every epoch; with `resume` the run goes on from it and ends with the
+    bytes of a run that was never stopped. `progress(step, steps, loss)` is called after every batch.
+
+    Raises `UserError` for a mistake in the experiment, for settings that do not fit it, and where strict
+    guardrails stop the run.
+    """
+    return _Training(experiment, data, settings, folder, progress).run(resume)
+
+
+class _Training:
+    """The parts of one run, and the loop over them."""
+
+    def __init__(
+        self, experiment: Experiment, data: TensorData, settings: RunSettings, folder: Path, progress: Progress | None
+    ) -> None:
+        canonical_setup(settings.seed, settings.verify)
+        self.experiment, self.settings, self.folder = experiment, settings, folder
+        self.progress = progress or (lambda step, steps, loss: None)
+        self.device = torch.device(settings.device)
+        _apply_switches(experiment, settings)
+        self.class_names = data.class_names
+        training, validation = experiment.load_data(data)
+        self.inputs, self.labels = self._place(training, "training")
+        self.validation = self._place(validation, "validation")
+        self.batch_size = min(settings.overfit_batch or experiment.batch_size, len(self.inputs))
+        self.steps_per_epoch = len(self.inputs) // min(experiment.batch_size, len(self.inputs))
+        self.steps = experiment.epochs * self.steps_per_epoch
+        if settings.max_steps is not None:
+            self.steps = min(self.steps, settings.max_steps)
+        self.model = experiment.build_model().to(self.device)
+        if settings.disable_dropout or settings.overfit_batch:
+            disable_dropout(self.model)
+        self.optimizer = experiment.build_optimizer(self.model)
+        self.scheduler = experiment.build_scheduler(self.optimizer, self.steps)
+        # Two streams: how an experiment draws its augmentation never changes which examples come together.
+        self.generators = {
+            "order": torch.Generator().manual_seed(settings.seed),
+            "augmentation": torch.Generator().manual_seed(settings.seed + 2**32),
+        }
+        self.guardrails = Guardrails(settings.guardrails)
+        self.findings: list[Finding] = []
+        self.position: dict[str, Any] = {"epoch": 0, "step": 0, "best": None}
+        self.first_non_finite: int | None = None
+        self.last_batch: Record = {}
+        self.last_epoch: Record = {}
+
+    def _place(self, split: tuple[Tensor, Tensor], which: str) -> tuple[Tensor, Tensor]:
+        dtype = torch.get_default_dtype()
+        inputs, labels = (part.to(self.device, dtype if part.is_floating_point() else None) for part in split)
+        check_split(inputs, labels, where=f"{self.experiment.path}, the {which} split of load_data")
+        return inputs, labels
+
+    def run(self, resume: bool) -> TrainingResult:
+        if resume and (self.folder / CHECKPOINT).exists():
+            self._restore()
+        log_path = self.folder / METRICS_LOG
+        with log_path.open("a" if self.position["step"] else "w", encoding="utf-8") as log:
+            with Recorder(self.model, clip_norm=self.settings.clip_norm) as recorder:
+                while self.position["step"] < self.steps:
+                    self._epoch(recorder, log)
+        confusion = confusion_matrix(self.model, *self.validation)
+        return TrainingResult(
+            steps=self.position["step"],
+            epochs=self.position["epoch"],
+            batch_size=self.batch_size,
+            last_batch=self.last_batch,
+            last_epoch=self.last_epoch,
+            first_non_finite_step=self.first_non_finite,
+            findings=self.findings,
+            confusion=confusion,
+        )
+
+    def _restore(self) -> None:
+        state = load_checkpoint(self.folder / CHECKPOINT)
+        restore_training_state(state, **self._parts())
+        self.position = {key: state[key] for key in self.position}
+        records = _truncate_log(self.folder / METRICS_LOG, epochs=self.position["epoch"])
+        for record in batch_records(records):
+            self._note(record)
+        self.last_epoch = records[-1]
+
+    def _parts(self) -> dict[str, Any]:
+        return {
+            "model": self.model,
+            "optimizer": self.optimizer,
+            "scheduler": self.scheduler,
+            "scalers": self.experiment.scalers(),
+            "generators": self.generators,
+        }
+
+    def _batches(self, order: torch.Generator) -> Iterator[tuple[Tensor, Tensor]]:
+        if self.settings.overfit_batch:
+            return itertools.repeat((self.inputs[: self.batch_size], self.labels[: self.batch_size]), self.steps_per_epoch)
+        return deterministic_minibatches(self.inputs, self.labels, self.batch_size, order, drop_last=True)
+
+    def _epoch(self, recorder: Recorder, log: TextIO) -> None:
+        self.model.train()
+        for inputs, labels in itertools.islice(
+            self._batches(self.generators["order"]), self.steps - self.position["step"]
+        ):
+            record = self._batch(recorder, inputs, labels)
+            log.write(format_record(record))
+            self._note(record)
+            self.progress(self.position["step"], self.steps, record["loss"])
+        self.last_epoch = self._evaluate(last=self.position["step"] == self.steps)
+        log.write(format_record(self.last_epoch))
+        log.flush()
+        self.position["epoch"] += 1
+        self._save()
+
+    def _batch(self, recorder: Recorder, inputs: Tensor, labels: Tensor) -> Record:
+        inputs, labels = self.experiment.prepare_batch(inputs, labels, self.generators["augmentation"])
+        check_batch(inputs, labels, where=f"{self.experiment.path}, what prepare_batch returned")
+        if self.position["step"] == 0:
+            sheet = input_sheet(inputs, labels, self.class_names)
+            write_atomically(self.folder / INPUT_SHEET, json.dumps(sheet).encode())
+        if self.settings.accumulate > 1:
+            loss = training_step(
+                self.model,
+                self.optimizer,
+                self.experiment.compute_loss,
+                inputs,
+                labels,
+                parts=self.settings.accumulate,
+                scaler=next(iter(self.experiment.scalers().values()), None),
+                autocast_dtype=torch.float16 if self.experiment.uses_amp else None,
+            )
+        else:
+            loss = self.experiment.train_step(self.model, self.optimizer, inputs, labels)
+        record = {"step": self.position["step"], "epoch": self.position["epoch"], **recorder.end_batch(loss)}
+        if self.scheduler is not None:
+            self.scheduler.step()
+        self.position["step"] += 1
+        return record
+
+    def _note(self, record: Record) -> None:
+        self.last_batch = record
+        loss = record["loss"]
+        if self.first_non_finite is None and not (loss - loss == 0.0):  # inf - inf is NaN
+            self.first_non_finite = record["step"]
+        self.findings += self.guardrails.check(record)
+
+    def _evaluate(self, *, last: bool) -> Record:
+        """Evaluate as the experiment does; the training itself goes on as if nothing had been evaluated."""
+        devices = [self.device] if self.device.type == "cuda" else []
+        with torch.random.fork_rng(devices=devices):
+            before = [buffer.clone() for buffer in _statistics(self.model)]
+            record: Record = {"epoch": self.position["epoch"]}
+            record |= self.experiment.evaluate(self.model, *self.validation)
+            record["eval_buffer_change"] = _largest_change(before, _statistics(self.model))
+            if last:
+                record |= self._audit()
+        return record
+
+    def _audit(self) -> Record:
+        """Evaluate the same weights once more as the experiment does, and once in eval mode."""
+        again = self.experiment.evaluate(copy.deepcopy(self.model), *self.validation)
+        record: Record = {f"{name}_repeated": value for name, value in again.items()}
+        return record | evaluate_in_eval_mode(self.experiment, copy.deepcopy(self.model), *self.validation)
+
+    def _save(self) -> None:
+        metric = self.last_epoch["val_accuracy"]
+        score = metric if metric is not None else -self.last_epoch["val_loss"]
+        best = self.position["best"]
+        improved = best is None or score > best
+        if improved:
+            self.position["best"] = score
+        data = checkpoint_bytes(training_state(**self._parts(), position=self.position))
+        write_atomically(self.folder / CHECKPOINT, data)
+        if improved:
+            write_atomically(self.folder / BEST_CHECKPOINT, data)
+
+
+def _apply_switches(experiment: Experiment, settings: RunSettings) -> None:
+    if settings.epochs is not None:
+        experiment.set_constant("EPOCHS", settings.epochs)
+    if settings.batch_size is not None:
+        experiment.set_constant("BATCH_SIZE", settings.batch_size)
+    if settings.disable_augment or settings.overfit_batch:
+        experiment.set_constant("AUGMENT", False)
+    if settings.disable_amp or settings.verify:
+        experiment.set_constant("AMP", False)
+
+
+def _truncate_log(path: Path, *, epochs: int) -> list[Record]:
+    """Cut what was written after the checkpoint was made, and return the records that stay."""
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    kept, seen = [], 0
+    for line in text.splitlines(keepends=True):
+        if seen == epochs:
+            break
+        kept.append(line)
+        seen += '"step"' not in line
+    if seen < epochs:
+        raise UserError(f"{path} ends before its checkpoint does: start the run again without --resume.")
+    write_atomically(path, "".join(kept).encode())
+    return read_metrics_log(path)
+
+
+def _statistics(model: nn.Module) -> list[Tensor]:
+    return [buffer for buffer in model.buffers() if buffer.is_floating_point() and buffer.numel()]
+
+
+def _largest_change(before: list[Tensor], after: list[Tensor]) -> float:
+    changes = [(new - old).abs().max().double() for old, new in zip(before, after, strict=True)]
+    return float(torch.stack(changes).max()) if changes else 0.0
+
+
+def is_classification(outputs: Tensor, labels: Tensor) -> bool:
+    """Say whether outputs are scores of classes, (B, C), and labels class indices, (B,)."""
+    return outputs.dim() == 2 and labels.dim() == 1 and not labels.is_floating_point()
+
+
+@torch.no_grad()
+def evaluate_in_eval_mode(experiment: Experiment, model: nn.Module, inputs: Tensor, labels: Tensor) -> Record:
+    """Return `val_loss_eval_mode` and `val_accuracy_eval_mode` (None for a regression), by the harness's own hand."""
+    model.eval()
+    outputs = model(inputs)
+    accuracy = None
+    if is_classification(outputs, labels):
+        accuracy = (outputs.argmax(dim=1) == labels).double().mean().item()
+    return {
+        "val_loss_eval_mode": experiment.compute_loss(outputs, labels).item(),
+        "val_accuracy_eval_mode": accuracy,
+    }
+
+
+@torch.no_grad()
+def confusion_matrix(model: nn.Module, inputs: Tensor, labels: Tensor) -> list[list[int]] | None:
+    """Return counts by true class (rows) and predicted class (columns) in eval mode; None for a regression."""
+    model = copy.deepcopy(model).eval()
+    outputs = model(inputs)
+    if not is_classification(outputs, labels):
+        return None
+    classes = outputs.shape[1]
+    counts = torch.bincount((labels * classes + outputs.argmax(dim=1)).cpu(), minlength=classes * classes)
+    table: list[list[int]] = counts.view(-1, classes)[:classes].tolist()
+    return table

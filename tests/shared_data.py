@@ -1,0 +1,29 @@
+"""The real MNIST and CIFAR-10 files beside the repository, linked into a scratch cache."""
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
+
+needs_shared_data = pytest.mark.skipif(
+    not (SHARED_DATA / "MNIST").is_dir() or not (SHARED_DATA / "cifar-10-batches-py").is_dir(),
+    reason="the real MNIST and CIFAR-10 files are not in ../shared/data",
+)
+
+
+def link_shared_data(cache: Path) -> Path:
+    """Make `cache` look as if the files had been put there; what is written beside them stays in it."""
+    for folder in ("MNIST", "cifar-10-batches-py"):
+        (cache / folder).symlink_to((SHARED_DATA / folder).resolve(), target_is_directory=True)
+    return cache
+
+
+def shared_cifar10_checksums() -> dict[str, str]:
+    """The MD5s of the stand-in for CIFAR-10, whose pixels are not the official ones."""
+    folder = SHARED_DATA / "cifar-10-batches-py"
+    return {
+        file.name: hashlib.md5(file.read_bytes(), usedforsecurity=False).hexdigest()
+        for file in folder.iterdir()
+    }

@@ -1,0 +1,185 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from shared_data import link_shared_data, needs_shared_data, shared_cifar10_checksums
+
+from harness.data import CLASS_NAMES, DATASETS, EMBEDDED, Dataset, default_cache, fetch_dataset, load_dataset
+from harness.datasets.figures import FIGURES
+from harness.errors import UserError
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes", "digest"),
+    [
+        ("digits", (1280, 257), "d11855c50adaed8282ee4df228aa5192bbdad6d395d7dd11cd99bdb17d3fc3fe"),
+        ("shapes", (1920, 400), "c5bd8911155829d082cd98339d33e3f416fe5e053f717edf1199527e2c64c856"),
+    ],
+)
+def test_an_embedded_data_set_has_its_sizes_types_and_digest(
+    name: str, sizes: tuple[int, int], digest: str
+) -> None:
+    dataset = load_dataset(name)
+    assert dataset.name == name
+    assert dataset.digest == digest
+    for split, size in zip((dataset.train, dataset.validation), sizes, strict=True):
+        assert split.images.shape == (size, *DATASETS[name])
+        assert split.images.dtype == np.uint8
+        assert (split.images.min(), split.images.max()) == (0, 255)
+        assert split.labels.shape == (size,)
+        assert split.labels.dtype == np.int64
+
+
+def test_every_data_set_has_ten_class_names() -> None:
+    assert set(CLASS_NAMES) == set(DATASETS)
+    assert all(len(set(names)) == 10 for names in CLASS_NAMES.values())
+    assert CLASS_NAMES["shapes"] == tuple(FIGURES)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("mnits", "did you mean mnist?"), ("xyz", "choose one of digits, shapes")]
+)
+def test_an_unknown_data_set_is_refused_with_the_close_match(name: str, said: str) -> None:
+    for load in (load_dataset, fetch_dataset):
+        with pytest.raises(UserError) as refusal:
+            load(name)
+        assert said in str(refusal.value)
+
+
+def test_nothing_is_fetched_for_an_embedded_data_set(tmp_path: Path) -> None:
+    for name in EMBEDDED:
+        assert fetch_dataset(name, tmp_path).digest == load_dataset(name).digest
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("variables", "expected"),
+    [
+        ({"TRAINWRECK_DATA": "/a", "XDG_CACHE_HOME": "/b"}, "/a"),
+        ({"TRAINWRECK_DATA": "~/a"}, "/home/ada/a"),
+        ({"XDG_CACHE_HOME": "/b"}, "/b/trainwreck"),
+        ({"XDG_CACHE_HOME": "b"}, "/home/ada/.cache/trainwreck"),
+        ({"TRAINWRECK_DATA": ""}, "/home/ada/.cache/trainwreck"),
+    ],
+)
+def test_the_cache_is_where_the_user_says(
+    variables: dict[str, str], expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("TRAINWRECK_DATA", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in {"HOME": "/home/ada", **variables}.items():
+        monkeypatch.setenv(name, value)
+    assert default_cache() == Path(expected)
+
+
+@pytest.mark.parametrize("name", ["mnist", "cifar10"])
+def test_missing_files_are_named_with_their_place(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRAINWRECK_DATA", str(tmp_path))
+    with pytest.raises(UserError) as refusal:
+        load_dataset(name)
+    folder, file = {
+        "mnist": ("MNIST/raw", "t10k-images-idx3-ubyte.gz"),
+        "cifar10": ("cifar-10-batches-py", "data_batch_5"),
+    }[name]
+    assert str(tmp_path / folder) in str(refusal.value)
+    assert file in str(refusal.value)
+    assert f"make data DATASET={name}" in str(refusal.value)
+
+
+def _load_real(name: str, cache: Path, **sizes: int) -> Dataset:
+    checksums = shared_cifar10_checksums() if name == "cifar10" else None
+    return load_dataset(name, cache=cache, checksums=checksums, **sizes)
+
+
+@needs_shared_data
+@pytest.mark.parametrize(
+    ("name", "digest"),
+    [
+        ("mnist", "23d53d057046578865923c1bdd63432917e6151232ef0ab5a191a9fa3bcac3a8"),
+        ("cifar10", "f22142493e63ee22b4c2d5185c9bb2d2c7df6f4c89e9710d3e70a462c0704add"),
+    ],
+)
+def test_a_real_subset_is_balanced_and_the_same_every_time(name: str, digest: str, tmp_path: Path) -> None:
+    dataset = _load_real(name, link_shared_data(tmp_path))
+    assert dataset.digest == digest
+    for split, each in ((dataset.train, 200), (dataset.validation, 50)):
+        assert split.images.shape == (10 * each, *DATASETS[name])
+        assert np.bincount(split.labels).tolist() == [each] * 10
+
+
+@needs_shared_data
+def test_the_second_load_reads_the_kept_subset_and_a_damaged_one_is_made_again(tmp_path: Path) -> None:
+    cache = link_shared_data(tmp_path)
+    drawn = _load_real("cifar10", cache)
+    (kept,) = (cache / "subsets").iterdir()
+    whole = kept.read_bytes()
+
+    (cache / "cifar-10-batches-py").unlink()
+    assert load_dataset("cifar10", cache=cache).digest == drawn.digest
+
+    (cache / "MNIST").unlink()
+    kept.write_bytes(whole[:-1000])
+    with pytest.raises(UserError):
+        load_dataset("cifar10", cache=cache)
+    assert _load_real("cifar10", link_shared_data(cache)).digest == drawn.digest
+    assert kept.read_bytes() == whole
+
+
+@needs_shared_data
+def test_seed_and_sizes_choose_the_subset(tmp_path: Path) -> None:
+    cache = link_shared_data(tmp_path)
+    small = {"train_size": 100, "validation_size": 50}
+    digests = {_load_real("cifar10", cache, **small, subset_seed=seed).digest for seed in (0, 1)}
+    digests.add(_load_real("cifar10", cache, train_size=100, validation_size=60).digest)
+    assert len(digests) == 3
+    with pytest.raises(UserError, match="multiple of 10"):
+        _load_real("cifar10", cache, train_size=101)
+
+
+@needs_shared_data
+def test_a_full_disk_is_told_in_one_sentence(tmp_path: Path) -> None:
+    """A limit on the size of a file stands in for a full disk: the write fails at the same place."""
+    program = (
+        "import resource, signal\n"
+        "from harness.data import load_dataset\n"
+        "from harness.errors import UserError\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))\n"
+        "try:\n"
+        "    load_dataset('mnist')\n"
+        "except UserError as error:\n"
+        "    print(error)\n"
+    )
+    cache = link_shared_data(tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", program],
+        env={"TRAINWRECK_DATA": str(cache)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "cannot be read in" in done.stdout
+    assert "File too large" in done.stdout
+    assert sorted(path.name for path in cache.iterdir()) == ["MNIST", "cifar-10-batches-py"]
+
+
+def test_importing_and_loading_embedded_data_imports_neither_torch_nor_torchvision() -> None:
+    program = (
+        "import sys; from harness.data import load_dataset; load_dataset('digits'); "
+        "sys.exit(sum(name in sys.modules for name in ('torch', 'torchvision')))"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@needs_shared_data
+def test_a_kept_subset_is_loaded_without_torch(tmp_path: Path) -> None:
+    _load_real("cifar10", link_shared_data(tmp_path))
+    program = (
+        "import sys; from harness.data import load_dataset; load_dataset('cifar10'); "
+        "sys.exit(sum(name in sys.modules for name in ('torch', 'torchvision')))"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, env={"TRAINWRECK_DATA": str(tmp_path)})
