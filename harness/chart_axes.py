@@ -34,6 +34,7 @@ class Axis:
     ticks: tuple[Tick, ...]
     unit: float = 1.0  # of a symlog axis: below it the axis is about linear
     strip: float = 0.0  # of a log axis: share at the low end where zero and negative values lie
+    factor: str = ""  # what the labels of a linear axis are to be multiplied by, in words for the axis label
 
     def position(self, value: float) -> float:
         """Return the place of a finite value; what lies outside the range is put on its border."""
@@ -70,7 +71,7 @@ def integer_axis(low: int, high: int) -> Axis:
 
 
 def wants_symlog(values: Iterable[float]) -> bool:
-    """Say whether a linear axis would flatten most of these finite values: one is 1000 x the lower quartile."""
+    """Say whether a linear axis would flatten most of these finite values: one is 1000 x their quartile."""
     sizes = sorted(abs(value) for value in values if value)
     return bool(sizes) and sizes[-1] / 1000 > sizes[len(sizes) // 4]
 
@@ -94,10 +95,14 @@ def _linear_axis(low: float, high: float) -> Axis:
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
     if last == first:
         last += 1
+    size = math.floor(math.log10(max(abs(first), abs(last)) * step) + 1e-9)
+    shift = 0 if size in _PLAIN_EXPONENTS else size
     ticks = tuple(
-        Tick((index - first) / (last - first), _linear_label(index, step)) for index in range(first, last + 1)
+        Tick((index - first) / (last - first), _linear_label(index, step, shift))
+        for index in range(first, last + 1)
     )
-    return Axis("linear", first * step, last * step, ticks)
+    factor = f"{_TIMES}10{str(shift).translate(_SUPERSCRIPTS)}" if shift else ""
+    return Axis("linear", first * step, last * step, ticks, factor=factor)
 
 
 def _log_axis(smallest: float, largest: float, overall_smallest: float) -> Axis:
@@ -146,7 +151,10 @@ def _symlog_axis(values: list[float]) -> Axis:
     low, high = low - margin, high + margin
     stride = next((stride for stride in _STRIDES if (high - low) / stride <= 6), _STRIDES[-1])
     marks = [(0.0, "0")] + [
-        (sign * max(power, math.log10(1 + 10.0 ** min(power, 300))), prefix + _power_label(1.0, decade + power, plain=False))
+        (
+            sign * max(power, math.log10(1 + 10.0 ** min(power, 300))),
+            prefix + _power_label(1.0, decade + power, plain=False),
+        )
         for power in range(stride, math.floor(max(high, -low)) + 1, stride)
         for sign, prefix in ((1, ""), (-1, _MINUS))
     ]
@@ -162,20 +170,15 @@ def _nice_step(rough: float) -> float:
     )
 
 
-def _linear_label(index: int, step: float) -> str:
-    value = index * step
+def _linear_label(index: int, step: float, shift: int) -> str:
+    """Return the label of `index` steps in units of 10 to the power of `shift`."""
+    if index == 0:
+        return "0"
     exponent = math.floor(math.log10(step) + 1e-9)
     exponent -= not math.isclose(
         step, round(step / 10.0**exponent) * 10.0**exponent
     )  # 2.5 has one digit more
-    if index == 0:
-        return "0"
-    if -4 <= exponent <= 4:
-        return f"{value:.{max(0, -exponent)}f}".replace("-", _MINUS)
-    top = math.floor(math.log10(abs(value)) + 1e-9)
-    digits = max(0, top - exponent)
-    mantissa = f"{value / 10.0**top:.{digits}f}".replace("-", _MINUS)
-    return f"{mantissa}{_TIMES}10{str(top).translate(_SUPERSCRIPTS)}"
+    return f"{index * step / 10.0**shift:.{max(0, shift - exponent)}f}".replace("-", _MINUS)
 
 
 def _power_label(mantissa: float, exponent: int, plain: bool) -> str:

@@ -47,21 +47,21 @@ def _thin_slice(positions: list[Position]) -> list[Position]:
 
 
 def line_path(positions: Sequence[Position]) -> str:
-    """Return path data for a polyline with gaps; a point between two gaps becomes a dot (round caps)."""
+    """Return path data for a polyline with gaps; a point between two gaps becomes a dot."""
     pieces: list[str] = []
     pen_down = False
     alone = False
     for position in positions:
         if position is None:
             if alone:
-                pieces.append("h0")
+                pieces.append("h1.5")
             pen_down = alone = False
             continue
         pieces.append(f"{'L' if pen_down else 'M'}{position[0]:.1f} {position[1]:.1f}")
         alone = not pen_down
         pen_down = True
     if alone:
-        pieces.append("h0")
+        pieces.append("h1.5")
     return "".join(pieces)
 
 

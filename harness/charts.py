@@ -23,7 +23,7 @@ from harness.chart_paths import (
 _MARK_ROW = 15
 
 # Each line of a chart has its own. Past the last they start over, with other colours.
-DASHES = ("", "6 3", "1.5 3.5", "9 3 1.5 3", "3 2", "12 4", "9 3 1.5 3 1.5 3", "1 5")
+DASHES = ("", "5 4", "1.5 3", "9 3 1.5 3", "3 2", "12 4", "9 3 1.5 3 1.5 3", "1 5")
 TONES = 8  # --tone-0 .. --tone-7 in run.css
 
 
@@ -64,7 +64,7 @@ class Frame:
 
 
 # A chart is about as wide on the screen, in pixels, as its frame: its text keeps a readable size.
-WIDE = Frame(width=440, height=240, left=56, top=26, right=430, bottom=198)
+WIDE = Frame(width=440, height=240, left=58, top=26, right=430, bottom=198)
 COMPACT = Frame(width=340, height=210, left=56, top=26, right=330, bottom=168)
 _NEUTRAL = 6
 
@@ -91,6 +91,11 @@ class DrawnSeries:
     key_tone: int
     key_line: bool
     key_marker: str
+
+    @property
+    def solid(self) -> bool:
+        """Whether the line has no gaps of its own."""
+        return not self.dash
 
 
 @dataclass(frozen=True)
@@ -163,7 +168,7 @@ def line_chart(
         signal=signal,
         description=" ".join(_describe(one, one.label or title, x_label) for one in series),
         x_label=x_label,
-        y_label=y_label + {"linear": "", "log": ", log axis", "symlog": ", symmetric log axis"}[y_axis.scale],
+        y_label=_axis_label(y_label, y_axis),
         x_ticks=tuple((frame.across(tick.at), tick.label) for tick in x_axis.ticks),
         y_ticks=tuple((frame.down(tick.at), tick.label) for tick in y_axis.ticks),
         series=tuple(_draw(one, x_axis, y_axis, frame) for one in series),
@@ -177,6 +182,11 @@ def line_chart(
 def non_finite_label(value: float, x_label: str, x: float) -> str:
     """Return the words beside the first non-finite value of a series."""
     return f"first {number_text(value)}: {x_label} {number_text(x)}"
+
+
+def _axis_label(label: str, axis: Axis) -> str:
+    kind = {"linear": axis.factor, "log": "log axis", "symlog": "symmetric log axis"}[axis.scale]
+    return f"{label}, {kind}" if kind else label
 
 
 def _draw(one: Series, x_axis: Axis, y_axis: Axis, frame: Frame) -> DrawnSeries:

@@ -1,16 +1,16 @@
 """`make check`: all that can be judged of a workspace before it is handed in, without knowing the answer."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
 
 from harness.check_item import CheckItem, Outcome
 from harness.check_replay import Replay, check_replay
 from harness.check_report import check_experiment, check_report
 from harness.check_run import check_run
 from harness.workspace import Workspace
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
 
 __all__ = ["CheckItem", "Outcome", "Replay", "quick_checks", "render_checks", "run_checks"]
 
@@ -34,8 +34,8 @@ def quick_checks(workspace: Workspace) -> list[CheckItem]:
 def run_checks(workspace: Workspace, replay: Replay | None) -> list[CheckItem]:
     """Judge everything; `replay` makes the named run again and returns its folder (None: leave that open).
 
-    A run that cannot be made again (`UserError`) is one that could not be judged; any other exception of `replay`
-    is a fault of ours, and is raised.
+    A run that cannot be made again (`UserError`) could not be judged; any other exception of `replay` is a
+    fault of ours, and is raised.
     """
     return [
         *quick_checks(workspace),
@@ -44,12 +44,8 @@ def run_checks(workspace: Workspace, replay: Replay | None) -> list[CheckItem]:
     ]
 
 
-def render_checks(items: Sequence[CheckItem]) -> "RenderableType":
+def render_checks(items: Sequence[CheckItem]) -> RenderableType:
     """Return the items as a table for the terminal, and under it how many there are of each outcome."""
-    from rich.console import Group
-    from rich.table import Table
-    from rich.text import Text
-
     table = Table(box=None, show_header=False, padding=(0, 1))
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)

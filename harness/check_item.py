@@ -8,7 +8,7 @@ Outcome = Literal["passed", "failed", "could not judge"]
 
 @dataclass(frozen=True)
 class CheckItem:
-    """What was looked at, the outcome, and a sentence: what is there or, of a failure, what, where and what to do.
+    """What was looked at, the outcome, and a sentence: what is there or what is wrong, where and what to do.
 
     `blocks` says that a tarball would be broken or contradict itself with this failure in it: `make submit`
     refuses then, and otherwise only warns.

@@ -22,7 +22,7 @@ def check_replay(workspace: Workspace, run: Literal["broken", "fixed"], replay: 
     """Make one run again and compare its log and checkpoint, byte by byte."""
     item = f"{run}: repeats"
     if replay is None:
-        return could_not_judge(item, f"not made again here: make check BREAK={workspace.recipe} does that.")
+        return could_not_judge(item, f"not made again here: {workspace.command('check')} does that.")
     if not workspace.has_run(run):
         return could_not_judge(item, "there is no finished run to make again.")
     folder = workspace.run_folder(run)
@@ -30,7 +30,9 @@ def check_replay(workspace: Workspace, run: Literal["broken", "fixed"], replay: 
         again = replay(run)
         difference = first_difference(folder, again)
         if difference is None:
-            return passed(item, f"{METRICS_LOG} and {CHECKPOINT} have the same bytes when the run is made again.")
+            return passed(
+                item, f"{METRICS_LOG} and {CHECKPOINT} have the same bytes when the run is made again."
+            )
         changed = _changed_surroundings(folder, again)
     except UserError as error:
         return could_not_judge(item, f"the run could not be made again: {error}")
@@ -40,8 +42,8 @@ def check_replay(workspace: Workspace, run: Literal["broken", "fixed"], replay: 
         )
     return failed(
         item,
-        f"{difference}; if {folder} was edited after the run, {remedy(workspace, run)}; if not, the experiment draws"
-        " on something that the seed does not decide (the clock, a generator of its own, the order of a set).",
+        f"{difference}; if {folder} was edited after the run, {remedy(workspace, run)}; if not, the"
+        " experiment draws on something that the seed does not decide (the clock, a generator of its own).",
     )
 
 
@@ -52,7 +54,7 @@ def first_difference(recorded: Path, again: Path) -> str | None:
     if old != new:
         return f"{log}{_log_difference(old, new)}"
     if (recorded / CHECKPOINT).read_bytes() != (again / CHECKPOINT).read_bytes():
-        return f"{recorded / CHECKPOINT} has other bytes when the run is made again, though the logs are the same"
+        return f"{recorded / CHECKPOINT} has other bytes when the run is made again, though the log has not"
     return None
 
 

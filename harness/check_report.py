@@ -7,6 +7,7 @@ from harness.check_item import CheckItem, could_not_judge, failed, passed
 from harness.check_run import METRICS_LOG, RUNS, remedy
 from harness.cited_numbers import agrees, cited_value
 from harness.errors import UserError
+from harness.front_matter import shown
 from harness.metrics_log import Record, read_metrics_log
 from harness.report_body import WORD_LIMIT
 from harness.student_report import Evidence, StudentReport, read_report
@@ -14,7 +15,7 @@ from harness.workspace import EXPERIMENT, Workspace, read_source
 
 
 def check_experiment(workspace: Workspace) -> list[CheckItem]:
-    """Judge whether the fixed run is of the experiment as it now stands, and whether that was edited at all."""
+    """Judge whether the fixed run is of the experiment as it now stands, and was edited at all."""
     try:
         source = read_source(workspace.experiment)
     except UserError as error:
@@ -43,7 +44,9 @@ def _edited(workspace: Workspace, source: str) -> CheckItem:
         return could_not_judge(item, "there is no broken run to compare with.")
     before = read_source(handed_out)
     if source == before:
-        return failed(item, f"{workspace.experiment} is as it was handed out: mend the cause in it, then verify.")
+        return failed(
+            item, f"{workspace.experiment} is as it was handed out: mend the cause in it, then verify."
+        )
     if _tree(source) == _tree(before):
         message = f"{workspace.experiment} differs from what was handed out in comments and layout alone"
         return failed(item, f"{message}: mend the cause in it, then verify.")
@@ -93,12 +96,14 @@ def _picture(workspace: Workspace, report: StudentReport) -> CheckItem:
     if outside:
         return failed(
             item,
-            f"{workspace.report} shows {outside[0][:60]}, which is not handed in with it: put the picture into the"
-            " text as a data: address, or the lines of the log into a code block.",
+            f"{workspace.report} shows {shown(outside[0])}, which is not handed in with it: put the picture"
+            " into the text as a data: address, or the lines of the log into a code block.",
         )
     if report.snippets or report.images:
         return passed(item, f"{report.snippets} code blocks or tables, {len(report.images)} pictures.")
-    return failed(item, f"{workspace.report} shows nothing of the log: put the lines that matter into a code block.")
+    return failed(
+        item, f"{workspace.report} shows nothing of the log: put the lines that matter into a code block."
+    )
 
 
 def _log(workspace: Workspace, run: str) -> Sequence[Record] | None:
@@ -114,7 +119,7 @@ def _cited(
     if records is None:
         return could_not_judge(item, f"the log of the {evidence.run} run cannot be read.")
     log = workspace.run_folder(evidence.run) / METRICS_LOG
-    told = f"{evidence.signal} at {evidence.place} of the {evidence.run} run"
+    told = f"{shown(evidence.signal)} at {evidence.place} of the {evidence.run} run"
     try:
         true = cited_value(records, evidence)
     except UserError as error:
@@ -126,5 +131,3 @@ def _cited(
         f"{workspace.report} says {told} is {evidence.value}, and {log} says {true}:"
         " cite what the log holds, rounded to the digits you write.",
     )
-
-

@@ -24,9 +24,9 @@ RUNS = ("broken", "fixed")
 def remedy(workspace: Workspace, run: str) -> str:
     """Return what makes a run anew."""
     if run == "fixed":
-        return f"make verify BREAK={workspace.recipe} makes it again"
+        return f"{workspace.command('verify')} makes it again"
     folder = workspace.run_folder(run)
-    return f"delete {folder}, and make exercise BREAK={workspace.recipe} makes it again"
+    return f"delete {folder}, and {workspace.command('exercise')} makes it again"
 
 
 def read_object(path: Path) -> Record:
@@ -50,8 +50,8 @@ def check_run(workspace: Workspace, run: str) -> list[CheckItem]:
     folder = workspace.run_folder(run)
     again = remedy(workspace, run)
     if not workspace.has_run(run):
-        verb = "verify" if run == "fixed" else "exercise"
-        message = f"there is no finished run in {folder}: make {verb} BREAK={workspace.recipe} makes it."
+        command = workspace.command("verify" if run == "fixed" else "exercise")
+        message = f"there is no finished run in {folder}: {command} makes it."
         return [failed(f"{run}: files", message, blocks=True)]
     missing = [name for name in RUN_FILES if not (folder / name).is_file()]
     if missing:
@@ -67,7 +67,8 @@ def check_run(workspace: Workspace, run: str) -> list[CheckItem]:
         result = read_object(folder / RESULT)
     except UserError as error:
         return [*items, failed(f"{run}: log", f"{str(error).rstrip('.')}: {again}.", blocks=True)]
-    whole = f"{len(batch_records(records))} batches and {len(epoch_records(records))} epochs, as result.json says."
+    batches, epochs = len(batch_records(records)), len(epoch_records(records))
+    whole = f"{batches} batches and {epochs} epochs, as result.json says."
     items.append(_item(f"{run}: log", _log_faults(folder, records, result), whole, again))
     items.append(
         _item(
@@ -90,7 +91,7 @@ def _item(item: str, faults: Iterator[str], good: str, cure: str, *, blocks: boo
 def _checksum_faults(folder: Path) -> Iterator[str]:
     digest = hashlib.sha256((folder / CHECKPOINT).read_bytes()).hexdigest()
     if (folder / CHECKSUM).read_bytes() != f"{digest}  {CHECKPOINT}\n".encode():
-        yield f"{folder / CHECKSUM} is not the SHA-256 of {CHECKPOINT}, so one of them was changed after the run"
+        yield f"{folder / CHECKSUM} is not the SHA-256 of {CHECKPOINT}, so one was changed after the run"
     try:
         recorded = read_object(folder / RESULT).get("checkpoint_sha256")
     except UserError as error:
@@ -186,7 +187,9 @@ def _diagnostic_faults(folder: Path, records: Sequence[Record]) -> Iterator[str]
         activations = record.get("activations")
         for place in ("first", "last"):
             statistics = activations.get(place) if isinstance(activations, dict) else None
-            figures = (statistics.get("mean"), statistics.get("var")) if isinstance(statistics, dict) else (None,)
+            figures = (
+                (statistics.get("mean"), statistics.get("var")) if isinstance(statistics, dict) else (None,)
+            )
             if not all(map(_is_number, figures)):
                 yield f"{where}: no mean and variance of the {place} layer's activations"
     for record in epoch_records(records):

@@ -28,7 +28,9 @@ def _positive(name: str, parameter: str, text: str) -> Command:
 
 def _run_options(command: Command) -> Command:
     options = [
-        click.option("--seed", type=click.IntRange(0, 2**32 - 1), help="The seed of the run (the recipe's own)."),
+        click.option(
+            "--seed", type=click.IntRange(0, 2**32 - 1), help="The seed of the run (the recipe's own)."
+        ),
         click.option("--dataset", help="The data set: digits, shapes, mnist or cifar10 (the recipe's own)."),
         click.option("--device", type=click.Choice(["cpu", "cuda"]), help="Where to train (cpu)."),
         _positive("--epochs", "epochs", "Passes over the training data (the experiment's own)."),
@@ -137,8 +139,12 @@ def clean_work(recipe: str, work: Path, yes: bool) -> None:
 
     if not yes:
         if not sys.stdin.isatty():
-            raise UserError(f"Starting {recipe} over needs a yes, and there is no terminal to ask at: give --yes (YES=1).")
-        click.confirm(f"Delete the runs in {work / recipe}, and put experiment.py and report.md aside?", abort=True)
+            raise UserError(
+                f"Starting {recipe} over needs a yes, and there is no terminal to ask at: give --yes (YES=1)."
+            )
+        click.confirm(
+            f"Delete the runs in {work / recipe}, and put experiment.py and report.md aside?", abort=True
+        )
     kept = remove_workspace(work, recipe)
     click.echo(f"Your experiment.py and report.md lie in {kept}. Next: make exercise BREAK={recipe}")
 
@@ -154,7 +160,9 @@ def doctor(as_json: bool) -> None:
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @_run_options
-@click.option("--break", "break_id", default="none", show_default=True, help="The recipe to run broken, or none.")
+@click.option(
+    "--break", "break_id", default="none", show_default=True, help="The recipe to run broken, or none."
+)
 @click.option("--experiment", help="The healthy experiment to run, for --break none (digits_mlp).")
 @_positive("--overfit-batch", "overfit_batch", "Train on the first N examples only, over and over.")
 @_positive("--max-steps", "max_steps", "Stop after N steps.")
@@ -162,18 +170,53 @@ def doctor(as_json: bool) -> None:
 @click.option("--disable-dropout", is_flag=True, help="Every dropout probability 0.")
 @click.option("--disable-amp", is_flag=True, help="No automatic mixed precision.")
 @click.option("--verify", is_flag=True, help="Compute in float64.")
-@click.option("--clip-norm", type=click.FloatRange(min=0, min_open=True), help="Clip the global gradient norm.")
-@click.option("--accumulate", type=click.IntRange(min=1), default=1, help="Split every batch in N parts, with the harness's own step.")
-@click.option("--numerics", type=click.Choice(["portable", "native"]), default="portable", show_default=True, help="The same bytes on every CPU, or speed.")
-@click.option("--guardrails", type=click.Choice(["off", "warn", "strict"]), default="warn", show_default=True, help="What to do about bad signs in the log.")
-@click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="The folder of the run (run_<break>_<seed>).")
+@click.option(
+    "--clip-norm", type=click.FloatRange(min=0, min_open=True), help="Clip the global gradient norm."
+)
+@click.option(
+    "--accumulate",
+    type=click.IntRange(min=1),
+    default=1,
+    help="Split every batch in N parts, with the harness's own step.",
+)
+@click.option(
+    "--numerics",
+    type=click.Choice(["portable", "native"]),
+    default="portable",
+    show_default=True,
+    help="The same bytes on every CPU, or speed.",
+)
+@click.option(
+    "--guardrails",
+    type=click.Choice(["off", "warn", "strict"]),
+    default="warn",
+    show_default=True,
+    help="What to do about bad signs in the log.",
+)
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="The folder of the run (run_<break>_<seed>).",
+)
+@click.option(
+    "--script",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="An experiment.py to run in place of the recipe's.",
+)
+@click.option(
+    "--tarball",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Pack the run's files into this .tgz, too.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
 @_resume
 def trainer(
-    break_id: str, experiment: str | None, out: Path | None, as_json: bool, resume: bool,
+    break_id: str, experiment: str | None, script: Path | None, out: Path | None, tarball: Path | None,
+    as_json: bool, resume: bool,
     seed: int | None, dataset: str | None, device: str | None, **options: Any,
 ) -> None:  # fmt: skip
     """Make one run: a recipe's broken experiment, or a healthy one."""
+    from harness.archive import pack_folder
     from harness.exercise import DEFAULT_SEED, check_dataset, default_dataset, single_run_job
     from harness.launch import launch
     from harness.settings import RunSettings
@@ -184,8 +227,11 @@ def trainer(
     check_dataset(dataset or default, default)
     settings = RunSettings(seed=seed, dataset=dataset or default, device=device or "cpu", **options)
     folder = out or Path(f"run_{break_id}_{seed}")
-    job = single_run_job(break_id, experiment, folder, settings, resume)
-    show_single_run(launch(job), folder, as_json=as_json)
+    job = single_run_job(break_id, settings, folder, experiment=experiment, script=script, resume=resume)
+    result = launch(job)
+    if tarball is not None:
+        pack_folder(folder, tarball)
+    show_single_run(result, folder, as_json=as_json)
 
 
 def _run(command: click.Command, program: str) -> NoReturn:
@@ -225,7 +271,9 @@ def _fail(message: str) -> NoReturn:
 
 def _fault() -> NoReturn:
     traceback.print_exc()
-    click.echo("This is a fault of trainwreck, not of yours. Please report it with the lines above.", err=True)
+    click.echo(
+        "This is a fault of trainwreck, not of yours. Please report it with the lines above.", err=True
+    )
     sys.exit(3)
 
 

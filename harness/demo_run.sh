@@ -9,5 +9,4 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 python=${PYTHON:-$root/.venv/bin/python}
 [ -x "$(command -v "$python")" ] || { echo "There is no $python: run make exercises once, or name a Python with PYTHON=." >&2; exit 2; }
 folder=run_${break}_${seed}
-"$python" -m harness.trainer --seed "$seed" --break "$break" --out "$folder" --json
-"$python" -m harness.archive "$folder" "$folder.tgz"
+exec "$python" -m harness.trainer --seed "$seed" --break "$break" --out "$folder" --tarball "$folder.tgz" --json

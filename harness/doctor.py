@@ -42,7 +42,8 @@ def examine() -> dict[str, Any]:
         "operations": operations,
         "versions": {"python": platform.python_version(), **{name: _version(name) for name in _PACKAGES}},
         "machine": {
-            "system": f"{platform.system()} {platform.machine()}, {' '.join(platform.libc_ver()) or 'no glibc'}",
+            "system": f"{platform.system()} {platform.machine()}",
+            "libc": " ".join(platform.libc_ver()).strip() or "unknown",
             "processor": _processor(),
             "threads": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
             "cuda": measured.get("cuda", []),
@@ -56,7 +57,12 @@ def _measure() -> tuple[dict[str, Any], str | None]:
     command = [sys.executable, "-m", "harness.golden"]
     try:
         done = subprocess.run(
-            command, env=run_environment("portable"), capture_output=True, text=True, timeout=_LIMIT_SECONDS
+            command,
+            env=run_environment("portable"),
+            capture_output=True,
+            text=True,
+            timeout=_LIMIT_SECONDS,
+            check=False,
         )
     except subprocess.TimeoutExpired:
         return {}, f"`{' '.join(command)}` did not end within {_LIMIT_SECONDS} s: try it by itself."
@@ -104,7 +110,7 @@ def _as_text(found: dict[str, Any]) -> str:
     machine = found["machine"]
     rows = {
         **{name: value or "not installed" for name, value in found["versions"].items()},
-        "system": machine["system"],
+        "system": f"{machine['system']}, {machine['libc']}",
         "processor": f"{machine['processor']}, {machine['threads']} threads",
         "CUDA": ", ".join(machine["cuda"]) or "no card",
         "free disk": f"{machine['free_disk_gb']} GB here",
@@ -129,7 +135,7 @@ def _verdict(found: dict[str, Any]) -> list[str]:
         ]
     else:
         lines.append(
-            "This machine is in the portable class: a run has the same bytes here as everywhere in it."
+            "This machine is in the portable class: runs have the same bytes on every machine in it."
         )
     lines.append(f"Known to differ between processors, to be avoided: {', '.join(named['differs'])}.")
     return [*lines, "Next: make exercises"]

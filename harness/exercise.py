@@ -14,9 +14,18 @@ from harness.launch import launch
 from harness.metrics_log import from_strict
 from harness.recipe import EXERCISES, Recipe, experiment_source, load_recipe, recipe_ids
 from harness.settings import RunJob, RunName, RunSettings
-from harness.workspace import EXPERIMENT, RESULT, Workspace, create_workspace, open_workspace, read_source, write_new
+from harness.workspace import (
+    EXPERIMENT,
+    RESULT,
+    Workspace,
+    create_workspace,
+    open_workspace,
+    read_source,
+    write_new,
+)
 
 DEFAULT_SEED = 42
+DEFAULT_EXPERIMENT = "digits_mlp"
 
 
 @dataclass(frozen=True)
@@ -57,7 +66,9 @@ def check_dataset(name: str, default: str) -> None:
         )
 
 
-def start_exercise(recipe_id: str, work: Path, asked: Asked, *, resume: bool = False) -> tuple[Workspace, bool]:
+def start_exercise(
+    recipe_id: str, work: Path, asked: Asked, *, resume: bool = False
+) -> tuple[Workspace, bool]:
     """Make the workspace and the broken run where they are missing; return it and whether a run was made."""
     recipe = load_recipe(recipe_id)
     folder = work / recipe_id
@@ -88,7 +99,13 @@ def verify_exercise(recipe_id: str, work: Path, asked: Asked, *, resume: bool = 
 
 
 def workspace_job(
-    workspace: Workspace, recipe: Recipe, run: RunName, source: str, *, resume: bool = False, folder: Path | None = None
+    workspace: Workspace,
+    recipe: Recipe,
+    run: RunName,
+    source: str,
+    *,
+    resume: bool = False,
+    folder: Path | None = None,
 ) -> RunJob:
     """Return the job of one run of a workspace, into its own place or into `folder`."""
     fixed = run == "fixed"
@@ -106,16 +123,29 @@ def workspace_job(
     )
 
 
-def single_run_job(break_id: str, experiment: str | None, folder: Path, settings: RunSettings, resume: bool) -> RunJob:
-    """Return the job of a run outside any workspace: a recipe's broken run or, for `none`, a healthy one."""
+def single_run_job(
+    break_id: str,
+    settings: RunSettings,
+    folder: Path,
+    *,
+    experiment: str | None = None,
+    script: Path | None = None,
+    resume: bool = False,
+) -> RunJob:
+    """Return the job of a run outside any workspace: a script, a recipe's broken run or, for `none`, a healthy one."""
+    run: RunName = "healthy"
     if break_id == "none":
-        name, title, source = experiment or "digits_mlp", "Healthy run", experiment_source(experiment or "digits_mlp")
-        run: RunName = "healthy"
+        name, title = experiment or DEFAULT_EXPERIMENT, "Healthy run"
+        source = experiment_source(name)
     else:
         recipe = load_recipe(break_id)
         if experiment not in (None, recipe.experiment):
-            raise UserError(f"{break_id} breaks {recipe.experiment}, not {experiment}: leave --experiment out.")
+            raise UserError(
+                f"{break_id} breaks {recipe.experiment}, not {experiment}: leave --experiment out."
+            )
         name, title, source, run = recipe.experiment, recipe.title, recipe.broken_source(), "broken"
+    if script is not None:
+        source, run = read_source(script), "fixed"
     return RunJob(
         settings=settings,
         recipe=break_id,
@@ -124,6 +154,7 @@ def single_run_job(break_id: str, experiment: str | None, folder: Path, settings
         run=run,
         source=source,
         folder=str(folder.resolve()),
+        source_path=str(script.resolve()) if script else None,
         resume=resume,
     )
 
@@ -133,7 +164,7 @@ def default_dataset(break_id: str, experiment: str | None) -> str:
     if break_id != "none":
         return load_recipe(break_id).dataset
     datasets = {r.experiment: r.dataset for r in map(load_recipe, recipe_ids())}
-    return datasets.get(experiment or "digits_mlp", "digits")
+    return datasets.get(experiment or DEFAULT_EXPERIMENT, "digits")
 
 
 def read_result(folder: Path) -> dict[str, Any]:

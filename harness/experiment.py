@@ -97,7 +97,11 @@ class Experiment:
 
     def scalers(self) -> dict[str, torch.amp.GradScaler]:
         """Return the gradient scalers that the experiment keeps at module level, by name."""
-        return {name: value for name, value in vars(self.module).items() if isinstance(value, torch.amp.GradScaler)}
+        return {
+            name: value
+            for name, value in vars(self.module).items()
+            if isinstance(value, torch.amp.GradScaler)
+        }
 
     def call(self, name: str, *arguments: object) -> Any:
         """Call one function of the experiment; what it raises becomes a `UserError` with the student's frames."""
@@ -139,7 +143,11 @@ class Experiment:
         """Return the schedule that is stepped once a batch, or None."""
         scheduler = self.call("build_scheduler", optimizer, total_steps)
         if scheduler is not None and not isinstance(scheduler, torch.optim.lr_scheduler.LRScheduler):
-            raise self._wrong("build_scheduler", "a scheduler of torch.optim.lr_scheduler that steps once a batch, or None", scheduler)
+            raise self._wrong(
+                "build_scheduler",
+                "a scheduler of torch.optim.lr_scheduler that steps once a batch, or None",
+                scheduler,
+            )
         return scheduler
 
     def prepare_batch(self, inputs: Tensor, labels: Tensor, rng: torch.Generator) -> tuple[Tensor, Tensor]:
@@ -158,7 +166,9 @@ class Experiment:
             raise self._wrong("compute_loss", "a scalar tensor", loss)
         return loss
 
-    def train_step(self, model: nn.Module, optimizer: torch.optim.Optimizer, inputs: Tensor, labels: Tensor) -> Tensor:
+    def train_step(
+        self, model: nn.Module, optimizer: torch.optim.Optimizer, inputs: Tensor, labels: Tensor
+    ) -> Tensor:
         """Make one step and return the loss, a detached scalar tensor."""
         loss = self.call("train_step", model, optimizer, inputs, labels)
         if isinstance(loss, float):
@@ -185,8 +195,14 @@ class Experiment:
         return metrics
 
     def _wrong(self, function: str, expected: str, found: object) -> UserError:
-        line = self._functions[function].__code__.co_firstlineno if hasattr(self._functions[function], "__code__") else 0
-        return UserError(f"{self.path}, line {line}: {function} must return {expected}, but returned {describe(found)}.")
+        line = (
+            self._functions[function].__code__.co_firstlineno
+            if hasattr(self._functions[function], "__code__")
+            else 0
+        )
+        return UserError(
+            f"{self.path}, line {line}: {function} must return {expected}, but returned {describe(found)}."
+        )
 
     def _blame(self, function: str, error: BaseException) -> UserError:
         return UserError(
@@ -240,7 +256,9 @@ def load_experiment(path: Path, source: str) -> Experiment:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         line = getattr(error, "lineno", None)
         detail = getattr(error, "msg", None) or str(error) or type(error).__name__
-        raise UserError(f"{path}, line {line or '?'}: the file does not parse: {detail}. Mend that line.") from None
+        raise UserError(
+            f"{path}, line {line or '?'}: the file does not parse: {detail}. Mend that line."
+        ) from None
     module = ModuleType(_MODULE_NAME)
     module.__file__ = str(path)
     # Classes defined in the file are looked up through here, by pickle and dataclasses among others.
@@ -262,11 +280,15 @@ def _check_shape(module: ModuleType, path: Path) -> None:
     for name, arguments in FUNCTIONS.items():
         function = getattr(module, name, None)
         if not callable(function):
-            raise UserError(f"{path} has no function {name}: put it back; {suggestion(name, own) if own else 'it has none at all.'}")
+            raise UserError(
+                f"{path} has no function {name}: put it back; {suggestion(name, own) if own else 'it has none at all.'}"
+            )
         try:
             inspect.signature(function).bind(*range(arguments))
         except TypeError:
-            raise UserError(f"{path}: {name} must take {arguments} arguments: give it the parameters it had.") from None
+            raise UserError(
+                f"{path}: {name} must take {arguments} arguments: give it the parameters it had."
+            ) from None
         except ValueError:
             pass  # a builtin without a signature: the call itself will tell
     for name in CONSTANTS:

@@ -66,7 +66,7 @@ def read_table() -> dict[str, Any]:
 
 
 def compare(digests: Mapping[str, str], table: Mapping[str, str | None] | None = None) -> Comparison:
-    """Compare digests, of all operations or of some, with the golden ones. An unknown name counts as wrong."""
+    """Compare digests, of all operations or some, with the golden ones. An unknown name counts as wrong."""
     golden = read_table()["digests"] if table is None else table
     differs = tuple(name for name in digests if name in golden and golden[name] is None)
     same = tuple(name for name in digests if golden.get(name) == digests[name])

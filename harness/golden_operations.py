@@ -56,7 +56,7 @@ def _classes(count: int, classes: int) -> Tensor:
 
 
 def _both_ways(function: Callable[..., Tensor], *inputs: Tensor) -> list[Tensor]:
-    """Return `function(*inputs)` and the gradients of its floating-point inputs for an uneven upstream one."""
+    """Return `function(*inputs)` and the gradients of its inputs, for an uneven gradient from above."""
     leaves = [value.clone().requires_grad_() if value.is_floating_point() else value for value in inputs]
     output = function(*leaves)
     output.backward(numbers(*output.shape, salt=99, dtype=output.dtype))  # type: ignore[no-untyped-call]

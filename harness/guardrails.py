@@ -1,7 +1,10 @@
 """Watches the batch records of a run and says, once for each kind, when training has gone wrong.
 
-Thresholds were calibrated on the healthy experiments and their broken forms; tests/test_guardrails.py runs
-small trainings against them.
+The soft thresholds were calibrated over 12 seeds of the three healthy experiments and of the digits MLP with
+Adam, plain SGD, batches of 8 and 30 epochs. The most that any of these 84 runs reached, in the terms of the
+rules below, was 1.8 for the loss (limit 3), 3.7 for the gradient norm (limit 10) and 104 for the variance of
+the last layer's output (limit 10,000). Learning rate x 100, a summed loss, and gradients that are never
+cleared pass at least one of the limits within 25 steps in every run.
 """
 
 import math
@@ -117,21 +120,19 @@ class Guardrails:
             yield (
                 "loss rise",
                 "soft",
-                f"the loss has risen to {now:.3g}, from a median of {before:.3g} before",
+                f"the median loss of the last {RECENT} batches has risen to {now:.3g}, from {before:.3g} before",
             )
         if (rise := self._gradient.add(norm)) is not None:
             now, before = rise
             yield (
                 "gradient rise",
                 "soft",
-                f"the gradient norm has grown to {now:.3g}, from {before:.3g} at first",
+                f"the median gradient norm of the last {RECENT} batches has grown to {now:.3g}, from {before:.3g} at first",
             )
         last = (record.get("activations") or {}).get("last") or {}
         if (rise := self._variance.add(_number(last.get("var")))) is not None:
             now, before = rise
-            message = (
-                f"the variance of the last layer's output has grown to {now:.3g}, from {before:.3g} at first"
-            )
+            message = f"the variance of the last layer's output has grown to {now:.3g}, from {before:.3g} at first (medians of {RECENT} batches)"
             yield "variance rise", "soft", message
 
 

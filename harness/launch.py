@@ -49,7 +49,9 @@ def _progress_bar(label: str) -> Iterator[_Bar]:
         yield update
 
 
-def _end(child: subprocess.Popen[str], job: RunJob, outcome: dict[str, Any] | None, step: str) -> dict[str, Any]:
+def _end(
+    child: subprocess.Popen[str], job: RunJob, outcome: dict[str, Any] | None, step: str
+) -> dict[str, Any]:
     """Return the result of a child that is done, or raise for what ended it."""
     code = child.wait()
     if outcome is not None and outcome["event"] == "user_error":
@@ -61,12 +63,18 @@ def _end(child: subprocess.Popen[str], job: RunJob, outcome: dict[str, Any] | No
         raise ChildFault("the run ended through a fault of this program; its traceback is above")
     kept = f"{job.folder}.partial"
     if code in (130, -signal.SIGINT):
-        raise UserError(f"Stopped {step}: give the same command with --resume (RESUME=1) to go on from {kept}.")
+        raise UserError(
+            f"Stopped {step}: give the same command with --resume (RESUME=1) to go on from {kept}."
+        )
     if code < 0:
         name = signal.Signals(-code).name
         hint = " (the machine may be out of memory)" if code == -signal.SIGKILL else ""
-        raise UserError(f"The run was killed by {name}{hint} {step}: go on from {kept} with --resume (RESUME=1).")
-    raise UserError(f"{job.source_path or 'The experiment'} ended the process {step}, with status {code}: remove that exit.")
+        raise UserError(
+            f"The run was killed by {name}{hint} {step}: go on from {kept} with --resume (RESUME=1)."
+        )
+    raise UserError(
+        f"{job.source_path or 'The experiment'} ended the process {step}, with status {code}: remove that exit."
+    )
 
 
 def launch(job: RunJob) -> dict[str, Any]:
@@ -85,7 +93,10 @@ def launch(job: RunJob) -> dict[str, Any]:
     os.close(writing)
     outcome: dict[str, Any] | None = None
     step = "before the first step"
-    with os.fdopen(reading, encoding="utf-8") as events, _progress_bar(f"{job.run} run of {job.recipe}") as bar:
+    with (
+        os.fdopen(reading, encoding="utf-8") as events,
+        _progress_bar(f"{job.run} run of {job.recipe}") as bar,
+    ):
         try:
             _send(child.stdin, job.to_json())
             for line in events:

@@ -83,7 +83,7 @@ def parse_log(lines: Iterable[str], source: str) -> list[Record]:
             records.append(parse_record(line))
         except ValueError as error:
             raise UserError(
-                f"{source}, line {number}: not a record of a run ({error}): run it again to write a whole log."
+                f"{source}, line {number}: not a record of a run ({error}): make the run again."
             ) from None
     return records
 

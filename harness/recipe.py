@@ -33,9 +33,8 @@ ProbeKind = Literal[
     "batch_pairing",
     "learning_rate",
     "stale_gradient",
-    "loss_reduction",
+    "loss_gradient",
     "gradient_underflow",
-    "output_scale",
     "evaluation_mode",
 ]
 
@@ -73,10 +72,10 @@ class Symptom(_Strict):
 
 
 class Probe(_Strict):
-    """A mechanism probe (`harness.probes`) and its bound, where it needs one."""
+    """A mechanism probe (`harness.probes`): the cause is gone where what it measures stays below the bound."""
 
     kind: ProbeKind
-    below: float | None = None
+    below: float
 
 
 class Recipe(_Strict):

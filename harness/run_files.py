@@ -76,7 +76,7 @@ def _provenance(job: RunJob, result: TrainingResult, data: Dataset) -> dict[str,
         "experiment": job.experiment,
         "run": job.run,
         "seed": settings.seed,
-        "command": settings.command(job.recipe),
+        "command": settings.command(job.recipe, "experiment.py" if job.run == "fixed" else None),
         "git_commit": git_commit(),
         "source_sha256": source_hash(job.source),
         "harness_sha256": harness_hash(),
@@ -108,7 +108,9 @@ def git_commit() -> str | None:
 def harness_hash() -> str:
     """Return the SHA-256 over the sources of the harness, the paths included."""
     root = Path(__file__).resolve().parent
-    return _digest((path.relative_to(root).as_posix(), path.read_bytes()) for path in sorted(root.rglob("*.py")))
+    return _digest(
+        (path.relative_to(root).as_posix(), path.read_bytes()) for path in sorted(root.rglob("*.py"))
+    )
 
 
 def _digest(items: Iterable[tuple[str, bytes]]) -> str:

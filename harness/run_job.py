@@ -74,7 +74,9 @@ def _check_device(device: str) -> None:
     import torch
 
     if device.startswith("cuda") and not torch.cuda.is_available():
-        raise UserError("There is no CUDA card that this PyTorch can use: leave DEVICE=cuda out to run on the CPU.")
+        raise UserError(
+            "There is no CUDA card that this PyTorch can use: leave DEVICE=cuda out to run on the CPU."
+        )
 
 
 def _prepare_partial(job: RunJob, folder: Path) -> Path:

@@ -74,7 +74,7 @@ def render_run_page(run_dir: Path, *, title: str, compare_with: Path | None = No
     if compare_with is not None:
         runs.insert(0, read_run(compare_with))
     return (
-        _environment()
+        page_environment()
         .get_template("run.html.j2")
         .render(
             title=title,
@@ -91,7 +91,8 @@ def render_run_page(run_dir: Path, *, title: str, compare_with: Path | None = No
 
 
 @cache
-def _environment() -> Environment:
+def page_environment() -> Environment:
+    """Return the environment of the templates: everything is escaped, and an unknown name is an error."""
     return Environment(
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
         autoescape=True,

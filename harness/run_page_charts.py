@@ -97,7 +97,7 @@ def gradient_charts(runs: Sequence[RunFiles]) -> list[LineChart]:
         ),
         line_chart(
             "stale-grad",
-            "Used against fresh gradient",
+            "Distance from a fresh gradient",
             _by_step(runs, [_signal("stale_grad_ratio")]),
             y_label="relative distance",
             signal="stale_grad_ratio",

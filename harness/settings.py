@@ -31,15 +31,25 @@ class RunSettings:
     accumulate: int = 1
     guardrails: GuardrailMode = "warn"
 
-    def command(self, recipe: str) -> str:
-        """Return the command that makes this run of the recipe as it was handed out."""
-        words = ["python -m harness.trainer", "--seed", str(self.seed), "--break", recipe, "--dataset", self.dataset]
+    def command(self, recipe: str, script: str | None = None) -> str:
+        """Return the command that makes this run: of the recipe as it was handed out, or of a script."""
+        words = [
+            "python -m harness.trainer",
+            "--seed",
+            str(self.seed),
+            "--break",
+            recipe,
+            "--dataset",
+            self.dataset,
+        ]
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             if field.name in ("seed", "dataset") or value == field.default:
                 continue
             option = {"batch_size": "batch"}.get(field.name, field.name).replace("_", "-")
             words += [f"--{option}"] if value is True else [f"--{option}", str(value)]
+        if script is not None:
+            words += ["--script", script]
         return " ".join(words)
 
 

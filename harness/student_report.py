@@ -94,9 +94,9 @@ def parse_report(text: str, source: str = "report.md") -> StudentReport:
     """
     if text.replace("\r\n", "\n").strip() == REPORT_TEMPLATE.strip():
         raise UserError(
-            f"{source} is still the empty template: write the layer of the cause after root_cause_layer:, give"
-            " each piece of evidence a signal, a step or epoch and a value from metrics.log, then tell what you"
-            " found."
+            f"{source} is still the empty template: name the layer of the cause after root_cause_layer:, give"
+            " each piece of evidence a signal, a step or epoch and a value from metrics.log, then tell what"
+            " you found."
         )
     matter, body_text, first_line = split_report(text, source)
     front = parse_front_matter(matter, source)

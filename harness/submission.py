@@ -1,4 +1,4 @@
-"""`make submit`: one tarball with both runs, the experiment and the report; the same content has the same bytes."""
+"""`make submit`: one tarball of both runs, the experiment and the report; equal content has equal bytes."""
 
 import hashlib
 import json
@@ -7,7 +7,7 @@ import unicodedata
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.archive import deterministic_tar_gz, write_with_sha256
+from harness.archive import deterministic_tar_gz, write_whole, write_with_sha256
 from harness.check import CheckItem, quick_checks
 from harness.check_run import META, RUN_FILES, RUNS, read_object
 from harness.errors import UserError
@@ -24,8 +24,8 @@ _STUDENT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
 class Submission:
     """A tarball that lies ready to be handed in.
 
-    `warnings` are checks that failed without breaking it; `kept` is where an older one of another content lies
-    now; `unchanged` says that the same tarball was there already.
+    `warnings` are checks that failed without breaking it; `kept` is where an older one of another content
+    lies now; `unchanged` says that the same tarball was there already.
     """
 
     path: Path
@@ -36,7 +36,7 @@ class Submission:
 
 
 def check_student_name(student: str) -> None:
-    """Raise `UserError`, with a suggestion, for a name that is not 1 to 64 letters, digits, dots, dashes or _."""
+    """Raise `UserError`, with a suggestion, unless it is 1 to 64 letters, digits, dots, dashes or _."""
     if _STUDENT.fullmatch(student):
         return
     ascii_name = unicodedata.normalize("NFKD", student).encode("ascii", "ignore").decode()
@@ -48,10 +48,10 @@ def check_student_name(student: str) -> None:
 
 
 def build_submission(workspace: Workspace, student: str) -> dict[str, bytes]:
-    """Return the members of the tarball, by name: both runs, what was run, the report, and a manifest of it all.
+    """Return the members of the tarball, by name: runs, experiment, report, commands, and a manifest.
 
-    Whatever else lies in the workspace stays there. Raises `UserError` for a name that does not serve, and for a
-    file that is missing.
+    Whatever else lies in the workspace stays there. Raises `UserError` for a name that does not serve, and
+    for a file that is missing.
     """
     check_student_name(student)
     sources = {EXPERIMENT: workspace.experiment, REPORT: workspace.report}
@@ -77,25 +77,25 @@ def build_submission(workspace: Workspace, student: str) -> dict[str, bytes]:
 def submit(workspace: Workspace, student: str, out: Path) -> Submission:
     """Write `<out>/<student>_<recipe>.tar.gz` and its `.sha256`, and note in the workspace that it was done.
 
-    A tarball of another content under that name is kept under another. Raises `UserError` where the tarball would
-    be incomplete or contradict itself; a student may hand in work that is not perfect, so whatever else `make
-    check` would complain of comes back as a warning.
+    A tarball of another content under that name is kept under another. Raises `UserError` where the tarball
+    would be incomplete or contradict itself; a student may hand in work that is not perfect, so whatever else
+    `make check` would complain of comes back as a warning.
     """
     check_student_name(student)
     failures = [item for item in quick_checks(workspace) if item.outcome == "failed"]
     blocking = [item for item in failures if item.blocks]
     if blocking:
-        more = f" (and {len(blocking) - 1} more: make check BREAK={workspace.recipe})" if blocking[1:] else ""
+        more = f" (and {len(blocking) - 1} more: {workspace.command('check')})" if blocking[1:] else ""
         raise UserError(f"Not handed in, {blocking[0].id}: {blocking[0].message}{more}")
     data = deterministic_tar_gz(build_submission(workspace, student))
     digest = hashlib.sha256(data).hexdigest()
     out.mkdir(parents=True, exist_ok=True)
     path = out / f"{student}_{workspace.recipe}.tar.gz"
     before = path.read_bytes() if path.exists() else None
-    kept = _keep(path, before) if before not in (None, data) and before is not None else None
+    kept = None if before is None or before == data else _keep(path, before)
     write_with_sha256(path, data)
     note = {"format_version": FORMAT_VERSION, "student": student, "file": path.name, "sha256": digest}
-    _write_note(workspace.folder / SUBMITTED, json.dumps(note, indent=1) + "\n")
+    write_whole({workspace.folder / SUBMITTED: (json.dumps(note, indent=1) + "\n").encode()})
     return Submission(path, digest, tuple(failures), kept, before == data)
 
 
@@ -104,3 +104,16 @@ def _read(path: Path) -> bytes:
         return path.read_bytes()
     except FileNotFoundError:
         raise UserError(f"{path} is missing: make check says which step makes it.") from None
+
+
+def _keep(path: Path, content: bytes) -> Path:
+    """Return where an older tarball lies now: `<name>.<n>.tar.gz`, written unless it is there already."""
+    number = 1
+    while True:
+        kept = path.with_name(f"{path.name.removesuffix('.tar.gz')}.{number}.tar.gz")
+        if not kept.exists():
+            write_with_sha256(kept, content)
+            return kept
+        if kept.read_bytes() == content:
+            return kept
+        number += 1

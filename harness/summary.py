@@ -13,7 +13,8 @@ from harness.check import CheckItem, render_checks
 from harness.exercise import read_result
 from harness.metrics_log import batch_records, epoch_records, read_metrics_log
 from harness.recipe import load_recipe, recipe_ids
-from harness.workspace import Workspace, open_workspace
+from harness.submission import Submission
+from harness.workspace import SETTINGS, Workspace, open_workspace
 
 Figures = dict[str, str]
 
@@ -49,8 +50,8 @@ def run_figures(folder: Path) -> Figures:
     }
 
 
-def _table(title: str, columns: dict[str, Figures]) -> Table:
-    table = Table(title=title, title_justify="left")
+def _table(columns: dict[str, Figures]) -> Table:
+    table = Table()
     table.add_column("")
     for name in columns:
         table.add_column(name, justify="right")
@@ -83,7 +84,8 @@ def show_broken_run(workspace: Workspace, *, made: bool) -> None:
     if not made:
         console.print(f"{workspace.folder} is there already; nothing in it was changed.", markup=False)
     recipe = load_recipe(workspace.recipe)
-    console.print(_table(f"{recipe.id}: {recipe.title}", {"broken": run_figures(folder)}))
+    console.print(f"{recipe.id}: {recipe.title}", markup=False, style="bold")
+    console.print(_table({"broken": run_figures(folder)}))
     _show_findings(console, folder)
     _show_next(
         console,
@@ -98,10 +100,13 @@ def show_comparison(workspace: Workspace) -> None:
     console = Console()
     fixed = workspace.run_folder("fixed")
     columns = {name: run_figures(workspace.run_folder(name)) for name in ("broken", "fixed")}
-    console.print(_table(f"{workspace.recipe}: broken against fixed", columns))
+    console.print(f"{workspace.recipe}: broken against fixed", markup=False, style="bold")
+    console.print(_table(columns))
     _show_findings(console, fixed)
     if not workspace.edited():
-        console.print(f"{workspace.experiment} is still as it was handed out: both runs are the same.", markup=False)
+        console.print(
+            f"{workspace.experiment} is still as it was handed out: both runs are the same.", markup=False
+        )
         _show_next(console, f"mend {workspace.experiment}", _command("verify", workspace))
         return
     _show_next(
@@ -115,16 +120,19 @@ def show_comparison(workspace: Workspace) -> None:
 def show_exercises(work: Path) -> None:
     """Print the list of exercises with what this student has done."""
     console = Console()
-    table = Table()
-    # The id is what people type: it must never be cut.
-    table.add_column("exercise", no_wrap=True)
-    for column in ("title", "layer", "experiment", "data", "state"):
-        table.add_column(column)
+    rows = [("exercise", "layer", "experiment", "data", "state")]
+    titles = [""]
     for recipe in map(load_recipe, recipe_ids()):
-        started = (work / recipe.id / "workspace.json").is_file()
+        started = (work / recipe.id / SETTINGS).is_file()
         state = open_workspace(work, recipe.id).state() if started else "not started"
-        table.add_row(recipe.id, recipe.title, recipe.layer, recipe.experiment, recipe.dataset, state)
-    console.print(table)
+        rows.append((recipe.id, recipe.layer, recipe.experiment, recipe.dataset, state))
+        titles.append(recipe.title)
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row, title in zip(rows, titles, strict=True):
+        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        console.print(line.rstrip(), markup=False, highlight=False, soft_wrap=True, style="bold")
+        if title:
+            console.print(f"    {title}", markup=False, highlight=False, soft_wrap=True)
     _show_next(console, "make exercise BREAK=<exercise>")
 
 
@@ -140,19 +148,33 @@ def show_checks(items: Sequence[CheckItem], workspace: Workspace) -> bool:
     return good
 
 
-def show_submission(path: Path) -> None:
-    """Print where the tarball is."""
+def show_submission(submission: Submission) -> None:
+    """Print where the tarball is, and what may cost points."""
     console = Console()
-    console.print(f"{path} ({path.stat().st_size / 1e6:.1f} MB) and {path}.sha256 are written.", markup=False, soft_wrap=True)
+    size = submission.path.stat().st_size / 1e6
+    console.print(
+        f"{submission.path} ({size:.1f} MB, SHA-256 {submission.sha256[:16]}) and its .sha256 "
+        + ("were there already, the same." if submission.unchanged else "are written."),
+        markup=False,
+        soft_wrap=True,
+    )
+    if submission.kept is not None:
+        console.print(f"What lay there before is kept as {submission.kept}.", markup=False, soft_wrap=True)
+    for item in submission.warnings:
+        console.print(f"Warning, {item.id}: {item.message}", markup=False, soft_wrap=True, style="yellow")
     _show_next(console, "hand both files in")
 
 
 def show_single_run(result: dict[str, Any], folder: Path, *, as_json: bool) -> None:
     """Print the result of one run outside any workspace."""
     if as_json:
-        print(json.dumps({**result, "checkpoint_path": str(folder / result["checkpoint_path"])}, allow_nan=False))
+        print(
+            json.dumps(
+                {**result, "checkpoint_path": str(folder / result["checkpoint_path"])}, allow_nan=False
+            )
+        )
         return
     console = Console()
-    console.print(_table(str(folder), {str(result["run"]): run_figures(folder)}))
+    console.print(_table({str(result["run"]): run_figures(folder)}))
     _show_findings(console, folder)
     _show_next(console, f"look at {folder / 'run.html'} in a browser")

@@ -28,7 +28,9 @@ def signal_values(records: Sequence[Record], signal: str) -> list[tuple[int, flo
     first.
     """
     if signal in _BATCH_SIGNALS:
-        pairs: Iterable[tuple[int, float | None]] = ((r["step"], r.get(signal)) for r in batch_records(records))
+        pairs: Iterable[tuple[int, float | None]] = (
+            (r["step"], r.get(signal)) for r in batch_records(records)
+        )
     else:
         pairs = ((r["epoch"], _epoch_value(r, signal)) for r in epoch_records(records))
     return [(index, float(value)) for index, value in pairs if value is not None]

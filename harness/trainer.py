@@ -82,7 +82,12 @@ class _Training:
     """The parts of one run, and the loop over them."""
 
     def __init__(
-        self, experiment: Experiment, data: TensorData, settings: RunSettings, folder: Path, progress: Progress | None
+        self,
+        experiment: Experiment,
+        data: TensorData,
+        settings: RunSettings,
+        folder: Path,
+        progress: Progress | None,
     ) -> None:
         canonical_setup(settings.seed, settings.verify)
         self.experiment, self.settings, self.folder = experiment, settings, folder
@@ -161,7 +166,9 @@ class _Training:
 
     def _batches(self, order: torch.Generator) -> Iterator[tuple[Tensor, Tensor]]:
         if self.settings.overfit_batch:
-            return itertools.repeat((self.inputs[: self.batch_size], self.labels[: self.batch_size]), self.steps_per_epoch)
+            return itertools.repeat(
+                (self.inputs[: self.batch_size], self.labels[: self.batch_size]), self.steps_per_epoch
+            )
         return deterministic_minibatches(self.inputs, self.labels, self.batch_size, order, drop_last=True)
 
     def _epoch(self, recorder: Recorder, log: TextIO) -> None:

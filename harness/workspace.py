@@ -1,13 +1,18 @@
 """A student's folder for one exercise: what is in it, whose it is, and how far it has come."""
 
+import contextlib
 import dataclasses
+import errno
 import hashlib
 import json
 import os
+import shlex
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+from pydantic import TypeAdapter
 
 from harness.errors import UserError
 from harness.settings import RunSettings
@@ -17,6 +22,8 @@ REPORT = "report.md"
 SETTINGS = "workspace.json"
 SUBMITTED = "submitted.json"
 RESULT = "result.json"
+# What the harness makes in a workspace, and clean-work deletes; all else is the student's.
+_OURS = ("runs", SETTINGS, SUBMITTED, "PROMPT.md")
 State = Literal["not started", "broken run done", "fixed run done", "submitted"]
 
 REPORT_TEMPLATE = """\
@@ -39,7 +46,7 @@ evidence:
 
 @dataclass(frozen=True)
 class Workspace:
-    """The folder `work/<recipe>/`. `experiment.py` and `report.md` are the student's: nothing overwrites them."""
+    """The folder `work/<recipe>/`. Nothing overwrites the student's `experiment.py` and `report.md`."""
 
     folder: Path
     recipe: str
@@ -59,69 +66,109 @@ class Workspace:
         """Return the folder of the finished run `broken` or `fixed`."""
         return self.folder / "runs" / run
 
+    def command(self, verb: str, more: str = "") -> str:
+        """Return the `make` command of a verb for this workspace, wherever it lies."""
+        work = self.folder.parent
+        place = "" if work == Path("work") else f" WORK={shlex.quote(str(work))}"
+        return f"make {verb} BREAK={self.recipe}{more}{place}"
+
     def has_run(self, run: str) -> bool:
         """Say whether that run is finished."""
         return (self.run_folder(run) / RESULT).is_file()
 
     def broken_source(self) -> str:
-        """Return the experiment as it was handed out."""
-        return (self.run_folder("broken") / EXPERIMENT).read_text(encoding="utf-8")
+        """Return the experiment as it was handed out. Raises `UserError` as `read_source` does."""
+        return read_source(self.run_folder("broken") / EXPERIMENT)
 
     def edited(self) -> bool:
         """Say whether the student has changed the experiment since it was handed out."""
-        return self.experiment.read_text(encoding="utf-8") != self.broken_source()
+        return read_source(self.experiment) != self.broken_source()
+
+    def fixed_run_is_current(self) -> bool:
+        """Say whether there is a fixed run, and of the experiment as it now stands."""
+        if not self.has_run("fixed"):
+            return False
+        try:
+            return read_source(self.run_folder("fixed") / EXPERIMENT) == read_source(self.experiment)
+        except UserError:
+            return False
 
     def state(self) -> State:
-        """Say how far the student is; a fixed run counts for the experiment as it now stands."""
+        """Say how far the student is.
+
+        An experiment that was edited after its fixed run waits for the next one. What was submitted stays
+        submitted: the tarball holds what it holds, whatever becomes of the workspace.
+        """
         if not self.has_run("broken"):
             return "not started"
         if (self.folder / SUBMITTED).is_file():
             return "submitted"
-        return "fixed run done" if self.has_run("fixed") else "broken run done"
+        return "fixed run done" if self.fixed_run_is_current() else "broken run done"
 
 
 def write_new(path: Path, text: str) -> None:
-    """Write a file that must not exist yet, whole or not at all."""
+    """Write a file that must not exist yet, whole or not at all. Raises `FileExistsError` if it does."""
     scratch = path.with_name(f".{path.name}.{os.getpid()}")
-    scratch.write_text(text, encoding="utf-8")
     try:
-        os.link(scratch, path)  # unlike a rename, it fails where the name is taken
+        scratch.write_text(text, encoding="utf-8")
+        try:
+            os.link(scratch, path)  # unlike a rename, it fails where the name is taken
+        except FileExistsError:
+            raise
+        except OSError:  # a file system without links, such as FAT
+            if os.path.lexists(path):
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from None
+            scratch.rename(path)
     finally:
-        scratch.unlink()
+        scratch.unlink(missing_ok=True)
+
+
+def _write_where_missing(path: Path, text: str) -> None:
+    # Another process may be quicker: what it wrote stays.
+    with contextlib.suppress(FileExistsError):
+        write_new(path, text)
 
 
 def create_workspace(work: Path, recipe: str, source: str, settings: RunSettings) -> Workspace:
     """Make `work/<recipe>/`, or complete one that is there; the student's own files are left as they are.
 
-    Raises `UserError` if the workspace was made with other settings.
+    The settings are written last: a workspace whose making was interrupted is made to the end the next time.
+    Raises `UserError` if the workspace was made with other settings, `OSError` if it cannot be written.
     """
     folder = work / recipe
     if (folder / SETTINGS).is_file():
-        return open_workspace(work, recipe, settings)
+        open_workspace(work, recipe, settings)
     folder.mkdir(parents=True, exist_ok=True)
-    for name, text in ((EXPERIMENT, source), (REPORT, REPORT_TEMPLATE)):
-        if not (folder / name).exists():
-            write_new(folder / name, text)
+    _write_where_missing(folder / EXPERIMENT, source)
+    _write_where_missing(folder / REPORT, REPORT_TEMPLATE)
     record = {"format_version": 1, "recipe": recipe, "settings": dataclasses.asdict(settings)}
-    write_new(folder / SETTINGS, json.dumps(record, indent=1) + "\n")
-    return Workspace(folder, recipe, settings)
+    _write_where_missing(folder / SETTINGS, json.dumps(record, indent=1) + "\n")
+    return open_workspace(work, recipe, settings)
 
 
 def open_workspace(work: Path, recipe: str, asked: RunSettings | None = None) -> Workspace:
     """Return an existing workspace.
 
-    Raises `UserError` if there is none, if it cannot be read, or if `asked` differs from what it was made with.
+    Raises `UserError` if there is none, if it cannot be read, or if `asked` is not what it was made with.
     """
     folder = work / recipe
     path = folder / SETTINGS
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-        settings = RunSettings(**record["settings"])
+        record = json.loads(path.read_bytes().decode("utf-8"))
+        if record["format_version"] != 1 or record["recipe"] != recipe:
+            raise ValueError("the settings of another workspace")
+        given = record["settings"]
+        settings = RunSettings(**given)
+        # The constructor refuses unknown names; types and choices are pydantic's. Strict, it takes a mapping
+        # for a dataclass from JSON alone.
+        TypeAdapter(RunSettings).validate_json(json.dumps(given), strict=True)
     except FileNotFoundError:
         raise UserError(f"There is no workspace {folder}: make exercise BREAK={recipe} makes it.") from None
-    except (ValueError, KeyError, TypeError):
-        raise UserError(f"{path} cannot be read: move your experiment.py and report.md out of {folder}, "
-                        f"then make clean-work BREAK={recipe} and make exercise BREAK={recipe}.") from None
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise UserError(
+            f"{path} does not hold the settings of {recipe}: start over with make clean-work BREAK={recipe},"
+            f" which keeps your own files, then make exercise BREAK={recipe}."
+        ) from None
     if asked is not None and asked != settings:
         differences = ", ".join(
             f"{field.name} {getattr(settings, field.name)} (asked for {getattr(asked, field.name)})"
@@ -136,7 +183,10 @@ def open_workspace(work: Path, recipe: str, asked: RunSettings | None = None) ->
 
 
 def remove_workspace(work: Path, recipe: str) -> Path:
-    """Move the student's own files into `work/.removed/<recipe>-<n>/` and delete the rest; return that folder."""
+    """Move the student's own files into `work/.removed/<recipe>-<n>/`, delete the rest, return that folder.
+
+    Only what the harness made is deleted: the runs and its own notes.
+    """
     folder = work / recipe
     if not folder.is_dir():
         raise UserError(f"There is no workspace {folder}: nothing to remove.")
@@ -146,9 +196,14 @@ def remove_workspace(work: Path, recipe: str) -> Path:
         number += 1
     target = kept / f"{recipe}-{number}"
     target.mkdir(parents=True)
-    for name in (EXPERIMENT, REPORT):
-        if (folder / name).exists():
-            (folder / name).rename(target / name)
+    # A rename within `work`, so that nothing is copied and nothing can be half there.
+    for path in sorted(folder.iterdir()):
+        if path.name not in _OURS:
+            path.rename(target / path.name)
+    if folder.is_symlink():
+        raise UserError(
+            f"{folder} is a link: your files lie in {target}; remove the link and what it points to."
+        )
     shutil.rmtree(folder)
     return target
 

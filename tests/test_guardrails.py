@@ -135,7 +135,7 @@ def test_a_batch_that_a_scaler_skipped_or_a_perfect_fit_is_no_finding() -> None:
 
 
 def test_a_loss_that_rises_is_soft_and_one_odd_batch_is_not() -> None:
-    falling = [record(step, loss=2.0 * 0.9**step) for step in range(40)]
+    falling = [record(step, loss=2.0 * 0.8**step) for step in range(40)]
     assert found([*falling, record(40, loss=50.0), record(41, loss=50.0), record(42, loss=0.02)]) == []
     assert found(falling + [record(40 + step, loss=4.0) for step in range(5)]) == [(42, "soft")]
     # From 0.03 to 0.5 is a quarter of the first loss: a noisy end, not a divergence.

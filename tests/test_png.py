@@ -1,7 +1,9 @@
 import hashlib
 import io
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -48,7 +50,7 @@ def test_the_bytes_are_those_of_when_this_was_written() -> None:
         np.zeros((4, 0, 3), np.uint8),
     ],
 )
-def test_what_is_no_image_is_refused(pixels: np.ndarray) -> None:  # type: ignore[type-arg]
+def test_what_is_no_image_is_refused(pixels: npt.NDArray[Any]) -> None:
     with pytest.raises(ValueError, match="a PNG needs"):
         encode_png(pixels)
 

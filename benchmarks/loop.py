@@ -1,0 +1,96 @@
+"""The child process of the loop benchmark: one epoch with the harness's recorder on, one without, in turn.
+
+`python benchmarks/loop.py digits_mlp 40`, in the environment of portable numerics, prints one JSON object
+with the seconds of each round.
+"""
+
+import argparse
+import json
+import tempfile
+from collections.abc import Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from time import perf_counter
+
+import torch
+
+from harness.batches import deterministic_minibatches
+from harness.data import load_dataset
+from harness.experiment import Experiment, TensorData, load_experiment, tensor_data
+from harness.guardrails import Guardrails
+from harness.metrics_log import format_record
+from harness.numerics import canonical_setup
+from harness.recipe import experiment_source
+from harness.recorder import Recorder
+
+SEED = 42
+DATASETS = {"digits_mlp": "digits", "shapes_cnn": "shapes"}
+WARM_UP = 2  # rounds: the first steps load kernels and lazy modules
+
+
+def load(name: str) -> tuple[Experiment, TensorData]:
+    """Return a healthy experiment and the data set it trains on."""
+    path = Path(f"{name}.py")
+    return load_experiment(path, experiment_source(name)), tensor_data(load_dataset(DATASETS[name]))
+
+
+def first_epoch(experiment: Experiment, data: TensorData, log_path: Path | None) -> float:
+    """Train through the first epoch from the seed and return the seconds that its loop took.
+
+    With `log_path` each batch is recorded, checked by the guardrails and written there, as in a run.
+    Everything before the loop, the hooks of the recorder included, is set up before the clock starts.
+    """
+    canonical_setup(SEED, numerics="portable")
+    (inputs, labels), _ = experiment.load_data(data)
+    model = experiment.build_model()
+    optimizer = experiment.build_optimizer(model)
+    steps = len(inputs) // experiment.batch_size
+    scheduler = experiment.build_scheduler(optimizer, steps * experiment.epochs)
+    order = torch.Generator().manual_seed(SEED)
+    augmentation = torch.Generator().manual_seed(SEED + 2**32)
+    guardrails = Guardrails("warn")
+    recorder = Recorder(model) if log_path else None
+    model.train()
+    with (
+        log_path.open("w", encoding="utf-8") if log_path else nullcontext() as log,
+        recorder or nullcontext(),
+    ):
+        start = perf_counter()
+        batches = deterministic_minibatches(inputs, labels, experiment.batch_size, order, drop_last=True)
+        for step, batch in enumerate(batches):
+            prepared = experiment.prepare_batch(*batch, augmentation)
+            loss = experiment.train_step(model, optimizer, *prepared)
+            if recorder and log:
+                record = {"step": step, "epoch": 0, **recorder.end_batch(loss)}
+                log.write(format_record(record))
+                guardrails.check(record)
+            if scheduler is not None:
+                scheduler.step()
+        return perf_counter() - start
+
+
+def measure(name: str, rounds: int, scratch: Path) -> dict[str, list[float]]:
+    """Return the seconds of each round, recorded and plain; which of the two goes first alternates."""
+    experiment, data = load(name)
+    paths = {"recorded": scratch / "metrics.log", "plain": None}
+    seconds: dict[str, list[float]] = {kind: [] for kind in paths}
+    for index in range(WARM_UP + rounds):
+        for kind in sorted(paths, reverse=bool(index % 2)):
+            took = first_epoch(experiment, data, paths[kind])
+            if index >= WARM_UP:
+                seconds[kind].append(took)
+    return seconds
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure one experiment and print the seconds as JSON."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("experiment", choices=sorted(DATASETS))
+    parser.add_argument("rounds", type=int)
+    options = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory() as scratch:
+        print(json.dumps(measure(options.experiment, options.rounds, Path(scratch))))
+
+
+if __name__ == "__main__":
+    main()

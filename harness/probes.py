@@ -1,0 +1,208 @@
+"""Mechanism probes: they call an experiment's functions on inputs of our choice to see whether the cause is gone.
+
+Each returns one figure that is about 0 (or, for the learning rate, small) where the mechanism is sound.
+"""
+
+import copy
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from statistics import median
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from harness.batches import deterministic_minibatches
+from harness.experiment import Experiment, TensorData
+from harness.numerics import canonical_setup
+from harness.recipe import Probe
+from harness.recorder import Recorder
+from harness.trainer import evaluate_in_eval_mode
+
+_STEPS = 6
+# Scaling needs a few steps to settle, and gradients shrink as the loss does: look at the second half.
+_UNDERFLOW_STEPS = 40
+
+
+@dataclass(frozen=True)
+class ProbeResult:
+    """What a probe measured, and whether that stays below its bound (a NaN does not)."""
+
+    probe: Probe
+    value: float
+    passed: bool
+
+
+class Bench:
+    """An experiment set up on its training data, to be stepped and looked at."""
+
+    def __init__(self, experiment: Experiment, data: TensorData, seed: int) -> None:
+        canonical_setup(seed)
+        self.experiment = experiment
+        (self.inputs, self.labels), self.validation = experiment.load_data(data)
+        self.batch_size = min(experiment.batch_size, len(self.inputs))
+        self.steps = experiment.epochs * (len(self.inputs) // self.batch_size)
+        self.model = experiment.build_model()
+        self.optimizer = experiment.build_optimizer(self.model)
+        self.scheduler = experiment.build_scheduler(self.optimizer, self.steps)
+        self.rng = torch.Generator().manual_seed(seed)
+
+    def batches(self) -> Iterator[tuple[Tensor, Tensor]]:
+        """Yield prepared training batches, epoch after epoch."""
+        while True:
+            for inputs, labels in deterministic_minibatches(
+                self.inputs, self.labels, self.batch_size, self.rng, drop_last=True
+            ):
+                yield self.experiment.prepare_batch(inputs, labels, self.rng)
+
+    def step(self, inputs: Tensor, labels: Tensor) -> Tensor:
+        """Make one training step of the experiment and of its schedule, and return the loss."""
+        self.model.train()
+        loss = self.experiment.train_step(self.model, self.optimizer, inputs, labels)
+        if self.scheduler is not None:
+            self.scheduler.step()
+        return loss
+
+
+def run_probe(probe: Probe, experiment: Experiment, data: TensorData, seed: int) -> ProbeResult:
+    """Measure one mechanism of an experiment. Raises `UserError` for what the experiment does wrong meanwhile."""
+    value = _PROBES[probe.kind](Bench(experiment, data, seed))
+    return ProbeResult(probe, value, value < probe.below)
+
+
+def batch_pairing(bench: Bench) -> float:
+    """Return the fraction of examples that `prepare_batch` gives another example's label.
+
+    Each example is an image of one grey value, the higher the label the brighter; whatever monotonic
+    augmentation keeps of it, sorting by brightness must sort the labels.
+    """
+    labels = torch.arange(bench.batch_size) % 10
+    inputs = (labels.to(bench.inputs.dtype) / 10).view(-1, *[1] * (bench.inputs.dim() - 1))
+    inputs = inputs.expand(-1, *bench.inputs.shape[1:]).clone()
+    wrong = []
+    for _ in range(3):
+        images, given = bench.experiment.prepare_batch(inputs.clone(), labels.clone(), bench.rng)
+        brightness = images.flatten(1).median(dim=1).values
+        by_brightness = given[brightness.argsort(stable=True)]
+        wrong.append((by_brightness != labels.sort().values).double().mean().item())
+    return max(wrong)
+
+
+def learning_rate(bench: Bench) -> float:
+    """Return the largest learning rate that an optimizer uses, over the whole schedule."""
+    rates = []
+    with Recorder(bench.model) as recorder:
+        for _, (inputs, labels) in zip(range(_STEPS), bench.batches(), strict=False):
+            rates.append(recorder.end_batch(bench.step(inputs, labels))["lr"] or 0.0)
+    if bench.scheduler is not None:
+        for _ in range(bench.steps - _STEPS):
+            bench.scheduler.step()
+            rates += [float(group["lr"]) for group in bench.optimizer.param_groups]
+    return max(rates)
+
+
+def stale_gradient(bench: Bench) -> float:
+    """Return the largest relative distance between the gradient used and a fresh one."""
+    with Recorder(bench.model) as recorder:
+        return max(
+            recorder.end_batch(bench.step(inputs, labels))["stale_grad_ratio"]
+            for _, (inputs, labels) in zip(range(_STEPS), bench.batches(), strict=False)
+        )
+
+
+@contextmanager
+def _fresh_gradients(model: nn.Module) -> Iterator[dict[str, Tensor]]:
+    """Collect what backward passes add to each parameter, before anything clears, scales or clips it."""
+    gradients: dict[str, Tensor] = {}
+
+    def collect(name: str) -> Callable[[Tensor], None]:
+        def add(gradient: Tensor) -> None:
+            gradients[name] = gradients[name] + gradient if name in gradients else gradient.clone()
+
+        return add
+
+    handles = [p.register_hook(collect(name)) for name, p in model.named_parameters() if p.requires_grad]
+    try:
+        yield gradients
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def mean_cross_entropy(outputs: Tensor, labels: Tensor) -> Tensor:
+    """Return the mean cross-entropy of what a network puts out: probabilities as such, all else as logits."""
+    probabilities = bool((outputs >= 0).all()) and torch.allclose(
+        outputs.sum(dim=1), outputs.new_ones(()), atol=1e-3
+    )
+    if probabilities:
+        return F.nll_loss(outputs.clamp(min=1e-30).log(), labels)
+    return F.cross_entropy(outputs, labels)
+
+
+def loss_gradient(bench: Bench) -> float:
+    """Return the relative distance between the gradient of a training step and that of the mean cross-entropy."""
+    inputs, labels = next(bench.batches())
+    reference = copy.deepcopy(bench.model).train()
+    state = torch.get_rng_state()
+    with _fresh_gradients(bench.model) as found:
+        bench.step(inputs, labels)
+    torch.set_rng_state(state)
+    with _fresh_gradients(reference) as expected:
+        mean_cross_entropy(reference(inputs), labels).backward()
+    difference, length = 0.0, 0.0
+    for name, gradient in expected.items():
+        difference += float((found.get(name, torch.zeros_like(gradient)) - gradient).double().square().sum())
+        length += float(gradient.double().square().sum())
+    return float((difference / length) ** 0.5)
+
+
+def gradient_underflow(bench: Bench) -> float:
+    """Return how many more gradient entries are exactly zero than in float32, as a fraction of all (median)."""
+    excess = []
+    with Recorder(bench.model) as recorder:
+        for index, (inputs, labels) in zip(range(_UNDERFLOW_STEPS), bench.batches(), strict=False):
+            reference = copy.deepcopy(bench.model).train()
+            record = recorder.end_batch(bench.step(inputs, labels))
+            if index >= _UNDERFLOW_STEPS // 2:
+                excess.append(
+                    (record["grad_zero_fraction"] or 0.0) - _float32_zeros(bench, reference, inputs, labels)
+                )
+    return median(excess)
+
+
+def _float32_zeros(bench: Bench, model: nn.Module, inputs: Tensor, labels: Tensor) -> float:
+    model.zero_grad()
+    bench.experiment.compute_loss(model(inputs), labels).backward()
+    gradients = [p.grad for p in model.parameters() if p.grad is not None]
+    zeros = sum(int((gradient == 0).sum()) for gradient in gradients)
+    return zeros / sum(gradient.numel() for gradient in gradients)
+
+
+def evaluation_mode(bench: Bench) -> float:
+    """Return how far two evaluations of the same weights, and one by our own hand in eval mode, lie apart.
+
+    The largest of: distance of the accuracies, relative distance of two losses, change of any buffer.
+    """
+    for _, (inputs, labels) in zip(range(_STEPS), bench.batches(), strict=False):
+        bench.step(inputs, labels)
+    bench.model.train()
+    before = [buffer.clone() for buffer in bench.model.buffers()]
+    trusted = evaluate_in_eval_mode(bench.experiment, copy.deepcopy(bench.model), *bench.validation)
+    first, second = (bench.experiment.evaluate(bench.model, *bench.validation) for _ in range(2))
+    moved = [float((new - old).abs().max()) for old, new in zip(before, bench.model.buffers(), strict=True)]
+    losses = [float(result["val_loss"] or 0.0) for result in (first, second)]
+    repeated = 0.0 if losses[0] == losses[1] else abs(losses[1] - losses[0]) / max(abs(losses[0]), 1e-12)
+    accuracy = first["val_accuracy"]
+    apart = 0.0 if accuracy is None else abs(accuracy - trusted["val_accuracy_eval_mode"])
+    return max([repeated, apart, *moved])
+
+
+_PROBES: dict[str, Callable[[Bench], float]] = {
+    "batch_pairing": batch_pairing,
+    "learning_rate": learning_rate,
+    "stale_gradient": stale_gradient,
+    "loss_gradient": loss_gradient,
+    "gradient_underflow": gradient_underflow,
+    "evaluation_mode": evaluation_mode,
+}

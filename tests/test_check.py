@@ -1,0 +1,315 @@
+import io
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from run_files import FIXED, change_json, make_workspace, read_lines, seal, write_lines
+
+from harness.check import CheckItem, quick_checks, render_checks, run_checks
+from harness.errors import UserError
+from harness.workspace import REPORT_TEMPLATE, Workspace
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    return make_workspace(tmp_path / "work")
+
+
+def copy_of(workspace: Workspace, scratch: Path) -> Callable[[str], Path]:
+    """Return a replay that, as a repeatable experiment does, comes to the bytes that are there now."""
+    for run in ("broken", "fixed"):
+        shutil.copytree(workspace.run_folder(run), scratch / run)
+    return lambda run: scratch / run
+
+
+def failures(items: list[CheckItem]) -> dict[str, str]:
+    return {item.id: item.message for item in items if item.outcome != "passed"}
+
+
+def test_good_work_passes_every_check(workspace: Workspace, tmp_path: Path) -> None:
+    items = run_checks(workspace, copy_of(workspace, tmp_path / "again"))
+    assert failures(items) == {}
+    assert [item.id for item in items] == [
+        *(f"broken: {name}" for name in ("files", "checksum", "provenance", "log", "diagnostics")),
+        *(f"fixed: {name}" for name in ("files", "checksum", "provenance", "log", "diagnostics")),
+        *("experiment: verified", "experiment: edited"),
+        *(
+            "report: front matter",
+            "report: length",
+            "report: snippet",
+            "report: evidence 1",
+            "report: evidence 2",
+        ),
+        *("broken: repeats", "fixed: repeats"),
+    ]
+
+
+def test_without_a_replay_repeating_stays_open(workspace: Workspace) -> None:
+    open_items = failures(run_checks(workspace, None))
+    assert set(open_items) == {"broken: repeats", "fixed: repeats"}
+    assert "make check BREAK=huge_lr" in open_items["fixed: repeats"]
+
+
+def edit_file(name: str, text: str) -> Callable[[Workspace], None]:
+    def edit(workspace: Workspace) -> None:
+        (workspace.run_folder("fixed") / name).write_text(text)
+
+    return edit
+
+
+def remove_file(name: str) -> Callable[[Workspace], None]:
+    return lambda workspace: (workspace.run_folder("fixed") / name).unlink()
+
+
+def edit_json(name: str, **changes: object) -> Callable[[Workspace], None]:
+    return lambda workspace: change_json(workspace.run_folder("fixed") / name, **changes)
+
+
+def edit_log(line: int, **changes: object) -> Callable[[Workspace], None]:
+    def edit(workspace: Workspace) -> None:
+        records = read_lines(workspace, "fixed")
+        records[line].update(changes)
+        write_lines(workspace, "fixed", records)
+
+    return edit
+
+
+def drop_line(line: int) -> Callable[[Workspace], None]:
+    def drop(workspace: Workspace) -> None:
+        records = read_lines(workspace, "fixed")
+        del records[line]
+        write_lines(workspace, "fixed", records)
+
+    return drop
+
+
+VERIFY = r"make verify BREAK=huge_lr WORK=\S+ makes it"
+
+
+@pytest.mark.parametrize(
+    ("damage", "item", "message"),
+    [
+        (
+            remove_file("result.json"),
+            "files",
+            "no finished run in .*fixed: make verify BREAK=huge_lr WORK",
+        ),
+        (remove_file("run.html"), "files", f"has no run.html: {VERIFY}"),
+        (
+            edit_file("checkpoint.pt", "other"),
+            "checksum",
+            f"checkpoint.pt.sha256 is not the SHA-256 .*: {VERIFY}",
+        ),
+        (edit_json("result.json", checkpoint_sha256="0"), "checksum", "records another SHA-256"),
+        (edit_json("result.json", seed=1), "provenance", "says seed 1, and this exercise's is 42"),
+        (edit_json("checkpoint.pt.meta.json", recipe="loss_sum"), "provenance", "says recipe 'loss_sum'"),
+        (edit_json("checkpoint.pt.meta.json", dataset="mnist"), "provenance", "says dataset 'mnist'"),
+        (edit_json("checkpoint.pt.meta.json", source_sha256="0"), "provenance", "says source_sha256 '0'"),
+        (edit_json("checkpoint.pt.meta.json", command=None), "provenance", "has no command"),
+        (edit_file("checkpoint.pt.meta.json", "{"), "provenance", "is not JSON"),
+        (edit_file("checkpoint.pt.meta.json", "[" * 99999), "provenance", "is not JSON"),
+        (edit_file("metrics.log", "{}\n{"), "log", r"metrics\.log, line 2: not a record"),
+        (edit_file("metrics.log", ""), "log", "ends within epoch 0"),
+        (drop_line(3), "log", "line 4: step 4 where step 3 belongs"),
+        (drop_line(6), "log", "line 7: epoch 1 where epoch 0 belongs"),
+        (drop_line(-1), "log", "ends within epoch 1"),
+        (edit_log(6, epoch=1), "log", "line 7: epoch 1 where epoch 0 belongs"),
+        (edit_log(-2, loss=0.0), "log", "says final_train_loss .*, and metrics.log 0.0"),
+        (edit_log(-1, val_loss="NaN"), "log", "says final_val_loss .*, and metrics.log nan"),
+        (edit_log(2, loss="NaN"), "log", "says first_non_finite_step None, and metrics.log 2"),
+        (edit_json("result.json", steps=13), "log", "says steps 13, and metrics.log 12"),
+        (edit_log(2, loss=None), "diagnostics", "step 2: no loss"),
+        (
+            edit_log(2, grad_mean={"1.weight": 0.1}),
+            "diagnostics",
+            "step 2: no gradient mean of every parameter",
+        ),
+        (
+            edit_log(2, activations={"first": None}),
+            "diagnostics",
+            "step 2: no mean and variance of the first",
+        ),
+        (edit_log(2, activations=[]), "diagnostics", "step 2: no mean and variance of the first"),
+        (edit_log(6, val_accuracy=None, val_loss=None), "diagnostics", "epoch 0: no validation loss"),
+    ],
+)
+def test_a_damaged_run_is_found(
+    workspace: Workspace, damage: Callable[[Workspace], None], item: str, message: str
+) -> None:
+    damage(workspace)
+    found = failures(quick_checks(workspace))
+    assert f"fixed: {item}" in found
+    assert re.search(message, found[f"fixed: {item}"])
+    assert not any(name.startswith("broken") for name in found)
+
+
+def test_a_gradient_that_is_absent_is_no_fault(workspace: Workspace) -> None:
+    records = read_lines(workspace, "fixed")
+    records[0]["grad_mean"]["1.weight"] = None
+    write_lines(workspace, "fixed", records)
+    assert failures(quick_checks(workspace)) == {}
+
+
+def test_an_experiment_edited_after_its_run_is_found(workspace: Workspace) -> None:
+    workspace.experiment.write_text(FIXED + "# later\n")
+    assert list(failures(quick_checks(workspace))) == ["experiment: verified"]
+    workspace.experiment.unlink()
+    assert list(failures(quick_checks(workspace))) == ["experiment: verified"]
+
+
+@pytest.mark.parametrize(
+    ("comment", "message"), [("", "is as it was handed out"), ("# why\n", "comments and layout")]
+)
+def test_an_experiment_that_was_not_edited_is_found(workspace: Workspace, comment: str, message: str) -> None:
+    source = workspace.broken_source() + comment
+    workspace.experiment.write_text(source)
+    (workspace.run_folder("fixed") / "experiment.py").write_text(source)
+    seal(workspace.run_folder("fixed"))
+    found = failures(quick_checks(workspace))
+    assert list(found) == ["experiment: edited"] and message in found["experiment: edited"]
+
+
+def edit_report(workspace: Workspace, old: str, new: str) -> dict[str, str]:
+    text = workspace.report.read_text()
+    assert old in text
+    workspace.report.write_text(text.replace(old, new))
+    return failures(quick_checks(workspace))
+
+
+def test_a_cited_number_that_is_not_in_the_log_is_shown_beside_it(workspace: Workspace) -> None:
+    loss = read_lines(workspace, "broken")[0]["loss"]
+    found = edit_report(workspace, f"step: 0, value: {loss:.3f}", "step: 0, value: 7.5")
+    assert list(found) == ["report: evidence 1"]
+    assert (
+        f"loss at step 0 of the broken run is 7.5, and {workspace.run_folder('broken')}"
+        in found["report: evidence 1"]
+    )
+    assert f"says {loss}" in found["report: evidence 1"]
+    assert "no step 99" in edit_report(workspace, "step: 0", "step: 99")["report: evidence 1"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "item", "message"),
+    [
+        ("run: fixed", "run: broken", "report: evidence of fixed", "cites no number of the fixed run"),
+        ("too large.", "word " * 500, "report: length", "and 500 are allowed"),
+        ("```", "", "report: snippet", "put the lines that matter into a code block"),
+        ("too large.", "![plot](plot.png)", "report: snippet", "shows plot.png, which is not handed in"),
+        ("optimizer", "", "report: front matter", "line 2: `root_cause_layer` is not filled in"),
+    ],
+)
+def test_an_imperfect_report_is_found(
+    workspace: Workspace, old: str, new: str, item: str, message: str
+) -> None:
+    assert message in edit_report(workspace, old, new)[item]
+
+
+def test_a_report_without_prose_is_found(workspace: Workspace) -> None:
+    text = workspace.report.read_text()
+    workspace.report.write_text(text[: text.rindex("---\n")] + "---\n# Symptom\n```\nloss\n```\n")
+    assert "tells nothing yet" in failures(quick_checks(workspace))["report: length"]
+    workspace.report.write_text(REPORT_TEMPLATE)
+    assert "still the empty template" in failures(quick_checks(workspace))["report: front matter"]
+
+
+def test_no_message_knows_the_answer(workspace: Workspace) -> None:
+    found = edit_report(workspace, "layer: optimizer", "layer: data")
+    assert found == {}
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (edit_log(3, loss=9.0), r"metrics\.log, line 4 \(step 3\): loss is 9\.0, and .* made again"),
+        (
+            edit_log(3, activations={"first": {"mean": "NaN", "var": 1.0}}),
+            r"\(step 3\): activations\.first\.mean is nan",
+        ),
+        (edit_log(6, val_loss="Infinity"), r"line 7 \(epoch 0\): val_loss is inf, and"),
+        (edit_log(3, extra=1), r"\(step 3\): extra is 1, and absent made again"),
+        (drop_line(-1), "has 13 lines, and 14 when"),
+        (edit_file("metrics.log", "{"), "line 1 is not the record that the run writes"),
+        (edit_file("checkpoint.pt", "x"), "checkpoint.pt has other bytes when"),
+    ],
+)
+def test_a_run_edited_afterwards_does_not_repeat(
+    workspace: Workspace, tmp_path: Path, edit: Callable[[Workspace], None], message: str
+) -> None:
+    replay = copy_of(workspace, tmp_path / "again")
+    edit(workspace)
+    item = next(item for item in run_checks(workspace, replay) if item.id == "fixed: repeats")
+    assert item.outcome == "failed"
+    assert re.search(message, item.message)
+    assert re.search(VERIFY, item.message)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (": ", ":", "step 0.* is written in another way"),
+        ("\n", "\r\n", "written in another way"),
+        ('}\n{"epoch": 1, ', '} {"epoch": 1, ', "line 13 is not the record"),
+    ],
+)
+def test_other_bytes_of_the_same_records_do_not_repeat(
+    workspace: Workspace, tmp_path: Path, old: str, new: str, message: str
+) -> None:
+    replay = copy_of(workspace, tmp_path / "again")
+    log = workspace.run_folder("fixed") / "metrics.log"
+    log.write_bytes(log.read_bytes().replace(old.encode(), new.encode()))
+    item = run_checks(workspace, replay)[-1]
+    assert item.outcome == "failed"
+    assert re.search(message, item.message)
+
+
+def test_another_machine_is_no_ones_fault(workspace: Workspace, tmp_path: Path) -> None:
+    replay = copy_of(workspace, tmp_path / "again")
+    edit_log(3, loss=9.0)(workspace)
+    edit_json("checkpoint.pt.meta.json", platform_class={"architecture": "aarch64"})(workspace)
+    item = run_checks(workspace, replay)[-1]
+    assert (item.outcome, "its platform_class is another" in item.message) == ("could not judge", True)
+
+
+def test_a_replay_that_a_user_must_mend_could_not_be_judged(workspace: Workspace) -> None:
+    def full_disk(run: str) -> Path:
+        raise UserError("No space left on device: free some space.")
+
+    items = run_checks(workspace, full_disk)[-2:]
+    assert [item.outcome for item in items] == ["could not judge"] * 2
+    assert "free some space" in items[0].message
+
+
+def test_a_fault_of_ours_is_raised(workspace: Workspace) -> None:
+    def fault(run: str) -> Path:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        run_checks(workspace, fault)
+
+
+def test_an_empty_workspace_can_be_checked(workspace: Workspace) -> None:
+    shutil.rmtree(workspace.folder / "runs")
+    found = failures(run_checks(workspace, lambda run: Path()))
+    assert "make exercise BREAK=huge_lr" in found["broken: files"]
+    assert {"fixed: files", "experiment: verified", "report: evidence 1", "fixed: repeats"} <= set(found)
+
+
+def test_the_table_shows_every_item_and_no_markup(workspace: Workspace) -> None:
+    items = [
+        CheckItem("a", "passed", "fine"),
+        CheckItem("b", "failed", "[red]not markup[/red]"),
+        CheckItem("c", "could not judge", "open"),
+    ]
+    console = Console(file=io.StringIO(), width=80)
+    console.print(render_checks(items))
+    assert isinstance(console.file, io.StringIO)
+    lines = console.file.getvalue().splitlines()
+    assert [line.split() for line in lines[:3]] == [
+        ["✓", "a", "fine"],
+        ["✗", "b", "[red]not", "markup[/red]"],
+        ["?", "c", "open"],
+    ]
+    assert lines[-1] == "1 passed, 1 failed, 1 could not judge."

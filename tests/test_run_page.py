@@ -1,0 +1,365 @@
+import itertools
+import json
+import math
+import os
+import shutil
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from run_folders import CNN, make_run, write_json, write_log
+
+from harness.errors import UserError
+from harness.run_page import render_run_page, write_run_page
+
+HOSTILE = (
+    """</title></style><script>alert("1")</script><img src='https://example.org/x.png' onerror=a>&amp;"""
+)
+VOID = {"meta", "img", "link", "br", "hr", "input"}
+
+
+class Page(HTMLParser):
+    """Reads a page, fails on a tag that is not closed in order, and keeps what the tests ask about."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text: list[str] = []
+        self.feed(source)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert len({name for name, _ in attrs}) == len(attrs), (tag, attrs)
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open, f"</{tag}> closes nothing"
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if "style" not in self.open:
+            self.text.append(data)
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.tags if name == tag]
+
+    @property
+    def words(self) -> str:
+        return " ".join(" ".join(self.text).split())
+
+
+def page_of(folder: Path, title: str = "A run", compare_with: Path | None = None) -> Page:
+    return Page(render_run_page(folder, title=title, compare_with=compare_with))
+
+
+@pytest.fixture
+def healthy(tmp_path: Path) -> Path:
+    return make_run(tmp_path / "fixed", run="fixed")
+
+
+@pytest.fixture
+def exploded(tmp_path: Path) -> Path:
+    return make_run(tmp_path / "broken", run="broken", explode_at=12)
+
+
+@pytest.fixture(params=["healthy", "exploded", "cnn", "regression", "both"])
+def any_page(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    broken = make_run(tmp_path / "broken", explode_at=12)
+    folders = {
+        "healthy": lambda: make_run(tmp_path / "run", run="healthy"),
+        "exploded": lambda: broken,
+        "cnn": lambda: make_run(tmp_path / "run", parameters=CNN, channels=3, class_names=list("abcdefghij")),
+        "regression": lambda: make_run(tmp_path / "run", regression=True),
+        "both": lambda: make_run(tmp_path / "run", run="fixed"),
+    }
+    compare_with = broken if request.param == "both" else None
+    return render_run_page(folders[request.param](), title="A run", compare_with=compare_with)
+
+
+def test_the_page_is_well_formed_and_loads_nothing(any_page: str) -> None:
+    page = Page(any_page)
+    assert page.all("script") == page.all("link") == page.all("iframe") == []
+    assert {attributes["src"].split(",")[0] for attributes in page.all("img") if attributes["src"]} == {
+        "data:image/png;base64"
+    }
+    assert all((attributes["href"] or "").startswith("#") for attributes in page.all("a"))
+    assert "http:" not in any_page
+    assert "https:" not in any_page
+    assert "url(" not in any_page
+    assert "@import" not in any_page
+    policies = [a["content"] for a in page.all("meta") if a.get("http-equiv") == "Content-Security-Policy"]
+    assert policies == ["default-src 'none'; style-src 'unsafe-inline'; img-src data:"]
+    assert not [name for _, attributes in page.tags for name in attributes if name.startswith("on")]
+
+
+def test_a_reader_without_eyes_or_mouse_finds_the_way(any_page: str) -> None:
+    page = Page(any_page)
+    ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
+    assert len(set(ids)) == len(ids)
+    for _, attributes in page.tags:
+        for name in ("aria-labelledby", "aria-describedby"):
+            if name in attributes:
+                assert attributes[name] in ids
+    assert {(a["href"] or "")[1:] for a in page.all("a")} <= set(ids)
+    plots = [a for a in page.all("svg") if "aria-hidden" not in a]
+    assert len(plots) == len(page.all("figure")) >= 9
+    assert all(a["role"] == "img" and "aria-labelledby" in a for a in plots)
+    assert all(a.get("alt") for a in page.all("img"))
+    assert all(a.get("scope") in ("row", "col") for a in page.all("th"))
+    assert len(page.all("caption")) == len(page.all("table"))
+    assert page.all("html") == [{"lang": "en"}]
+    levels = [int(tag[1]) for tag, _ in page.tags if tag in ("h1", "h2", "h3")]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(after - before <= 1 for before, after in itertools.pairwise(levels))
+
+
+def test_the_same_files_give_the_same_bytes(healthy: Path, exploded: Path) -> None:
+    pages = set()
+    for seed in ("0", "1", "77"):
+        code = (
+            "import sys; from pathlib import Path; from harness.run_page import render_run_page as r;"
+            "sys.stdout.reconfigure(encoding='utf-8');"
+            "print(r(Path(sys.argv[1]), title='t', compare_with=Path(sys.argv[2])))"
+        )
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        command = [sys.executable, "-c", code, str(healthy), str(exploded)]
+        pages.add(subprocess.run(command, env=environment, capture_output=True, check=True).stdout)
+    assert len(pages) == 1
+
+
+def test_no_path_of_this_machine_and_no_heavy_import(healthy: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; from harness.run_page import write_run_page as w;"
+        "w(Path(sys.argv[1]), title='t'); print([m for m in ('torch', 'rich', 'numpy') if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(healthy)], capture_output=True, check=True, text=True
+    )
+    assert done.stdout.strip() == "[]"
+    assert str(healthy.parent) not in (healthy / "run.html").read_text(encoding="utf-8")
+
+
+def test_the_page_is_written_into_the_folder_of_the_run(healthy: Path) -> None:
+    path = write_run_page(healthy, title="A run")
+    assert path == healthy / "run.html"
+    assert path.read_text(encoding="utf-8") == render_run_page(healthy, title="A run")
+
+
+def test_the_first_non_finite_step_is_marked_and_said(exploded: Path) -> None:
+    words = page_of(exploded).words
+    assert "first NaN: step 12" in words
+    assert "at step 12 it was first not finite" in words
+    assert "hard, step 12 the loss is not finite" in words
+
+
+def test_a_healthy_run_has_no_such_mark(healthy: Path) -> None:
+    words = page_of(healthy).words
+    assert "first NaN" not in words
+    assert "First step without a finite loss none" in words
+
+
+def test_every_layer_and_signal_has_its_chart(tmp_path: Path) -> None:
+    words = page_of(make_run(tmp_path / "run", parameters=CNN)).words
+    for layer in ("features.0", "features.1", "features.4", "features.5", "head.0", "head.3"):
+        assert f"Layer {layer}" in words
+    for signal in (
+        "loss",
+        "val_loss",
+        "val_accuracy",
+        "lr",
+        "grad_norm",
+        "grad_zero_fraction",
+        "stale_grad_ratio",
+    ):
+        assert signal in words
+    assert "first layer: 200 values" in words
+    assert "same weights, evaluated again" in words
+    assert "same weights, in eval mode" in words
+
+
+def test_both_runs_are_drawn_together(healthy: Path, exploded: Path) -> None:
+    page = page_of(healthy, compare_with=exploded)
+    descriptions = [text for text in page.text if "values, from" in text or "not recorded" in text]
+    assert len(descriptions) == len(page.all("figure"))
+    assert all("broken" in text and "fixed" in text for text in descriptions)
+    assert "Figure broken fixed" in page.words
+    assert "Learning rate, highest lr 10 0.1" in page.words
+    assert len([a for a in page.all("div") if a.get("class") == "panel matrix"]) == 2
+
+
+def test_equal_input_sheets_are_shown_once(tmp_path: Path) -> None:
+    broken, fixed = make_run(tmp_path / "broken"), make_run(tmp_path / "fixed", run="fixed")
+    page = page_of(fixed, compare_with=broken)
+    assert len(page.all("img")) == 24
+    assert "broken and fixed: the same" in page.words
+    sheet = json.loads((broken / "inputs.json").read_text(encoding="utf-8"))
+    sheet["labels"].reverse()
+    write_json(broken / "inputs.json", sheet)
+    assert len(page_of(fixed, compare_with=broken).all("img")) == 48
+
+
+def test_images_carry_the_labels_that_the_model_saw(healthy: Path) -> None:
+    labels = json.loads((healthy / "inputs.json").read_text(encoding="utf-8"))["labels"]
+    alts = [a["alt"] for a in page_of(healthy).all("img")]
+    assert alts == [f"Input {number}, labelled {label}" for number, label in enumerate(labels, start=1)]
+
+
+def test_hostile_text_stays_text(tmp_path: Path) -> None:
+    folder = make_run(
+        tmp_path / "run", parameters=(f"{HOSTILE}.weight", "a\"b'.<i>", HOSTILE), class_names=[HOSTILE] * 10
+    )
+    for name in ("result.json", "checkpoint.pt.meta.json"):
+        content = json.loads((folder / name).read_text(encoding="utf-8"))
+        content |= {"run": HOSTILE, "recipe": HOSTILE, "checkpoint_sha256": HOSTILE, HOSTILE: HOSTILE}
+        content["guardrails"] = [{"step": HOSTILE, "level": HOSTILE, "message": HOSTILE}]
+        write_json(folder / name, content)
+    for compare_with in (None, folder):
+        page = page_of(folder, title=HOSTILE, compare_with=compare_with)
+        assert page.all("script") == page.all("i") == []
+        assert all((a["src"] or "").startswith("data:") for a in page.all("img"))
+        assert page.words.count('<script>alert("1")</script>') > 10
+
+
+def test_an_empty_folder_gives_a_page_that_says_so(tmp_path: Path) -> None:
+    words = page_of(tmp_path).words
+    assert "The log holds no batch." in words
+    assert "Nothing is recorded yet" in words
+    assert "No inputs are recorded." in words
+    assert "No provenance is recorded" in words
+
+
+def test_an_empty_log_is_no_error(healthy: Path, exploded: Path) -> None:
+    write_log(healthy, [])
+    page_of(healthy)
+    page_of(healthy, compare_with=exploded)
+    page_of(exploded, compare_with=healthy)
+
+
+def test_a_run_that_was_stopped_has_a_page(healthy: Path) -> None:
+    for name in ("result.json", "checkpoint.pt.meta.json", "inputs.json"):
+        (healthy / name).unlink()
+    lines = (healthy / "metrics.log").read_text(encoding="utf-8").splitlines(keepends=True)
+    (healthy / "metrics.log").write_text("".join(lines[:17]), encoding="utf-8")
+    words = page_of(healthy).words
+    assert "in 17 steps; the run has not finished." in words
+    assert "Validation loss" not in words
+
+
+def test_a_log_of_only_non_finite_values_is_drawn(tmp_path: Path) -> None:
+    words = page_of(make_run(tmp_path / "run", explode_at=0)).words
+    assert "no finite value" in words
+    assert "first NaN: step 0" in words
+
+
+def test_a_regression_has_no_accuracy_and_no_confusion(tmp_path: Path) -> None:
+    page = page_of(make_run(tmp_path / "run", regression=True))
+    assert "ccuracy" not in page.words
+    assert "Confusion" not in page.words
+    assert "the targets are not classes" in page.words
+    assert [a["alt"] for a in page.all("img")][:2] == ["Input 1", "Input 2"]
+
+
+def test_a_classification_beside_a_regression_is_drawn(tmp_path: Path, exploded: Path) -> None:
+    regression = make_run(tmp_path / "run", run="fixed", regression=True)
+    assert "Validation accuracy 0.1 —" in page_of(regression, compare_with=exploded).words
+
+
+def test_steps_without_an_optimizer_step_are_gaps(tmp_path: Path) -> None:
+    record: dict[str, Any] = {
+        "step": 0,
+        "epoch": 0,
+        "loss": 1.0,
+        "lr": None,
+        "grad_norm": None,
+        "grad_norm_by_parameter": {"w": None},
+    }
+    record |= {"grad_zero_fraction": None, "stale_grad_ratio": math.inf, "optimizer_steps": 0}
+    record |= {"activations": {"first": None, "last": {"mean": 0.5, "var": math.nan}}}
+    write_log(tmp_path, [record])
+    words = page_of(tmp_path).words
+    assert "Training loss" in words
+    assert "Learning rate" not in words
+    assert "first Infinity: step 0" in words
+
+
+@pytest.mark.parametrize("name", ["result.json", "inputs.json", "checkpoint.pt.meta.json"])
+@pytest.mark.parametrize("content", ["{", "[1]", "\ud800"])
+def test_a_file_that_is_no_json_object_is_a_sentence(healthy: Path, name: str, content: str) -> None:
+    (healthy / name).write_bytes(content.encode("utf-8", "surrogatepass"))
+    with pytest.raises(UserError, match=f"{name} .*run the experiment again"):
+        page_of(healthy)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"pixels": "AAAA"},
+        {"pixels": "not base64!"},
+        {"pixels": None},
+        {"shape": [64, 784]},
+        {"shape": "24"},
+        {"shape": [0, 1, 28, 28]},
+    ],
+)
+def test_inputs_that_are_no_images_are_said_to_be_none(healthy: Path, change: dict[str, object]) -> None:
+    sheet = json.loads((healthy / "inputs.json").read_text(encoding="utf-8"))
+    write_json(healthy / "inputs.json", sheet | change)
+    page = page_of(healthy)
+    assert page.all("img") == []
+    assert "inputs.json does not hold" in page.words or "are not images" in page.words
+
+
+def test_labels_that_do_not_fit_are_left_out(healthy: Path) -> None:
+    sheet = json.loads((healthy / "inputs.json").read_text(encoding="utf-8"))
+    write_json(healthy / "inputs.json", sheet | {"labels": ["1"]})
+    assert page_of(healthy).all("img")[0]["alt"] == "Input 1"
+
+
+def test_repeated_guardrail_messages_are_counted_and_many_are_cut(healthy: Path) -> None:
+    result = json.loads((healthy / "result.json").read_text(encoding="utf-8"))
+    said = [{"step": step, "level": "soft", "message": "the same"} for step in range(5)]
+    said += [{"step": step, "level": "soft", "message": f"message {step}"} for step in range(20)]
+    write_json(healthy / "result.json", result | {"guardrails": said})
+    words = page_of(healthy).words
+    assert "soft, step 0 the same (5 times)" in words
+    assert "13 more in result.json" in words
+    assert "message 7" not in words
+
+
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="needs chromium on the PATH to look at the page in a browser")
+def test_a_browser_reads_it_and_dark_differs_from_light(
+    healthy: Path, exploded: Path, tmp_path: Path
+) -> None:
+    path = write_run_page(healthy, title=HOSTILE, compare_with=exploded)
+    shots = []
+    for scheme in ("0", "1"):  # dark, light
+        shot = tmp_path / f"{scheme}.png"
+        command = [
+            str(CHROMIUM),
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-quic",
+            "--no-first-run",
+        ]
+        command += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
+        command += [f"--user-data-dir={tmp_path / scheme}", f"--blink-settings=preferredColorScheme={scheme}"]
+        command += [f"--screenshot={shot}", "--window-size=900,700", path.as_uri()]
+        subprocess.run(command, check=True, capture_output=True, timeout=120)
+        shots.append(shot.read_bytes())
+    assert all(shot.startswith(b"\x89PNG") and len(shot) > 10_000 for shot in shots)
+    assert shots[0] != shots[1]

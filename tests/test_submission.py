@@ -1,0 +1,192 @@
+import hashlib
+import io
+import json
+import os
+import subprocess
+import tarfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from run_files import FIXED, make_workspace
+
+from harness.errors import UserError
+from harness.submission import build_submission, check_student_name, submit
+from harness.workspace import Workspace
+
+RUN_FILES = [
+    "checkpoint.pt",
+    "checkpoint.pt.meta.json",
+    "checkpoint.pt.sha256",
+    "experiment.py",
+    "inputs.json",
+    "metrics.log",
+    "result.json",
+    "run.html",
+]
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    return make_workspace(tmp_path / "work")
+
+
+def test_the_tarball_holds_what_the_contract_says_and_nothing_else(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    (workspace.folder / "notes.txt").write_text("mine")
+    (workspace.run_folder("fixed") / "secret").write_text("mine")
+    done = submit(workspace, "ada", tmp_path / "submissions")
+    assert done.path == tmp_path / "submissions" / "ada_huge_lr.tar.gz"
+    with tarfile.open(done.path, "r:gz") as tar:
+        names = tar.getnames()
+        files = {name: (tar.extractfile(name) or io.BytesIO()).read() for name in names}
+    expected = ["command.txt", "experiment.py", "manifest.json", "report.md"]
+    assert names == expected + [f"runs/{run}/{name}" for run in ("broken", "fixed") for name in RUN_FILES]
+    manifest = json.loads(files.pop("manifest.json"))
+    assert manifest.pop("files") == {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
+    assert manifest == {
+        "format_version": 1,
+        "student": "ada",
+        "recipe": "huge_lr",
+        "seed": 42,
+        "dataset": "digits",
+        "dataset_digest": "71" * 32,
+    }
+    assert files["command.txt"].decode() == (
+        "# runs/broken\nharness exercise huge_lr --seed 42\n\n# runs/fixed\nharness verify huge_lr --seed 42\n"
+    )
+    assert files["experiment.py"].decode() == FIXED
+
+
+def test_the_digest_is_beside_it_and_noted_in_the_workspace(workspace: Workspace, tmp_path: Path) -> None:
+    done = submit(workspace, "ada", tmp_path / "out")
+    command = ["sha256sum", "-c", "ada_huge_lr.tar.gz.sha256"]
+    assert subprocess.run(command, cwd=tmp_path / "out", capture_output=True).returncode == 0
+    note = json.loads((workspace.folder / "submitted.json").read_text())
+    assert note == {
+        "format_version": 1,
+        "student": "ada",
+        "file": "ada_huge_lr.tar.gz",
+        "sha256": done.sha256,
+    }
+    assert hashlib.sha256(done.path.read_bytes()).hexdigest() == done.sha256
+    assert workspace.state() == "submitted"
+    assert (done.warnings, done.kept, done.unchanged) == ((), None, False)
+
+
+def test_the_same_content_gives_the_same_bytes_anywhere(workspace: Workspace, tmp_path: Path) -> None:
+    first = submit(workspace, "ada", tmp_path / "a")
+    moved = make_workspace(tmp_path / "elsewhere")
+    for path in moved.folder.rglob("*"):
+        os.utime(path, (1, 1))
+    assert submit(moved, "ada", tmp_path / "b").path.read_bytes() == first.path.read_bytes()
+
+
+def test_handing_in_twice_keeps_what_was_there(workspace: Workspace, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    first = submit(workspace, "ada", out)
+    before = first.path.read_bytes()
+    assert submit(workspace, "ada", out).unchanged
+    report = workspace.report.read_text()
+    workspace.report.write_text(report + "\nOne thing more.\n")
+    second = submit(workspace, "ada", out)
+    assert second.kept == out / "ada_huge_lr.1.tar.gz"
+    assert second.kept.read_bytes() == before
+    workspace.report.write_text(report)
+    third = submit(workspace, "ada", out)
+    assert third.kept == out / "ada_huge_lr.2.tar.gz" and third.path.read_bytes() == before
+    workspace.report.write_text(report + "\nOne thing more.\n")
+    assert submit(workspace, "ada", out).kept == out / "ada_huge_lr.1.tar.gz"
+    digests = sorted(path.name for path in out.glob("*.sha256"))
+    assert len(digests) == 3
+    assert subprocess.run(["sha256sum", "-c", *digests], cwd=out, capture_output=True).returncode == 0
+
+
+def test_a_lost_digest_is_written_again(workspace: Workspace, tmp_path: Path) -> None:
+    path = submit(workspace, "ada", tmp_path).path
+    digest = path.with_name(f"{path.name}.sha256")
+    digest.unlink()
+    assert submit(workspace, "ada", tmp_path).unchanged
+    assert digest.is_file()
+
+
+def test_imperfect_work_is_handed_in_with_a_warning(workspace: Workspace, tmp_path: Path) -> None:
+    workspace.report.write_text(workspace.report.read_text().replace("step: 0", "step: 1"))
+    done = submit(workspace, "ada", tmp_path)
+    assert [item.id for item in done.warnings] == ["report: evidence 1"]
+    assert done.path.is_file()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("experiment.py", "later", "experiment: verified: .*experiment.py was edited after the fixed run"),
+        ("report.md", "# no front matter", "report: front matter: .*line 1"),
+        (
+            "runs/fixed/checkpoint.pt",
+            "altered",
+            "fixed: checksum: .* make verify BREAK=huge_lr .* makes it again",
+        ),
+        ("runs/broken/metrics.log", "", "broken: log: .* make exercise BREAK=huge_lr .* makes it again"),
+        ("runs/fixed/result.json", None, "fixed: files: there is no finished run"),
+        ("runs/fixed/inputs.json", None, "fixed: files: .* has no inputs.json"),
+        ("report.md", None, "report: front matter: There is no report"),
+    ],
+)
+def test_a_broken_archive_is_refused_and_nothing_written(
+    workspace: Workspace, tmp_path: Path, name: str, text: str | None, message: str
+) -> None:
+    if text is None:
+        (workspace.folder / name).unlink()
+    else:
+        (workspace.folder / name).write_text(text)
+    with pytest.raises(UserError, match=f"^Not handed in, {message}"):
+        submit(workspace, "ada", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    assert not (workspace.folder / "submitted.json").exists()
+
+
+def test_a_report_over_500_words_is_refused(workspace: Workspace, tmp_path: Path) -> None:
+    workspace.report.write_text(workspace.report.read_text() + "word " * 500)
+    with pytest.raises(UserError, match="and 500 are allowed"):
+        submit(workspace, "ada", tmp_path)
+
+
+def test_a_file_that_is_missing_is_named(workspace: Workspace) -> None:
+    (workspace.run_folder("fixed") / "run.html").unlink()
+    with pytest.raises(UserError, match=r"run\.html is missing"):
+        build_submission(workspace, "ada")
+
+
+@pytest.mark.parametrize("student", ["ada", "Ada.L_1-2", "_", "7", "a" * 64])
+def test_plain_names_serve(student: str) -> None:
+    check_student_name(student)
+
+
+@pytest.mark.parametrize(
+    ("student", "better"),
+    [
+        ("", "ada"),
+        (".ada", "ada"),
+        ("-rf", "rf"),
+        ("../ada", "ada"),
+        ("Ada Lovelace", "Ada-Lovelace"),
+        ("J\u00fcrgen", "Jurgen"),
+        ("\u674e", "ada"),
+        ("ada\n", "ada"),
+        ("a" * 65, "a" * 64),
+    ],
+)
+def test_other_names_are_refused_with_a_suggestion(student: str, better: str) -> None:
+    with pytest.raises(UserError, match=rf"as in STUDENT={better}\.$"):
+        check_student_name(student)
+
+
+@given(st.text())
+def test_a_suggested_name_serves(student: str) -> None:
+    try:
+        check_student_name(student)
+    except UserError as error:
+        check_student_name(str(error).rpartition("STUDENT=")[2].removesuffix("."))

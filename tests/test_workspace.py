@@ -1,0 +1,208 @@
+import errno
+import json
+import os
+import threading
+from pathlib import Path
+
+import pytest
+from run_files import BROKEN, FIXED, change_json, make_workspace
+
+from harness.errors import UserError
+from harness.settings import RunSettings
+from harness.workspace import (
+    REPORT_TEMPLATE,
+    Workspace,
+    create_workspace,
+    open_workspace,
+    read_source,
+    remove_workspace,
+    source_hash,
+    write_new,
+)
+
+SETTINGS = RunSettings(seed=42, dataset="digits")
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_new_workspace_has_the_experiment_the_template_and_the_settings(tmp_path: Path) -> None:
+    workspace = create_workspace(tmp_path / "a" / "work", "huge_lr", BROKEN, SETTINGS)
+    assert names(workspace.folder) == ["experiment.py", "report.md", "workspace.json"]
+    assert workspace.experiment.read_text() == BROKEN
+    assert workspace.report.read_text() == REPORT_TEMPLATE
+    assert open_workspace(tmp_path / "a" / "work", "huge_lr") == workspace
+    assert workspace.state() == "not started"
+
+
+def test_nothing_of_the_students_is_overwritten_and_what_is_lost_comes_back(tmp_path: Path) -> None:
+    workspace = create_workspace(tmp_path, "huge_lr", BROKEN, SETTINGS)
+    workspace.experiment.write_text("mine")
+    workspace.report.unlink()
+    create_workspace(tmp_path, "huge_lr", BROKEN, SETTINGS)
+    assert workspace.experiment.read_text() == "mine"
+    assert workspace.report.read_text() == REPORT_TEMPLATE
+
+
+def test_an_interrupted_making_is_made_to_the_end(tmp_path: Path) -> None:
+    (tmp_path / "huge_lr").mkdir()
+    (tmp_path / "huge_lr" / "experiment.py").write_text("mine")
+    workspace = create_workspace(tmp_path, "huge_lr", BROKEN, SETTINGS)
+    assert workspace.experiment.read_text() == "mine"
+    assert names(workspace.folder) == ["experiment.py", "report.md", "workspace.json"]
+
+
+def test_two_makings_at_once_make_one_workspace(tmp_path: Path) -> None:
+    made = []
+    start = threading.Barrier(4)
+
+    def make() -> None:
+        start.wait()
+        made.append(create_workspace(tmp_path, "huge_lr", BROKEN, SETTINGS))
+
+    threads = [threading.Thread(target=make) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(made) == 4 and len(set(made)) == 1
+    assert names(made[0].folder) == ["experiment.py", "report.md", "workspace.json"]
+
+
+def test_write_new_leaves_a_file_that_is_there(tmp_path: Path) -> None:
+    path = tmp_path / "report.md"
+    write_new(path, "first")
+    with pytest.raises(FileExistsError):
+        write_new(path, "second")
+    dangling = tmp_path / "link"
+    dangling.symlink_to(tmp_path / "nowhere")
+    with pytest.raises(FileExistsError):
+        write_new(dangling, "second")
+    assert path.read_text() == "first"
+    assert names(tmp_path) == ["link", "report.md"]
+
+
+def test_write_new_needs_no_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_links(source: Path, target: Path) -> None:
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    # FAT has no hard links, and no test may mount one.
+    monkeypatch.setattr(os, "link", no_links)
+    path = tmp_path / "report.md"
+    write_new(path, "first")
+    with pytest.raises(FileExistsError):
+        write_new(path, "second")
+    assert (path.read_text(), names(tmp_path)) == ("first", ["report.md"])
+
+
+def test_other_settings_are_refused_by_name(tmp_path: Path) -> None:
+    create_workspace(tmp_path, "huge_lr", BROKEN, SETTINGS)
+    with pytest.raises(UserError, match=r"was made with seed 42 \(asked for 7\): keep to that"):
+        create_workspace(tmp_path, "huge_lr", BROKEN, RunSettings(seed=7, dataset="digits"))
+
+
+def test_a_workspace_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"There is no workspace .*: make exercise BREAK=huge_lr makes it"):
+        open_workspace(tmp_path, "huge_lr")
+    with pytest.raises(UserError, match="There is no workspace"):
+        remove_workspace(tmp_path, "huge_lr")
+
+
+GOOD_RECORD = {"format_version": 1, "recipe": "huge_lr", "settings": {"seed": 42, "dataset": "digits"}}
+
+
+def test_settings_left_out_have_their_defaults(tmp_path: Path) -> None:
+    (tmp_path / "huge_lr").mkdir()
+    (tmp_path / "huge_lr" / "workspace.json").write_text(json.dumps(GOOD_RECORD))
+    assert open_workspace(tmp_path, "huge_lr").settings == SETTINGS
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "null",
+        "[" * 100_000,
+        "\ud800".encode("utf-16", "surrogatepass").decode("latin-1"),
+        json.dumps({**GOOD_RECORD, "format_version": 2}),
+        json.dumps({**GOOD_RECORD, "recipe": "loss_sum"}),
+        json.dumps({**GOOD_RECORD, "settings": None}),
+        json.dumps({**GOOD_RECORD, "settings": {"seed": 42}}),
+        json.dumps({**GOOD_RECORD, "settings": {"seed": "42", "dataset": "digits"}}),
+        json.dumps({**GOOD_RECORD, "settings": {"seed": 42, "dataset": "digits", "numerics": "wild"}}),
+        json.dumps({**GOOD_RECORD, "settings": {"seed": 42, "dataset": "digits", "speed": 1}}),
+    ],
+)
+def test_settings_that_cannot_be_read_are_named(tmp_path: Path, text: str) -> None:
+    (tmp_path / "huge_lr").mkdir()
+    (tmp_path / "huge_lr" / "workspace.json").write_text(text)
+    with pytest.raises(
+        UserError, match=r"workspace\.json does not hold the settings of huge_lr: start over with"
+    ):
+        open_workspace(tmp_path, "huge_lr")
+
+
+def test_the_state_follows_the_student(tmp_path: Path) -> None:
+    workspace = make_workspace(tmp_path)
+    assert workspace.edited()
+    assert workspace.state() == "fixed run done"
+    workspace.experiment.write_text(FIXED + "# another idea\n")
+    assert workspace.state() == "broken run done"
+    workspace.experiment.unlink()
+    assert workspace.state() == "broken run done"
+    (workspace.folder / "submitted.json").write_text("{}")
+    assert workspace.state() == "submitted"
+
+
+def test_an_experiment_that_is_gone_is_named(tmp_path: Path) -> None:
+    workspace = make_workspace(tmp_path)
+    workspace.experiment.unlink()
+    with pytest.raises(UserError, match=r"There is no .*experiment\.py"):
+        workspace.edited()
+    workspace.experiment.write_bytes(b"\xff")
+    with pytest.raises(UserError, match="is not UTF-8"):
+        workspace.edited()
+
+
+def test_commands_name_the_folder_of_workspaces(tmp_path: Path) -> None:
+    assert Workspace(Path("work/huge_lr"), "huge_lr", SETTINGS).command("check") == "make check BREAK=huge_lr"
+    elsewhere = Workspace(Path("my work/huge_lr"), "huge_lr", SETTINGS)
+    assert (
+        elsewhere.command("submit", " STUDENT=ada") == "make submit BREAK=huge_lr STUDENT=ada WORK='my work'"
+    )
+
+
+def test_starting_over_keeps_all_that_a_person_made(tmp_path: Path) -> None:
+    workspace = make_workspace(tmp_path)
+    (workspace.folder / "notes.txt").write_text("mine")
+    (workspace.folder / "submitted.json").write_text("{}")
+    kept = remove_workspace(tmp_path, "huge_lr")
+    assert kept == tmp_path / ".removed" / "huge_lr-1"
+    assert names(kept) == ["experiment.py", "notes.txt", "report.md"]
+    assert (kept / "experiment.py").read_text() == FIXED
+    assert not workspace.folder.exists()
+    make_workspace(tmp_path)
+    assert remove_workspace(tmp_path, "huge_lr").name == "huge_lr-2"
+
+
+def test_starting_over_mends_settings_that_cannot_be_read(tmp_path: Path) -> None:
+    workspace = make_workspace(tmp_path)
+    change_json(workspace.folder / "workspace.json", format_version=2)
+    remove_workspace(tmp_path, "huge_lr")
+    assert create_workspace(tmp_path, "huge_lr", BROKEN, SETTINGS).state() == "not started"
+
+
+def test_a_folder_in_the_way_is_an_error_that_names_it(tmp_path: Path) -> None:
+    (tmp_path / "work").write_text("a file")
+    with pytest.raises(OSError) as caught:
+        create_workspace(tmp_path / "work", "huge_lr", BROKEN, SETTINGS)
+    assert str(tmp_path / "work") in str(caught.value.filename)
+
+
+def test_a_source_is_hashed_as_utf8(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("x = '\u00e9'\n", encoding="utf-8")
+    assert source_hash(read_source(tmp_path / "a.py")) == (
+        "5be496c72110cca80cab7db41cc5570e389986b3ff3970b79afc83f0805a2464"
+    )
