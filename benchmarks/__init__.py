@@ -1,1 +1,1 @@
-"""What the harness costs, measured against plain scripts; none of it is needed to use the harness."""
+"""Measurements of the suite itself: speed, and the calibration of its recipes."""

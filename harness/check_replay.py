@@ -38,7 +38,7 @@ def check_replay(workspace: Workspace, run: Literal["broken", "fixed"], replay: 
         return could_not_judge(item, f"the run could not be made again: {error}")
     if changed:
         return could_not_judge(
-            item, f"{difference}; but its {changed} is another one than here: {remedy(workspace, run)}, here."
+            item, f"{difference}; but its {changed} is another one than here: {remedy(workspace, run)}."
         )
     return failed(
         item,

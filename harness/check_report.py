@@ -100,7 +100,7 @@ def _picture(workspace: Workspace, report: StudentReport) -> CheckItem:
             " into the text as a data: address, or the lines of the log into a code block.",
         )
     if report.snippets or report.images:
-        return passed(item, f"{report.snippets} code blocks or tables, {len(report.images)} pictures.")
+        return passed(item, f"code blocks and tables: {report.snippets}, pictures: {len(report.images)}.")
     return failed(
         item, f"{workspace.report} shows nothing of the log: put the lines that matter into a code block."
     )

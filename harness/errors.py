@@ -1,6 +1,9 @@
 """The one kind of error a person can mend; everything else is a fault of ours and keeps its traceback."""
 
 import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 _REMEDIES = {
     errno.ENOSPC: "free some space on that disk, or choose a folder on another one",
@@ -11,6 +14,10 @@ _REMEDIES = {
     errno.ENOTDIR: "choose a folder whose parents are folders too",
     errno.ENOENT: "check the name of the folder",
     errno.EISDIR: "move that folder away",
+    errno.EEXIST: "move what lies there away, or choose another folder",
+    errno.EBUSY: "choose a folder inside it",
+    errno.EIO: "check that disk",
+    errno.ELOOP: "mend the links there",
     errno.ENAMETOOLONG: "choose a shorter name",
     errno.EFBIG: "raise the limit on file sizes (ulimit -f)",
 }
@@ -20,10 +27,25 @@ class UserError(Exception):
     """A user's mistake: one sentence that says what, where and what to do. Commands print it and exit 2."""
 
 
+class Stopped(Exception):
+    """The user stopped the command: the sentence says at what moment, and how to go on. Commands exit 2."""
+
+
+@contextmanager
+def naming(place: Path) -> Iterator[None]:
+    """Let an error of the file system name `place` where it names no file: a failed write does not."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename = str(place)
+        raise
+
+
 def from_os_error(error: OSError) -> UserError | None:
     """Return the sentence for an error of the file system that a person can mend, or None for any other."""
     remedy = _REMEDIES.get(error.errno or 0)
     if remedy is None:
         return None
-    place = f" at {error.filename}" if error.filename else ""
+    place = "" if error.filename is None else f" at {error.filename}"
     return UserError(f"{error.strerror}{place}: {remedy}.")

@@ -1,18 +1,24 @@
 """Starts the process that trains, shows how far it is, and turns its end into a result or an error."""
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import IO, Any, Protocol
 
 from harness.environment import run_environment
-from harness.errors import UserError
+from harness.errors import Stopped, UserError
 from harness.settings import RunJob
+
+# How long an experiment that will not be interrupted (`except: pass`) may go on after Ctrl-C.
+_GRACE_SECONDS = 5.0
 
 
 class ChildFault(Exception):
@@ -26,21 +32,21 @@ class _Bar(Protocol):
 @contextmanager
 def _progress_bar(label: str) -> Iterator[_Bar]:
     """Show a bar on a terminal; elsewhere nothing, so that logs stay readable."""
+    if not sys.stderr.isatty():
+        yield lambda step, steps, loss: None
+        return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield lambda step, steps, loss: None
-        return
     columns = (
         TextColumn("{task.description}"),
-        BarColumn(),
+        BarColumn(bar_width=None),
         MofNCompleteColumn(),
-        TextColumn("steps  loss {task.fields[loss]}"),
-        TimeRemainingColumn(),
+        TextColumn("loss {task.fields[loss]}"),
+        TimeRemainingColumn(compact=True),
     )
-    with Progress(*columns, console=console, transient=True) as progress:
+    # What the experiment prints goes through another process: rich cannot move it out of the bar's way.
+    with Progress(*columns, console=Console(stderr=True), transient=True, expand=True) as progress:
         task = progress.add_task(label, total=None, loss="-")
 
         def update(step: int, steps: int, loss: str) -> None:
@@ -49,79 +55,114 @@ def _progress_bar(label: str) -> Iterator[_Bar]:
         yield update
 
 
-def _end(
-    child: subprocess.Popen[str], job: RunJob, outcome: dict[str, Any] | None, step: str
-) -> dict[str, Any]:
-    """Return the result of a child that is done, or raise for what ended it."""
-    code = child.wait()
-    if outcome is not None and outcome["event"] == "user_error":
-        raise UserError(outcome["message"])
-    if code == 0 and outcome is not None:
-        result: dict[str, Any] = outcome["result"]
-        return result
-    if code == 3:
-        raise ChildFault("the run ended through a fault of this program; its traceback is above")
-    kept = f"{job.folder}.partial"
-    if code in (130, -signal.SIGINT):
-        raise UserError(
-            f"Stopped {step}: give the same command with --resume (RESUME=1) to go on from {kept}."
-        )
-    if code < 0:
-        name = signal.Signals(-code).name
-        hint = " (the machine may be out of memory)" if code == -signal.SIGKILL else ""
-        raise UserError(
-            f"The run was killed by {name}{hint} {step}: go on from {kept} with --resume (RESUME=1)."
-        )
-    raise UserError(
-        f"{job.source_path or 'The experiment'} ended the process {step}, with status {code}: remove that exit."
-    )
+class _Child:
+    """The process that trains, and the pipe on which it reports.
+
+    Its standard input stays open while this process lives: the child goes down when it closes. What an
+    experiment prints goes to standard error, since standard output is for what the command says.
+    """
+
+    def __init__(self, job: RunJob) -> None:
+        self.interrupted = False
+        reading, writing = os.pipe()
+        # Until it has said what it does about Ctrl-C, the child must not get one; a blocked signal waits.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            self.process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "harness.run_job", str(writing)],
+                env=run_environment(job.settings.numerics),
+                stdin=subprocess.PIPE,
+                stdout=2,
+                pass_fds=(writing,),
+                text=True,
+            )
+            if threading.current_thread() is threading.main_thread():
+                signal.signal(signal.SIGINT, self._interrupt)
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+            os.close(writing)
+        self.events = os.fdopen(reading, encoding="utf-8")
+        assert self.process.stdin is not None
+        self._lifeline: IO[str] = self.process.stdin
+        with contextlib.suppress(BrokenPipeError):  # the child is gone; how it ended says why
+            self._lifeline.write(job.to_json() + "\n")
+            self._lifeline.flush()
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        # At a terminal the child has had the signal too, and minds only the first one. The second Ctrl-C,
+        # or the end of the grace, kills: what was saved is whole at any moment.
+        if self.interrupted:
+            self.process.kill()
+            return
+        self.interrupted = True
+        self.process.send_signal(signal.SIGINT)
+        timer = threading.Timer(_GRACE_SECONDS, self.process.kill)
+        timer.daemon = True
+        timer.start()
+
+    def wait(self) -> int:
+        """Return how the process ended."""
+        code = self.process.wait()
+        self.events.close()
+        with contextlib.suppress(BrokenPipeError):
+            self._lifeline.close()
+        return code
 
 
-def launch(job: RunJob) -> dict[str, Any]:
+@contextmanager
+def _started(job: RunJob) -> Iterator[_Child]:
+    before = signal.getsignal(signal.SIGINT)
+    child = _Child(job)
+    try:
+        yield child
+    finally:
+        if child.process.poll() is None:
+            child.process.kill()
+        child.wait()
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
+
+
+def launch(job: RunJob, *, resumable: bool = True) -> dict[str, Any]:
     """Make one run in a process of its own and return its `result.json`.
 
-    Raises `UserError` for a mistake of the user's, an interrupt among them, and `ChildFault` for one of ours.
+    Not `resumable` is a run whose folder will be gone: then no error sends anybody there. Raises `UserError`
+    for a mistake of the user's, `Stopped` after Ctrl-C, and `ChildFault` for a fault of ours.
     """
-    reading, writing = os.pipe()
-    child = subprocess.Popen(
-        [sys.executable, "-P", "-m", "harness.run_job", str(writing)],
-        env=run_environment(job.settings.numerics),
-        stdin=subprocess.PIPE,
-        pass_fds=(writing,),
-        text=True,
-    )
-    os.close(writing)
-    outcome: dict[str, Any] | None = None
-    step = "before the first step"
-    with (
-        os.fdopen(reading, encoding="utf-8") as events,
-        _progress_bar(f"{job.run} run of {job.recipe}") as bar,
-    ):
-        try:
-            _send(child.stdin, job.to_json())
-            for line in events:
-                event = json.loads(line)
-                if event["event"] == "progress":
-                    bar(event["step"], event["steps"], event["loss"])
-                    step = f"at step {event['step']} of {event['steps']}"
-                else:
-                    outcome = event
-        except KeyboardInterrupt:
-            # At a terminal the child has had the signal too; sent to the parent alone, it must be passed on.
-            if child.poll() is None:
-                child.send_signal(signal.SIGINT)
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
-            child.wait()
-    return _end(child, job, outcome, step)
+    outcome: dict[str, Any] = {"event": "none"}
+    when = "before the first step"
+    with _started(job) as child, _progress_bar(f"{job.run} run of {job.recipe}") as bar:
+        for line in child.events:
+            if not line.endswith("\n"):
+                break  # the child was killed while it wrote
+            event = json.loads(line)
+            if event["event"] == "progress":
+                bar(event["step"], event["steps"], event["loss"])
+                when = f"at step {event['step']} of {event['steps']}"
+            else:
+                outcome = event
+        code = child.wait()
+    if outcome["event"] == "finished":
+        result: dict[str, Any] = outcome["result"]
+        return result
+    if outcome["event"] == "user_error":
+        raise UserError(outcome["message"])
+    if outcome["event"] == "fault":
+        raise ChildFault("the run ended through a fault of this program; its traceback is above")
+    go_on = "give the same command again"
+    if resumable:
+        go_on += f" with --resume (RESUME=1) to go on from what is in {job.folder}.partial"
+    if child.interrupted or code == -signal.SIGINT:
+        raise Stopped(f"Stopped {when}: {go_on}.")
+    if code < 0:
+        raise UserError(f"The run was killed {when} by {_describe_signal(-code)}: {go_on}.")
+    place = job.source_path or "The experiment"
+    raise UserError(f"{place} ended the whole process {when}, with status {code}: take out what exits there.")
 
 
-def _send(pipe: IO[str] | None, text: str) -> None:
-    assert pipe is not None
-    try:
-        pipe.write(text + "\n")
-        pipe.close()
-    except BrokenPipeError:
-        pass  # the child is gone; how it ended says why
+def _describe_signal(number: int) -> str:
+    hint = ", as the system does when memory runs out" if number == signal.SIGKILL else ""
+    return f"{signal.Signals(number).name}{hint}"
 
 
 def run_path(job: RunJob, name: str) -> Path:

@@ -5,9 +5,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+from run_folders import make_run
+
 from harness.settings import RunSettings
 from harness.workspace import Workspace, create_workspace
-from run_folders import make_run
 
 BROKEN = "def build_optimizer(model):\n    return SGD(model.parameters(), lr=10.0)\n"
 FIXED = BROKEN.replace("10.0", "0.1")

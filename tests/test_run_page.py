@@ -1,3 +1,4 @@
+import gc
 import itertools
 import json
 import math
@@ -154,6 +155,18 @@ def test_the_page_is_written_into_the_folder_of_the_run(healthy: Path) -> None:
     path = write_run_page(healthy, title="A run")
     assert path == healthy / "run.html"
     assert path.read_text(encoding="utf-8") == render_run_page(healthy, title="A run")
+
+
+def test_the_collector_is_left_as_it_was(healthy: Path) -> None:
+    assert gc.isenabled()
+    render_run_page(healthy, title="A run")
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        render_run_page(healthy, title="A run")
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
 
 
 def test_the_first_non_finite_step_is_marked_and_said(exploded: Path) -> None:

@@ -55,7 +55,8 @@ def test_the_tarball_holds_what_the_contract_says_and_nothing_else(
         "dataset_digest": "71" * 32,
     }
     assert files["command.txt"].decode() == (
-        "# runs/broken\nharness exercise huge_lr --seed 42\n\n# runs/fixed\nharness verify huge_lr --seed 42\n"
+        "# runs/broken\nharness exercise huge_lr --seed 42\n\n"
+        "# runs/fixed\nharness verify huge_lr --seed 42\n"
     )
     assert files["experiment.py"].decode() == FIXED
 

@@ -7,10 +7,10 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-EPOCHS = 8
+EPOCHS = 6
 BATCH_SIZE = 64
 AMP = True
-TIME_STEP = 0.01
+TIME_STEP = 0.005
 
 scaler = torch.amp.GradScaler("cpu")
 
