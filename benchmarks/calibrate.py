@@ -40,7 +40,9 @@ class Row:
     wrong: int
 
 
-def _records(recipe: Recipe, source: str, dataset: str, seed: int, cache: Path | None, folder: Path) -> list[Record]:
+def _records(
+    recipe: Recipe, source: str, dataset: str, seed: int, cache: Path | None, folder: Path
+) -> list[Record]:
     from harness.data import load_dataset
     from harness.experiment import load_experiment, tensor_data
     from harness.trainer import train
@@ -51,7 +53,9 @@ def _records(recipe: Recipe, source: str, dataset: str, seed: int, cache: Path |
     return read_metrics_log(folder / "metrics.log")
 
 
-def _probe(recipe: Recipe, source: str, dataset: str, seed: int, cache: Path | None) -> list[tuple[float, bool]]:
+def _probe(
+    recipe: Recipe, source: str, dataset: str, seed: int, cache: Path | None
+) -> list[tuple[float, bool]]:
     from harness.data import load_dataset
     from harness.experiment import load_experiment, tensor_data
     from harness.probes import run_probe
@@ -82,13 +86,19 @@ def calibrate(recipe: Recipe, dataset: str, seeds: range, cache: Path | None) ->
         bounds += [f"< {symptom.below:g}"] if symptom.below is not None else []
         values = {name: [result.value for result in judged] for name, judged in results.items()}
         quantity = f"{'observation: ' if expected else ''}{symptom.reduce} {symptom.signal}"
-        rows.append(Row(recipe.id, dataset, quantity, " ".join(bounds), values["broken"], values["healthy"], wrong))
+        rows.append(
+            Row(recipe.id, dataset, quantity, " ".join(bounds), values["broken"], values["healthy"], wrong)
+        )
     for index, probe in enumerate(recipe.probes):
         measured = {name: [result[index] for result in results] for name, results in probes.items()}
-        wrong = sum(passed for _, passed in measured["broken"]) + sum(not passed for _, passed in measured["healthy"])
+        wrong = sum(passed for _, passed in measured["broken"]) + sum(
+            not passed for _, passed in measured["healthy"]
+        )
         values = {name: [value for value, _ in pairs] for name, pairs in measured.items()}
         bound = f"healthy < {probe.below:g}"
-        rows.append(Row(recipe.id, dataset, f"probe {probe.kind}", bound, values["broken"], values["healthy"], wrong))
+        rows.append(
+            Row(recipe.id, dataset, f"probe {probe.kind}", bound, values["broken"], values["healthy"], wrong)
+        )
     metric = "val_accuracy" if records["healthy"][0][-1]["val_accuracy"] is not None else "val_loss"
     final = {name: [log[-1][metric] for log in logs] for name, logs in records.items()}
     rows.append(Row(recipe.id, dataset, f"last {metric}", "", final["broken"], final["healthy"], 0))
@@ -122,7 +132,15 @@ def _markdown(rows: list[Row], seeds: int) -> str:
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     for row in rows:
-        cells = (row.recipe, row.dataset, row.quantity, row.bound, _span(row.broken), _span(row.healthy), row.wrong)
+        cells = (
+            row.recipe,
+            row.dataset,
+            row.quantity,
+            row.bound,
+            _span(row.broken),
+            _span(row.healthy),
+            row.wrong,
+        )
         lines.append("| " + " | ".join(map(str, cells)) + " |")
     return "\n".join(lines) + "\n"
 
@@ -131,9 +149,15 @@ def _markdown(rows: list[Row], seeds: int) -> str:
 @click.option("--seeds", default=10, show_default=True, type=click.IntRange(min=1))
 @click.option("--recipe", "only", multiple=True, help="Only this recipe; may be given more than once.")
 @click.option("--data", "only_data", multiple=True, help="Only this data set; may be given more than once.")
-@click.option("--cache", type=click.Path(file_okay=False, path_type=Path), help="Where MNIST and CIFAR-10 lie.")
-@click.option("--write", type=click.Path(dir_okay=False, path_type=Path), help="Write the table as Markdown, too.")
-def main(seeds: int, only: tuple[str, ...], only_data: tuple[str, ...], cache: Path | None, write: Path | None) -> None:
+@click.option(
+    "--cache", type=click.Path(file_okay=False, path_type=Path), help="Where MNIST and CIFAR-10 lie."
+)
+@click.option(
+    "--write", type=click.Path(dir_okay=False, path_type=Path), help="Write the table as Markdown, too."
+)
+def main(
+    seeds: int, only: tuple[str, ...], only_data: tuple[str, ...], cache: Path | None, write: Path | None
+) -> None:
     """Run the calibration and print its table."""
     from harness.data import load_dataset
     from harness.numerics import apply_numerics
@@ -150,7 +174,7 @@ def main(seeds: int, only: tuple[str, ...], only_data: tuple[str, ...], cache: P
             except UserError as error:
                 console.print(f"{recipe.id} on {dataset}: skipped ({error})", markup=False)
                 continue
-            found = calibrate(recipe, dataset, range(FIRST_SEED, FIRST_SEED + seeds), cache)
+            found = calibrate(recipe.on(dataset), dataset, range(FIRST_SEED, FIRST_SEED + seeds), cache)
             console.print(_table(found, seeds))
             rows += found
     if write is not None:

@@ -1,5 +1,6 @@
 """The `harness` command: thin verbs over `harness.exercise`; each ends by naming the next step."""
 
+import io
 import sys
 import traceback
 from collections.abc import Callable
@@ -8,7 +9,7 @@ from typing import Any, NoReturn
 
 import click
 
-from harness.errors import UserError, from_os_error
+from harness.errors import Stopped, UserError, from_os_error, naming
 
 # Everything else is imported inside the command that needs it: `harness --help` must be instant.
 
@@ -20,28 +21,35 @@ _work = click.option(
     help="The folder of workspaces.",
 )  # fmt: skip
 _resume = click.option("--resume", is_flag=True, help="Go on with a run that was stopped.")
+_HELP = {"help_option_names": ["-h", "--help"]}
 
 
 def _positive(name: str, parameter: str, text: str) -> Command:
-    return click.option(name, parameter, type=click.IntRange(min=1), help=text)
+    return click.option(name, parameter, metavar="N", type=click.IntRange(min=1), help=text)
 
 
 def _run_options(command: Command) -> Command:
     options = [
         click.option(
-            "--seed", type=click.IntRange(0, 2**32 - 1), help="The seed of the run (the recipe's own)."
+            "--seed", metavar="N", type=click.IntRange(0, 2**32 - 1),
+            help="The seed of the run, 0 to 4294967295; by default the recipe's own.",
         ),
-        click.option("--dataset", help="The data set: digits, shapes, mnist or cifar10 (the recipe's own)."),
-        click.option("--device", type=click.Choice(["cpu", "cuda"]), help="Where to train (cpu)."),
-        _positive("--epochs", "epochs", "Passes over the training data (the experiment's own)."),
-        _positive("--batch", "batch_size", "Examples in a batch (the experiment's own)."),
-    ]
+        click.option(
+            "--dataset", metavar="NAME",
+            help="digits, shapes, mnist or cifar10; by default the recipe's own.",
+        ),
+        click.option(
+            "--device", type=click.Choice(["cpu", "cuda"]), help="Where to train; by default on the CPU."
+        ),
+        _positive("--epochs", "epochs", "Passes over the training data; by default the experiment's own."),
+        _positive("--batch", "batch_size", "Examples in a batch; by default the experiment's own."),
+    ]  # fmt: skip
     for option in reversed(options):
         command = option(command)
     return command
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(context_settings=_HELP)
 @click.version_option(package_name="trainwreck")
 def cli() -> None:
     """Break a training run on purpose, find out why, mend it, and hand it in."""
@@ -67,7 +75,7 @@ def exercise(recipe: str, work: Path, resume: bool, **asked: Any) -> None:
 @_work
 @_resume
 def verify(recipe: str, work: Path, resume: bool, **asked: Any) -> None:
-    """Run your edited experiment of RECIPE and compare it with the broken run."""
+    """Run your edited experiment; compare it with the broken run."""
     from harness.exercise import Asked, verify_exercise
     from harness.summary import show_comparison
 
@@ -87,32 +95,37 @@ def exercises(work: Path) -> None:
 @_breaks
 @_work
 def check(recipe: str, work: Path) -> None:
-    """Judge all of RECIPE that can be judged before it is handed in."""
+    """Judge what can be judged before you hand in."""
     from harness.exercise import check_exercise
     from harness.summary import show_checks
 
     workspace, items = check_exercise(recipe, work)
     if not show_checks(items, workspace):
-        sys.exit(1)
+        sys.exit(2)
 
 
 @cli.command()
 @_breaks
 @_work
-@click.option("--student", required=True, help="Your name, as the course knows you: letters, digits, . _ -")
+@click.option(
+    "--student", metavar="NAME", help="Your name, as the course knows you: letters, digits, . _ -  [required]"
+)
 @click.option(
     "--out", type=click.Path(file_okay=False, path_type=Path), default=Path("submissions"), show_default=True,
     help="The folder for the tarball.",
 )  # fmt: skip
-def submit(recipe: str, work: Path, student: str, out: Path) -> None:
-    """Pack RECIPE into one tarball to hand in."""
+def submit(recipe: str, work: Path, student: str | None, out: Path) -> None:
+    """Pack everything into one tarball to hand in."""
     from harness.recipe import load_recipe
     from harness.submission import submit as pack
     from harness.summary import show_submission
     from harness.workspace import open_workspace
 
     load_recipe(recipe)
-    show_submission(pack(open_workspace(work, recipe), student, out))
+    if student is None:
+        raise UserError("Say who hands this in: add --student NAME (make submit: STUDENT=NAME).")
+    with naming(out):
+        show_submission(pack(open_workspace(work, recipe), student, out))
 
 
 @cli.command()
@@ -134,17 +147,21 @@ def data(dataset: str, cache: Path | None) -> None:
 @_work
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def clean_work(recipe: str, work: Path, yes: bool) -> None:
-    """Start RECIPE over: its runs are deleted, your own files are put aside."""
+    """Start over: delete the runs, put your own files aside."""
+    from harness.recipe import load_recipe
     from harness.workspace import remove_workspace
 
+    load_recipe(recipe)
+    if not (work / recipe).is_dir():
+        raise UserError(f"There is no workspace {work / recipe}: nothing to start over.")
     if not yes:
         if not sys.stdin.isatty():
             raise UserError(
                 f"Starting {recipe} over needs a yes, and there is no terminal to ask at: give --yes (YES=1)."
             )
-        click.confirm(
-            f"Delete the runs in {work / recipe}, and put experiment.py and report.md aside?", abort=True
-        )
+        question = f"Delete the runs in {work / recipe}, and put experiment.py and report.md aside?"
+        if not click.confirm(question):
+            raise Stopped("Nothing was changed.")
     kept = remove_workspace(work, recipe)
     click.echo(f"Your experiment.py and report.md lie in {kept}. Next: make exercise BREAK={recipe}")
 
@@ -152,18 +169,26 @@ def clean_work(recipe: str, work: Path, yes: bool) -> None:
 @cli.command()
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def doctor(as_json: bool) -> None:
-    """Say whether runs on this machine have the same bytes as everywhere."""
+    """Say whether runs have the same bytes here as everywhere."""
     from harness.doctor import run_doctor
 
     sys.exit(run_doctor(as_json=as_json))
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(context_settings=_HELP)
 @_run_options
 @click.option(
-    "--break", "break_id", default="none", show_default=True, help="The recipe to run broken, or none."
+    "--break",
+    "break_id",
+    metavar="RECIPE",
+    default="none",
+    show_default=True,
+    help="The recipe to run broken, or none.",
 )
-@click.option("--experiment", help="The healthy experiment to run, for --break none (digits_mlp).")
+@click.option(
+    "--experiment", metavar="NAME",
+    help="With --break none, the healthy experiment to run; by default digits_mlp.",
+)  # fmt: skip
 @_positive("--overfit-batch", "overfit_batch", "Train on the first N examples only, over and over.")
 @_positive("--max-steps", "max_steps", "Stop after N steps.")
 @click.option("--disable-augment", is_flag=True, help="No augmentation.")
@@ -171,13 +196,17 @@ def doctor(as_json: bool) -> None:
 @click.option("--disable-amp", is_flag=True, help="No automatic mixed precision.")
 @click.option("--verify", is_flag=True, help="Compute in float64.")
 @click.option(
-    "--clip-norm", type=click.FloatRange(min=0, min_open=True), help="Clip the global gradient norm."
+    "--clip-norm",
+    metavar="NORM",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Clip the global gradient norm.",
 )
 @click.option(
     "--accumulate",
+    metavar="N",
     type=click.IntRange(min=1),
     default=1,
-    help="Split every batch in N parts, with the harness's own step.",
+    help="Split every batch into N parts, with the harness's own step.",
 )
 @click.option(
     "--numerics",
@@ -191,12 +220,12 @@ def doctor(as_json: bool) -> None:
     type=click.Choice(["off", "warn", "strict"]),
     default="warn",
     show_default=True,
-    help="What to do about bad signs in the log.",
+    help="What to do about bad signs in the log: nothing, tell, or stop.",
 )
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
-    help="The folder of the run (run_<break>_<seed>).",
+    help="The folder of the run; by default run_<break>_<seed>.",
 )
 @click.option(
     "--script",
@@ -230,37 +259,48 @@ def trainer(
     job = single_run_job(break_id, settings, folder, experiment=experiment, script=script, resume=resume)
     result = launch(job)
     if tarball is not None:
-        pack_folder(folder, tarball)
+        with naming(tarball):
+            pack_folder(folder, tarball)
     show_single_run(result, folder, as_json=as_json)
 
 
 def _run(command: click.Command, program: str) -> NoReturn:
     """Run a command: exit 2 with one sentence for a user's mistake, 3 with a traceback for a fault of ours."""
-    from harness.launch import ChildFault
-
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(
+                errors="replace"
+            )  # a terminal that knows no check mark, a name that is no text
     try:
         command.main(prog_name=program, standalone_mode=False)
-    except click.exceptions.Abort:
-        _fail("Stopped; nothing was changed.")
-    except click.ClickException as error:
-        error.show()
+        sys.stdout.flush()  # here a full disk can still be told
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message())
         sys.exit(2)
+    except click.UsageError as error:
+        name = error.ctx.command_path if error.ctx else program
+        _fail(f"{error.format_message().rstrip('.')}: {name} --help says what there is.")
     except click.exceptions.Exit as error:
         sys.exit(error.exit_code)
-    except UserError as error:
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        _fail("Stopped: give the same command again; nothing is half done.")
+    except Stopped as error:
+        click.echo(str(error), err=True)
+        sys.exit(2)
+    except (UserError, click.ClickException) as error:
         _fail(str(error))
-    except KeyboardInterrupt:
-        _fail("Stopped.")
     except OSError as error:
         mistake = from_os_error(error)
         if mistake is None:
             _fault()
         _fail(str(mistake))
-    except ChildFault as error:
+    except Exception as error:
+        from harness.launch import ChildFault
+
+        if not isinstance(error, ChildFault):
+            _fault()
         click.echo(f"{program}: {error}. Please report it.", err=True)
         sys.exit(3)
-    except Exception:
-        _fault()
     sys.exit(0)
 
 

@@ -88,7 +88,7 @@ def load_dataset(
     if known := read_cached(kept, name):
         return known
     # Imported here: it is only needed when nothing is cached, and leads to torchvision.
-    from harness.torchvision_data import SOURCES  # noqa: PLC0415
+    from harness.torchvision_data import SOURCES
 
     source = SOURCES[name]
     try:
@@ -129,7 +129,7 @@ def fetch_dataset(
     try:
         return load()
     except IncompleteFilesError:
-        from harness.downloads import download  # noqa: PLC0415
+        from harness.downloads import download
 
         download(name, root)
         return load()

@@ -91,7 +91,7 @@ def _changes_a_run(name: str) -> bool:
 
 
 def _numpy_features() -> str:
-    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415  (20 ms)
+    from importlib.metadata import PackageNotFoundError, version
 
     try:
         major, minor = (int(part) for part in version("numpy").split(".")[:2])

@@ -9,7 +9,7 @@ from typing import Any
 
 from harness.check import CheckItem, run_checks
 from harness.data import DATASETS
-from harness.errors import UserError
+from harness.errors import Stopped, UserError, naming
 from harness.launch import launch
 from harness.metrics_log import from_strict
 from harness.recipe import EXERCISES, Recipe, experiment_source, load_recipe, recipe_ids
@@ -17,6 +17,7 @@ from harness.settings import RunJob, RunName, RunSettings
 from harness.workspace import (
     EXPERIMENT,
     RESULT,
+    SETTINGS,
     Workspace,
     create_workspace,
     open_workspace,
@@ -26,6 +27,7 @@ from harness.workspace import (
 
 DEFAULT_SEED = 42
 DEFAULT_EXPERIMENT = "digits_mlp"
+PROMPT = "PROMPT.md"
 
 
 @dataclass(frozen=True)
@@ -38,17 +40,13 @@ class Asked:
     epochs: int | None = None
     batch_size: int | None = None
 
-    def settings(self, recipe: Recipe) -> RunSettings:
-        """Return the settings of the recipe with what was asked for on top."""
-        default = RunSettings(seed=recipe.seed, dataset=recipe.dataset)
+    def settings(self, recipe: Recipe, default: RunSettings | None = None) -> RunSettings:
+        """Return what was asked for on top of `default`, or of the recipe's own settings."""
+        default = default or RunSettings(seed=recipe.seed, dataset=recipe.dataset)
         given = {name: value for name, value in dataclasses.asdict(self).items() if value is not None}
         settings = dataclasses.replace(default, **given)
         check_dataset(settings.dataset, recipe.dataset)
         return settings
-
-    def anything(self) -> bool:
-        """Say whether anything was asked for at all."""
-        return self != Asked()
 
 
 def check_dataset(name: str, default: str) -> None:
@@ -72,23 +70,40 @@ def start_exercise(
     """Make the workspace and the broken run where they are missing; return it and whether a run was made."""
     recipe = load_recipe(recipe_id)
     folder = work / recipe_id
-    if (folder / "workspace.json").is_file() and not asked.anything():
-        workspace = open_workspace(work, recipe_id)
-    else:
-        workspace = create_workspace(work, recipe_id, recipe.broken_source(), asked.settings(recipe))
-    prompt = EXERCISES / recipe_id / "PROMPT.md"
-    if prompt.is_file() and not (folder / "PROMPT.md").exists():
-        write_new(folder / "PROMPT.md", prompt.read_text(encoding="utf-8"))
+    with naming(folder):
+        if (folder / "runs" / "broken" / RESULT).is_file():
+            workspace = _open_as_asked(recipe, work, asked)
+        else:
+            settings = asked.settings(recipe)
+            # A workspace is tied to its settings by its broken run only: one that could not be made (no such
+            # card, data not fetched) must not stand in the way of one that can.
+            (folder / SETTINGS).unlink(missing_ok=True)
+            workspace = create_workspace(work, recipe_id, recipe.broken_source(), settings)
+        if not (folder / PROMPT).exists():
+            write_new(folder / PROMPT, prompt_text(recipe_id))
     if workspace.has_run("broken"):
         return workspace, False
     launch(workspace_job(workspace, recipe, "broken", recipe.broken_source(), resume=resume))
     return workspace, True
 
 
+def _open_as_asked(recipe: Recipe, work: Path, asked: Asked) -> Workspace:
+    """Return the workspace. Raises `UserError` where something else is asked for than it was made with."""
+    workspace = open_workspace(work, recipe.id)
+    return open_workspace(work, recipe.id, asked.settings(recipe, workspace.settings))
+
+
+def prompt_text(recipe_id: str) -> str:
+    """Return what a student is asked: the recipe's own story, then the steps, which all exercises share."""
+    story = (EXERCISES / recipe_id / PROMPT).read_text(encoding="utf-8")
+    steps = (Path(__file__).parent / "templates" / "steps.md").read_text(encoding="utf-8")
+    return story + steps.replace("{recipe}", recipe_id)
+
+
 def verify_exercise(recipe_id: str, work: Path, asked: Asked, *, resume: bool = False) -> Workspace:
     """Run the student's experiment into `runs/fixed/`."""
     recipe = load_recipe(recipe_id)
-    workspace = open_workspace(work, recipe_id, asked.settings(recipe) if asked.anything() else None)
+    workspace = _open_as_asked(recipe, work, asked)
     if not workspace.has_run("broken"):
         raise UserError(
             f"{workspace.folder} has no finished broken run to compare with: make exercise BREAK={recipe_id} makes it."
@@ -182,7 +197,10 @@ def check_exercise(recipe_id: str, work: Path) -> tuple[Workspace, list[CheckIte
         def replay(run: RunName) -> Path:
             folder = Path(scratch) / run
             source = read_source(workspace.run_folder(run) / EXPERIMENT)
-            launch(workspace_job(workspace, recipe, run, source, folder=folder))
+            try:
+                launch(workspace_job(workspace, recipe, run, source, folder=folder), resumable=False)
+            except Stopped:
+                raise Stopped(f"Stopped in the {run} run: give the same command again.") from None
             return folder
 
         return workspace, run_checks(workspace, replay)

@@ -43,7 +43,7 @@ class Finding:
     message: str
 
 
-class GuardrailStop(UserError):  # noqa: N818  it is a stop that was asked for, not a fault
+class GuardrailStop(UserError):
     """A hard finding in strict mode: the run stops here."""
 
 

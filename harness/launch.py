@@ -9,7 +9,6 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from types import FrameType
 from typing import IO, Any, Protocol
 
@@ -152,7 +151,7 @@ def launch(job: RunJob, *, resumable: bool = True) -> dict[str, Any]:
     go_on = "give the same command again"
     if resumable:
         go_on += f" with --resume (RESUME=1) to go on from what is in {job.folder}.partial"
-    if child.interrupted or code == -signal.SIGINT:
+    if child.interrupted or code in (130, -signal.SIGINT):
         raise Stopped(f"Stopped {when}: {go_on}.")
     if code < 0:
         raise UserError(f"The run was killed {when} by {_describe_signal(-code)}: {go_on}.")
@@ -163,8 +162,3 @@ def launch(job: RunJob, *, resumable: bool = True) -> dict[str, Any]:
 def _describe_signal(number: int) -> str:
     hint = ", as the system does when memory runs out" if number == signal.SIGKILL else ""
     return f"{signal.Signals(number).name}{hint}"
-
-
-def run_path(job: RunJob, name: str) -> Path:
-    """Return the path of one file of a finished run."""
-    return Path(job.folder) / name

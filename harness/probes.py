@@ -105,10 +105,11 @@ def learning_rate(bench: Bench) -> float:
 def stale_gradient(bench: Bench) -> float:
     """Return the largest relative distance between the gradient used and a fresh one."""
     with Recorder(bench.model) as recorder:
-        return max(
+        ratios: list[float] = [
             recorder.end_batch(bench.step(inputs, labels))["stale_grad_ratio"]
             for _, (inputs, labels) in zip(range(_STEPS), bench.batches(), strict=False)
-        )
+        ]
+    return max(ratios)
 
 
 @contextmanager

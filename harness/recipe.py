@@ -3,7 +3,6 @@
 import difflib
 import tomllib
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -39,8 +38,12 @@ ProbeKind = Literal[
 ]
 
 
+# A list of TOML becomes a tuple; nothing else is converted: seed = "42" is no number.
+_LIST = Field(strict=False)
+
+
 class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class Edit(_Strict):
@@ -53,15 +56,17 @@ class Edit(_Strict):
 class Symptom(_Strict):
     """What must be seen in the log of the broken run and, of a symptom, not in that of a healthy one.
 
+    `dataset` limits a symptom to one data set, where the scale of the signal is that of its data.
     `signal` is reduced over the half-open range `steps` (batches, or epochs for a validation signal) by
     `reduce`; the symptom is there if the result is above `above` and below `below`, where they are given.
     """
 
     signal: Signal
     reduce: Reducer
-    steps: tuple[int, int] | None = None
+    steps: Annotated[tuple[int, int] | None, _LIST] = None
     above: float | None = None
     below: float | None = None
+    dataset: str | None = None
     says: Annotated[str, Field(min_length=1)]
 
     @model_validator(mode="after")
@@ -88,11 +93,19 @@ class Recipe(_Strict):
     dataset: str
     layer: Layer
     seed: int
-    breaks: Annotated[tuple[Edit, ...], Field(alias="break", min_length=1)]
-    symptoms: Annotated[tuple[Symptom, ...], Field(alias="symptom", min_length=1)]
+    breaks: Annotated[tuple[Edit, ...], Field(alias="break", min_length=1, strict=False)]
+    symptoms: Annotated[tuple[Symptom, ...], Field(alias="symptom", min_length=1, strict=False)]
     # True of the broken run, and of a healthy one too: they rule something out, or tell nothing.
-    observations: Annotated[tuple[Symptom, ...], Field(alias="observation")] = ()
-    probes: Annotated[tuple[Probe, ...], Field(alias="probe", min_length=1)]
+    observations: Annotated[tuple[Symptom, ...], Field(alias="observation", strict=False)] = ()
+    probes: Annotated[tuple[Probe, ...], Field(alias="probe", min_length=1, strict=False)]
+
+    def on(self, dataset: str) -> "Recipe":
+        """Return the recipe with only those symptoms and observations that are declared for this data set."""
+        kept = {
+            name: tuple(item for item in getattr(self, name) if item.dataset in (None, dataset))
+            for name in ("symptoms", "observations")
+        }
+        return self.model_copy(update=kept)
 
     def healthy_source(self) -> str:
         """Return the source of the healthy experiment."""
@@ -139,7 +152,10 @@ def load_recipe(recipe_id: str, exercises: Path = EXERCISES) -> Recipe:
         raise UserError(f"There is no exercise {recipe_id!r}: {suggestion(recipe_id, known)}")
     path = exercises / recipe_id / "recipe.toml"
     try:
-        return Recipe.model_validate({"id": recipe_id, **tomllib.loads(path.read_text(encoding="utf-8"))})
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        if "id" in table:
+            raise UserError(f"{path} is not a recipe: id: the folder's name is the id; remove this line.")
+        return Recipe.model_validate({"id": recipe_id, **table})
     except tomllib.TOMLDecodeError as error:
         raise UserError(f"{path} is not TOML: {error}.") from None
     except ValidationError as error:

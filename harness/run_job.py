@@ -1,19 +1,26 @@
 """The process that trains: it reads one job from standard input and reports on a pipe. Only `launch` starts it."""
 
 import errno
+import fcntl
 import json
 import os
 import shutil
 import signal
 import sys
+import threading
 import time
 from pathlib import Path
-from typing import Any
+from types import FrameType
+from typing import IO, Any
 
-from harness.errors import UserError, from_os_error
+from harness.errors import UserError, from_os_error, naming
 from harness.settings import RunJob
 
+# It lies in the folder of a run while that is unfinished, and whoever works there holds a lock on it.
 JOB_FILE = "job.json"
+_METRICS_LOG = "metrics.log"
+_CHECKPOINT = "checkpoint.pt"
+_FILES_OF_A_RUN = {_METRICS_LOG, _CHECKPOINT, "result.json"}
 _REPORT_EVERY = 0.05  # seconds between two reports of progress: enough for a bar that moves smoothly
 
 
@@ -21,16 +28,17 @@ class Reporter:
     """Sends events to the parent, one JSON object a line."""
 
     def __init__(self, descriptor: int) -> None:
+        os.set_inheritable(descriptor, False)
         self._pipe = os.fdopen(descriptor, "w", encoding="utf-8")
         self._last = 0.0
 
     def send(self, event: str, **fields: Any) -> None:
-        """Send one event; a parent that is gone is no reason to stop."""
+        """Send one event. Without a parent to hear it, this process ends."""
         try:
             self._pipe.write(json.dumps({"event": event, **fields}) + "\n")
             self._pipe.flush()
         except BrokenPipeError:
-            pass
+            os._exit(1)
 
     def progress(self, step: int, steps: int, loss: float) -> None:
         """Report that `step` of `steps` batches are done, at most a few times a second."""
@@ -57,16 +65,29 @@ def execute(job: RunJob, reporter: Reporter) -> None:
     apply_numerics(settings.numerics)
     _check_device(settings.device)
     folder = Path(job.folder)
-    partial = _prepare_partial(job, folder)
-    source = partial / "experiment.py"
-    data = load_dataset(settings.dataset, cache=Path(job.cache) if job.cache else None)
-    # The student's own path, so that an error names the file to mend, where the source came from one.
-    experiment = load_experiment(Path(job.source_path) if job.source_path else source, job.source)
-    result = train(
-        experiment, tensor_data(data), settings, partial, resume=job.resume, progress=reporter.progress
-    )
-    summary = run_files.write_run_files(job, partial, result, data)
-    _publish(partial, folder)
+    refuse_foreign_folder(folder)
+    partial = partial_folder(folder)
+    with naming(partial), _locked_job_file(partial) as job_file:
+        _prepare_partial(job, partial, job_file)
+        data = load_dataset(settings.dataset, cache=Path(job.cache) if job.cache else None)
+        # The student's own path, so that an error names the file to mend, where the source came from one.
+        source_path = Path(job.source_path) if job.source_path else partial / "experiment.py"
+        try:
+            experiment = load_experiment(source_path, job.source)
+            result = train(
+                experiment,
+                tensor_data(data),
+                settings,
+                partial,
+                resume=job.resume,
+                progress=reporter.progress,
+            )
+        except UserError as error:
+            raise UserError(f"{error}{_where_the_log_is(partial)}") from error
+        summary = run_files.write_run_files(job, partial, result, data)
+        # From here on there is nothing left to stop.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        publish(partial, folder)
     reporter.send("finished", result=summary)
 
 
@@ -79,66 +100,169 @@ def _check_device(device: str) -> None:
         )
 
 
-def _prepare_partial(job: RunJob, folder: Path) -> Path:
-    partial = partial_folder(folder)
-    if job.resume and (partial / JOB_FILE).is_file():
-        before = RunJob.from_json((partial / JOB_FILE).read_text(encoding="utf-8"))
-        if (before.source, before.settings) != (job.source, job.settings):
+def _where_the_log_is(partial: Path) -> str:
+    log = partial / _METRICS_LOG
+    return f" The log up to there is kept in {log}." if log.is_file() and log.stat().st_size else ""
+
+
+def refuse_foreign_folder(folder: Path) -> None:
+    """Raise `UserError` where the folder of a run would take the place of something that is no run."""
+    if not folder.is_dir():
+        if os.path.lexists(folder):
+            raise UserError(f"{folder} is a file, and a run needs a folder: choose another place for it.")
+        return
+    names = {path.name for path in folder.iterdir()}
+    if folder == Path.cwd() or (names and not names & _FILES_OF_A_RUN):
+        raise UserError(f"{folder} is a folder for other things than a run: choose a new one for it.")
+
+
+def _locked_job_file(partial: Path) -> IO[str]:
+    """Return the open job file of an unfinished run, made where it was missing, with a lock on it.
+
+    The system takes the lock away from a process that ends, however it ends.
+    """
+    while True:
+        partial.mkdir(parents=True, exist_ok=True)
+        job_file = (partial / JOB_FILE).open("a+", encoding="utf-8")
+        try:
+            fcntl.flock(job_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            job_file.close()
             raise UserError(
-                f"{partial} was begun with another experiment or other settings: start the run without --resume."
-            )
-        return partial
-    if partial.exists():
-        shutil.rmtree(partial)
-    partial.mkdir(parents=True)
-    (partial / "experiment.py").write_text(job.source, encoding="utf-8")
-    (partial / JOB_FILE).write_text(job.to_json(), encoding="utf-8")
-    return partial
+                f"Another run is at work in {partial}: wait until it is done, or stop it first."
+            ) from None
+        except OSError as error:
+            if error.errno not in (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS):
+                raise
+            return job_file  # a file system without locks
+        # Between the opening and the lock, the other run may have been published.
+        try:
+            if os.path.samestat(os.fstat(job_file.fileno()), (partial / JOB_FILE).stat()):
+                return job_file
+        except FileNotFoundError:
+            pass
+        job_file.close()
 
 
-def _publish(partial: Path, folder: Path) -> None:
-    (partial / JOB_FILE).unlink()
-    old = folder.with_name(folder.name + ".old")
+def _prepare_partial(job: RunJob, partial: Path, job_file: IO[str]) -> None:
+    """Make the folder ready to go on from where it stands, or else to start from the beginning."""
+    job_file.seek(0)
+    text = job_file.read()
+    going_on = job.resume and text != ""
+    if going_on:
+        _check_same_job(job, text, partial)
+    for path in partial.iterdir():
+        # A hidden file is one that was being written when the run was killed.
+        if path.name.startswith(".") or not (going_on or path.name == JOB_FILE):
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+    if not going_on:
+        (partial / "experiment.py").write_text(job.source, encoding="utf-8")
+        job_file.truncate(0)
+        job_file.write(job.to_json())
+        job_file.flush()
+
+
+def _check_same_job(job: RunJob, text: str, partial: Path) -> None:
+    remedy = "start the run without --resume."
+    try:
+        before = RunJob.from_json(text)
+    except (ValueError, KeyError, TypeError):
+        raise UserError(f"{partial / JOB_FILE} is damaged: {remedy}") from None
+    if before.source != job.source:
+        raise UserError(f"{partial} was begun with another experiment.py than it would go on with: {remedy}")
+    if before.settings != job.settings:
+        raise UserError(f"{partial} was begun with other settings than these: give the same, or {remedy}")
+
+
+def publish(partial: Path, folder: Path) -> None:
+    """Give a finished run its name, in place of an older one; what a person put into that one is kept."""
+    old = folder.with_name(f".{folder.name}.replaced")
     if old.exists():
         shutil.rmtree(old)
     if folder.exists():
         folder.rename(old)
     partial.rename(folder)
+    # After the renaming: a run that is killed before it can still be resumed.
+    (folder / JOB_FILE).unlink()
     if old.exists():
+        for path in old.iterdir():
+            if not os.path.lexists(folder / path.name):
+                path.rename(folder / path.name)
         shutil.rmtree(old)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    # At a terminal the signal comes twice: from there, and from the parent.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+def _end_with_parent() -> None:
+    """End this process when the parent's end of standard input closes; an experiment sees it empty."""
+    lifeline = os.dup(0)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+
+    def watch() -> None:
+        os.read(lifeline, 1)
+        os._exit(1)  # like a kill: what was saved is whole at any moment
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def main() -> int:
     """Run the job on standard input; exit 0, 2 for a user's mistake, 3 for a fault of ours, 130 when interrupted."""
     # Until the run can be resumed there is nothing to save, and a traceback out of an import helps nobody.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     reporter = Reporter(int(sys.argv[1]))
-    job = RunJob.from_json(sys.stdin.readline())
+    line = sys.stdin.readline()
+    if not line:
+        return 1  # the parent is gone
+    job = RunJob.from_json(line)
+    _end_with_parent()
     try:
         import torch  # noqa: F401 - a second or two, best spent before Ctrl-C is caught
 
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGINT, _interrupt)
         execute(job, reporter)
     except KeyboardInterrupt:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
         return 130
     except UserError as error:
         reporter.send("user_error", message=str(error))
         return 2
     except OSError as error:
-        mistake = from_os_error(error)
-        if mistake is None or error.errno == errno.ENOENT:
-            raise
-        reporter.send("user_error", message=str(mistake))
-        return 2
+        mistake = _mistake(error, partial_folder(Path(job.folder)))
+        if mistake is not None:
+            reporter.send("user_error", message=str(mistake))
+            return 2
+        _report_fault(reporter)
+        return 3
+    except Exception:
+        _report_fault(reporter)
+        return 3
     return 0
 
 
-if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except Exception:
-        import traceback
+def _mistake(error: OSError, partial: Path) -> UserError | None:
+    """Return the sentence for what a person can mend: nothing of ours may be missing unless it was taken away."""
+    mistake = from_os_error(error)
+    if error.errno == errno.ENOENT and partial.parent.is_dir():
+        if (partial / JOB_FILE).exists():
+            return None
+        return UserError(f"{partial} was removed while the run was at work: start the run again.")
+    if mistake is not None and (partial / _CHECKPOINT).is_file():
+        return UserError(f"{mistake} Then --resume (RESUME=1) goes on from {partial}.")
+    return mistake
 
-        traceback.print_exc()
-        sys.exit(3)
+
+def _report_fault(reporter: Reporter) -> None:
+    import traceback
+
+    traceback.print_exc()
+    reporter.send("fault")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
+from rich.text import Text
 
 from harness.check import CheckItem, render_checks
 from harness.exercise import read_result
@@ -60,21 +62,21 @@ def _table(columns: dict[str, Figures]) -> Table:
     return table
 
 
-def _command(verb: str, workspace: Workspace, more: str = "") -> str:
-    work = workspace.folder.parent
-    place = "" if work == Path("work") else f" WORK={work}"
-    return f"make {verb} BREAK={workspace.recipe}{more}{place}"
+def _show_line(console: Console, line: str, style: str = "") -> None:
+    """Print a line as it is: a path in it must survive being copied."""
+    console.print(line, markup=False, highlight=False, soft_wrap=True, style=style)
 
 
 def _show_findings(console: Console, folder: Path) -> None:
     for finding in read_result(folder)["guardrails"]:
-        console.print(f"  step {finding['step']}: {finding['message']}", markup=False)
+        text = Text(f"step {finding['step']}: {finding['message']}")
+        console.print(Padding(text, (0, 0, 0, 2)), highlight=False)
 
 
 def _show_next(console: Console, *lines: str) -> None:
     console.print("Next:", style="bold")
     for line in lines:
-        console.print(f"  {line}", markup=False, soft_wrap=True)
+        _show_line(console, f"  {line}")
 
 
 def show_broken_run(workspace: Workspace, *, made: bool) -> None:
@@ -82,7 +84,7 @@ def show_broken_run(workspace: Workspace, *, made: bool) -> None:
     console = Console()
     folder = workspace.run_folder("broken")
     if not made:
-        console.print(f"{workspace.folder} is there already; nothing in it was changed.", markup=False)
+        _show_line(console, f"{workspace.folder} is there already; nothing in it was changed.")
     recipe = load_recipe(workspace.recipe)
     console.print(f"{recipe.id}: {recipe.title}", markup=False, style="bold")
     console.print(_table({"broken": run_figures(folder)}))
@@ -91,7 +93,7 @@ def show_broken_run(workspace: Workspace, *, made: bool) -> None:
         console,
         f"1. look at {folder / 'run.html'} in a browser, and read {workspace.folder / 'PROMPT.md'}",
         f"2. find the cause and mend it in {workspace.experiment}",
-        f"3. {_command('verify', workspace)}",
+        f"3. {workspace.command('verify')}",
     )
 
 
@@ -104,16 +106,14 @@ def show_comparison(workspace: Workspace) -> None:
     console.print(_table(columns))
     _show_findings(console, fixed)
     if not workspace.edited():
-        console.print(
-            f"{workspace.experiment} is still as it was handed out: both runs are the same.", markup=False
-        )
-        _show_next(console, f"mend {workspace.experiment}", _command("verify", workspace))
+        _show_line(console, f"{workspace.experiment} is still as it was handed out: both runs are the same.")
+        _show_next(console, f"mend {workspace.experiment}", workspace.command("verify"))
         return
     _show_next(
         console,
         f"1. look at both runs in {fixed / 'run.html'}; not convinced? edit and verify again",
         f"2. write what you found into {workspace.report}",
-        f"3. {_command('check', workspace)}",
+        f"3. {workspace.command('check')}",
     )
 
 
@@ -130,21 +130,24 @@ def show_exercises(work: Path) -> None:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row, title in zip(rows, titles, strict=True):
         line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        console.print(line.rstrip(), markup=False, highlight=False, soft_wrap=True, style="bold")
+        _show_line(console, line.rstrip(), style="bold")
         if title:
-            console.print(f"    {title}", markup=False, highlight=False, soft_wrap=True)
+            _show_line(console, f"    {title}")
     _show_next(console, "make exercise BREAK=<exercise>")
 
 
 def show_checks(items: Sequence[CheckItem], workspace: Workspace) -> bool:
     """Print the checks; return whether none failed and all could be judged."""
     console = Console()
+    # A path that is longer than its column is left to the terminal to break: it must survive being copied.
+    longest = max(len(word) for item in items for word in item.message.split())
+    console.width = max(console.width, longest + max(len(item.id) for item in items) + 8)
     console.print(render_checks(items))
     good = all(item.outcome == "passed" for item in items)
     if good:
-        _show_next(console, _command("submit", workspace, " STUDENT=<your name>"))
+        _show_next(console, workspace.command("submit", " STUDENT=<your name>"))
     else:
-        _show_next(console, "mend what failed", _command("check", workspace))
+        _show_next(console, "mend what failed", workspace.command("check"))
     return good
 
 
@@ -152,16 +155,14 @@ def show_submission(submission: Submission) -> None:
     """Print where the tarball is, and what may cost points."""
     console = Console()
     size = submission.path.stat().st_size / 1e6
-    console.print(
-        f"{submission.path} ({size:.1f} MB, SHA-256 {submission.sha256[:16]}) and its .sha256 "
-        + ("were there already, the same." if submission.unchanged else "are written."),
-        markup=False,
-        soft_wrap=True,
+    done = "were there already, the same." if submission.unchanged else "are written."
+    _show_line(
+        console, f"{submission.path} ({size:.1f} MB, SHA-256 {submission.sha256[:16]}) and its .sha256 {done}"
     )
     if submission.kept is not None:
-        console.print(f"What lay there before is kept as {submission.kept}.", markup=False, soft_wrap=True)
+        _show_line(console, f"What lay there before is kept as {submission.kept}.")
     for item in submission.warnings:
-        console.print(f"Warning, {item.id}: {item.message}", markup=False, soft_wrap=True, style="yellow")
+        _show_line(console, f"Warning, {item.id}: {item.message}", style="yellow")
     _show_next(console, "hand both files in")
 
 

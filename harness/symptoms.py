@@ -38,7 +38,7 @@ def signal_values(records: Sequence[Record], signal: str) -> list[tuple[int, flo
 
 def _epoch_value(record: Record, signal: str) -> float | None:
     if signal == "eval_mode_gain":
-        if record.get("val_accuracy_eval_mode") is None:
+        if record.get("val_accuracy_eval_mode") is None or record.get("val_accuracy") is None:
             return None
         return float(record["val_accuracy_eval_mode"] - record["val_accuracy"])
     if signal == "eval_disagreement":

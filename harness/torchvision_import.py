@@ -55,9 +55,9 @@ def _drop_half_imported_modules() -> None:
 
 
 def _define_missing_operators() -> None:
-    import torch  # noqa: PLC0415  (over a second: only who needs torchvision pays for it)
+    import torch
 
-    library = torch.library.Library("torchvision", "FRAGMENT")  # type: ignore[no-untyped-call]
+    library = torch.library.Library("torchvision", "FRAGMENT")
     for signature in _SIGNATURES:
-        library.define(signature)  # type: ignore[no-untyped-call]
+        library.define(signature)
     _definitions.append(library)

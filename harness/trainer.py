@@ -2,7 +2,12 @@
 
 if __name__ == "__main__":
     # `python -m harness.trainer` only starts the process that trains: that one needs its environment
-    # variables in place before torch is imported below.
+    # variables in place before torch is imported below. A file called random.py in the current folder,
+    # where `python -m` looks first, must not replace Python's own.
+    import sys
+
+    if not sys.flags.safe_path:
+        sys.path.pop(0)
     from harness.cli import trainer_command
 
     trainer_command()
@@ -10,6 +15,7 @@ if __name__ == "__main__":
 import copy
 import itertools
 import json
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -130,10 +136,12 @@ class _Training:
         if resume and (self.folder / CHECKPOINT).exists():
             self._restore()
         log_path = self.folder / METRICS_LOG
-        with log_path.open("a" if self.position["step"] else "w", encoding="utf-8") as log:
-            with Recorder(self.model, clip_norm=self.settings.clip_norm) as recorder:
-                while self.position["step"] < self.steps:
-                    self._epoch(recorder, log)
+        with (
+            log_path.open("a" if self.position["step"] else "w", encoding="utf-8") as log,
+            Recorder(self.model, clip_norm=self.settings.clip_norm) as recorder,
+        ):
+            while self.position["step"] < self.steps:
+                self._epoch(recorder, log)
         confusion = confusion_matrix(self.model, *self.validation)
         return TrainingResult(
             steps=self.position["step"],
@@ -214,7 +222,7 @@ class _Training:
     def _note(self, record: Record) -> None:
         self.last_batch = record
         loss = record["loss"]
-        if self.first_non_finite is None and not (loss - loss == 0.0):  # inf - inf is NaN
+        if self.first_non_finite is None and not math.isfinite(loss):
             self.first_non_finite = record["step"]
         self.findings += self.guardrails.check(record)
 

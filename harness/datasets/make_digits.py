@@ -58,7 +58,7 @@ def split_by_class(labels: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
 
 def make_splits() -> dict[str, Arrays]:
     """Return images and labels of every split, from the copy of the UCI digits in scikit-learn."""
-    from sklearn.datasets import load_digits  # noqa: PLC0415  (a development dependency)
+    from sklearn.datasets import load_digits
 
     originals = load_digits()
     images = enlarge(originals.images.astype(np.int64))

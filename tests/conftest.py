@@ -1,0 +1,19 @@
+"""Fixtures that more than one test module needs."""
+
+from collections.abc import Iterator
+
+import pytest
+
+
+@pytest.fixture
+def torch_as_found() -> Iterator[None]:
+    """Put back what a run switches in this process: other tests are not to notice that it trained."""
+    import torch
+
+    deterministic, dtype = torch.are_deterministic_algorithms_enabled(), torch.get_default_dtype()
+    precision, grad = torch.get_float32_matmul_precision(), torch.is_grad_enabled()
+    yield
+    torch.use_deterministic_algorithms(deterministic)
+    torch.set_default_dtype(dtype)
+    torch.set_float32_matmul_precision(precision)
+    torch.set_grad_enabled(grad)

@@ -1,0 +1,247 @@
+"""Miniature experiments, trained in milliseconds; run as a script, it trains real recipes in portable numerics."""
+
+import json
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from harness.data import load_dataset
+from harness.experiment import Experiment, TensorData, TensorSplit, load_experiment, tensor_data
+from harness.metrics_log import Record, batch_records, epoch_records, read_metrics_log
+from harness.probes import run_probe
+from harness.recipe import Edit, Recipe, apply_edits, load_recipe
+from harness.settings import RunSettings
+from harness.trainer import METRICS_LOG, TrainingResult, train
+
+MINI = '''\
+"""Ten classes of 6x6 grey images, 40 to train on: five batches an epoch."""
+
+import random
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from harness.schedules import warmup_cosine
+
+EPOCHS = 3
+BATCH_SIZE = 8
+AUGMENT = False
+AMP = False
+
+
+def load_data(data):
+    train = (data.train.images.float() / 255, data.train.labels)
+    return train, (data.validation.images.float() / 255, data.validation.labels)
+
+
+def build_model():
+    return nn.Sequential(nn.Flatten(), nn.Linear(36, 16), nn.ReLU(), nn.Linear(16, 10))
+
+
+def build_optimizer(model):
+    return torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+
+
+def build_scheduler(optimizer, total_steps):
+    return None
+
+
+def prepare_batch(inputs, labels, rng):
+    return inputs, labels
+
+
+def compute_loss(outputs, labels):
+    return F.cross_entropy(outputs, labels)
+
+
+def train_step(model, optimizer, inputs, labels):
+    optimizer.zero_grad()
+    loss = compute_loss(model(inputs), labels)
+    loss.backward()
+    optimizer.step()
+    return loss
+
+
+@torch.no_grad()
+def evaluate(model, inputs, labels):
+    model.eval()
+    outputs = model(inputs)
+    accuracy = (outputs.argmax(dim=1) == labels).float().mean()
+    return {"val_loss": compute_loss(outputs, labels).item(), "val_accuracy": accuracy.item()}
+'''
+
+_STEP = MINI[MINI.index("    optimizer.zero_grad()") : MINI.index("    return loss")]
+
+
+def edited(source: str, *edits: tuple[str, str]) -> str:
+    """Return the source with each (find, replace) applied; each `find` must occur exactly once."""
+    return apply_edits(source, [Edit(find=find, replace=replace) for find, replace in edits], where="test")
+
+
+# Everything that draws by chance: dropout (torch), augmentation (its own generator), Python's and NumPy's.
+CHANCE = edited(
+    MINI,
+    ("AUGMENT = False", "AUGMENT = True"),
+    ("nn.ReLU(), ", "nn.BatchNorm1d(16), nn.ReLU(), nn.Dropout(0.5), "),
+    ("    return None\n", "    return warmup_cosine(optimizer, warmup_steps=2, total_steps=total_steps)\n"),
+    (
+        "    return inputs, labels\n",
+        "    if AUGMENT:\n"
+        "        mirrored = torch.rand(len(inputs), generator=rng).view(-1, 1, 1, 1) < 0.5\n"
+        "        inputs = torch.where(mirrored, inputs.flip(3), inputs)\n"
+        "        inputs = inputs + 0.1 * random.random() + 0.1 * np.random.rand()\n"
+        "    return inputs, labels\n",
+    ),
+)
+
+# A scaler whose scale grows every third step: its state has to be kept, too.
+AMP = edited(
+    MINI,
+    (
+        "AMP = False",
+        'AMP = True\n\nscaler = torch.amp.GradScaler("cpu", init_scale=256.0, growth_interval=3)',
+    ),
+    (
+        "SGD(model.parameters(), lr=0.05, momentum=0.9)",
+        "Adam(model.parameters(), lr=0.01, fused=True)",
+    ),
+    (
+        _STEP,
+        "    optimizer.zero_grad()\n"
+        "    with torch.autocast('cpu', dtype=torch.float16, enabled=AMP):\n"
+        "        loss = compute_loss(model(inputs), labels)\n"
+        "    scaler.scale(loss).backward()\n"
+        "    scaler.step(optimizer)\n"
+        "    scaler.update()\n",
+    ),
+)
+
+AMP_SGD = edited(
+    AMP,
+    (
+        "Adam(model.parameters(), lr=0.01, fused=True)",
+        "SGD(model.parameters(), lr=0.05, momentum=0.9)",
+    ),
+)
+
+
+def train_step(body: str, source: str = MINI) -> str:
+    """Return the source with another body of `train_step`, up to its `return loss`."""
+    return edited(source, (_STEP, body))
+
+
+def mini_data(train: int = 40, validation: int = 20) -> TensorData:
+    """Return noisy prototypes of ten classes, 6x6 grey."""
+    rng = torch.Generator().manual_seed(0)
+    prototypes = torch.randint(0, 200, (10, 1, 6, 6), generator=rng)
+
+    def split(count: int) -> TensorSplit:
+        labels = torch.arange(count) % 10
+        noise = torch.randint(0, 56, (count, 1, 6, 6), generator=rng)
+        return TensorSplit((prototypes[labels] + noise).to(torch.uint8), labels)
+
+    return TensorData("digits", split(train), split(validation), tuple("0123456789"))
+
+
+def real_data(dataset: str) -> TensorData:
+    """Return an embedded data set."""
+    return tensor_data(load_dataset(dataset))
+
+
+def load(folder: Path, source: str = MINI) -> Experiment:
+    """Write the source into the folder, where errors look for its lines, and load it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "experiment.py"
+    path.write_text(source, encoding="utf-8")
+    return load_experiment(path, source)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run: what `train` returned, and the files it left."""
+
+    folder: Path
+    result: TrainingResult
+    experiment: Experiment
+
+    def bytes(self, name: str) -> bytes:
+        """Return one file of the run."""
+        return (self.folder / name).read_bytes()
+
+    def state(self, name: str = "checkpoint.pt") -> dict[str, Any]:
+        """Return a checkpoint as torch reads it."""
+        state: dict[str, Any] = torch.load(self.folder / name, weights_only=True)
+        return state
+
+    @property
+    def records(self) -> list[Record]:
+        """All records of the log."""
+        return read_metrics_log(self.folder / METRICS_LOG)
+
+    @property
+    def batches(self) -> list[Record]:
+        """The records of batches."""
+        return batch_records(self.records)
+
+    @property
+    def epochs(self) -> list[Record]:
+        """The records of epochs."""
+        return epoch_records(self.records)
+
+
+def mini_run(
+    folder: Path, source: str = MINI, *, resume: bool = False, train_size: int = 40, **options: Any
+) -> Run:
+    """Train a miniature experiment in this process; options are those of `RunSettings`."""
+    experiment = load(folder, source)
+    settings = RunSettings(**{"seed": 1, "dataset": "digits", **options})
+    result = train(experiment, mini_data(train_size), settings, folder, resume=resume)
+    return Run(folder, result, experiment)
+
+
+@dataclass(frozen=True)
+class RealRuns:
+    """Where the runs of the real recipes lie, and what their probes measured."""
+
+    folder: Path
+    probes: dict[str, list[tuple[float, bool]]] = field(default_factory=dict)
+
+    def records(self, name: str) -> list[Record]:
+        """Return the log of one run, such as "huge_lr" or "digits_mlp" (healthy)."""
+        return read_metrics_log(self.folder / name / METRICS_LOG)
+
+
+def _train_real(recipe: Recipe, source: str, name: str, folder: Path, repeat: bool) -> None:
+    """Train on the recipe's own data, twice where asked to, and let its probes look at the experiment."""
+    data = real_data(recipe.dataset)
+    settings = RunSettings(seed=recipe.seed, dataset=recipe.dataset)
+    for target in (folder / name, folder / f"{name}-again") if repeat else (folder / name,):
+        train(load(target, source), data, settings, target)
+
+
+def _probe_real(recipe: Recipe, source: str, name: str, folder: Path) -> None:
+    data = real_data(recipe.dataset)
+    experiment = load(folder / "probed", source)
+    results = [run_probe(probe, experiment, data, recipe.seed) for probe in recipe.probes]
+    measured = [(result.value, result.passed) for result in results]
+    (folder / f"{recipe.id}.{name}.json").write_text(json.dumps(measured))
+
+
+def main(folder: Path, recipe_ids: list[str]) -> None:
+    """Train the recipes, broken and healthy; each healthy experiment once."""
+    for recipe in map(load_recipe, recipe_ids):
+        repeat = recipe.experiment == "digits_mlp"  # seconds each, where the others take ten
+        _train_real(recipe, recipe.broken_source(), recipe.id, folder, repeat)
+        _probe_real(recipe, recipe.broken_source(), "broken", folder)
+        if not (folder / recipe.experiment).exists():
+            _train_real(recipe, recipe.healthy_source(), recipe.experiment, folder, repeat)
+        _probe_real(recipe, recipe.healthy_source(), "healthy", folder)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2:])

@@ -1,0 +1,245 @@
+import ast
+import difflib
+import re
+from pathlib import Path
+
+import pytest
+
+from harness.errors import UserError
+from harness.recipe import (
+    EXERCISES,
+    Edit,
+    apply_edits,
+    experiment_source,
+    load_recipe,
+    recipe_ids,
+    suggestion,
+)
+
+RECIPE = """\
+format_version = 1
+title = "A title"
+experiment = "digits_mlp"
+dataset = "digits"
+layer = "optimizer"
+seed = 42
+
+[[break]]
+find = "lr=0.1, momentum"
+replace = "lr=10.0, momentum"
+
+[[symptom]]
+signal = "loss"
+reduce = "max"
+steps = [0, 20]
+above = 50
+says = "the loss passes 50"
+
+[[probe]]
+kind = "learning_rate"
+below = 1.0
+"""
+ALL = recipe_ids()
+
+
+def write(folder: Path, text: str, name: str = "mine") -> Path:
+    (folder / name).mkdir()
+    (folder / name / "recipe.toml").write_text(text)
+    return folder
+
+
+def test_a_recipe_is_read_as_written(tmp_path: Path) -> None:
+    recipe = load_recipe("mine", write(tmp_path, RECIPE))
+    assert (recipe.id, recipe.title, recipe.layer, recipe.seed) == ("mine", "A title", "optimizer", 42)
+    assert recipe.breaks == (Edit(find="lr=0.1, momentum", replace="lr=10.0, momentum"),)
+    (symptom,) = recipe.symptoms
+    assert (symptom.steps, symptom.above, symptom.below) == ((0, 20), 50.0, None)
+    assert recipe.observations == ()
+    assert recipe.probes[0].below == 1.0
+    expected = recipe.healthy_source().replace("lr=0.1, momentum", "lr=10.0, momentum")
+    assert recipe.broken_source() == expected != recipe.healthy_source()
+
+
+REFUSED = [
+    # unknown keys, by name
+    ("seed = 42", "seed = 42\ntitel = 'A title'", "titel: Extra inputs"),
+    ("below = 1.0", "below = 1.0\nabove = 0.0", "probe.0.above: Extra inputs"),
+    ('reduce = "max"', 'reduce = "max"\nunit = "nats"', "symptom.0.unit: Extra inputs"),
+    ('find = "lr', 'count = 2\nfind = "lr', "break.0.count: Extra inputs"),
+    ("seed = 42", "seed = 42\nbreaks = []", "breaks: Extra inputs"),
+    ("seed = 42", 'seed = 42\nid = "yours"', "id: "),
+    # missing keys
+    ("format_version = 1\n", "", "format_version: Field required"),
+    ('title = "A title"\n', "", "title: Field required"),
+    ("seed = 42\n", "", "seed: Field required"),
+    ('find = "lr=0.1, momentum"\n', "", "break.0.find: Field required"),
+    ('says = "the loss passes 50"\n', "", "symptom.0.says: Field required"),
+    ('[[probe]]\nkind = "learning_rate"\nbelow = 1.0\n', "", "probe: Field required"),
+    ("above = 50\n", "", "a symptom needs `above`, `below` or both"),
+    # wrong values
+    ("format_version = 1", "format_version = 2", "format_version: "),
+    ('"optimizer"', '"toaster"', "layer: "),
+    ("seed = 42", 'seed = "many"', "seed: "),
+    ("seed = 42", 'seed = "42"', "seed: "),
+    ("seed = 42", "seed = true", "seed: "),
+    ("seed = 42", "seed = 4.5", "seed: "),
+    ('title = "A title"', "title = 3", "title: "),
+    ('signal = "loss"', 'signal = "noise"', "symptom.0.signal: "),
+    ('reduce = "max"', 'reduce = "sum"', "symptom.0.reduce: "),
+    ("steps = [0, 20]", "steps = [0]", "symptom.0.steps"),
+    ("steps = [0, 20]", "steps = [0, 20, 30]", "symptom.0.steps"),
+    ("steps = [0, 20]", "steps = 20", "symptom.0.steps"),
+    ("above = 50", 'above = "50"', "symptom.0.above: "),
+    ("below = 1.0", 'below = "low"', "probe.0.below: "),
+    ('"learning_rate"', '"luck"', "probe.0.kind: "),
+    ('find = "lr=0.1, momentum"', 'find = ""', "break.0.find: "),
+    ("[[break]]", "[[symptom]]", "symptom.0.find: "),
+]
+
+
+@pytest.mark.parametrize(("find", "replace", "message"), REFUSED)
+def test_what_is_not_a_recipe_is_refused_by_name(
+    find: str, replace: str, message: str, tmp_path: Path
+) -> None:
+    exercises = write(tmp_path, apply_edits(RECIPE, [Edit(find=find, replace=replace)], where="test"))
+    with pytest.raises(UserError) as error:
+        load_recipe("mine", exercises)
+    assert str(exercises / "mine" / "recipe.toml") in str(error.value)
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_symptom_may_be_limited_to_a_data_set(tmp_path: Path) -> None:
+    other = '[[symptom]]\nsignal = "lr"\nreduce = "max"\nabove = 1.0\ndataset = "mnist"\nsays = "so"\n\n'
+    observation = other.replace("symptom", "observation").replace("mnist", "digits")
+    edit = Edit(find="[[probe]]", replace=other + observation + "[[probe]]")
+    recipe = load_recipe("mine", write(tmp_path, apply_edits(RECIPE, [edit], where="test")))
+    kept = {
+        dataset: ([item.signal for item in here.symptoms], [item.signal for item in here.observations])
+        for dataset in ("digits", "mnist")
+        for here in [recipe.on(dataset)]
+    }
+    assert kept == {"digits": (["loss"], ["lr"]), "mnist": (["loss", "lr"], [])}
+
+
+def test_a_file_that_is_not_toml_is_refused_with_its_line(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"recipe\.toml is not TOML: .*line 3"):
+        load_recipe("mine", write(tmp_path, RECIPE.replace('"digits_mlp"', "digits mlp")))
+
+
+def test_every_folder_with_a_recipe_is_one(tmp_path: Path) -> None:
+    for name in ("second", "first"):
+        write(tmp_path, RECIPE, name)
+    (tmp_path / "drafts").mkdir()
+    (tmp_path / "recipe.toml").write_text(RECIPE)
+    assert recipe_ids(tmp_path) == ["first", "second"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "answer"),
+    [
+        ("hugelr", r"no exercise 'hugelr': did you mean huge_lr\?"),
+        ("zzz", "no exercise 'zzz': choose from amp_no_scaling, double_softmax, "),
+        ("../exercises/huge_lr", "no exercise"),
+        ("", "no exercise ''"),
+    ],
+)
+def test_an_unknown_recipe_is_answered_with_a_known_one(asked: str, answer: str) -> None:
+    with pytest.raises(UserError, match=answer):
+        load_recipe(asked)
+
+
+@pytest.mark.parametrize(
+    ("asked", "answer"),
+    [
+        ("digit_mlp", r"no experiment 'digit_mlp': did you mean digits_mlp\?"),
+        ("__init__", "choose from digits_heat, digits_mlp, shapes_cnn"),
+    ],
+)
+def test_an_unknown_experiment_is_answered_with_a_known_one(asked: str, answer: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=answer):
+        experiment_source(asked)
+    recipe = load_recipe("mine", write(tmp_path, RECIPE.replace("digits_mlp", asked)))
+    with pytest.raises(UserError, match=answer):
+        recipe.broken_source()
+
+
+def test_suggestion_takes_the_close_match_or_lists_all() -> None:
+    assert suggestion("loss_summ", ["loss_sum", "huge_lr"]) == "did you mean loss_sum?"
+    assert suggestion("x", ["loss_sum", "huge_lr"]) == "choose from loss_sum, huge_lr."
+
+
+@pytest.mark.parametrize(("find", "count"), [("nothing", 0), ("a", 2), ("aba", 1)])
+def test_an_edit_must_match_exactly_once(find: str, count: int) -> None:
+    source, edit = "abac", Edit(find=find, replace="x")
+    if count == 1:
+        assert apply_edits(source, [edit], where="here") == "xc"
+    else:
+        with pytest.raises(ValueError, match=f"here: '{find}' occurs {count} times"):
+            apply_edits(source, [edit], where="here")
+
+
+def test_edits_apply_one_after_the_other() -> None:
+    edits = [Edit(find="a", replace="b"), Edit(find="b", replace="c")]
+    assert apply_edits("a", edits, where="here") == "c"
+    with pytest.raises(ValueError, match="occurs 0 times"):
+        apply_edits("a", edits[::-1], where="here")
+
+
+# --- the recipes themselves -------------------------------------------------------------------------------
+
+
+def changed_lines(name: str) -> list[str]:
+    recipe = load_recipe(name)
+    before, after = recipe.healthy_source().splitlines(), recipe.broken_source().splitlines()
+    return [line for line in difflib.ndiff(before, after) if line.startswith(("- ", "+ "))]
+
+
+def test_the_seven_are_there() -> None:
+    assert set(ALL) >= {
+        "label_permute",
+        "huge_lr",
+        "missing_zero_grad",
+        "loss_sum",
+        "amp_no_scaling",
+        "double_softmax",
+        "forgotten_eval",
+    }
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_the_break_is_a_small_edit_that_still_parses(name: str) -> None:
+    recipe = load_recipe(name)
+    assert 1 <= len([line for line in changed_lines(name) if line[2:].strip()]) <= 6
+    healthy, broken = ast.parse(recipe.healthy_source()), ast.parse(recipe.broken_source())
+    assert ast.dump(healthy) != ast.dump(broken)  # not only a comment or a blank line
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_the_broken_source_does_not_say_that_it_is_broken(name: str) -> None:
+    added = "\n".join(line for line in changed_lines(name) if line.startswith("+"))
+    assert "#" not in added
+    assert name not in load_recipe(name).broken_source()
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_the_prompt_gives_the_title_and_not_the_fix(name: str) -> None:
+    prompt = (EXERCISES / name / "PROMPT.md").read_text(encoding="utf-8")
+    recipe = load_recipe(name)
+    assert prompt.startswith(f"# {recipe.title}\n")
+    text = prompt.replace(f"BREAK={name}", "")
+    for edit in recipe.breaks:
+        for line in (*edit.find.splitlines(), *edit.replace.splitlines()):
+            assert not line.strip() or line.strip() not in text
+    # Names that the edit touches: what is called, what is given by keyword, what has a dot in it.
+    code = "\n".join(changed_lines(name))
+    names = set(re.findall(r"[A-Za-z_]+(?:\.[A-Za-z_]+)+|[A-Za-z_]+(?=[(=])", code))
+    assert names
+    told = {word for word in names if re.search(rf"(?<![\w.]){re.escape(word)}(?![\w])", text)}
+    assert not told, f"the prompt of {name} names {told}"
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_no_two_recipes_break_the_same_line_in_the_same_way(name: str) -> None:
+    others = [load_recipe(other).broken_source() for other in ALL if other != name]
+    assert load_recipe(name).broken_source() not in others
