@@ -1,6 +1,6 @@
 # One line for each verb; everything else is in the `harness` command (.venv/bin/harness --help).
 
-PYTHON ?= python3.11
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 RUN := $(VENV)/.installed

@@ -116,8 +116,8 @@ def check(recipe: str, work: Path) -> None:
 )  # fmt: skip
 def submit(recipe: str, work: Path, student: str | None, out: Path) -> None:
     """Pack everything into one tarball to hand in."""
+    from harness.handin.submission import submit as pack
     from harness.recipe import load_recipe
-    from harness.submission import submit as pack
     from harness.summary import show_submission
     from harness.workspace import open_workspace
 
@@ -245,8 +245,8 @@ def trainer(
     seed: int | None, dataset: str | None, device: str | None, **options: Any,
 ) -> None:  # fmt: skip
     """Make one run: a recipe's broken experiment, or a healthy one."""
-    from harness.archive import pack_folder
     from harness.exercise import DEFAULT_SEED, check_dataset, default_dataset, single_run_job
+    from harness.handin.archive import pack_folder
     from harness.launch import launch
     from harness.settings import RunSettings
     from harness.summary import show_single_run

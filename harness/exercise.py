@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.check import CheckItem, run_checks
 from harness.data import DATASETS
 from harness.errors import Stopped, UserError, naming
+from harness.handin.check import CheckItem, run_checks
 from harness.launch import launch
 from harness.metrics_log import from_strict
 from harness.recipe import EXERCISES, Recipe, experiment_source, load_recipe, recipe_ids

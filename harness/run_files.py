@@ -16,7 +16,7 @@ from harness.checkpoint import CHECKPOINT, sha256_line
 from harness.data import CLASS_NAMES, Dataset
 from harness.golden import platform_class
 from harness.metrics_log import to_strict
-from harness.run_page import write_run_page
+from harness.page.run_page import write_run_page
 from harness.settings import RunJob
 from harness.trainer import TrainingResult
 from harness.workspace import RESULT, source_hash

@@ -11,11 +11,11 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from harness.check import CheckItem, render_checks
 from harness.exercise import read_result
+from harness.handin.check import CheckItem, render_checks
+from harness.handin.submission import Submission
 from harness.metrics_log import batch_records, epoch_records, read_metrics_log
 from harness.recipe import load_recipe, recipe_ids
-from harness.submission import Submission
 from harness.workspace import SETTINGS, Workspace, open_workspace
 
 Figures = dict[str, str]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.chart_axes import Axis, integer_axis, make_axis, number_text, wants_symlog
+from harness.page.chart_axes import Axis, integer_axis, make_axis, number_text, wants_symlog
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 

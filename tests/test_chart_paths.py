@@ -3,7 +3,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.chart_paths import Position, line_path, marker_path, non_finite_runs, thin
+from harness.page.chart_paths import Position, line_path, marker_path, non_finite_runs, thin
 
 HEIGHTS = st.one_of(st.none(), st.floats(0, 200))
 

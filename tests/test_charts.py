@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.chart_axes import make_axis
-from harness.charts import COMPACT, DASHES, WIDE, LineChart, Mark, Series, line_chart
-from harness.run_page import page_environment
+from harness.page.chart_axes import make_axis
+from harness.page.charts import COMPACT, DASHES, WIDE, LineChart, Mark, Series, line_chart
+from harness.page.run_page import page_environment
 
 ANY_VALUE = st.one_of(st.none(), st.floats())
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.data_files import IncompleteFilesError, check_digest, require_files, unpack
+from harness.data.data_files import IncompleteFilesError, check_digest, require_files, unpack
 from harness.errors import UserError
 
 

@@ -13,9 +13,9 @@ import pytest
 from shared_data import SHARED_DATA, needs_shared_data
 
 from harness.data import fetch_dataset, load_dataset
-from harness.downloads import download
+from harness.data.downloads import download
+from harness.data.torchvision_import import import_torchvision_datasets
 from harness.errors import UserError
-from harness.torchvision_import import import_torchvision_datasets
 
 
 class _Silent(http.server.SimpleHTTPRequestHandler):

@@ -4,7 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness.embedded_data import STUDENTS_FOLDER, read_embedded_split, read_embedded_splits
+from harness.data.embedded_data import STUDENTS_FOLDER, read_embedded_split, read_embedded_splits
 from harness.errors import UserError
 
 GRADERS_FOLDER = Path(__file__).parents[1] / "grader" / "heldout"

@@ -1,6 +1,6 @@
 import pytest
 
-from harness.heat_map import confusion_heat_map
+from harness.page.heat_map import confusion_heat_map
 
 
 def test_tints_are_shares_of_the_true_class() -> None:

@@ -1,6 +1,6 @@
 import numpy as np
 
-from harness.image_sets import Dataset, Split, digest_of_splits
+from harness.data.image_sets import Dataset, Split, digest_of_splits
 
 
 def _split(fill: int = 0, images: int = 4) -> Split:

@@ -3,9 +3,9 @@ from pathlib import Path
 
 import numpy as np
 
+from harness.data.embedded_data import STUDENTS_FOLDER, read_embedded_split
 from harness.datasets.archives import write_archives
 from harness.datasets.make_digits import enlarge, enlargement_matrix, make_splits, split_by_class
-from harness.embedded_data import STUDENTS_FOLDER, read_embedded_split
 
 GRADERS_FOLDER = Path(__file__).parents[1] / "grader" / "heldout"
 

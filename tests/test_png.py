@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from harness.png import encode_png, encode_png_bytes
+from harness.page.png import encode_png, encode_png_bytes
 
 
 @given(st.integers(1, 40), st.integers(1, 40), st.sampled_from([1, 3]), st.integers(0, 2**32 - 1))

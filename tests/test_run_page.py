@@ -14,7 +14,7 @@ import pytest
 from run_folders import CNN, make_run, write_json, write_log
 
 from harness.errors import UserError
-from harness.run_page import render_run_page, write_run_page
+from harness.page.run_page import render_run_page, write_run_page
 
 HOSTILE = (
     """</title></style><script>alert("1")</script><img src='https://example.org/x.png' onerror=a>&amp;"""
@@ -129,7 +129,7 @@ def test_the_same_files_give_the_same_bytes(healthy: Path, exploded: Path) -> No
     pages = set()
     for seed in ("0", "1", "77"):
         code = (
-            "import sys; from pathlib import Path; from harness.run_page import render_run_page as r;"
+            "import sys; from pathlib import Path; from harness.page.run_page import render_run_page as r;"
             "sys.stdout.reconfigure(encoding='utf-8');"
             "print(r(Path(sys.argv[1]), title='t', compare_with=Path(sys.argv[2])))"
         )
@@ -141,7 +141,7 @@ def test_the_same_files_give_the_same_bytes(healthy: Path, exploded: Path) -> No
 
 def test_no_path_of_this_machine_and_no_heavy_import(healthy: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from harness.run_page import write_run_page as w;"
+        "import sys; from pathlib import Path; from harness.page.run_page import write_run_page as w;"
         "w(Path(sys.argv[1]), title='t'); print([m for m in ('torch', 'rich', 'numpy') if m in sys.modules])"
     )
     done = subprocess.run(

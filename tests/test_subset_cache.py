@@ -2,8 +2,8 @@ from pathlib import Path
 
 import numpy as np
 
-from harness.image_sets import Dataset, Split
-from harness.subset_cache import read_cached, write_cached
+from harness.data.image_sets import Dataset, Split
+from harness.data.subset_cache import read_cached, write_cached
 
 _RANDOM = np.random.RandomState(0)
 _SPLIT = Split(_RANDOM.randint(0, 256, (5, 1, 3, 3)).astype(np.uint8), np.arange(5, dtype=np.int64))

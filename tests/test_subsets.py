@@ -3,9 +3,9 @@ import hashlib
 import numpy as np
 import pytest
 
+from harness.data.image_sets import Split
+from harness.data.subsets import draw_subset
 from harness.errors import UserError
-from harness.image_sets import Split
-from harness.subsets import draw_subset
 
 # Each image is its own index, so that a drawn image says which one it was.
 _LABELS = np.array([index * 7 % 10 for index in range(400)] + [3] * 50, dtype=np.int64)

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from shared_data import SHARED_DATA, link_shared_data, needs_shared_data, shared_cifar10_checksums
 
-from harness.data_files import IncompleteFilesError
+from harness.data.data_files import IncompleteFilesError
+from harness.data.torchvision_data import CIFAR10_CHECKSUMS, MNIST_CHECKSUMS, read_cifar10, read_mnist
+from harness.data.torchvision_import import import_torchvision_datasets
 from harness.errors import UserError
-from harness.torchvision_data import CIFAR10_CHECKSUMS, MNIST_CHECKSUMS, read_cifar10, read_mnist
-from harness.torchvision_import import import_torchvision_datasets
 
 
 def test_our_checksums_of_cifar10_are_those_of_torchvision() -> None:

@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from harness.torchvision_import import import_torchvision_datasets
+from harness.data.torchvision_import import import_torchvision_datasets
 
 
 def _run(program: str) -> str:
@@ -24,7 +24,7 @@ def test_the_loaders_are_there_and_a_second_call_gives_the_same_module() -> None
 
 def test_a_plain_import_works_afterwards() -> None:
     program = (
-        "from harness.torchvision_import import import_torchvision_datasets as load; found = load(); "
+        "from harness.data.torchvision_import import import_torchvision_datasets as load; found = load(); "
         "import torchvision; print(torchvision.datasets is found, torchvision.__version__ != '')"
     )
     assert _run(program) == "True True"
@@ -40,7 +40,7 @@ def test_the_pair_that_does_not_fit_together_works() -> None:
         "    import torchvision\n"
         "except RuntimeError as error:\n"
         "    print(error)\n"
-        "from harness.torchvision_import import import_torchvision_datasets\n"
+        "from harness.data.torchvision_import import import_torchvision_datasets\n"
         "print(import_torchvision_datasets().MNIST.__name__)\n"
     )
     assert _run(program).splitlines() == ["operator torchvision::nms does not exist", "MNIST"]
@@ -63,7 +63,7 @@ def test_where_the_import_works_or_fails_otherwise_nothing_is_changed(
     (folder / "torchvision" / "datasets" / "__init__.py").touch()
     program = (
         f"import sys; sys.path.insert(0, {str(folder)!r})\n"
-        "import harness.torchvision_import as module\n"
+        "import harness.data.torchvision_import as module\n"
         "try:\n"
         "    module.import_torchvision_datasets()\n"
         "except Exception as error:\n"
@@ -83,7 +83,7 @@ def test_without_torchvision_the_user_is_told_what_to_do() -> None:
         "            raise ModuleNotFoundError(name, name=name)\n"
         "sys.meta_path.insert(0, Absent())\n"
         "from harness.errors import UserError\n"
-        "from harness.torchvision_import import import_torchvision_datasets\n"
+        "from harness.data.torchvision_import import import_torchvision_datasets\n"
         "try:\n"
         "    import_torchvision_datasets()\n"
         "except UserError as error:\n"

@@ -3,9 +3,9 @@
 import socket
 from pathlib import Path
 
+from harness.data.torchvision_data import SOURCES
+from harness.data.torchvision_import import import_torchvision_datasets
 from harness.errors import UserError
-from harness.torchvision_data import SOURCES
-from harness.torchvision_import import import_torchvision_datasets
 
 _PATIENCE = 30.0  # seconds without a byte; urllib itself would wait forever
 

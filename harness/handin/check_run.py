@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.check_item import CheckItem, failed, passed
 from harness.errors import UserError
+from harness.handin.check_item import CheckItem, failed, passed
 from harness.metrics_log import Record, batch_records, epoch_records, from_strict, read_metrics_log
 from harness.workspace import EXPERIMENT, RESULT, Workspace, read_source, source_hash
 

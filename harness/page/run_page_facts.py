@@ -4,8 +4,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from harness.chart_axes import number_text
-from harness.run_page_data import Record, RunFiles, look_up, number
+from harness.page.chart_axes import number_text
+from harness.page.run_page_data import Record, RunFiles, look_up, number
 
 NONE = "none"
 MISSING = "—"  # an em dash: nothing was recorded

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from harness.errors import UserError
-from harness.front_matter import shown
+from harness.handin.front_matter import shown
 from harness.metrics_log import Record, batch_records, epoch_records
 from harness.recipe import suggestion
 from harness.symptoms import signal_values
@@ -34,7 +34,7 @@ _EXACT = decimal.Context(prec=2000, Emax=10**6, Emin=-(10**6))
 
 
 class Citation(Protocol):
-    """Where a cited number is said to stand: `harness.student_report.Evidence` is one."""
+    """Where a cited number is said to stand: `harness.handin.student_report.Evidence` is one."""
 
     @property
     def signal(self) -> str:

@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.data.image_sets import Split
 from harness.errors import UserError
-from harness.image_sets import Split
 
 CLASSES = 10
 

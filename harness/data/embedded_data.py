@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
+from harness.data.image_sets import Split
 from harness.errors import UserError
-from harness.image_sets import Split
 
-STUDENTS_FOLDER = Path(__file__).parent / "datasets"
+STUDENTS_FOLDER = Path(__file__).parent.parent / "datasets"
 
 
 def read_embedded_split(name: str, split: str, folder: Path = STUDENTS_FOLDER) -> Split:

@@ -13,17 +13,17 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from harness.charts import LineChart
-from harness.heat_map import HeatMap, confusion_heat_map
-from harness.run_page_charts import (
+from harness.page.charts import LineChart
+from harness.page.heat_map import HeatMap, confusion_heat_map
+from harness.page.run_page_charts import (
     activation_charts,
     gradient_charts,
     layer_charts,
     learning_rate_charts,
     loss_charts,
 )
-from harness.run_page_data import RunFiles, number, read_run
-from harness.run_page_facts import (
+from harness.page.run_page_data import RunFiles, number, read_run
+from harness.page.run_page_facts import (
     Message,
     figures,
     first_non_finite_step,

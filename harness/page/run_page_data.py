@@ -10,7 +10,7 @@ from typing import Any
 
 from harness.errors import UserError
 from harness.metrics_log import read_metrics_log
-from harness.png import encode_png_bytes
+from harness.page.png import encode_png_bytes
 
 Record = Mapping[str, Any]
 

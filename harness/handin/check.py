@@ -6,10 +6,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from harness.check_item import CheckItem, Outcome
-from harness.check_replay import Replay, check_replay
-from harness.check_report import check_experiment, check_report
-from harness.check_run import check_run
+from harness.handin.check_item import CheckItem, Outcome
+from harness.handin.check_replay import Replay, check_replay
+from harness.handin.check_report import check_experiment, check_report
+from harness.handin.check_run import check_run
 from harness.workspace import Workspace
 
 __all__ = ["CheckItem", "Outcome", "Replay", "quick_checks", "render_checks", "run_checks"]

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from harness.chart_axes import Axis, Scale, integer_axis, make_axis, number_text, wants_symlog
-from harness.chart_paths import (
+from harness.page.chart_axes import Axis, Scale, integer_axis, make_axis, number_text, wants_symlog
+from harness.page.chart_paths import (
     Marker,
     Point,
     Position,

@@ -9,12 +9,12 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from harness.data_files import IncompleteFilesError
-from harness.embedded_data import read_embedded_splits
+from harness.data.data_files import IncompleteFilesError
+from harness.data.embedded_data import read_embedded_splits
+from harness.data.image_sets import Dataset, Split, digest_of_splits
+from harness.data.subset_cache import read_cached, write_cached
+from harness.data.subsets import draw_subset
 from harness.errors import UserError
-from harness.image_sets import Dataset, Split, digest_of_splits
-from harness.subset_cache import read_cached, write_cached
-from harness.subsets import draw_subset
 
 __all__ = [
     "CLASS_NAMES",
@@ -88,7 +88,7 @@ def load_dataset(
     if known := read_cached(kept, name):
         return known
     # Imported here: it is only needed when nothing is cached, and leads to torchvision.
-    from harness.torchvision_data import SOURCES
+    from harness.data.torchvision_data import SOURCES
 
     source = SOURCES[name]
     try:
@@ -129,7 +129,7 @@ def fetch_dataset(
     try:
         return load()
     except IncompleteFilesError:
-        from harness.downloads import download
+        from harness.data.downloads import download
 
         download(name, root)
         return load()

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal
 
-from harness.check_item import CheckItem, could_not_judge, failed, passed
-from harness.check_run import CHECKPOINT, META, METRICS_LOG, read_object, remedy, same
 from harness.errors import UserError
-from harness.front_matter import shown
+from harness.handin.check_item import CheckItem, could_not_judge, failed, passed
+from harness.handin.check_run import CHECKPOINT, META, METRICS_LOG, read_object, remedy, same
+from harness.handin.front_matter import shown
 from harness.metrics_log import log_lines, parse_record
 from harness.workspace import Workspace
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from harness.image_sets import Dataset, Split
+from harness.data.image_sets import Dataset, Split
 
 _SPLITS = ("train", "validation")
 

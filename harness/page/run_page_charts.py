@@ -4,10 +4,10 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from harness.chart_axes import make_axis
-from harness.chart_paths import Marker, Point
-from harness.charts import COMPACT, LineChart, Series, line_chart
-from harness.run_page_data import Record, RunFiles, look_up
+from harness.page.chart_axes import make_axis
+from harness.page.chart_paths import Marker, Point
+from harness.page.charts import COMPACT, LineChart, Series, line_chart
+from harness.page.run_page_data import Record, RunFiles, look_up
 
 Read = Callable[[Record], float | None]
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.data_files import check_digest, require_files, unpack
-from harness.torchvision_import import import_torchvision_datasets
+from harness.data.data_files import check_digest, require_files, unpack
+from harness.data.torchvision_import import import_torchvision_datasets
 
 Arrays = tuple[NDArray[np.uint8], NDArray[np.int64]]
 Checksums = Mapping[str, str]

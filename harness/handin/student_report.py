@@ -9,11 +9,11 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
-from harness.cited_numbers import written_number
 from harness.errors import UserError
-from harness.front_matter import FrontMatter, Location, parse_front_matter, shown, split_report
+from harness.handin.cited_numbers import written_number
+from harness.handin.front_matter import FrontMatter, Location, parse_front_matter, shown, split_report
+from harness.handin.report_body import WORD_LIMIT, read_body
 from harness.recipe import Layer, suggestion
-from harness.report_body import WORD_LIMIT, read_body
 from harness.workspace import REPORT_TEMPLATE
 
 SIZE_LIMIT = 1024 * 1024  # bytes; a report is 500 words, but a picture may be written into it

@@ -7,10 +7,10 @@ import unicodedata
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.archive import deterministic_tar_gz, write_whole, write_with_sha256
-from harness.check import CheckItem, quick_checks
-from harness.check_run import META, RUN_FILES, RUNS, read_object
 from harness.errors import UserError
+from harness.handin.archive import deterministic_tar_gz, write_whole, write_with_sha256
+from harness.handin.check import CheckItem, quick_checks
+from harness.handin.check_run import META, RUN_FILES, RUNS, read_object
 from harness.workspace import EXPERIMENT, REPORT, SUBMITTED, Workspace
 
 FORMAT_VERSION = 1
