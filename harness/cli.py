@@ -1,5 +1,6 @@
 """The `harness` command: thin verbs over `harness.exercise`; each ends by naming the next step."""
 
+import contextlib
 import io
 import sys
 import traceback
@@ -24,14 +25,29 @@ _resume = click.option("--resume", is_flag=True, help="Go on with a run that was
 _HELP = {"help_option_names": ["-h", "--help"]}
 
 
+def _whole(low: int, high: int | None = None) -> Callable[[str], int]:
+    """Return the type of an option that takes a whole number within bounds; click's own speaks in formulas."""
+    bounds = f"of at least {low}" if high is None else f"from {low} to {high}"
+
+    def convert(text: str) -> int:
+        with contextlib.suppress(ValueError):
+            number = int(text)
+            if number >= low and (high is None or number <= high):
+                return number
+        shown = text if len(str(text)) <= 40 else f"{str(text)[:40]}..."
+        raise click.BadParameter(f"{shown!r} is not a whole number {bounds}")
+
+    return convert
+
+
 def _positive(name: str, parameter: str, text: str) -> Command:
-    return click.option(name, parameter, metavar="N", type=click.IntRange(min=1), help=text)
+    return click.option(name, parameter, metavar="N", type=_whole(1), help=text)
 
 
 def _run_options(command: Command) -> Command:
     options = [
         click.option(
-            "--seed", metavar="N", type=click.IntRange(0, 2**32 - 1),
+            "--seed", metavar="N", type=_whole(0, 2**32 - 1),
             help="The seed of the run, 0 to 4294967295; by default the recipe's own.",
         ),
         click.option(
@@ -204,7 +220,7 @@ def doctor(as_json: bool) -> None:
 @click.option(
     "--accumulate",
     metavar="N",
-    type=click.IntRange(min=1),
+    type=_whole(1),
     default=1,
     help="Split every batch into N parts, with the harness's own step.",
 )

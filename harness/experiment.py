@@ -195,11 +195,9 @@ class Experiment:
         return metrics
 
     def _wrong(self, function: str, expected: str, found: object) -> UserError:
-        line = (
-            self._functions[function].__code__.co_firstlineno
-            if hasattr(self._functions[function], "__code__")
-            else 0
-        )
+        # Below decorators: `torch.no_grad` wraps a function in one of its own, with a line of torch's.
+        code = getattr(inspect.unwrap(self._functions[function]), "__code__", None)
+        line = code.co_firstlineno if code is not None else "?"
         return UserError(
             f"{self.path}, line {line}: {function} must return {expected}, but returned {describe(found)}."
         )

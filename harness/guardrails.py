@@ -127,13 +127,18 @@ class Guardrails:
             yield (
                 "gradient rise",
                 "soft",
-                f"the median gradient norm of the last {RECENT} batches has grown to {now:.3g}, from {before:.3g} at first",
+                f"the median gradient norm of the last {RECENT} batches has grown to {now:.3g},"
+                f" from {before:.3g} at first",
             )
         last = (record.get("activations") or {}).get("last") or {}
         if (rise := self._variance.add(_number(last.get("var")))) is not None:
             now, before = rise
-            message = f"the variance of the last layer's output has grown to {now:.3g}, from {before:.3g} at first (medians of {RECENT} batches)"
-            yield "variance rise", "soft", message
+            yield (
+                "variance rise",
+                "soft",
+                f"the median variance of the last layer's output over {RECENT} batches has grown to {now:.3g},"
+                f" from {before:.3g} at first",
+            )
 
 
 class _LossRise:

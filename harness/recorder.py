@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 from torch.utils.hooks import RemovableHandle
 
+from harness.diagnostics import mean_and_variance
 from harness.experiment import HarnessFault
 from harness.metrics_log import Record
 
@@ -31,6 +32,7 @@ class Recorder:
     def __init__(self, model: nn.Module, *, clip_norm: float | None = None) -> None:
         self._parameters = {name: p for name, p in model.named_parameters() if p.requires_grad}
         self._sizes = [p.numel() for p in self._parameters.values()]
+        self._indices = {id(p): index for index, p in enumerate(self._parameters.values())}
         self._clip_norm = clip_norm
         self._model = model
         self._handles: list[RemovableHandle] = []
@@ -55,8 +57,7 @@ class Recorder:
     def _start_batch(self) -> None:
         self._steps = 0
         self._lr: float | None = None
-        self._norms: Tensor | None = None
-        self._scale: Tensor | None = None
+        self._norms: dict[int, Tensor] = {}
         self._left_over: list[tuple[Tensor, Tensor]] = []
         self._activations: dict[str, Tensor] = {}
 
@@ -84,62 +85,63 @@ class Recorder:
     def _activation_hook(self, place: str) -> Callable[..., None]:
         def note(module: nn.Module, inputs: object, output: object) -> None:
             if torch.is_grad_enabled() and isinstance(output, Tensor) and output.is_floating_point():
-                values = output.detach()
-                if values.dtype in (torch.float16, torch.bfloat16):
-                    values = values.float()
-                self._activations[place] = torch.stack((values.mean(), values.var()))
+                self._activations[place] = mean_and_variance(output)
 
         return self._guarded(note)
 
     def _before_step(self, optimizer: torch.optim.Optimizer, *_: object) -> None:
         self._steps += 1
-        self._lr = max(float(group["lr"]) for group in optimizer.param_groups)
+        rates = [float(group["lr"]) for group in optimizer.param_groups]
+        self._lr = max(rates if self._lr is None else [self._lr, *rates])
         # A fused optimizer under a GradScaler divides by this inside its step; others find unscaled gradients.
-        self._scale = getattr(optimizer, "grad_scale", None)
+        scale: Tensor | None = getattr(optimizer, "grad_scale", None)
         if self._clip_norm is not None:
-            self._clip(self._clip_norm)
-        self._norms = self._gradient_norms()
+            self._clip(self._clip_norm, scale)
+        own = {self._indices.get(id(p)) for group in optimizer.param_groups for p in group["params"]}
+        # Of several optimizers, each one's step counts for its own parameters.
+        self._norms |= {
+            index: self._gradient_norms(parameter, scale)
+            for index, parameter in enumerate(self._parameters.values())
+            if index in own or index not in self._norms
+        }
         self._fresh.clear()
 
-    def _clip(self, clip_norm: float) -> None:
-        limit = clip_norm if self._scale is None else clip_norm * float(self._scale)
+    def _clip(self, clip_norm: float, scale: Tensor | None) -> None:
+        limit = clip_norm if scale is None else clip_norm * float(scale)
         gradients = [p for p in self._parameters.values() if p.grad is not None]
         if gradients:
             torch.nn.utils.clip_grad_norm_(gradients, limit)
 
-    def _gradient_norms(self) -> Tensor:
-        """Return (parameters, 3): the 1-norm, the 2-norm and the number of non-zero entries; NaN without a gradient."""
-        rows = []
-        for parameter in self._parameters.values():
-            gradient = parameter.grad
-            if gradient is None:
-                rows.append(parameter.new_full((3,), math.nan, dtype=torch.float64))
-                continue
-            if gradient.dtype in (torch.float16, torch.bfloat16):
-                gradient = gradient.float()
-            norms = [torch.linalg.vector_norm(gradient, order) for order in (1, 2, 0)]
-            rows.append(torch.stack(norms).double())
-        return torch.stack(rows)
+    @staticmethod
+    def _gradient_norms(parameter: Tensor, scale: Tensor | None = None) -> Tensor:
+        """Return (3,): the 1-norm, the 2-norm and the number of non-zero entries; NaN without a gradient."""
+        gradient = parameter.grad
+        if gradient is None:
+            return parameter.new_full((3,), math.nan, dtype=torch.float64)
+        if gradient.dtype in (torch.float16, torch.bfloat16):
+            gradient = gradient.float()
+        norms = torch.stack([torch.linalg.vector_norm(gradient, order) for order in (1, 2, 0)]).double()
+        if scale is not None:
+            norms[:2] /= scale.to(norms)
+        return norms
 
     def end_batch(self, loss: Tensor) -> Record:
         """Return the diagnostics of the batch that just ran, and start the next one.
 
         Where no optimizer stepped, the gradients are those that lie in `.grad` at the end of the batch.
         """
-        norms = self._norms if self._norms is not None else self._gradient_norms()
         none = loss.new_full((2,), math.nan, dtype=torch.float64)
-        pieces = [loss.reshape(1).double(), norms.reshape(-1).double()]
+        pieces = [loss.reshape(1).double()]
+        for index, parameter in enumerate(self._parameters.values()):
+            pieces.append(self._norms[index] if self._norms else self._gradient_norms(parameter))
         pieces += [self._activations.get(place, none).double() for place in ("first", "last")]
         pieces += [torch.stack(pair).double() for pair in self._left_over]
-        scale = self._scale if isinstance(self._scale, Tensor) else loss.new_ones(1)
-        pieces.append(scale.reshape(1).double())
         values: list[float] = torch.cat([piece.to(loss.device) for piece in pieces]).tolist()
         record = self._record(values)
         self._start_batch()
         return record
 
     def _record(self, values: list[float]) -> Record:
-        scale = values.pop()
         names = list(self._parameters)
         loss, values = values[0], values[1:]
         grad_mean: dict[str, float | None] = {}
@@ -150,9 +152,9 @@ class Recorder:
             if math.isnan(alive):  # no gradient; a NaN inside one counts as not zero
                 grad_mean[name] = grad_norms[name] = None
                 continue
-            grad_mean[name] = absolute / self._sizes[index] / scale
-            grad_norms[name] = norm / scale
-            squares += (norm / scale) * (norm / scale)  # `**` would raise where the square overflows
+            grad_mean[name] = absolute / max(self._sizes[index], 1)
+            grad_norms[name] = norm
+            squares += norm * norm  # `**` would raise where the square overflows
             zeros += self._sizes[index] - alive
             entries += self._sizes[index]
         rest = values[3 * len(names) :]

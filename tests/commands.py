@@ -1,0 +1,108 @@
+"""Runs the real commands in processes of their own, as a person would at a shell."""
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+HARNESS = (str(Path(sys.executable).with_name("harness")),)
+TRAINER = (sys.executable, "-m", "harness.trainer")
+MISTAKE = 2
+FAULT = 3
+
+
+def command_environment(**changes: str) -> dict[str, str]:
+    """Return this environment, 80 columns wide and without colours."""
+    return {**os.environ, "COLUMNS": "80", "NO_COLOR": "1", **changes}
+
+
+def run_command(
+    *words: str | Path, cwd: Path, program: tuple[str, ...] = HARNESS, **options: Any
+) -> "subprocess.CompletedProcess[str]":
+    """Run a command to its end, without a terminal to ask at."""
+    options.setdefault("env", command_environment())
+    options.setdefault("stdin", subprocess.DEVNULL)
+    return subprocess.run(
+        [*program, *map(str, words)], cwd=cwd, capture_output=True, text=True, timeout=120, **options
+    )
+
+
+def succeed(*words: str | Path, cwd: Path, **options: Any) -> str:
+    """Run a command that must succeed, and return what it printed."""
+    done = run_command(*words, cwd=cwd, **options)
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
+    return done.stdout
+
+
+def mistake(*words: str | Path, cwd: Path, **options: Any) -> str:
+    """Run a command that must end with one sentence to its user, and return the sentence."""
+    return sentence(run_command(*words, cwd=cwd, **options))
+
+
+def sentence(done: "subprocess.CompletedProcess[str]") -> str:
+    """Return the one sentence with which a command refused."""
+    said = done.stdout + done.stderr
+    assert done.returncode == MISTAKE, said
+    assert "Traceback" not in said
+    assert done.stderr.startswith("Error: ")
+    assert done.stderr.count("Error: ") == 1
+    return done.stderr.removeprefix("Error: ").rstrip("\n")
+
+
+def start(*words: str | Path, cwd: Path, program: tuple[str, ...] = HARNESS) -> "subprocess.Popen[str]":
+    """Start a command and return its process, in a group of its own."""
+    return subprocess.Popen(
+        [*program, *map(str, words)],
+        cwd=cwd,
+        env=command_environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        process_group=0,
+    )
+
+
+def training_child(parent: int) -> int:
+    """Return the process that trains for a command, once it is there."""
+    children = Path(f"/proc/{parent}/task/{parent}/children")
+    wait_until(lambda: children.read_text().strip() != "", "the process that trains")
+    return int(children.read_text().split()[0])
+
+
+def wait_until(there: Callable[[], bool], what: str, seconds: float = 60.0) -> None:
+    """Wait until something is so."""
+    end = time.monotonic() + seconds
+    while not there():
+        assert time.monotonic() < end, f"waited for {what} in vain"
+        time.sleep(0.005)
+
+
+def is_running(process: int) -> bool:
+    """Say whether a process is there and not only waits to be reaped."""
+    try:
+        state = re.search(r"^State:\s+(\w)", Path(f"/proc/{process}/status").read_text(), re.MULTILINE)
+    except FileNotFoundError:
+        return False
+    return state is not None and state[1] != "Z"
+
+
+def snapshot(folder: Path) -> dict[str, bytes]:
+    """Return the files of a folder and what lies below it, by name."""
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def edit(path: Path, find: str, replace: str) -> None:
+    """Replace a text that occurs in a file exactly once."""
+    text = path.read_text()
+    assert text.count(find) == 1
+    path.write_text(text.replace(find, replace))

@@ -1,0 +1,144 @@
+import json
+import re
+import tarfile
+from pathlib import Path
+
+import pytest
+from commands import edit, mistake, snapshot, succeed
+
+from harness.errors import UserError
+from harness.exercise import Asked, check_dataset, default_dataset, prompt_text, single_run_job
+from harness.recipe import load_recipe
+from harness.settings import RunSettings
+
+EXERCISE = ("exercise", "huge_lr", "--epochs", "1")
+
+
+def state_of(cwd: Path, recipe: str = "huge_lr") -> str:
+    line = next(line for line in succeed("exercises", cwd=cwd).splitlines() if line.startswith(recipe))
+    return line.split("  ")[-1].strip()
+
+
+def write_report(folder: Path) -> None:
+    def records(run: str) -> list[dict[str, float]]:
+        return [json.loads(line) for line in (folder / f"runs/{run}/metrics.log").read_text().splitlines()]
+
+    worst = max((r for r in records("broken") if "step" in r), key=lambda r: r["loss"])
+    last = records("fixed")[-1]
+    (folder / "report.md").write_text(
+        "---\nroot_cause_layer: optimizer\nevidence:\n"
+        f"  - {{run: broken, signal: loss, step: {worst['step']}, value: {worst['loss']:.6g}}}\n"
+        f"  - {{run: fixed, signal: val_accuracy, epoch: 0, value: {last['val_accuracy']:.4g}}}\n---\n\n"
+        f"# Symptom\n\n```\nstep {worst['step']}: loss {worst['loss']}\n```\n\n"
+        f"The loss reaches {worst['loss']:.4g} at step {worst['step']}.\n\n"
+        "# Root cause\n\nThe learning rate of the optimizer was 10, a hundred times too large.\n\n"
+        "# Fix\n\nBack to 0.1.\n\n"
+        f"# Verification\n\nThe fixed run reaches a validation accuracy of {last['val_accuracy']:.4g}.\n"
+    )
+
+
+def test_a_student_goes_from_the_broken_run_to_the_tarball(tmp_path: Path) -> None:
+    folder = tmp_path / "work/huge_lr"
+    assert state_of(tmp_path) == "not started"
+
+    said = succeed(*EXERCISE, cwd=tmp_path)
+    assert "The loss explodes in the first epoch" in said
+    assert "  3. make verify BREAK=huge_lr\n" in said
+    assert state_of(tmp_path) == "broken run done"
+    assert {path.name for path in folder.iterdir()} == {
+        "experiment.py", "report.md", "PROMPT.md", "workspace.json", "runs",
+    }  # fmt: skip
+    assert [path.name for path in (folder / "runs").iterdir()] == ["broken"]
+
+    edit(folder / "experiment.py", "lr=10.0", "lr=0.1")
+    before = snapshot(folder)
+    times = {name: (folder / name).stat().st_mtime_ns for name in before}
+    said = succeed("exercise", "huge_lr", cwd=tmp_path)
+    assert said.startswith("work/huge_lr is there already; nothing in it was changed.\n")
+    assert snapshot(folder) == before
+    assert {name: (folder / name).stat().st_mtime_ns for name in before} == times
+
+    said = succeed("verify", "huge_lr", cwd=tmp_path)
+    assert re.search(r"largest gradient norm │ +\d+ │ +\d\.\d+ │", said)
+    assert "  3. make check BREAK=huge_lr\n" in said
+    assert state_of(tmp_path) == "fixed run done"
+    once = snapshot(folder)
+    (folder / "runs/fixed/notes.txt").write_text("mine")
+    succeed("verify", "huge_lr", cwd=tmp_path)
+    assert snapshot(folder) == {**once, "runs/fixed/notes.txt": b"mine"}
+    assert not list((folder / "runs").glob(".*"))
+
+    assert "report.md is still the empty template" in mistake(
+        "submit", "huge_lr", "--student", "ada", cwd=tmp_path
+    )
+    assert not (tmp_path / "submissions").exists()
+    write_report(folder)
+    said = succeed("check", "huge_lr", cwd=tmp_path)
+    assert "15 passed." in said or re.search(r"\n\d+ passed\.\n", said)
+    assert said.endswith("  make submit BREAK=huge_lr STUDENT=<your name>\n")
+
+    said = succeed("submit", "huge_lr", "--student", "ada", cwd=tmp_path)
+    tarball = tmp_path / "submissions/ada_huge_lr.tar.gz"
+    assert "Warning" not in said
+    assert state_of(tmp_path) == "submitted"
+    content = tarball.read_bytes()
+    succeed("submit", "huge_lr", "--student", "ada", cwd=tmp_path)
+    assert tarball.read_bytes() == content
+    with tarfile.open(tarball) as tar:
+        assert {"manifest.json", "experiment.py", "report.md", "runs/broken/metrics.log"} <= set(
+            tar.getnames()
+        )
+
+
+def test_settings_that_cannot_be_met_do_not_tie_the_workspace(tmp_path: Path) -> None:
+    work = tmp_path / "a folder"
+    said = mistake("exercise", "huge_lr", "--dataset", "mnist", "--work", work, cwd=tmp_path,
+                   env={"TRAINWRECK_DATA": str(tmp_path / "nothing"), "PATH": ""})  # fmt: skip
+    assert "make data DATASET=mnist" in said
+    said = succeed(*EXERCISE, "--work", work, cwd=tmp_path)
+    assert said.endswith(f"  3. make verify BREAK=huge_lr WORK='{work}'\n")
+    said = mistake("verify", "huge_lr", "--seed", "7", "--work", work, cwd=tmp_path)
+    assert said == (
+        f"{work}/huge_lr was made with seed 42 (asked for 7): keep to that, name another folder with WORK=,"
+        " or start over with make clean-work BREAK=huge_lr."
+    )
+    # The seed that it has, without the epochs that it was made with, is no contradiction.
+    assert "nothing in it was changed" in succeed(
+        "exercise", "huge_lr", "--seed", "42", "--work", work, cwd=tmp_path
+    )
+
+
+def test_what_is_asked_for_lies_on_top_of_the_default() -> None:
+    recipe = load_recipe("huge_lr")
+    made_with = RunSettings(seed=7, dataset="mnist", epochs=2)
+    assert Asked().settings(recipe) == RunSettings(seed=42, dataset="digits")
+    assert Asked(batch_size=8).settings(recipe, made_with) == RunSettings(
+        seed=7, dataset="mnist", epochs=2, batch_size=8
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("digit", r"There is no data set 'digit': did you mean digits\?"),
+        ("cifar10", "reads 28x28 images .* which cifar10 has not: choose from digits, mnist"),
+    ],
+)
+def test_a_data_set_that_does_not_fit_is_refused_by_name(name: str, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        check_dataset(name, "digits")
+
+
+def test_single_runs(tmp_path: Path) -> None:
+    settings = RunSettings(seed=1, dataset="digits")
+    assert single_run_job("none", settings, tmp_path / "out").run == "healthy"
+    assert single_run_job("huge_lr", settings, tmp_path / "out").run == "broken"
+    with pytest.raises(UserError, match="huge_lr breaks digits_mlp, not shapes_cnn"):
+        single_run_job("huge_lr", settings, tmp_path / "out", experiment="shapes_cnn")
+    with pytest.raises(UserError, match="There is no experiment 'digits_mpl': did you mean digits_mlp"):
+        single_run_job("none", settings, tmp_path / "out", experiment="digits_mpl")
+    assert default_dataset("none", "shapes_cnn") == default_dataset("forgotten_eval", None) == "shapes"
+
+
+def test_the_prompt_names_the_steps_of_its_own_exercise() -> None:
+    assert "make verify BREAK=loss_sum" in prompt_text("loss_sum")

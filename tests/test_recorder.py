@@ -1,0 +1,475 @@
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from runs import AMP, AMP_SGD, CHANCE, MINI, edited, load, mini_data, mini_run, train_step
+from torch import Tensor, nn
+from torch.optim.optimizer import _global_optimizer_pre_hooks  # type: ignore[attr-defined]
+
+from harness.experiment import HarnessFault
+from harness.metrics_log import Record
+from harness.recorder import Recorder, first_layer
+
+pytestmark = pytest.mark.usefixtures("torch_as_found")
+
+
+def linear(weight: list[list[float]], bias: list[float]) -> nn.Linear:
+    """Return a layer with these weights."""
+    layer = nn.Linear(len(weight[0]), len(weight))
+    with torch.no_grad():
+        layer.weight.copy_(torch.tensor(weight))
+        layer.bias.copy_(torch.tensor(bias))
+    return layer
+
+
+def set_gradients(model: nn.Module, *gradients: list[Any] | None) -> None:
+    for parameter, gradient in zip(model.parameters(), gradients, strict=True):
+        parameter.grad = None if gradient is None else torch.tensor(gradient)
+
+
+# --- figures against a calculation by hand ------------------------------------------------------------------
+
+
+def test_gradient_figures_by_hand() -> None:
+    model = linear([[0.0, 0.0]], [0.0])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.25)
+    with Recorder(model) as recorder:
+        set_gradients(model, [[3.0, 0.0]], [-4.0])
+        optimizer.step()
+        record = recorder.end_batch(torch.tensor(1.5))
+    assert record == {
+        "loss": 1.5,
+        "lr": 0.25,
+        "grad_norm": 5.0,
+        "grad_mean": {"weight": 1.5, "bias": 4.0},
+        "grad_norm_by_parameter": {"weight": 3.0, "bias": 4.0},
+        "grad_zero_fraction": 1 / 3,
+        "stale_grad_ratio": 0.0,
+        "optimizer_steps": 1,
+        "activations": {"first": None, "last": None},
+    }
+    keys = "loss lr grad_norm grad_mean grad_norm_by_parameter grad_zero_fraction stale_grad_ratio"
+    assert list(record) == [*keys.split(), "optimizer_steps", "activations"]
+
+
+def test_gradients_of_a_backward_pass_by_hand() -> None:
+    # loss = mean over 2 examples of w x + b, with x = 1 and 3: the gradients are 2 and 1.
+    model = linear([[0.5]], [1.0])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with Recorder(model) as recorder:
+        loss = model(torch.tensor([[1.0], [3.0]])).mean()
+        loss.backward()
+        optimizer.step()
+        record = recorder.end_batch(loss.detach())
+    assert record["grad_mean"] == {"weight": 2.0, "bias": 1.0}
+    assert record["grad_norm"] == math.sqrt(5)
+    # outputs are 1.5 and 2.5; the variance divides by their number
+    assert record["activations"] == {"first": {"mean": 2.0, "var": 0.25}, "last": {"mean": 2.0, "var": 0.25}}
+
+
+def test_first_and_last_activations_are_those_of_the_latest_training_forward() -> None:
+    model = nn.Sequential(nn.Flatten(), linear([[1.0], [-3.0]], [0.0, 0.0]), nn.ReLU())
+    assert first_layer(model) is model[1]
+    assert first_layer(nn.ReLU()).extra_repr() == nn.ReLU().extra_repr()
+    with Recorder(model) as recorder:
+        model(torch.ones(1, 1))
+        model(torch.full((1, 1), 2.0))  # 2 and -6, then 2 and 0
+        with torch.no_grad():
+            model(torch.full((1, 1), 50.0))  # an evaluation does not count
+        record = recorder.end_batch(torch.tensor(0.0))
+        again = recorder.end_batch(torch.tensor(0.0))
+    assert record["activations"] == {"first": {"mean": -2.0, "var": 16.0}, "last": {"mean": 1.0, "var": 1.0}}
+    assert again["activations"] == {"first": None, "last": None}
+
+
+def test_a_single_activation_has_variance_0() -> None:
+    model = nn.Linear(3, 1)
+    with Recorder(model) as recorder:
+        model(torch.ones(1, 3))
+        record = recorder.end_batch(torch.tensor(0.0))
+    assert record["activations"]["last"]["var"] == 0.0
+
+
+def test_half_precision_activations_are_averaged_in_float32() -> None:
+    model = nn.Identity()
+    with Recorder(nn.Sequential(model, nn.Linear(1, 1))) as recorder, Recorder(model) as inner:
+        model(torch.full((3000,), 60000.0, dtype=torch.float16))  # their sum is beyond float16
+        inner_record = inner.end_batch(torch.tensor(0.0))
+        recorder.end_batch(torch.tensor(0.0))
+    assert inner_record["activations"]["last"] == {"mean": pytest.approx(60000.0, rel=1e-3), "var": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("gradient", "norm", "mean", "zeros"),
+    [
+        ([[0.0, 0.0]], 0.0, 0.0, 1.0),
+        ([[math.nan, 0.0]], math.nan, math.nan, 0.5),  # a NaN is not zero
+        ([[math.inf, 1.0]], math.inf, math.inf, 0.0),
+        ([[1e30, 1e30]], math.inf, 1e30, 0.0),  # the norm of float32 overflows
+        ([[-0.0, 1e-45]], 1e-45, None, 0.5),  # the smallest number above 0 is not zero
+    ],
+)
+def test_odd_gradients(gradient: list[Any], norm: float, mean: float | None, zeros: float) -> None:
+    model = linear([[0.0, 0.0]], [0.0])
+    optimizer = torch.optim.SGD([model.weight], lr=0.1)
+    with Recorder(model) as recorder:
+        set_gradients(model, gradient, None)
+        optimizer.step()
+        record = recorder.end_batch(torch.tensor(0.0))
+    assert record["grad_zero_fraction"] == zeros
+    if norm != 1e-45:
+        assert record["grad_norm_by_parameter"]["weight"] == pytest.approx(norm, rel=1e-6, nan_ok=True)
+    if mean is not None:
+        assert record["grad_mean"]["weight"] == pytest.approx(mean, rel=1e-6, nan_ok=True)
+
+
+def test_parameters_without_a_gradient_give_null() -> None:
+    model = linear([[0.0, 0.0]], [0.0])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with Recorder(model) as recorder:
+        set_gradients(model, None, [2.0])
+        optimizer.step()
+        record = recorder.end_batch(torch.tensor(0.0))
+        set_gradients(model, None, None)
+        optimizer.step()
+        none = recorder.end_batch(torch.tensor(0.0))
+    assert record["grad_mean"] == {"weight": None, "bias": 2.0}
+    assert record["grad_norm_by_parameter"] == {"weight": None, "bias": 2.0}
+    assert (record["grad_norm"], record["grad_zero_fraction"]) == (2.0, 0.0)
+    assert none["grad_mean"] == {"weight": None, "bias": None}
+    assert (none["grad_norm"], none["grad_zero_fraction"]) == (None, None)
+
+
+def test_frozen_parameters_are_left_out_and_empty_ones_do_no_harm() -> None:
+    model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))
+    model[0].requires_grad_(False)
+    model[1].register_parameter("empty", nn.Parameter(torch.empty(0)))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with Recorder(model) as recorder:
+        (model(torch.ones(1, 2)).sum() + model[1].empty.sum()).backward()
+        optimizer.step()
+        record = recorder.end_batch(torch.tensor(0.0))
+    assert list(record["grad_mean"]) == ["1.weight", "1.bias", "1.empty"]
+    assert record["grad_mean"]["1.empty"] == 0.0
+
+
+def test_without_a_step_the_gradients_are_those_that_lie_there() -> None:
+    model = linear([[0.0, 0.0]], [0.0])
+    with Recorder(model) as recorder:
+        set_gradients(model, [[3.0, 0.0]], [-4.0])
+        record = recorder.end_batch(torch.tensor(0.0))
+    assert (record["lr"], record["optimizer_steps"], record["grad_norm"]) == (None, 0, 5.0)
+
+
+# --- the gradient that the optimizer used -------------------------------------------------------------------
+
+
+def used_gradients(run_batches: list[Record], before: list[Tensor], after: list[Tensor], lr: float) -> None:
+    """Check a first step of SGD: weights moved by lr times the gradient that was recorded."""
+    moved = math.sqrt(
+        sum(float((a - b).double().square().sum()) for a, b in zip(after, before, strict=True))
+    )
+    assert run_batches[0]["grad_norm"] == pytest.approx(moved / lr, rel=1e-4)
+
+
+FIRST_STEPS = {
+    "plain": (MINI, {}),
+    "harness clip": (MINI, {"clip_norm": 0.05}),
+    "student clip": (
+        edited(MINI, ("    optimizer.step()", "    nn.utils.clip_grad_norm_(model.parameters(), 0.05)\n    optimizer.step()")),
+        {},
+    ),
+    "cleared after the step": (
+        train_step(
+            "    loss = compute_loss(model(inputs), labels)\n"
+            "    loss.backward()\n    optimizer.step()\n    optimizer.zero_grad()\n"
+        ),
+        {},
+    ),
+    "scaler": (AMP_SGD, {}),
+    "scaler, harness clip": (AMP_SGD, {"clip_norm": 0.05}),
+    "accumulated by the harness": (MINI, {"accumulate": 3}),
+    "accumulated with a scaler": (AMP_SGD, {"accumulate": 2}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FIRST_STEPS)
+def test_the_recorded_gradient_is_the_one_that_moved_the_weights(name: str, tmp_path: Path) -> None:
+    source, options = FIRST_STEPS[name]
+    run = mini_run(tmp_path, source, max_steps=1, **options)
+    before = load(tmp_path / "fresh", source)
+    torch.manual_seed(1)
+    start = before.build_model().state_dict()
+    end = run.state()["model"]
+    used_gradients(run.batches, list(start.values()), list(end.values()), lr=0.05)
+    if "clip" in name:
+        assert run.batches[0]["grad_norm"] == pytest.approx(0.05, rel=1e-4)
+    else:
+        assert run.batches[0]["grad_norm"] > 0.1
+
+
+@pytest.mark.parametrize("options", [{}, {"clip_norm": 0.05}])
+def test_a_fused_optimizer_under_a_scaler_is_recorded_without_the_scale(
+    options: dict[str, float], tmp_path: Path
+) -> None:
+    # Its gradients lie scaled by 256 in `.grad` when the hook reads them; Adam's first moment tells the truth.
+    run = mini_run(tmp_path, AMP, max_steps=1, **options)
+    moments = [entry["exp_avg"] / (1 - 0.9) for entry in run.state()["optimizer"]["state"].values()]
+    used = math.sqrt(sum(float(moment.double().square().sum()) for moment in moments))
+    assert run.batches[0]["grad_norm"] == pytest.approx(used, rel=1e-4)
+    expected = {
+        name: float(moment.double().abs().mean())
+        for name, moment in zip(run.state()["model"], moments, strict=True)
+    }
+    assert run.batches[0]["grad_mean"] == pytest.approx(expected, rel=1e-3)
+    if options:
+        assert used == pytest.approx(0.05, rel=1e-3)
+
+
+def test_a_step_that_the_scaler_skips_is_no_step(tmp_path: Path) -> None:
+    source = edited(AMP_SGD, ("init_scale=256.0", "init_scale=2.0**120"))
+    first, second = mini_run(tmp_path, source, max_steps=2).batches
+    assert (first["optimizer_steps"], first["lr"]) == (0, None)
+    assert not math.isfinite(first["grad_norm"])
+    assert second["step"] == 1
+
+
+# --- gradients of an earlier batch --------------------------------------------------------------------------
+
+CLEARED = {
+    "at the start": "    optimizer.zero_grad()\n    {forward}    loss.backward()\n    optimizer.step()\n",
+    "before backward": "    {forward}    optimizer.zero_grad()\n    loss.backward()\n    optimizer.step()\n",
+    "at the end": "    {forward}    loss.backward()\n    optimizer.step()\n    optimizer.zero_grad()\n",
+    "to zeros": "    optimizer.zero_grad(set_to_none=False)\n    {forward}    loss.backward()\n    optimizer.step()\n",
+    "by the model": "    model.zero_grad()\n    {forward}    loss.backward()\n    optimizer.step()\n",
+    "one by one": "    for p in model.parameters():\n        p.grad = None\n    {forward}    loss.backward()\n    optimizer.step()\n",
+    "in place": "    for p in model.parameters():\n        if p.grad is not None:\n            p.grad.zero_()\n    {forward}    loss.backward()\n    optimizer.step()\n",
+    "accumulated in parts": (
+        "    optimizer.zero_grad()\n"
+        "    for part, of in zip(inputs.chunk(2), labels.chunk(2)):\n"
+        "        loss = compute_loss(model(part), of) / 2\n        loss.backward()\n"
+        "    optimizer.step()\n"
+    ),
+}  # fmt: skip
+FORWARD = "loss = compute_loss(model(inputs), labels)\n"
+
+
+@pytest.mark.parametrize("where", CLEARED)
+def test_no_gradient_is_stale_wherever_it_is_cleared(where: str, tmp_path: Path) -> None:
+    run = mini_run(tmp_path, train_step(CLEARED[where].format(forward=FORWARD)), epochs=1)
+    assert [record["stale_grad_ratio"] for record in run.batches] == [0.0] * 5
+    assert all(record["grad_norm"] > 0 for record in run.batches)
+
+
+def test_accumulation_over_several_batches_is_not_stale(tmp_path: Path) -> None:
+    # The student steps at every second batch: what lies in `.grad` at the second is meant to be used.
+    source = train_step(
+        "    loss = compute_loss(model(inputs), labels) / 2\n    loss.backward()\n    COUNT.append(1)\n"
+        "    if len(COUNT) % 2 == 0:\n        optimizer.step()\n        optimizer.zero_grad()\n"
+    )
+    run = mini_run(tmp_path, source + "\n\nCOUNT = []\n", epochs=1)
+    assert [record["stale_grad_ratio"] for record in run.batches] == [0.0] * 5
+    assert [record["optimizer_steps"] for record in run.batches] == [0, 1, 0, 1, 0]
+    assert [record["lr"] for record in run.batches] == [None, 0.05, None, 0.05, None]
+
+
+def test_the_stale_ratio_is_the_length_of_the_old_over_that_of_the_fresh_gradient() -> None:
+    # loss = x w: the gradient is x, so after x = 3, 4 and 2 the sums are 3, 7 and 9.
+    model = linear([[0.0]], [0.0])
+    optimizer = torch.optim.SGD([model.weight], lr=0.0)
+    records = []
+    with Recorder(model) as recorder:
+        for x in (3.0, 4.0, 2.0):
+            loss = (model.weight * x).sum()
+            loss.backward()
+            optimizer.step()
+            records.append(recorder.end_batch(loss.detach()))
+    assert [record["stale_grad_ratio"] for record in records] == [0.0, 3 / 4, 7 / 2]
+    assert [record["grad_norm"] for record in records] == [3.0, 7.0, 9.0]
+
+
+def test_the_stale_ratio_is_taken_over_all_parameters_together() -> None:
+    first, second = nn.Parameter(torch.zeros(1)), nn.Parameter(torch.zeros(1))
+    model = nn.ParameterList([first, second])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    with Recorder(model) as recorder:
+        set_gradients(model, [3.0], [4.0])
+        (first * 6.0 + second * 8.0).sum().backward()
+        optimizer.step()
+        record = recorder.end_batch(torch.tensor(0.0))
+    assert record["stale_grad_ratio"] == 0.5
+
+
+@pytest.mark.parametrize(("old", "fresh", "ratio"), [(2.0, 0.0, math.inf), (0.0, 0.0, 0.0), (0.0, 2.0, 0.0)])
+def test_the_stale_ratio_where_a_gradient_is_zero(old: float, fresh: float, ratio: float) -> None:
+    model = nn.ParameterList([torch.zeros(1)])
+    with Recorder(model) as recorder:
+        set_gradients(model, [old])
+        (model[0] * fresh).sum().backward()
+        record = recorder.end_batch(torch.tensor(0.0))
+    assert record["stale_grad_ratio"] == ratio
+
+
+@pytest.mark.parametrize("source", [MINI, AMP, AMP_SGD], ids=["float32", "amp fused", "amp"])
+def test_without_clearing_the_ratio_starts_at_0_and_grows(source: str, tmp_path: Path) -> None:
+    run = mini_run(tmp_path, edited(source, ("    optimizer.zero_grad()\n", "")), epochs=1)
+    ratios = [record["stale_grad_ratio"] for record in run.batches]
+    assert ratios[0] == 0.0
+    if source is AMP_SGD:  # unscaled in place: old and scaled fresh gradients add up as 1 to 256
+        assert all(0 < ratio < 0.02 for ratio in ratios[1:])
+    else:
+        assert all(ratio > 0.5 for ratio in ratios[1:])
+        assert ratios[-1] > ratios[1]
+
+
+# --- rates and optimizers -----------------------------------------------------------------------------------
+
+
+def test_the_rate_is_the_one_used_and_not_the_next(tmp_path: Path) -> None:
+    run = mini_run(tmp_path, CHANCE)
+    rates = [record["lr"] for record in run.batches]
+    experiment = load(tmp_path / "fresh", CHANCE)
+    optimizer = experiment.build_optimizer(experiment.build_model())
+    scheduler = experiment.build_scheduler(optimizer, 15)
+    assert scheduler is not None
+    expected = []
+    for _ in range(15):
+        expected.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        scheduler.step()
+    assert rates == expected
+    assert len(set(rates)) > 10
+
+
+def test_a_rate_changed_inside_the_step_counts() -> None:
+    model = nn.Linear(1, 1)
+    optimizer = torch.optim.SGD(
+        [{"params": [model.weight], "lr": 0.1}, {"params": [model.bias], "lr": 0.7}], lr=0.5
+    )
+    with Recorder(model) as recorder:
+        optimizer.param_groups[0]["lr"] = 3.0
+        optimizer.step()
+        optimizer.param_groups[0]["lr"] = 0.1
+        assert recorder.end_batch(torch.tensor(0.0))["lr"] == 3.0
+        optimizer.step()
+        assert recorder.end_batch(torch.tensor(0.0))["lr"] == 0.7
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_of_two_optimizers_each_is_recorded_for_its_own_parameters(order: tuple[int, int]) -> None:
+    model = nn.Sequential(linear([[1.0]], [0.0]), linear([[1.0]], [0.0]))
+    optimizers = [
+        torch.optim.SGD(model[0].parameters(), lr=0.5),
+        torch.optim.SGD(model[1].parameters(), lr=0.1),
+    ]
+    with Recorder(model) as recorder:
+        set_gradients(model, [[3.0]], [0.0], [[4.0]], [0.0])
+        for index in order:
+            optimizers[index].step()
+            optimizers[index].zero_grad()  # before the other one steps
+        record = recorder.end_batch(torch.tensor(0.0))
+    assert record["grad_mean"] == {"0.weight": 3.0, "0.bias": 0.0, "1.weight": 4.0, "1.bias": 0.0}
+    assert (record["grad_norm"], record["optimizer_steps"], record["lr"]) == (5.0, 2, 0.5)
+
+
+def test_the_gradient_of_an_optimizers_own_step_counts_even_if_more_is_added_for_another() -> None:
+    model = nn.ParameterList([torch.zeros(1), torch.zeros(1)])
+    one, two = (torch.optim.SGD([parameter], lr=0.1) for parameter in model)
+    with Recorder(model) as recorder:
+        set_gradients(model, [3.0], [0.0])
+        one.step()
+        set_gradients(model, [100.0], [4.0])
+        two.step()
+        record = recorder.end_batch(torch.tensor(0.0))
+    assert record["grad_norm_by_parameter"] == {"0": 3.0, "1": 4.0}
+
+
+def test_a_second_step_in_a_batch_replaces_the_first() -> None:
+    model = nn.ParameterList([torch.zeros(1)])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with Recorder(model) as recorder:
+        for gradient in (3.0, 4.0):
+            set_gradients(model, [gradient])
+            optimizer.step()
+        record = recorder.end_batch(torch.tensor(0.0))
+    assert (record["grad_norm"], record["optimizer_steps"]) == (4.0, 2)
+
+
+def test_a_batch_begins_with_a_clean_record() -> None:
+    model = linear([[0.0]], [0.0])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with Recorder(model) as recorder:
+        set_gradients(model, [[3.0]], [4.0])
+        optimizer.step()
+        recorder.end_batch(torch.tensor(0.0))
+        set_gradients(model, [[1.0]], [0.0])
+        record = recorder.end_batch(torch.tensor(0.0))
+    assert (record["grad_norm"], record["optimizer_steps"], record["lr"]) == (1.0, 0, None)
+
+
+# --- the watched run is the same run ------------------------------------------------------------------------
+
+
+def hooks_of(model: nn.Module) -> int:
+    modules = sum(len(module._forward_hooks) for module in model.modules())
+    parameters = sum(len(parameter._backward_hooks or ()) for parameter in model.parameters())
+    return modules + parameters + len(_global_optimizer_pre_hooks)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_no_hook_outlives_the_context(fails: bool) -> None:
+    model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))
+    before = hooks_of(model)
+    try:
+        with Recorder(model):
+            assert hooks_of(model) == before + 1 + 2 + 4
+            if fails:
+                raise ValueError
+    except ValueError:
+        pass
+    assert hooks_of(model) == before
+
+
+@pytest.mark.parametrize("source", [MINI, CHANCE, AMP, AMP_SGD], ids=["mlp", "chance", "amp", "amp sgd"])
+def test_recording_does_not_change_the_weights(source: str, tmp_path: Path) -> None:
+    def weights(watched: bool) -> list[Tensor]:
+        torch.manual_seed(0)
+        experiment = load(tmp_path, source)
+        model = experiment.build_model()
+        optimizer = experiment.build_optimizer(model)
+        (inputs, labels), _ = experiment.load_data(mini_data())
+        recorder = Recorder(model)
+        if watched:
+            recorder.__enter__()
+        for start in range(0, 40, 8):
+            loss = experiment.train_step(model, optimizer, inputs[start : start + 8], labels[start : start + 8])
+            if watched:
+                assert recorder.end_batch(loss)["grad_norm"] > 0
+        recorder.__exit__()
+        return list(model.parameters())
+
+    for plain, watched in zip(weights(False), weights(True), strict=True):
+        assert torch.equal(plain, watched)
+
+
+def test_a_failure_of_the_recording_is_a_fault_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = nn.Linear(1, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def fail(*_: object) -> Tensor:
+        raise RuntimeError("no memory")
+
+    monkeypatch.setattr(torch.linalg, "vector_norm", fail)
+    with Recorder(model):
+        model.weight.grad = torch.ones(1, 1)
+        with pytest.raises(HarnessFault, match="no memory"):
+            optimizer.step()
+        model.weight.grad = None
+        F.mse_loss(model(torch.ones(1, 1)), torch.ones(1, 1)).backward()  # nothing left over: nothing to fail
+        backward: Callable[[], None] = F.mse_loss(model(torch.ones(1, 1)), torch.ones(1, 1)).backward
+        optimizer.state.clear()
+        del backward
