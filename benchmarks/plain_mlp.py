@@ -22,8 +22,8 @@ def use_portable_kernels() -> None:
     """Choose the kernels that round alike on every processor."""
     torch.use_deterministic_algorithms(True)
     torch.set_num_threads(1)
-    torch.backends.mkldnn.enabled = False
-    torch.backends.nnpack.set_flags(False)
+    torch.backends.mkldnn.enabled = False  # type: ignore[assignment,unused-ignore]
+    torch.backends.nnpack.set_flags(False)  # type: ignore[no-untyped-call,unused-ignore]
 
 
 def load_split(name: str) -> tuple[Tensor, Tensor]:
@@ -59,7 +59,7 @@ def train() -> tuple[nn.Module, float, float]:
             batch = shuffled[start : start + BATCH_SIZE]
             optimizer.zero_grad()
             loss = F.cross_entropy(model(inputs[batch]), labels[batch])
-            loss.backward()
+            loss.backward()  # type: ignore[no-untyped-call,unused-ignore]
             optimizer.step()
         val_loss, val_accuracy = evaluate(model, *validation)
         print(f"epoch {epoch}: training loss {loss.item()}, validation {val_loss}, accuracy {val_accuracy}")

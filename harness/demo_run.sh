@@ -3,10 +3,11 @@
 # Makes one run, prints its result as one JSON object, and leaves run_<BREAK>_<SEED>/ and, of the same files,
 # run_<BREAK>_<SEED>.tgz with its .sha256 in the current folder. Two runs leave equal bytes.
 set -euo pipefail
+case ${1:-} in -h | --help) sed -n '2,4s/^# //p' "$0"; exit ;; esac
 seed=${1:-42}
 break=${2:-huge_lr}
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 python=${PYTHON:-$root/.venv/bin/python}
 [ -x "$(command -v "$python")" ] || { echo "There is no $python: run make exercises once, or name a Python with PYTHON=." >&2; exit 2; }
 folder=run_${break}_${seed}
-exec "$python" -m harness.trainer --seed "$seed" --break "$break" --out "$folder" --tarball "$folder.tgz" --json
+exec "$python" -P -m harness.trainer --seed "$seed" --break "$break" --out "$folder" --tarball "$folder.tgz" --json

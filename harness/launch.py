@@ -130,7 +130,8 @@ def launch(job: RunJob, *, resumable: bool = True) -> dict[str, Any]:
     """
     outcome: dict[str, Any] = {"event": "none"}
     when = "before the first step"
-    with _started(job) as child, _progress_bar(f"{job.run} run of {job.recipe}") as bar:
+    name = job.experiment if job.recipe == "none" else job.recipe
+    with _started(job) as child, _progress_bar(f"{job.run} run of {name}") as bar:
         for line in child.events:
             if not line.endswith("\n"):
                 break  # the child was killed while it wrote

@@ -46,7 +46,7 @@ class Recorder:
             self._model.register_forward_hook(self._activation_hook("last")),
         ]
         for index, parameter in enumerate(self._parameters.values()):
-            self._handles.append(parameter.register_hook(self._gradient_hook(index, parameter)))
+            self._handles.append(parameter.register_hook(self._guarded(self._gradient_hook(index, parameter))))
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -16,6 +16,7 @@ import copy
 import itertools
 import json
 import math
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +30,9 @@ from harness.checkpoint import (
     CHECKPOINT,
     checkpoint_bytes,
     load_checkpoint,
+    restore_rng_states,
     restore_training_state,
+    rng_states,
     training_state,
     write_atomically,
 )
@@ -228,14 +231,14 @@ class _Training:
 
     def _evaluate(self, *, last: bool) -> Record:
         """Evaluate as the experiment does; the training itself goes on as if nothing had been evaluated."""
-        devices = [self.device] if self.device.type == "cuda" else []
-        with torch.random.fork_rng(devices=devices):
-            before = [buffer.clone() for buffer in _statistics(self.model)]
-            record: Record = {"epoch": self.position["epoch"]}
-            record |= self.experiment.evaluate(self.model, *self.validation)
-            record["eval_buffer_change"] = _largest_change(before, _statistics(self.model))
-            if last:
-                record |= self._audit()
+        generators = rng_states()
+        before = [buffer.clone() for buffer in _statistics(self.model)]
+        record: Record = {"epoch": self.position["epoch"]}
+        record |= self.experiment.evaluate(self.model, *self.validation)
+        record["eval_buffer_change"] = _largest_change(before, _statistics(self.model))
+        if last:
+            record |= self._audit()
+        restore_rng_states(generators)
         return record
 
     def _audit(self) -> Record:
@@ -248,7 +251,7 @@ class _Training:
         metric = self.last_epoch["val_accuracy"]
         score = metric if metric is not None else -self.last_epoch["val_loss"]
         best = self.position["best"]
-        improved = best is None or score > best
+        improved = best is None or math.isnan(best) or score > best
         if improved:
             self.position["best"] = score
         data = checkpoint_bytes(training_state(**self._parts(), position=self.position))

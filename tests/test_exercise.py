@@ -74,7 +74,7 @@ def test_a_student_goes_from_the_broken_run_to_the_tarball(tmp_path: Path) -> No
     assert not (tmp_path / "submissions").exists()
     write_report(folder)
     said = succeed("check", "huge_lr", cwd=tmp_path)
-    assert "15 passed." in said or re.search(r"\n\d+ passed\.\n", said)
+    assert re.search(r"\n\d+ passed\.\n", said)
     assert said.endswith("  make submit BREAK=huge_lr STUDENT=<your name>\n")
 
     said = succeed("submit", "huge_lr", "--student", "ada", cwd=tmp_path)

@@ -6,7 +6,7 @@ from torch import nn
 
 from harness.schedules import warmup_cosine
 
-EPOCHS = 5
+EPOCHS = 4
 BATCH_SIZE = 64
 AUGMENT = True
 
@@ -44,7 +44,7 @@ def build_model():
 
 def build_optimizer(model):
     """Return the optimizer over all parameters of the model."""
-    return torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    return torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
 
 
 def build_scheduler(optimizer, total_steps):

@@ -1,0 +1,39 @@
+"""Runs on a CUDA card: deterministic, resumable, and a platform class of their own."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from harness.exercise import single_run_job
+from harness.launch import launch
+from harness.settings import RunSettings
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA card that torch can use")
+
+EXPERIMENTS = {"digits_mlp": "digits", "shapes_cnn": "shapes", "digits_heat": "digits"}
+
+
+def run(experiment: str, folder: Path, **more: object) -> bytes:
+    settings = RunSettings(seed=42, dataset=EXPERIMENTS[experiment], device="cuda", epochs=2, **more)  # type: ignore[arg-type]
+    launch(single_run_job("none", settings, folder, experiment=experiment))
+    return (folder / "checkpoint.pt").read_bytes() + (folder / "metrics.log").read_bytes()
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_two_runs_on_one_card_have_the_same_bytes(experiment: str, tmp_path: Path) -> None:
+    assert run(experiment, tmp_path / "one") == run(experiment, tmp_path / "two")
+
+
+def test_a_card_is_a_platform_class_of_its_own(tmp_path: Path) -> None:
+    run("digits_mlp", tmp_path / "run")
+    meta = json.loads((tmp_path / "run" / "checkpoint.pt.meta.json").read_text())
+    assert meta["platform_class"]["device"] == torch.cuda.get_device_name()
+    assert meta["platform_class"]["golden"] is None
+
+
+def test_native_numerics_repeat_too(tmp_path: Path) -> None:
+    assert run("shapes_cnn", tmp_path / "one", numerics="native") == run(
+        "shapes_cnn", tmp_path / "two", numerics="native"
+    )

@@ -1,0 +1,205 @@
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+from commands import (
+    HARNESS,
+    MISTAKE,
+    TRAINER,
+    command_environment,
+    is_running,
+    mistake,
+    run_command,
+    snapshot,
+    start,
+    succeed,
+    training_child,
+    wait_until,
+)
+
+# Some 300 batches in an epoch: time enough to stop it in the middle of one.
+LONG = ("--break", "none", "--batch", "4", "--epochs", "6", "--out", "run")
+SHORT = ("--break", "none", "--epochs", "1", "--out", "run")
+
+
+def epochs_saved(partial: Path) -> int:
+    """Return how many epochs are in the log: a checkpoint follows each."""
+    log = partial / "metrics.log"
+    return log.read_text().count('val_loss"') if log.is_file() else 0
+
+
+def said_by(process: "subprocess.Popen[str]") -> str:
+    stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == MISTAKE, stdout + stderr
+    assert "Traceback" not in stderr
+    assert stderr.count("\n") == 1
+    return stderr
+
+
+def at_a_terminal(*words: str, cwd: Path, press: str, when: str) -> tuple[int, str]:
+    """Run a command at a terminal of 80 columns, press keys when it has printed something; return what it said."""
+    process, terminal = pty.fork()
+    if process == 0:
+        os.chdir(cwd)
+        environment = command_environment(TERM="xterm")
+        os.execve(words[0], words, environment)
+    shown, pressed, end = b"", False, time.monotonic() + 60
+    while time.monotonic() < end:
+        if not select.select([terminal], [], [], 1)[0]:
+            continue
+        try:
+            data = os.read(terminal, 4096)
+        except OSError:  # the other side is closed
+            break
+        if not data:
+            break
+        shown += data
+        if not pressed and re.search(when, shown.decode(errors="replace")):
+            os.write(terminal, press.encode())
+            pressed = True
+    _, status = os.waitpid(process, 0)
+    os.close(terminal)
+    return os.waitstatus_to_exitcode(status), shown.decode()
+
+
+def test_stopped_at_any_moment_and_resumed_it_ends_with_the_same_bytes(tmp_path: Path) -> None:
+    whole, stopped = tmp_path / "whole", tmp_path / "stopped"
+    whole.mkdir()
+    stopped.mkdir()
+    succeed(*LONG, cwd=whole, program=TRAINER)
+    partial = stopped / "run.partial"
+
+    # SIGKILL of the process that trains, before the first checkpoint: nothing to go on from but the job.
+    run = start(*LONG, cwd=stopped, program=TRAINER)
+    child = training_child(run.pid)
+    wait_until((partial / "metrics.log").is_file, "the log")
+    os.kill(child, signal.SIGKILL)
+    said = said_by(run)
+    assert re.match(r"Error: The run was killed .*by SIGKILL, as the system does when memory runs out", said)
+    assert not (partial / "checkpoint.pt").exists()
+
+    # The same, in the middle of an epoch; what it was writing stays behind, and is swept up.
+    run = start(*LONG, "--resume", cwd=stopped, program=TRAINER)
+    child = training_child(run.pid)
+    wait_until((partial / "checkpoint.pt").is_file, "the first checkpoint")
+    time.sleep(0.1)
+    os.kill(child, signal.SIGKILL)
+    assert str(partial) in said_by(run)
+    (partial / ".checkpoint.pt.12345").write_bytes(b"half of one")
+
+    # Ctrl-C that reaches the parent alone.
+    run = start(*LONG, "--resume", cwd=stopped, program=TRAINER)
+    training_child(run.pid)
+    before = (partial / "checkpoint.pt").stat().st_mtime_ns
+    wait_until(lambda: (partial / "checkpoint.pt").stat().st_mtime_ns != before, "the next checkpoint")
+    run.send_signal(signal.SIGINT)
+    said = said_by(run)
+    assert re.fullmatch(
+        r"Stopped at step \d+ of \d+: give the same command again with --resume \(RESUME=1\) to go on from what is in"
+        rf" {re.escape(str(partial))}\.\n",
+        said,
+    )
+
+    # Ctrl-C at a terminal, where both get it, and where there is a bar.
+    code, shown = at_a_terminal(
+        *TRAINER, *LONG, "--resume", cwd=stopped, press="\x03", when=r"[1-9]\d*/2400 "
+    )
+    assert code == MISTAKE
+    assert "Traceback" not in shown
+    assert re.search(r"healthy run of digits_mlp [━╸╺ ]+ [1-9]\d*/2400 +loss \S+ ", shown)
+    assert re.search(r"Stopped at step \d+ of 2400: give the same command again with --resume", shown)
+
+    # SIGKILL of the parent: the process that trains goes down, too, and lets go of the folder.
+    run = start(*LONG, "--resume", cwd=stopped, program=TRAINER)
+    child = training_child(run.pid)
+    before = (partial / "metrics.log").stat().st_mtime_ns
+    wait_until(lambda: (partial / "metrics.log").stat().st_mtime_ns != before, "the run to go on")
+    run.kill()
+    run.communicate()
+    wait_until(lambda: not is_running(child), "the end of the process that trains", seconds=5)
+
+    succeed(*LONG, "--resume", cwd=stopped, program=TRAINER)
+    assert snapshot(stopped / "run") == snapshot(whole / "run")
+    assert [path.name for path in stopped.iterdir()] == ["run"]
+
+
+def test_resume_with_nothing_to_go_on_from_starts_from_the_beginning(tmp_path: Path) -> None:
+    succeed(*SHORT, "--resume", cwd=tmp_path, program=TRAINER)
+    assert (tmp_path / "run/result.json").is_file()
+
+
+def test_clean_work_asks_at_a_terminal_and_takes_no_for_an_answer(tmp_path: Path) -> None:
+    (tmp_path / "work/huge_lr").mkdir(parents=True)
+    code, shown = at_a_terminal(*HARNESS, "clean-work", "huge_lr", cwd=tmp_path, press="n\n", when="aside")
+    assert (code, "Nothing was changed." in shown) == (MISTAKE, True)
+    assert (tmp_path / "work/huge_lr").is_dir()
+
+
+STUBBORN = """
+import time
+_step = train_step
+
+def train_step(model, optimizer, inputs, labels):
+    while True:
+        try:
+            print("x" * 100)
+            time.sleep(0.01)
+        except BaseException:
+            pass
+"""
+
+
+def script(folder: Path, more: str) -> Path:
+    """Write the healthy experiment with something appended, and return its path."""
+    from harness.recipe import experiment_source
+
+    path = folder / "experiment.py"
+    path.write_text(experiment_source("digits_mlp") + more)
+    return path
+
+
+def test_an_experiment_that_prints_without_end_and_ignores_ctrl_c_is_stopped_by_the_second(
+    tmp_path: Path,
+) -> None:
+    path = script(tmp_path, STUBBORN)
+    with (tmp_path / "said").open("w") as said:
+        run = subprocess.Popen(
+            [*TRAINER, *SHORT, "--script", str(path), "--json"], cwd=tmp_path, env=command_environment(),
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=said, text=True,
+        )  # fmt: skip
+    wait_until(lambda: (tmp_path / "said").stat().st_size > 1000, "the printing")
+    run.send_signal(signal.SIGINT)
+    time.sleep(0.2)
+    run.send_signal(signal.SIGINT)
+    assert run.communicate(timeout=20)[0] == ""  # standard output is for the command's own words
+    assert run.returncode == MISTAKE
+    assert (tmp_path / "said").read_text().splitlines()[-1].startswith("Stopped before the first step: ")
+
+
+def test_ctrl_c_before_training_begins_leaves_no_traceback(tmp_path: Path) -> None:
+    run = start(*SHORT, cwd=tmp_path, program=TRAINER)
+    training_child(run.pid)
+    run.send_signal(signal.SIGINT)
+    assert said_by(run).startswith("Stopped before the first step: give the same command again with --resume")
+
+
+def test_an_experiment_that_ends_the_process_is_named(tmp_path: Path) -> None:
+    path = script(tmp_path, "\nimport os\n\ndef evaluate(model, inputs, labels):\n    os._exit(0)\n")
+    said = mistake(*SHORT, "--script", path, cwd=tmp_path, program=TRAINER)
+    assert re.fullmatch(
+        rf"{re.escape(str(path))} ended the whole process at step \d+ of 20, with status 0: .*\.",
+        said,
+    )
+
+
+def test_what_the_experiment_prints_stays_out_of_the_result(tmp_path: Path) -> None:
+    path = script(tmp_path, "\nprint('hello', input if False else '')\n")
+    done = run_command(*SHORT, "--script", path, "--json", cwd=tmp_path, program=TRAINER)
+    assert json.loads(done.stdout)["status"] == "finished"
+    assert done.stderr == "hello \n"

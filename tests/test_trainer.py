@@ -1,0 +1,482 @@
+import json
+import math
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from runs import AMP, CHANCE, MINI, Run, edited, load, mini_data, mini_run, real_data, train_step
+from torch import nn
+
+from harness.errors import UserError
+from harness.experiment import load_experiment
+from harness.guardrails import GuardrailStop
+from harness.metrics_log import format_record, read_metrics_log
+from harness.recipe import experiment_source
+from harness.settings import RunSettings
+from harness.trainer import confusion_matrix, evaluate_in_eval_mode, train
+
+pytestmark = pytest.mark.usefixtures("torch_as_found")
+
+FILES = ("metrics.log", "checkpoint.pt", "best.pt", "inputs.json")
+SOURCES = {"mlp with momentum": MINI, "dropout, schedule, augmentation": CHANCE, "amp with a scaler": AMP}
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {name: (folder / name).read_bytes() for name in FILES}
+
+
+class Killed(BaseException):
+    """The process is gone; nothing may catch this."""
+
+
+def killed_run(folder: Path, source: str, at_step: int) -> None:
+    """Train until this many steps are done, then drop everything, and lose the last of the log besides."""
+
+    def progress(step: int, steps: int, loss: float) -> None:
+        if step == at_step:
+            raise Killed
+
+    with pytest.raises(Killed):
+        train(
+            load(folder, source), mini_data(), RunSettings(seed=1, dataset="digits"), folder, progress=progress
+        )
+
+
+# --- the log ------------------------------------------------------------------------------------------------
+
+
+def test_the_log_holds_every_batch_and_epoch_in_order(tmp_path: Path) -> None:
+    run = mini_run(tmp_path, epochs=2)
+    shape = [("step" in record, record["epoch"]) for record in run.records]
+    assert shape == [*[(True, 0)] * 5, (False, 0), *[(True, 1)] * 5, (False, 1)]
+    assert [record["step"] for record in run.batches] == list(range(10))
+    keys = "step epoch loss lr grad_norm grad_mean grad_norm_by_parameter grad_zero_fraction stale_grad_ratio"
+    assert list(run.batches[0]) == [*keys.split(), "optimizer_steps", "activations"]
+    assert list(run.epochs[0]) == ["epoch", "val_loss", "val_accuracy", "eval_buffer_change"]
+    audit = ["val_loss_repeated", "val_accuracy_repeated", "val_loss_eval_mode", "val_accuracy_eval_mode"]
+    assert list(run.epochs[1]) == [*run.epochs[0], *audit]
+    assert run.bytes("metrics.log") == "".join(map(format_record, run.records)).encode()
+    assert set(run.batches[0]["grad_mean"]) == {"1.weight", "1.bias", "3.weight", "3.bias"}
+
+
+def test_the_first_batch_is_what_a_plain_loop_computes(tmp_path: Path) -> None:
+    run = mini_run(tmp_path, max_steps=1)
+    torch.manual_seed(1)
+    experiment = load(tmp_path / "plain")
+    model = experiment.build_model()
+    (inputs, labels), _ = experiment.load_data(mini_data())
+    order = torch.randperm(40, generator=torch.Generator().manual_seed(1))[:8]
+    loss = experiment.compute_loss(model(inputs[order]), labels[order])
+    loss.backward()
+    assert run.batches[0]["loss"] == loss.item()
+    expected = {name: p.grad.abs().mean().item() for name, p in model.named_parameters() if p.grad is not None}
+    assert run.batches[0]["grad_mean"] == pytest.approx(expected, rel=1e-5)
+
+
+def test_training_learns_and_the_result_says_so(tmp_path: Path) -> None:
+    run = mini_run(tmp_path, epochs=12)
+    assert run.epochs[-1]["val_accuracy"] > 0.8 > run.epochs[0]["val_accuracy"]
+    result = run.result
+    assert (result.steps, result.epochs, result.batch_size) == (60, 12, 8)
+    assert (result.last_batch, result.last_epoch) == (run.batches[-1], run.epochs[-1])
+    assert (result.first_non_finite_step, result.findings) == (None, [])
+    assert result.confusion is not None
+    assert sum(map(sum, result.confusion)) == 20
+    right = sum(result.confusion[index][index] for index in range(10))
+    assert right / 20 == pytest.approx(run.epochs[-1]["val_accuracy"])
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_a_run_repeats_to_the_byte_and_another_seed_does_not(name: str, tmp_path: Path) -> None:
+    first, second, other = (
+        mini_run(tmp_path / str(index), SOURCES[name], seed=seed) for index, seed in enumerate((5, 5, 6))
+    )
+    assert files(first.folder) == files(second.folder)
+    assert first.bytes("metrics.log") != other.bytes("metrics.log")
+
+
+def test_a_run_begins_with_an_empty_log(tmp_path: Path) -> None:
+    expected = files(mini_run(tmp_path).folder)
+    assert files(mini_run(tmp_path).folder) == expected
+
+
+def test_progress_counts_to_the_end(tmp_path: Path) -> None:
+    seen: list[tuple[int, int]] = []
+    train(
+        load(tmp_path),
+        mini_data(),
+        RunSettings(seed=1, dataset="digits", max_steps=7),
+        tmp_path,
+        progress=lambda step, steps, loss: seen.append((step, steps)),
+    )
+    assert seen == [(step, 7) for step in range(1, 8)]
+
+
+# --- resume -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", SOURCES)
+@pytest.mark.parametrize("at_step", [3, 5, 7, 10, 13, 15])
+def test_a_killed_run_resumes_to_the_bytes_of_one_that_was_not(
+    name: str, at_step: int, tmp_path: Path
+) -> None:
+    """Three epochs of five steps, killed within each of them and after their last batches."""
+    expected = mini_run(tmp_path / "whole", SOURCES[name])
+    folder = tmp_path / "killed"
+    killed_run(folder, SOURCES[name], at_step)
+    assert (folder / "checkpoint.pt").exists() is (at_step > 5)
+    resumed = mini_run(folder, SOURCES[name], resume=True)
+    assert files(folder) == files(expected.folder)
+    assert resumed.result == expected.result
+
+
+@pytest.mark.parametrize("name", SOURCES)
+@pytest.mark.parametrize("epoch", [1, 2, 3])
+def test_resuming_at_an_epoch_boundary_ends_with_the_same_bytes(
+    name: str, epoch: int, tmp_path: Path
+) -> None:
+    expected = mini_run(tmp_path / "whole", SOURCES[name])
+    folder = tmp_path / "resumed"
+    checkpoints: list[Path] = []
+
+    def keep(step: int, steps: int, loss: float) -> None:
+        # At the first step of an epoch the files are those of the epoch before.
+        if step == epoch * 5 + 1:
+            checkpoints.append(shutil.copytree(folder, tmp_path / "kept"))
+
+    train(load(folder, SOURCES[name]), mini_data(), RunSettings(seed=1, dataset="digits"), folder, progress=keep)
+    kept = checkpoints[0] if checkpoints else folder  # after the last epoch nothing is left to do
+    resumed = mini_run(kept, SOURCES[name], resume=True)
+    assert files(kept) == files(expected.folder)
+    assert resumed.result == expected.result
+
+
+def test_what_the_log_holds_beyond_the_checkpoint_is_cut(tmp_path: Path) -> None:
+    expected = mini_run(tmp_path / "whole")
+    folder = tmp_path / "killed"
+    killed_run(folder, MINI, 8)
+    with (folder / "metrics.log").open("a") as log:
+        log.write('{"step": 8, "epoch": 1, "lo')  # the line that was being written
+    mini_run(folder, resume=True)
+    assert files(folder) == files(expected.folder)
+
+
+@pytest.mark.parametrize("cut", [0, 3])
+def test_a_log_that_ends_before_its_checkpoint_is_refused(cut: int, tmp_path: Path) -> None:
+    run = mini_run(tmp_path)
+    lines = run.bytes("metrics.log").splitlines(keepends=True)
+    (tmp_path / "metrics.log").write_bytes(b"".join(lines[:cut]))
+    with pytest.raises(UserError, match=r"metrics\.log ends before its checkpoint does"):
+        mini_run(tmp_path, resume=True)
+    assert run.bytes("checkpoint.pt")  # nothing is lost
+
+
+def test_without_resume_a_checkpoint_is_not_looked_at(tmp_path: Path) -> None:
+    expected = files(mini_run(tmp_path / "whole").folder)
+    killed_run(tmp_path, MINI, 8)
+    (tmp_path / "checkpoint.pt").write_bytes(b"damaged")
+    assert files(mini_run(tmp_path).folder) == expected
+
+
+def test_findings_of_before_the_interruption_are_in_the_result(tmp_path: Path) -> None:
+    source = train_step("    loss = compute_loss(model(inputs), labels) * float('nan')\n")
+    killed_run(tmp_path, source, 8)
+    result = mini_run(tmp_path, source, resume=True).result
+    assert result.first_non_finite_step == 0
+    assert [(finding.step, finding.level) for finding in result.findings] == [(0, "hard")]
+
+
+# --- best and last ------------------------------------------------------------------------------------------
+
+
+def scripted_evaluation(metrics: str) -> str:
+    """Return an experiment whose evaluations report these metrics, one epoch after the other."""
+    start = MINI.index("@torch.no_grad()")
+    return MINI[:start] + (
+        f"METRICS = iter({metrics} + [(9.0, None)] * 9)\n\n\n"
+        "def evaluate(model, inputs, labels):\n"
+        "    loss, accuracy = next(METRICS)\n"
+        "    return {'val_loss': loss, 'val_accuracy': accuracy}\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("metrics", "best"),
+    [
+        ("[(1.0, 0.2), (1.0, 0.9), (1.0, 0.5)]", 2),
+        ("[(1.0, 0.9), (0.1, 0.5), (0.1, 0.5)]", 1),  # the accuracy counts where there is one
+        ("[(1.0, 0.5), (1.0, 0.5), (1.0, 0.5)]", 1),  # the first of equals
+        ("[(3.0, None), (2.0, None), (2.5, None)]", 2),
+        ("[(3.0, None), (2.0, None), (1.0, None)]", 3),
+        ("[(float('nan'), None), (2.0, None), (2.5, None)]", 2),
+        ("[(2.0, None), (float('nan'), None), (2.5, None)]", 1),
+    ],
+)
+def test_the_best_checkpoint_is_that_of_the_best_epoch(metrics: str, best: int, tmp_path: Path) -> None:
+    run = mini_run(tmp_path, scripted_evaluation(metrics))
+    assert run.state("best.pt")["epoch"] == best
+    assert run.state("checkpoint.pt")["epoch"] == 3
+    assert (run.bytes("best.pt") == run.bytes("checkpoint.pt")) is (best == 3)
+
+
+# --- switches -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("max_steps", "epochs"), [(1, 1), (5, 1), (7, 2), (15, 3), (99, 3)])
+def test_max_steps_ends_the_run_with_a_whole_log(max_steps: int, epochs: int, tmp_path: Path) -> None:
+    run = mini_run(tmp_path, max_steps=max_steps)
+    steps = min(max_steps, 15)
+    assert (run.result.steps, len(run.batches), len(run.epochs)) == (steps, steps, epochs)
+    assert "val_loss_repeated" in run.epochs[-1]
+    assert run.state()["step"] == steps
+    whole = mini_run(tmp_path / "whole")
+    assert run.batches == whole.batches[:steps]
+
+
+def test_the_schedule_is_built_for_the_steps_that_are_made(tmp_path: Path) -> None:
+    run = mini_run(tmp_path, CHANCE, max_steps=7)
+    assert run.batches[-1]["lr"] < 0.01 < run.batches[3]["lr"]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [({"epochs": 2}, (10, 2, 8)), ({"batch_size": 20}, (6, 3, 20)), ({"batch_size": 16}, (6, 3, 16))],
+)
+def test_epochs_and_batch_size_can_be_named(
+    options: dict[str, int], expected: tuple[int, int, int], tmp_path: Path
+) -> None:
+    result = mini_run(tmp_path, **options).result
+    assert (result.steps, result.epochs, result.batch_size) == expected
+
+
+def test_a_batch_larger_than_the_data_is_all_of_it(tmp_path: Path) -> None:
+    run = mini_run(tmp_path, batch_size=1000)
+    assert (run.result.steps, run.result.batch_size) == (3, 40)
+    assert math.isfinite(run.batches[-1]["loss"])
+
+
+def test_the_mlp_learns_one_batch_by_heart(tmp_path: Path) -> None:
+    path = tmp_path / "experiment.py"
+    settings = RunSettings(seed=42, dataset="digits", overfit_batch=16, epochs=4)
+    result = train(
+        load_experiment(path, experiment_source("digits_mlp")), real_data("digits"), settings, tmp_path
+    )
+    assert (result.batch_size, result.epochs) == (16, 4)
+    assert result.last_batch["loss"] < 0.01
+
+
+def test_overfitting_takes_the_same_examples_without_dropout_or_augmentation(tmp_path: Path) -> None:
+    source = edited(CHANCE, ("    if AUGMENT:\n", "    SEEN.append(inputs)\n    if AUGMENT:\n"))
+    run = mini_run(tmp_path, source + "\n\nSEEN = []\n", overfit_batch=4)
+    seen = run.experiment.module.SEEN
+    assert len(seen) == 15
+    first = mini_data().train.images[:4].float() / 255
+    assert all(torch.equal(batch, first) for batch in seen)
+    assert run.experiment.module.AUGMENT is False
+    # With the noise off, the loss of a batch that is only ever itself falls at every step.
+    losses = [record["loss"] for record in run.batches[2:]]
+    assert losses == sorted(losses, reverse=True)
+
+
+def switched(folder: Path, name: str, **options: Any) -> Run:
+    """Run an experiment that writes down what it finds at its training steps."""
+    source = edited(
+        {"amp": AMP, "chance": CHANCE}[name],
+        (
+            "    return loss\n",
+            "    FOUND.append((AMP, AUGMENT, [m.p for m in model.modules() if isinstance(m, nn.Dropout)]))\n"
+            "    return loss\n",
+        ),
+    )
+    return mini_run(folder, source + "\n\nFOUND = []\n", max_steps=2, **options)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "found"),
+    [
+        ("chance", {}, (False, True, [0.5])),
+        ("chance", {"disable_dropout": True}, (False, True, [0.0])),
+        ("chance", {"disable_augment": True}, (False, False, [0.5])),
+        ("chance", {"overfit_batch": 8}, (False, False, [0.0])),
+        ("amp", {}, (True, False, [])),
+        ("amp", {"disable_amp": True}, (False, False, [])),
+        ("amp", {"verify": True}, (False, False, [])),
+    ],
+)
+def test_switches_reach_the_experiment(
+    name: str, options: dict[str, Any], found: tuple[bool, bool, list[float]], tmp_path: Path
+) -> None:
+    run = switched(tmp_path, name, **options)
+    assert run.experiment.module.FOUND == [found] * 2
+
+
+def test_a_switch_that_an_experiment_does_not_have_changes_nothing(tmp_path: Path) -> None:
+    source = edited(MINI, ("AUGMENT = False\n", ""), ("AMP = False\n", ""))
+    expected = mini_run(tmp_path / "plain", source)
+    other = mini_run(
+        tmp_path / "switched", source, disable_augment=True, disable_dropout=True, disable_amp=True
+    )
+    assert files(expected.folder) == files(other.folder)
+
+
+def test_verify_computes_in_float64(tmp_path: Path) -> None:
+    single, double = mini_run(tmp_path / "single"), mini_run(tmp_path / "double", verify=True)
+    assert {tensor.dtype for tensor in double.state()["model"].values()} == {torch.float64}
+    assert {tensor.dtype for tensor in single.state()["model"].values()} == {torch.float32}
+    loss = double.batches[0]["loss"]
+    assert torch.tensor(loss, dtype=torch.float32).item() != loss
+    # The first loss of two different initializations is about ln 10 in both.
+    assert loss == pytest.approx(single.batches[0]["loss"], abs=0.3)
+    assert mini_run(tmp_path / "after").bytes("metrics.log") == single.bytes("metrics.log")
+
+
+@pytest.mark.parametrize("parts", [2, 3, 8])
+def test_accumulation_equals_the_whole_batch_up_to_rounding(parts: int, tmp_path: Path) -> None:
+    whole = mini_run(tmp_path / "whole", verify=True)
+    split = mini_run(tmp_path / "split", verify=True, accumulate=parts)
+    for name, weight in whole.state()["model"].items():
+        torch.testing.assert_close(split.state()["model"][name], weight, rtol=1e-9, atol=1e-12)
+    assert split.batches[-1]["grad_norm"] == pytest.approx(whole.batches[-1]["grad_norm"], rel=1e-9)
+    assert [record["optimizer_steps"] for record in split.batches] == [1] * 15
+
+
+def test_accumulation_uses_the_experiments_scaler(tmp_path: Path) -> None:
+    run = mini_run(tmp_path, AMP, accumulate=2)
+    assert run.state()["scaler"]["scaler"]["scale"] == 256.0 * 2**5  # doubled at every third of 15 steps
+    assert 0 < run.batches[0]["grad_norm"] < 10
+
+
+def test_clip_norm_bounds_the_gradient(tmp_path: Path) -> None:
+    free, clipped = mini_run(tmp_path / "free"), mini_run(tmp_path / "clipped", clip_norm=0.2)
+    assert max(record["grad_norm"] for record in free.batches) > 0.3
+    norms = [record["grad_norm"] for record in clipped.batches]
+    assert all(norm <= 0.2 * (1 + 1e-6) for norm in norms)
+    assert norms[0] == pytest.approx(0.2, rel=1e-4)
+    # Clipping shortens the first gradient and leaves its direction.
+    first, other = free.batches[0]["grad_mean"], clipped.batches[0]["grad_mean"]
+    ratios = [other[name] / first[name] for name in first]
+    assert ratios == pytest.approx([0.2 / free.batches[0]["grad_norm"]] * len(ratios), rel=1e-3)
+
+
+# --- guardrails ---------------------------------------------------------------------------------------------
+
+NAN_AT_7 = train_step(
+    "    optimizer.zero_grad()\n    loss = compute_loss(model(inputs), labels)\n    loss.backward()\n"
+    "    optimizer.step()\n    COUNT.append(1)\n    loss = loss * (float('nan') if len(COUNT) == 8 else 1)\n"
+)
+
+
+def test_strict_guardrails_stop_a_run_with_a_nan_loss_and_keep_the_log(tmp_path: Path) -> None:
+    with pytest.raises(GuardrailStop, match="step 7: the loss is nan"):
+        mini_run(tmp_path, NAN_AT_7 + "\n\nCOUNT = []\n", guardrails="strict")
+    records = read_metrics_log(tmp_path / "metrics.log")
+    assert math.isnan(records[-1]["loss"])
+    assert records[-1]["step"] == 7
+    assert (tmp_path / "metrics.log").read_text().count('"loss": "NaN"') == 1
+
+
+@pytest.mark.parametrize(("mode", "findings"), [("warn", [(7, "hard")]), ("off", [])])
+def test_other_guardrails_let_it_run_to_the_end(
+    mode: str, findings: list[tuple[int, str]], tmp_path: Path
+) -> None:
+    run = mini_run(tmp_path, NAN_AT_7 + "\n\nCOUNT = []\n", guardrails=mode)
+    assert (run.result.steps, run.result.first_non_finite_step) == (15, 7)
+    assert [(finding.step, finding.level) for finding in run.result.findings] == findings
+
+
+# --- evaluation ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "drawing",
+    [
+        "torch.rand(5)",
+        "torch.manual_seed(0)",
+        "random.random()",
+        "random.seed(0)",
+        "np.random.rand(3)",
+        "np.random.seed(0)",
+    ],
+)
+def test_an_evaluation_that_draws_random_numbers_does_not_alter_the_training(
+    drawing: str, tmp_path: Path
+) -> None:
+    plain = mini_run(tmp_path / "plain", CHANCE)
+    drawn = mini_run(
+        tmp_path / "drawn", edited(CHANCE, ("    model.eval()\n", f"    model.eval()\n    {drawing}\n"))
+    )
+    assert drawn.batches == plain.batches
+    assert drawn.bytes("checkpoint.pt") == plain.bytes("checkpoint.pt")
+
+
+def test_every_epoch_begins_in_training_mode(tmp_path: Path) -> None:
+    source = edited(MINI, ("    optimizer.zero_grad()\n", "    assert model.training\n    optimizer.zero_grad()\n"))
+    mini_run(tmp_path, source)
+
+
+def test_the_audit_of_a_healthy_evaluation_agrees_with_it(tmp_path: Path) -> None:
+    run = mini_run(tmp_path, CHANCE)
+    last = run.epochs[-1]
+    assert last["val_loss_repeated"] == last["val_loss"]
+    assert last["val_accuracy_repeated"] == last["val_accuracy"]
+    assert last["val_loss_eval_mode"] == pytest.approx(last["val_loss"], rel=1e-6)
+    assert last["val_accuracy_eval_mode"] == pytest.approx(last["val_accuracy"], rel=1e-6)
+    assert [record["eval_buffer_change"] for record in run.epochs] == [0.0] * 3
+
+
+def test_the_audit_of_an_evaluation_in_training_mode_does_not(tmp_path: Path) -> None:
+    run = mini_run(tmp_path, edited(CHANCE, ("    model.eval()\n", "")))
+    last = run.epochs[-1]
+    assert last["val_loss_repeated"] != last["val_loss"]
+    assert last["val_loss_eval_mode"] != pytest.approx(last["val_loss"], rel=1e-3)
+    assert all(record["eval_buffer_change"] > 1e-4 for record in run.epochs)
+
+
+def test_the_audit_leaves_the_checkpoint_as_the_evaluation_left_it(tmp_path: Path) -> None:
+    # Batch norm moves its statistics at every evaluation in training mode: once an epoch, not three times.
+    source = edited(CHANCE, ("    model.eval()\n", "    CALLS.append(1)\n"))
+    run = mini_run(tmp_path, source + "\n\nCALLS = []\n")
+    assert len(run.experiment.module.CALLS) == 4  # three epochs and the repetition
+    assert run.state()["model"]["2.num_batches_tracked"] == 15 + 3
+
+
+def test_a_regression_has_no_accuracy(tmp_path: Path) -> None:
+    source = edited(
+        MINI,
+        ("data.train.labels)\n", "data.train.labels.float().view(-1, 1))\n"),
+        ("data.validation.labels)\n", "data.validation.labels.float().view(-1, 1))\n"),
+        ("nn.Linear(16, 10)", "nn.Linear(16, 1)"),
+        ("F.cross_entropy", "F.mse_loss"),
+        (', "val_accuracy": accuracy.item()', ""),
+    )
+    run = mini_run(tmp_path, source)
+    last = run.epochs[-1]
+    for name in ("val_accuracy", "val_accuracy_repeated", "val_accuracy_eval_mode"):
+        assert last[name] is None
+    assert run.result.confusion is None
+    assert json.loads(run.bytes("inputs.json"))["labels"] is None
+    assert run.state("best.pt")["epoch"] == min(run.epochs, key=lambda record: record["val_loss"])["epoch"] + 1
+
+
+def test_eval_mode_metrics_and_confusion_by_hand(tmp_path: Path) -> None:
+    class Fixed(nn.Module):
+        def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+            assert not self.training
+            return inputs
+
+    logits = torch.tensor([[2.0, 0.0, 0.0], [0.0, 2.0, 0.0], [0.0, 2.0, 0.0], [0.0, 0.0, 2.0]])
+    labels = torch.tensor([0, 1, 0, 1])
+    assert confusion_matrix(Fixed(), logits, labels) == [[1, 1, 0], [0, 1, 1], [0, 0, 0]]
+    found = evaluate_in_eval_mode(load(tmp_path), Fixed(), logits, labels)
+    high, low = math.log(math.exp(2) + 2) - 2, math.log(math.exp(2) + 2)
+    expected = {"val_loss_eval_mode": (high + low) / 2, "val_accuracy_eval_mode": 0.5}
+    assert found == pytest.approx(expected, rel=1e-6)
+    assert confusion_matrix(nn.Identity(), logits, logits) is None
+
+
+def test_a_batch_of_the_wrong_shape_names_the_function(tmp_path: Path) -> None:
+    source = edited(MINI, ("    return inputs, labels\n", "    return inputs, labels[:, None].expand(-1, 2, 2)[:0]\n"))
+    with pytest.raises(UserError, match="prepare_batch"):
+        mini_run(tmp_path, source)
