@@ -46,7 +46,9 @@ class Recorder:
             self._model.register_forward_hook(self._activation_hook("last")),
         ]
         for index, parameter in enumerate(self._parameters.values()):
-            self._handles.append(parameter.register_hook(self._guarded(self._gradient_hook(index, parameter))))
+            note, confirm = self._gradient_hooks(index, parameter)
+            self._handles.append(parameter.register_hook(self._guarded(note)))
+            self._handles.append(parameter.register_post_accumulate_grad_hook(self._guarded(confirm)))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -70,17 +72,27 @@ class Recorder:
 
         return run
 
-    def _gradient_hook(self, index: int, parameter: Tensor) -> Callable[[Tensor], None]:
-        """Note what lies in `.grad` when the first backward pass since the last step is about to add to it."""
+    def _gradient_hooks(
+        self, index: int, parameter: Tensor
+    ) -> tuple[Callable[[Tensor], None], Callable[[Tensor], None]]:
+        """Note what lies in `.grad` when the first backward pass since the last step adds to it.
+
+        Only a pass that really adds counts: `torch.autograd.grad` computes a gradient and leaves `.grad` alone.
+        """
+        pending: list[tuple[Tensor, Tensor]] = []
 
         def note(gradient: Tensor) -> None:
-            if index not in self._fresh:
-                self._fresh.add(index)
-                if parameter.grad is not None:
-                    left_over = torch.linalg.vector_norm(parameter.grad)
-                    self._left_over.append((left_over, torch.linalg.vector_norm(gradient)))
+            pending.clear()
+            if index not in self._fresh and parameter.grad is not None:
+                left_over = torch.linalg.vector_norm(parameter.grad)
+                pending.append((left_over, torch.linalg.vector_norm(gradient)))
 
-        return note
+        def confirm(_parameter: Tensor) -> None:
+            self._fresh.add(index)
+            self._left_over += pending
+            pending.clear()
+
+        return note, confirm
 
     def _activation_hook(self, place: str) -> Callable[..., None]:
         def note(module: nn.Module, inputs: object, output: object) -> None:

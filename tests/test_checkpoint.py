@@ -198,7 +198,9 @@ def test_a_foreign_file_is_no_checkpoint_of_ours(name: str, tmp_path: Path) -> N
         load_checkpoint(tmp_path / "checkpoint.pt")
 
 
-@pytest.mark.parametrize("data", [b"", b"text\n", b"PK\x03\x04", pickle.dumps({"format_version": 1, "x": {1}})])
+@pytest.mark.parametrize(
+    "data", [b"", b"text\n", b"PK\x03\x04", pickle.dumps({"format_version": 1, "x": {1}})]
+)
 def test_a_file_that_is_none_is_damaged(data: bytes, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="is damaged") as error:
         load_checkpoint(saved(tmp_path, data))
@@ -236,7 +238,10 @@ MISFITS = {
         MINI,
         edited(
             MINI,
-            ("    return None\n", "    return warmup_cosine(optimizer, warmup_steps=2, total_steps=total_steps)\n"),
+            (
+                "    return None\n",
+                "    return warmup_cosine(optimizer, warmup_steps=2, total_steps=total_steps)\n",
+            ),
         ),
     ),
     "a scaler that was not there": (MINI, MINI + '\n\nscaler = torch.amp.GradScaler("cpu")\n'),
@@ -285,7 +290,10 @@ def test_reading_the_states_does_not_move_them() -> None:
 def test_restoring_puts_back_model_optimizer_scheduler_scaler_and_generators(tmp_path: Path) -> None:
     source = edited(
         AMP,
-        ("    return None\n", "    return warmup_cosine(optimizer, warmup_steps=2, total_steps=total_steps)\n"),
+        (
+            "    return None\n",
+            "    return warmup_cosine(optimizer, warmup_steps=2, total_steps=total_steps)\n",
+        ),
     )
     parts = fresh_parts(tmp_path, source)
     experiment = load(tmp_path / "same", source)

@@ -58,7 +58,9 @@ def test_at_most_24_images_are_kept() -> None:
     assert max(base64.b64decode(sheet["pixels"])) == 255
 
 
-@pytest.mark.parametrize(("labels", "names"), [([0, 3, -1], ["zero", "3", "-1"]), ([1, 1, 2], ["one", "one", "two"])])
+@pytest.mark.parametrize(
+    ("labels", "names"), [([0, 3, -1], ["zero", "3", "-1"]), ([1, 1, 2], ["one", "one", "two"])]
+)
 def test_a_label_without_a_name_is_shown_as_a_number(labels: list[int], names: list[str]) -> None:
     assert input_sheet(torch.rand(3, 1, 2, 2), torch.tensor(labels), NAMES)["labels"] == names
 

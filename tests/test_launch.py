@@ -24,7 +24,7 @@ from commands import (
 )
 
 # Some 300 batches in an epoch: time enough to stop it in the middle of one.
-LONG = ("--break", "none", "--batch", "4", "--epochs", "6", "--out", "run")
+LONG = ("--break", "none", "--batch", "4", "--epochs", "5", "--out", "run")
 SHORT = ("--break", "none", "--epochs", "1", "--out", "run")
 
 
@@ -108,12 +108,12 @@ def test_stopped_at_any_moment_and_resumed_it_ends_with_the_same_bytes(tmp_path:
 
     # Ctrl-C at a terminal, where both get it, and where there is a bar.
     code, shown = at_a_terminal(
-        *TRAINER, *LONG, "--resume", cwd=stopped, press="\x03", when=r"[1-9]\d*/2400 "
+        *TRAINER, *LONG, "--resume", cwd=stopped, press="\x03", when=r"[1-9]\d*/1600 "
     )
     assert code == MISTAKE
     assert "Traceback" not in shown
-    assert re.search(r"healthy run of digits_mlp [━╸╺ ]+ [1-9]\d*/2400 +loss \S+ ", shown)
-    assert re.search(r"Stopped at step \d+ of 2400: give the same command again with --resume", shown)
+    assert re.search(r"healthy run of digits_mlp [━╸╺ ]+ [1-9]\d*/1600 +loss \S+ ", shown)
+    assert re.search(r"Stopped at step \d+ of 1600: give the same command again with --resume", shown)
 
     # SIGKILL of the parent: the process that trains goes down, too, and lets go of the folder.
     run = start(*LONG, "--resume", cwd=stopped, program=TRAINER)

@@ -168,9 +168,7 @@ def test_without_a_step_the_gradients_are_those_that_lie_there() -> None:
 
 def used_gradients(run_batches: list[Record], before: list[Tensor], after: list[Tensor], lr: float) -> None:
     """Check a first step of SGD: weights moved by lr times the gradient that was recorded."""
-    moved = math.sqrt(
-        sum(float((a - b).double().square().sum()) for a, b in zip(after, before, strict=True))
-    )
+    moved = math.sqrt(sum(float((a - b).double().square().sum()) for a, b in zip(after, before, strict=True)))
     assert run_batches[0]["grad_norm"] == pytest.approx(moved / lr, rel=1e-4)
 
 
@@ -246,6 +244,8 @@ CLEARED = {
     "by the model": "    model.zero_grad()\n    {forward}    loss.backward()\n    optimizer.step()\n",
     "one by one": "    for p in model.parameters():\n        p.grad = None\n    {forward}    loss.backward()\n    optimizer.step()\n",
     "in place": "    for p in model.parameters():\n        if p.grad is not None:\n            p.grad.zero_()\n    {forward}    loss.backward()\n    optimizer.step()\n",
+    "replaced": "    {forward}    grads = torch.autograd.grad(loss, list(model.parameters()))\n    for p, g in zip(model.parameters(), grads):\n        p.grad = g\n    optimizer.step()\n",
+    "looked at before": "    {forward}    torch.autograd.grad(loss, list(model.parameters()), retain_graph=True)\n    optimizer.zero_grad()\n    loss.backward()\n    optimizer.step()\n",
     "accumulated in parts": (
         "    optimizer.zero_grad()\n"
         "    for part, of in zip(inputs.chunk(2), labels.chunk(2)):\n"
@@ -288,6 +288,19 @@ def test_the_stale_ratio_is_the_length_of_the_old_over_that_of_the_fresh_gradien
             records.append(recorder.end_batch(loss.detach()))
     assert [record["stale_grad_ratio"] for record in records] == [0.0, 3 / 4, 7 / 2]
     assert [record["grad_norm"] for record in records] == [3.0, 7.0, 9.0]
+
+
+def test_looking_at_gradients_first_does_not_hide_stale_ones() -> None:
+    model = nn.ParameterList([torch.zeros(1)])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    ratios = []
+    with Recorder(model) as recorder:
+        for x in (3.0, 4.0):
+            torch.autograd.grad((model[0] * 100.0).sum(), [model[0]])
+            (model[0] * x).sum().backward()
+            optimizer.step()
+            ratios.append(recorder.end_batch(torch.tensor(0.0))["stale_grad_ratio"])
+    assert ratios == [0.0, 0.75]
 
 
 def test_the_stale_ratio_is_taken_over_all_parameters_together() -> None:
@@ -414,7 +427,11 @@ def test_a_batch_begins_with_a_clean_record() -> None:
 
 def hooks_of(model: nn.Module) -> int:
     modules = sum(len(module._forward_hooks) for module in model.modules())
-    parameters = sum(len(parameter._backward_hooks or ()) for parameter in model.parameters())
+    parameters = sum(
+        len(hooks or ())
+        for parameter in model.parameters()
+        for hooks in (parameter._backward_hooks, parameter._post_accumulate_grad_hooks)
+    )
     return modules + parameters + len(_global_optimizer_pre_hooks)
 
 
@@ -424,7 +441,7 @@ def test_no_hook_outlives_the_context(fails: bool) -> None:
     before = hooks_of(model)
     try:
         with Recorder(model):
-            assert hooks_of(model) == before + 1 + 2 + 4
+            assert hooks_of(model) == before + 1 + 2 + 2 * 4
             if fails:
                 raise ValueError
     except ValueError:
@@ -444,7 +461,9 @@ def test_recording_does_not_change_the_weights(source: str, tmp_path: Path) -> N
         if watched:
             recorder.__enter__()
         for start in range(0, 40, 8):
-            loss = experiment.train_step(model, optimizer, inputs[start : start + 8], labels[start : start + 8])
+            loss = experiment.train_step(
+                model, optimizer, inputs[start : start + 8], labels[start : start + 8]
+            )
             if watched:
                 assert recorder.end_batch(loss)["grad_norm"] > 0
         recorder.__exit__()

@@ -40,7 +40,11 @@ def killed_run(folder: Path, source: str, at_step: int) -> None:
 
     with pytest.raises(Killed):
         train(
-            load(folder, source), mini_data(), RunSettings(seed=1, dataset="digits"), folder, progress=progress
+            load(folder, source),
+            mini_data(),
+            RunSettings(seed=1, dataset="digits"),
+            folder,
+            progress=progress,
         )
 
 
@@ -71,7 +75,9 @@ def test_the_first_batch_is_what_a_plain_loop_computes(tmp_path: Path) -> None:
     loss = experiment.compute_loss(model(inputs[order]), labels[order])
     loss.backward()
     assert run.batches[0]["loss"] == loss.item()
-    expected = {name: p.grad.abs().mean().item() for name, p in model.named_parameters() if p.grad is not None}
+    expected = {
+        name: p.grad.abs().mean().item() for name, p in model.named_parameters() if p.grad is not None
+    }
     assert run.batches[0]["grad_mean"] == pytest.approx(expected, rel=1e-5)
 
 
@@ -146,7 +152,9 @@ def test_resuming_at_an_epoch_boundary_ends_with_the_same_bytes(
         if step == epoch * 5 + 1:
             checkpoints.append(shutil.copytree(folder, tmp_path / "kept"))
 
-    train(load(folder, SOURCES[name]), mini_data(), RunSettings(seed=1, dataset="digits"), folder, progress=keep)
+    train(
+        load(folder, SOURCES[name]), mini_data(), RunSettings(seed=1, dataset="digits"), folder, progress=keep
+    )
     kept = checkpoints[0] if checkpoints else folder  # after the last epoch nothing is left to do
     resumed = mini_run(kept, SOURCES[name], resume=True)
     assert files(kept) == files(expected.folder)
@@ -412,7 +420,9 @@ def test_an_evaluation_that_draws_random_numbers_does_not_alter_the_training(
 
 
 def test_every_epoch_begins_in_training_mode(tmp_path: Path) -> None:
-    source = edited(MINI, ("    optimizer.zero_grad()\n", "    assert model.training\n    optimizer.zero_grad()\n"))
+    source = edited(
+        MINI, ("    optimizer.zero_grad()\n", "    assert model.training\n    optimizer.zero_grad()\n")
+    )
     mini_run(tmp_path, source)
 
 
@@ -457,7 +467,9 @@ def test_a_regression_has_no_accuracy(tmp_path: Path) -> None:
         assert last[name] is None
     assert run.result.confusion is None
     assert json.loads(run.bytes("inputs.json"))["labels"] is None
-    assert run.state("best.pt")["epoch"] == min(run.epochs, key=lambda record: record["val_loss"])["epoch"] + 1
+    assert (
+        run.state("best.pt")["epoch"] == min(run.epochs, key=lambda record: record["val_loss"])["epoch"] + 1
+    )
 
 
 def test_eval_mode_metrics_and_confusion_by_hand(tmp_path: Path) -> None:
@@ -477,6 +489,8 @@ def test_eval_mode_metrics_and_confusion_by_hand(tmp_path: Path) -> None:
 
 
 def test_a_batch_of_the_wrong_shape_names_the_function(tmp_path: Path) -> None:
-    source = edited(MINI, ("    return inputs, labels\n", "    return inputs, labels[:, None].expand(-1, 2, 2)[:0]\n"))
+    source = edited(
+        MINI, ("    return inputs, labels\n", "    return inputs, labels[:, None].expand(-1, 2, 2)[:0]\n")
+    )
     with pytest.raises(UserError, match="prepare_batch"):
         mini_run(tmp_path, source)

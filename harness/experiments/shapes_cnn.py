@@ -37,7 +37,7 @@ def build_model():
         convolution(16, 32),
         convolution(32, 64),
         nn.Flatten(),
-        nn.Dropout(0.5),
+        nn.Dropout(0.7),
         nn.Linear(64 * 4 * 4, 10),
     )
 
