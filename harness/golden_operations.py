@@ -59,7 +59,7 @@ def _both_ways(function: Callable[..., Tensor], *inputs: Tensor) -> list[Tensor]
     """Return `function(*inputs)` and the gradients of its inputs, for an uneven gradient from above."""
     leaves = [value.clone().requires_grad_() if value.is_floating_point() else value for value in inputs]
     output = function(*leaves)
-    output.backward(numbers(*output.shape, salt=99, dtype=output.dtype))  # type: ignore[no-untyped-call]
+    output.backward(numbers(*output.shape, salt=99, dtype=output.dtype))
     return [output.detach(), *(leaf.grad for leaf in leaves if leaf.grad is not None)]
 
 
@@ -160,7 +160,7 @@ def _train(make: Callable[[Iterable[Tensor]], torch.optim.Optimizer], clip: bool
         optimizer = make(network.parameters())
         for step in range(4):
             optimizer.zero_grad()
-            F.cross_entropy(network(numbers(16, 24, salt=step)), _classes(16, 10)).backward()  # type: ignore[no-untyped-call]
+            F.cross_entropy(network(numbers(16, 24, salt=step)), _classes(16, 10)).backward()
             if clip:
                 nn.utils.clip_grad_norm_(network.parameters(), 0.1)
             optimizer.step()
@@ -179,7 +179,7 @@ def _autocast(dtype: torch.dtype) -> Operation:
             optimizer.zero_grad()
             with torch.autocast("cpu", dtype=dtype):
                 loss = F.cross_entropy(network(numbers(8, 3, 8, 8, salt=step)), _classes(8, 10))
-            scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
+            scaler.scale(loss).backward()
             scaler.step(optimizer)
             scaler.update()
         return [parameter.detach() for parameter in network.parameters()]

@@ -44,7 +44,7 @@ def apply_numerics(numerics: Numerics, device: str = "cpu") -> None:
     torch.set_num_threads(1)
     torch.backends.mkldnn.enabled = False  # type: ignore[assignment]
     # NNPACK convolves only where there is AVX2, so its being there at all divides processors in two.
-    torch.backends.nnpack.set_flags(False)  # type: ignore[no-untyped-call]
+    torch.backends.nnpack.set_flags(False)
 
 
 def canonical_setup(

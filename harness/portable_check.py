@@ -8,7 +8,7 @@ trainer is told to start its child with that script.
 import argparse
 import hashlib
 import json
-import os
+import platform
 import shlex
 import shutil
 import subprocess
@@ -58,7 +58,7 @@ def emulated_python(processor: str, folder: Path) -> Path:
 
 def features(python: str) -> frozenset[str]:
     """Return the processor features, in NumPy's names, that a process of this interpreter sees."""
-    return frozenset(_output([python, "-c", _FEATURES], dict(os.environ)).split())
+    return frozenset(_output([python, "-c", _FEATURES], run_environment("native")).split())
 
 
 def examine(processor: str, python: str, training: Sequence[str], folder: Path) -> Result:
@@ -96,6 +96,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--training", default=TRAINING, help="options of the trainer (default: %(default)s)")
     parser.add_argument("--cpu", nargs="+", default=PROCESSORS, help="processors (default: %(default)s)")
     options = parser.parse_args(arguments)
+    if platform.machine() != "x86_64":
+        print(f"This compares x86-64 processors, and here is {platform.machine()}.", file=sys.stderr)
+        return 2
     if shutil.which(QEMU) is None:
         print(
             f"{QEMU} is not installed: `sudo apt-get install qemu-user` (Debian, Ubuntu), `sudo dnf install "

@@ -16,7 +16,6 @@ import copy
 import itertools
 import json
 import math
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path

@@ -12,7 +12,10 @@ def torch_as_found() -> Iterator[None]:
 
     deterministic, dtype = torch.are_deterministic_algorithms_enabled(), torch.get_default_dtype()
     precision, grad = torch.get_float32_matmul_precision(), torch.is_grad_enabled()
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # as in a run; and two busy threads on two busy cores wait for each other
     yield
+    torch.set_num_threads(threads)
     torch.use_deterministic_algorithms(deterministic)
     torch.set_default_dtype(dtype)
     torch.set_float32_matmul_precision(precision)

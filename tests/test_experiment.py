@@ -1,3 +1,4 @@
+import math
 import subprocess
 import sys
 from pathlib import Path
@@ -37,7 +38,7 @@ def test_a_whole_experiment_loads(tmp_path: Path) -> None:
 
 
 def test_the_healthy_experiments_load() -> None:
-    from harness.recipe import EXPERIMENTS  # noqa: PLC0415
+    from harness.recipe import EXPERIMENTS
 
     paths = [path for path in EXPERIMENTS.glob("*.py") if path.stem != "__init__"]
     assert len(paths) >= 3
@@ -48,7 +49,7 @@ def test_the_healthy_experiments_load() -> None:
 
 
 def test_tensor_data_is_a_copy_that_an_experiment_may_change() -> None:
-    from harness.data import load_dataset  # noqa: PLC0415
+    from harness.data import load_dataset
 
     data = load_dataset("digits")
     tensors = tensor_data(data)
@@ -147,8 +148,15 @@ def test_parameters_that_can_be_called_as_they_were_are_fine(parameters: str, tm
 @pytest.mark.parametrize("name", ["EPOCHS", "BATCH_SIZE"])
 @pytest.mark.parametrize(
     ("value", "found"),
-    [("5.0", "float '5.0'"), ("'5'", "str '5'"), ("0", "int '0'"), ("-1", "int '-1'"), ("True", "bool 'True'"), (None, "None")],
-)  # fmt: skip
+    [
+        ("5.0", "float '5.0'"),
+        ("'5'", "str '5'"),
+        ("0", "int '0'"),
+        ("-1", "int '-1'"),
+        ("True", "bool 'True'"),
+        (None, "None"),
+    ],
+)
 def test_a_constant_must_be_a_whole_number(name: str, value: str | None, found: str, tmp_path: Path) -> None:
     change = f"\n\ndel {name}\n" if value is None else f"\n\n{name} = {value}\n"
     message = refusal(tmp_path, MINI + change)
@@ -182,7 +190,12 @@ def call(experiment: Experiment, name: str) -> Any:
 
 WRONG = [
     ("load_data", "None", "((inputs, labels), (inputs, labels)), each a tensor", "None"),
-    ("load_data", "(data.train.images, data.train.labels)", "((inputs, labels), (inputs", "(a tensor of shape"),
+    (
+        "load_data",
+        "(data.train.images, data.train.labels)",
+        "((inputs, labels), (inputs",
+        "(a tensor of shape",
+    ),
     ("load_data", "((data.train.images.numpy(), data.train.labels),) * 2", "each a tensor", "ndarray"),
     ("load_data", "((data.train.images, torch.tensor(3)),) * 2", "each a tensor", "a tensor of shape ()"),
     (
@@ -209,7 +222,12 @@ WRONG = [
         "type",
     ),
     ("prepare_batch", "inputs", "(inputs, labels), two tensors", "a tensor of shape (4, 1, 6, 6)"),
-    ("prepare_batch", "inputs, labels, rng", "(inputs, labels), two tensors", "(a tensor of shape (4, 1, 6, 6), a"),
+    (
+        "prepare_batch",
+        "inputs, labels, rng",
+        "(inputs, labels), two tensors",
+        "(a tensor of shape (4, 1, 6, 6), a",
+    ),
     ("prepare_batch", "inputs, None", "(inputs, labels), two tensors", ", None)"),
     ("prepare_batch", "inputs, labels[1:]", "as many labels as inputs", "a tensor of shape (3,))"),
     ("compute_loss", "None", "a scalar tensor", "None"),
@@ -225,7 +243,7 @@ WRONG = [
     ("evaluate", "{'val_loss': 'low'}", "a number as 'val_loss'", "str 'low'"),
     ("evaluate", "{'val_loss': inputs}", "a number as 'val_loss'", "a tensor of shape (4, 1, 6, 6)"),
     ("evaluate", "{'val_loss': 1, 'val_accuracy': [1]}", "a number as 'val_accuracy'", "(int '1')"),
-]  # fmt: skip
+]
 
 
 def replaced(name: str, body: str) -> str:
@@ -256,9 +274,13 @@ RIGHT = [
     ("train_step", "compute_loss(model(inputs), labels) * 0 + 2", torch.tensor(2.0)),
     ("evaluate", "{'val_loss': torch.tensor(2.0)}", {"val_loss": 2.0, "val_accuracy": None}),
     ("evaluate", "{'val_loss': 1, 'val_accuracy': 0.5, 'more': 3}", {"val_loss": 1.0, "val_accuracy": 0.5}),
-    ("evaluate", "{'val_loss': float('nan'), 'val_accuracy': None}", {"val_loss": pytest.approx(float("nan"), nan_ok=True), "val_accuracy": None}),
+    (
+        "evaluate",
+        "{'val_loss': float('nan'), 'val_accuracy': None}",
+        pytest.approx({"val_loss": math.nan, "val_accuracy": None}, nan_ok=True),
+    ),
     ("build_scheduler", "None", None),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("name", "returned", "expected"), RIGHT)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from runs import AMP, AMP_SGD, CHANCE, MINI, edited, load, mini_data, mini_run, train_step
 from torch import Tensor, nn
-from torch.optim.optimizer import _global_optimizer_pre_hooks  # type: ignore[attr-defined]
+from torch.optim.optimizer import _global_optimizer_pre_hooks
 
 from harness.experiment import HarnessFault
 from harness.metrics_log import Record
@@ -145,10 +145,11 @@ def test_parameters_without_a_gradient_give_null() -> None:
 def test_frozen_parameters_are_left_out_and_empty_ones_do_no_harm() -> None:
     model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))
     model[0].requires_grad_(False)
-    model[1].register_parameter("empty", nn.Parameter(torch.empty(0)))
+    empty = nn.Parameter(torch.empty(0))
+    model[1].register_parameter("empty", empty)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with Recorder(model) as recorder:
-        (model(torch.ones(1, 2)).sum() + model[1].empty.sum()).backward()
+        (model(torch.ones(1, 2)).sum() + empty.sum()).backward()
         optimizer.step()
         record = recorder.end_batch(torch.tensor(0.0))
     assert list(record["grad_mean"]) == ["1.weight", "1.bias", "1.empty"]
@@ -172,11 +173,17 @@ def used_gradients(run_batches: list[Record], before: list[Tensor], after: list[
     assert run_batches[0]["grad_norm"] == pytest.approx(moved / lr, rel=1e-4)
 
 
-FIRST_STEPS = {
+FIRST_STEPS: dict[str, tuple[str, dict[str, Any]]] = {
     "plain": (MINI, {}),
     "harness clip": (MINI, {"clip_norm": 0.05}),
     "student clip": (
-        edited(MINI, ("    optimizer.step()", "    nn.utils.clip_grad_norm_(model.parameters(), 0.05)\n    optimizer.step()")),
+        edited(
+            MINI,
+            (
+                "    optimizer.step()",
+                ("    nn.utils.clip_grad_norm_(model.parameters(), 0.05)\n    optimizer.step()"),
+            ),
+        ),
         {},
     ),
     "cleared after the step": (
@@ -190,7 +197,7 @@ FIRST_STEPS = {
     "scaler, harness clip": (AMP_SGD, {"clip_norm": 0.05}),
     "accumulated by the harness": (MINI, {"accumulate": 3}),
     "accumulated with a scaler": (AMP_SGD, {"accumulate": 2}),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", FIRST_STEPS)
@@ -210,7 +217,7 @@ def test_the_recorded_gradient_is_the_one_that_moved_the_weights(name: str, tmp_
 
 @pytest.mark.parametrize("options", [{}, {"clip_norm": 0.05}])
 def test_a_fused_optimizer_under_a_scaler_is_recorded_without_the_scale(
-    options: dict[str, float], tmp_path: Path
+    options: dict[str, Any], tmp_path: Path
 ) -> None:
     # Its gradients lie scaled by 256 in `.grad` when the hook reads them; Adam's first moment tells the truth.
     run = mini_run(tmp_path, AMP, max_steps=1, **options)
@@ -240,19 +247,42 @@ CLEARED = {
     "at the start": "    optimizer.zero_grad()\n    {forward}    loss.backward()\n    optimizer.step()\n",
     "before backward": "    {forward}    optimizer.zero_grad()\n    loss.backward()\n    optimizer.step()\n",
     "at the end": "    {forward}    loss.backward()\n    optimizer.step()\n    optimizer.zero_grad()\n",
-    "to zeros": "    optimizer.zero_grad(set_to_none=False)\n    {forward}    loss.backward()\n    optimizer.step()\n",
+    "to zeros": (
+        "    optimizer.zero_grad(set_to_none=False)\n    {forward}    loss.backward()\n    optimizer.step()\n"
+    ),
     "by the model": "    model.zero_grad()\n    {forward}    loss.backward()\n    optimizer.step()\n",
-    "one by one": "    for p in model.parameters():\n        p.grad = None\n    {forward}    loss.backward()\n    optimizer.step()\n",
-    "in place": "    for p in model.parameters():\n        if p.grad is not None:\n            p.grad.zero_()\n    {forward}    loss.backward()\n    optimizer.step()\n",
-    "replaced": "    {forward}    grads = torch.autograd.grad(loss, list(model.parameters()))\n    for p, g in zip(model.parameters(), grads):\n        p.grad = g\n    optimizer.step()\n",
-    "looked at before": "    {forward}    torch.autograd.grad(loss, list(model.parameters()), retain_graph=True)\n    optimizer.zero_grad()\n    loss.backward()\n    optimizer.step()\n",
+    "one by one": (
+        "    for p in model.parameters():\n"
+        "        p.grad = None\n"
+        "    {forward}    loss.backward()\n"
+        "    optimizer.step()\n"
+    ),
+    "in place": (
+        "    for p in model.parameters():\n"
+        "        if p.grad is not None:\n"
+        "            p.grad.zero_()\n"
+        "    {forward}    loss.backward()\n"
+        "    optimizer.step()\n"
+    ),
+    "replaced": (
+        "    {forward}    grads = torch.autograd.grad(loss, list(model.parameters()))\n"
+        "    for p, g in zip(model.parameters(), grads):\n"
+        "        p.grad = g\n"
+        "    optimizer.step()\n"
+    ),
+    "looked at before": (
+        "    {forward}    torch.autograd.grad(loss, list(model.parameters()), retain_graph=True)\n"
+        "    optimizer.zero_grad()\n"
+        "    loss.backward()\n"
+        "    optimizer.step()\n"
+    ),
     "accumulated in parts": (
         "    optimizer.zero_grad()\n"
         "    for part, of in zip(inputs.chunk(2), labels.chunk(2)):\n"
         "        loss = compute_loss(model(part), of) / 2\n        loss.backward()\n"
         "    optimizer.step()\n"
     ),
-}  # fmt: skip
+}
 FORWARD = "loss = compute_loss(model(inputs), labels)\n"
 
 

@@ -253,7 +253,7 @@ def test_the_schedule_is_built_for_the_steps_that_are_made(tmp_path: Path) -> No
     [({"epochs": 2}, (10, 2, 8)), ({"batch_size": 20}, (6, 3, 20)), ({"batch_size": 16}, (6, 3, 16))],
 )
 def test_epochs_and_batch_size_can_be_named(
-    options: dict[str, int], expected: tuple[int, int, int], tmp_path: Path
+    options: dict[str, Any], expected: tuple[int, int, int], tmp_path: Path
 ) -> None:
     result = mini_run(tmp_path, **options).result
     assert (result.steps, result.epochs, result.batch_size) == expected
@@ -317,7 +317,8 @@ def test_switches_reach_the_experiment(
     name: str, options: dict[str, Any], found: tuple[bool, bool, list[float]], tmp_path: Path
 ) -> None:
     run = switched(tmp_path, name, **options)
-    assert run.experiment.module.FOUND == [found] * 2
+    seen = run.experiment.module.FOUND
+    assert seen == [found] * 2
 
 
 def test_a_switch_that_an_experiment_does_not_have_changes_nothing(tmp_path: Path) -> None:

@@ -1,0 +1,294 @@
+"""Everything a student may do wrong: one sentence that says what, where and what to do, and nothing lost."""
+
+import json
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from commands import FAULT, TRAINER, edit, mistake, run_command, sentence, snapshot, succeed
+from run_files import make_workspace
+
+import harness
+from harness.recipe import experiment_source
+
+HEALTHY = experiment_source("digits_mlp")
+RUN = ("--break", "none", "--epochs", "1", "--out", "run")
+OLD_STEP = "    loss = compute_loss(model(inputs), labels)\n"
+
+# What a student may make of experiment.py: the text to replace, what replaces it, and the sentence.
+EXPERIMENTS = {
+    "syntax error": (
+        "    optimizer.zero_grad()", "    optimizer.zero_grad(",
+        r"{path}, line \d+: the file does not parse: .*",
+    ),
+    "missing function": (
+        "def evaluate(", "def evaluated(",
+        r"{path} has no function evaluate: put it back; did you mean evaluated\?",
+    ),
+    "wrong return": (
+        "    return loss\n", "    return optimizer\n",
+        r"{path}, line \d+: train_step must return the loss, a scalar tensor, but .*",
+    ),
+    "raises": (
+        OLD_STEP, OLD_STEP + "    if optimizer.state:\n        raise RuntimeError('a [mistake]')\n",
+        r"{path}: train_step raised RuntimeError: a \[mistake\]\n  line \d+, in train_step: raise .*\n"
+        r"Mend that line, .* The log up to there is kept in {log}\.",
+    ),
+    "exits": (
+        OLD_STEP, OLD_STEP + "    exit()\n",
+        r"{path}: train_step raised SystemExit: None\n  line \d+, in train_step: exit\(\)\n.*",
+    ),
+    "asks": (
+        OLD_STEP, OLD_STEP + "    input()\n",
+        r"{path}: train_step raised EOFError: .*\n  line \d+, in train_step: input\(.*\n.*",
+    ),
+    "damages the harness": (
+        "import torch\n", "import torch\nimport harness.recorder\nharness.recorder.Recorder.end_batch = None\n", "",
+    ),
+}  # fmt: skip
+
+
+def run_script(folder: Path, find: str, replace: str) -> "subprocess.CompletedProcess[str]":
+    folder.mkdir()
+    path = folder / "experiment.py"
+    path.write_text(HEALTHY)
+    edit(path, find, replace)
+    return run_command(*RUN, "--script", path, cwd=folder, program=TRAINER)
+
+
+@pytest.fixture(scope="module")
+def experiments(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> "dict[str, Future[subprocess.CompletedProcess[str]]]":
+    """Run all the experiments, two at a time: most of the time is the import of torch."""
+    folder = tmp_path_factory.mktemp("experiments")
+    with ThreadPoolExecutor(2) as pool:
+        return {
+            name: pool.submit(run_script, folder / name, find, replace)
+            for name, (find, replace, _) in EXPERIMENTS.items()
+        }
+
+
+@pytest.mark.parametrize("name", [name for name, (_, _, message) in EXPERIMENTS.items() if message])
+def test_a_mistake_in_the_experiment_is_named(
+    name: str, experiments: "dict[str, Future[subprocess.CompletedProcess[str]]]"
+) -> None:
+    done = experiments[name].result()
+    folder = Path(done.args[-1]).parent
+    log = folder / "run.partial/metrics.log"
+    pattern = EXPERIMENTS[name][2].format(path=re.escape(str(done.args[-1])), log=re.escape(str(log)))
+    assert re.fullmatch(pattern, sentence(done))
+    assert (folder / "experiment.py").read_text() != HEALTHY
+    if name == "raises":
+        assert json.loads(log.read_text().splitlines()[0])["step"] == 0
+
+
+def test_a_fault_in_the_process_that_trains_keeps_its_traceback_and_exits_3(
+    experiments: "dict[str, Future[subprocess.CompletedProcess[str]]]",
+) -> None:
+    done = experiments["damages the harness"].result()
+    assert done.returncode == FAULT
+    assert "Traceback (most recent call last)" in done.stderr
+    assert done.stderr.endswith("its traceback is above. Please report it.\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("exercise", "hugelr"), r"There is no exercise 'hugelr': did you mean huge_lr\?"),
+        (("verify", "nothing_like_it"), "There is no exercise 'nothing_like_it': choose from amp_no_scaling, .*"),
+        (("exercise", "../huge_lr"), r"There is no exercise '\.\./huge_lr': did you mean huge_lr\?"),
+        (("exercise", "huge_lr", "--dataset", "minst"), r"There is no data set 'minst': did you mean mnist\?"),
+        (("exercise", "huge_lr", "--dataset", "shapes"), ".* 28x28 images .*: choose from digits, mnist."),
+        (("verify", "huge_lr"), "There is no workspace work/huge_lr: make exercise BREAK=huge_lr makes it."),
+        (("check", "huge_lr", "--work", "elsewhere"), "There is no workspace elsewhere/huge_lr: .*"),
+        (("submit", "huge_lr", "--student", "ada"), "There is no workspace work/huge_lr: .*"),
+        (("exercise", "huge_lr", "--work", "/proc/work"), "No such file or directory at /proc/work.*: check .*"),
+        (("exercise", "huge_lr", "--work", "a_file"), "Invalid value for '--work': Directory 'a_file' is a file.*"),
+        (("exercise", "huge_lr", "--work", "a_file/work"), "Not a directory at a_file/work/huge_lr.*: choose .*"),
+        (("exercise", "huge_lr", "--work", "blocked"), "Not a directory at blocked/huge_lr.*: choose a folder .*"),
+        (("data", "cifar11"), r"There is no data set 'cifar11' \(did you mean cifar10\?\).*"),
+    ],
+    ids=lambda value: " ".join(value)[:50] if isinstance(value, tuple) else None,
+)  # fmt: skip
+def test_a_name_that_is_wrong_is_told_with_the_right_one(
+    words: tuple[str, ...], message: str, tmp_path: Path
+) -> None:
+    (tmp_path / "a_file").write_text("precious")
+    (tmp_path / "blocked").mkdir()
+    (tmp_path / "blocked/huge_lr").write_text("precious")
+    before = snapshot(tmp_path)
+    assert re.fullmatch(message, mistake(*words, cwd=tmp_path))
+    assert snapshot(tmp_path) == before
+
+
+def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run/thesis.tex").write_text("precious")
+    said = mistake(*RUN, cwd=tmp_path, program=TRAINER)
+    assert said == f"{tmp_path}/run is a folder for other things than a run: choose a new one for it."
+    assert snapshot(tmp_path) == {"run/thesis.tex": b"precious"}
+
+
+@pytest.fixture
+def stopped(tmp_path: Path) -> Path:
+    """Make the folder of a run that was stopped after its first epoch."""
+    path = tmp_path / "experiment.py"
+    path.write_text(HEALTHY + "\n\n_good, _left = train_step, [25]\n\n\ndef train_step(*parts):\n"
+                    "    _left[0] -= 1\n    assert _left[0]\n    return _good(*parts)\n")  # fmt: skip
+    mistake(
+        "--break", "none", "--epochs", "2", "--out", "run", "--script", path, cwd=tmp_path, program=TRAINER
+    )
+    assert (tmp_path / "run.partial/checkpoint.pt").is_file()
+    return tmp_path
+
+
+def test_what_cannot_be_gone_on_with_is_refused_and_kept(stopped: Path) -> None:
+    words = ("--break", "none", "--epochs", "2", "--out", "run", "--script", "experiment.py", "--resume")
+    partial = stopped / "run.partial"
+    checkpoint, log = (partial / "checkpoint.pt").read_bytes(), (partial / "metrics.log").read_text()
+    altered = checkpoint[:50_000] + bytes([checkpoint[50_000] ^ 1]) + checkpoint[50_001:]
+    for damaged in (checkpoint[: len(checkpoint) // 2], altered):
+        (partial / "checkpoint.pt").write_bytes(damaged)
+        said = mistake(*words, cwd=stopped, program=TRAINER)
+        assert re.match(
+            rf"{re.escape(str(partial))}/checkpoint\.pt is damaged \(.*\): start the run again", said
+        )
+        assert (partial / "checkpoint.pt").read_bytes() == damaged
+    (partial / "checkpoint.pt").write_bytes(checkpoint)
+
+    lines = log.splitlines(keepends=True)
+    (partial / "metrics.log").write_text("".join([*lines[:4], "{'step': 4}\n", *lines[5:]]))
+    assert "metrics.log, line 5: not a record" in mistake(*words, cwd=stopped, program=TRAINER)
+
+    (stopped / "experiment.py").write_text(HEALTHY)
+    before = snapshot(stopped)
+    said = mistake(*words, cwd=stopped, program=TRAINER)
+    assert "was begun with another experiment.py" in said
+    assert snapshot(stopped) == before
+
+
+def test_a_damaged_workspace_is_told_with_the_way_out(tmp_path: Path) -> None:
+    workspace = make_workspace(tmp_path / "work")
+    for text in ("{", "[]", '{"format_version": 2}', ""):
+        (workspace.folder / "workspace.json").write_text(text)
+        for command in (("exercise",), ("verify",), ("check",), ("submit", "--student", "ada")):
+            if text and command[0] in ("check", "submit"):
+                continue  # the same function reads it for all of them
+            said = mistake(command[0], "huge_lr", *command[1:], cwd=tmp_path)
+            assert said.startswith(
+                "work/huge_lr/workspace.json does not hold the settings of huge_lr: start over"
+            )
+
+
+@pytest.mark.parametrize(
+    ("report", "message"),
+    [
+        ("---\nroot_cause_layer: optimizer\n", "report.md"),
+        ("---\nroot_cause_layer: [\n---\n\n# Symptom\n", "report.md"),
+        ("no front matter", "report.md"),
+    ],
+)
+def test_a_report_that_cannot_be_read_is_not_handed_in(report: str, message: str, tmp_path: Path) -> None:
+    workspace = make_workspace(tmp_path / "work")
+    workspace.report.write_text(report)
+    said = mistake("submit", "huge_lr", "--student", "ada", cwd=tmp_path)
+    assert said.startswith("Not handed in, report: ")
+    assert message in said
+    assert not (tmp_path / "submissions").exists()
+
+
+def test_check_names_the_line_that_was_edited_and_a_long_report(tmp_path: Path) -> None:
+    succeed("exercise", "huge_lr", "--epochs", "1", cwd=tmp_path)
+    folder = tmp_path / "work/huge_lr"
+    log = folder / "runs/broken/metrics.log"
+    lines = log.read_text().splitlines(keepends=True)
+    record = json.loads(lines[3])
+    lines[3] = json.dumps({**record, "lr": 0.25}) + "\n"
+    log.write_text("".join(lines))
+    (folder / "report.md").write_text(
+        "---\nroot_cause_layer: optimizer\nevidence:\n"
+        f"  - {{run: broken, signal: loss, step: 3, value: {record['loss']}}}\n---\n\n# Fix\n\n"
+        + "word "
+        * 501
+    )
+    done = run_command("check", "huge_lr", cwd=tmp_path)
+    said = " ".join(done.stdout.split())
+    assert (done.returncode, done.stderr) == (2, "")
+    assert "work/huge_lr/runs/broken/metrics.log, line 4 (step 3): lr is 0.25, and 10.0 made again" in said
+    assert re.search(r"report: \w+ work/huge_lr/report\.md .*50\d words", said)
+    assert said.endswith("Next: mend what failed make check BREAK=huge_lr")
+
+
+def test_data_that_was_altered_is_refused(tmp_path: Path) -> None:
+    package = tmp_path / "copy"
+    source = Path(harness.__file__).parent
+    shutil.copytree(source, package / "harness", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(source.parent / "exercises", package / "exercises")
+    archive = package / "harness/datasets/digits.npz"
+    archive.write_bytes(archive.read_bytes()[:-1] + b"\0\0")
+    # The copy trains in this process: the one that a command starts takes the installed package.
+    code = (
+        "import sys; sys.path.insert(0, sys.argv.pop()); from harness.errors import UserError\n"
+        "from harness.data import load_dataset\n"
+        "try: load_dataset('digits')\nexcept UserError as error: print(error)"
+    )
+    said = succeed(package, cwd=tmp_path, program=(sys.executable, "-c", code))
+    assert said.startswith(
+        f"{archive} was altered, its SHA-256 is not the one in SHA256SUMS beside it: restore"
+    )
+
+
+def test_there_may_be_no_card(tmp_path: Path) -> None:
+    import torch
+
+    if torch.cuda.is_available():
+        pytest.skip("this machine has a card that torch can use")
+    said = mistake("exercise", "huge_lr", "--device", "cuda", cwd=tmp_path)
+    assert said == "There is no CUDA card that this PyTorch can use: leave DEVICE=cuda out to run on the CPU."
+
+
+def limit_files() -> None:
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, resource.RLIM_INFINITY))
+
+
+def test_a_file_that_may_not_grow_is_named(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [*TRAINER, *RUN], cwd=tmp_path, capture_output=True, text=True, preexec_fn=limit_files, check=False
+    )
+    said = sentence(done)
+    assert re.fullmatch(
+        rf"File too large at {re.escape(str(tmp_path))}/run\.partial\S*: raise the limit on .*", said
+    )
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_full_disk_is_told_and_the_run_goes_on_from_there(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=3500k", "full", disk],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if mount.returncode:
+        pytest.skip(f"no small disk to fill: {mount.stderr.strip()}")
+    words = ("exercise", "huge_lr", "--epochs", "2", "--work", disk)
+    try:
+        (disk / "other").write_bytes(bytes(1_500_000))
+        said = mistake(*words, cwd=tmp_path)
+        assert said.startswith(f"No space left on device at {disk}/huge_lr/runs/broken.partial")
+        assert "free some space on that disk" in said
+        assert (disk / "huge_lr/experiment.py").read_text() != ""
+        (disk / "other").unlink()
+        succeed(*words, "--resume", cwd=tmp_path)
+    finally:
+        subprocess.run(["umount", disk], check=True)

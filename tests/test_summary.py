@@ -1,0 +1,122 @@
+import json
+from pathlib import Path
+
+import pytest
+from run_files import change_json, make_workspace
+
+from harness.handin.check_item import failed, passed
+from harness.handin.submission import Submission
+from harness.summary import (
+    number,
+    percent,
+    run_figures,
+    show_broken_run,
+    show_checks,
+    show_comparison,
+    show_exercises,
+    show_single_run,
+    show_submission,
+)
+from harness.workspace import Workspace
+
+Capture = pytest.CaptureFixture[str]
+LONG = "a folder with a name [bold]that[/bold] is quite long, as those of courses are, and then some more"
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
+    """A workspace in a folder whose name is long, and looks like markup."""
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("NO_COLOR", "1")
+    return make_workspace(tmp_path / LONG)
+
+
+def test_figures_are_short() -> None:
+    assert [number(value) for value in (None, 0.123456, float("inf"))] == ["-", "0.1235", "inf"]
+    assert [percent(value) for value in (None, 0.9312)] == ["-", "93.1 %"]
+
+
+def test_the_worst_gradient_norm_is_the_one_that_is_no_number(workspace: Workspace) -> None:
+    figures = run_figures(workspace.run_folder("broken"))
+    assert figures["largest gradient norm"] in ("nan", "inf")
+    assert figures["first non-finite loss"] == "step 3"
+    assert run_figures(workspace.run_folder("fixed"))["first non-finite loss"] == "none"
+
+
+def test_paths_and_commands_can_be_copied(workspace: Workspace, capsys: Capture) -> None:
+    show_broken_run(workspace, made=False)
+    show_comparison(workspace)
+    workspace.experiment.write_text(workspace.broken_source())
+    show_comparison(workspace)
+    said = capsys.readouterr().out
+    broken, fixed = workspace.run_folder("broken"), workspace.run_folder("fixed")
+    for text in (
+        f"{workspace.folder} is there already; nothing in it was changed.\n",
+        f"  1. look at {broken / 'run.html'} in a browser, and read {workspace.folder / 'PROMPT.md'}\n",
+        f"  3. make verify BREAK=huge_lr WORK='{workspace.folder.parent}'\n",
+        f"  1. look at both runs in {fixed / 'run.html'}; not convinced? edit and verify again\n",
+        f"  3. make check BREAK=huge_lr WORK='{workspace.folder.parent}'\n",
+        f"{workspace.experiment} is still as it was handed out: both runs are the same.\n",
+    ):
+        assert text in said
+
+
+def test_findings_wrap_between_words(workspace: Workspace, capsys: Capture) -> None:
+    message = "the median loss of the last 5 batches has risen to [361], from 2.3 before, and so on"
+    findings = [{"step": 5, "level": "soft", "message": message}]
+    change_json(workspace.run_folder("broken") / "result.json", guardrails=findings)
+    show_broken_run(workspace, made=True)
+    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    start = next(number for number, line in enumerate(lines) if line.startswith("  step 5: "))
+    assert " ".join(line.strip() for line in lines[start : start + 2]) == f"step 5: {message}"
+    assert lines[start + 1].startswith("  ")
+    assert max(map(len, lines[start : start + 2])) <= 80
+
+
+def test_the_list_shows_every_state(workspace: Workspace, capsys: Capture) -> None:
+    show_exercises(workspace.folder.parent)
+    said = capsys.readouterr().out
+    assert max(map(len, said.splitlines())) <= 80
+    states = {line.split()[0]: line for line in said.splitlines() if not line.startswith(" ")}
+    assert states["huge_lr"].endswith("fixed run done")
+    assert states["loss_sum"].endswith("not started")
+    assert said.endswith("Next:\n  make exercise BREAK=<exercise>\n")
+
+
+def test_checks_end_with_the_next_step(workspace: Workspace, capsys: Capture) -> None:
+    wrong = failed("report: words", f"{workspace.report} has 501 words: leave some out.")
+    assert not show_checks([passed("broken: files", "all there."), wrong], workspace)
+    said = capsys.readouterr().out
+    assert said.endswith(f"  make check BREAK=huge_lr WORK='{workspace.folder.parent}'\n")
+    assert show_checks([passed("broken: files", "all there.")], workspace)
+    assert "  make submit BREAK=huge_lr STUDENT=<your name>" in capsys.readouterr().out
+
+
+def test_a_path_in_a_check_is_whole(workspace: Workspace, capsys: Capture) -> None:
+    path = (
+        "/home/ada/courses/deep-learning/2026/autumn/exercises/work/missing_zero_grad/runs/broken/metrics.log"
+    )
+    show_checks([failed("broken: log", f"{path}, line 7: step 9 where step 6 belongs.")], workspace)
+    assert f"{path}," in capsys.readouterr().out
+
+
+def test_a_submission_is_told_with_what_may_cost_points(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "ada_huge_lr.tar.gz"
+    path.write_bytes(b"x" * 2_000_000)
+    show_submission(
+        Submission(path, "ab" * 32, (failed("report: words", "too [many]."),), tmp_path / "old", False)
+    )
+    assert capsys.readouterr().out == (
+        f"{path} (2.0 MB, SHA-256 abababababababab) and its .sha256 are written.\n"
+        f"What lay there before is kept as {tmp_path / 'old'}.\n"
+        "Warning, report: words: too [many].\nNext:\n  hand both files in\n"
+    )
+
+
+def test_a_single_run_is_told_to_people_and_to_programs(workspace: Workspace, capsys: Capture) -> None:
+    folder = workspace.run_folder("broken")
+    result = json.loads((folder / "result.json").read_text())
+    show_single_run(result, folder, as_json=True)
+    assert json.loads(capsys.readouterr().out)["checkpoint_path"] == str(folder / "checkpoint.pt")
+    show_single_run(result, folder, as_json=False)
+    assert f"  look at {folder / 'run.html'} in a browser\n" in capsys.readouterr().out
