@@ -12,8 +12,6 @@ from portable_child import run_child
 
 from harness.environment import run_environment
 from harness.golden import (
-    TABLE,
-    architecture,
     compare,
     compute_goldens,
     platform_class,

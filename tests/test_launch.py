@@ -72,7 +72,8 @@ def test_stopped_at_any_moment_and_resumed_it_ends_with_the_same_bytes(tmp_path:
     whole, stopped = tmp_path / "whole", tmp_path / "stopped"
     whole.mkdir()
     stopped.mkdir()
-    succeed(*LONG, cwd=whole, program=TRAINER)
+    # Nothing to go on from: it starts from the beginning.
+    succeed(*LONG, "--resume", cwd=whole, program=TRAINER)
     partial = stopped / "run.partial"
 
     # SIGKILL of the process that trains, before the first checkpoint: nothing to go on from but the job.
@@ -127,11 +128,6 @@ def test_stopped_at_any_moment_and_resumed_it_ends_with_the_same_bytes(tmp_path:
     succeed(*LONG, "--resume", cwd=stopped, program=TRAINER)
     assert snapshot(stopped / "run") == snapshot(whole / "run")
     assert [path.name for path in stopped.iterdir()] == ["run"]
-
-
-def test_resume_with_nothing_to_go_on_from_starts_from_the_beginning(tmp_path: Path) -> None:
-    succeed(*SHORT, "--resume", cwd=tmp_path, program=TRAINER)
-    assert (tmp_path / "run/result.json").is_file()
 
 
 def test_clean_work_asks_at_a_terminal_and_takes_no_for_an_answer(tmp_path: Path) -> None:
