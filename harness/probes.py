@@ -133,9 +133,8 @@ def _fresh_gradients(model: nn.Module) -> Iterator[dict[str, Tensor]]:
 
 def mean_cross_entropy(outputs: Tensor, labels: Tensor) -> Tensor:
     """Return the mean cross-entropy of what a network puts out: probabilities as such, all else as logits."""
-    probabilities = bool((outputs >= 0).all()) and torch.allclose(
-        outputs.sum(dim=1), outputs.new_ones(()), atol=1e-3
-    )
+    # Softmax and sigmoid alike; the equal logits of a network that starts at zero are no probabilities.
+    probabilities = bool(((outputs >= 0) & (outputs <= 1)).all()) and bool((outputs != outputs[0, 0]).any())
     if probabilities:
         return F.nll_loss(outputs.clamp(min=1e-30).log(), labels)
     return F.cross_entropy(outputs, labels)
@@ -180,23 +179,43 @@ def _float32_zeros(bench: Bench, model: nn.Module, inputs: Tensor, labels: Tenso
     return zeros / sum(gradient.numel() for gradient in gradients)
 
 
-def evaluation_mode(bench: Bench) -> float:
-    """Return how far two evaluations of the same weights, and one by our own hand in eval mode, lie apart.
-
-    The largest of: distance of the accuracies, relative distance of two losses, change of any buffer.
-    """
+def _trained(bench: Bench) -> nn.Module:
+    """Return the network after a few steps, in training mode: its statistics are not those of the first batch."""
     for _, (inputs, labels) in zip(range(_STEPS), bench.batches(), strict=False):
         bench.step(inputs, labels)
-    bench.model.train()
-    before = [buffer.clone() for buffer in bench.model.buffers()]
-    trusted = evaluate_in_eval_mode(bench.experiment, copy.deepcopy(bench.model), *bench.validation)
-    first, second = (bench.experiment.evaluate(bench.model, *bench.validation) for _ in range(2))
-    moved = [float((new - old).abs().max()) for old, new in zip(before, bench.model.buffers(), strict=True)]
-    losses = [float(result["val_loss"] or 0.0) for result in (first, second)]
+    return bench.model.train()
+
+
+def evaluation_repeats(bench: Bench) -> float:
+    """Return how far two evaluations of the same weights lie apart, and what the first did to the weights.
+
+    The larger of the relative distance of the two losses and the change of any buffer: 0, to the bit, for an
+    evaluation that is one.
+    """
+    model = _trained(bench)
+    before = [buffer.clone() for buffer in model.buffers()]
+    losses = [float(bench.experiment.evaluate(model, *bench.validation)["val_loss"] or 0.0) for _ in range(2)]
+    moved = [
+        float((new.double() - old.double()).abs().max())
+        for old, new in zip(before, model.buffers(), strict=True)
+        if old.numel()
+    ]
     repeated = 0.0 if losses[0] == losses[1] else abs(losses[1] - losses[0]) / max(abs(losses[0]), 1e-12)
-    accuracy = first["val_accuracy"]
-    apart = 0.0 if accuracy is None else abs(accuracy - trusted["val_accuracy_eval_mode"])
-    return max([repeated, apart, *moved])
+    return max([repeated, *moved])
+
+
+def evaluation_mode(bench: Bench) -> float:
+    """Return the distance between the accuracy that `evaluate` reports and that by our own hand in eval mode.
+
+    Without an accuracy, the relative distance between the losses.
+    """
+    model = _trained(bench)
+    trusted = evaluate_in_eval_mode(bench.experiment, copy.deepcopy(model), *bench.validation)
+    reported = bench.experiment.evaluate(model, *bench.validation)
+    if reported["val_accuracy"] is not None and trusted["val_accuracy_eval_mode"] is not None:
+        return float(abs(reported["val_accuracy"] - trusted["val_accuracy_eval_mode"]))
+    loss, own = float(reported["val_loss"] or 0.0), float(trusted["val_loss_eval_mode"])
+    return abs(loss - own) / max(abs(own), 1e-12)
 
 
 _PROBES: dict[str, Callable[[Bench], float]] = {
@@ -206,4 +225,5 @@ _PROBES: dict[str, Callable[[Bench], float]] = {
     "loss_gradient": loss_gradient,
     "gradient_underflow": gradient_underflow,
     "evaluation_mode": evaluation_mode,
+    "evaluation_repeats": evaluation_repeats,
 }

@@ -35,6 +35,7 @@ ProbeKind = Literal[
     "loss_gradient",
     "gradient_underflow",
     "evaluation_mode",
+    "evaluation_repeats",
 ]
 
 

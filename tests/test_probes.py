@@ -132,6 +132,7 @@ MASKING: list[tuple[str, str, Edits]] = [
         "temperature",
         (("F.cross_entropy(outputs, labels)", "F.cross_entropy(outputs * 10, labels)"),),
     ),
+    ("double_softmax", "a sigmoid instead", (("nn.Softmax(dim=1)", "nn.Sigmoid()"),)),
     ("double_softmax", "a higher rate", (("lr=0.1", "lr=1.0"),)),
     (
         "double_softmax",
@@ -189,6 +190,17 @@ MASKING: list[tuple[str, str, Edits]] = [
         ),
     ),
     ("forgotten_eval", "a fixed seed", ((EVALUATE, "    torch.manual_seed(0)\n" + EVALUATE),)),
+    (
+        "forgotten_eval",
+        "statistics frozen, dropout alive",
+        (
+            (
+                EVALUATE,
+                "    for m in model.modules():\n        if isinstance(m, nn.BatchNorm2d):\n            m.eval()\n"
+                + EVALUATE,
+            ),
+        ),
+    ),
     ("forgotten_eval", "only dropout turned off", ((EVALUATE, "    model[4].eval()\n" + EVALUATE),)),
     (
         "forgotten_eval",
@@ -409,7 +421,7 @@ def test_a_nan_does_not_pass(tmp_path: Path) -> None:
 def test_a_probe_measures_the_same_twice_and_leaves_no_trace(name: str, tmp_path: Path) -> None:
     recipe = load_recipe(name)
     experiment = load(tmp_path, recipe.broken_source())
-    (probe,) = recipe.probes
+    probe = recipe.probes[0]
     first, second = (run_probe(probe, experiment, data(recipe.dataset), 42) for _ in range(2))
     assert first == second
 
