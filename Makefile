@@ -63,7 +63,7 @@ doctor: $(RUN)
 	@$(BIN)/harness doctor
 
 test: $(DEV)
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -n auto --dist loadfile
 
 lint: $(DEV)
 	@$(BIN)/ruff check .

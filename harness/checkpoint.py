@@ -1,8 +1,6 @@
 """Checkpoints: everything a run needs to go on, as bytes that depend on the content alone."""
 
-import hashlib
 import io
-import os
 import random
 import sys
 import zipfile
@@ -17,21 +15,6 @@ from torch import Tensor, nn
 from harness.errors import UserError
 
 CHECKPOINT = "checkpoint.pt"
-
-
-def write_atomically(path: Path, data: bytes) -> None:
-    """Write a whole file or nothing: the bytes go into a neighbour that then takes the name."""
-    scratch = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        scratch.write_bytes(data)
-        scratch.replace(path)
-    finally:
-        scratch.unlink(missing_ok=True)
-
-
-def sha256_line(data: bytes, name: str) -> str:
-    """Return the line that `sha256sum -c` reads."""
-    return f"{hashlib.sha256(data).hexdigest()}  {name}\n"
 
 
 def canonical(value: Any) -> Any:

@@ -25,6 +25,10 @@ RECENT = 5
 # Batches at the start whose median gradient norm or activation variance is the run's own yardstick.
 START = 10
 LOSS_RISE = 3.0
+# A model that starts well, as one whose last layer begins at zero, first gets worse: Adam's first steps have
+# full length whatever the size of the gradient.
+EARLY_LOSS_RISE = 6.0
+EARLY = 20
 # A loss that has become small may jump on a hard batch; below this share of the first loss no rise counts.
 LOSS_FLOOR = 0.25
 GRADIENT_RISE = 10.0
@@ -73,8 +77,8 @@ class Guardrails:
 
         - hard: the loss is not finite;
         - hard: the optimizer stepped without any gradient (none, or all exactly 0) though the loss is not 0;
-        - soft: the loss now is `LOSS_RISE` times the median of all before it, and that median is taken as no
-          less than `LOSS_FLOOR` of the first loss;
+        - soft: the loss now is `LOSS_RISE` times the median of all before it (`EARLY_LOSS_RISE` times in the
+          first `EARLY` batches), and that median is taken as no less than `LOSS_FLOOR` of the first loss;
         - soft: the gradient norm now is `GRADIENT_RISE` times the median of the first `START` batches;
         - soft: the variance of the last layer's output now is `VARIANCE_RISE` times the median of the first
           `START` batches, and above `VARIANCE_FLOOR`.
@@ -161,7 +165,8 @@ class _LossRise:
         insort(self._earlier, self._recent.popleft())
         now, before = median(self._recent), self._earlier[len(self._earlier) // 2]
         reference = max(before, LOSS_FLOOR * self._first)
-        return (now, before) if now > LOSS_RISE * reference > 0.0 else None
+        limit = LOSS_RISE if len(self._earlier) + RECENT > EARLY else EARLY_LOSS_RISE
+        return (now, before) if now > limit * reference > 0.0 else None
 
 
 class _Rise:

@@ -12,8 +12,9 @@ import numpy as np
 import torch
 
 import harness
-from harness.checkpoint import CHECKPOINT, sha256_line
+from harness.checkpoint import CHECKPOINT
 from harness.data import CLASS_NAMES, Dataset
+from harness.files import sha256_line
 from harness.golden import platform_class
 from harness.metrics_log import to_strict
 from harness.page.run_page import write_run_page

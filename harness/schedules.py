@@ -70,7 +70,8 @@ def _cosine_of_half_turns(turns: float) -> float:
     """
     if turns > 0.5:
         return -_cosine_of_half_turns(1.0 - turns)
-    square = (math.pi * turns) ** 2
+    angle = math.pi * turns
+    square = angle * angle  # `** 2` would call the C library's pow, which differs in the same way
     total = 1.0
     for order in range(24, 0, -2):  # for an angle up to pi/2 the first term left out is below 1e-21
         total = 1.0 - total * square / (order * (order - 1))

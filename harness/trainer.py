@@ -33,10 +33,10 @@ from harness.checkpoint import (
     restore_training_state,
     rng_states,
     training_state,
-    write_atomically,
 )
 from harness.errors import UserError
 from harness.experiment import Experiment, TensorData
+from harness.files import write_whole
 from harness.guardrails import Finding, Guardrails
 from harness.input_sheet import INPUT_SHEET, input_sheet
 from harness.metrics_log import Record, batch_records, format_record, read_metrics_log
@@ -139,7 +139,7 @@ class _Training:
             self._restore()
         log_path = self.folder / METRICS_LOG
         with (
-            log_path.open("a" if self.position["step"] else "w", encoding="utf-8") as log,
+            log_path.open("a" if self.position["step"] else "w", buffering=1, encoding="utf-8") as log,
             Recorder(self.model, clip_norm=self.settings.clip_norm) as recorder,
         ):
             while self.position["step"] < self.steps:
@@ -192,7 +192,6 @@ class _Training:
             self.progress(self.position["step"], self.steps, record["loss"])
         self.last_epoch = self._evaluate(last=self.position["step"] == self.steps)
         log.write(format_record(self.last_epoch))
-        log.flush()
         self.position["epoch"] += 1
         self._save()
 
@@ -201,7 +200,7 @@ class _Training:
         check_batch(inputs, labels, where=f"{self.experiment.path}, what prepare_batch returned")
         if self.position["step"] == 0:
             sheet = input_sheet(inputs, labels, self.class_names)
-            write_atomically(self.folder / INPUT_SHEET, json.dumps(sheet).encode())
+            write_whole({self.folder / INPUT_SHEET: json.dumps(sheet).encode()}, durable=False)
         if self.settings.accumulate > 1:
             loss = training_step(
                 self.model,
@@ -254,9 +253,9 @@ class _Training:
         if improved:
             self.position["best"] = score
         data = checkpoint_bytes(training_state(**self._parts(), position=self.position))
-        write_atomically(self.folder / CHECKPOINT, data)
+        write_whole({self.folder / CHECKPOINT: data}, durable=False)
         if improved:
-            write_atomically(self.folder / BEST_CHECKPOINT, data)
+            write_whole({self.folder / BEST_CHECKPOINT: data}, durable=False)
 
 
 def _apply_switches(experiment: Experiment, settings: RunSettings) -> None:
@@ -281,7 +280,7 @@ def _truncate_log(path: Path, *, epochs: int) -> list[Record]:
         seen += '"step"' not in line
     if seen < epochs:
         raise UserError(f"{path} ends before its checkpoint does: start the run again without --resume.")
-    write_atomically(path, "".join(kept).encode())
+    write_whole({path: "".join(kept).encode()}, durable=False)
     return read_metrics_log(path)
 
 

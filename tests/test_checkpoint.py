@@ -1,10 +1,7 @@
 import copy
-import hashlib
 import io
-import os
 import pickle
 import random
-import subprocess
 import zipfile
 from collections import OrderedDict
 from pathlib import Path
@@ -23,9 +20,7 @@ from harness.checkpoint import (
     restore_rng_states,
     restore_training_state,
     rng_states,
-    sha256_line,
     training_state,
-    write_atomically,
 )
 from harness.errors import UserError
 
@@ -316,43 +311,3 @@ def test_restoring_puts_back_model_optimizer_scheduler_scaler_and_generators(tmp
     assert other["scalers"]["scaler"].state_dict() == parts["scalers"]["scaler"].state_dict()
     order, other_order = parts["generators"]["order"], other["generators"]["order"]
     assert torch.rand(1, generator=order) == torch.rand(1, generator=other_order)
-
-
-# --- files --------------------------------------------------------------------------------------------------
-
-
-def test_an_interrupted_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "checkpoint.pt"
-    write_atomically(path, b"old")
-
-    def interrupt(self: Path, target: Path) -> None:
-        assert self.read_bytes() == b"new"
-        assert target == path
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(Path, "replace", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        write_atomically(path, b"new")
-    monkeypatch.undo()
-    assert path.read_bytes() == b"old"
-    assert os.listdir(tmp_path) == ["checkpoint.pt"]  # noqa: PTH208
-    write_atomically(path, b"new")
-    assert path.read_bytes() == b"new"
-
-
-def test_a_file_that_cannot_be_written_leaves_the_old_one(tmp_path: Path) -> None:
-    path = tmp_path / "checkpoint.pt"
-    path.write_bytes(b"old")
-    with pytest.raises(TypeError):
-        write_atomically(path, None)  # type: ignore[arg-type]
-    assert [p.name for p in tmp_path.iterdir()] == ["checkpoint.pt"]
-    assert path.read_bytes() == b"old"
-
-
-def test_sha256sum_reads_the_line(tmp_path: Path) -> None:
-    data = b"weights"
-    (tmp_path / "checkpoint.pt").write_bytes(data)
-    line = sha256_line(data, "checkpoint.pt")
-    assert line == f"{hashlib.sha256(data).hexdigest()}  checkpoint.pt\n"
-    (tmp_path / "checkpoint.pt.sha256").write_text(line)
-    subprocess.run(["sha256sum", "--check", "--strict", "checkpoint.pt.sha256"], cwd=tmp_path, check=True)

@@ -10,7 +10,9 @@ from harness.exercise import single_run_job
 from harness.launch import launch
 from harness.settings import RunSettings
 
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA card that torch can use")
+pytestmark = pytest.mark.skipif(
+    not torch.cuda.is_available(), reason="there is no CUDA card that torch can use"
+)
 
 EXPERIMENTS = {"digits_mlp": "digits", "shapes_cnn": "shapes", "digits_heat": "digits"}
 

@@ -1,12 +1,11 @@
-"""Tarballs whose bytes depend on their content alone, and files that appear whole with their SHA-256."""
+"""Tarballs whose bytes depend on their content alone."""
 
-import hashlib
 import io
-import os
 import tarfile
 from collections.abc import Mapping
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
+from harness.files import write_with_sha256
 from harness.stored_deflate import stored_gzip
 
 
@@ -33,41 +32,6 @@ def _refuse_unsafe(name: str) -> None:
     parts = name.split("/")
     if any(part in ("", ".", "..") for part in parts) or "\\" in name or "\0" in name:
         raise ValueError(f"{name!r} is not a plain path inside a tarball")
-
-
-def sha256_path(path: Path) -> Path:
-    """Return where the digest of a file lies: beside it."""
-    return path.with_name(f"{path.name}.sha256")
-
-
-def sha256_line(data: bytes, name: str) -> str:
-    """Return the line that `sha256sum -c` reads."""
-    return f"{hashlib.sha256(data).hexdigest()}  {PurePosixPath(name).name}\n"
-
-
-def write_whole(files: Mapping[Path, bytes]) -> None:
-    """Write files that appear whole or not at all.
-
-    All are complete on the disk before the first takes its name, so a full disk or a kill leaves what was
-    there. Raises `OSError` where a folder cannot be written to.
-    """
-    scratches = {path.with_name(f".{path.name}.{os.getpid()}"): path for path in files}
-    try:
-        for scratch, path in scratches.items():
-            with scratch.open("wb") as file:
-                file.write(files[path])
-                file.flush()
-                os.fsync(file.fileno())
-        for scratch, path in scratches.items():
-            scratch.replace(path)
-    finally:
-        for scratch in scratches:
-            scratch.unlink(missing_ok=True)
-
-
-def write_with_sha256(path: Path, data: bytes) -> None:
-    """Write a file and `<path>.sha256`, which `sha256sum -c` reads in the same folder."""
-    write_whole({path: data, sha256_path(path): sha256_line(data, path.name).encode()})
 
 
 def pack_folder(folder: Path, path: Path) -> None:

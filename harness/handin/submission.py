@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import UserError
-from harness.handin.archive import deterministic_tar_gz, write_whole, write_with_sha256
+from harness.files import write_whole, write_with_sha256
+from harness.handin.archive import deterministic_tar_gz
 from harness.handin.check import CheckItem, quick_checks
 from harness.handin.check_run import META, RUN_FILES, RUNS, read_object
 from harness.workspace import EXPERIMENT, REPORT, SUBMITTED, Workspace

@@ -1,0 +1,63 @@
+import hashlib
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from harness.files import sha256_line, write_whole, write_with_sha256
+
+
+def test_an_interrupted_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "checkpoint.pt"
+    write_whole({path: b"old"})
+
+    def interrupt(self: Path, target: Path) -> None:
+        assert self.read_bytes() == b"new"
+        assert target == path
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "replace", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        write_whole({path: b"new"})
+    monkeypatch.undo()
+    assert path.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["checkpoint.pt"]  # noqa: PTH208
+    write_whole({path: b"new"})
+    assert path.read_bytes() == b"new"
+
+
+def test_a_file_that_cannot_be_written_leaves_the_old_one(tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint.pt"
+    path.write_bytes(b"old")
+    with pytest.raises(TypeError):
+        write_whole({path: None})  # type: ignore[dict-item]
+    assert [p.name for p in tmp_path.iterdir()] == ["checkpoint.pt"]
+    assert path.read_bytes() == b"old"
+
+
+def test_sha256sum_reads_the_line(tmp_path: Path) -> None:
+    data = b"weights"
+    (tmp_path / "checkpoint.pt").write_bytes(data)
+    line = sha256_line(data, "checkpoint.pt")
+    assert line == f"{hashlib.sha256(data).hexdigest()}  checkpoint.pt\n"
+    (tmp_path / "checkpoint.pt.sha256").write_text(line)
+    subprocess.run(["sha256sum", "--check", "--strict", "checkpoint.pt.sha256"], cwd=tmp_path, check=True)
+
+
+def test_sha256sum_agrees(tmp_path: Path) -> None:
+    write_with_sha256(tmp_path / "ada.tar.gz", b"content")
+    done = subprocess.run(
+        ["sha256sum", "-c", "ada.tar.gz.sha256"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout) == (0, "ada.tar.gz: OK\n")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["ada.tar.gz", "ada.tar.gz.sha256"]
+
+
+def test_a_pair_that_cannot_be_written_leaves_the_old_one(tmp_path: Path) -> None:
+    old, new = tmp_path / "a", tmp_path / "no folder" / "b"
+    old.write_bytes(b"old")
+    with pytest.raises(FileNotFoundError):
+        write_whole({old: b"new", new: b"new"})
+    assert old.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [old]
