@@ -1,5 +1,6 @@
 """`make check`: all that can be judged of a workspace before it is handed in, without knowing the answer."""
 
+import sys
 from collections.abc import Sequence
 
 from rich.console import Group, RenderableType
@@ -14,10 +15,11 @@ from harness.workspace import Workspace
 
 __all__ = ["CheckItem", "Outcome", "Replay", "quick_checks", "render_checks", "run_checks"]
 
-_MARKS: dict[Outcome, tuple[str, str]] = {
-    "passed": ("✓", "green"),
-    "failed": ("✗", "bold red"),
-    "could not judge": ("?", "yellow"),
+# Mark, mark for a terminal that has only ASCII, style.
+_MARKS: dict[Outcome, tuple[str, str, str]] = {
+    "passed": ("✓", "+", "green"),
+    "failed": ("✗", "x", "bold red"),
+    "could not judge": ("?", "?", "yellow"),
 }
 
 
@@ -51,7 +53,9 @@ def render_checks(items: Sequence[CheckItem]) -> RenderableType:
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     for item in items:
-        mark, style = _MARKS[item.outcome]
+        mark, plain_mark, style = _MARKS[item.outcome]
+        if not (sys.stdout.encoding or "").lower().startswith("utf"):
+            mark = plain_mark
         # As Text, since a message may hold what rich would read as markup.
         table.add_row(Text(mark, style=style), Text(item.id), Text(item.message))
     counts = {outcome: sum(item.outcome == outcome for item in items) for outcome in _MARKS}
