@@ -68,7 +68,10 @@ def _measure() -> tuple[dict[str, Any], str | None]:
         return {}, f"`{' '.join(command)}` did not end within {_LIMIT_SECONDS} s: try it by itself."
     if done.returncode != 0:
         last = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
-        return {}, f"`{' '.join(command)}` failed ({last}): `make clean` and `make test` set it up anew."
+        return (
+            {},
+            f"`{' '.join(command)}` failed ({last}): delete .venv and run `make test` to set it up anew.",
+        )
     return json.loads(done.stdout), None
 
 

@@ -78,7 +78,7 @@ def platform_class(numerics: Numerics, device: str) -> dict[str, Any]:
 
     `golden` is true or false for portable numerics on the processor: whether the sentinels of the golden
     table, at least one for each setting that portable numerics consist of, come out right in this very
-    process (15 ms; `harness doctor` recomputes the whole table). It is null where no table applies: native
+    process (20 ms; `harness doctor` recomputes the whole table). It is null where no table applies: native
     numerics, a CUDA card, another release of torch.
 
     On the processor `torch` is the release alone. "+cpu" and "+cu130" name the CUDA libraries packed with it,

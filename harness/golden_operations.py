@@ -1,22 +1,33 @@
-"""One small, fixed computation for each operation and optimizer that a recipe may use.
-
-Every entry returns what the operation gave: the value, then the gradients of its inputs and weights. The
-inputs come from whole numbers by exact steps, with no random numbers and no rounding, so that a digest which
-differs convicts the operation and not its inputs.
-"""
-
-import math
-import random
-from collections.abc import Callable, Iterable
-from typing import Any
+"""One small, fixed computation for each operation and optimizer that a recipe may use."""
 
 import numpy as np
 import torch
 import torch.nn.functional as F
-from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import nn
 
-Operation = Callable[[], Iterable[Tensor]]
+from harness.golden_kernels import (
+    Operation,
+    attention,
+    autocast,
+    batch_norm,
+    classes,
+    dropout,
+    embedding,
+    float32,
+    float64,
+    kaiming,
+    low_precision,
+    numpy,
+    numpy_random,
+    pointwise,
+    python_math,
+    python_random,
+    recurrent,
+    reduction,
+    seeded,
+    train,
+    transformer,
+)
 
 # Known to differ between processors even in portable numerics: MKL's vector library starts these from the
 # processor's approximate reciprocal square root, and optimizers that are not fused call that square root.
@@ -39,307 +50,108 @@ SENTINELS = (
     "numpy exp", "numpy matmul",
 )  # fmt: skip
 
-
-def numbers(*shape: int, salt: int = 0, low: float = -1.0, dtype: torch.dtype = torch.float32) -> Tensor:
-    """Return scattered multiples of 2**-22 in [low, low + 2), exact in float32 where low is -1 or about 0.
-
-    Multiplicative hashing (Knuth, The Art of Computer Programming, volume 3, 6.4) of the index, in integers.
-    """
-    index = torch.arange(math.prod(shape), dtype=torch.int64) + 7919 * salt + 1
-    mixed = (index * 2654435761) & 0xFFFFFFFF
-    mixed = ((mixed ^ (mixed >> 15)) * 2246822519) & 0xFFFFFFFF
-    return ((mixed >> 9).to(torch.float64) / 2**22 + low).to(dtype).reshape(shape)
-
-
-def _classes(count: int, classes: int) -> Tensor:
-    return (torch.arange(count, dtype=torch.int64) * 7 + 3) % classes
-
-
-def _both_ways(function: Callable[..., Tensor], *inputs: Tensor) -> list[Tensor]:
-    """Return `function(*inputs)` and the gradients of its inputs, for an uneven gradient from above."""
-    leaves = [value.clone().requires_grad_() if value.is_floating_point() else value for value in inputs]
-    output = function(*leaves)
-    output.backward(numbers(*output.shape, salt=99, dtype=output.dtype))
-    return [output.detach(), *(leaf.grad for leaf in leaves if leaf.grad is not None)]
-
-
-def _pointwise(function: Callable[[Tensor], Tensor], low: float = -1.0, scale: float = 1.0) -> Operation:
-    return lambda: _both_ways(lambda x: function(x * scale), numbers(64, 65, low=low))
-
-
-def _float64(function: Callable[..., Tensor], *shapes: tuple[int, ...], low: float = -1.0) -> Operation:
-    return lambda: _both_ways(
-        function, *(numbers(*shape, salt=i, low=low, dtype=torch.float64) for i, shape in enumerate(shapes))
-    )
-
-
-def _float32(function: Callable[..., Tensor], *shapes: tuple[int, ...]) -> Operation:
-    return lambda: _both_ways(function, *(numbers(*shape, salt=i) for i, shape in enumerate(shapes)))
-
-
-def _reduction(function: Callable[..., Tensor], dtype: torch.dtype = torch.float32) -> Operation:
-    def reduce(x: Tensor) -> Tensor:
-        cubes = x * x * x  # plain numbers of this size add up exactly, in any order
-        return torch.cat([function(cubes, dim=0), function(cubes, dim=1), function(cubes, dim=(0, 1))[None]])
-
-    return lambda: _both_ways(reduce, numbers(64, 65, dtype=dtype))
-
-
-def _batch_norm(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    mean, variance = torch.zeros(x.shape[1], dtype=x.dtype), torch.ones(x.shape[1], dtype=x.dtype)
-    trained = F.batch_norm(x, mean, variance, weight, bias, training=True)
-    # In evaluation the moving statistics are used, so both ways are in the digest.
-    return torch.cat([trained, F.batch_norm(x, mean, variance, weight, bias, training=False)])
-
-
-def _embedding(weight: Tensor) -> Tensor:
-    return F.embedding(_classes(64, 20), weight)
-
-
-def _fill(module: nn.Module) -> nn.Module:
-    with torch.no_grad():
-        for salt, parameter in enumerate(module.parameters()):
-            parameter.copy_(numbers(*parameter.shape, salt=salt, dtype=parameter.dtype) / 4)
-    return module
-
-
-def _recurrent(kind: type[nn.LSTM | nn.GRU]) -> Operation:
-    def operation() -> list[Tensor]:
-        network = _fill(kind(12, 20, num_layers=2, batch_first=True, dtype=torch.float32))
-        x = numbers(5, 9, 12).requires_grad_()
-        output = network(x)[0]
-        output.backward(numbers(*output.shape, salt=99))
-        return [output.detach(), *_gradients([x, *network.parameters()])]
-
-    return operation
-
-
-def _transformer() -> list[Tensor]:
-    layer = _fill(nn.TransformerEncoderLayer(16, 4, 32, dropout=0.0, batch_first=True, dtype=torch.float32))
-    x = numbers(3, 7, 16).requires_grad_()
-    output = layer(x)
-    output.backward(numbers(*output.shape, salt=99))
-    return [output.detach(), *_gradients([x, *layer.parameters()])]
-
-
-def _attention(x: Tensor) -> Tensor:
-    return F.scaled_dot_product_attention(x, x.roll(1, 2), x.roll(2, 2), is_causal=True)
-
-
-def _gradients(leaves: Iterable[Tensor]) -> list[Tensor]:
-    return [leaf.grad for leaf in leaves if leaf.grad is not None]
-
-
-def _seeded(draw: Callable[[torch.Generator], Tensor]) -> Operation:
-    def operation() -> list[Tensor]:
-        return [draw(torch.Generator().manual_seed(42))]
-
-    return operation
-
-
-def _dropout() -> list[Tensor]:
-    torch.manual_seed(42)  # dropout takes no generator of its own; compute_goldens puts the state back
-    return _both_ways(lambda x: F.dropout(x, 0.3) + F.dropout2d(x, 0.3), numbers(4, 8, 9, 9))
-
-
-def _kaiming() -> list[Tensor]:
-    torch.manual_seed(42)
-    layers = [nn.Linear(30, 20, dtype=torch.float32), nn.Conv2d(3, 8, 3, dtype=torch.float32)]
-    extra = torch.empty(20, 30, dtype=torch.float32)
-    drawn = [initialize(extra.clone()) for initialize in (nn.init.kaiming_normal_, nn.init.xavier_uniform_)]
-    return [*drawn, *(p.detach() for layer in layers for p in layer.parameters())]
-
-
-def _network() -> nn.Module:
-    return _fill(nn.Sequential(nn.Linear(24, 32), nn.ReLU(), nn.Linear(32, 10)).float())
-
-
-def _train(make: Callable[[Iterable[Tensor]], torch.optim.Optimizer], clip: bool = False) -> Operation:
-    def operation() -> list[Tensor]:
-        network = _network()
-        optimizer = make(network.parameters())
-        for step in range(4):
-            optimizer.zero_grad()
-            F.cross_entropy(network(numbers(16, 24, salt=step)), _classes(16, 10)).backward()
-            if clip:
-                nn.utils.clip_grad_norm_(network.parameters(), 0.1)
-            optimizer.step()
-        return [parameter.detach() for parameter in network.parameters()]
-
-    return operation
-
-
-def _autocast(dtype: torch.dtype) -> Operation:
-    def operation() -> list[Tensor]:
-        layers = (nn.Conv2d(3, 6, 3), nn.BatchNorm2d(6), nn.ReLU(), nn.Flatten(), nn.Linear(216, 10))
-        network = _fill(nn.Sequential(*layers).float())
-        optimizer = torch.optim.Adam(network.parameters(), lr=0.01, fused=True)
-        scaler = torch.amp.GradScaler("cpu", init_scale=1024.0, enabled=dtype is torch.float16)
-        for step in range(3):
-            optimizer.zero_grad()
-            with torch.autocast("cpu", dtype=dtype):
-                loss = F.cross_entropy(network(numbers(8, 3, 8, 8, salt=step)), _classes(8, 10))
-            scaler.scale(loss).backward()
-            scaler.step(optimizer)
-            scaler.update()
-        return [parameter.detach() for parameter in network.parameters()]
-
-    return operation
-
-
-def _low_precision(dtype: torch.dtype) -> Operation:
-    return lambda: _both_ways(
-        torch.matmul, numbers(33, 40, dtype=torch.float32).to(dtype), numbers(40, 27, salt=1).to(dtype)
-    )
-
-
-def _python_math() -> list[Tensor]:
-    # A schedule calls these on step counts and fractions of them.
-    points = [(k * 2654435761 % 2**20) / 2**17 + 2**-10 for k in range(2000)]
-    one = (
-        math.exp,
-        math.log,
-        math.sin,
-        math.cos,
-        math.tan,
-        math.tanh,
-        math.erf,
-        math.sqrt,
-        math.expm1,
-        math.log1p,
-    )
-    values = [function(x) for function in one for x in points] + [0.999**x for x in points]
-    values += [math.cos(math.pi * step / 2000) for step in range(2000)]
-    return [torch.tensor(values, dtype=torch.float64)]
-
-
-def _python_random() -> list[Tensor]:
-    source = random.Random(42)
-    order = list(range(50))
-    source.shuffle(order)
-    return [torch.tensor([source.random(), source.gauss(0, 1), *order], dtype=torch.float64)]
-
-
-def _numpy(function: Callable[[NDArray[Any]], NDArray[Any]], low: float = -1.0) -> Operation:
-    def operation() -> list[Tensor]:
-        return [
-            torch.from_numpy(np.ascontiguousarray(function(numbers(64, 64, low=low, dtype=dtype).numpy())))
-            for dtype in (torch.float32, torch.float64)
-        ]
-
-    return operation
-
-
-def _numpy_random() -> list[Tensor]:
-    old, new = np.random.RandomState(42), np.random.default_rng(42)
-    drawn = (old.normal(size=4000), old.permutation(500), new.normal(size=4000), new.permutation(500))
-    return [torch.from_numpy(values) for values in drawn]
-
-
 OPERATIONS: dict[str, Operation] = {
-    "linear": _float32(F.linear, (33, 65), (40, 65), (40,)),
-    "matmul": _float32(torch.matmul, (64, 130), (130, 47)),
-    "matmul batched": _float32(torch.matmul, (5, 17, 31), (5, 31, 13)),
-    "conv2d": _float32(lambda x, w, b: F.conv2d(x, w, b, padding=1), (4, 3, 16, 16), (8, 3, 3, 3), (8,)),
+    "linear": float32(F.linear, (33, 65), (40, 65), (40,)),
+    "matmul": float32(torch.matmul, (64, 130), (130, 47)),
+    "matmul batched": float32(torch.matmul, (5, 17, 31), (5, 31, 13)),
+    "conv2d": float32(lambda x, w, b: F.conv2d(x, w, b, padding=1), (4, 3, 16, 16), (8, 3, 3, 3), (8,)),
     # NNPACK takes over from a batch of 16 on.
-    "conv2d nnpack": _float32(
-        lambda x, w, b: F.conv2d(x, w, b, padding=1), (16, 3, 8, 8), (6, 3, 3, 3), (6,)
-    ),
-    "conv1d": _float32(lambda x, w: F.conv1d(x, w, padding=2), (4, 5, 33), (7, 5, 5)),
-    "conv2d strided": _float32(lambda x, w: F.conv2d(x, w, stride=2), (2, 8, 15, 15), (12, 8, 5, 5)),
-    "batch norm": _float32(_batch_norm, (8, 6, 9, 9), (6,), (6,)),
-    "layer norm": _float32(lambda x, w, b: F.layer_norm(x, (65,), w, b), (33, 65), (65,), (65,)),
-    "group norm": _float32(lambda x, w, b: F.group_norm(x, 3, w, b), (4, 6, 9, 9), (6,), (6,)),
-    "relu": _pointwise(F.relu),
-    "elu": _pointwise(F.elu, scale=4),
-    "gelu": _pointwise(F.gelu, scale=4),
-    "gelu tanh": _pointwise(lambda x: F.gelu(x, approximate="tanh"), scale=4),
-    "silu": _pointwise(F.silu, scale=8),
-    "tanh": _pointwise(torch.tanh, scale=4),
-    "sigmoid": _pointwise(torch.sigmoid, scale=8),
-    "softplus": _pointwise(F.softplus, scale=8),
-    "softmax": _pointwise(lambda x: torch.softmax(x, 1), scale=8),
-    "log_softmax": _pointwise(lambda x: torch.log_softmax(x, 1), scale=8),
-    "cross_entropy": _pointwise(lambda x: F.cross_entropy(x, _classes(64, 65)), scale=8),
-    "mse": _float32(F.mse_loss, (64, 65), (64, 65)),
-    "l1": _float32(F.l1_loss, (64, 65), (64, 65)),
-    "smooth_l1": _float32(lambda x, y: F.smooth_l1_loss(x * 2, y), (64, 65), (64, 65)),
-    "binary_cross_entropy": _pointwise(
+    "conv2d nnpack": float32(lambda x, w, b: F.conv2d(x, w, b, padding=1), (16, 3, 8, 8), (6, 3, 3, 3), (6,)),
+    "conv1d": float32(lambda x, w: F.conv1d(x, w, padding=2), (4, 5, 33), (7, 5, 5)),
+    "conv2d strided": float32(lambda x, w: F.conv2d(x, w, stride=2), (2, 8, 15, 15), (12, 8, 5, 5)),
+    "batch norm": float32(batch_norm, (8, 6, 9, 9), (6,), (6,)),
+    "layer norm": float32(lambda x, w, b: F.layer_norm(x, (65,), w, b), (33, 65), (65,), (65,)),
+    "group norm": float32(lambda x, w, b: F.group_norm(x, 3, w, b), (4, 6, 9, 9), (6,), (6,)),
+    "relu": pointwise(F.relu),
+    "elu": pointwise(F.elu, scale=4),
+    "gelu": pointwise(F.gelu, scale=4),
+    "gelu tanh": pointwise(lambda x: F.gelu(x, approximate="tanh"), scale=4),
+    "silu": pointwise(F.silu, scale=8),
+    "tanh": pointwise(torch.tanh, scale=4),
+    "sigmoid": pointwise(torch.sigmoid, scale=8),
+    "softplus": pointwise(F.softplus, scale=8),
+    "softmax": pointwise(lambda x: torch.softmax(x, 1), scale=8),
+    "log_softmax": pointwise(lambda x: torch.log_softmax(x, 1), scale=8),
+    "cross_entropy": pointwise(lambda x: F.cross_entropy(x, classes(64, 65)), scale=8),
+    "mse": float32(F.mse_loss, (64, 65), (64, 65)),
+    "l1": float32(F.l1_loss, (64, 65), (64, 65)),
+    "smooth_l1": float32(lambda x, y: F.smooth_l1_loss(x * 2, y), (64, 65), (64, 65)),
+    "binary_cross_entropy": pointwise(
         lambda x: F.binary_cross_entropy_with_logits(x, (x.detach() > 1).to(x.dtype)), scale=8
     ),
-    "dropout": _dropout,
-    "max_pool": _float32(lambda x: F.max_pool2d(x, 2), (4, 6, 16, 16)),
-    "avg_pool": _float32(lambda x: F.avg_pool2d(x, 3) + F.adaptive_avg_pool2d(x, 5), (4, 6, 15, 15)),
-    "embedding": _float32(_embedding, (20, 16)),
-    "lstm": _recurrent(nn.LSTM),
-    "gru": _recurrent(nn.GRU),
-    "attention": _float32(_attention, (2, 3, 12, 16)),
-    "transformer layer": _transformer,
-    "exp": _pointwise(torch.exp, scale=8),
-    "log": _pointwise(torch.log, low=2**-20),
-    "sin": _pointwise(torch.sin, scale=16),
-    "cos": _pointwise(torch.cos, scale=16),
-    "erf": _pointwise(torch.erf, scale=3),
-    "pow": _pointwise(lambda x: x**0.7, low=2**-20),
-    "rsqrt": _pointwise(torch.rsqrt, low=2**-20),
-    "sqrt": _pointwise(torch.sqrt, low=2**-20),
-    "asin": _pointwise(torch.asin, scale=0.875),
-    "acos": _pointwise(torch.acos, scale=0.875),
-    "atan": _pointwise(torch.atan, scale=8),
-    "sum": _reduction(torch.sum),
-    "mean": _reduction(torch.mean),
-    "var": _reduction(torch.var),
-    "std": _reduction(torch.std),
-    "vector_norm": _reduction(torch.linalg.vector_norm),
-    "cumsum": _pointwise(lambda x: x.cumsum(1)),
-    "quantile": _pointwise(lambda x: torch.quantile(x, 0.3, dim=1)),
-    "randn": _seeded(
+    "dropout": dropout,
+    "max_pool": float32(lambda x: F.max_pool2d(x, 2), (4, 6, 16, 16)),
+    "avg_pool": float32(lambda x: F.avg_pool2d(x, 3) + F.adaptive_avg_pool2d(x, 5), (4, 6, 15, 15)),
+    "embedding": float32(embedding, (20, 16)),
+    "lstm": recurrent(nn.LSTM),
+    "gru": recurrent(nn.GRU),
+    "attention": float32(attention, (2, 3, 12, 16)),
+    "transformer layer": transformer,
+    "exp": pointwise(torch.exp, scale=8),
+    "log": pointwise(torch.log, low=2**-20),
+    "sin": pointwise(torch.sin, scale=16),
+    "cos": pointwise(torch.cos, scale=16),
+    "erf": pointwise(torch.erf, scale=3),
+    "pow": pointwise(lambda x: x**0.7, low=2**-20),
+    "rsqrt": pointwise(torch.rsqrt, low=2**-20),
+    "sqrt": pointwise(torch.sqrt, low=2**-20),
+    "asin": pointwise(torch.asin, scale=0.875),
+    "acos": pointwise(torch.acos, scale=0.875),
+    "atan": pointwise(torch.atan, scale=8),
+    "sum": reduction(torch.sum),
+    "mean": reduction(torch.mean),
+    "var": reduction(torch.var),
+    "std": reduction(torch.std),
+    "vector_norm": reduction(torch.linalg.vector_norm),
+    "cumsum": pointwise(lambda x: x.cumsum(1)),
+    "quantile": pointwise(lambda x: torch.quantile(x, 0.3, dim=1)),
+    "randn": seeded(
         lambda g: torch.cat([torch.randn(n, generator=g, dtype=torch.float32) for n in (7, 4000)])
     ),
-    "rand": _seeded(lambda g: torch.rand(4000, generator=g, dtype=torch.float32)),
-    "randint": _seeded(lambda g: torch.randint(0, 1000, (1000,), generator=g)),
-    "randperm": _seeded(lambda g: torch.randperm(2000, generator=g)),
-    "bernoulli": _seeded(lambda g: torch.empty(4000, dtype=torch.float32).bernoulli_(0.3, generator=g)),
-    "initialization": _kaiming,
-    "matmul float16": _low_precision(torch.float16),
-    "matmul bfloat16": _low_precision(torch.bfloat16),
-    "autocast float16": _autocast(torch.float16),
-    "autocast bfloat16": _autocast(torch.bfloat16),
-    "linear float64": _float64(F.linear, (33, 65), (40, 65), (40,)),
-    "conv2d float64": _float64(lambda x, w: F.conv2d(x, w, padding=1), (4, 3, 16, 16), (8, 3, 3, 3)),
-    "batch norm float64": _float64(_batch_norm, (8, 6, 9, 9), (6,), (6,)),
-    "layer norm float64": _float64(lambda x: F.layer_norm(x, (65,)), (33, 65)),
-    "gelu float64": _float64(lambda x: F.gelu(x * 4), (64, 65)),
-    "tanh float64": _float64(lambda x: torch.tanh(x * 4), (64, 65)),
-    "sigmoid float64": _float64(lambda x: torch.sigmoid(x * 8), (64, 65)),
-    "softmax float64": _float64(lambda x: torch.softmax(x * 8, 1), (64, 65)),
-    "cross_entropy float64": _float64(lambda x: F.cross_entropy(x * 8, _classes(64, 65)), (64, 65)),
-    "exp float64": _float64(lambda x: torch.exp(x * 8), (64, 65)),
-    "log float64": _float64(torch.log, (64, 65), low=2**-20),
-    "sin float64": _float64(lambda x: torch.sin(x * 16), (64, 65)),
-    "cos float64": _float64(lambda x: torch.cos(x * 16), (64, 65)),
-    "sum float64": _reduction(torch.sum, torch.float64),
-    "var float64": _reduction(torch.var, torch.float64),
-    "randn float64": _seeded(lambda g: torch.randn(4000, generator=g, dtype=torch.float64)),
-    "clip_grad_norm_": _train(lambda p: torch.optim.SGD(p, lr=0.5), clip=True),
-    "optimizer sgd": _train(lambda p: torch.optim.SGD(p, lr=0.1, weight_decay=0.01)),
-    "optimizer sgd momentum": _train(lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9)),
-    "optimizer sgd nesterov": _train(lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True)),
-    "optimizer sgd fused": _train(lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, fused=True)),
-    "optimizer adam fused": _train(lambda p: torch.optim.Adam(p, lr=0.01, fused=True)),
-    "optimizer adamw fused": _train(lambda p: torch.optim.AdamW(p, lr=0.01, fused=True)),
-    "optimizer adagrad fused": _train(lambda p: torch.optim.Adagrad(p, lr=0.01, fused=True)),
-    "optimizer adam": _train(lambda p: torch.optim.Adam(p, lr=0.01)),
-    "optimizer adamw": _train(lambda p: torch.optim.AdamW(p, lr=0.01)),
-    "optimizer rmsprop": _train(lambda p: torch.optim.RMSprop(p, lr=0.01)),
-    "optimizer adagrad": _train(lambda p: torch.optim.Adagrad(p, lr=0.01)),
-    "python math": _python_math,
-    "python random": _python_random,
-    "numpy exp": _numpy(np.exp),
-    "numpy log": _numpy(np.log, low=2**-20),
-    "numpy matmul": _numpy(lambda x: x @ x),
-    "numpy mean": _numpy(
+    "rand": seeded(lambda g: torch.rand(4000, generator=g, dtype=torch.float32)),
+    "randint": seeded(lambda g: torch.randint(0, 1000, (1000,), generator=g)),
+    "randperm": seeded(lambda g: torch.randperm(2000, generator=g)),
+    "bernoulli": seeded(lambda g: torch.empty(4000, dtype=torch.float32).bernoulli_(0.3, generator=g)),
+    "initialization": kaiming,
+    "matmul float16": low_precision(torch.float16),
+    "matmul bfloat16": low_precision(torch.bfloat16),
+    "autocast float16": autocast(torch.float16),
+    "autocast bfloat16": autocast(torch.bfloat16),
+    "linear float64": float64(F.linear, (33, 65), (40, 65), (40,)),
+    "conv2d float64": float64(lambda x, w: F.conv2d(x, w, padding=1), (4, 3, 16, 16), (8, 3, 3, 3)),
+    "batch norm float64": float64(batch_norm, (8, 6, 9, 9), (6,), (6,)),
+    "layer norm float64": float64(lambda x: F.layer_norm(x, (65,)), (33, 65)),
+    "gelu float64": float64(lambda x: F.gelu(x * 4), (64, 65)),
+    "tanh float64": float64(lambda x: torch.tanh(x * 4), (64, 65)),
+    "sigmoid float64": float64(lambda x: torch.sigmoid(x * 8), (64, 65)),
+    "softmax float64": float64(lambda x: torch.softmax(x * 8, 1), (64, 65)),
+    "cross_entropy float64": float64(lambda x: F.cross_entropy(x * 8, classes(64, 65)), (64, 65)),
+    "exp float64": float64(lambda x: torch.exp(x * 8), (64, 65)),
+    "log float64": float64(torch.log, (64, 65), low=2**-20),
+    "sin float64": float64(lambda x: torch.sin(x * 16), (64, 65)),
+    "cos float64": float64(lambda x: torch.cos(x * 16), (64, 65)),
+    "sum float64": reduction(torch.sum, torch.float64),
+    "var float64": reduction(torch.var, torch.float64),
+    "randn float64": seeded(lambda g: torch.randn(4000, generator=g, dtype=torch.float64)),
+    "clip_grad_norm_": train(lambda p: torch.optim.SGD(p, lr=0.5), clip=True),
+    "optimizer sgd": train(lambda p: torch.optim.SGD(p, lr=0.1, weight_decay=0.01)),
+    "optimizer sgd momentum": train(lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9)),
+    "optimizer sgd nesterov": train(lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True)),
+    "optimizer sgd fused": train(lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, fused=True)),
+    "optimizer adam fused": train(lambda p: torch.optim.Adam(p, lr=0.01, fused=True)),
+    "optimizer adamw fused": train(lambda p: torch.optim.AdamW(p, lr=0.01, fused=True)),
+    "optimizer adagrad fused": train(lambda p: torch.optim.Adagrad(p, lr=0.01, fused=True)),
+    "optimizer adam": train(lambda p: torch.optim.Adam(p, lr=0.01)),
+    "optimizer adamw": train(lambda p: torch.optim.AdamW(p, lr=0.01)),
+    "optimizer rmsprop": train(lambda p: torch.optim.RMSprop(p, lr=0.01)),
+    "optimizer adagrad": train(lambda p: torch.optim.Adagrad(p, lr=0.01)),
+    "python math": python_math,
+    "python random": python_random,
+    "numpy exp": numpy(np.exp),
+    "numpy log": numpy(np.log, low=2**-20),
+    "numpy matmul": numpy(lambda x: x @ x),
+    "numpy mean": numpy(
         lambda x: np.concatenate([(x * x * x).mean(0), (x * x * x).std(1), (x * x * x).sum(keepdims=True)[0]])
     ),
-    "numpy random": _numpy_random,
+    "numpy random": numpy_random,
 }

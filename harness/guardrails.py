@@ -22,7 +22,7 @@ Level = Literal["hard", "soft"]
 
 # Batches whose median counts as "now": one odd batch is no drift.
 RECENT = 5
-# Batches at the start whose median gradient norm or activation variance is the run's own yardstick.
+# Batches at the start whose median gradient norm is the run's own yardstick.
 START = 10
 LOSS_RISE = 3.0
 # A model that starts well, as one whose last layer begins at zero, first gets worse: Adam's first steps have
@@ -66,8 +66,8 @@ class Guardrails:
         self.findings: list[Finding] = []
         self._reported: set[str] = set()
         self._loss = _LossRise()
-        self._gradient = _Rise(GRADIENT_RISE, 0.0)
-        self._variance = _Rise(VARIANCE_RISE, VARIANCE_FLOOR)
+        self._gradient = _Rise(GRADIENT_RISE, 0.0, START)
+        self._variance = _Rise(VARIANCE_RISE, VARIANCE_FLOOR, 1)
 
     def check(self, record: Mapping[str, Any]) -> list[Finding]:
         """Check one batch record of metrics.log; return what is new, each kind at most once a run.
@@ -80,8 +80,8 @@ class Guardrails:
         - soft: the loss now is `LOSS_RISE` times the median of all before it (`EARLY_LOSS_RISE` times in the
           first `EARLY` batches), and that median is taken as no less than `LOSS_FLOOR` of the first loss;
         - soft: the gradient norm now is `GRADIENT_RISE` times the median of the first `START` batches;
-        - soft: the variance of the last layer's output now is `VARIANCE_RISE` times the median of the first
-          `START` batches, and above `VARIANCE_FLOOR`.
+        - soft: the variance of the last layer's output now is `VARIANCE_RISE` times that of the first batch,
+          and above `VARIANCE_FLOOR`.
 
         Raises `GuardrailStop` in strict mode, where a finding is hard; it is in `findings` by then.
         """
@@ -172,9 +172,10 @@ class _LossRise:
 class _Rise:
     """A quantity over the last few batches against its level at the start of the run."""
 
-    def __init__(self, factor: float, floor: float) -> None:
+    def __init__(self, factor: float, floor: float, start_batches: int) -> None:
         self._factor = factor
         self._floor = floor
+        self._start_batches = start_batches
         self._start: list[float] = []
         self._recent: deque[float] = deque(maxlen=RECENT)
 
@@ -182,7 +183,7 @@ class _Rise:
         """Take in one value; return the level now and at the start if it has risen, or None."""
         if value is None or not math.isfinite(value):
             return None
-        if len(self._start) < START:
+        if len(self._start) < self._start_batches:
             self._start.append(value)
             return None
         self._recent.append(value)

@@ -60,7 +60,7 @@ def execute(job: RunJob, reporter: Reporter) -> None:
     from harness.trainer import train
 
     settings = job.settings
-    apply_numerics(settings.numerics)
+    apply_numerics(settings.numerics, settings.device)
     _check_device(settings.device)
     folder = Path(job.folder)
     refuse_foreign_folder(folder)
