@@ -84,10 +84,10 @@ def bench_recipes(rounds: int) -> Row:
     return slowest_row("recipes", f"harness exercise, the slowest of {len(seconds)} recipes", 15.0, seconds)
 
 
-# Each with its rounds: enough that the median holds still, few enough that all takes some three minutes.
+# Each with its rounds: enough that the median holds still, few enough that all takes some four minutes.
 BENCHMARKS: dict[str, tuple[Callable[[int], Row], int]] = {
     "exercise": (bench_exercise, 7),
-    "recording-mlp": (bench_recording_mlp, 40),
+    "recording-mlp": (bench_recording_mlp, 100),
     "recording-cnn": (bench_recording_cnn, 10),
     "help": (bench_help, 20),
     "recipes": (bench_recipes, 1),

@@ -167,7 +167,7 @@ def _provenance(run: str, seed: int, epochs: int) -> dict[str, Any]:
             "numerics": "portable",
             "device": "cpu",
             "torch": "2.13.0",
-            "golden": "passed",
+            "golden": True,
         },
     }
 

@@ -206,3 +206,16 @@ def test_an_unknown_mode_is_refused() -> None:
 def test_it_does_not_import_torch() -> None:
     code = "import sys, harness.guardrails; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_good_start_may_get_worse_at_first_but_not_by_much() -> None:
+    """The first losses of the healthy heat experiment, in units of the first: Adam overshoots, then learns."""
+    healthy = [1.0, 25.0, 1.2, 5.4, 1.5, 3.7, 6.0, 2.2, 3.2, 2.7, 1.4, 3.0, 1.5, 1.9, 1.6, 1.5, 1.2, 1.0]
+    assert found([record(step, loss) for step, loss in enumerate(healthy)]) == []
+    assert found([record(step, 4 * loss if step else loss) for step, loss in enumerate(healthy)]) == [
+        (5, "soft")
+    ]
+
+
+def test_an_explosion_right_after_the_first_batch_is_seen_in_the_variance() -> None:
+    assert found([record(step, var=1e6 if step else 0.1) for step in range(8)]) == [(5, "soft")]
