@@ -18,7 +18,7 @@ from harness.batches import deterministic_minibatches
 from harness.data import load_dataset
 from harness.experiment import Experiment, TensorData, load_experiment, tensor_data
 from harness.guardrails import Guardrails
-from harness.metrics_log import format_record
+from harness.log_writer import LogWriter
 from harness.numerics import canonical_setup
 from harness.recipe import experiment_source
 from harness.recorder import Recorder
@@ -52,7 +52,8 @@ def first_epoch(experiment: Experiment, data: TensorData, log_path: Path | None)
     recorder = Recorder(model) if log_path else None
     model.train()
     with (
-        log_path.open("w", encoding="utf-8") if log_path else nullcontext() as log,
+        log_path.open("w", encoding="utf-8") if log_path else nullcontext() as file,
+        LogWriter(file, guardrails.check) if file else nullcontext() as log,
         recorder or nullcontext(),
     ):
         start = perf_counter()
@@ -61,11 +62,11 @@ def first_epoch(experiment: Experiment, data: TensorData, log_path: Path | None)
             prepared = experiment.prepare_batch(*batch, augmentation)
             loss = experiment.train_step(model, optimizer, *prepared)
             if recorder and log:
-                record = {"step": step, "epoch": 0, **recorder.end_batch(loss)}
-                log.write(format_record(record))
-                guardrails.check(record)
+                log.batch({"step": step, "epoch": 0, **recorder.end_batch(loss)})
             if scheduler is not None:
                 scheduler.step()
+        if log:
+            log.flush()
         return perf_counter() - start
 
 

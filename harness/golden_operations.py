@@ -153,5 +153,9 @@ OPERATIONS: dict[str, Operation] = {
     "numpy mean": numpy(
         lambda x: np.concatenate([(x * x * x).mean(0), (x * x * x).std(1), (x * x * x).sum(keepdims=True)[0]])
     ),
+    # What harness.scalars makes of a gradient for the log.
+    "numpy sums": numpy(
+        lambda x: np.array([np.add.reduce(np.abs(x.reshape(-1))), np.dot(x.reshape(-1), x.reshape(-1))])
+    ),
     "numpy random": numpy_random,
 }

@@ -19,7 +19,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -39,7 +39,8 @@ from harness.experiment import Experiment, TensorData
 from harness.files import write_whole
 from harness.guardrails import Finding, Guardrails
 from harness.input_sheet import INPUT_SHEET, input_sheet
-from harness.metrics_log import Record, batch_records, format_record, read_metrics_log
+from harness.log_writer import BATCHES_AT_ONCE, LogWriter
+from harness.metrics_log import Record, batch_records, read_metrics_log
 from harness.numerics import canonical_setup
 from harness.overfit import disable_dropout
 from harness.recorder import Recorder
@@ -138,8 +139,11 @@ class _Training:
         if resume and (self.folder / CHECKPOINT).exists():
             self._restore()
         log_path = self.folder / METRICS_LOG
+        # Strict guardrails look at a batch before the next one trains.
+        at_once = 1 if self.settings.guardrails == "strict" else BATCHES_AT_ONCE
         with (
-            log_path.open("a" if self.position["step"] else "w", buffering=1, encoding="utf-8") as log,
+            log_path.open("a" if self.position["step"] else "w", encoding="utf-8") as file,
+            LogWriter(file, self._note, batches_at_once=at_once) as log,
             Recorder(self.model, clip_norm=self.settings.clip_norm) as recorder,
         ):
             while self.position["step"] < self.steps:
@@ -181,17 +185,16 @@ class _Training:
             )
         return deterministic_minibatches(self.inputs, self.labels, self.batch_size, order, drop_last=True)
 
-    def _epoch(self, recorder: Recorder, log: TextIO) -> None:
+    def _epoch(self, recorder: Recorder, log: LogWriter) -> None:
         self.model.train()
         for inputs, labels in itertools.islice(
             self._batches(self.generators["order"]), self.steps - self.position["step"]
         ):
             record = self._batch(recorder, inputs, labels)
-            log.write(format_record(record))
-            self._note(record)
+            log.batch(record)
             self.progress(self.position["step"], self.steps, record["loss"])
         self.last_epoch = self._evaluate(last=self.position["step"] == self.steps)
-        log.write(format_record(self.last_epoch))
+        log.epoch(self.last_epoch)
         self.position["epoch"] += 1
         self._save()
 

@@ -4,7 +4,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from harness.errors import UserError
@@ -107,6 +107,7 @@ def test_a_number_agrees_with_nothing_else(written: str, true: float) -> None:
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False), st.integers(0, 15))
+@example(0.809, 15)
 def test_every_rounding_agrees(true: float, digits: int) -> None:
     assert agrees(f"{true:.{digits}e}", true)
     assert agrees(repr(true), true)

@@ -510,7 +510,8 @@ def test_a_failure_of_the_recording_is_a_fault_of_ours(monkeypatch: pytest.Monke
     def fail(*_: object) -> Tensor:
         raise RuntimeError("no memory")
 
-    monkeypatch.setattr(torch.linalg, "vector_norm", fail)
+    monkeypatch.setattr("harness.recorder.gradient_scalars", fail)
+    monkeypatch.setattr("harness.recorder.norm", fail)
     with Recorder(model):
         model.weight.grad = torch.ones(1, 1)
         with pytest.raises(HarnessFault, match="no memory"):

@@ -80,8 +80,7 @@ def agrees(written: str | float, true: float) -> bool:
 
     At most half a unit of the last digit may lie between them: `0.93` agrees with 0.9312, `0.930` does not.
     `18000` is exact to the unit, `1.8e4` to the thousand. NaN agrees with NaN, an infinity with the same one.
-    The true number is taken as the log prints it, since that is what a person rounds. A text that is no
-    number agrees with nothing.
+    A text that is no number agrees with nothing.
     """
     try:
         number = written_number(written if isinstance(written, str) else repr(written))
@@ -92,8 +91,10 @@ def agrees(written: str | float, true: float) -> bool:
     if not math.isfinite(true):
         return False
     value, unit = number
-    distance = _EXACT.subtract(value, decimal.Decimal(repr(float(true)))).copy_abs()
-    return _EXACT.multiply(distance, decimal.Decimal(2)) <= unit
+    # A person rounds what the log prints, a program the number itself: they differ in the 16th digit.
+    printed, exact = decimal.Decimal(repr(float(true))), decimal.Decimal(float(true))
+    distances = [_EXACT.subtract(value, number).copy_abs() for number in (printed, exact)]
+    return _EXACT.multiply(min(distances), decimal.Decimal(2)) <= unit
 
 
 def cited_value(records: Sequence[Record], citation: Citation) -> float:
