@@ -88,7 +88,7 @@ def bench_recipes(rounds: int) -> Row:
 BENCHMARKS: dict[str, tuple[Callable[[int], Row], int]] = {
     "exercise": (bench_exercise, 7),
     "recording-mlp": (bench_recording_mlp, 100),
-    "recording-cnn": (bench_recording_cnn, 10),
+    "recording-cnn": (bench_recording_cnn, 40),
     "help": (bench_help, 20),
     "recipes": (bench_recipes, 1),
 }

@@ -98,7 +98,7 @@ def as_markdown(rows: Sequence[Row], machine: Machine) -> str:
         "- The plain script is `benchmarks/plain_mlp.py`: a whole process that imports torch and trains the same"
         " network on the same data with the same loop and the same numerics, and records nothing."
         " `tests/test_bench.py` shows that both end with the same weights, to the bit.",
-        "- The training loops are those of `benchmarks/loop.py`: one epoch of the healthy experiment, with hooks,"
+        "- The training loops are those of `benchmarks/loop.py`: the first steps of the healthy experiment, with hooks,"
         " log and guardrails or without, in one process.",
         "- Whole commands each start in an empty workspace folder, with everything installed and compiled.",
     ]

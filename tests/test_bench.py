@@ -52,14 +52,15 @@ for name, weight in plain["model"].items():
 print(*plain["val"])
 """
 
-LOG_FIRST_EPOCH = """
+LOG_FIRST_STEPS = """
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 import loop
 experiment, data = loop.load(sys.argv[2])
-assert loop.first_epoch(experiment, data, Path(sys.argv[3])) > 0.0
-assert loop.first_epoch(experiment, data, None) > 0.0
+limit = loop.STEPS[sys.argv[2]]
+assert loop.first_steps(experiment, data, Path(sys.argv[3]), limit) > 0.0
+assert loop.first_steps(experiment, data, None, limit) > 0.0
 """
 
 
@@ -96,15 +97,14 @@ def test_the_plain_script_says_what_it_reached() -> None:
 
 @pytest.mark.parametrize("experiment", ["digits_mlp", "shapes_cnn"])
 def test_the_recorded_loop_writes_what_a_run_writes(experiment: str, tmp_path: Path) -> None:
-    python(LOG_FIRST_EPOCH, BENCHMARKS_FOLDER, experiment, tmp_path / "first.log")
+    python(LOG_FIRST_STEPS, BENCHMARKS_FOLDER, experiment, tmp_path / "first.log")
     logged = (tmp_path / "first.log").read_text(encoding="utf-8").splitlines()
     dataset = {"digits_mlp": "digits", "shapes_cnn": "shapes"}[experiment]
     settings = RunSettings(seed=42, dataset=dataset)
     launch(single_run_job("none", settings, tmp_path / "run", experiment=experiment))
     lines = (tmp_path / "run" / "metrics.log").read_text(encoding="utf-8").splitlines()
-    assert len(logged) > 10
+    assert len(logged) == {"digits_mlp": 20, "shapes_cnn": 8}[experiment]
     assert lines[: len(logged)] == logged
-    assert "step" not in json.loads(lines[len(logged)])
 
 
 def test_the_loop_benchmark_prints_its_rounds() -> None:
