@@ -124,8 +124,8 @@ def _markdown(rows: list[Row], seeds: int) -> str:
     lines = [
         "# Calibration",
         "",
-        f"Written by `python -m benchmarks.calibrate --write`: every recipe, broken and healthy, on {seeds} seeds",
-        "and each data set that was there. A range is that of all seeds; *wrong* counts the runs that are not as the",
+        f"Written by `python -m benchmarks.calibrate --write`: the recipes below, broken and healthy, on {seeds}",
+        "seeds and each data set that was there. A range is that of all seeds; *wrong* counts the runs that are not as the",
         "recipe declares.",
         "",
         "| recipe | data | quantity | symptom if | broken | healthy | wrong |",
