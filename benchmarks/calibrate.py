@@ -43,7 +43,7 @@ class Row:
 def _records(
     recipe: Recipe, source: str, dataset: str, seed: int, cache: Path | None, folder: Path
 ) -> list[Record]:
-    from harness.data import load_dataset
+    from harness.data.loading import load_dataset
     from harness.experiment import load_experiment, tensor_data
     from harness.trainer import train
 
@@ -56,7 +56,7 @@ def _records(
 def _probe(
     recipe: Recipe, source: str, dataset: str, seed: int, cache: Path | None
 ) -> list[tuple[float, bool]]:
-    from harness.data import load_dataset
+    from harness.data.loading import load_dataset
     from harness.experiment import load_experiment, tensor_data
     from harness.probes import run_probe
 
@@ -159,7 +159,7 @@ def main(
     seeds: int, only: tuple[str, ...], only_data: tuple[str, ...], cache: Path | None, write: Path | None
 ) -> None:
     """Run the calibration and print its table."""
-    from harness.data import load_dataset
+    from harness.data.loading import load_dataset
     from harness.numerics import apply_numerics
 
     apply_numerics("portable")

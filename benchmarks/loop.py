@@ -16,7 +16,7 @@ from time import perf_counter
 import torch
 
 from harness.batches import deterministic_minibatches
-from harness.data import load_dataset
+from harness.data.loading import load_dataset
 from harness.experiment import Experiment, TensorData, load_experiment, tensor_data
 from harness.guardrails import Guardrails
 from harness.log_writer import LogWriter

@@ -149,7 +149,7 @@ def submit(recipe: str, work: Path, student: str | None, out: Path) -> None:
 @click.option("--cache", type=click.Path(file_okay=False, path_type=Path), help="Where data sets are kept.")
 def data(dataset: str, cache: Path | None) -> None:
     """Fetch DATASET (mnist or cifar10) and verify it."""
-    from harness.data import default_cache, fetch_dataset
+    from harness.data.loading import default_cache, fetch_dataset
 
     fetched = fetch_dataset(dataset, cache or default_cache())
     click.echo(

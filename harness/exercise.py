@@ -5,11 +5,10 @@ import json
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness.data import DATASETS
 from harness.errors import Stopped, UserError, naming
-from harness.handin.check import CheckItem, run_checks
 from harness.launch import launch
 from harness.metrics_log import from_strict
 from harness.recipe import EXERCISES, Recipe, experiment_source, load_recipe, recipe_ids
@@ -24,6 +23,9 @@ from harness.workspace import (
     read_source,
     write_new,
 )
+
+if TYPE_CHECKING:  # reading reports takes libraries that no run needs
+    from harness.handin.check_item import CheckItem
 
 DEFAULT_SEED = 42
 DEFAULT_EXPERIMENT = "digits_mlp"
@@ -188,8 +190,10 @@ def read_result(folder: Path) -> dict[str, Any]:
     return result
 
 
-def check_exercise(recipe_id: str, work: Path) -> tuple[Workspace, list[CheckItem]]:
+def check_exercise(recipe_id: str, work: Path) -> "tuple[Workspace, list[CheckItem]]":
     """Judge all that can be judged before handing in; both runs are made again to see that they repeat."""
+    from harness.handin.check import run_checks
+
     recipe = load_recipe(recipe_id)
     workspace = open_workspace(work, recipe_id)
     with tempfile.TemporaryDirectory(prefix="trainwreck-") as scratch:

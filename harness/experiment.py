@@ -12,7 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from harness.data import CLASS_NAMES, Dataset, Split
+from harness.data import CLASS_NAMES
+from harness.data.image_sets import Dataset, Split
 from harness.errors import UserError
 from harness.recipe import suggestion
 

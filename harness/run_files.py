@@ -13,7 +13,8 @@ import torch
 
 import harness
 from harness.checkpoint import CHECKPOINT
-from harness.data import CLASS_NAMES, Dataset
+from harness.data import CLASS_NAMES
+from harness.data.image_sets import Dataset
 from harness.files import sha256_line
 from harness.golden import platform_class
 from harness.metrics_log import to_strict

@@ -54,7 +54,7 @@ class Reporter:
 def execute(job: RunJob, reporter: Reporter) -> None:
     """Make the run. Its folder takes the final name only when everything is in it."""
     from harness import run_files  # it imports torch
-    from harness.data import load_dataset
+    from harness.data.loading import load_dataset
     from harness.experiment import load_experiment, tensor_data
     from harness.numerics import apply_numerics
     from harness.trainer import train

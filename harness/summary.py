@@ -4,7 +4,7 @@ import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.padding import Padding
@@ -12,11 +12,13 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.exercise import read_result
-from harness.handin.check import CheckItem, render_checks
-from harness.handin.submission import Submission
 from harness.metrics_log import batch_records, epoch_records, read_metrics_log
 from harness.recipe import load_recipe, recipe_ids
 from harness.workspace import SETTINGS, Workspace, open_workspace
+
+if TYPE_CHECKING:  # reading reports takes libraries that no run needs
+    from harness.handin.check_item import CheckItem
+    from harness.handin.submission import Submission
 
 Figures = dict[str, str]
 
@@ -136,8 +138,10 @@ def show_exercises(work: Path) -> None:
     _show_next(console, "make exercise BREAK=<exercise>")
 
 
-def show_checks(items: Sequence[CheckItem], workspace: Workspace) -> bool:
+def show_checks(items: "Sequence[CheckItem]", workspace: Workspace) -> bool:
     """Print the checks; return whether none failed and all could be judged."""
+    from harness.handin.check import render_checks
+
     console = Console()
     # A path that is longer than its column is left to the terminal to break: it must survive being copied.
     longest = max(len(word) for item in items for word in item.message.split())
@@ -151,7 +155,7 @@ def show_checks(items: Sequence[CheckItem], workspace: Workspace) -> bool:
     return good
 
 
-def show_submission(submission: Submission) -> None:
+def show_submission(submission: "Submission") -> None:
     """Print where the tarball is, and what may cost points."""
     console = Console()
     size = submission.path.stat().st_size / 1e6

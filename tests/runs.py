@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from harness.data import load_dataset
+from harness.data.loading import load_dataset
 from harness.experiment import Experiment, TensorData, TensorSplit, load_experiment, tensor_data
 from harness.metrics_log import Record, batch_records, epoch_records, read_metrics_log
 from harness.probes import run_probe

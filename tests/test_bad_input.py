@@ -238,7 +238,7 @@ def test_data_that_was_altered_is_refused(tmp_path: Path) -> None:
     # The copy trains in this process: the one that a command starts takes the installed package.
     code = (
         "import sys; sys.path.insert(0, sys.argv.pop()); from harness.errors import UserError\n"
-        "from harness.data import load_dataset\n"
+        "from harness.data.loading import load_dataset\n"
         "try: load_dataset('digits')\nexcept UserError as error: print(error)"
     )
     said = succeed(package, cwd=tmp_path, program=(sys.executable, "-c", code))

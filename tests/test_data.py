@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from shared_data import link_shared_data, needs_shared_data, shared_cifar10_checksums
 
-from harness.data import CLASS_NAMES, DATASETS, EMBEDDED, Dataset, default_cache, fetch_dataset, load_dataset
+from harness.data import CLASS_NAMES, DATASETS, EMBEDDED
+from harness.data.image_sets import Dataset
+from harness.data.loading import default_cache, fetch_dataset, load_dataset
 from harness.datasets.figures import FIGURES
 from harness.errors import UserError
 
@@ -145,7 +147,7 @@ def test_a_full_disk_is_told_in_one_sentence(tmp_path: Path) -> None:
     """A limit on the size of a file stands in for a full disk: the write fails at the same place."""
     program = (
         "import resource, signal\n"
-        "from harness.data import load_dataset\n"
+        "from harness.data.loading import load_dataset\n"
         "from harness.errors import UserError\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))\n"
@@ -169,7 +171,7 @@ def test_a_full_disk_is_told_in_one_sentence(tmp_path: Path) -> None:
 
 def test_importing_and_loading_embedded_data_imports_neither_torch_nor_torchvision() -> None:
     program = (
-        "import sys; from harness.data import load_dataset; load_dataset('digits'); "
+        "import sys; from harness.data.loading import load_dataset; load_dataset('digits'); "
         "sys.exit(sum(name in sys.modules for name in ('torch', 'torchvision')))"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
@@ -179,7 +181,7 @@ def test_importing_and_loading_embedded_data_imports_neither_torch_nor_torchvisi
 def test_a_kept_subset_is_loaded_without_torch(tmp_path: Path) -> None:
     _load_real("cifar10", link_shared_data(tmp_path))
     program = (
-        "import sys; from harness.data import load_dataset; load_dataset('cifar10'); "
+        "import sys; from harness.data.loading import load_dataset; load_dataset('cifar10'); "
         "sys.exit(sum(name in sys.modules for name in ('torch', 'torchvision')))"
     )
     subprocess.run([sys.executable, "-c", program], check=True, env={"TRAINWRECK_DATA": str(tmp_path)})

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from shared_data import SHARED_DATA, needs_shared_data
 
-from harness.data import fetch_dataset, load_dataset
 from harness.data.downloads import download
+from harness.data.loading import fetch_dataset, load_dataset
 from harness.data.torchvision_import import import_torchvision_datasets
 from harness.errors import UserError
 

@@ -49,7 +49,7 @@ def test_the_healthy_experiments_load() -> None:
 
 
 def test_tensor_data_is_a_copy_that_an_experiment_may_change() -> None:
-    from harness.data import load_dataset
+    from harness.data.loading import load_dataset
 
     data = load_dataset("digits")
     tensors = tensor_data(data)
