@@ -1,0 +1,110 @@
+"""The verdict on submissions: what `scores.json` holds. Every report is a view of it and of the exhibits."""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+Outcome = Literal["passed", "failed", "could not judge"]
+Status = Literal["graded", "rejected", "not judged"]
+Criterion = Literal["reproducibility", "diagnostics", "fix", "explanation"]
+CRITERIA: tuple[Criterion, ...] = ("reproducibility", "diagnostics", "fix", "explanation")
+
+
+class Model(BaseModel):
+    """A frozen record that refuses keys it does not know."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class RuleVerdict(Model):
+    """What the rule said of a check that an instructor has overridden."""
+
+    outcome: Outcome
+    points: float | None
+    reason: str
+
+
+class Check(Model):
+    """One row of the rubric, judged.
+
+    `passed` has all its points, `failed` fewer (partial credit included), `could not judge` has none yet:
+    its points are None, never 0. `reason` says why, quoting what decided it; `remedy` says what would have
+    earned the missing points ("" where none are missing). Both are plain text.
+    """
+
+    id: str
+    title: str
+    outcome: Outcome
+    points: float | None
+    max: float
+    reason: str
+    remedy: str = ""
+    rule: RuleVerdict | None = None  # set where an instructor's override stands in its place
+    comment: str = ""  # the instructor's
+
+
+class CriterionScore(Model):
+    """The checks of one criterion; `points` is None while one of them is open."""
+
+    points: float | None
+    max: float
+    checks: tuple[Check, ...]
+
+
+class Flag(Model):
+    """Something that an instructor should look at; it costs no points by itself."""
+
+    id: str
+    message: str
+
+
+class SubmissionScore(Model):
+    """One row of `scores.json`.
+
+    `graded` has a total; `rejected` is an archive that cannot be taken (total 0, no criteria); `not judged`
+    waits for the instructor: no total, and the checks that could be judged, if any could. `reason` says why
+    a submission was rejected or not judged. `student` and `recipe` come from the manifest where that can be
+    read, else from the file's name.
+    """
+
+    submission: str
+    student: str
+    recipe: str
+    status: Status
+    reason: str = ""
+    total: float | None
+    criteria: dict[Criterion, CriterionScore]
+    flags: tuple[Flag, ...] = ()
+    provenance: dict[str, str | int | float | bool | None]
+
+
+class Scores(Model):
+    """The whole of `scores.json`, sorted by submission."""
+
+    format_version: Literal[1] = 1
+    provenance: dict[str, str | int | float | bool | None]
+    submissions: tuple[SubmissionScore, ...]
+
+
+def full(id: str, title: str, maximum: float, reason: str) -> Check:
+    """Return a check that earned everything."""
+    return Check(id=id, title=title, outcome="passed", points=maximum, max=maximum, reason=reason)
+
+
+def lost(id: str, title: str, maximum: float, reason: str, remedy: str, *, points: float = 0.0) -> Check:
+    """Return a check that earned `points`, fewer than all."""
+    return Check(
+        id=id, title=title, outcome="failed", points=points, max=maximum, reason=reason, remedy=remedy
+    )
+
+
+def open_check(id: str, title: str, maximum: float, reason: str) -> Check:
+    """Return a check that could not be judged; the reason says what the instructor has to decide."""
+    return Check(id=id, title=title, outcome="could not judge", points=None, max=maximum, reason=reason)
+
+
+def criterion_score(checks: tuple[Check, ...]) -> CriterionScore:
+    """Add up the checks of a criterion."""
+    points = [check.points for check in checks]
+    total = None if None in points else round(sum(p for p in points if p is not None), 2)
+    return CriterionScore(points=total, max=sum(check.max for check in checks), checks=checks)
