@@ -65,7 +65,7 @@ def first_steps(experiment: Experiment, data: TensorData, log_path: Path | None,
             prepared = experiment.prepare_batch(*batch, augmentation)
             loss = experiment.train_step(model, optimizer, *prepared)
             if recorder and log:
-                log.batch({"step": step, "epoch": 0, **recorder.end_batch(loss)})
+                log.batch({"step": step, "epoch": 0}, recorder.measure_batch(loss))
             if scheduler is not None:
                 scheduler.step()
         if log:

@@ -4,9 +4,10 @@ from collections.abc import Callable
 from typing import TextIO
 
 from harness.metrics_log import Record, format_record
+from harness.recorder import BatchMeasurements
 
-# Between two training steps, which have just filled the caches, formatting a record takes five times as long
-# as after another record.
+# Between two training steps, which have just filled the caches, making and formatting a record takes five times
+# as long as after another record.
 BATCHES_AT_ONCE = 32
 
 
@@ -22,7 +23,7 @@ class LogWriter:
         self._file = file
         self._note = note
         self._batches_at_once = batches_at_once
-        self._held_back: list[Record] = []
+        self._held_back: list[tuple[Record, BatchMeasurements]] = []
 
     def __enter__(self) -> "LogWriter":
         return self
@@ -30,9 +31,9 @@ class LogWriter:
     def __exit__(self, *_: object) -> None:
         self.flush()
 
-    def batch(self, record: Record) -> None:
-        """Add the record of a batch."""
-        self._held_back.append(record)
+    def batch(self, position: Record, measured: BatchMeasurements) -> None:
+        """Add a batch: its `step` and `epoch`, and what was measured."""
+        self._held_back.append((position, measured))
         if len(self._held_back) >= self._batches_at_once:
             self.flush()
 
@@ -49,7 +50,8 @@ class LogWriter:
 
     def _write_batches(self) -> None:
         held_back, self._held_back = self._held_back, []
-        for record in held_back:
+        records = [{**position, **measured.record()} for position, measured in held_back]
+        for record in records:
             self._file.write(format_record(record))
-        for record in held_back:
+        for record in records:
             self._note(record)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -31,7 +32,7 @@ class Recorder:
 
     def __init__(self, model: nn.Module, *, clip_norm: float | None = None) -> None:
         self._parameters = {name: p for name, p in model.named_parameters() if p.requires_grad}
-        self._sizes = [p.numel() for p in self._parameters.values()]
+        self._sizes = {name: p.numel() for name, p in self._parameters.items()}
         self._indices = {id(p): index for index, p in enumerate(self._parameters.values())}
         self._clip_norm = clip_norm
         self._model = model
@@ -141,8 +142,8 @@ class Recorder:
             return first, second, alive
         return first / scale.double(), second / scale.double(), alive
 
-    def end_batch(self, loss: Tensor) -> Record:
-        """Return the diagnostics of the batch that just ran, and start the next one.
+    def measure_batch(self, loss: Tensor) -> "BatchMeasurements":
+        """Return what was measured of the batch that just ran, and start the next one.
 
         Where no optimizer stepped, the gradients are those that lie in `.grad` at the end of the batch.
         """
@@ -154,40 +155,64 @@ class Recorder:
             scalars += self._activations.get(place, (math.nan, math.nan))
         for pair in self._left_over:
             scalars += pair
-        values = numbers(scalars)
-        record = self._record(values)
+        measured = BatchMeasurements(
+            numbers(scalars), self._sizes, self._lr, self._steps, frozenset(self._activations)
+        )
         self._start_batch()
-        return record
+        return measured
 
-    def _record(self, values: list[float]) -> Record:
-        names = list(self._parameters)
-        loss, values = values[0], values[1:]
+    def end_batch(self, loss: Tensor) -> Record:
+        """Return the diagnostics of the batch that just ran, and start the next one."""
+        return self.measure_batch(loss).record()
+
+
+@dataclass(frozen=True)
+class BatchMeasurements:
+    """The figures of one batch, as they came from the device, before a record of the log is made of them.
+
+    `values` holds the loss, three figures for each parameter, mean and variance of two activations, and two
+    norms for each gradient that was left over; `sizes` the numbers of entries by parameter.
+    """
+
+    values: list[float]
+    sizes: dict[str, int]
+    lr: float | None
+    optimizer_steps: int
+    activations: frozenset[str]
+
+    @property
+    def loss(self) -> float:
+        """The loss of the batch."""
+        return self.values[0]
+
+    def record(self) -> Record:
+        """Return the diagnostics as the log has them."""
         grad_mean: dict[str, float | None] = {}
         grad_norms: dict[str, float | None] = {}
         squares, zeros, entries = 0.0, 0.0, 0
-        for index, name in enumerate(names):
-            absolute, norm, alive = values[3 * index : 3 * index + 3]
+        for index, (name, size) in enumerate(self.sizes.items()):
+            absolute, norm, alive = self.values[1 + 3 * index : 4 + 3 * index]
             if math.isnan(alive):  # no gradient; a NaN inside one counts as not zero
                 grad_mean[name] = grad_norms[name] = None
                 continue
-            grad_mean[name] = absolute / max(self._sizes[index], 1)
+            grad_mean[name] = absolute / max(size, 1)
             grad_norms[name] = norm
             squares += norm * norm  # `**` would raise where the square overflows
-            zeros += self._sizes[index] - alive
-            entries += self._sizes[index]
-        rest = values[3 * len(names) :]
+            zeros += size - alive
+            entries += size
+        rest = self.values[1 + 3 * len(self.sizes) :]
         first, last, left_over = rest[:2], rest[2:4], rest[4:]
         stale = math.sqrt(sum(v * v for v in left_over[0::2])) if left_over else 0.0
         fresh = math.sqrt(sum(v * v for v in left_over[1::2])) if left_over else 0.0
         return {
-            "loss": loss,
-            "lr": self._lr,
+            "loss": self.loss,
+            "lr": self.lr,
             "grad_norm": math.sqrt(squares) if entries else None,
             "grad_mean": grad_mean,
             "grad_norm_by_parameter": grad_norms,
             "grad_zero_fraction": zeros / entries if entries else None,
             "stale_grad_ratio": stale / fresh if fresh else (math.inf if stale else 0.0),
-            "optimizer_steps": self._steps,
+            "optimizer_steps": self.optimizer_steps,
             "activations": {
                 "first": self._activation_record("first", first),
                 "last": self._activation_record("last", last),
@@ -195,4 +220,4 @@ class Recorder:
         }
 
     def _activation_record(self, place: str, values: list[float]) -> dict[str, float] | None:
-        return {"mean": values[0], "var": values[1]} if place in self._activations else None
+        return {"mean": values[0], "var": values[1]} if place in self.activations else None

@@ -43,7 +43,7 @@ from harness.log_writer import BATCHES_AT_ONCE, LogWriter
 from harness.metrics_log import Record, batch_records, read_metrics_log
 from harness.numerics import canonical_setup
 from harness.overfit import disable_dropout
-from harness.recorder import Recorder
+from harness.recorder import BatchMeasurements, Recorder
 from harness.settings import RunSettings
 from harness.shape_checks import check_batch, check_split
 from harness.steps import training_step
@@ -190,15 +190,16 @@ class _Training:
         for inputs, labels in itertools.islice(
             self._batches(self.generators["order"]), self.steps - self.position["step"]
         ):
-            record = self._batch(recorder, inputs, labels)
-            log.batch(record)
-            self.progress(self.position["step"], self.steps, record["loss"])
+            at = {"step": self.position["step"], "epoch": self.position["epoch"]}
+            measured = self._batch(recorder, inputs, labels)
+            log.batch(at, measured)
+            self.progress(self.position["step"], self.steps, measured.loss)
         self.last_epoch = self._evaluate(last=self.position["step"] == self.steps)
         log.epoch(self.last_epoch)
         self.position["epoch"] += 1
         self._save()
 
-    def _batch(self, recorder: Recorder, inputs: Tensor, labels: Tensor) -> Record:
+    def _batch(self, recorder: Recorder, inputs: Tensor, labels: Tensor) -> BatchMeasurements:
         inputs, labels = self.experiment.prepare_batch(inputs, labels, self.generators["augmentation"])
         check_batch(inputs, labels, where=f"{self.experiment.path}, what prepare_batch returned")
         if self.position["step"] == 0:
@@ -217,11 +218,11 @@ class _Training:
             )
         else:
             loss = self.experiment.train_step(self.model, self.optimizer, inputs, labels)
-        record = {"step": self.position["step"], "epoch": self.position["epoch"], **recorder.end_batch(loss)}
+        measured = recorder.measure_batch(loss)
         if self.scheduler is not None:
             self.scheduler.step()
         self.position["step"] += 1
-        return record
+        return measured
 
     def _note(self, record: Record) -> None:
         self.last_batch = record
