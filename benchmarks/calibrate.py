@@ -44,7 +44,8 @@ def _records(
     recipe: Recipe, source: str, dataset: str, seed: int, cache: Path | None, folder: Path
 ) -> list[Record]:
     from harness.data.loading import load_dataset
-    from harness.experiment import load_experiment, tensor_data
+    from harness.experiment import tensor_data
+    from harness.load_experiment import load_experiment
     from harness.trainer import train
 
     data = tensor_data(load_dataset(dataset, cache=cache))
@@ -57,7 +58,8 @@ def _probe(
     recipe: Recipe, source: str, dataset: str, seed: int, cache: Path | None
 ) -> list[tuple[float, bool]]:
     from harness.data.loading import load_dataset
-    from harness.experiment import load_experiment, tensor_data
+    from harness.experiment import tensor_data
+    from harness.load_experiment import load_experiment
     from harness.probes import run_probe
 
     data = tensor_data(load_dataset(dataset, cache=cache))

@@ -17,8 +17,9 @@ import torch
 
 from harness.batches import deterministic_minibatches
 from harness.data.loading import load_dataset
-from harness.experiment import Experiment, TensorData, load_experiment, tensor_data
+from harness.experiment import Experiment, TensorData, tensor_data
 from harness.guardrails import Guardrails
+from harness.load_experiment import load_experiment
 from harness.log_writer import LogWriter
 from harness.numerics import canonical_setup
 from harness.recipe import experiment_source

@@ -1,7 +1,6 @@
-"""Loads an `experiment.py`, checks its shape, and calls its functions so that an error names the student's line."""
+"""Calls the functions of a loaded `experiment.py` so that an error names the student's line."""
 
 import inspect
-import sys
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,7 +14,6 @@ from torch import Tensor, nn
 from harness.data import CLASS_NAMES
 from harness.data.image_sets import Dataset, Split
 from harness.errors import UserError
-from harness.recipe import suggestion
 
 FUNCTIONS = {
     "load_data": 1,
@@ -27,9 +25,6 @@ FUNCTIONS = {
     "train_step": 4,
     "evaluate": 3,
 }
-CONSTANTS = ("EPOCHS", "BATCH_SIZE")
-_HARNESS = str(Path(__file__).resolve().parent)
-_MODULE_NAME = "experiment"
 
 
 class HarnessFault(Exception):
@@ -205,7 +200,7 @@ class Experiment:
 
     def _blame(self, function: str, error: BaseException) -> UserError:
         return UserError(
-            f"{self.path}: {function} raised {_headline(error)}\n{student_frames(error, self.path)}"
+            f"{self.path}: {function} raised {headline(error)}\n{student_frames(error, self.path)}"
             "Mend that line, then run the same command again."
         )
 
@@ -227,7 +222,8 @@ def student_frames(error: BaseException, path: Path) -> str:
     return "".join(f"  line {frame.lineno}, in {frame.name}: {frame.line}\n" for frame in frames[-5:])
 
 
-def _headline(error: BaseException) -> str:
+def headline(error: BaseException) -> str:
+    """Return the type of an error and the first line of what it says."""
     text = str(error).strip().splitlines()
     return f"{type(error).__name__}: {text[0]}" if text else type(error).__name__
 
@@ -242,55 +238,3 @@ def _is_tensor_pair(value: object) -> bool:
         and len(value) == 2
         and all(isinstance(item, Tensor) and item.dim() >= 1 for item in value)
     )
-
-
-def load_experiment(path: Path, source: str) -> Experiment:
-    """Load the source of an experiment and check that it has every function and constant.
-
-    `path` is the file that errors name. Raises `UserError` for a source that does not parse, raises when
-    loaded, or lacks a part.
-    """
-    try:
-        code = compile(source, str(path), "exec", dont_inherit=True)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        line = getattr(error, "lineno", None)
-        detail = getattr(error, "msg", None) or str(error) or type(error).__name__
-        raise UserError(
-            f"{path}, line {line or '?'}: the file does not parse: {detail}. Mend that line."
-        ) from None
-    module = ModuleType(_MODULE_NAME)
-    module.__file__ = str(path)
-    # Classes defined in the file are looked up through here, by pickle and dataclasses among others.
-    sys.modules[_MODULE_NAME] = module
-    try:
-        exec(code, module.__dict__)  # noqa: S102 - running the experiment is what this program is for
-    except KeyboardInterrupt:
-        raise
-    except (Exception, SystemExit) as error:
-        raise UserError(
-            f"{path} raised {_headline(error)} when it was loaded\n{student_frames(error, path)}Mend that line."
-        ) from error
-    _check_shape(module, path)
-    return Experiment(path, module)
-
-
-def _check_shape(module: ModuleType, path: Path) -> None:
-    own = [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")]
-    for name, arguments in FUNCTIONS.items():
-        function = getattr(module, name, None)
-        if not callable(function):
-            raise UserError(
-                f"{path} has no function {name}: put it back; {suggestion(name, own) if own else 'it has none at all.'}"
-            )
-        try:
-            inspect.signature(function).bind(*range(arguments))
-        except TypeError:
-            raise UserError(
-                f"{path}: {name} must take {arguments} arguments: give it the parameters it had."
-            ) from None
-        except ValueError:
-            pass  # a builtin without a signature: the call itself will tell
-    for name in CONSTANTS:
-        value = getattr(module, name, None)
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise UserError(f"{path}: {name} must be a whole number above 0, but is {describe(value)}.")

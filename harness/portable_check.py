@@ -29,7 +29,8 @@ COMPARED = ("metrics.log", "checkpoint.pt")
 
 # The trainer starts its child with sys.executable. It takes no part in the run, so it need not be emulated.
 _TRAINER = (
-    "import sys; sys.executable = sys.argv.pop(1); from harness.cli import trainer_command; trainer_command()"
+    "import sys; sys.executable = sys.argv.pop(1); from harness.trainer_cli import trainer_command;"
+    " trainer_command()"
 )
 # /proc/cpuinfo is not emulated. NumPy asks the processor itself, and is loaded ten times as fast as torch.
 _FEATURES = "from numpy._core._multiarray_umath import __cpu_features__ as f; print(*(n for n in f if f[n]))"

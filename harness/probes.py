@@ -14,11 +14,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from harness.batches import deterministic_minibatches
+from harness.evaluation import evaluate_in_eval_mode
 from harness.experiment import Experiment, TensorData
 from harness.numerics import canonical_setup
 from harness.recipe import Probe
 from harness.recorder import Recorder
-from harness.trainer import evaluate_in_eval_mode
 
 _STEPS = 6
 # Scaling needs a few steps to settle, and gradients shrink as the loss does: look at the second half.

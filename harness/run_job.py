@@ -55,7 +55,8 @@ def execute(job: RunJob, reporter: Reporter) -> None:
     """Make the run. Its folder takes the final name only when everything is in it."""
     from harness import run_files  # it imports torch
     from harness.data.loading import load_dataset
-    from harness.experiment import load_experiment, tensor_data
+    from harness.experiment import tensor_data
+    from harness.load_experiment import load_experiment
     from harness.numerics import apply_numerics
     from harness.trainer import train
 

@@ -8,7 +8,7 @@ if __name__ == "__main__":
 
     if not sys.flags.safe_path:
         sys.path.pop(0)
-    from harness.cli import trainer_command
+    from harness.trainer_cli import trainer_command
 
     trainer_command()
 
@@ -35,6 +35,7 @@ from harness.checkpoint import (
     training_state,
 )
 from harness.errors import UserError
+from harness.evaluation import confusion_matrix, evaluate_in_eval_mode
 from harness.experiment import Experiment, TensorData
 from harness.files import write_whole
 from harness.guardrails import Finding, Guardrails
@@ -295,35 +296,3 @@ def _statistics(model: nn.Module) -> list[Tensor]:
 def _largest_change(before: list[Tensor], after: list[Tensor]) -> float:
     changes = [(new - old).abs().max().double() for old, new in zip(before, after, strict=True)]
     return float(torch.stack(changes).max()) if changes else 0.0
-
-
-def is_classification(outputs: Tensor, labels: Tensor) -> bool:
-    """Say whether outputs are scores of classes, (B, C), and labels class indices, (B,)."""
-    return outputs.dim() == 2 and labels.dim() == 1 and not labels.is_floating_point()
-
-
-@torch.no_grad()
-def evaluate_in_eval_mode(experiment: Experiment, model: nn.Module, inputs: Tensor, labels: Tensor) -> Record:
-    """Return `val_loss_eval_mode` and `val_accuracy_eval_mode` (None for a regression), by the harness's own hand."""
-    model.eval()
-    outputs = model(inputs)
-    accuracy = None
-    if is_classification(outputs, labels):
-        accuracy = (outputs.argmax(dim=1) == labels).double().mean().item()
-    return {
-        "val_loss_eval_mode": experiment.compute_loss(outputs, labels).item(),
-        "val_accuracy_eval_mode": accuracy,
-    }
-
-
-@torch.no_grad()
-def confusion_matrix(model: nn.Module, inputs: Tensor, labels: Tensor) -> list[list[int]] | None:
-    """Return counts by true class (rows) and predicted class (columns) in eval mode; None for a regression."""
-    model = copy.deepcopy(model).eval()
-    outputs = model(inputs)
-    if not is_classification(outputs, labels):
-        return None
-    classes = outputs.shape[1]
-    counts = torch.bincount((labels * classes + outputs.argmax(dim=1)).cpu(), minlength=classes * classes)
-    table: list[list[int]] = counts.view(-1, classes)[:classes].tolist()
-    return table

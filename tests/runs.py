@@ -9,7 +9,8 @@ from typing import Any
 import torch
 
 from harness.data.loading import load_dataset
-from harness.experiment import Experiment, TensorData, TensorSplit, load_experiment, tensor_data
+from harness.experiment import Experiment, TensorData, TensorSplit, tensor_data
+from harness.load_experiment import load_experiment
 from harness.metrics_log import Record, batch_records, epoch_records, read_metrics_log
 from harness.probes import run_probe
 from harness.recipe import Edit, Recipe, apply_edits, load_recipe

@@ -7,7 +7,8 @@ import pytest
 from commands import FAULT, HARNESS, MISTAKE, TRAINER, command_environment, mistake, run_command, succeed
 from run_files import make_workspace
 
-from harness.cli import cli, trainer
+from harness.cli import cli
+from harness.trainer_cli import trainer
 
 COMMANDS = sorted(cli.commands)
 # What a command takes from the environment comes through make, and may be anything.

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from harness.cli import trainer
 from harness.settings import RunJob, RunSettings
+from harness.trainer_cli import trainer
 
 OPTIONS: dict[str, Any] = {
     "device": "cuda",

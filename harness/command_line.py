@@ -1,0 +1,65 @@
+"""Runs a click command: exit 2 and one sentence for a user's mistake, 3 and a traceback for a fault of ours."""
+
+import io
+import sys
+import traceback
+from typing import NoReturn
+
+import click
+
+from harness.errors import Stopped, UserError, from_os_error
+
+HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}
+
+
+def run_command(command: click.Command, program: str) -> NoReturn:
+    """Run a command: exit 2 with one sentence for a user's mistake, 3 with a traceback for a fault of ours."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(
+                errors="replace"
+            )  # a terminal that knows no check mark, a name that is no text
+    try:
+        command.main(prog_name=program, standalone_mode=False)
+        sys.stdout.flush()  # here a full disk can still be told
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message())
+        sys.exit(2)
+    except click.UsageError as error:
+        name = error.ctx.command_path if error.ctx else program
+        _fail(f"{error.format_message().rstrip('.')}: {name} --help says what there is.")
+    except click.exceptions.Exit as error:
+        sys.exit(error.exit_code)
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        _fail("Stopped: give the same command again; nothing is half done.")
+    except Stopped as error:
+        click.echo(str(error), err=True)
+        sys.exit(2)
+    except (UserError, click.ClickException) as error:
+        _fail(str(error))
+    except OSError as error:
+        mistake = from_os_error(error)
+        if mistake is None:
+            _fault()
+        _fail(str(mistake))
+    except Exception as error:
+        from harness.launch import ChildFault
+
+        if not isinstance(error, ChildFault):
+            _fault()
+        click.echo(f"{program}: {error}. Please report it.", err=True)
+        sys.exit(3)
+    sys.exit(0)
+
+
+def _fail(message: str) -> NoReturn:
+    click.echo(f"Error: {message}", err=True)
+    sys.exit(2)
+
+
+def _fault() -> NoReturn:
+    traceback.print_exc()
+    click.echo(
+        "This is a fault of trainwreck, not of yours. Please report it with the lines above.", err=True
+    )
+    sys.exit(3)

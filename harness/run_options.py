@@ -1,0 +1,53 @@
+"""Options that several commands share."""
+
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+Command = Callable[..., Any]
+
+resume_option = click.option("--resume", is_flag=True, help="Go on with a run that was stopped.")
+
+
+def whole_number(low: int, high: int | None = None) -> Callable[[str], int]:
+    """Return the type of an option that takes a whole number within bounds; click's own speaks in formulas."""
+    bounds = f"of at least {low}" if high is None else f"from {low} to {high}"
+
+    def convert(text: str) -> int:
+        with contextlib.suppress(ValueError):
+            number = int(text)
+            if number >= low and (high is None or number <= high):
+                return number
+        shown = text if len(str(text)) <= 40 else f"{str(text)[:40]}..."
+        raise click.BadParameter(f"{shown!r} is not a whole number {bounds}")
+
+    return convert
+
+
+def positive_option(name: str, parameter: str, text: str) -> Command:
+    """Return an option that takes a whole number of at least 1."""
+    return click.option(name, parameter, metavar="N", type=whole_number(1), help=text)
+
+
+def run_options(command: Command) -> Command:
+    """Add what a person may ask of any run: seed, data set, device, epochs, batch size."""
+    options = [
+        click.option(
+            "--seed", metavar="N", type=whole_number(0, 2**32 - 1),
+            help="The seed of the run, 0 to 4294967295; by default the recipe's own.",
+        ),
+        click.option(
+            "--dataset", metavar="NAME",
+            help="digits, shapes, mnist or cifar10; by default the recipe's own.",
+        ),
+        click.option(
+            "--device", type=click.Choice(["cpu", "cuda"]), help="Where to train; by default on the CPU."
+        ),
+        positive_option("--epochs", "epochs", "Passes over the training data; by default the experiment's own."),
+        positive_option("--batch", "batch_size", "Examples in a batch; by default the experiment's own."),
+    ]  # fmt: skip
+    for option in reversed(options):
+        command = option(command)
+    return command
