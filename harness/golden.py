@@ -74,7 +74,8 @@ def compare(digests: Mapping[str, str], table: Mapping[str, str | None] | None =
 
 
 def platform_class(numerics: Numerics, device: str) -> dict[str, Any]:
-    """Return what decides whether another machine's run must have the same bytes (see `same_class`).
+    """Return what decides whether another machine's run must have the same bytes (see
+    `harness.platform_class.same_class`).
 
     `golden` is true or false for portable numerics on the processor: whether the sentinels of the golden
     table, at least one for each setting that portable numerics consist of, come out right in this very
@@ -97,15 +98,6 @@ def platform_class(numerics: Numerics, device: str) -> dict[str, Any]:
         "torch": str(torch.__version__) if on_card else release,
         "golden": golden,
     }
-
-
-def same_class(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Say whether runs of these two platform classes must have the same bytes.
-
-    Equal records are not enough on the processor: without the golden digests (native numerics, or a processor
-    that failed them) two machines of one record may well round differently.
-    """
-    return dict(one) == dict(other) and (one["golden"] is True or one["device"] != "cpu")
 
 
 def architecture() -> str:

@@ -2,9 +2,7 @@
 
 import hashlib
 import json
-import subprocess
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +17,7 @@ from harness.files import sha256_line
 from harness.golden import platform_class
 from harness.metrics_log import to_strict
 from harness.page.run_page import write_run_page
+from harness.provenance import git_commit, harness_hash
 from harness.settings import RunJob
 from harness.trainer import TrainingResult
 from harness.workspace import RESULT, source_hash
@@ -94,30 +93,3 @@ def _provenance(job: RunJob, result: TrainingResult, data: Dataset) -> dict[str,
         },
         "platform_class": platform_class(settings.numerics, settings.device),
     }
-
-
-def git_commit() -> str | None:
-    """Return the commit of the suite that made the run, or None where it is not in a repository."""
-    root = Path(__file__).resolve().parent.parent
-    try:
-        command = ["git", "-C", str(root), "rev-parse", "HEAD"]
-        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10)
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return done.stdout.strip() or None
-
-
-def harness_hash() -> str:
-    """Return the SHA-256 over the sources of the harness, the paths included."""
-    root = Path(__file__).resolve().parent
-    return _digest(
-        (path.relative_to(root).as_posix(), path.read_bytes()) for path in sorted(root.rglob("*.py"))
-    )
-
-
-def _digest(items: Iterable[tuple[str, bytes]]) -> str:
-    total = hashlib.sha256()
-    for name, content in items:
-        total.update(f"{name}\0{len(content)}\0".encode())
-        total.update(content)
-    return total.hexdigest()

@@ -16,10 +16,10 @@ from harness.golden import (
     compute_goldens,
     platform_class,
     read_table,
-    same_class,
 )
 from harness.golden_kernels import numbers
 from harness.golden_operations import DIFFERS, OPERATIONS, SENTINELS
+from harness.platform_class import same_class
 from harness.portable_check import QEMU, emulated_python, features
 
 x86_64 = pytest.mark.skipif(platform.machine() != "x86_64", reason="the table is that of x86-64 processors")

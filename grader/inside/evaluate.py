@@ -1,0 +1,102 @@
+"""Inside a sandbox without any student code: evaluate weights with the recipe's own model on held-out data.
+
+`/input/job.json` names the data set and the checkpoints, `/input/experiment.py` is the healthy experiment,
+`/input/heldout.npz` holds images and labels that no student has, `/input/checkpoints/<name>.pt` the weights.
+The figures go to `/scratch/out/evaluation.json`: by checkpoint, loss and accuracy on the held-out and on the
+validation split, or `problem`, a sentence, where the weights do not fit the model.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from harness.data.image_sets import Dataset, Split
+from harness.data.loading import load_dataset
+from harness.evaluation import evaluate_in_eval_mode
+from harness.experiment import Experiment, tensor_data
+from harness.load_experiment import load_experiment
+from harness.metrics_log import to_strict
+from harness.numerics import canonical_setup
+
+INPUT = Path("/input")
+OUT = Path("/scratch/out")
+Tensors = dict[str, Tensor]
+
+
+def fitting_weights(model: nn.Module, weights: Tensors) -> Tensors:
+    """Return the weights under the names of the model's own parameters and buffers.
+
+    Somebody who wrote the same network as a class has other names for the same tensors in the same order.
+    Raises `ValueError` where number or shapes differ.
+    """
+    own = model.state_dict()
+    if set(own) == set(weights):
+        pairs = [(name, tensor, weights[name]) for name, tensor in own.items()]
+    elif len(own) == len(weights):
+        pairs = [(name, own[name], tensor) for name, tensor in zip(own, weights.values(), strict=True)]
+    else:
+        raise ValueError(f"it has {len(weights)} tensors, and the recipe's own network {len(own)}")
+    for name, expected, given in pairs:
+        if not isinstance(given, Tensor) or given.shape != expected.shape:
+            shape = tuple(given.shape) if isinstance(given, Tensor) else "no tensor"
+            raise ValueError(f"{name} has the shape {shape}, and the recipe's own {tuple(expected.shape)}")
+    return {name: given for name, _, given in pairs}
+
+
+def read_weights(path: Path) -> Tensors:
+    """Return the network's tensors of a checkpoint. Raises `ValueError` for anything else."""
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+        weights = state["model"]
+    except Exception as error:
+        raise ValueError(f"it cannot be read ({type(error).__name__})") from None
+    if not isinstance(weights, dict):
+        raise ValueError("it holds no weights")
+    return weights
+
+
+def evaluate(experiment: Experiment, path: Path, splits: dict[str, tuple[Tensor, Tensor]]) -> dict[str, Any]:
+    """Return loss and accuracy by split, or the problem with the weights."""
+    model = experiment.build_model()
+    try:
+        model.load_state_dict(fitting_weights(model, read_weights(path)))
+    except (ValueError, RuntimeError) as error:
+        return {"problem": str(error)}
+    found: dict[str, Any] = {}
+    for name, (inputs, labels) in splits.items():
+        figures = evaluate_in_eval_mode(experiment, model, inputs, labels)
+        found[name] = {
+            "loss": figures["val_loss_eval_mode"],
+            "accuracy": figures["val_accuracy_eval_mode"],
+        }
+    return found
+
+
+def main() -> int:
+    """Evaluate every checkpoint of the job."""
+    job = json.loads((INPUT / "job.json").read_text(encoding="utf-8"))
+    canonical_setup(0, numerics="portable")
+    known = load_dataset(job["dataset"], cache=INPUT / "cache")
+    with np.load(INPUT / "heldout.npz", allow_pickle=False) as arrays:
+        heldout = Split(arrays["images"], arrays["labels"])
+    source = (INPUT / "experiment.py").read_text(encoding="utf-8")
+    experiment = load_experiment(Path("experiment.py"), source)
+    _, validation = experiment.load_data(tensor_data(known))
+    _, unseen = experiment.load_data(tensor_data(Dataset.of(known.name, known.train, heldout)))
+    splits = {"heldout": unseen, "validation": validation}
+    found = {
+        name: evaluate(experiment, INPUT / "checkpoints" / f"{name}.pt", splits)
+        for name in job["checkpoints"]
+    }
+    OUT.mkdir(exist_ok=True)
+    (OUT / "evaluation.json").write_text(json.dumps(to_strict(found), allow_nan=False), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
