@@ -1,12 +1,11 @@
 """Inside the sandbox: make runs from their sources, and probe each experiment.
 
-`/input/job.json` says what to do: `settings`, `probes` and `runs` ([{name, source}]); the files of each run come
-to lie in `/scratch/out/<name>/`. Exit 2 for a mistake in an experiment, with the sentence in `error.txt`; 3 for
+`/input/job.json` says what to do: `settings`, `probes`, `runs` ([{name, source}]) and `platform`, whether to say
+what platform class this is; the files of each run come to lie in `/scratch/out/<name>/`. Exit 2 for a mistake in an experiment, with the sentence in `error.txt`; 3 for
 a fault of ours.
 """
 
 import json
-import math
 import sys
 import traceback
 from pathlib import Path
@@ -56,6 +55,11 @@ def main() -> int:
     job = json.loads(JOB.read_text(encoding="utf-8"))
     apply_numerics(job["settings"]["numerics"], job["settings"]["device"])
     OUT.mkdir(exist_ok=True)
+    if job["platform"]:
+        from harness.golden import platform_class
+
+        found = platform_class(job["settings"]["numerics"], job["settings"]["device"])
+        (OUT / "platform.json").write_text(json.dumps(found), encoding="utf-8")
     for run in job["runs"]:
         try:
             make_run(run["name"], run["source"], job)

@@ -30,6 +30,13 @@ def default_cache() -> Path:
     return home / "trainwreck"
 
 
+def subset_file(
+    name: str, cache: Path, train_size: int = 2000, validation_size: int = 500, subset_seed: int = 0
+) -> Path:
+    """Return where the drawn subset of a large data set is kept."""
+    return cache / "subsets" / f"{name}-{train_size}-{validation_size}-seed{subset_seed}.v{_DRAWING}.npz"
+
+
 def load_dataset(
     name: str,
     *,
@@ -52,7 +59,7 @@ def load_dataset(
     if name in EMBEDDED:
         return Dataset.of(name, *read_embedded_splits(name, ("train", "validation")))
     root = default_cache() if cache is None else cache
-    kept = root / "subsets" / f"{name}-{train_size}-{validation_size}-seed{subset_seed}.v{_DRAWING}.npz"
+    kept = subset_file(name, root, train_size, validation_size, subset_seed)
     if known := read_cached(kept, name):
         return known
     # Imported here: it is only needed when nothing is cached, and leads to torchvision.

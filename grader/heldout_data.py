@@ -1,0 +1,48 @@
+"""The images that decide about a fix, which no student has: beside the grader, or the end of the test set."""
+
+import io
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from harness.data import EMBEDDED
+from harness.data.embedded_data import read_embedded_split
+from harness.data.image_sets import Split
+from harness.data.subsets import draw_subset
+from harness.errors import UserError
+from harness.files import write_whole
+
+FOLDER = Path(__file__).with_name("heldout")
+SIZE = 500  # as many as in a validation split
+
+
+def heldout_archive(name: str, cache: Path, checksums: Mapping[str, str] | None = None) -> bytes:
+    """Return an .npz of `images` uint8 (N, C, H, W) and `labels` int64 (N,).
+
+    Of MNIST and CIFAR-10 a class-balanced part of the test set that no student's validation split shares, drawn
+    once and kept in `cache`. Raises `UserError` where the data is missing or altered.
+    """
+    if name in EMBEDDED:
+        return _packed(read_embedded_split(name, "heldout", FOLDER))
+    kept = cache / "subsets" / f"{name}-heldout-{SIZE}.npz"
+    if kept.is_file():
+        return kept.read_bytes()
+    # Imported here: it leads to torchvision, and is needed once.
+    from harness.data.torchvision_data import SOURCES
+
+    source = SOURCES[name]
+    try:
+        _, test = source.read(cache, source.checksums if checksums is None else checksums)
+    except OSError as error:
+        raise UserError(f"The data set {name} cannot be read in {cache} ({error}): check it there.") from None
+    data = _packed(draw_subset(*test, SIZE, 0, from_end=True))
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    write_whole({kept: data})
+    return data
+
+
+def _packed(split: Split) -> bytes:
+    buffer = io.BytesIO()
+    np.savez(buffer, allow_pickle=False, images=split.images, labels=split.labels)
+    return buffer.getvalue()
