@@ -1,8 +1,8 @@
 """Inside the sandbox: make runs from their sources, and probe each experiment.
 
 `/input/job.json` says what to do: `settings`, `probes`, `runs` ([{name, source}]) and `platform`, whether to say
-what platform class this is; the files of each run come to lie in `/scratch/out/<name>/`. Exit 2 for a mistake in an experiment, with the sentence in `error.txt`; 3 for
-a fault of ours.
+what platform class this is; the files of each run come to lie in `/scratch/out/<name>/`. Exit 2 for a mistake in
+an experiment, with the sentence in `error.txt`; 3 for a fault of ours.
 """
 
 import json
