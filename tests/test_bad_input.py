@@ -49,7 +49,7 @@ EXPERIMENTS = {
         r"{path}: train_step raised EOFError: .*\n  line \d+, in train_step: input\(.*\n.*",
     ),
     "damages the harness": (
-        "import torch\n", "import torch\nimport harness.recorder\nharness.recorder.Recorder.end_batch = None\n", "",
+        "import torch\n", "import torch\nimport harness.recorder\nharness.recorder.Recorder.measure_batch = None\n", "",
     ),
 }  # fmt: skip
 

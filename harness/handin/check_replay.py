@@ -52,13 +52,14 @@ def first_difference(recorded: Path, again: Path) -> str | None:
     log, new_log = (folder / METRICS_LOG for folder in (recorded, again))
     old, new = log.read_bytes(), new_log.read_bytes()
     if old != new:
-        return f"{log}{_log_difference(old, new)}"
+        return f"{log}{log_difference(old, new)}"
     if (recorded / CHECKPOINT).read_bytes() != (again / CHECKPOINT).read_bytes():
         return f"{recorded / CHECKPOINT} has other bytes when the run is made again, though the log has not"
     return None
 
 
-def _log_difference(old: bytes, new: bytes) -> str:
+def log_difference(old: bytes, new: bytes) -> str:
+    """Return where two logs that differ first do, as the end of a sentence that began with the file's name."""
     lines, new_lines = (log_lines(data.decode("utf-8", "backslashreplace")) for data in (old, new))
     for number, (line, new_line) in enumerate(zip(lines, new_lines, strict=False), start=1):
         if line != new_line:

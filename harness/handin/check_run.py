@@ -73,7 +73,7 @@ def check_run(workspace: Workspace, run: str) -> list[CheckItem]:
     items.append(
         _item(
             f"{run}: diagnostics",
-            _diagnostic_faults(folder, records),
+            diagnostic_faults(folder / METRICS_LOG, records),
             "every batch has its loss, gradients and activations.",
             "keep the model's layers and parameters where the optimizer and the recorder see them",
             blocks=False,
@@ -173,8 +173,8 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _diagnostic_faults(folder: Path, records: Sequence[Record]) -> Iterator[str]:
-    log = folder / METRICS_LOG
+def diagnostic_faults(log: Path | str, records: Sequence[Record]) -> Iterator[str]:
+    """Yield, for each batch and epoch of a log, the diagnostics that it lacks; `log` names the file."""
     batches = batch_records(records)
     names = set(batches[0].get("grad_mean") or ()) if batches else set()
     for record in batches:
