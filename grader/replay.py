@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from typing import Any, Literal
 
-import numpy
 from pydantic import JsonValue
 
 from grader.score import Model
@@ -99,4 +98,4 @@ def _code_hash() -> str:
 
     from grader.inside import sources_hash
 
-    return f"{harness_hash()} {sources_hash()} torch {version('torch')} numpy {numpy.__version__}"
+    return f"{harness_hash()} {sources_hash()} torch {version('torch')} numpy {version('numpy')}"

@@ -67,7 +67,7 @@ def check_dataset(name: str, default: str) -> None:
 
 
 def start_exercise(
-    recipe_id: str, work: Path, asked: Asked, *, resume: bool = False
+    recipe_id: str, work: Path, asked: Asked, *, resume: bool = False, bar: bool = True
 ) -> tuple[Workspace, bool]:
     """Make the workspace and the broken run where they are missing; return it and whether a run was made."""
     recipe = load_recipe(recipe_id)
@@ -85,7 +85,7 @@ def start_exercise(
             write_new(folder / PROMPT, prompt_text(recipe_id))
     if workspace.has_run("broken"):
         return workspace, False
-    launch(workspace_job(workspace, recipe, "broken", recipe.broken_source(), resume=resume))
+    launch(workspace_job(workspace, recipe, "broken", recipe.broken_source(), resume=resume), bar=bar)
     return workspace, True
 
 
@@ -102,7 +102,9 @@ def prompt_text(recipe_id: str) -> str:
     return story + steps.replace("{recipe}", recipe_id)
 
 
-def verify_exercise(recipe_id: str, work: Path, asked: Asked, *, resume: bool = False) -> Workspace:
+def verify_exercise(
+    recipe_id: str, work: Path, asked: Asked, *, resume: bool = False, bar: bool = True
+) -> Workspace:
     """Run the student's experiment into `runs/fixed/`."""
     recipe = load_recipe(recipe_id)
     workspace = _open_as_asked(recipe, work, asked)
@@ -111,7 +113,7 @@ def verify_exercise(recipe_id: str, work: Path, asked: Asked, *, resume: bool = 
             f"{workspace.folder} has no finished broken run to compare with: make exercise BREAK={recipe_id} makes it."
         )
     source = read_source(workspace.experiment)
-    launch(workspace_job(workspace, recipe, "fixed", source, resume=resume))
+    launch(workspace_job(workspace, recipe, "fixed", source, resume=resume), bar=bar)
     return workspace
 
 

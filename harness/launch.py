@@ -29,9 +29,9 @@ class _Bar(Protocol):
 
 
 @contextmanager
-def _progress_bar(label: str) -> Iterator[_Bar]:
+def _progress_bar(label: str, *, shown: bool) -> Iterator[_Bar]:
     """Show a bar on a terminal; elsewhere nothing, so that logs stay readable."""
-    if not sys.stderr.isatty():
+    if not shown or not sys.stderr.isatty():
         yield lambda step, steps, loss: None
         return
     from rich.console import Console
@@ -122,22 +122,23 @@ def _started(job: RunJob) -> Iterator[_Child]:
             signal.signal(signal.SIGINT, before)
 
 
-def launch(job: RunJob, *, resumable: bool = True) -> dict[str, Any]:
+def launch(job: RunJob, *, resumable: bool = True, bar: bool = True) -> dict[str, Any]:
     """Make one run in a process of its own and return its `result.json`.
 
-    Not `resumable` is a run whose folder will be gone: then no error sends anybody there. Raises `UserError`
+    Not `resumable` is a run whose folder will be gone: then no error sends anybody there. `bar` shows how far it
+    is, on a terminal. Raises `UserError`
     for a mistake of the user's, `Stopped` after Ctrl-C, and `ChildFault` for a fault of ours.
     """
     outcome: dict[str, Any] = {"event": "none"}
     when = "before the first step"
     name = job.experiment if job.recipe == "none" else job.recipe
-    with _started(job) as child, _progress_bar(f"{job.run} run of {name}") as bar:
+    with _started(job) as child, _progress_bar(f"{job.run} run of {name}", shown=bar) as progress:
         for line in child.events:
             if not line.endswith("\n"):
                 break  # the child was killed while it wrote
             event = json.loads(line)
             if event["event"] == "progress":
-                bar(event["step"], event["steps"], event["loss"])
+                progress(event["step"], event["steps"], event["loss"])
                 when = f"at step {event['step']} of {event['steps']}"
             else:
                 outcome = event

@@ -1,8 +1,8 @@
 """Inside a sandbox without any student code: evaluate weights with the recipe's own model on held-out data.
 
-`/input/job.json` names the data set and the checkpoints, `/input/experiment.py` is the healthy experiment,
-`/input/heldout.npz` holds images and labels that no student has, `/input/checkpoints/<name>.pt` the weights.
-The figures go to `/scratch/out/evaluation.json`: by checkpoint, loss and accuracy on the held-out and on the
+`../input/job.json` names the data set and the checkpoints, `../input/experiment.py` is the healthy experiment,
+`../input/heldout.npz` holds images and labels that no student has, `../input/checkpoints/<name>.pt` the weights.
+The figures go to `out/evaluation.json`: by checkpoint, loss and accuracy on the held-out and on the
 validation split, or `problem`, a sentence, where the weights do not fit the model.
 """
 
@@ -23,8 +23,8 @@ from harness.load_experiment import load_experiment
 from harness.metrics_log import to_strict
 from harness.numerics import canonical_setup
 
-INPUT = Path("/input")
-OUT = Path("/scratch/out")
+INPUT = Path("../input")
+OUT = Path("out")
 Tensors = dict[str, Tensor]
 
 

@@ -1,7 +1,7 @@
 """Inside the sandbox: make runs from their sources, and probe each experiment.
 
-`/input/job.json` says what to do: `settings`, `probes`, `runs` ([{name, source}]) and `platform`, whether to say
-what platform class this is; the files of each run come to lie in `/scratch/out/<name>/`. Exit 2 for a mistake in
+`../input/job.json` says what to do: `settings`, `probes`, `runs` ([{name, source}]) and `platform`, whether to say
+what platform class this is; the files of each run come to lie in `out/<name>/`. Exit 2 for a mistake in
 an experiment, with the sentence in `error.txt`; 3 for a fault of ours.
 """
 
@@ -11,9 +11,9 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-JOB = Path("/input/job.json")
-OUT = Path("/scratch/out")
-CACHE = Path("/input/cache")
+JOB = Path("../input/job.json")
+OUT = Path("out")
+CACHE = Path("../input/cache")
 
 
 def make_run(name: str, source: str, job: dict[str, Any]) -> None:
