@@ -1,0 +1,300 @@
+"""The launcher: the first process inside the sandbox, and the only one there that is ours.
+
+It starts as process 1 of its own process namespace, so that no process inside can kill or stop it; it makes
+itself undumpable, so that none can read or write its memory or its open files (the kernel asks for the right to
+trace it). It starts the command under limits, watches the sum over all processes several times a second, kills
+everything when the command ends, and only then, alone, packs the regular files of `out/` into the pipe
+to the grader. It uses the standard library alone, and as little as starts quickly: neither `json` nor
+`subprocess`. What it needs to know comes from the grader, marshalled, in a file that it was started with.
+
+Not part of the grader's own process: `grader.sandbox` passes its source text to the sandbox.
+"""
+
+from __future__ import annotations
+
+import _signal  # type: ignore[import-not-found] # `signal` without its enumerations, which take long to make
+import ctypes
+import marshal
+import os
+import resource
+import stat
+import sys
+import time
+
+TYPE_CHECKING = False  # as in `typing`, which takes longer to import than all else here
+if TYPE_CHECKING:
+    from typing import Any, Literal, NoReturn
+
+    Status = Literal["OK", "RE", "SG", "TO", "OL", "ML", "XX"]
+    Ending = tuple[Status, int | None, int | None, str]
+
+SCRATCH = "/scratch"
+# Where something can be written: the scratch folder, and two small folders that libraries expect.
+WRITABLE = (SCRATCH, "/tmp", "/dev/shm")  # noqa: S108
+POLL_SECONDS = 0.02
+# A file system with less room than this is full: the write before failed, or was cut short.
+FULL_BYTES = 4096
+MAX_DEPTH = 8
+MAX_NAME_BYTES = 1024
+OPEN_FILES = 256
+_PR_SET_DUMPABLE = 4
+_DEFAULT, _SIGKILL = 0, 9
+# Signal dispositions that Python changes and a child would inherit, or that a process inside could raise here.
+_SIGINT, _SIGPIPE, _SIGXFSZ, _SIGXCPU, _SIGCHLD = (
+    _signal.SIGINT, _signal.SIGPIPE, _signal.SIGXFSZ, _signal.SIGXCPU, _signal.SIGCHLD
+)  # fmt: skip
+_SIG_BLOCK, _SIG_UNBLOCK = _signal.SIG_BLOCK, _signal.SIG_UNBLOCK
+_TICKS = os.sysconf("SC_CLK_TCK")
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+def main(job_descriptor: int, pipe: int) -> None:
+    """Run the job; its outcome goes to the pipe as frames (`grader.sandbox.frames`)."""
+    with os.fdopen(job_descriptor, "rb") as file:
+        job = marshal.loads(file.read())  # noqa: S302 - from the grader, sealed before the sandbox starts
+    # The command is to inherit nothing but its input and output, not even what bubblewrap left open.
+    for descriptor in map(int, os.listdir("/proc/self/fd")):  # noqa: PTH208
+        if descriptor > 2 and os.path.exists(f"/proc/self/fd/{descriptor}"):  # noqa: PTH110
+            os.set_inheritable(descriptor, False)
+    for number in (_SIGINT, _SIGPIPE, _SIGXFSZ):
+        _signal.signal(number, _DEFAULT)
+    _signal.pthread_sigmask(_SIG_BLOCK, [_SIGCHLD])  # it is waited for, between two looks at the limits
+    if ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0) != 0:
+        raise OSError("prctl(PR_SET_DUMPABLE) failed")
+    os.mkdir(f"{SCRATCH}/out")  # noqa: PTH102
+    send(pipe, b"S")
+    files: list[tuple[str, bytes]] = []
+    try:
+        (status, code, number, message), files = run_and_collect(job)
+    except BaseException as error:
+        status, code, number, message = "XX", None, None, f"the launcher failed: {error!r}"
+    words = (status, "-" if code is None else code, "-" if number is None else number, message)
+    send(pipe, b"E", " ".join(map(str, words)).encode("utf-8", "replace"))
+    for name, content in files:
+        send(pipe, b"N", name.encode())
+        send(pipe, b"D", content)
+    send(pipe, b"Z")
+
+
+def run_and_collect(job: dict[str, Any]) -> tuple[Ending, list[tuple[str, bytes]]]:
+    """Return how the command ended, and the files that it left where it ended by itself."""
+    ending = run(job)
+    kill_all()
+    if ending[0] not in ("OK", "RE", "SG"):
+        return ending, []
+    try:
+        return ending, collect(f"{SCRATCH}/out", job["scratch_files"], job["result_bytes"])
+    except TooMuch as excess:
+        return ("OL", ending[1], ending[2], str(excess)), []
+
+
+def send(pipe: int, letter: bytes, payload: bytes = b"") -> None:
+    """Write one frame."""
+    data = memoryview(letter + len(payload).to_bytes(8, "big") + payload)
+    while data:
+        data = data[os.write(pipe, data) :]
+
+
+def run(job: dict[str, Any]) -> Ending:
+    """Start the command, wait for its end or for a limit, and say how it ended."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        _become(job, writing)
+    os.close(writing)
+    failure = os.read(reading, 4096)
+    if failure:
+        return "XX", None, None, f"{job['command'][0]} could not be started: {failure.decode()}"
+    while True:
+        excess = over_limit(job)
+        if excess is not None:
+            return excess[0], None, None, excess[1]
+        code = _reaped(child)
+        if code is not None:
+            return _judge(code, job)
+        _signal.sigtimedwait([_SIGCHLD], POLL_SECONDS)
+
+
+def _become(job: dict[str, Any], writing: int) -> NoReturn:
+    try:
+        os.setsid()
+        _signal.pthread_sigmask(_SIG_UNBLOCK, [_SIGCHLD])
+        for name, soft, hard in job["rlimits"]:
+            number = getattr(resource, name)
+            most = resource.getrlimit(number)[1]
+            given = (soft, hard) if most == resource.RLIM_INFINITY else (min(soft, most), min(hard, most))
+            resource.setrlimit(number, given)
+        os.execvpe(job["command"][0], job["command"], job["environment"])
+    except BaseException as error:
+        os.write(writing, str(error).encode()[:4000])
+    os._exit(127)
+
+
+def _reaped(child: int) -> int | None:
+    """Bury the dead, orphans included; return the wait status of the command once it has ended."""
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return None
+        if pid == child:
+            return status
+        if pid == 0:
+            return None
+
+
+def _judge(status: int, job: dict[str, Any]) -> Ending:
+    code = os.waitstatus_to_exitcode(status)
+    too_large = code > 0 and largest_file(SCRATCH, job["scratch_files"]) >= job["file_bytes"]
+    return ending_of(code, too_large)
+
+
+def ending_of(code: int, too_large: bool) -> Ending:
+    """Return what an exit status means, negative for a signal; `too_large`: a file has reached its limit."""
+    if code == -_SIGXCPU:
+        return "TO", None, -code, "it used up its processor time"
+    if code == -_SIGXFSZ or too_large:
+        return "OL", max(code, 0) or None, None, "it wrote a file larger than is allowed"
+    if code < 0:
+        return "SG", None, -code, f"it was killed by signal {-code}"
+    if code > 0:
+        return "RE", code, None, f"it ended with exit status {code}"
+    return "OK", 0, None, ""
+
+
+def over_limit(job: dict[str, Any]) -> tuple[Status, str] | None:
+    """Return the status and a sentence if all processes together are over a limit."""
+    processes, seconds, memory = usage()
+    if processes > job["processes"]:
+        return "ML", f"it started more than {job['processes']} processes"
+    if seconds > job["cpu_seconds"]:
+        return "TO", "it used up its processor time"
+    if memory > job["memory_bytes"]:
+        return "ML", f"it used more than {job['memory_bytes'] >> 20} MiB of memory"
+    for folder in WRITABLE:
+        room = os.statvfs(folder)
+        if room.f_bavail * room.f_frsize < FULL_BYTES:
+            return "OL", f"it filled {folder}"
+        if room.f_files - room.f_ffree > job["scratch_files"]:
+            return "OL", f"it made more than {job['scratch_files']} files in {folder}"
+    return None
+
+
+def usage() -> tuple[int, float, int]:
+    """Return what all processes but this one are and use: their number, seconds of processor, anonymous bytes.
+
+    The processor time of those that have ended counts with the process that waited for them.
+    """
+    count = ticks = pages = 0
+    for entry in os.listdir("/proc"):  # noqa: PTH208
+        if not entry.isdecimal():
+            continue
+        try:
+            fields = _read(f"/proc/{entry}/stat").rpartition(b")")[2].split()
+            sizes = _read(f"/proc/{entry}/statm").split()
+        except OSError:
+            continue  # it has just ended
+        ticks += int(fields[13]) + int(fields[14])  # children's user and system time
+        if entry != "1":
+            count += int(fields[17])  # threads
+            ticks += int(fields[11]) + int(fields[12])
+            pages += int(sizes[1]) - int(sizes[2]) if sizes else 0
+    return count, ticks / _TICKS, pages * _PAGE
+
+
+def _read(path: str) -> bytes:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        return os.read(descriptor, 4096)
+    finally:
+        os.close(descriptor)
+
+
+def kill_all() -> None:
+    """Kill every other process here and wait until none is left."""
+    while True:
+        try:  # noqa: SIM105 - `contextlib` takes longer to import than this whole program runs
+            os.kill(-1, _SIGKILL)
+        except ProcessLookupError:
+            pass
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            return
+        time.sleep(0.001)
+
+
+def largest_file(folder: str, most: int) -> int:
+    """Return the size of the largest regular file below the folder, looking at so many where one can look."""
+    largest = 0
+    waiting = [folder]
+    while waiting and most > 0:
+        place = waiting.pop()
+        try:
+            names = os.listdir(place)  # noqa: PTH208
+        except OSError:
+            continue
+        for path in (f"{place}/{name}" for name in names[:most]):
+            most -= 1
+            try:
+                status = os.lstat(path)
+            except OSError:
+                continue
+            if stat.S_ISDIR(status.st_mode):
+                waiting.append(path)
+            elif stat.S_ISREG(status.st_mode):
+                largest = max(largest, status.st_size)
+    return largest
+
+
+class TooMuch(Exception):
+    """The results are more than is allowed."""
+
+
+def collect(folder: str, most: int, room: int) -> list[tuple[str, bytes]]:
+    """Return the regular files below the folder, by path, sorted; links and all else are passed over.
+
+    Nothing else runs by now, so that what was looked at is what is read. Raises `TooMuch` above `most` entries,
+    `room` bytes, `MAX_DEPTH` levels, or for a name that is too long or not UTF-8.
+    """
+    files: list[tuple[str, bytes]] = []
+    if not os.path.isdir(folder) or os.path.islink(folder):  # noqa: PTH112, PTH114
+        return []
+    os.chmod(folder, 0o700)  # noqa: PTH101
+    waiting = [("", 0)]
+    while waiting:
+        place, depth = waiting.pop()
+        for name in sorted(os.listdir(f"{folder}/{place}")):  # noqa: PTH208
+            path = f"{place}{name}"
+            most -= 1
+            if most < 0:
+                raise TooMuch("it left too many files")
+            try:
+                if len(path.encode()) > MAX_NAME_BYTES:
+                    raise TooMuch("it left a file whose name is too long")
+            except UnicodeEncodeError:
+                raise TooMuch("it left a file whose name is not UTF-8") from None
+            status = os.lstat(f"{folder}/{path}")
+            if stat.S_ISDIR(status.st_mode):
+                if depth == MAX_DEPTH:
+                    raise TooMuch("it left folders nested too deeply")
+                os.chmod(f"{folder}/{path}", 0o700)  # noqa: PTH101
+                waiting.append((f"{path}/", depth + 1))
+            elif stat.S_ISREG(status.st_mode):
+                room -= status.st_size
+                if room < 0:
+                    raise TooMuch("its results are larger than is allowed")
+                os.chmod(f"{folder}/{path}", 0o600)  # noqa: PTH101
+                files.append((path, _whole(f"{folder}/{path}", status.st_size)))
+    return sorted(files)
+
+
+def _whole(path: str, size: int) -> bytes:
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    with os.fdopen(descriptor, "rb") as file:
+        return file.read(size)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]))

@@ -1,0 +1,160 @@
+"""Runs one command of a stranger's in the sandbox, and brings back how it ended and what it left."""
+
+import contextlib
+import fcntl
+import json
+import marshal
+import os
+import platform
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from grader.sandbox.bubblewrap import LAUNCHER, arguments
+from grader.sandbox.frames import BrokenFrames, parse_frames
+from grader.sandbox.mounts import launcher_python
+from grader.sandbox.result import MIB, Limits, SandboxResult, Status, rlimits
+from grader.sandbox.seccomp import filter_program
+from grader.sandbox.streams import Readings, close_all, open_pipes, read_pipes
+
+_LAUNCHER_SOURCE = Path(__file__).with_name("inside.py")
+_SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
+# What the launcher adds to the contents of the files: names, lengths, one sentence.
+_FRAME_BYTES = 8 * MIB
+_STATUS_BYTES = MIB
+_WATCHED = ("cpu_seconds", "memory_bytes", "processes", "file_bytes", "scratch_files", "result_bytes")
+
+
+def run_in_sandbox(
+    command: Sequence[str],
+    *,
+    inputs: Mapping[str, bytes],
+    environment: Mapping[str, str],
+    limits: Limits,
+    visible: Sequence[Path] = (),
+    stdin: bytes = b"",
+) -> SandboxResult:
+    """Run a command in an empty world under limits, and return how it ended.
+
+    It works in a scratch folder, finds the inputs by their names in `../input/`, and what it writes below
+    `out/` comes back. It sees this machine's libraries and the `visible` paths, read-only, and nothing else of
+    it; its environment is `environment` alone. All that it started is dead when this returns.
+
+    What the command does never raises. Raises `ValueError` for inputs and paths that are not plain, and
+    `OSError` where bubblewrap is missing.
+    """
+    with contextlib.ExitStack() as stack:
+
+        def keep(content: bytes) -> int:
+            descriptor = os.memfd_create("sandbox", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+            stack.callback(os.close, descriptor)
+            with os.fdopen(os.dup(descriptor), "wb") as file:
+                file.write(content)
+            fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, _SEALS)
+            os.lseek(descriptor, 0, os.SEEK_SET)
+            kept.append(descriptor)
+            return descriptor
+
+        kept: list[int] = []
+        words = arguments(
+            launcher=_LAUNCHER_SOURCE.read_bytes(),
+            inputs=inputs,
+            visible=visible,
+            scratch_bytes=limits.scratch_bytes,
+            seccomp=filter_program(platform.machine()),
+            keep=keep,
+        )
+        job = keep(marshal.dumps(_job(command, environment, limits)))
+        reading, writing = open_pipes("stdout", "stderr", "results", "status")
+        words += ["--json-status-fd", str(writing["status"]), "--", str(launcher_python()), "-I", "-S", "-B"]
+        words += [LAUNCHER, str(job), str(writing["results"])]
+        # A process group of its own: Ctrl-C at the terminal is for the grader, which ends this one.
+        try:
+            process = subprocess.Popen(
+                words,
+                stdin=keep(stdin),
+                stdout=writing["stdout"],
+                stderr=writing["stderr"],
+                pass_fds=(*kept, writing["results"], writing["status"]),
+                env={"PATH": os.defpath},
+                process_group=0,
+            )
+        except BaseException:
+            close_all(reading)
+            raise
+        finally:
+            close_all(writing)
+        return _outcome(_watch(process, reading, limits), limits)
+
+
+def _job(command: Sequence[str], environment: Mapping[str, str], limits: Limits) -> dict[str, Any]:
+    return {
+        "command": list(command),
+        "environment": dict(environment),
+        "rlimits": rlimits(limits) + _process_limit(limits),
+        **{name: getattr(limits, name) for name in _WATCHED},
+    }
+
+
+def _process_limit(limits: Limits) -> list[tuple[str, int, int]]:
+    # Earlier kernels count the user's processes outside the sandbox as well.
+    release = re.match(r"(\d+)\.(\d+)", platform.release())
+    if release is None or tuple(map(int, release.groups())) < (5, 14):
+        return []
+    # Twice the number, so that it is the launcher that says what happened. Processes of root are not counted.
+    return [("RLIMIT_NPROC", 2 * limits.processes, 2 * limits.processes)]
+
+
+def _watch(process: subprocess.Popen[bytes], pipes: Mapping[str, int], limits: Limits) -> Readings:
+    """Read what the process sends until it is over or over a limit; then nothing of it is left."""
+    groups = {
+        "stdout": ("output", limits.output_bytes),
+        "stderr": ("output", limits.output_bytes),
+        "results": ("results", limits.result_bytes + _FRAME_BYTES),
+        "status": ("status", _STATUS_BYTES),
+    }
+    readings = Readings({})
+    try:
+        readings = read_pipes(pipes, groups, time.monotonic() + limits.wall_seconds)
+    finally:
+        if process.poll() is None and (readings.timed_out or readings.overflowed or not readings.content):
+            _kill(process, readings.content.get("status", b""))
+        process.wait()
+    return readings
+
+
+def _kill(process: subprocess.Popen[bytes], status: bytes) -> None:
+    # The first process of a namespace takes all others with it, and bubblewrap ends when that is done.
+    with contextlib.suppress(ValueError, LookupError, TypeError, ProcessLookupError):
+        os.kill(json.loads(status.splitlines()[0])["child-pid"], signal.SIGKILL)
+        return
+    process.kill()
+
+
+def _outcome(readings: Readings, limits: Limits) -> SandboxResult:
+    stdout, stderr = readings.content["stdout"], readings.content["stderr"]
+
+    def ended(status: Status, message: str, number: int | None = None) -> SandboxResult:
+        return SandboxResult(status, None, number, message, stdout, stderr)
+
+    if readings.overflowed == "output":
+        return ended("OL", f"it wrote more than {limits.output_bytes} bytes of output")
+    try:
+        report = parse_frames(readings.content["results"], limits.result_bytes)
+    except BrokenFrames as error:
+        return ended("XX", f"the launcher sent nonsense: {error}")
+    if not report.started:
+        said = stderr.decode("utf-8", "replace").strip()[-500:]
+        return ended("XX", f"the sandbox did not start: {said}")
+    if readings.timed_out:
+        return ended("TO", f"it ran for more than {limits.wall_seconds:g} seconds")
+    if not report.finished:
+        # Our launcher does not end by itself: what runs beside it, and the memory it takes, is the command's.
+        return ended("SG", "the whole sandbox was killed", signal.SIGKILL)
+    return SandboxResult(
+        report.status, report.exit_code, report.signal, report.message, stdout, stderr, report.files
+    )

@@ -1,0 +1,102 @@
+"""What `--trust-submissions` means: a plain process with limits, and nothing that keeps it from anything."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from grader.sandbox.bubblewrap import check_input_name
+from grader.sandbox.inside import TooMuch, collect, ending_of, largest_file
+from grader.sandbox.mounts import launcher_python
+from grader.sandbox.result import Limits, SandboxResult, rlimits
+from grader.sandbox.streams import Readings, close_all, open_pipes, read_pipes
+
+_LIMITED = Path(__file__).with_name("limited.py")
+
+
+def run_trusted(
+    command: Sequence[str],
+    *,
+    inputs: Mapping[str, bytes],
+    environment: Mapping[str, str],
+    limits: Limits,
+    visible: Sequence[Path] = (),
+    stdin: bytes = b"",
+) -> SandboxResult:
+    """Do what `run_in_sandbox` does, without a sandbox: for submissions whose authors are trusted.
+
+    The command works in a scratch folder with `../input/` and `out/` as it would there, sees the whole machine
+    (`visible` is without effect), and can leave processes behind where it means to. Its processor time and memory
+    are limited for each process, the scratch folder by the size of each file.
+    """
+    with tempfile.TemporaryDirectory(prefix="grader-", ignore_cleanup_errors=True) as name:
+        place = Path(name)
+        (place / "scratch" / "out").mkdir(parents=True)
+        (place / "input").mkdir()
+        for path, content in inputs.items():
+            check_input_name(path)
+            (place / "input" / path).parent.mkdir(parents=True, exist_ok=True)
+            (place / "input" / path).write_bytes(content)
+        (place / "stdin").write_bytes(stdin)
+        python = [str(launcher_python()), "-I", "-S", "-B", str(_LIMITED)]
+        reading, writing = open_pipes("stdout", "stderr")
+        with (place / "stdin").open("rb") as source:
+            try:
+                process = subprocess.Popen(
+                    [*python, json.dumps(rlimits(limits)), *command],
+                    cwd=place / "scratch",
+                    env=dict(environment),
+                    stdin=source,
+                    stdout=writing["stdout"],
+                    stderr=writing["stderr"],
+                    process_group=0,
+                )
+            except BaseException:
+                close_all(reading)
+                raise
+            finally:
+                close_all(writing)
+        readings = _watch(process, reading, limits)
+        return _outcome(process.returncode, readings, limits, place / "scratch")
+
+
+def _watch(process: subprocess.Popen[bytes], pipes: Mapping[str, int], limits: Limits) -> Readings:
+    groups = dict.fromkeys(pipes, ("output", limits.output_bytes))
+    deadline = time.monotonic() + limits.wall_seconds
+    try:
+        readings = read_pipes(pipes, groups, deadline)
+        if not readings.timed_out and readings.overflowed is None:
+            # It may have closed its output long before its end.
+            try:
+                process.wait(max(0.0, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                readings = Readings(readings.content, timed_out=True)
+        return readings
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _outcome(code: int, readings: Readings, limits: Limits, scratch: Path) -> SandboxResult:
+    stdout, stderr = readings.content["stdout"], readings.content["stderr"]
+    if readings.overflowed is not None:
+        message = f"it wrote more than {limits.output_bytes} bytes of output"
+        return SandboxResult("OL", message=message, stdout=stdout, stderr=stderr)
+    if readings.timed_out:
+        message = f"it ran for more than {limits.wall_seconds:g} seconds"
+        return SandboxResult("TO", message=message, stdout=stdout, stderr=stderr)
+    too_large = code > 0 and largest_file(str(scratch), limits.scratch_files) >= limits.file_bytes
+    status, exit_code, number, message = ending_of(code, too_large)
+    files: dict[str, bytes] = {}
+    if status in ("OK", "RE", "SG"):
+        try:
+            files = dict(collect(str(scratch / "out"), limits.scratch_files, limits.result_bytes))
+        except TooMuch as excess:
+            status, message = "OL", str(excess)
+    return SandboxResult(status, exit_code, number, message, stdout, stderr, files)

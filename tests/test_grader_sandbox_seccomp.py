@@ -1,0 +1,180 @@
+"""The filter, twice: its program interpreted call by call, and each refused call made inside the sandbox."""
+
+import errno
+import json
+import platform
+import struct
+from collections.abc import Iterator
+
+import pytest
+from sandbox_marks import needs_sandbox
+from sandboxed import sandboxed
+
+from grader.sandbox.seccomp import filter_program
+from grader.sandbox.syscalls import ARCHITECTURES, NEWEST, Rule, rules
+
+ALLOW, KILL, REFUSE = 0x7FFF0000, 0x80000000, 0x00050000
+here = platform.machine()
+on_this_processor = pytest.mark.skipif(here not in ARCHITECTURES, reason="no filter for this processor")
+
+
+def verdict(machine: str, number: int, *arguments: int, architecture: int | None = None) -> int:
+    """Interpret the filter as the kernel does (Documentation/networking/filter.rst)."""
+    padded = (*arguments, *(0,) * (6 - len(arguments)))
+    data = struct.pack("<IIQ6Q", number, architecture or ARCHITECTURES[machine], 0, *padded)
+    program = list(struct.iter_unpack("=HBBI", filter_program(machine)))
+    accumulator = position = 0
+    while True:
+        code, if_true, if_false, value = program[position]
+        position += 1
+        if code == 0x20:
+            accumulator = struct.unpack_from("<I", data, value)[0]
+        elif code == 0x54:
+            accumulator &= value
+        elif code == 0x06:
+            return int(value)
+        else:
+            truth = {0x15: accumulator == value, 0x25: accumulator > value, 0x35: accumulator >= value}[code]
+            position += if_true if truth else if_false
+
+
+def refused_arguments(rule: Rule) -> Iterator[list[int]]:
+    """Yield arguments that a rule is about."""
+    before = [0] * rule.argument
+    if rule.allowed:
+        yield [*before, 0x0400000]
+    elif rule.mask is None:
+        yield [0, 0, 0]
+    elif rule.equals is not None:
+        yield [*before, rule.equals]
+    else:
+        yield from ([*before, 1 << bit] for bit in range(32) if rule.mask >> bit & 1)
+
+
+@pytest.mark.parametrize("machine", list(ARCHITECTURES))
+def test_every_rule_refuses_with_its_error(machine: str) -> None:
+    for rule in rules(machine):
+        for arguments in refused_arguments(rule):
+            assert verdict(machine, rule.number, *arguments) == REFUSE | rule.error, rule
+
+
+@pytest.mark.parametrize("machine", list(ARCHITECTURES))
+def test_what_runs_need_is_allowed(machine: str) -> None:
+    refused = {rule.number for rule in rules(machine)}
+    conditional = {rule.number: rule.name for rule in rules(machine) if rule.mask is not None or rule.allowed}
+    for number in range(NEWEST + 1):
+        if number not in refused:
+            assert verdict(machine, number, 2**32 - 1, 2**32 - 1) == ALLOW
+    numbers = {name: number for number, name in conditional.items()}
+    assert set(numbers) == {"clone", "mmap", "personality", "prlimit64", "ioctl"}
+    # fork, a thread (pthread_create), a private and a file mapping, asking and setting one's own
+    for name, arguments in [
+        ("clone", [0x01200011]), ("clone", [0x003D0F00]), ("mmap", [0, 4096, 3, 0x22]),
+        ("mmap", [0, 4096, 3, 0x01]), ("mmap", [0, 4096, 1, 0x02]), ("personality", [0xFFFFFFFF]),
+        ("personality", [0]), ("prlimit64", [0, 7]), ("ioctl", [1, 0x5401]),
+    ]:  # fmt: skip
+        assert verdict(machine, numbers[name], *arguments) == ALLOW, (name, arguments)
+
+
+@pytest.mark.parametrize("machine", list(ARCHITECTURES))
+def test_shared_memory_that_no_limit_counts_is_refused_whatever_else_is_asked(machine: str) -> None:
+    mmap = next(rule.number for rule in rules(machine) if rule.name == "mmap")
+    for flags in (0x21, 0x23, 0x8021, 0x40021):
+        assert verdict(machine, mmap, 0, 4096, 3, flags) == REFUSE | errno.EPERM
+
+
+@pytest.mark.parametrize("machine", list(ARCHITECTURES))
+def test_the_numbers_of_another_convention_kill(machine: str) -> None:
+    assert verdict(machine, 1, architecture=0x40000003) == KILL  # AUDIT_ARCH_I386
+    assert verdict(machine, 1, architecture=0x40000028) == KILL  # AUDIT_ARCH_ARM
+    if machine == "x86_64":
+        assert verdict(machine, 0x40000000 | 39) == KILL
+
+
+@pytest.mark.parametrize("machine", list(ARCHITECTURES))
+def test_calls_newer_than_the_table_do_not_exist(machine: str) -> None:
+    assert verdict(machine, NEWEST + 1) == REFUSE | errno.ENOSYS
+    assert verdict(machine, 0x3FFFFFFF) == REFUSE | errno.ENOSYS
+
+
+@pytest.mark.parametrize("machine", list(ARCHITECTURES))
+def test_no_number_stands_for_two_calls(machine: str) -> None:
+    names: dict[int, str] = {}
+    for rule in rules(machine):
+        assert names.setdefault(rule.number, rule.name) == rule.name
+
+
+def test_another_processor_has_no_filter() -> None:
+    with pytest.raises(KeyError):
+        filter_program("riscv64")
+
+
+@needs_sandbox
+@on_this_processor
+def test_every_refused_call_is_refused_in_the_sandbox() -> None:
+    calls = [
+        (rule.name, rule.number, arguments, rule.error)
+        for rule in rules(here)
+        for arguments in refused_arguments(rule)
+    ]
+    code = f"""
+import ctypes, json
+libc = ctypes.CDLL(None, use_errno=True)
+found = []
+for name, number, arguments, error in json.loads({json.dumps(json.dumps(calls))}):
+    ctypes.set_errno(0)
+    padded = [ctypes.c_ulong(value) for value in (arguments + [0] * 6)[:6]]
+    result = libc.syscall(ctypes.c_long(number), *padded)
+    if (result, ctypes.get_errno()) != (-1, error):
+        found.append([name, arguments, result, ctypes.get_errno()])
+print(json.dumps([len({calls!r}), found]))
+"""
+    assert json.loads(sandboxed(code).stdout) == [len(calls), []]
+
+
+@needs_sandbox
+def test_no_family_of_sockets_can_be_opened() -> None:
+    code = """
+import errno, socket
+left = []
+for family in range(48):
+    for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM, socket.SOCK_RAW, socket.SOCK_SEQPACKET):
+        try:
+            socket.socket(family, kind, 0).close()
+            left.append((family, kind))
+        except OSError as error:
+            if error.errno != errno.EAFNOSUPPORT: left.append((family, kind, error.errno))
+print(left)
+"""
+    assert sandboxed(code).stdout == b"[]\n"
+
+
+@needs_sandbox
+@pytest.mark.skipif(here != "x86_64", reason="these conventions are x86_64's")
+@pytest.mark.parametrize(
+    "machine_code",
+    ["b814000000cd80c3", "b827000040" + "0f05c3"],
+    ids=["getpid of i386", "getpid of x32"],
+)
+def test_calls_of_another_convention_kill_the_process(machine_code: str) -> None:
+    code = f"""
+import ctypes, mmap
+page = mmap.mmap(-1, 4096, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+page.write(bytes.fromhex('{machine_code}'))
+print('ready', flush=True)
+print(ctypes.CFUNCTYPE(ctypes.c_long)(ctypes.addressof(ctypes.c_char.from_buffer(page)))())
+"""
+    result = sandboxed(code)
+    assert (result.status, result.signal, result.stdout) == ("SG", 31, b"ready\n")
+
+
+@needs_sandbox
+def test_threads_and_processes_start_without_clone3() -> None:
+    code = """
+import os, threading, subprocess, sys
+thread = threading.Thread(target=lambda: print('thread', flush=True)); thread.start(); thread.join()
+if os.fork() == 0: os._exit(0)
+os.wait()
+subprocess.run([sys.executable, '-I', '-S', '-c', 'print("process")'], check=True)
+"""
+    assert sandboxed(code).stdout == b"thread\nprocess\n"

@@ -1,0 +1,84 @@
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from grader.sandbox import Limits, SandboxResult, run_trusted
+
+SMALL = Limits(
+    cpu_seconds=10,
+    wall_seconds=20,
+    file_bytes=2**20,
+    output_bytes=10_000,
+    result_bytes=2**20,
+    scratch_files=50,
+)
+
+
+def trusted(code: str, limits: Limits = SMALL, inputs: Mapping[str, bytes] | None = None) -> SandboxResult:
+    return run_trusted(
+        [sys.executable, "-I", "-S", "-c", code],
+        inputs=inputs or {},
+        environment={"ONE": "1"},
+        limits=limits,
+        stdin=b"given",
+    )
+
+
+def test_it_has_the_folders_the_input_and_the_environment_of_the_sandbox() -> None:
+    code = """
+import os, sys
+open('out/result', 'w').write(open('../input/deep/name').read() + sys.stdin.read())
+print(sorted(name for name in os.environ if name != 'LC_CTYPE'), os.listdir('.'))
+"""
+    result = trusted(code, inputs={"deep/name": b"content "})
+    assert (result.status, result.exit_code) == ("OK", 0), result
+    assert (result.stdout, result.files) == (b"['ONE'] ['out']\n", {"result": b"content given"})
+
+
+def test_it_leaves_nothing_on_disk() -> None:
+    place = Path(trusted("import os; print(os.getcwd())").stdout.decode().strip())
+    assert place.name == "scratch"
+    assert not place.parent.exists()
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "exit_code", "number"),
+    [
+        ("raise SystemExit(3)", "RE", 3, None),
+        ("import os; os.kill(os.getpid(), 11)", "SG", None, 11),
+        ("while True: print('x' * 1000)", "OL", None, None),
+        ("open('big', 'wb').write(bytes(2 * 2 ** 20))", "OL", 1, None),
+        ("for number in range(60): open(f'out/{number}', 'w')", "OL", 0, None),
+        ("bytearray(2 ** 40)", "RE", 1, None),
+    ],
+)
+def test_the_ending_is_told(code: str, status: str, exit_code: int | None, number: int | None) -> None:
+    result = trusted(code)
+    assert (result.status, result.exit_code, result.signal) == (status, exit_code, number)
+
+
+def test_time_runs_out() -> None:
+    started = time.monotonic()
+    assert trusted("while True: pass", replace(SMALL, wall_seconds=0.5)).status == "TO"
+    assert (
+        trusted(
+            "import os, time; os.closerange(0, 3); time.sleep(60)", replace(SMALL, wall_seconds=0.5)
+        ).status
+        == "TO"
+    )
+    assert time.monotonic() - started < 10
+    assert trusted("while True: pass", replace(SMALL, cpu_seconds=0.1)).status == "TO"
+
+
+def test_a_command_that_is_not_there_is_told() -> None:
+    result = run_trusted(["/no/such/program"], inputs={}, environment={}, limits=SMALL)
+    assert (result.status, b"/no/such/program" in result.stderr) == ("RE", True)
+
+
+def test_an_input_outside_its_folder_is_refused() -> None:
+    with pytest.raises(ValueError, match="not a plain path"):
+        trusted("", inputs={"../x": b""})
