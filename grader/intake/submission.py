@@ -1,0 +1,141 @@
+"""Takes one submission in: which of its files are there, whole, and what they say of themselves."""
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from grader.intake.archive import read_members
+from grader.intake.commands import parse_command
+from grader.intake.gunzip import gunzip, read_tarball
+from grader.intake.manifest import Manifest, parse_manifest
+from grader.intake.names import printable
+from grader.intake.rejected import Rejected
+from harness.data import DATASETS
+from harness.handin.check_run import RUN_FILES, RUNS
+from harness.handin.submission import COMMANDS, MANIFEST
+from harness.recipe import recipe_ids
+from harness.settings import RunSettings
+from harness.workspace import EXPERIMENT, REPORT
+
+SUFFIX = ".tar.gz"
+# All that a submission holds; of anything else only the name is kept.
+FILES = (
+    MANIFEST,
+    EXPERIMENT,
+    REPORT,
+    COMMANDS,
+    *(f"runs/{run}/{name}" for run in RUNS for name in RUN_FILES),
+)
+# The experiments as handed out have 2 KiB, and a report of 500 words 4; larger texts are read by nobody.
+TEXT_BYTES = 64 * 1024
+_TEXTS = (EXPERIMENT, REPORT, COMMANDS)
+_REMEDY = "make submit writes a whole archive"
+_COMMANDS = re.compile(r"# runs/broken\n(?P<broken>[^\n]*)\n\n?# runs/fixed\n(?P<fixed>[^\n]*)\n*")
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A submission that was taken. All that is in it is what a stranger wrote.
+
+    `name` is that of the file without `.tar.gz`, `files` the known files by their paths in the archive, `ignored`
+    the names of all others, fit to be shown, and `missing` the known files that are not there: they cost points.
+    """
+
+    name: str
+    sha256: str
+    manifest: Manifest
+    files: dict[str, bytes]
+    ignored: tuple[str, ...]
+    missing: tuple[str, ...]
+
+
+def read_submission(path: Path) -> Submission:
+    """Return the submission in a tarball, read in memory.
+
+    Raises `Rejected` for one that cannot be taken, and `OSError` where the file cannot be read at all.
+    """
+    data = read_tarball(path)
+    members: dict[str, bytes] = {}
+    try:
+        read_members(gunzip(data), members)
+        manifest = _checked_manifest(members)
+    except Rejected as refusal:
+        refusal.student, refusal.recipe = _told_names(members)
+        raise
+    return Submission(
+        name=path.name.removesuffix(SUFFIX),
+        sha256=hashlib.sha256(data).hexdigest(),
+        manifest=manifest,
+        files={name: members[name] for name in FILES if name in members},
+        ignored=tuple(sorted(printable(name) for name in members.keys() - set(FILES))),
+        missing=tuple(name for name in FILES if name not in members),
+    )
+
+
+def _told_names(members: Mapping[str, bytes]) -> tuple[str | None, str | None]:
+    try:
+        manifest = parse_manifest(members[MANIFEST])
+    except (KeyError, Rejected):
+        return None, None
+    return manifest.student, manifest.recipe
+
+
+def _checked_manifest(members: Mapping[str, bytes]) -> Manifest:
+    if MANIFEST not in members:
+        raise Rejected("no manifest", f"The archive has no {MANIFEST}: {_REMEDY}.")
+    manifest = parse_manifest(members[MANIFEST])
+    if manifest.recipe not in recipe_ids():
+        raise Rejected("unknown recipe", f"There is no exercise {printable(manifest.recipe)}: {_REMEDY}.")
+    if manifest.dataset not in DATASETS:
+        raise Rejected("unknown data set", f"There is no data set {printable(manifest.dataset)}: {_REMEDY}.")
+    for code, message in _faults(manifest, members):
+        raise Rejected(code, message)
+    return manifest
+
+
+def _faults(manifest: Manifest, members: Mapping[str, bytes]) -> Iterator[tuple[str, str]]:
+    for name, digest in manifest.files.items():
+        if name not in members:
+            yield "missing file", f"{printable(name)} is in the manifest and not in the archive: {_REMEDY}."
+        elif hashlib.sha256(members[name]).hexdigest() != digest:
+            yield "wrong hash", f"{printable(name)} has another SHA-256 than the manifest says: {_REMEDY}."
+    for name in FILES:
+        if name in members and name not in manifest.files and name != MANIFEST:
+            yield "unlisted file", f"{name} is in the archive and not in the manifest: {_REMEDY}."
+    if EXPERIMENT not in members:
+        yield "no experiment", f"The archive has no {EXPERIMENT}: {_REMEDY}."
+    for name in _TEXTS:
+        if len(members.get(name, b"")) > TEXT_BYTES:
+            yield "text too large", f"{name} is larger than {TEXT_BYTES // 1024} KiB: shorten it."
+    try:
+        members[EXPERIMENT].decode("utf-8")
+    except UnicodeDecodeError:
+        yield "not UTF-8", f"{EXPERIMENT} is not UTF-8 text: save it as UTF-8 and hand it in again."
+
+
+def read_settings(submission: Submission) -> dict[Literal["broken", "fixed"], RunSettings]:
+    """Return the settings of both runs, from `command.txt`.
+
+    Raises `ValueError`, with a sentence, where it is missing, not what `make submit` writes, or of another seed
+    or data set than the manifest's.
+    """
+    data = submission.files.get(COMMANDS)
+    if data is None:
+        raise ValueError(f"There is no {COMMANDS}.")
+    found = _COMMANDS.fullmatch(data.decode("utf-8", "replace").replace("\r\n", "\n"))
+    if found is None:
+        raise ValueError(
+            f"{COMMANDS} is not the commands of the broken and the fixed run, as make submit writes them."
+        )
+    manifest = submission.manifest
+    settings: dict[Literal["broken", "fixed"], RunSettings] = {
+        "broken": parse_command(found["broken"], manifest.recipe, None),
+        "fixed": parse_command(found["fixed"], manifest.recipe, EXPERIMENT),
+    }
+    for run, of_run in settings.items():
+        if (of_run.seed, of_run.dataset) != (manifest.seed, manifest.dataset):
+            raise ValueError(f"The command of the {run} run has another seed or data set than the manifest.")
+    return settings

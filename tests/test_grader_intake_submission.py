@@ -1,0 +1,480 @@
+import gzip
+import hashlib
+import json
+import os
+import socket
+import tarfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from intake_archives import (
+    COMMAND,
+    COMMANDS,
+    contents,
+    manifest,
+    member,
+    packed,
+    tar_of,
+    whole,
+    with_members,
+    written,
+)
+from run_files import make_workspace
+
+from grader.intake import Rejected, Submission, read_settings, read_submission
+from grader.intake import archive as archive_module
+from grader.intake import gunzip as gunzip_module
+from grader.intake.archive import EXTENSION_BYTES, HEADERS
+from grader.intake.submission import FILES
+from harness.handin.check_run import RUN_FILES
+from harness.handin.submission import build_submission, submit
+from harness.settings import RunSettings
+
+WHOLE = with_members()
+
+
+def refused(tmp_path: Path, data: bytes) -> Rejected:
+    with pytest.raises(Rejected) as caught:
+        read_submission(written(tmp_path, data))
+    assert caught.value.message.endswith(".")
+    assert caught.value.message.isprintable()
+    assert str(caught.value) == caught.value.message
+    return caught.value
+
+
+def test_a_whole_submission_is_taken(tmp_path: Path) -> None:
+    data = packed(whole())
+    submission = read_submission(written(tmp_path, data, "Smith, Jr._huge_lr.tar.gz"))
+    assert submission.name == "Smith, Jr._huge_lr"
+    assert submission.sha256 == hashlib.sha256(data).hexdigest()
+    assert submission.files == whole()
+    assert (submission.missing, submission.ignored) == ((), ())
+    assert (submission.manifest.student, submission.manifest.recipe) == ("ada", "huge_lr")
+
+
+def test_the_files_are_those_that_the_harness_packs() -> None:
+    assert len(FILES) == len(set(FILES)) == 4 + 2 * len(RUN_FILES)
+
+
+def test_what_else_lies_in_it_is_named_and_left(tmp_path: Path) -> None:
+    members = [member(name, b"x") for name in ("notes.txt", "runs/broken/best.pt", "ü/y")]
+    folder = member("runs/", type=tarfile.DIRTYPE)
+    submission = read_submission(written(tmp_path, with_members(folder, *members)))
+    assert submission.ignored == ("notes.txt", "runs/broken/best.pt", "ü/y")
+    assert submission.files == whole()
+
+
+@pytest.mark.parametrize("form", [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
+def test_a_name_too_long_for_a_header_is_read(tmp_path: Path, form: int) -> None:
+    name = "/".join(["a" * 60, "b" * 60, "c" * 60])
+    submission = read_submission(written(tmp_path, with_members(member(name, b"x"), form=form)))
+    assert submission.ignored[0].startswith("a" * 60)
+
+
+def test_one_packed_by_hand_is_taken(tmp_path: Path) -> None:
+    folder = tmp_path / "unpacked"
+    for name, content in whole().items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+    path = tmp_path / "ada_huge_lr.tar.gz"
+    with tarfile.open(path, "w:gz") as tar:
+        tar.add(folder, ".")
+    assert read_submission(path).files == whole()
+
+
+@pytest.mark.parametrize("student", ["Smith, Jr.", "=1+1", "Zoë 日本", "O'Brien <b>", "x" * 64, "../../etc"])
+def test_a_student_may_have_any_name_that_can_be_seen(tmp_path: Path, student: str) -> None:
+    assert read_submission(written(tmp_path, packed(whole(student=student)))).manifest.student == student
+
+
+@pytest.mark.parametrize(
+    "student", ["", " ", "x" * 65, "a\nb", "a\x1b[31m", "a\u202eb", "a\u200bb", "\ud800", 7, None]
+)
+def test_a_name_that_hides_something_is_refused(tmp_path: Path, student: object) -> None:
+    assert refused(tmp_path, packed(whole(student=student))).code == "manifest"
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("../x", "path traversal"),
+        ("runs/../../x", "path traversal"),
+        ("/etc/x", "absolute name"),
+        ("a\\b", "absolute name"),
+        ("C:/x", "absolute name"),
+        ("a//b", "absolute name"),
+        ("a/./b", "absolute name"),
+        ("a\nb", "unprintable name"),
+        ("a\x1b[31m", "unprintable name"),
+        ("a\u202eb", "unprintable name"),
+        ("a\udcffb", "unprintable name"),
+        ("x" * 99 + "/" + "y" * 99 + "/" + "z" * 99, "name too long"),
+        ("x" * 300, "name too long"),
+        ("x" * (EXTENSION_BYTES + 1), "name too long"),
+        ("report.md", "duplicate name"),
+        ("./report.md", "duplicate name"),
+        ("REPORT.md", "colliding names"),
+        ("Report.MD", "colliding names"),
+        ("\uff52eport.md", "colliding names"),
+        ("report.md/x", "colliding names"),
+        ("runs/broken", "colliding names"),
+    ],
+)
+@pytest.mark.parametrize("form", [tarfile.PAX_FORMAT, tarfile.GNU_FORMAT])
+def test_a_name_that_is_not_plain_is_refused(tmp_path: Path, name: str, code: str, form: int) -> None:
+    refusal = refused(tmp_path, with_members(member(name, b"x"), form=form))
+    assert (refusal.code, refusal.student, refusal.recipe) == (code, "ada", "huge_lr")
+
+
+@pytest.mark.parametrize("names", [("é", "e\u0301"), ("ß", "SS"), ("ﬁ", "fi"), ("Å", "\u212b")])
+def test_names_that_another_file_system_takes_for_one_are_refused(
+    tmp_path: Path, names: tuple[str, str]
+) -> None:
+    data = with_members(*(member(name, b"x") for name in names), form=tarfile.PAX_FORMAT)
+    assert refused(tmp_path, data).code == "colliding names"
+
+
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [
+        ({"type": tarfile.SYMTYPE, "linkname": "/etc/passwd"}, "link"),
+        ({"type": tarfile.LNKTYPE, "linkname": "report.md"}, "link"),
+        ({"type": tarfile.CHRTYPE}, "device"),
+        ({"type": tarfile.BLKTYPE}, "device"),
+        ({"type": tarfile.FIFOTYPE}, "device"),
+        ({"type": tarfile.CONTTYPE}, "unknown member"),
+        ({"type": tarfile.GNUTYPE_SPARSE}, "sparse file"),
+        ({"type": b"V"}, "unknown member"),
+        ({"type": b"D"}, "unknown member"),
+        ({"pax_headers": {"GNU.sparse.major": "1"}}, "sparse file"),
+        ({"pax_headers": {"GNU.sparse.realsize": "99999999999"}}, "sparse file"),
+        ({"pax_headers": {"size": "99999999999"}}, "lying header"),
+        ({"pax_headers": {"linkpath": "/etc"}}, "lying header"),
+        ({"pax_headers": {"path": "../x"}}, "path traversal"),
+    ],
+)
+def test_what_is_no_plain_file_is_refused(tmp_path: Path, fields: dict[str, Any], code: str) -> None:
+    data = with_members(member("strange", **fields), form=tarfile.PAX_FORMAT)
+    assert refused(tmp_path, data).code == code
+
+
+def test_a_pax_header_for_all_that_names_a_file_is_refused(tmp_path: Path) -> None:
+    record = b"18 path=evil/path\n"
+    data = with_members(member("x", record, type=tarfile.XGLTYPE), member("strange", b"x"))
+    assert refused(tmp_path, data).code == "lying header"
+
+
+@pytest.mark.parametrize(
+    "record", [b"9 a=b\n", b"6 a=b", b"x", b"99999 a=b\n", b"2 \n", b"-6 a=b\n", b"5 ab\n", b"0 \n"]
+)
+def test_a_pax_header_that_is_none_is_refused(tmp_path: Path, record: bytes) -> None:
+    data = with_members(member("x", record, type=tarfile.XHDTYPE), member("strange", b"x"))
+    assert refused(tmp_path, data).code == "damaged archive"
+
+
+def test_headers_of_every_kind_are_counted(tmp_path: Path) -> None:
+    files = [member(f"file{number}") for number in range(HEADERS)]
+    assert refused(tmp_path, with_members(*files)).code == "too many files"
+    folders = [member(f"folder{number}/", type=tarfile.DIRTYPE) for number in range(HEADERS)]
+    assert refused(tmp_path, with_members(*folders)).code == "too many files"
+    # So many in a row took `tarfile` down by recursion.
+    extensions = [member("x", b"6 a=b\n", type=tarfile.XHDTYPE) for number in range(5000)]
+    assert refused(tmp_path, with_members(*extensions)).code == "too many files"
+
+
+def test_a_member_that_is_too_large_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive_module, "MEMBER_BYTES", 2**20)
+    assert refused(tmp_path, with_members(member("big", bytes(2**20 + 1)))).code == "file too large"
+
+
+def test_a_bomb_is_never_unpacked(tmp_path: Path) -> None:
+    # 1 GiB of zeros in 1 MiB; and one in which each layer is packed again.
+    bomb = gzip.compress(bytes(2**24), mtime=0) * 64
+    started = os.times().user
+    refusal = refused(tmp_path, with_members(member("bomb", bytes(2**20))) + bomb)
+    assert refusal.code == "trailing data"
+    compressor = gzip.compress(bytes(gunzip_module.UNPACKED_BYTES + 1), 9, mtime=0)
+    assert len(compressor) < 2**20
+    assert refused(tmp_path, compressor).code == "unpacks too large"
+    assert os.times().user - started < 10
+
+
+def test_no_more_is_unpacked_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    import tracemalloc
+
+    bomb = gzip.compress(bytes(2**27), 9, mtime=0)
+    monkeypatch.setattr(gunzip_module, "UNPACKED_BYTES", 2**22)
+    tracemalloc.start()
+    with pytest.raises(Rejected, match="more than 4 MiB"):
+        gunzip_module.gunzip(bomb)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2**23
+
+
+def test_a_tarball_that_is_too_large_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = written(tmp_path, b"")
+    with path.open("r+b") as file:
+        file.truncate(2**40)  # a hole: it takes no room on the disk
+    monkeypatch.setattr(gunzip_module, "TARBALL_BYTES", 2**20)
+    with pytest.raises(Rejected) as caught:
+        read_submission(path)
+    assert caught.value.code == "archive too large"
+
+
+@given(st.data())
+@settings(max_examples=50)
+def test_a_truncated_archive_is_refused(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    cut = data.draw(st.integers(0, len(WHOLE) - 1))
+    code = refused(tmp_path_factory.mktemp("cut"), WHOLE[:cut]).code
+    assert code in ("truncated archive", "not a tarball")
+
+
+@given(st.data())
+@settings(max_examples=50)
+def test_a_truncated_tar_in_a_whole_gzip_is_refused(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    tar = tar_of().rstrip(b"\0")
+    cut = data.draw(st.integers(0, len(tar)))
+    refusal = refused(tmp_path_factory.mktemp("cut"), gzip.compress(tar[:cut], mtime=0))
+    assert refusal.code in ("truncated archive", "no manifest", "missing file")
+
+
+@given(st.data())
+@settings(max_examples=200)
+def test_a_changed_byte_never_changes_what_is_taken_unseen(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    tar = bytearray(tar_of())
+    place = data.draw(st.integers(0, len(tar) - 1))
+    tar[place] ^= data.draw(st.integers(1, 255))
+    path = written(tmp_path_factory.mktemp("changed"), gzip.compress(bytes(tar), 1, mtime=0))
+    try:
+        submission = read_submission(path)
+    except Rejected:
+        return
+    known = whole()
+    assert set(submission.files) == set(known)
+    for name in set(known) - {"manifest.json"}:  # which has no hash of itself
+        assert submission.files[name] == known[name]
+
+
+@given(st.binary(max_size=3000))
+@settings(max_examples=200)
+def test_any_bytes_are_refused(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
+    folder = tmp_path_factory.mktemp("any")
+    refused(folder, data)
+    refused(folder, gzip.compress(data, mtime=0))
+
+
+@pytest.mark.parametrize(
+    ("magic", "what"),
+    [
+        (b"", "empty"),
+        (b"PK\x03\x04", "a zip file"),
+        (b"\xfd7zXZ\x00", "an xz file"),
+        (b"BZh9", "a bzip2 file"),
+        (b"hello", "no gzip file"),
+        (tar_of(), "an uncompressed tar file"),
+    ],
+)
+def test_another_format_is_named(tmp_path: Path, magic: bytes, what: str) -> None:
+    refusal = refused(tmp_path, magic)
+    assert refusal.code == "not a tarball"
+    assert what in refusal.message
+
+
+@pytest.mark.parametrize("more", [b"x", b"\0" * 512, WHOLE])
+def test_nothing_may_follow_the_gzip(tmp_path: Path, more: bytes) -> None:
+    assert refused(tmp_path, WHOLE + more).code == "trailing data"
+
+
+def test_nothing_may_follow_the_end_of_the_tar(tmp_path: Path) -> None:
+    assert refused(tmp_path, gzip.compress(tar_of() + b"x" * 512)).code == "trailing data"
+    assert refused(tmp_path, gzip.compress(tar_of() + tar_of())).code == "trailing data"
+
+
+def test_a_damaged_gzip_is_refused(tmp_path: Path) -> None:
+    damaged = bytearray(WHOLE)
+    damaged[-6] ^= 1  # its checksum
+    assert refused(tmp_path, bytes(damaged)).code == "damaged archive"
+
+
+def test_a_header_that_lies_about_its_size_is_refused(tmp_path: Path) -> None:
+    tar = bytearray(tar_of())
+    info = tarfile.TarInfo.frombuf(bytes(tar[:512]), "utf-8", "strict")
+    for size, code in ((2**40, "truncated archive"), (2**32 - 1, "truncated archive")):
+        info.size = size
+        lying = info.tobuf(tarfile.GNU_FORMAT) + tar[512:]
+        assert refused(tmp_path, gzip.compress(lying)).code == code
+    negative = bytearray(info.tobuf(tarfile.GNU_FORMAT))
+    negative[124:136] = b"\xff" * 12  # -1 in base 256
+    negative[148:156] = b" " * 8
+    negative[148:156] = b"%06o\0 " % sum(negative)
+    assert refused(tmp_path, gzip.compress(bytes(negative) + tar[512:])).code == "damaged archive"
+
+
+def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
+    real = written(tmp_path, WHOLE, "real.tar.gz")
+    link, pipe, folder = (tmp_path / f"{name}.tar.gz" for name in ("link", "pipe", "folder"))
+    link.symlink_to(real)
+    os.mkfifo(pipe)
+    folder.mkdir()
+    for path in (link, pipe, folder, Path("/dev/zero")):
+        with pytest.raises(Rejected) as caught:
+            read_submission(path)
+        assert caught.value.code == "not a file"
+
+
+def test_a_socket_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind("s.tar.gz")
+        with pytest.raises(Rejected):
+            read_submission(Path("s.tar.gz"))
+
+
+def test_a_file_that_is_not_there_is_no_fault_of_a_student(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        read_submission(tmp_path / "none.tar.gz")
+
+
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        (b"", "manifest"),
+        (b"{", "manifest"),
+        (b"\xff", "manifest"),
+        (b"[]", "manifest"),
+        (b"null", "manifest"),
+        (b"[" * 60_000, "manifest"),
+        (b'{"a": ' * 10_000, "manifest"),
+        (b" " * 70_000, "manifest"),
+        (b'{"seed": ' + b"9" * 10_000 + b"}", "manifest"),
+        (manifest({}, seed=float("nan")), "manifest"),
+        (manifest({}, seed=42.0), "manifest"),
+        (manifest({}, seed="42"), "manifest"),
+        (manifest({}, seed=True), "manifest"),
+        (manifest({}, seed=-1), "manifest"),
+        (manifest({}, seed=2**32), "manifest"),
+        (manifest({}, more=1), "manifest"),
+        (manifest({}, files=[]), "manifest"),
+        (manifest({}, files={"report.md": "abc"}), "manifest"),
+        (manifest({}, files={"report.md": "A" * 64}), "manifest"),
+        (manifest({}, files={"report.md": "0" * 64 + "\n"}), "manifest"),
+        (manifest({}, dataset_digest="x"), "manifest"),
+        (manifest({}, format_version=2), "format version"),
+        (manifest({}, format_version="1"), "manifest"),
+        (manifest({}, format_version=True), "manifest"),
+        (manifest({})[:-1] + b', "seed": 42}', "manifest"),
+        (manifest({}, recipe="no_such"), "unknown recipe"),
+        (manifest({}, recipe="../huge_lr"), "unknown recipe"),
+        (manifest({}, dataset="imagenet"), "unknown data set"),
+    ],
+)
+def test_a_manifest_that_is_none_is_refused(tmp_path: Path, data: bytes, code: str) -> None:
+    refusal = refused(tmp_path, packed({**contents(), "manifest.json": data}))
+    assert refusal.code == code
+
+
+@pytest.mark.parametrize("key", list(json.loads(manifest({}))))
+def test_a_manifest_without_a_key_is_refused(tmp_path: Path, key: str) -> None:
+    record = json.loads(manifest(contents()))
+    del record[key]
+    refusal = refused(tmp_path, packed({**contents(), "manifest.json": json.dumps(record).encode()}))
+    assert refusal.code == "manifest"
+    assert key in refusal.message
+
+
+def test_an_archive_without_a_manifest_has_no_names(tmp_path: Path) -> None:
+    refusal = refused(tmp_path, packed(contents()))
+    assert (refusal.code, refusal.student, refusal.recipe) == ("no manifest", None, None)
+
+
+def test_a_hash_that_disagrees_is_refused_with_the_names(tmp_path: Path) -> None:
+    refusal = refused(tmp_path, packed({**whole(student="eve"), "report.md": b"changed"}))
+    assert (refusal.code, refusal.student, refusal.recipe) == ("wrong hash", "eve", "huge_lr")
+    assert "report.md" in refusal.message
+
+
+def test_a_file_of_the_manifest_that_is_missing_is_refused(tmp_path: Path) -> None:
+    files = whole()
+    del files["runs/fixed/metrics.log"]
+    assert refused(tmp_path, packed(files)).code == "missing file"
+
+
+def test_a_file_that_the_manifest_does_not_list_is_refused(tmp_path: Path) -> None:
+    files = contents()
+    listed = {name: content for name, content in files.items() if name != "report.md"}
+    assert refused(tmp_path, packed({**files, "manifest.json": manifest(listed)})).code == "unlisted file"
+
+
+@pytest.mark.parametrize(
+    ("files", "code"),
+    [
+        (contents(experiment=None), "no experiment"),
+        (contents(experiment=b"#" * (64 * 1024 + 1)), "text too large"),
+        (contents(report=b"#" * (64 * 1024 + 1)), "text too large"),
+        (contents(experiment=b"\xff"), "not UTF-8"),
+    ],
+)
+def test_an_experiment_that_cannot_be_read_is_refused(
+    tmp_path: Path, files: dict[str, bytes], code: str
+) -> None:
+    assert refused(tmp_path, packed({**files, "manifest.json": manifest(files)})).code == code
+
+
+def test_any_other_file_may_be_missing_and_is_named(tmp_path: Path) -> None:
+    files = {"experiment.py": contents()["experiment.py"]}
+    submission = read_submission(written(tmp_path, packed({**files, "manifest.json": manifest(files)})))
+    assert set(submission.missing) == set(FILES) - {"experiment.py", "manifest.json"}
+
+
+def taken(tmp_path: Path, commands: bytes | None, **changed: Any) -> Submission:
+    files = contents(command=commands)
+    return read_submission(written(tmp_path, packed({**files, "manifest.json": manifest(files, **changed)})))
+
+
+def test_the_settings_of_both_runs_are_read(tmp_path: Path) -> None:
+    settings = RunSettings(seed=42, dataset="digits")
+    assert read_settings(taken(tmp_path, COMMANDS)) == {"broken": settings, "fixed": settings}
+    more = COMMANDS.replace(b"digits\n", b"digits --epochs 3 --batch 8\n").replace(b"\n", b"\r\n")
+    assert read_settings(taken(tmp_path, more))["broken"] == replace(settings, epochs=3, batch_size=8)
+
+
+@pytest.mark.parametrize(
+    "commands",
+    [
+        None,
+        b"",
+        COMMAND.encode(),
+        COMMANDS + b"rm -rf /\n",
+        COMMANDS.replace(b" --script experiment.py", b""),
+        COMMANDS.replace(b"experiment.py", b"../other.py"),
+        COMMANDS.replace(b"huge_lr", b"loss_sum"),
+        COMMANDS.replace(b"--seed 42", b"--seed 43"),
+        COMMANDS.replace(b"digits", b"mnist"),
+        COMMANDS.replace(b"--seed 42", b"--seed 42 --epochs 1001", 1),
+    ],
+)
+def test_commands_that_are_not_those_of_the_manifest_are_refused(
+    tmp_path: Path, commands: bytes | None
+) -> None:
+    with pytest.raises(ValueError, match=r"\.$"):
+        read_settings(taken(tmp_path, commands))
+
+
+def test_the_submission_that_the_harness_makes_is_taken_as_it_is(tmp_path: Path) -> None:
+    workspace = make_workspace(tmp_path / "work")
+    path = submit(workspace, "ada", tmp_path).path
+    submission = read_submission(path)
+    assert submission.files == build_submission(workspace, "ada")
+    assert (submission.missing, submission.ignored) == ((), ())
+    assert f"{submission.sha256}  {path.name}\n" == path.with_name(f"{path.name}.sha256").read_text()
