@@ -108,3 +108,12 @@ def criterion_score(checks: tuple[Check, ...]) -> CriterionScore:
     points = [check.points for check in checks]
     total = None if None in points else round(sum(p for p in points if p is not None), 2)
     return CriterionScore(points=total, max=sum(check.max for check in checks), checks=checks)
+
+
+def rescored(row: SubmissionScore, criteria: dict[Criterion, CriterionScore]) -> SubmissionScore:
+    """Return the row with these criteria and their sum: graded where all four are there and none is open."""
+    points = [criteria[name].points if name in criteria else None for name in CRITERIA]
+    if None in points:
+        return row.model_copy(update={"criteria": criteria, "status": "not judged", "total": None})
+    total = round(sum(p for p in points if p is not None), 2)
+    return row.model_copy(update={"criteria": criteria, "status": "graded", "total": total, "reason": ""})

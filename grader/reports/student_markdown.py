@@ -1,0 +1,130 @@
+"""A student's report: its front matter as a table, its Markdown as sanitized HTML that loads nothing."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import nh3
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.token import Token
+from markdown_it.utils import EnvType, OptionsDict
+from markupsafe import Markup, escape
+
+from grader.reports.text import clipped, visible
+from harness.errors import UserError
+from harness.handin.front_matter import Plain, parse_front_matter, split_report
+
+# Characters: 500 words are about 4,000, and tables and snippets come on top. The time that the parser takes
+# grows with the square of some texts: at this length it stays below half a second.
+LIMIT = 20_000
+
+# A picture written into the report: its bytes would push the words after it over the limit.
+_EMBEDDED = re.compile(r"(data:[\w.+/;=-]{0,80},)([A-Za-z0-9+/=%]{64,})")
+_TAGS = {
+    *("a", "blockquote", "br", "code", "em", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre", "s"),
+    *("span", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul"),
+}
+_TOP_LEVEL = 3  # the report stands under a heading of level 2
+
+
+@dataclass(frozen=True)
+class ShownReport:
+    """A report as a page shows it.
+
+    `facts` are the entries of the front matter, and `evidence` its cited numbers under `columns`; a front
+    matter that cannot be read so is in `matter`, as text. `cut` says how many characters are left out.
+    """
+
+    facts: tuple[tuple[str, str], ...]
+    columns: tuple[str, ...]
+    evidence: tuple[tuple[str, ...], ...]
+    matter: str
+    body: Markup
+    cut: int
+
+
+def shown_report(text: str) -> ShownReport:
+    """Return what a page shows of a report, whatever stands in it."""
+    text = _EMBEDDED.sub(lambda match: f"{match[1]}…", visible(text))
+    kept = text[:LIMIT]
+    try:
+        matter, body, _ = split_report(kept, "report.md")
+    except UserError:
+        matter, body = "", kept
+    facts: tuple[tuple[str, str], ...] = ()
+    columns: tuple[str, ...] = ()
+    evidence: tuple[tuple[str, ...], ...] = ()
+    try:
+        values = parse_front_matter(matter, "report.md").values if matter else {}
+        columns, evidence = _evidence(values.pop("evidence", None))
+        facts = tuple((key, _scalar(value)) for key, value in values.items())
+        matter = ""
+    except (UserError, _NotATableError):
+        columns, evidence = (), ()
+    return ShownReport(facts, columns, evidence, matter, safe_html(body), len(text) - len(kept))
+
+
+def safe_html(markdown: str) -> Markup:
+    """Return Markdown as HTML without scripts, styles, pictures, ids, or links to other than the web and mail.
+
+    HTML in it is shown as text; so are pictures: each is replaced by its description and its address.
+    Two guards stand one behind the other: the parser makes no HTML out of HTML, and what it made is then
+    cleaned by a list of what is allowed.
+    """
+    html = nh3.clean(
+        _parser().render(markdown),
+        tags=_TAGS,
+        clean_content_tags=set(),
+        attributes={"*": set(), "a": {"href"}, "ol": {"start"}},
+        url_schemes={"http", "https", "mailto"},
+        url_relative="deny",
+        link_rel="nofollow noopener noreferrer",
+    )
+    return Markup(html)
+
+
+@cache
+def _parser() -> MarkdownIt:
+    parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+    parser.add_render_rule("image", _picture)
+    parser.core.ruler.push("lower_headings", _lower_headings)
+    return parser
+
+
+def _picture(
+    self: RendererHTML, tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType
+) -> str:
+    token = tokens[index]
+    alternative = self.renderInlineAsText(token.children or [], options, env)
+    words = f"[picture: {alternative or 'no description'} ({token.attrs.get('src', '')})]"
+    return str(escape(clipped(words, 300)))
+
+
+def _lower_headings(state: object) -> None:
+    for token in getattr(state, "tokens", ()):
+        if token.type in ("heading_open", "heading_close"):
+            token.tag = f"h{min(6, int(token.tag[1]) + _TOP_LEVEL - 1)}"
+
+
+class _NotATableError(Exception):
+    """The front matter is YAML of another shape than the template's."""
+
+
+def _scalar(value: Plain) -> str:
+    if isinstance(value, list | dict):
+        raise _NotATableError
+    return "" if value is None else value
+
+
+def _evidence(value: Plain) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+    """Return columns and rows of the pieces of evidence; each piece has its own keys."""
+    pieces = value if isinstance(value, list) else [] if value is None else [value]
+    rows = []
+    for piece in pieces:
+        if not isinstance(piece, dict):
+            raise _NotATableError
+        rows.append({key: _scalar(item) for key, item in piece.items()})
+    columns = tuple(dict.fromkeys(key for row in rows for key in row))
+    return columns, tuple(tuple(row.get(column, "") for column in columns) for row in rows)

@@ -1,0 +1,164 @@
+import csv
+import io
+import json
+
+import pytest
+from made_up_class import HOSTILE, changed, made_up_class, make_row
+
+from grader.reports.exports import FORMATS, export
+from grader.reports.gradebook import gradebook
+from grader.score import Scores, SubmissionScore, lost, open_check
+from harness.errors import UserError
+
+
+def scores_of(*rows: SubmissionScore) -> Scores:
+    return Scores(provenance={}, submissions=rows)
+
+
+def rejected(student: str, recipe: str) -> SubmissionScore:
+    return SubmissionScore(
+        submission=f"{student}_{recipe}",
+        student=student,
+        recipe=recipe,
+        status="rejected",
+        reason="Not an archive.",
+        total=0.0,
+        criteria={},
+        provenance={},
+    )
+
+
+def table(data: bytes) -> list[list[str]]:
+    assert not data.startswith(b"\xef\xbb\xbf")
+    return list(csv.reader(io.StringIO(data.decode(), newline=""), strict=True))
+
+
+CLASS = scores_of(
+    make_row("ada_huge_lr", "ada", "huge_lr", changed("fix.minimal", lost, "Big.", "Be small.", points=2.5)),
+    make_row("ada_loss_sum", "ada", "loss_sum", {}),
+    make_row("bob_huge_lr", "bob", "huge_lr", changed("fix.correct", open_check, "Who knows?")),
+    rejected("eve", "huge_lr"),
+)
+
+
+def test_csv_is_the_gradebook() -> None:
+    assert export(CLASS, "csv") == [("gradebook.csv", gradebook(CLASS))]
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_every_format_takes_any_class_and_gives_the_same_bytes(format: str) -> None:
+    scores, _, _ = made_up_class(60)
+    files = export(scores, format)  # type: ignore[arg-type]
+    assert files == export(scores, format)  # type: ignore[arg-type]
+    assert files
+    assert export(scores_of(), format) is not None  # type: ignore[arg-type]
+
+
+def test_canvas_has_a_row_a_student_and_a_column_a_recipe() -> None:
+    [(name, data)] = export(CLASS, "canvas")
+    assert name == "canvas.csv"
+    assert table(data) == [
+        ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", "huge_lr", "loss_sum"],
+        ["    Points Possible", "", "", "", "", "100", "100"],
+        ["ada", "", "", "ada", "", "94.5", "100"],
+        ["bob", "", "", "bob", "", "", ""],
+        ["eve", "", "", "eve", "", "0", ""],
+    ]
+
+
+def test_moodle_marks_what_is_open_with_a_dash() -> None:
+    [(name, data)] = export(CLASS, "moodle")
+    header, ada, bob, eve = table(data)
+    assert name == "moodle.csv"
+    assert header == ["username", "huge_lr", "huge_lr feedback", "loss_sum", "loss_sum feedback"]
+    assert ada == [
+        "ada",
+        "94.5",
+        "Nothing else was changed (2.5 of 8): Big. Be small.",
+        "100",
+        "Every check passed.",
+    ]
+    assert bob == ["bob", "-", "The cause is gone (— of 12): Who knows?", "-", ""]
+    assert eve == ["eve", "0", "Not an archive.", "-", ""]
+
+
+def test_the_recipe_of_a_rejected_archive_makes_no_column() -> None:
+    # An empty column of that name would wipe the grades of another assignment.
+    scores = scores_of(make_row("ada_huge_lr", "ada", "huge_lr", {}), rejected("eve", "Midterm (17)"))
+    for format in ("canvas", "moodle"):
+        [(_, data)] = export(scores, format)
+        assert b"Midterm" not in data
+
+
+def test_no_student_can_pose_as_the_row_of_the_highest_marks() -> None:
+    scores = scores_of(make_row("x_huge_lr", "  Points Possible", "huge_lr", {}))
+    [(_, data)] = export(scores, "canvas")
+    assert [row[0] for row in table(data) if "Points Possible" in row[0]] == ["    Points Possible"]
+
+
+@pytest.mark.parametrize("format", ["canvas", "moodle"])
+def test_formulas_are_neutralised_there_too(format: str) -> None:
+    scores = scores_of(make_row("x_huge_lr", "=1+1", "huge_lr", changed("fix.minimal", lost, "=2+2", "-x")))
+    [(_, data)] = export(scores, format)  # type: ignore[arg-type]
+    assert not [one for row in table(data) for one in row if one.startswith(("=", "+", "@"))]
+    assert table(data)[-1][0] == "'=1+1"
+
+
+def test_moodle_feedback_is_text_where_it_is_shown_as_html() -> None:
+    scores = scores_of(make_row("x_huge_lr", "x", "huge_lr", changed("fix.minimal", lost, HOSTILE, "a < b")))
+    [(_, data)] = export(scores, "moodle")
+    feedback = table(data)[1][2]
+    assert "<" not in feedback
+    assert "&lt;script&gt;" in feedback
+    assert "a &lt; b" in feedback
+    assert feedback.isprintable()
+
+
+@pytest.mark.parametrize("format", ["canvas", "moodle"])
+def test_one_student_with_one_recipe_twice_is_not_decided_silently(format: str) -> None:
+    scores = scores_of(
+        make_row("ada_huge_lr", "ada", "huge_lr", {}), make_row("ada_again", "ada", "huge_lr", {})
+    )
+    with pytest.raises(UserError, match=r"ada handed in huge_lr twice, ada_again and ada_huge_lr: keep one"):
+        export(scores, format)  # type: ignore[arg-type]
+
+
+def test_gradescope_gets_one_file_for_each_total() -> None:
+    files = dict(export(CLASS, "gradescope"))
+    assert list(files) == [
+        "ada_huge_lr.results.json",
+        "ada_loss_sum.results.json",
+        "eve_huge_lr.results.json",
+    ]
+    result = json.loads(files["ada_huge_lr.results.json"])
+    assert result["score"] == 94.5
+    assert len(result["tests"]) == 17
+    assert sum(test["score"] for test in result["tests"]) == 94.5
+    assert sum(test["max_score"] for test in result["tests"]) == 100
+    assert [test for test in result["tests"] if test["status"] == "failed"] == [
+        {
+            "name": "fix: Nothing else was changed",
+            "name_format": "text",
+            "number": "3.2",
+            "score": 2.5,
+            "max_score": 8.0,
+            "status": "failed",
+            "output": "Big. Be small.",
+            "output_format": "text",
+            "visibility": "after_published",
+        }
+    ]
+    assert json.loads(files["eve_huge_lr.results.json"]) == {
+        "score": 0.0,
+        "output": "Not an archive.",
+        "output_format": "text",
+        "visibility": "after_published",
+        "stdout_visibility": "hidden",
+        "tests": [],
+    }
+
+
+def test_a_file_of_gradescope_has_a_safe_name() -> None:
+    files = export(scores_of(make_row("../../x", "x", "huge_lr", {})), "gradescope")
+    assert "/" not in files[0][0]
+    assert ".." not in files[0][0]

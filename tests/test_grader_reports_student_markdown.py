@@ -1,0 +1,144 @@
+import re
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from made_up_class import HOSTILE, REPORT
+from page_reader import Page
+
+from grader.reports.student_markdown import LIMIT, safe_html, shown_report
+
+ALLOWED = {
+    *("a", "blockquote", "br", "code", "em", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre", "s"),
+    *("strong", "table", "tbody", "td", "th", "thead", "tr", "ul", "div"),
+}
+
+
+def page_of(markdown: str) -> Page:
+    return Page(f"<div>{safe_html(markdown)}</div>")
+
+
+def assert_harmless(page: Page) -> None:
+    for tag, attributes in page.tags:
+        assert tag in ALLOWED, tag
+        assert set(attributes) <= {"href", "rel", "start"}, (tag, attributes)
+        if "href" in attributes:
+            assert re.match(r"(https?:|mailto:)", attributes["href"] or ""), attributes
+        if tag == "a":
+            assert attributes["rel"] == "nofollow noopener noreferrer"
+
+
+def test_a_model_report() -> None:
+    report = shown_report(REPORT)
+    assert report.facts == (("root_cause_layer", "optimizer"),)
+    assert report.columns == ("run", "signal", "step", "value", "epoch")
+    assert report.evidence == (
+        ("broken", "loss", "3", "1523.4", ""),
+        ("fixed", "val_accuracy", "", "0.957", "4"),
+    )
+    assert (report.matter, report.cut) == ("", 0)
+    page = Page(f"<div>{report.body}</div>")
+    assert_harmless(page)
+    assert page.levels == [3, 3, 3, 3]
+    assert len(page.all("table")) == len(page.all("pre")) == len(page.all("ol")) == 1
+    assert "[picture: the loss of both runs (runs/fixed/run.html)]" in page.words
+    assert "root_cause_layer" not in page.words
+
+
+@pytest.mark.parametrize(
+    ("markdown", "words"),
+    [
+        ("<script>alert(1)</script>", "<script>alert(1)</script>"),
+        ("a <img src=x onerror=alert(1)> b", "a <img src=x onerror=alert(1)> b"),
+        ("<svg><a xlink:href='javascript:alert(1)'>x</a></svg>", "xlink:href"),
+        ("<style>*{display:none}</style>", "<style>"),
+        ("<!-- hidden -->", "<!-- hidden -->"),
+        ("[x](javascript:alert(1))", "[x](javascript:alert(1))"),
+        ("[x](JaVaScRiPt&colon;alert(1))", "x"),
+        ("[x](&#106;avascript:alert(1))", "x"),
+        ("[x](vbscript:x) [y](data:text/html,z) [z](file:///etc/passwd)", "vbscript"),
+        ("<javascript:alert(1)>", "javascript:alert(1)"),
+        ("[x](ada_huge_lr.html)", "x"),
+        ("[x](//evil.example)", "x"),
+        ("[x](#score)", "x"),
+        ("![alt](https://evil.example/pixel.png)", "[picture: alt (https://evil.example/pixel.png)]"),
+        ("![](data:image/svg+xml;base64,PHN2Zz4=)", "![](data:image/svg+xml;base64,PHN2Zz4=)"),
+        ("![](data:image/png;base64,PHN2Zz4=)", "[picture: no description (data:image/png;base64,PHN2Zz4=)]"),
+        ('![a](x "onerror=alert(1)")', "[picture: a (x)]"),
+        ('[x](https://ok.example "t\\" onclick=\\"alert(1)")', "x"),
+        ("```html\n</code></pre><script>alert(1)</script>\n```", "</code></pre><script>"),
+        ("`</code><script>`", "</code><script>"),
+        ("| a |\n| - |\n| <b> |", "<b>"),
+        ("\u202etxt.exe\x1b[31m", "<U+202E>txt.exe␛[31m"),
+        (HOSTILE, '</title></style><script>alert("1")</script>'),
+        ("]]> --> */ }", "]]> --> */ }"),
+        ("[a]: javascript:alert(1)\n\n[a]", "[a]"),
+    ],
+)
+def test_hostile_markdown_is_text(markdown: str, words: str) -> None:
+    report = shown_report(markdown)
+    page = Page(f"<div>{report.body}</div>")
+    assert_harmless(page)
+    assert words in page.words
+
+
+def test_links_to_the_web_stay() -> None:
+    page = page_of("[a](https://a.example/?q=1&r=2) <mailto:b@example.org> <http://c.example>")
+    assert [a["href"] for a in page.all("a")] == [
+        "https://a.example/?q=1&r=2",
+        "mailto:b@example.org",
+        "http://c.example",
+    ]
+    assert_harmless(page)
+
+
+@given(st.text(st.sampled_from("[]()!<>&;:'\"`*_#|-\n\\ ajsx=/") | st.characters(codec=None)))
+def test_any_text_gives_well_formed_harmless_html(text: str) -> None:
+    report = shown_report(text)
+    assert_harmless(Page(f"<div>{report.body}</div>"))
+
+
+@pytest.mark.parametrize(
+    "matter",
+    [
+        "root_cause_layer: [1, 2",
+        "a: &x 1\nb: *x",
+        "!!python/object/apply:os.system ['echo']",
+        "just words",
+        "evidence: nothing of the kind",
+        "evidence:\n  - {run: {a: b}}",
+        "a: {b: c}",
+    ],
+)
+def test_a_front_matter_of_another_shape_is_shown_as_text(matter: str) -> None:
+    report = shown_report(f"---\n{matter}\n---\nbody")
+    assert report.matter == matter
+    assert (report.facts, report.evidence) == ((), ())
+    assert "body" in report.body
+
+
+def test_a_report_without_front_matter_is_all_body() -> None:
+    report = shown_report("# Hello")
+    assert (report.matter, report.facts, report.body) == ("", (), "<h3>Hello</h3>\n")
+
+
+def test_a_front_matter_that_does_not_end_is_shown() -> None:
+    assert "root_cause_layer" in shown_report("---\nroot_cause_layer: x\n").body
+
+
+def test_a_long_report_is_cut_and_an_embedded_picture_is_not_what_makes_it_long() -> None:
+    picture = f"![p](data:image/png;base64,{'A' * 500_000})"
+    report = shown_report(f"{picture}\n\nafter it")
+    assert report.cut == 0
+    assert "after it" in report.body
+    assert shown_report("word " * LIMIT).cut == 4 * LIMIT
+
+
+@pytest.mark.parametrize(
+    "piece", ["[", "![", "*a ", "`", "> ", "- ", "<", "[a](", "~~a", "*_", "a|\n-|\n", "&", "\n|a|b\n|-|-\n"]
+)
+def test_no_text_takes_long(piece: str) -> None:
+    start = time.process_time()
+    shown_report(piece * (100_000 // len(piece)))
+    assert time.process_time() - start < 5  # below 1 s where nothing else runs
