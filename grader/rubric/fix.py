@@ -1,0 +1,182 @@
+"""The fix: is the cause gone or only the symptom, and was no more changed than it takes.
+
+Correct is a run that equals the reference fix's to the byte; or else one whose weights the trusted evaluator
+finds healthy, whose log shows no symptom, and whose mechanism passes the recipe's probes. Accuracy alone proves
+nothing: clipping or a smaller learning rate brings several broken runs to healthy accuracy.
+"""
+
+from grader.bands import load_band
+from grader.evidence import Evidence
+from grader.exhibits import Measurement
+from grader.replay import Replay
+from grader.rubric.minimality import judge_minimality
+from grader.score import Check, full, lost, open_check
+from harness.metrics_log import epoch_records, to_strict
+from harness.symptoms import judge_symptom
+
+CORRECT, MINIMAL = 12.0, 8.0
+MASKED = 4.0
+# What a log says of the last validation, and what the evaluator finds on the same images, differ by rounding.
+_ACCURACY_APART, _LOSS_APART = 0.005, 0.01
+
+_CORRECT = ("correct", "The cause is gone, not only the symptom", CORRECT)
+_MINIMAL = ("minimal", "No more was changed than the cause takes", MINIMAL)
+_REMEDY = "Find what makes the symptom, and mend that; make verify shows both runs side by side."
+
+
+def judge_fix(evidence: Evidence) -> tuple[Check, ...]:
+    """Return the two checks of the criterion; only a correct fix can be minimal."""
+    correct = _judge_correct(evidence)
+    if correct.outcome == "could not judge":
+        return correct, open_check(*_MINIMAL, "It counts only for a correct fix, which is not decided yet.")
+    if correct.outcome == "failed":
+        reason = "Only a correct fix is looked at for what else it changes."
+        return correct, lost(*_MINIMAL, reason, "Mend the cause first.")
+    minimal = judge_minimality(
+        evidence.recipe,
+        evidence.recipe.broken_source(),
+        evidence.source,
+        evidence.recipe.healthy_source(),
+        maximum=MINIMAL,
+    )
+    return correct, minimal
+
+
+def same_as_reference(evidence: Evidence) -> bool:
+    """Say whether the replay of the fix has the bytes of the reference fix's."""
+    fixed, reference = evidence.fixed, evidence.reference
+    return (fixed.log_sha256, fixed.checkpoint_sha256) == (reference.log_sha256, reference.checkpoint_sha256)
+
+
+def measurements(evidence: Evidence) -> tuple[Measurement, ...]:
+    """Return every figure that decides about the fix: evaluator, symptoms, probes. Empty without a replay."""
+    if evidence.fixed.status != "OK":
+        return ()
+    return (*_evaluations(evidence), *_symptoms(evidence), *_probes(evidence))
+
+
+def _judge_correct(evidence: Evidence) -> Check:
+    fixed = evidence.fixed
+    if fixed.status == "XX":
+        reason = f"Your experiment could not be replayed, through no fault of yours: {fixed.message}"
+        return open_check(*_CORRECT, reason)
+    if fixed.status != "OK":
+        reason = f"Your experiment did not come to its end ({fixed.status}): {fixed.message}"
+        return lost(*_CORRECT, reason, _REMEDY)
+    if same_as_reference(evidence):
+        return full(*_CORRECT, "Log and checkpoint are those of the reference fix, byte for byte.")
+    if (fixed.log_sha256, fixed.checkpoint_sha256) == _result(evidence.broken):
+        return lost(*_CORRECT, "Your run is the broken run, byte for byte: nothing was mended.", _REMEDY)
+    bad_symptoms = [item for item in _symptoms(evidence) if not item.good]
+    bad_probes = [item for item in _probes(evidence) if not item.good]
+    bad_evaluations = [item for item in _evaluations(evidence) if not item.good]
+    if bad_symptoms:
+        reason = f"The symptom is still there: {bad_symptoms[0].name} ({_told(bad_symptoms[0])})."
+        return lost(*_CORRECT, reason, _REMEDY)
+    if bad_probes and bad_evaluations:
+        reason = (
+            f"The symptom is gone, the cause is not ({_told(bad_probes[0])}), and the network is not healthy"
+            f" ({_told(bad_evaluations[0])})."
+        )
+        return lost(*_CORRECT, reason, _REMEDY)
+    if bad_probes:
+        reason = f"The symptom is masked: it is gone, but the cause is not: {_told(bad_probes[0])}."
+        return lost(*_CORRECT, reason, _REMEDY, points=MASKED)
+    if bad_evaluations:
+        reason = f"The symptom is gone, but the network is not healthy: {_told(bad_evaluations[0])}."
+        return lost(*_CORRECT, reason, _REMEDY, points=MASKED)
+    if evidence.suspicions:
+        reason = (
+            "The figures are those of a correct fix, but the experiment's own process measured some of them, and"
+            f" {evidence.suspicions[0].message}. The instructor decides."
+        )
+        return open_check(*_CORRECT, reason)
+    return full(
+        *_CORRECT, "The trusted evaluator finds it healthy, no symptom is left, and the mechanism is sound."
+    )
+
+
+def _told(item: Measurement) -> str:
+    return f"{item.name} is {item.value}, wanted {item.wanted}"
+
+
+def _result(replay: Replay) -> tuple[str | None, str | None]:
+    return replay.log_sha256, replay.checkpoint_sha256
+
+
+def _symptoms(evidence: Evidence) -> list[Measurement]:
+    found = []
+    recipe = evidence.recipe.on(evidence.settings.dataset)
+    fixed, reference = evidence.fixed.records(), evidence.reference.records()
+    for symptom in recipe.symptoms:
+        result = judge_symptom(fixed, symptom)
+        # With other epochs or batches than the thresholds are for, the reference fix may show it, too.
+        excused = judge_symptom(reference, symptom).present
+        bounds = [f"above {symptom.above:g}"] if symptom.above is not None else []
+        bounds += [f"below {symptom.below:g}"] if symptom.below is not None else []
+        value = None if result.value is None else to_strict(float(result.value))
+        found.append(
+            Measurement(
+                name=f"symptom: {symptom.says}",
+                value=value,
+                wanted=f"not {' and '.join(bounds)}",
+                good=not result.present or excused,
+            )
+        )
+    return found
+
+
+def _probes(evidence: Evidence) -> list[Measurement]:
+    measured = {figure.kind: figure.value for figure in evidence.fixed.probes}
+    found = []
+    for probe in evidence.recipe.probes:
+        value = measured.get(probe.kind)
+        good = isinstance(value, int | float) and value < probe.below
+        found.append(
+            Measurement(
+                name=f"probe: {probe.kind.replace('_', ' ')}",
+                value=value,
+                wanted=f"below {probe.below:g}",
+                good=good,
+            )
+        )
+    return found
+
+
+def _evaluations(evidence: Evidence) -> list[Measurement]:
+    band = load_band(evidence.recipe.experiment, evidence.settings.dataset)
+    fixed, reference = evidence.fixed.evaluation, evidence.reference.evaluation
+    what = "accuracy" if band.accuracy_below is not None else "loss"
+    name = f"held-out {what} by the trusted evaluator"
+    assert reference is not None
+    assert reference.heldout is not None
+    wanted = band.wanted(reference.heldout)
+    if fixed is None or fixed.heldout is None:
+        problem = fixed.problem if fixed is not None else "no weights"
+        name = f"the weights do not fit the recipe's own network ({problem}); {name}"
+        return [Measurement(name=name, value=None, wanted=wanted, good=False)]
+    healthy = band.holds(fixed.heldout, reference.heldout)
+    found = [Measurement(name=name, value=band.figure(fixed.heldout), wanted=wanted, good=healthy)]
+    return [*found, *_claimed(evidence)]
+
+
+def _claimed(evidence: Evidence) -> list[Measurement]:
+    """Hold what the log says of the last validation against the evaluator's figure on the same images."""
+    epochs, evaluation = epoch_records(evidence.fixed.records()), evidence.fixed.evaluation
+    if not epochs or evaluation is None or evaluation.validation is None:
+        return []
+    own = evaluation.validation
+    told: object = epochs[-1].get("val_loss" if own.accuracy is None else "val_accuracy")
+    found = own.loss if own.accuracy is None else own.accuracy
+    good = False
+    if isinstance(told, int | float) and isinstance(found, int | float):
+        apart = _LOSS_APART * abs(found) if own.accuracy is None else _ACCURACY_APART
+        good = abs(told - found) <= apart
+    return [
+        Measurement(
+            name="the log's last validation",
+            value=to_strict(told),
+            wanted=f"the evaluator's {found} on the same images",
+            good=good,
+        )
+    ]

@@ -1,0 +1,108 @@
+"""The words of a recipe's explanation: `solutions/<id>/lexicon.toml`, and the rival causes it is told from."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from grader.rubric.phrases import check_phrase
+from grader.solutions import SOLUTIONS, StrictModel, read_toml
+from harness.errors import UserError
+from harness.recipe import EXERCISES, recipe_ids, suggestion
+
+Phrase = Annotated[str, AfterValidator(check_phrase)]
+Phrases = Annotated[tuple[Phrase, ...], Field(strict=False)]
+SomePhrases = Annotated[tuple[Phrase, ...], Field(min_length=1, strict=False)]
+
+
+class Cause(StrictModel):
+    """One way to name a cause: one of the `thing` phrases, and close to it one of the `fault` phrases.
+
+    Without `fault`, a phrase of `thing` says it all. `named` are phrases that name the cause, if loosely, where
+    a sentence presents them as one ("the root cause was the learning rate"). With `rival` false, the words are
+    too loose to accuse by: in the reports of other recipes they name no cause.
+    """
+
+    thing: SomePhrases
+    fault: Phrases = ()
+    named: Phrases = ()
+    rival: bool = True
+
+
+class Rival(StrictModel):
+    """A cause that this recipe does not have; `says` names it in messages."""
+
+    id: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
+    says: Annotated[str, Field(min_length=1)]
+    causes: Annotated[tuple[Cause, ...], Field(alias="cause", min_length=1, strict=False)]
+
+
+class _Words(StrictModel):
+    """One `lexicon.toml` as it is written.
+
+    `signals` are the words for what is observed, `mechanism` those for what the cause does in between, `fix`
+    those for the edit; `not_rivals` are causes of other recipes or of `rivals.toml` that belong to this
+    recipe's own story.
+    """
+
+    format_version: Literal[1]
+    says: Annotated[str, Field(min_length=1)]
+    causes: Annotated[tuple[Cause, ...], Field(alias="cause", min_length=1, strict=False)]
+    signals: SomePhrases
+    mechanism: SomePhrases
+    fix: SomePhrases
+    not_rivals: Annotated[tuple[str, ...], Field(strict=False)] = ()
+
+
+class _SharedRivals(StrictModel):
+    format_version: Literal[1]
+    rivals: Annotated[tuple[Rival, ...], Field(alias="rival", strict=False)]
+
+
+class Lexicon(StrictModel):
+    """All the words by which one recipe's explanations are judged; `prompt` is what its students were told."""
+
+    says: str
+    causes: tuple[Cause, ...]
+    signals: tuple[str, ...]
+    mechanism: tuple[str, ...]
+    fix: tuple[str, ...]
+    rivals: tuple[Rival, ...]
+    prompt: str
+
+
+def load_lexicon(recipe_id: str, solutions: Path = SOLUTIONS, exercises: Path = EXERCISES) -> Lexicon:
+    """Return a recipe's lexicon, its rivals being the causes of all other recipes and those of `rivals.toml`.
+
+    Raises `UserError` for a file that is missing or wrong, and for a name in `not_rivals` that is no rival.
+    """
+    own = _read_words(recipe_id, solutions)
+    rivals: list[Rival] = []
+    for other in recipe_ids(exercises):
+        # A recipe whose lexicon is still to be written is no rival yet; its own submissions say so.
+        if other != recipe_id and (solutions / other / "lexicon.toml").is_file():
+            words = _read_words(other, solutions)
+            strict = tuple(cause for cause in words.causes if cause.rival)
+            rivals.append(Rival.model_validate({"id": other, "says": words.says, "cause": strict}))
+    rivals += read_toml(solutions / "rivals.toml", _SharedRivals).rivals
+    known = [rival.id for rival in rivals]
+    for name in own.not_rivals:
+        if name not in known:
+            raise UserError(
+                f"{solutions / recipe_id / 'lexicon.toml'}: not_rivals names {name!r}, which is no rival: "
+                f"{suggestion(name, known)}"
+            )
+    prompt = exercises / recipe_id / "PROMPT.md"
+    return Lexicon(
+        says=own.says,
+        causes=own.causes,
+        signals=own.signals,
+        mechanism=own.mechanism,
+        fix=own.fix,
+        rivals=tuple(rival for rival in rivals if rival.id not in own.not_rivals),
+        prompt=prompt.read_text(encoding="utf-8") if prompt.is_file() else "",
+    )
+
+
+def _read_words(recipe_id: str, solutions: Path) -> _Words:
+    return read_toml(solutions / recipe_id / "lexicon.toml", _Words)

@@ -1,0 +1,73 @@
+"""The words around a number: which signal it is said of, and those that make it no claim about a log."""
+
+
+def _set(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+LOSSES = ("loss", "val_loss", "val_loss_repeated", "val_loss_eval_mode")
+ACCURACIES = ("val_accuracy", "val_accuracy_repeated", "val_accuracy_eval_mode")
+GRADIENTS = ("grad_norm", "grad_mean", "grad_norm_by_parameter", "grad_zero_fraction", "stale_grad_ratio")
+ACTIVATIONS = ("activations.mean", "activations.var")
+
+# Phrases (see `grader.rubric.phrases`) and the signals of the log that they may mean.
+SIGNAL_WORDS: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
+    (("validation|val|test loss*", "val loss repeated", "val loss eval mode"), LOSSES[1:]),
+    (("training|train|batch loss*",), LOSSES),
+    (("loss", "losses", "cross entropy", "mse", "error"), LOSSES),
+    (("accuracy", "acc", "accuracies", "val accuracy", "val acc"), ACCURACIES),
+    (
+        (
+            "grad norm", "gradient norm|length*", "norm|length of the gradient*", "gradients norm",
+            "grad norm by parameter",
+        ),
+        ("grad_norm", "grad_norm_by_parameter"),
+    ),
+    (("norm", "norms"), ("grad_norm", "grad_norm_by_parameter")),
+    (("grad mean", "gradient mean*", "mean gradient*"), ("grad_mean",)),
+    (("gradient*", "grad", "grads"), GRADIENTS),
+    (("learning rate*", "lr", "step size", "rate"), ("lr",)),
+    (
+        ("grad zero fraction", "zero fraction", "fraction of zero*", "exactly zero", "zeros", "gradient* ... zero"),
+        GRADIENTS,
+    ),
+    (("stale grad ratio", "stale ratio", "stale gradient ratio", "stale*"), ("stale_grad_ratio",)),
+    (("variance*", "var"), ("activations.var",)),
+    (("activation*", "logits", "outputs", "output", "pre activation*"), ACTIVATIONS),
+    (
+        ("eval buffer change", "buffer change", "buffers", "running statistics", "batch norm statistics"),
+        ("eval_buffer_change",),
+    ),
+    (("eval mode gain", "gain"), ("eval_mode_gain",)),
+    (("eval disagreement", "disagree*"), ("eval_disagreement", *LOSSES, *ACCURACIES)),
+    (("second evaluation", "evaluat* twice|again", "eval mode"), (*LOSSES, *ACCURACIES)),
+)  # fmt: skip
+
+# A number after one of these counts something, or says where.
+PLACE_BEFORE = _set(
+    """step steps epoch epochs batch batches iteration iterations iter line lines seed layer layers class classes
+    version python torch pytorch section table figure fig run number parameter index factor digit digits size
+    relu conv linear item point exercise task part first last"""
+)  # fmt: skip
+# A number before one of these counts them, or compares.
+COUNTED_AFTER = _set(
+    """step steps epoch epochs batch batches iteration iterations examples example images image samples sample
+    classes class pixels layers layer times x fold lines line words seconds minutes weights parameters digits orders
+    st nd rd th points point higher lower larger smaller bigger more less better worse longer shorter neurons units
+    entries labels bits bit passes updates evaluations logits mb kb gb cores threads"""
+)  # fmt: skip
+# The distance between two numbers, not one of them.
+DISTANCE_BEFORE = _set("by gap difference differs factor ratio")
+ABOVE = _set("above over beyond exceeds exceeded exceeding past than passes passed least")
+BELOW = _set("below under within most beneath")
+ABOUT = _set(
+    """about around roughly approximately approx nearly almost circa ca some near close order towards
+    toward"""
+)  # fmt: skip
+# A sentence about a run that the logs do not hold: what might be, or what the student tried besides.
+OTHER_RUN = (
+    "tried", "trying", "another|other run|seed|rate|value", "experiment*", "would", "should", "expect*", "if", "seed",
+    "clip*", "lowering", "lowered", "reducing", "raising", "increasing", "overfit*", "single batch", "one batch",
+    "by hand", "in theory", "theoretical*", "predict*", "bound", "limit", "minimum", "smallest", "at best", "cannot",
+    "in float32", "with float32", "without", "instead of", "calculat*", "comput*", "formula",
+)  # fmt: skip

@@ -1,0 +1,49 @@
+"""Whether a report keeps to its 500 words and has its four parts."""
+
+from grader.rubric.document import Document, Sentence
+from grader.rubric.mentions import Mention
+from grader.rubric.wording import CUES, Part
+from grader.score import Check, full, lost
+from harness.handin.report_body import WORD_LIMIT
+
+ID, TITLE, POINTS = "parts", "At most 500 words, in four parts: symptom, root cause, fix, verification", 2.0
+PARTS: tuple[Part, ...] = ("symptom", "root cause", "fix", "verification")
+_ENOUGH = 2  # words under a heading
+_REMEDY = "Write at most 500 words in four parts: symptom, root cause, fix, verification."
+
+
+def judge_parts(document: Document, words: int, fix: tuple[str, ...], named: tuple[Mention, ...]) -> Check:
+    """Judge length and parts; a missing part costs a quarter.
+
+    `fix` are the recipe's words for its edit, `named` the causes that the text offers, right or wrong.
+    """
+    if words > WORD_LIMIT:
+        reason = f"The report has {words} words, and {WORD_LIMIT} are allowed."
+        return lost(ID, TITLE, POINTS, reason, f"Leave out {words - WORD_LIMIT} words.")
+    found = {part: where for part in PARTS if (where := _where(document, part, fix, named)) is not None}
+    said = "; ".join(f"{part}: {where}" for part, where in found.items())
+    missing = [part for part in PARTS if part not in found]
+    if not missing:
+        return full(ID, TITLE, POINTS, f"{words} words, and all four parts are there ({said}).")
+    reason = f"{words} words; missing: {', '.join(missing)}" + (f"; found: {said}." if said else ".")
+    return lost(ID, TITLE, POINTS, reason, _REMEDY, points=POINTS * len(found) / len(PARTS))
+
+
+def _where(document: Document, part: Part, fix: tuple[str, ...], named: tuple[Mention, ...]) -> str | None:
+    """Return what shows that the part is there, or None."""
+    if document.headed.get(part, 0) >= _ENOUGH:
+        return f"{document.headed[part]} words under its heading"
+    if part == "root cause" and named:
+        return f"{named[0].quote} in {named[0].sentence.quoted(80)}"
+    phrases = (*CUES[part], *fix) if part == "fix" else CUES[part]
+    for sentence in _in_order(document, part):
+        if len(sentence.words) > _ENOUGH and (spans := sentence.find(phrases)):
+            return f'"{sentence.at(spans[0])}" in {sentence.quoted(80)}'
+    return None
+
+
+def _in_order(document: Document, part: Part) -> list[Sentence]:
+    """Return the sentences that may hold a part. One under another part's heading is that other part's."""
+    free = [s for s in document.sentences if s.part is None]
+    # What was verified is told at the end, what was seen at the beginning.
+    return free[::-1] if part == "verification" else free

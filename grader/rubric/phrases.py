@@ -1,0 +1,91 @@
+"""Phrases as a lexicon writes them, and where they stand in a sentence.
+
+A phrase is words with spaces between them: `learning rate` is those two words in that order. A word may be a
+choice, `too big|large|high`; a star stands for any ending, `permut*`; three dots stand for up to four other
+words, `loss ... summed`. Capitals, punctuation and the joints of identifiers do not matter: `zero grad` is
+`zero_grad()` as well.
+"""
+
+import re
+from bisect import bisect_left
+from dataclasses import dataclass
+from functools import lru_cache
+
+from grader.rubric.words import words_of
+
+_DOTS = "..."
+
+
+@dataclass(frozen=True, order=True)
+class Span:
+    """The words [start, end) of a sentence."""
+
+    start: int
+    end: int
+
+    def overlaps(self, other: "Span") -> bool:
+        """Say whether a word belongs to both."""
+        return self.start < other.end and other.start < self.end
+
+    def holds(self, other: "Span") -> bool:
+        """Say whether every word of the other belongs to this one."""
+        return self.start <= other.start and other.end <= self.end
+
+
+class Line:
+    """The words of one sentence, made ready to be searched."""
+
+    def __init__(self, words: tuple[str, ...]) -> None:
+        self.words = words
+        self._text = f" {' '.join(words)} "
+        self._starts: list[int] = []
+        at = 1
+        for word in words:
+            self._starts.append(at)
+            at += len(word) + 1
+
+    def find(self, phrases: tuple[str, ...]) -> list[Span]:
+        """Return where phrases stand, in order, none overlapping another."""
+        if not phrases or not self.words:
+            return []
+        spans = []
+        for match in _pattern(phrases).finditer(self._text):
+            start = bisect_left(self._starts, match.start())
+            spans.append(Span(start, bisect_left(self._starts, match.end())))
+        return spans
+
+
+@lru_cache(maxsize=512)
+def _pattern(phrases: tuple[str, ...]) -> re.Pattern[str]:
+    # The longest first: where two begin at the same word, the one that says more is found.
+    ordered = sorted(phrases, key=len, reverse=True)
+    return re.compile(f"(?<= )(?:{'|'.join(_phrase(phrase) for phrase in ordered)})(?= )")
+
+
+def _phrase(phrase: str) -> str:
+    """Return a pattern. Between words is exactly one space, so that nothing in it can match in two ways."""
+    pattern, separator = "", ""
+    for word in phrase.split():
+        if word == _DOTS:
+            pattern += r" (?:[^ ]+ ){0,4}?"
+            separator = ""
+            continue
+        pattern += separator + f"(?:{'|'.join(_choice(choice) for choice in word.split('|'))})"
+        separator = " "
+    return pattern
+
+
+def _choice(choice: str) -> str:
+    words = " ".join(re.escape(word.text) for word in words_of(choice.rstrip("*")))
+    if not words:
+        raise ValueError(f"{choice!r} holds no word")
+    return words + ("[^ ]*" if choice.endswith("*") else "")
+
+
+def check_phrase(phrase: str) -> str:
+    """Return a phrase that can be searched for. Raises `ValueError` for one that cannot."""
+    words = phrase.split()
+    if not words or words[0] == _DOTS or words[-1] == _DOTS:
+        raise ValueError(f"{phrase!r} must begin and end with a word")
+    _phrase(phrase)
+    return phrase

@@ -1,0 +1,65 @@
+"""What kind of text a report is: prose, a list of terms, the exercise's own words, nothing, or not English."""
+
+from typing import Literal
+
+from grader.rubric.document import Document, Sentence
+from grader.rubric.wording import FOREIGN_WORDS, FUNCTION_WORDS, VERBS
+from grader.rubric.words import words_of
+
+Kind = Literal["prose", "nothing", "a list of terms", "the exercise's own words", "not in English"]
+
+_FEW = 5  # words: "the learning rate was too large" has six
+_TRIPLE = 3
+
+
+def kind_of_text(document: Document, prompt: str) -> Kind:
+    """Return what kind of text the sentences of a document are; `prompt` is what the exercise says.
+
+    Prose is text at least half of whose words stand in sentences that say something: with a verb, or with as
+    many small words as English sentences have.
+    """
+    if _is_foreign(document):
+        return "not in English"
+    own = without_prompt(document, prompt)
+    if document.word_count < _FEW:
+        return "nothing"
+    if own.word_count < _FEW:
+        return "the exercise's own words"
+    told = sum(len(s.words) for s in own.sentences if _says_something(s))
+    return "prose" if 2 * told >= own.word_count else "a list of terms"
+
+
+def without_prompt(document: Document, prompt: str) -> Document:
+    """Return the document without the sentences that repeat the exercise's text."""
+    known = _triples(tuple(word.text for word in words_of(prompt)))
+    kept = tuple(s for s in document.sentences if not _repeats(s, known))
+    return Document(kept, document.code, document.headed)
+
+
+def _triples(words: tuple[str, ...]) -> set[tuple[str, ...]]:
+    return {words[at : at + _TRIPLE] for at in range(len(words) - _TRIPLE + 1)}
+
+
+def _repeats(sentence: Sentence, known: set[tuple[str, ...]]) -> bool:
+    own = _triples(sentence.line.words)
+    return bool(own) and len(own & known) >= 0.8 * len(own)
+
+
+def _says_something(sentence: Sentence) -> bool:
+    words = sentence.line.words
+    small = sum(word in FUNCTION_WORDS for word in words) / len(words)
+    clauses = sentence.clauses[-1] + 1
+    if clauses >= 6 and len(words) / clauses < 4 and small < 0.25:
+        return False  # terms between commas, whatever verb is among them
+    return any(word in VERBS for word in words) or (small >= 0.25 and len(words) >= 5)
+
+
+def _is_foreign(document: Document) -> bool:
+    letters = [c for sentence in document.sentences for c in sentence.text if c.isalpha()]
+    beyond_latin = sum(ord(c) > 0x24F for c in letters)
+    if len(letters) >= 20 and beyond_latin >= 0.3 * len(letters):
+        return True
+    words = [word for sentence in document.sentences for word in sentence.line.words if word.isalpha()]
+    english = sum(word in FUNCTION_WORDS for word in words)
+    foreign = sum(word in FOREIGN_WORDS for word in words)
+    return len(words) >= 10 and foreign >= 0.15 * len(words) and foreign > 2 * english

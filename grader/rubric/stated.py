@@ -1,0 +1,196 @@
+"""The numbers of a text: how each is written, and what it is said of."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from grader.rubric.document import Sentence, printable
+from grader.rubric.number_words import (
+    ABOUT,
+    ABOVE,
+    BELOW,
+    COUNTED_AFTER,
+    DISTANCE_BEFORE,
+    PLACE_BEFORE,
+    SIGNAL_WORDS,
+)
+from grader.rubric.phrases import Span
+
+_NUMBER = re.compile(r"\d+(?:\.\d+)?(?:[eE][+-]?\d{1,3})?|\.\d+")
+_PERCENT = re.compile(r"\s?(?:%|percent\b|per cent\b)")
+_THOUSAND = re.compile(r"\s?k\b")
+_OPERATORS = tuple("+*/\u00d7\u00f7")
+_REACH_BEFORE, _REACH_AFTER = 14, 3  # words between a signal and its number
+_LISTED = ("and", "to", "or", "through", "then", "until", "respectively")
+_ARTICLES = (
+    "of",
+    "only",
+    "is",
+    "was",
+    "at",
+    "even",
+    "still",
+    "just",
+    "the",
+    "a",
+    "an",
+    "to",
+    "more",
+    "well",
+    "far",
+)
+
+
+@dataclass(frozen=True)
+class Stated:
+    """A number in a text: the ways in which it can be read, the signals it is said of, and how.
+
+    `counts` is true where it plainly says how many, where, or how far apart. `bound` is how it is meant:
+    "above 50", "below 0.5", "about 400", or just so.
+    """
+
+    written: tuple[str, ...]
+    quote: str
+    signals: tuple[str, ...]
+    others: tuple[str, ...]
+    counts: bool
+    bound: str
+    sentence: Sentence
+
+
+def stated_numbers(sentence: Sentence, *, close: bool = False) -> Iterator[Stated]:
+    """Yield the numbers of a sentence. With `close`, a signal must stand right before its number, as in a log."""
+    named = _signals(sentence)
+    last_counted: int | None = None
+    for index, word in enumerate(sentence.words):
+        if not word.text[0].isdigit() and not word.text.startswith("."):
+            continue
+        written = _readings(sentence.text, word.start, word.end)
+        if not written:
+            continue
+        counts = _counts(sentence, index)
+        before = sentence.line.words[index - 1] if index else ""
+        if not counts and last_counted is not None and _continues(sentence, last_counted, index, before):
+            counts = True
+        last_counted = index if counts else None
+        nearest = _nearest(named, sentence, index, close)
+        start = min(nearest[0].start, index) if nearest else index
+        end = max(nearest[0].end, index + 1) if nearest else index + 1
+        yield Stated(
+            written=written,
+            quote=f'"{printable(sentence.text[sentence.words[start].start : sentence.words[end - 1].end])}"',
+            signals=nearest[1] if nearest else (),
+            others=tuple(dict.fromkeys(key for _, keys in named for key in keys)),
+            counts=counts,
+            bound=_bound(sentence, index),
+            sentence=sentence,
+        )
+
+
+def _readings(text: str, start: int, end: int) -> tuple[str, ...]:
+    """Return how a number can be read: 1,402 with and without its comma, 93 % as a fraction, -0.03 with its sign."""
+    before, after = text[max(0, start - 2) : start], text[end : end + 8]
+    if before[-1:] in ("_", ".", "^", "/") or before[-1:].isalpha():
+        return ()  # a piece of a name, a path, a power or a version
+    if after[:1] == "^" or (after[:1] in (".", "_") and after[1:2].isalnum()) or after[:1] == "/":
+        return ()
+    raw = text[start:end]
+    choices = [raw]
+    if "," in raw:
+        choices = [re.sub(r",(?=\d{3}(?!\d))", "", raw), raw.replace(",", ".", 1)]
+    sign = "-" if before[-1:] in ("-", "\u2212") and not before[:-1].strip(" (=:[,").isalnum() else ""
+    found = []
+    for choice in choices:
+        if _NUMBER.fullmatch(choice):
+            percent = "%" if _PERCENT.match(after) else ""
+            thousand = "e3" if _THOUSAND.match(after) and "e" not in choice.lower() else ""
+            found.append(f"{sign}{choice}{thousand}{percent}")
+    return tuple(dict.fromkeys(found))
+
+
+def _counts(sentence: Sentence, index: int) -> bool:
+    words = sentence.line.words
+    if _is_in_a_formula(sentence.text, sentence.words[index].start, sentence.words[index].end):
+        return True
+    before = words[index - 1] if index else ""
+    two_before = words[index - 2] if index > 1 else ""
+    after = words[index + 1] if index + 1 < len(words) else ""
+    if after in COUNTED_AFTER or (after[:1] == "x" and after[1:].isdigit()):
+        return True
+    if before in PLACE_BEFORE or before in DISTANCE_BEFORE:
+        return True
+    return before in ("of", "is", "no", "about") and two_before in (
+        "factor",
+        "size",
+        "number",
+        "gap",
+        "difference",
+        "ratio",
+    )
+
+
+def _is_in_a_formula(text: str, start: int, end: int) -> bool:
+    before, after = text[max(0, start - 4) : start].rstrip(" ("), text[end : end + 4].lstrip(" )")
+    return before[-1:] in _OPERATORS or after[:1] in _OPERATORS
+
+
+def _continues(sentence: Sentence, last: int, index: int, before: str) -> bool:
+    """Say whether a number goes on with a list of places: steps 2, 3 and 4."""
+    between = sentence.line.words[last + 1 : index]
+    return all(word in _LISTED for word in between) and (before in _LISTED or index == last + 1)
+
+
+def _signals(sentence: Sentence) -> list[tuple[Span, tuple[str, ...]]]:
+    """Return the signals named; of those that share words, the one with most."""
+    found = [(span, keys) for phrases, keys in SIGNAL_WORDS for span in sentence.find(phrases)]
+    found.sort(key=lambda item: (item[0].start - item[0].end, item[0].start))
+    kept: list[tuple[Span, tuple[str, ...]]] = []
+    for span, keys in found:
+        if not any(span.overlaps(other) for other, _ in kept):
+            kept.append((span, keys))
+    return sorted(kept)
+
+
+def _nearest(
+    named: list[tuple[Span, tuple[str, ...]]], sentence: Sentence, index: int, close: bool
+) -> tuple[Span, tuple[str, ...]] | None:
+    before = [item for item in named if item[0].end <= index]
+    after = [item for item in named if item[0].start > index]
+    if close:
+        return before[-1] if before and before[-1][0].end == index else None
+    if after and after[0][0].start - index <= _REACH_AFTER:
+        between = sentence.line.words[index + 1 : after[0][0].start]
+        same_clause = sentence.clauses[index] == sentence.clauses[after[0][0].start]
+        # "0.94 validation accuracy", but not "an accuracy of 0.94 and a loss of 0.15"
+        if same_clause and not between and not (before and index - before[-1][0].end <= 2):
+            return after[0]
+    if before and index - before[-1][0].end <= _REACH_BEFORE:
+        return before[-1]
+    if after and after[0][0].start - index <= _REACH_AFTER:
+        same_clause = sentence.clauses[index] == sentence.clauses[after[0][0].start]
+        return after[0] if same_clause else None
+    return None
+
+
+def _bound(sentence: Sentence, index: int) -> str:
+    words = sentence.line.words
+    at = index - 1
+    while at >= 0 and index - at <= 3:
+        if words[at] in ABOVE:
+            return "above"
+        if words[at] in BELOW:
+            return "below"
+        if words[at] in ABOUT:
+            return "about"
+        if words[at] not in _ARTICLES:
+            break
+        at -= 1
+    text = sentence.text[: sentence.words[index].start].rstrip(" (-")
+    return {
+        "~": "about",
+        "\u2248": "about",
+        ">": "above",
+        "<": "below",
+        "\u2265": "above",
+        "\u2264": "below",
+    }.get(text[-1:], "")

@@ -1,0 +1,198 @@
+"""The words of plain English by which the rules read an explanation; those of one recipe are in its lexicon."""
+
+from typing import Literal
+
+Part = Literal["symptom", "root cause", "fix", "verification"]
+
+
+def _set(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+# Headings in any common wording; the first that is found in a heading decides.
+HEADINGS: dict[Part, tuple[str, ...]] = {
+    "root cause": (
+        "root cause*", "cause*", "reason*", "diagnos*", "why", "what was|is|went wrong", "explanation", "analysis",
+        "the bug", "bug", "culprit", "mechanism", "problem cause",
+    ),
+    "verification": (
+        "verif*", "validation", "check*", "confirm*", "evidence that it works", "proof", "test*", "result*",
+        "after the fix", "after fixing", "how i know", "outcome", "does it work",
+    ),
+    "fix": ("fix*", "repair*", "solution*", "change*", "remedy", "correction*", "patch", "edit*", "what i changed|did"),
+    "symptom": (
+        "symptom*", "observation*", "observed", "what happened|happens", "what i saw|see|observed", "signal*",
+        "problem*", "behavio*", "issue*", "evidence",
+    ),
+}  # fmt: skip
+
+# Of a text without headings: words that tell which part a sentence belongs to.
+CUES: dict[Part, tuple[str, ...]] = {
+    "root cause": (
+        "because", "cause*", "reason", "due to", "culprit", "comes|came|stems from", "responsible", "since", "so that",
+        "the bug is|was", "is|was wrong", "that is|was why",
+    ),
+    "fix": (
+        "fix*", "repair*", "solution", "changed", "changing", "replac*", "remov*", "restor*", "put|putting ... back",
+        "set|setting ... back|to", "add|added|adding", "delet*", "insert*", "call|called|calling ... before|again",
+        "correct*", "edit*", "mend*",
+    ),
+    "verification": (
+        "verif*", "confirm*", "after the fix|change|repair|edit", "after this|that|it", "afterwards",
+        "with the fix", "now",
+        "fixed run", "re ran|run", "reran", "rerun*", "again", "after fixing", "new run", "second run",
+        "fixed|solved ... it", "works", "worked", "recover*", "back to normal",
+    ),
+    "symptom": (
+        "observ*", "i saw|see|noticed", "symptom", "in|at step|epoch", "at first", "starts|started", "begins|began",
+        "explod*", "diverg*", "stays", "stayed", "stuck", "blew|blows|blow up", "grow*", "grew", "climb*", "ris*",
+        "drop*", "fall*", "jump*", "shows", "showed", "loss", "accuracy", "gradient*",
+    ),
+}  # fmt: skip
+
+# What ties two statements together.
+CONNECTIVES = (
+    "because", "since", "so", "therefore", "thus", "hence", "consequently", "as a result", "that is why", "which",
+    "this is why", "due to", "lead* to", "led to", "cause*", "causing", "make", "makes", "made", "making", "mean*",
+    "explain*", "then", "result* in|from", "produc*", "give", "gives", "gave", "turn* into", "comes|came|come from",
+    "stems from", "when", "until", "as", "by", "after", "and then", "follow*", "push*", "send*", "sent", "forc*",
+    "prevent*", "let", "lets", "keep*", "kept", "for this reason", "why", "from", "whenever", "every time", "once",
+    "with", "if", "where", "while",
+)  # fmt: skip
+# A second sentence that opens with one of these goes on with the first.
+POINTERS = (
+    "this", "that", "it", "its", "these", "those", "they", "such", "so", "therefore", "thus", "hence", "then",
+    "consequently", "as a result", "because of this", "which", "after", "with", "without", "now", "both", "each",
+    "every", "the", "to", "for this reason", "from",
+)  # fmt: skip
+# Of these, the ones that can stand for what the first sentence named.
+PRONOUNS = ("this", "that", "it", "these", "those", "they", "which", "such a")
+
+NEGATORS = ("not", "no", "never", "neither", "nor", "nothing", "hardly", "without", "none")
+# Not a negation, whatever it looks like.
+NOT_NEGATIONS = (
+    "not only", "not just", "not merely", "no doubt", "no wonder", "not surprising*", "no longer than", "no matter",
+    "not until", "nothing but",
+)  # fmt: skip
+# Between a negator and what it negates stand only words such as these.
+TRANSPARENT = _set(
+    """a an the any that this it in of at on by with from to for due because caused cause causes come comes came
+    coming problem problems issue issues fault bug reason evidence sign signs be is was were are been being have has
+    had do does did simply really just actually about lie lies lay wrong explained explain caused sort kind case
+    something some other another too our my its such also either than because"""
+)
+DETERMINERS = _set("the a an any due because caused by from in about with at of to even some")
+CONTRASTS = (
+    "but",
+    "however",
+    "although",
+    "though",
+    "whereas",
+    "while",
+    "yet",
+    "instead",
+    "rather",
+    "nevertheless",
+)
+# These begin something new: a negation before them says nothing about what follows.
+CAUSAL = _set("because since so therefore thus hence as why which when until if where after")
+
+BEFORE_RULED_OUT = (
+    "rule|ruled|rules|ruling out", "exclud*", "eliminat*", "reject*", "discard*", "dismiss*", "instead of",
+    "rather than", "unlike", "other than", "apart from", "except for", "as opposed to", "nothing to do with",
+    "independent of", "free of", "far from", "checked against", "unrelated to", "innocent",
+)  # fmt: skip
+AFTER_RULED_OUT = (
+    "ruled|rules|rule out", "be|is|was|were|are|been excluded|eliminated|rejected|dismissed|refuted|wrong|false",
+    "not the|a|my cause|reason|problem|culprit|explanation|issue|bug|case|root|case|error|fault", "is|was not it",
+    "is|was not to blame", "can|could|does|did|do|would not explain|be|account|cause|produce|give|fit|match|show",
+    "did|does|do not help|change|matter|fix|solve|cure|remove|improve|hold|apply|work", "no difference|effect|help",
+    "made|makes no", "did nothing", "changed|changes nothing", "helped little", "innocent", "unlikely",
+    "turned|turns out ... wrong|false|fine|not", "is|was|were|are|look*|seem* fine|ok|okay|healthy|correct",
+    "contradict*", "against this|that|it", "does|did not follow", "only delays|delayed", "nothing changed",
+    "still explod*|diverg*|fail*", "was|is not true|right", "speaks|spoke against",
+)  # fmt: skip
+HYPOTHESIS = (
+    "suspect*", "i|we thought|think first", "first|initial|my|our guess|idea|hypothesis|thought|suspicion", "thought",
+    "hypothes*", "candidate*", "consider*", "whether", "if", "at first i|we", "initially", "guessed", "believed",
+    "one|you might|could|may think|suspect|guess|expect", "possible|other explanation*|cause*|reason*", "to rule out",
+    "usual*", "typical*", "commonly", "generally", "often", "test* for", "look* for", "assum*", "expected",
+    "tried", "had it been", "were it", "would",
+)  # fmt: skip
+# Right after a cause: what would follow from it, not what did.
+WOULD = (
+    "would",
+    "could also",
+    "might also",
+    "may also",
+    "could have",
+    "might have",
+    "should have",
+    "should give|show",
+)
+COMPARISON = (
+    "like", "as if", "as though", "just as", "as with", "equivalent to", "equal to", "amounts|amount to", "effective",
+    "effectively", "in effect", "same as", "same effect as", "similar to", "behaves|acts|works|looks as", "resembl*",
+    "corresponds to", "comparable to", "tantamount to", "mimic*",
+    "distinguish* ... from", "tell ... from",
+)  # fmt: skip
+
+# What presents a thing as the cause.
+FRAMES = (
+    "root cause*", "cause", "causes", "reason", "culprit", "caused by", "due to", "because of", "comes|came|stems from",
+    "responsible", "to blame", "the bug|error|mistake|problem|issue|fault is|was|lies|in", "blame*",
+)  # fmt: skip
+# A text that claims a cause, in whatever words, has one of these.
+CLAIMS = (
+    "because", "since", "cause*", "due to", "reason", "therefore", "thus", "hence",
+    "which|this|that|it makes|made|means",
+    "leads|led to", "so that", "culprit", "that is why", "as a result", "results in", "consequently", "the effect",
+)  # fmt: skip
+# A guess that says nothing: it can be told of any experiment.
+VAGUE = (
+    "something", "somehow", "somewhere", "some ... setting*|problem*|bug*|error*|issue*|parameter*|value*|thing*",
+    "is|was|were|are not right|correct|ok|good", "not set properly",
+    "is|was|were|are wrong|bad|off|incorrect|broken|buggy",
+    "wrong|bad|incorrect|strange|weird setting*|value*|parameter*|hyperparameter*|config*|code|line|number",
+    "a|an|the problem|issue|bug|error|mistake with|in|of", "misconfigur*", "not set up", "a bug", "a mistake",
+    "an error", "an issue", "badly", "properly", "not optimal", "suboptimal", "issues with", "problems with",
+)  # fmt: skip
+# Nouns that a word such as "too large" may belong to, instead of to the thing further away.
+SUBJECTS = (
+    "loss", "losses", "accuracy", "gradient*", "weights", "activation*", "labels", "targets", "learning rate",
+    "softmax", "variance", "outputs", "logits", "curve",
+)  # fmt: skip
+
+# The commonest small words; English prose has about four in ten.
+FUNCTION_WORDS = _set(
+    """a an and are as at be because been but by can did do does for from had has have how i if in into is it its
+    my no not of on or our so than that the their then there these they this to too was we were what when where
+    which while who why will with would you your only just also after before again between each every more most
+    much now out over same should since such through under until up very own all any both them he she"""
+)
+FOREIGN_WORDS = (
+    _set(
+        """der die das und ist nicht ein eine einer den dem mit von zu im auf sich auch wird wurde durch weil aber
+    le la les des et est une dans pour que qui pas sur avec par au aux du ce cette il elle sont plus
+    el los las y es un una por con para del se como pero fue muy il lo gli che di non per della sono con
+    o os as e uma não com por mais foi het een van en niet dat met voor werd"""
+    )
+    - FUNCTION_WORDS
+)
+# Forms of verbs by which a line is told from a list of terms.
+VERBS = _set(
+    """is are was were be been am has have had do does did can could will would should may might must
+    explodes exploded explode diverges diverged diverge grows grew grow jumps jumped jump overshoots overshot overshoot
+    rises rose rise falls fell fall drops dropped drop climbs climbed climb stays stayed stay starts started start
+    becomes became become gets got get goes went go comes came come makes made make causes caused leads led
+    means meant gives gave takes took uses used sets set puts put changes changed change fixes fixed fix restores
+    restored removes removed adds added calls called divides divided multiplies multiplied sums summed averages averaged
+    shuffles shuffled permutes permuted mixes mixed matches belongs belong learns learned learn learnt trains trained
+    recovers recovered shows showed show says said sees saw see looks looked reaches reached reach ends ended
+    underflows underflowed vanishes vanished rounds rounded flushes flushed loses lost scales scaled unscales
+    accumulates accumulated accumulate clears cleared clear forgets forgot keeps kept keep works worked work
+    applies applied apply expects expected needs needed need blows blew blow kills killed moves moved move swings swung
+    oscillates oscillated updates updated stalls stalled stall computes computed normalizes feeds fed squashes squashed
+    returns returned replaces replaced put lowers lowered verified confirmed agrees agree disagree disagrees differ
+    differs mismatch pairs paired gives happens happened explains explained helped helps improved improves"""
+)

@@ -1,0 +1,82 @@
+"""Texts as lower-case words: identifiers, contractions, arrows and numbers taken apart alike in text and phrase."""
+
+import re
+from dataclasses import dataclass
+
+# Longer runs are no words of a report; cut, they cannot make a pattern slow.
+WORD_LIMIT = 40
+
+_TOKEN = re.compile(
+    r"""(?P<number>\d+(?:[.,]\d+)*(?:[eE][+-]?\d{1,3})?|\.\d+)
+      | (?P<word>[^\W\d_][^\W_]*(?:'[^\W\d_]+)?)
+      | (?P<arrow>-+>|=+>|→|⇒|⟹)
+      | (?P<differs>!=|≠)
+      | (?P<and>&)""",
+    re.VERBOSE,
+)
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z][a-z])|(?<=[a-z])(?=[A-Z]{2,}$)")
+_STEMS = {"ca": "can", "wo": "will", "sha": "shall", "ai": "is"}
+# Written without the apostrophe, as people do.
+_BARE = {
+    word.replace("'", ""): word
+    for word in (
+        "don't", "doesn't", "didn't", "isn't", "wasn't", "aren't", "weren't", "can't", "couldn't", "won't",
+        "wouldn't", "shouldn't", "hasn't", "haven't", "hadn't",
+    )
+}  # fmt: skip
+_WITH_IS = ("it", "that", "there", "what", "here", "this", "which")
+
+
+@dataclass(frozen=True)
+class Word:
+    """One word in lower case, and the characters [start, end) of the text that it was made of."""
+
+    text: str
+    start: int
+    end: int
+
+
+def words_of(text: str) -> tuple[Word, ...]:
+    """Return the words of a text. `optimizer.zero_grad()` is three, `isn't` is "is not", an arrow is "so"."""
+    found: list[Word] = []
+    for match in _TOKEN.finditer(text.replace("\u2019", "'")):
+        start, end = match.span()
+        if match["word"]:
+            found += _parts(match["word"], start)
+        elif match["number"]:
+            found.append(Word(_number(match["number"]), start, end))
+        else:
+            found.append(Word("so" if match["arrow"] else "not" if match["differs"] else "and", start, end))
+    return tuple(found)
+
+
+def _number(written: str) -> str:
+    """Return 10 for 10.0 and 1402 for 1,402: a phrase with a number in it is to match however it is written."""
+    plain = re.sub(r"(?<=\d),(?=\d{3}(?!\d))", "", written[:WORD_LIMIT])
+    try:
+        return f"{float(plain):.10g}"
+    except ValueError:  # a version, 2.13.0
+        return plain
+
+
+def _parts(word: str, start: int) -> list[Word]:
+    if "'" in word:
+        return [Word(part, start, start + len(word)) for part in _contraction(word.lower())]
+    if word.lower() in _BARE:
+        return [Word(part, start, start + len(word)) for part in _contraction(_BARE[word.lower()])]
+    if word.lower() == "cannot":
+        return [Word("can", start, start + 6), Word("not", start, start + 6)]
+    found, at = [], start
+    for part in _HUMP.split(word[:400]):
+        found.append(Word(part.lower()[:WORD_LIMIT], at, at + len(part)))
+        at += len(part)
+    return found
+
+
+def _contraction(word: str) -> list[str]:
+    if word.endswith("n't"):
+        stem = word[:-3]
+        return [_STEMS.get(stem, stem)[:WORD_LIMIT], "not"]
+    stem, _, ending = word.partition("'")
+    is_too = ending == "s" and stem in _WITH_IS
+    return [stem[:WORD_LIMIT], "is"] if is_too else [stem[:WORD_LIMIT]]
