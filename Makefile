@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 RUN := $(VENV)/.installed
 DEV := $(VENV)/.installed-dev
+GRADER := $(VENV)/.installed-grader
 
 # What a person may say: make exercise BREAK=huge_lr SEED=7 DATASET=mnist DEVICE=cuda EPOCHS=3 BATCH=32 WORK=folder
 options = $(if $(SEED),--seed "$(SEED)") $(if $(DATASET),--dataset "$(DATASET)") $(if $(DEVICE),--device "$(DEVICE)") \
@@ -12,7 +13,7 @@ options = $(if $(SEED),--seed "$(SEED)") $(if $(DATASET),--dataset "$(DATASET)")
 work    = $(if $(WORK),--work "$(WORK)")
 resume  = $(if $(RESUME),--resume)
 
-.PHONY: help exercise exercises verify check submit data clean-work doctor test test-portable lint bench calibrate
+.PHONY: help exercise exercises verify check submit data clean-work doctor grade demo kit selfcheck test test-portable lint bench calibrate
 
 help:
 	@echo "make exercise BREAK=huge_lr    make the workspace, run the broken experiment"
@@ -23,6 +24,12 @@ help:
 	@echo "make data DATASET=mnist        fetch MNIST or CIFAR-10"
 	@echo "make clean-work BREAK=huge_lr  start over"
 	@echo "make doctor                    is this machine in the portable class?"
+	@echo ""
+	@echo "make grade [SUBMISSIONS=submissions] [OUT=reports]   score a class"
+	@echo "make demo                      a small class, made, scored and shown"
+	@echo "make kit                       what to hand out to students"
+	@echo "make selfcheck                 every known fix against its verdict"
+	@echo ""
 	@echo "make test | lint | bench | test-portable | calibrate"
 
 $(RUN): pyproject.toml
@@ -32,6 +39,10 @@ $(RUN): pyproject.toml
 	  { echo "python -m venv failed: install your system's venv package (python3.11-venv) and try again"; exit 2; }
 	@echo "Installing into $(VENV), once ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@touch $@
+
+$(GRADER): $(RUN)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[grader]'
 	@touch $@
 
 $(DEV): $(RUN)
@@ -61,6 +72,18 @@ clean-work: $(RUN)
 
 doctor: $(RUN)
 	@$(BIN)/harness doctor
+
+grade: $(GRADER)
+	@$(BIN)/grader score "$(if $(SUBMISSIONS),$(SUBMISSIONS),submissions)" $(if $(OUT),--out "$(OUT)") $(if $(JOBS),--jobs "$(JOBS)")
+
+demo: $(GRADER)
+	@$(BIN)/grader demo $(if $(JOBS),--jobs "$(JOBS)"); status=$$?; [ $$status -le 1 ] || exit $$status
+
+kit: $(GRADER)
+	@$(BIN)/grader kit
+
+selfcheck: $(GRADER)
+	@$(BIN)/grader selfcheck $(if $(JOBS),--jobs "$(JOBS)")
 
 test: $(DEV)
 	@$(BIN)/python -m pytest -n auto --dist loadfile

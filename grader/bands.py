@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from grader.exhibits import Number
 from grader.replay import SplitFigures
 from grader.score import Model
 
@@ -33,7 +34,7 @@ class Band(Model):
             return f"at least {_number(reference.accuracy) - self.accuracy_below:.4g}"
         return f"at most {_number(reference.loss) * (self.loss_times or 1.0):.4g}"
 
-    def figure(self, figures: SplitFigures) -> float | str | None:
+    def figure(self, figures: SplitFigures) -> Number:
         """Return the figure that the band is about."""
         return figures.accuracy if self.accuracy_below is not None else figures.loss
 
@@ -54,6 +55,6 @@ def load_band(experiment: str, dataset: str) -> Band:
     )
 
 
-def _number(value: float | str | None) -> float:
+def _number(value: Number) -> float:
     """Return a figure that can be compared; what is none compares as false."""
     return float(value) if isinstance(value, int | float) else math.nan

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from pydantic import JsonValue
 
+from grader.exhibits import Number
 from grader.score import Model
 from harness.metrics_log import Record, log_lines, parse_log
 from harness.provenance import harness_hash
@@ -21,17 +22,17 @@ _FORMAT = 1
 
 
 class ProbeFigure(Model):
-    """What a mechanism probe measured; a non-finite figure by its name."""
+    """What a mechanism probe measured."""
 
     kind: str
-    value: float | str
+    value: Number
 
 
 class SplitFigures(Model):
-    """Loss and accuracy (None for a regression) on one split; non-finite figures by their names."""
+    """Loss and accuracy (None for a regression) on one split."""
 
-    loss: float | str
-    accuracy: float | str | None
+    loss: Number
+    accuracy: Number
 
 
 class Evaluation(Model):

@@ -1,0 +1,385 @@
+"""Scores a class: takes the tarballs in, replays what is distinct, scores each submission, in any order alike."""
+
+import hashlib
+import json
+import traceback
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from grader.canaries import check_canaries
+from grader.code_state import code_state
+from grader.evidence import RUNS, Claim, Evidence, Run
+from grader.exhibits import Exhibits
+from grader.intake.rejected import Rejected
+from grader.intake.submission import Submission, read_settings, read_submission
+from grader.replay import Replay, Request
+from grader.replayer import Replayer
+from grader.rubric.lexicon import load_lexicon
+from grader.rubric.weights import Weights
+from grader.score import Flag, Model, Scores, SubmissionScore
+from grader.scoring import exhibits_of, flags_of, score_evidence, total_of
+from grader.solutions import load_solution
+from grader.store import Store
+from grader.syntax.parse import Unparsable, tree_digest
+from grader.syntax.plain_code import suspicions
+from harness.data import DATASETS
+from harness.errors import UserError
+from harness.platform_class import same_class
+from harness.recipe import load_recipe
+from harness.settings import RunSettings
+
+SUFFIX = ".tar.gz"
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A submission that was taken in, without its large files: they are read again when it is scored."""
+
+    path: Path
+    name: str
+    sha256: str
+    recipe: str
+    student: str
+    settings: RunSettings
+    command_problem: str
+    source: str
+    tree: str
+
+
+class Graded(Model):
+    """One row of the class, and what its page shows."""
+
+    row: SubmissionScore
+    exhibits: Exhibits
+
+
+class Classroom:
+    """One class to score with one replayer.
+
+    What was replayed before is not replayed again, and an unchanged submission is not scored again: both are
+    remembered in the folder `memory`.
+    """
+
+    def __init__(
+        self,
+        replayer: Replayer,
+        memory: Path,
+        weights: Weights,
+        *,
+        jobs: int,
+        fresh: bool = False,
+        trusted_submissions: bool = False,
+    ) -> None:
+        self._replayer = replayer
+        self._replay_store = Store(memory, Replay)
+        self._graded_store = Store(memory / "graded", Graded)
+        self._weights = weights
+        self._jobs = jobs
+        self._fresh = fresh
+        self._trusted_submissions = trusted_submissions
+        self._replays: dict[str, Replay] = {}
+
+    def score(self, paths: Sequence[Path], progress: Progress) -> list[Graded]:
+        """Return the rows of the class, sorted by name.
+
+        `progress(done, all)` counts replays. Raises `CanaryFailed` where the grader does not grade right here;
+        nothing is scored then.
+        """
+        taken: list[Taken] = []
+        graded: list[Graded] = []
+        for path in paths:
+            intake = self._take(path)
+            if isinstance(intake, Taken):
+                known = None if self._fresh else self._graded_store.get(self._key(intake))
+                if known is None:
+                    taken.append(intake)
+                else:
+                    graded.append(known)
+            else:
+                graded.append(intake)
+        requests = [request for item in taken for request in self._requests(item)]
+        canaries = [
+            request
+            for recipe in sorted({item.recipe for item in taken})
+            for request in _trusted_requests(recipe, _default_settings(recipe)).values()
+        ]
+        self._replay([*canaries, *requests], progress)
+        for recipe in sorted({item.recipe for item in taken}):
+            trusted = _trusted_requests(recipe, _default_settings(recipe))
+            check_canaries(
+                recipe, {run: self._of(request) for run, request in trusted.items()}, self._weights
+            )
+        self._replay([request for item in taken for request in self._second_requests(item)], progress)
+        for item in taken:
+            graded.append(self._graded(item))
+            if graded[-1].row.status == "graded":
+                self._graded_store.put(self._key(item), graded[-1])
+        return sorted(graded, key=lambda item: item.row.submission)
+
+    def _key(self, item: Taken) -> str:
+        """Return the SHA-256 of all that decides about a submission's score."""
+        parts = [item.name, item.sha256, code_state(), dict(self._weights), self._trusted_submissions]
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+    def _take(self, path: Path) -> Taken | Graded:
+        name = path.name.removesuffix(SUFFIX)
+        try:
+            return _taken(path, read_submission(path))
+        except Rejected as refusal:
+            row = _row_without_checks(
+                name, refusal.student, refusal.recipe, "rejected", f"{refusal.message} ({refusal.code})"
+            )
+        except Exception as error:
+            traceback.print_exc()
+            row = _row_without_checks(
+                name, None, None, "not judged", f"The grader failed on it: {type(error).__name__}."
+            )
+        return Graded(row=row, exhibits=_nothing_to_show(name))
+
+    def _requests(self, item: Taken) -> list[Request]:
+        trusted = _trusted_requests(item.recipe, item.settings)
+        fixed = Request(load_recipe(item.recipe), item.settings, item.source, item.tree, trusted=False)
+        return [*trusted.values(), fixed]
+
+    def _second_requests(self, item: Taken) -> list[Request]:
+        """Return the second replays that a submission of another platform class needs."""
+        broken, _, fixed = self._requests(item)
+        try:
+            claims = _claims(read_submission(item.path))
+        except Rejected:
+            return []
+        if self._same_class(claims, self._of(broken)):
+            return []
+        return [replace(request, repetition=1) for request in (broken, fixed)]
+
+    def _replay(self, requests: Iterable[Request], progress: Progress) -> None:
+        """Make every distinct replay that is not there yet, side by side."""
+        wanted = {request.key(): request for request in requests}
+        wanted = {key: request for key, request in wanted.items() if key not in self._replays}
+        missing = {}
+        for key, request in wanted.items():
+            known = None if self._fresh else self._replay_store.get(key)
+            if known is None:
+                missing[key] = request
+            else:
+                self._replays[key] = known
+        progress(0, len(missing))
+        with ThreadPoolExecutor(self._jobs) as pool:
+            futures = {pool.submit(self._make, request): key for key, request in missing.items()}
+            try:
+                for done, future in enumerate(as_completed(futures), start=1):
+                    replay = self._replays[futures[future]] = future.result()
+                    if replay.status != "XX":  # a fault of ours may pass
+                        self._replay_store.put(futures[future], replay)
+                    progress(done, len(missing))
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+
+    def _make(self, request: Request) -> Replay:
+        try:
+            return self._replayer.make(request)
+        except UserError as error:  # the data set is not on this machine
+            return Replay(status="XX", message=str(error))
+        except Exception as error:
+            traceback.print_exc()
+            return Replay(status="XX", message=f"the grader failed ({type(error).__name__})")
+
+    def _of(self, request: Request) -> Replay:
+        return self._replays[request.key()]
+
+    def _same_class(self, claims: Mapping[Run, Claim], broken: Replay) -> bool:
+        ours = broken.platform
+        if ours is None:
+            return True
+        told = [claim.platform for claim in claims.values() if claim.platform is not None]
+        return all(_agree(platform, ours) for platform in told)
+
+    def _graded(self, item: Taken) -> Graded:
+        try:
+            return self._scored(item, read_submission(item.path))
+        except Exception as error:
+            traceback.print_exc()
+            reason = f"The grader failed on it: {type(error).__name__}."
+            row = _row_without_checks(item.name, item.student, item.recipe, "not judged", reason)
+            return Graded(row=row, exhibits=_nothing_to_show(item.name))
+
+    def _scored(self, item: Taken, submission: Submission) -> Graded:
+        if submission.sha256 != item.sha256:
+            raise RuntimeError(f"{item.path} changed while the class was scored")
+        recipe = load_recipe(item.recipe)
+        broken, reference, fixed = self._requests(item)
+        claims = _claims(submission)
+        same = self._same_class(claims, self._of(broken))
+        runs: Mapping[Run, Request] = {"broken": broken, "fixed": fixed}
+        again = {run: self._of(replace(request, repetition=1)) for run, request in runs.items() if not same}
+        evidence = Evidence(
+            recipe=recipe,
+            solution=load_solution(recipe.id),
+            lexicon=load_lexicon(recipe.id),
+            settings=item.settings,
+            command_problem=item.command_problem,
+            missing=submission.missing,
+            claims=claims,
+            source=item.source,
+            report=_text(submission.files.get("report.md")),
+            broken=self._of(broken),
+            fixed=self._of(fixed),
+            reference=self._of(reference),
+            same_class=same,
+            suspicions=suspicions(item.source, recipe.broken_source()),
+            again=again,
+        )
+        criteria = score_evidence(evidence, self._weights)
+        total = total_of(criteria)
+        flags = flags_of(evidence)
+        if submission.ignored:
+            message = f"{len(submission.ignored)} files that no submission has were not looked at."
+            flags = (*flags, Flag(id="ignored files", message=message))
+        if self._trusted_submissions:
+            message = "Its code ran WITHOUT a sandbox (--trust-submissions): nothing kept it from lying."
+            flags = (Flag(id="no sandbox", message=message), *flags)
+        row = SubmissionScore(
+            submission=item.name,
+            student=item.student,
+            recipe=item.recipe,
+            status="not judged" if total is None else "graded",
+            reason="" if total is not None else _open_checks(criteria),
+            total=total,
+            criteria=criteria,
+            flags=flags,
+            provenance={
+                "tarball_sha256": item.sha256,
+                "seed": item.settings.seed,
+                "dataset": item.settings.dataset,
+                "sandbox": not self._trusted_submissions,
+                "same_platform_class": same,
+                "tree_sha256": item.tree,
+            },
+        )
+        return Graded(row=row, exhibits=exhibits_of(item.name, evidence, submission.ignored))
+
+
+def _open_checks(criteria: Mapping[Any, Any]) -> str:
+    names = [
+        check.title
+        for score in criteria.values()
+        for check in score.checks
+        if check.outcome == "could not judge"
+    ]
+    return f"It waits for the instructor: {'; '.join(names)}."
+
+
+def _default_settings(recipe_id: str) -> RunSettings:
+    recipe = load_recipe(recipe_id)
+    return RunSettings(seed=recipe.seed, dataset=recipe.dataset)
+
+
+def _trusted_requests(recipe_id: str, settings: RunSettings) -> dict[str, Request]:
+    """Return the replays that everyone with this recipe and these settings shares: broken, then reference."""
+    recipe = load_recipe(recipe_id)
+    sources = {"broken": recipe.broken_source(), "reference": recipe.healthy_source()}
+    return {
+        run: Request(recipe, settings, source, tree_digest(source), trusted=True)
+        for run, source in sources.items()
+    }
+
+
+def _taken(path: Path, submission: Submission) -> Taken:
+    manifest = submission.manifest
+    recipe = load_recipe(manifest.recipe)
+    if DATASETS.get(manifest.dataset) != DATASETS[recipe.dataset]:
+        raise Rejected("dataset", f"{recipe.id} cannot be run on {manifest.dataset}.")
+    settings = RunSettings(seed=manifest.seed, dataset=manifest.dataset)
+    problem = ""
+    try:
+        told = read_settings(submission)
+        # A run on a card is replayed on the processor: it is of another platform class.
+        chosen = {
+            run: replace(settings, epochs=of.epochs, batch_size=of.batch_size) for run, of in told.items()
+        }
+        settings = chosen["fixed"]
+        if chosen["broken"] != chosen["fixed"]:
+            problem = "command.txt has other settings for the broken run than for the fixed one."
+        elif any(replace(of, device="cpu") != settings for of in told.values()):
+            problem = "command.txt has options that make exercise does not give."
+    except ValueError as error:
+        problem = str(error)
+    source = submission.files["experiment.py"].decode("utf-8")
+    return Taken(
+        path=path,
+        name=submission.name,
+        sha256=submission.sha256,
+        recipe=recipe.id,
+        student=manifest.student,
+        settings=settings,
+        command_problem=problem,
+        source=source,
+        tree=_tree(source),
+    )
+
+
+def _tree(source: str) -> str:
+    try:
+        return tree_digest(source)
+    except Unparsable:  # no program: its text stands for itself
+        return f"text {hashlib.sha256(source.encode()).hexdigest()}"
+
+
+def _claims(submission: Submission) -> dict[Run, Claim]:
+    found: dict[Run, Claim] = {}
+    for run in RUNS:
+        checkpoint = submission.files.get(f"runs/{run}/checkpoint.pt")
+        found[run] = Claim(
+            log=submission.files.get(f"runs/{run}/metrics.log"),
+            checkpoint_sha256=None if checkpoint is None else hashlib.sha256(checkpoint).hexdigest(),
+            platform=_platform(submission.files.get(f"runs/{run}/checkpoint.pt.meta.json")),
+        )
+    return found
+
+
+def _platform(meta: bytes | None) -> Mapping[str, Any] | None:
+    try:
+        platform = json.loads(meta or b"null")["platform_class"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+    return platform if isinstance(platform, dict) else None
+
+
+def _agree(claimed: Mapping[str, Any], ours: Mapping[str, Any]) -> bool:
+    return "golden" in claimed and "device" in claimed and same_class(claimed, ours)
+
+
+def _text(data: bytes | None) -> str | None:
+    return None if data is None else data.decode("utf-8", "replace")
+
+
+def _nothing_to_show(name: str) -> Exhibits:
+    return Exhibits(submission=name, broken_source=None, fixed_source=None, report=None)
+
+
+def _row_without_checks(
+    name: str, student: str | None, recipe: str | None, status: str, reason: str
+) -> SubmissionScore:
+    guessed_student, _, guessed_recipe = name.partition("_")
+    return SubmissionScore.model_validate(
+        {
+            "submission": name,
+            "student": student or guessed_student or name,
+            "recipe": recipe or guessed_recipe,
+            "status": status,
+            "reason": reason,
+            "total": 0.0 if status == "rejected" else None,
+            "criteria": {},
+            "provenance": {},
+        }
+    )
+
+
+def scores_of(graded: Sequence[Graded], provenance: Mapping[str, str | int | float | bool | None]) -> Scores:
+    """Return the whole of `scores.json`."""
+    return Scores(provenance=dict(provenance), submissions=tuple(item.row for item in graded))

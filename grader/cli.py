@@ -1,0 +1,164 @@
+"""The `grader` command: an instructor's verbs; each ends by naming the next step."""
+
+import os
+import sys
+from pathlib import Path
+from typing import NoReturn, cast
+
+import click
+
+from harness.command_line import HELP_OPTIONS, run_command
+from harness.errors import naming
+from harness.run_options import whole_number
+
+# Everything else is imported inside the command that needs it: `grader --help` must be instant.
+
+_reports = click.option(
+    "--out", type=click.Path(file_okay=False, path_type=Path), default=Path("reports"), show_default=True,
+    help="The folder of the reports.",
+)  # fmt: skip
+_trust = click.option(
+    "--trust-submissions", is_flag=True,
+    help="Run students' code WITHOUT a sandbox, with all your rights. Every report will say so.",
+)  # fmt: skip
+_jobs = click.option(
+    "--jobs", metavar="N", type=whole_number(1, 1024),
+    help="Replays side by side; by default as many as this machine has cores.",
+)  # fmt: skip
+_cache = click.option(
+    "--cache", type=click.Path(file_okay=False, path_type=Path),
+    help="Where MNIST and CIFAR-10 lie; by default where make data puts them.",
+)  # fmt: skip
+_store = click.option(
+    "--replays", type=click.Path(file_okay=False, path_type=Path),
+    help="Where replays are remembered; by default in your cache folder.",
+)  # fmt: skip
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@click.group(context_settings=HELP_OPTIONS)
+@click.version_option(package_name="trainwreck")
+def cli() -> None:
+    """Replay submissions in a sandbox, and score them by the rubric."""
+
+
+@cli.command()
+@click.argument("submissions", type=click.Path(path_type=Path))
+@_reports
+@_jobs
+@click.option(
+    "--only", metavar="NAME", multiple=True, help="Score this submission alone (ada_huge_lr); repeatable."
+)
+@click.option(
+    "--rubric", type=click.Path(dir_okay=False, path_type=Path), help="Other weights than grader/rubric.toml."
+)
+@click.option(
+    "--overrides", type=click.Path(dir_okay=False, path_type=Path), help="Your own decisions, on top."
+)
+@click.option("--fresh", is_flag=True, help="Replay everything again, whatever is remembered.")
+@_trust
+@_cache
+@_store
+def score(
+    submissions: Path, out: Path, jobs: int | None, only: tuple[str, ...], rubric: Path | None,
+    overrides: Path | None, fresh: bool, trust_submissions: bool, cache: Path | None, replays: Path | None,
+) -> None:  # fmt: skip
+    """Score the tarballs in SUBMISSIONS and write the reports.
+
+    Exit status: 0 everything was judged, 1 something could not be, 2 wrong use, 3 our fault.
+    """
+    from grader.score_command import ScoreOptions, score_folder
+
+    options = ScoreOptions(
+        out=out, jobs=jobs or _cores(), only=only, rubric=rubric, overrides=overrides, fresh=fresh,
+        trust_submissions=trust_submissions, cache=cache, replays=replays,
+    )  # fmt: skip
+    with naming(out):
+        sys.exit(score_folder(submissions, options))
+
+
+@cli.command()
+@click.argument("submission")
+@_reports
+def show(submission: str, out: Path) -> None:
+    """Show one SUBMISSION's score in the terminal."""
+    from rich.console import Console
+
+    from grader.reports.terminal import show_submission
+    from grader.scores_file import find_submission, read_scores
+
+    show_submission(find_submission(read_scores(out), submission), Console())
+
+
+@cli.command()
+@click.option("--format", "form", type=click.Choice(["gradescope", "canvas", "moodle", "csv"]), required=True)
+@click.option(
+    "--to", type=click.Path(file_okay=False, path_type=Path),
+    help="The folder to write to; by default export below the reports.",
+)  # fmt: skip
+@_reports
+def export(form: str, to: Path | None, out: Path) -> None:
+    """Write the scores in the form that a learning platform takes in."""
+    from grader.reports.exports import Format
+    from grader.reports.exports import export as exported
+    from grader.scores_file import read_scores
+    from harness.files import write_whole
+
+    folder = to or out / "export" / form
+    files = exported(read_scores(out), cast(Format, form))
+    with naming(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        write_whole({folder / name: content for name, content in files})
+    click.echo(f"{len(files)} file(s) in {folder}. Next: upload them.")
+
+
+@cli.command()
+def doctor() -> None:
+    """Say whether this machine can grade: the sandbox, the numerics, what to install."""
+    from grader.doctor import run_doctor
+
+    sys.exit(run_doctor())
+
+
+@cli.command()
+@_jobs
+@_store
+@click.option("--only", metavar="RECIPE", multiple=True, help="Check this recipe alone; repeatable.")
+def selfcheck(jobs: int | None, replays: Path | None, only: tuple[str, ...]) -> None:
+    """Score every variant in solutions/ and compare the verdict with the expected one."""
+    from grader.selfcheck import run_selfcheck
+
+    sys.exit(run_selfcheck(jobs=jobs or _cores(), replays=replays, only=only))
+
+
+@cli.command()
+@click.option(
+    "--to", type=click.Path(file_okay=False, path_type=Path), default=Path("demo"), show_default=True
+)
+@_jobs
+def demo(to: Path, jobs: int | None) -> None:
+    """Make a small class out of solutions/, score it, and say which page to open."""
+    from grader.demo import run_demo
+
+    with naming(to):
+        sys.exit(run_demo(to, jobs=jobs or _cores()))
+
+
+@cli.command()
+@click.option(
+    "--to", type=click.Path(file_okay=False, path_type=Path), default=Path("kit"), show_default=True
+)
+def kit(to: Path) -> None:
+    """Build what students get: the suite without its answers."""
+    from grader.kit import build_kit
+
+    with naming(to):
+        click.echo(f"The kit is {build_kit(to)}. Next: hand it out.")
+
+
+def main() -> NoReturn:
+    """Run `grader`."""
+    run_command(cli, "grader")

@@ -1,0 +1,56 @@
+"""Makes example submissions the way a student does: workspace, both runs, report, tarball."""
+
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from grader.solutions import SOLUTIONS
+from harness.exercise import Asked, start_exercise, verify_exercise
+from harness.handin.cited_numbers import cited_value
+from harness.handin.student_report import parse_report
+from harness.handin.submission import submit
+from harness.metrics_log import read_metrics_log
+
+_FIXED_NUMBER = re.compile(r"(\{run: fixed,[^}]*value: )[^}\s]+")
+
+Change = Callable[[str], str]
+
+
+def broken_workspace(recipe: str, work: Path, asked: Asked | None = None) -> Path:
+    """Make `work/<recipe>/` with its broken run, where it is not there yet, and return `work`."""
+    start_exercise(recipe, work, asked or Asked(), bar=False)
+    return work
+
+
+def example_submission(
+    recipe: str,
+    student: str,
+    source: str,
+    template: Path,
+    work: Path,
+    out: Path,
+    *,
+    report: Change | None = None,
+) -> Path:
+    """Return the tarball that a student with this experiment and report hands in.
+
+    `template` is a `work` folder in which the broken run was made; `report` changes the model report of
+    `solutions/`, in which the numbers cited of the fixed run were put right. Raises `UserError` where the
+    experiment does not run or the report cannot be handed in.
+    """
+    shutil.copytree(template / recipe, work / recipe)
+    (work / recipe / "experiment.py").write_text(source, encoding="utf-8")
+    workspace = verify_exercise(recipe, work, Asked(), bar=False)
+    text = true_report(recipe, workspace.run_folder("fixed"))
+    workspace.report.write_text(report(text) if report else text, encoding="utf-8")
+    return submit(workspace, student, out).path
+
+
+def true_report(recipe: str, fixed_run: Path) -> str:
+    """Return the model report with what this fixed run's log holds in place of the numbers it cites of one."""
+    text = (SOLUTIONS / recipe / "report.md").read_text(encoding="utf-8")
+    records = read_metrics_log(fixed_run / "metrics.log")
+    cited = [citation for citation in parse_report(text).evidence if citation.run == "fixed"]
+    values = iter([f"{cited_value(records, citation):.6g}" for citation in cited])
+    return _FIXED_NUMBER.sub(lambda match: match[1] + next(values), text)

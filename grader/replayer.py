@@ -1,0 +1,155 @@
+"""Makes replays: each experiment in a sandbox of its own, its weights judged in another without student code."""
+
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from grader.heldout_data import heldout_archive
+from grader.inside import FOLDER as INSIDE
+from grader.replay import Evaluation, ProbeFigure, Replay, Request
+from grader.sandbox.result import Limits, SandboxResult
+from harness.data import EMBEDDED
+from harness.data.loading import load_dataset, subset_file
+from harness.environment import run_environment
+from harness.recipe import ROOT, Recipe
+from harness.settings import RunSettings
+
+Sandbox = Callable[..., SandboxResult]
+
+# Measured on one 2.5 GHz core: the slowest recipe takes 13 s and 420 MB, an MLP 4 s. A laptop may be a few times
+# slower; a run at the limit of what the intake takes (EPOCHS) is not expected to fit.
+RUN_LIMITS = Limits(
+    cpu_seconds=120,
+    wall_seconds=240,
+    memory_bytes=2 * 2**30,
+    processes=64,
+    file_bytes=64 * 2**20,
+    scratch_bytes=128 * 2**20,
+    scratch_files=1000,
+    output_bytes=2**20,
+    result_bytes=96 * 2**20,
+)
+
+
+class Replayer:
+    """Makes replays with one sandbox; `cache` is where MNIST and CIFAR-10 lie."""
+
+    def __init__(self, sandbox: Sandbox, cache: Path, limits: Limits = RUN_LIMITS) -> None:
+        self._sandbox = sandbox
+        self._cache = cache
+        self._limits = limits
+        self._environment = run_environment("portable", base={"PATH": "/usr/bin:/bin"})
+        self._data: dict[str, dict[str, bytes]] = {}
+        self._heldout: dict[str, bytes] = {}
+
+    def make(self, request: Request) -> Replay:
+        """Run the experiment, then evaluate its weights; a fault of ours is tried once more.
+
+        Raises `UserError` where the data set is not on this machine.
+        """
+        replay = self._make(request)
+        return self._make(request) if replay.status == "XX" else replay
+
+    def _make(self, request: Request) -> Replay:
+        job = {
+            "settings": asdict(request.settings),
+            "probes": [probe.model_dump() for probe in request.recipe.probes],
+            "runs": [{"name": "run", "source": request.source}],
+            "platform": request.trusted,
+        }
+        inputs = {"job.json": json.dumps(job).encode(), **self._dataset(request.settings.dataset)}
+        result = self._run("replay.py", inputs)
+        replay = _read_replay(result, trusted=request.trusted)
+        if replay.status != "OK":
+            return replay
+        weights = result.files["run/checkpoint.pt"]
+        evaluation = self.evaluate(request.recipe, request.settings, weights)
+        if evaluation is None:
+            return Replay(status="XX", message="the evaluation of the weights did not come to an end")
+        return replay.model_copy(update={"evaluation": evaluation})
+
+    def evaluate(self, recipe: Recipe, settings: RunSettings, checkpoint: bytes) -> Evaluation | None:
+        """Judge weights with the recipe's own model on held-out data; None where that failed through us."""
+        dataset = settings.dataset
+        if dataset not in self._heldout:
+            self._heldout[dataset] = heldout_archive(dataset, self._cache)
+        inputs = {
+            "job.json": json.dumps({"dataset": dataset, "checkpoints": ["run"]}).encode(),
+            "experiment.py": recipe.healthy_source().encode(),
+            "heldout.npz": self._heldout[dataset],
+            "checkpoints/run.pt": checkpoint,
+            **self._dataset(dataset),
+        }
+        result = self._run("evaluate.py", inputs)
+        if result.status != "OK":
+            # A checkpoint that takes the reader down, memory and time included, is one that cannot be read.
+            return None if result.status in ("XX", "RE") else Evaluation(problem="it cannot be read")
+        found = json.loads(result.files["evaluation.json"])
+        return Evaluation.model_validate(found["run"])
+
+    def _run(self, script: str, inputs: Mapping[str, bytes]) -> SandboxResult:
+        command = [sys.executable, "-P", str(INSIDE / script)]
+        return self._sandbox(
+            command,
+            inputs=inputs,
+            environment=self._environment,
+            limits=self._limits,
+            visible=visible_folders(),
+        )
+
+    def _dataset(self, name: str) -> dict[str, bytes]:
+        """Return the files of a data set as they lie below /input; embedded data comes with the harness."""
+        if name in EMBEDDED:
+            return {}
+        if name not in self._data:
+            load_dataset(name, cache=self._cache)
+            path = subset_file(name, self._cache)
+            self._data[name] = {f"cache/{path.relative_to(self._cache).as_posix()}": path.read_bytes()}
+        return self._data[name]
+
+
+def visible_folders() -> Sequence[Path]:
+    """Return what a process in the sandbox may read: Python with its packages, the harness, and our scripts."""
+    return [Path(sys.base_prefix), Path(sys.prefix), ROOT / "harness", INSIDE]
+
+
+def _read_replay(result: SandboxResult, *, trusted: bool) -> Replay:
+    if result.status != "OK":
+        return _unfinished(result, trusted=trusted)
+    try:
+        log = result.files["run/metrics.log"].decode("utf-8")
+        probes = json.loads(result.files["run/probes.json"])
+        platform: dict[str, Any] | None = json.loads(result.files["platform.json"]) if trusted else None
+        replay = Replay(
+            status="OK",
+            log=log,
+            log_sha256=_sha256(result.files["run/metrics.log"]),
+            checkpoint_sha256=_sha256(result.files["run/checkpoint.pt"]),
+            probes=tuple(ProbeFigure.model_validate(item) for item in probes),
+            platform=platform,
+        )
+        replay.records()
+    except Exception as error:
+        # The process said that all was well and left something else: only an experiment's own code does that.
+        return Replay(status="RE", message=f"the run left no whole result ({type(error).__name__})")
+    return replay
+
+
+def _sha256(data: bytes) -> str:
+    import hashlib
+
+    return hashlib.sha256(data).hexdigest()
+
+
+def _unfinished(result: SandboxResult, *, trusted: bool) -> Replay:
+    told = result.files.get("error.txt", b"").decode("utf-8", "replace")
+    message = told or result.message
+    if trusted:  # the suite's own code has no excuse
+        last = result.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
+        return Replay(status="XX", message=f"{result.status}: {message} {' '.join(last)}".strip())
+    if result.status == "RE" and result.exit_code == 3:
+        return Replay(status="XX", message="the harness broke while it ran this experiment")
+    return Replay(status=result.status, message=message[:2000])

@@ -1,0 +1,176 @@
+"""`grader score`: from a folder of tarballs to scores and reports, with a progress bar and a summary."""
+
+import hashlib
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+import harness
+from grader import classroom
+from grader.canaries import CanaryFailed
+from grader.classroom import SUFFIX, Classroom, Graded
+from grader.overrides import apply_overrides, load_overrides
+from grader.replayer import Replayer, Sandbox
+from grader.reports.write import INDEX, write_reports
+from grader.rubric.weights import DEFAULT, load_weights
+from grader.sandbox.problem import sandbox_problem
+from grader.sandbox.run import run_in_sandbox
+from grader.sandbox.trusted import run_trusted
+from grader.score import Scores
+from grader.scores_file import write_scores
+from grader.store import default_store
+from harness.data.loading import default_cache
+from harness.errors import UserError
+from harness.recipe import load_recipe, recipe_ids
+
+
+@dataclass(frozen=True)
+class ScoreOptions:
+    """What an instructor asked for."""
+
+    out: Path
+    jobs: int
+    only: tuple[str, ...] = ()
+    rubric: Path | None = None
+    overrides: Path | None = None
+    fresh: bool = False
+    trust_submissions: bool = False
+    cache: Path | None = None
+    replays: Path | None = None
+
+
+def score_folder(folder: Path, options: ScoreOptions) -> int:
+    """Score every tarball in a folder, write all reports, and return the exit status: 0, or 1 if one is open.
+
+    Raises `UserError` for wrong use: no such folder, no tarball, no sandbox, a rubric or overrides that cannot
+    be used.
+    """
+    console = Console(stderr=True)
+    paths = tarballs(folder, options.only)
+    weights = load_weights(options.rubric or DEFAULT)
+    overrides = load_overrides(options.overrides) if options.overrides else ()
+    room = Classroom(
+        Replayer(_sandbox(options, console), options.cache or default_cache()),
+        _memory(options),
+        weights,
+        jobs=options.jobs,
+        fresh=options.fresh,
+        trusted_submissions=options.trust_submissions,
+    )
+    try:
+        with _progress(console) as progress:
+            graded = room.score(paths, progress)
+    except CanaryFailed as error:
+        console.print(str(error), markup=False, highlight=False, style="bold red")
+        return 3
+    provenance = _provenance(options)
+    scores = apply_overrides(classroom.scores_of(graded, provenance), overrides)
+    options.out.mkdir(parents=True, exist_ok=True)
+    _write(scores, graded, options.out)
+    return _summarize(scores, options.out)
+
+
+def tarballs(folder: Path, only: Sequence[str] = ()) -> list[Path]:
+    """Return the tarballs in a folder, sorted. Raises `UserError` where there are none, or not the asked for."""
+    if not folder.is_dir():
+        raise UserError(f"There is no folder {folder}: name the one that holds the students' .tar.gz files.")
+    found = {
+        path.name.removesuffix(SUFFIX): path
+        for path in sorted(folder.iterdir())
+        if path.name.endswith(SUFFIX)
+    }
+    if not found:
+        raise UserError(
+            f"{folder} holds no .tar.gz file: put the students' tarballs there, as make submit wrote them."
+        )
+    for name in only:
+        if name not in found:
+            raise UserError(
+                f"There is no {folder / name}{SUFFIX}: --only takes a tarball's name without its ending."
+            )
+    return [path for name, path in found.items() if not only or name in only]
+
+
+def _sandbox(options: ScoreOptions, console: Console) -> Sandbox:
+    if options.trust_submissions:
+        console.print(
+            "WITHOUT A SANDBOX: students' code runs with all your rights, and every report will say so.",
+            style="bold red",
+        )
+        return run_trusted
+    problem = sandbox_problem()
+    if problem is not None:
+        raise UserError(f"{problem} Nothing was run. (--trust-submissions runs students' code without it.)")
+    return run_in_sandbox
+
+
+def _memory(options: ScoreOptions) -> Path:
+    folder = options.replays or default_store()
+    # What ran without a sandbox is never taken for what ran in one.
+    return folder / "no-sandbox" if options.trust_submissions else folder
+
+
+@contextmanager
+def _progress(console: Console) -> Iterator[classroom.Progress]:
+    columns = (
+        TextColumn("replays"),
+        BarColumn(bar_width=None),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[left]} left"),
+        TimeRemainingColumn(compact=True),
+    )
+    with Progress(
+        *columns, console=console, transient=True, expand=True, disable=not console.is_terminal
+    ) as bar:
+        task = bar.add_task("replays", total=None, left="-")
+
+        def update(done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total, left=total - done)
+
+        yield update
+
+
+def _provenance(options: ScoreOptions) -> dict[str, str | int | float | bool | None]:
+    from importlib.metadata import version
+
+    from harness.provenance import harness_hash
+
+    return {
+        "grader": harness.__version__,
+        "harness_sha256": harness_hash(),
+        "torch": version("torch"),
+        "rubric_sha256": hashlib.sha256((options.rubric or DEFAULT).read_bytes()).hexdigest(),
+        "sandbox": not options.trust_submissions,
+    }
+
+
+def _write(scores: Scores, graded: Sequence[Graded], out: Path) -> None:
+    titles = {recipe: load_recipe(recipe).title for recipe in recipe_ids()}
+    write_reports(scores, {item.row.submission: item.exhibits for item in graded}, titles, out)
+    write_scores(scores, out)
+
+
+def _summarize(scores: Scores, out: Path) -> int:
+    console = Console()
+    count = {
+        status: sum(row.status == status for row in scores.submissions)
+        for status in ("graded", "rejected", "not judged")
+    }
+    console.print(", ".join(f"{number} {status}" for status, number in count.items()), highlight=False)
+    for row in scores.submissions:
+        if row.status == "not judged":
+            line = f"  {row.submission}: {row.reason}"
+            console.print(_printable(line), markup=False, highlight=False, soft_wrap=True)
+    console.print("Next:", style="bold")
+    console.print(f"  open {out / INDEX} in a browser", markup=False, highlight=False, soft_wrap=True)
+    sys.stdout.flush()
+    return 1 if count["not judged"] else 0
+
+
+def _printable(text: str) -> str:
+    return "".join(character if character.isprintable() else "?" for character in text)

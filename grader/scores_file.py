@@ -1,0 +1,42 @@
+"""`scores.json`: written whole, read back, searched."""
+
+import difflib
+import json
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from grader.score import Scores, SubmissionScore
+from harness.errors import UserError
+from harness.files import write_whole
+
+SCORES = "scores.json"
+
+
+def write_scores(scores: Scores, out: Path) -> Path:
+    """Write `scores.json` into a folder and return where it is."""
+    path = out / SCORES
+    text = json.dumps(scores.model_dump(mode="json"), indent=1, allow_nan=False, ensure_ascii=False)
+    write_whole({path: f"{text}\n".encode()})
+    return path
+
+
+def read_scores(out: Path) -> Scores:
+    """Return the scores in a folder of reports. Raises `UserError` where there are none that can be read."""
+    path = out / SCORES
+    try:
+        return Scores.model_validate_json(path.read_bytes())
+    except FileNotFoundError:
+        raise UserError(f"There is no {path}: grader score makes it (name its folder with --out).") from None
+    except ValidationError:
+        raise UserError(f"{path} does not hold scores of this version: score the class again.") from None
+
+
+def find_submission(scores: Scores, name: str) -> SubmissionScore:
+    """Return one row by its name. Raises `UserError` that names the close match."""
+    rows = {row.submission: row for row in scores.submissions}
+    if name in rows:
+        return rows[name]
+    close = difflib.get_close_matches(name, rows, n=1)
+    hint = f"did you mean {close[0]}?" if close else f"there are {len(rows)}; index.html lists them."
+    raise UserError(f"There is no submission {name!r} among the scores: {hint}")

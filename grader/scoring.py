@@ -1,0 +1,155 @@
+"""From evidence to the score: a pure function, whatever the order, the job count or the day."""
+
+from collections.abc import Mapping
+
+from grader.evidence import RUNS, Evidence
+from grader.exhibits import Curve, Exhibits, HashComparison, Number, ReplayOutcome, Run
+from grader.replay import Replay
+from grader.rubric.diagnostics import judge_diagnostics
+from grader.rubric.explanation import judge_explanation
+from grader.rubric.fix import judge_fix, measurements, same_as_reference
+from grader.rubric.reproducibility import judge_reproducibility
+from grader.rubric.weights import Weights, weighted
+from grader.score import CRITERIA, Check, Criterion, CriterionScore, Flag, criterion_score
+from harness.metrics_log import Record, batch_records, epoch_records, to_strict
+
+_POINTS_OF_A_CURVE = 200
+
+
+def score_evidence(evidence: Evidence, weights: Weights) -> dict[Criterion, CriterionScore]:
+    """Return every criterion with its checks, weighted."""
+    judged: Mapping[Criterion, tuple[Check, ...]] = {
+        "reproducibility": judge_reproducibility(evidence),
+        "diagnostics": judge_diagnostics(evidence),
+        "fix": judge_fix(evidence),
+        "explanation": judge_explanation(
+            evidence.report,
+            evidence.recipe,
+            evidence.lexicon,
+            broken_log=_records(evidence.broken),
+            fixed_log=_records(evidence.fixed),
+            broken_source=evidence.recipe.broken_source(),
+            fixed_source=evidence.source,
+        ),
+    }
+    return {
+        criterion: criterion_score(
+            tuple(weighted(check, weights[criterion][check.id]) for check in judged[criterion])
+        )
+        for criterion in CRITERIA
+    }
+
+
+def total_of(criteria: Mapping[Criterion, CriterionScore]) -> float | None:
+    """Return the total of all criteria, or None while one of them is open."""
+    points = [score.points for score in criteria.values()]
+    return None if None in points else round(sum(p for p in points if p is not None), 2)
+
+
+def _records(replay: Replay) -> list[Record]:
+    return replay.records() if replay.status == "OK" else []
+
+
+def flags_of(evidence: Evidence) -> tuple[Flag, ...]:
+    """Return what an instructor should look at."""
+    flags = [
+        Flag(id="suspicious code", message=f"{suspicion.message}.") for suspicion in evidence.suspicions[:10]
+    ]
+    if evidence.suspicions and evidence.fixed.status == "OK" and same_as_reference(evidence):
+        message = "The result is the reference fix's to the byte, so the code above cost nothing."
+        flags.append(Flag(id="suspicious code", message=message))
+    if not evidence.same_class:
+        message = "It says that it was made on another platform class, so equal bytes were not demanded."
+        flags.append(Flag(id="other platform", message=message))
+    own = evidence.recipe
+    if evidence.settings.seed != own.seed:
+        message = f"Seed {evidence.settings.seed} in place of the recipe's {own.seed}."
+        flags.append(Flag(id="other settings", message=message))
+    for name in ("epochs", "batch_size"):
+        value = getattr(evidence.settings, name)
+        if value is not None:
+            message = f"{name.replace('_', ' ')} {value}, which the student chose for both runs."
+            flags.append(Flag(id="other settings", message=message))
+    return tuple(flags)
+
+
+def exhibits_of(name: str, evidence: Evidence, ignored: tuple[str, ...]) -> Exhibits:
+    """Return what the page of a submission shows beside its score."""
+    replays: dict[Run, Replay] = {
+        "broken": evidence.broken,
+        "fixed": evidence.fixed,
+        "reference": evidence.reference,
+    }
+    return Exhibits(
+        submission=name,
+        broken_source=evidence.recipe.broken_source(),
+        fixed_source=evidence.source,
+        report=evidence.report,
+        curves=tuple(_curve(run, replay) for run, replay in replays.items() if replay.status == "OK"),
+        hashes=_hashes(evidence),
+        replays=tuple(_outcomes(replays)),
+        measurements=measurements(evidence),
+        ignored_files=ignored,
+        symptom="; ".join(symptom.says for symptom in evidence.recipe.on(evidence.settings.dataset).symptoms),
+    )
+
+
+def _outcomes(replays: Mapping[Run, Replay]) -> list[ReplayOutcome]:
+    outcomes = []
+    for run in ("broken", "fixed", "reference"):
+        replay = replays[run]
+        outcomes.append(
+            ReplayOutcome.model_validate(
+                {"what": f"{run} run", "status": replay.status, "message": replay.message}
+            )
+        )
+    return outcomes
+
+
+def _hashes(evidence: Evidence) -> tuple[HashComparison, ...]:
+    from hashlib import sha256
+
+    found = []
+    for run in RUNS:
+        claim, replay = evidence.claims[run], evidence.replay(run)
+        log = None if claim.log is None else sha256(claim.log).hexdigest()
+        rows = [
+            ("metrics.log", log, replay.log_sha256),
+            ("checkpoint.pt", claim.checkpoint_sha256, replay.checkpoint_sha256),
+        ]
+        for file, claimed, replayed in rows:
+            agree = claimed is not None and claimed == replayed
+            found.append(
+                HashComparison.model_validate(
+                    {
+                        "run": run,
+                        "file": file,
+                        "claimed": claimed,
+                        "replayed": replayed,
+                        "agree": agree if agree or evidence.same_class else None,
+                    }
+                )
+            )
+    return tuple(found)
+
+
+def _curve(run: Run, replay: Replay) -> Curve:
+    records = replay.records()
+    batches = batch_records(records)
+    stride = -(-len(batches) // _POINTS_OF_A_CURVE)
+    kept = batches[::stride]
+    if kept[-1] is not batches[-1]:
+        kept = [*kept[: _POINTS_OF_A_CURVE - 1], batches[-1]]
+    return Curve(
+        run=run,
+        loss=tuple((record["step"], _number(record["loss"])) for record in kept),
+        validation=tuple(
+            (record["epoch"], _number(record["val_loss"]), _number(record["val_accuracy"]))
+            for record in epoch_records(records)
+        ),
+    )
+
+
+def _number(value: float | None) -> Number:
+    number: Number = None if value is None else to_strict(float(value))
+    return number

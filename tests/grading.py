@@ -1,0 +1,100 @@
+"""Evidence to score, from real training in this process: what the sandbox would have brought back."""
+
+import copy
+import dataclasses
+import hashlib
+import tempfile
+from functools import cache
+from pathlib import Path
+
+from runs import load, real_data
+
+from grader.evidence import Claim, Evidence
+from grader.inside.evaluate import evaluate
+from grader.replay import Evaluation, ProbeFigure, Replay
+from grader.rubric.lexicon import load_lexicon
+from grader.solutions import SOLUTIONS, load_solution
+from harness.data.embedded_data import read_embedded_split
+from harness.data.image_sets import Dataset
+from harness.data.loading import load_dataset
+from harness.experiment import tensor_data
+from harness.metrics_log import to_strict
+from harness.probes import run_probe
+from harness.recipe import Recipe, load_recipe
+from harness.settings import RunSettings
+from harness.trainer import train
+
+HELDOUT = Path(__file__).parents[1] / "grader" / "heldout"
+PLATFORM = {
+    "architecture": "x86_64",
+    "numerics": "portable",
+    "device": "cpu",
+    "torch": "2.13.0",
+    "golden": True,
+}
+
+
+@cache
+def replay(recipe_id: str, source: str) -> Replay:
+    """Train an experiment, probe it, and evaluate its weights on the held-out split."""
+    recipe = load_recipe(recipe_id)
+    data = real_data(recipe.dataset)
+    settings = RunSettings(seed=recipe.seed, dataset=recipe.dataset)
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        train(load(folder, source), data, settings, folder)
+        log, checkpoint = (folder / "metrics.log").read_bytes(), (folder / "checkpoint.pt").read_bytes()
+        probes = [
+            ProbeFigure(
+                kind=probe.kind, value=to_strict(run_probe(probe, load(folder, source), data, 42).value)
+            )
+            for probe in recipe.probes
+        ]
+        return Replay(
+            status="OK",
+            log=log.decode(),
+            log_sha256=hashlib.sha256(log).hexdigest(),
+            checkpoint_sha256=hashlib.sha256(checkpoint).hexdigest(),
+            probes=tuple(probes),
+            platform=dict(PLATFORM),
+            evaluation=_evaluated(recipe, folder),
+        )
+
+
+def _evaluated(recipe: Recipe, folder: Path) -> Evaluation:
+    known = load_dataset(recipe.dataset)
+    heldout = read_embedded_split(recipe.dataset, "heldout", HELDOUT)
+    experiment = load(folder / "healthy", recipe.healthy_source())
+    splits = {
+        "validation": experiment.load_data(tensor_data(known))[1],
+        "heldout": experiment.load_data(tensor_data(Dataset.of(known.name, known.train, heldout)))[1],
+    }
+    return Evaluation.model_validate(to_strict(evaluate(experiment, folder / "checkpoint.pt", splits)))
+
+
+def claim(of: Replay, **changes: object) -> Claim:
+    """What an honest submission says of a run."""
+    return dataclasses.replace(Claim(of.log.encode(), of.checkpoint_sha256, of.platform), **changes)
+
+
+def evidence(recipe_id: str, source: str | None = None, **changes: object) -> Evidence:
+    """The evidence of an honest submission with this experiment (the reference fix) and the model report."""
+    recipe = load_recipe(recipe_id)
+    source = recipe.healthy_source() if source is None else source
+    broken, fixed = replay(recipe_id, recipe.broken_source()), replay(recipe_id, source)
+    honest = Evidence(
+        recipe=recipe,
+        solution=load_solution(recipe_id),
+        lexicon=load_lexicon(recipe_id),
+        settings=RunSettings(seed=recipe.seed, dataset=recipe.dataset),
+        command_problem="",
+        missing=(),
+        claims={"broken": claim(broken), "fixed": claim(fixed)},
+        source=source,
+        report=(SOLUTIONS / recipe_id / "report.md").read_text(encoding="utf-8"),
+        broken=broken,
+        fixed=fixed,
+        reference=replay(recipe_id, recipe.healthy_source()),
+        same_class=True,
+    )
+    return dataclasses.replace(copy.copy(honest), **changes)

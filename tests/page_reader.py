@@ -1,0 +1,58 @@
+"""Reads a page for the tests: fails on a tag that is not closed in order, keeps tags, attributes and text."""
+
+from html.parser import HTMLParser
+
+VOID = {"meta", "img", "link", "br", "hr", "input"}
+
+
+class Page(HTMLParser):
+    """A page: `tags` in order, `text` without style and script, `ids`, and the level of each heading."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text: list[str] = []
+        self.code: dict[str, list[str]] = {"style": [], "script": []}
+        self.feed(source)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert len({name for name, _ in attrs}) == len(attrs), (tag, attrs)
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open, f"</{tag}> closes nothing"
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] in self.code:
+            self.code[self.open[-1]].append(data)
+        else:
+            self.text.append(data)
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.tags if name == tag]
+
+    @property
+    def words(self) -> str:
+        return " ".join(" ".join(self.text).split())
+
+    @property
+    def policy(self) -> str:
+        metas = self.all("meta")
+        return next(str(a["content"]) for a in metas if a.get("http-equiv") == "Content-Security-Policy")
+
+    @property
+    def ids(self) -> list[str | None]:
+        return [attributes["id"] for _, attributes in self.tags if "id" in attributes]
+
+    @property
+    def levels(self) -> list[int]:
+        return [int(tag[1]) for tag, _ in self.tags if tag in ("h1", "h2", "h3", "h4", "h5", "h6")]

@@ -1,0 +1,217 @@
+"""A class from tarballs to reports, in the real sandbox: `grader score` as an instructor gives it."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from runs import edited
+from sandbox_marks import needs_sandbox, require_sandbox
+from shared_data import link_shared_data, needs_shared_data
+
+from grader import demo
+from grader.canaries import CanaryFailed, check_canaries
+from grader.examples import broken_workspace, example_submission
+from grader.replay import Replay
+from grader.rubric.weights import load_weights
+from grader.score import CRITERIA
+from harness.exercise import Asked
+from harness.recipe import load_recipe
+
+RECIPE = "huge_lr"
+BROKEN = load_recipe(RECIPE).broken_source()
+Files = dict[str, bytes]
+
+
+def grader(*words: str | Path, cwd: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run `grader` in a folder, with a memory of its own."""
+    environment = {**os.environ, "TRAINWRECK_REPLAYS": str(cwd / "replays"), "COLUMNS": "80", **variables}
+    return subprocess.run(
+        [sys.executable, "-P", "-m", "grader", *map(str, words)],
+        cwd=cwd,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def classroom(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with `submissions/`, scored into `reports/` by one job and into `again/` by two, afresh."""
+    require_sandbox()
+    folder = tmp_path_factory.mktemp("class")
+    template = broken_workspace(RECIPE, folder / "template")
+    sources = {
+        "ada": load_recipe(RECIPE).healthy_source(),
+        "bob": edited(BROKEN, ("lr=10.0", "lr=0.05")),
+        "cem": edited(BROKEN, ("    loss.backward()\n", "    (loss * 0.01).backward()\n")),
+        "dan": BROKEN,
+    }
+    out = folder / "submissions"
+    for student, source in sources.items():
+        example_submission(RECIPE, student, source, template, folder / student, out)
+    good = (out / "ada_huge_lr.tar.gz").read_bytes()
+    for name, data in demo.special_cases(good).items():
+        (out / f"{name}.tar.gz").write_bytes(data)
+    done = grader("score", "submissions", "--jobs", "1", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    done = grader("score", "submissions", "--jobs", "2", "--fresh", "--out", "again", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def rows(reports: Path) -> dict[str, Any]:
+    scores = json.loads((reports / "scores.json").read_text(encoding="utf-8"))
+    return {row["submission"]: row for row in scores["submissions"]}
+
+
+def files(reports: Path) -> Files:
+    return {path.name: path.read_bytes() for path in sorted(reports.iterdir()) if path.is_file()}
+
+
+@needs_sandbox
+def test_the_verdicts_are_those_that_a_person_would_give(classroom: Path) -> None:
+    found = rows(classroom / "reports")
+    assert found["ada_huge_lr"]["total"] == 100
+    assert found["ada_huge_lr"]["status"] == "graded"
+    fixes = {name: row["criteria"]["fix"]["points"] for name, row in found.items() if row["criteria"]}
+    assert fixes["bob_huge_lr"] >= 18
+    assert fixes["cem_huge_lr"] <= 4
+    assert fixes["dan_huge_lr"] == 0
+    for row in found.values():
+        if row["status"] == "graded":
+            points = [row["criteria"][criterion]["points"] for criterion in CRITERIA]
+            assert row["total"] == pytest.approx(sum(points))
+    # What a forger wrote into a log costs its points, and nothing else is lost with it.
+    lost = {
+        check["id"]: check["points"]
+        for check in found["forger_huge_lr"]["criteria"]["reproducibility"]["checks"]
+    }
+    assert lost == {
+        "archive": 3,
+        "broken_log": 8,
+        "broken_checkpoint": 7,
+        "fixed_log": 0,
+        "fixed_checkpoint": 8,
+    }
+    assert found["crash_huge_lr"]["criteria"]["fix"]["points"] == 0
+    for name in ("truncated_huge_lr", "traversal_huge_lr", "archive_huge_lr"):
+        assert (found[name]["status"], found[name]["total"]) == ("rejected", 0)
+        assert found[name]["reason"]
+
+
+@needs_sandbox
+def test_the_same_class_gives_the_same_bytes_whatever_the_jobs(classroom: Path) -> None:
+    first, again = files(classroom / "reports"), files(classroom / "again")
+    assert first.keys() == again.keys()
+    assert first == again
+
+
+@needs_sandbox
+def test_a_class_that_did_not_change_is_not_replayed(classroom: Path, tmp_path: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in (classroom / "replays").rglob("*.json")}
+    done = grader("score", "submissions", "--out", tmp_path / "reports", cwd=classroom)
+    assert done.returncode == 0
+    assert files(tmp_path / "reports") == files(classroom / "reports")
+    assert before == {path: path.stat().st_mtime_ns for path in (classroom / "replays").rglob("*.json")}
+
+
+@needs_sandbox
+def test_odd_names_survive_the_gradebook(classroom: Path) -> None:
+    text = (classroom / "reports" / "gradebook.csv").read_text(encoding="utf-8-sig")
+    assert '"Smith, Jr."' in text
+    assert "'=1+1" in text
+
+
+@needs_sandbox
+def test_one_submission_can_be_scored_shown_and_overridden(classroom: Path, tmp_path: Path) -> None:
+    overrides = tmp_path / "overrides.toml"
+    overrides.write_text(
+        '[[override]]\nsubmission = "cem_huge_lr"\ncheck = "fix.correct"\npoints = 6\ncomment = "Half of it."\n'
+    )
+    words = ("--only", "cem_huge_lr", "--overrides", overrides, "--out", tmp_path / "reports")
+    assert grader("score", "submissions", *words, cwd=classroom).returncode == 0
+    (row,) = rows(tmp_path / "reports").values()
+    check = row["criteria"]["fix"]["checks"][0]
+    assert (check["points"], check["comment"], check["rule"]["points"] <= 4) == (6, "Half of it.", True)
+    shown = grader("show", "cem_huge_lr", "--out", tmp_path / "reports", cwd=classroom)
+    assert shown.returncode == 0
+    assert "Half of it." in shown.stdout
+    for form in ("gradescope", "canvas", "moodle", "csv"):
+        done = grader("export", "--format", form, "--out", tmp_path / "reports", cwd=classroom)
+        assert done.returncode == 0
+        assert any((tmp_path / "reports" / "export" / form).iterdir())
+
+
+@needs_sandbox
+def test_a_submission_that_cannot_be_judged_waits_and_the_rest_goes_on(
+    classroom: Path, tmp_path: Path
+) -> None:
+    source = edited(BROKEN, ("lr=10.0", "lr=0.05"), ("import torch\n", "import sys\n\nimport torch\n"))
+    out = tmp_path / "submissions"
+    example_submission(RECIPE, "eve", source, classroom / "template", tmp_path / "eve", out)
+    shutil.copy(classroom / "submissions" / "ada_huge_lr.tar.gz", out)
+    done = grader("score", "submissions", cwd=tmp_path, TRAINWRECK_REPLAYS=str(classroom / "replays"))
+    assert done.returncode == 1
+    found = rows(tmp_path / "reports")
+    assert (found["eve_huge_lr"]["status"], found["eve_huge_lr"]["total"]) == ("not judged", None)
+    assert "eve_huge_lr" in done.stdout
+    assert found["ada_huge_lr"]["total"] == 100
+
+
+@needs_sandbox
+@needs_shared_data
+def test_a_submission_made_on_mnist_is_graded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    monkeypatch.setenv("TRAINWRECK_DATA", str(link_shared_data(cache)))
+    asked = Asked(dataset="mnist")
+    template = broken_workspace(RECIPE, tmp_path / "template", asked)
+    source = load_recipe(RECIPE).healthy_source()
+    example_submission(RECIPE, "ada", source, template, tmp_path / "ada", tmp_path / "submissions")
+    done = grader("score", "submissions", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (row,) = rows(tmp_path / "reports").values()
+    assert row["criteria"]["reproducibility"]["points"] == 35
+    assert row["criteria"]["fix"]["points"] == 20
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("score", "nowhere"), "There is no folder nowhere"),
+        (("score", "."), "holds no .tar.gz file"),
+        (("score",), "Missing argument"),
+        (("show", "ada"), "There is no reports/scores.json"),
+        (("export", "--format", "csv"), "There is no reports/scores.json"),
+        (("export", "--format", "excel"), "'excel' is not one of"),
+        (("selfcheck", "--only", "huge_lt"), "did you mean huge_lr?"),
+        (("nothing",), "No such command 'nothing'"),
+    ],
+)
+def test_wrong_use_gets_one_sentence_and_exit_2(words: tuple[str, ...], said: str, tmp_path: Path) -> None:
+    done = grader(*words, cwd=tmp_path)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_without_bubblewrap_nothing_runs(tmp_path: Path) -> None:
+    (tmp_path / "submissions").mkdir()
+    (tmp_path / "submissions" / "ada_huge_lr.tar.gz").write_bytes(b"")
+    done = grader("score", "submissions", cwd=tmp_path, PATH=str(tmp_path))
+    assert done.returncode == 2
+    assert "bubblewrap" in done.stderr
+    assert not (tmp_path / "reports").exists()
+
+
+def test_a_canary_that_fails_stops_the_class() -> None:
+    weights = load_weights()
+    broken = Replay(status="XX", message="no disk")
+    with pytest.raises(CanaryFailed, match="no disk"):
+        check_canaries(RECIPE, {"broken": broken, "reference": broken}, weights)

@@ -1,0 +1,127 @@
+import dataclasses
+import json
+
+import pytest
+from grading import claim, evidence
+
+from grader.evidence import Evidence
+from grader.replay import Replay
+from grader.rubric.diagnostics import judge_diagnostics
+from grader.syntax.plain_code import Suspicion
+
+pytestmark = pytest.mark.usefixtures("torch_as_found")
+RECIPE = "huge_lr"
+WHOLE = {
+    "broken_complete": 8,
+    "fixed_complete": 4,
+    "broken_cited": 6,
+    "key_signal": 6,
+    "recovery": 4,
+    "shown": 2,
+}
+
+
+def points(of: Evidence) -> dict[str, float | None]:
+    return {check.id: check.points for check in judge_diagnostics(of)}
+
+
+def report(*lines: str, body: str = "# Symptom\n\nIt explodes.\n\n```\nstep 3\n```\n") -> str:
+    cited = "".join(f"  - {{{line}}}\n" for line in lines)
+    return f"---\nroot_cause_layer: optimizer\nevidence:\n{cited}---\n\n{body}"
+
+
+def cited(of: Evidence, run: str, signal: str) -> str:
+    """A line of evidence with the number that the log of the test's own training holds."""
+    records = of.replay(run).records()  # type: ignore[arg-type]
+    record = records[3] if signal in records[3] else records[-1]
+    place = f"step: {record['step']}" if "step" in record else f"epoch: {record['epoch']}"
+    return f"run: {run}, signal: {signal}, {place}, value: {record[signal]!r}"
+
+
+def honest(**changes: object) -> Evidence:
+    plain = evidence(RECIPE)
+    lines = (cited(plain, "broken", "loss"), cited(plain, "fixed", "val_accuracy"))
+    return dataclasses.replace(plain, **{"report": report(*lines), **changes})
+
+
+def test_an_honest_submission_earns_everything() -> None:
+    assert points(honest()) == WHOLE
+
+
+def test_a_log_without_one_batchs_activations_is_not_complete() -> None:
+    plain = honest()
+    lines = plain.broken.log.splitlines(keepends=True)
+    record = json.loads(lines[5])
+    record["activations"] = {"first": record["activations"]["first"]}
+    lines[5] = json.dumps(record) + "\n"
+    claims = {**plain.claims, "broken": claim(plain.broken, log="".join(lines).encode())}
+    found = judge_diagnostics(dataclasses.replace(plain, claims=claims))
+    assert found[0].points == 0
+    assert "step 5" in found[0].reason
+
+
+@pytest.mark.parametrize(
+    "log", [b"", b"\xff\xfe", b"{}\n", b"[1]\n", b'{"step": 0}\n', b'{"step": {}, "grad_mean": 3}\n']
+)
+def test_a_log_that_is_none_is_not_complete(log: bytes) -> None:
+    plain = honest()
+    claims = {**plain.claims, "fixed": claim(plain.fixed, log=log)}
+    assert points(dataclasses.replace(plain, claims=claims)) == {**WHOLE, "fixed_complete": 0}
+
+
+def test_a_log_that_ends_early_is_not_complete() -> None:
+    plain = honest()
+    records = plain.fixed.log.splitlines(keepends=True)
+    half = "".join(records[: len(records) * 2 // 5])
+    claims = {**plain.claims, "fixed": claim(plain.fixed, log=half.encode())}
+    assert points(dataclasses.replace(plain, claims=claims))["fixed_complete"] == 0
+
+
+def test_cited_numbers_are_held_against_the_replay_and_not_the_claim() -> None:
+    plain = honest()
+    lie = "run: broken, signal: loss, step: 3, value: 0.123"
+    forged = plain.broken.log.replace("\n", "\n", 1).encode()
+    records = [json.loads(line) for line in forged.decode().splitlines()]
+    records[3]["loss"] = 0.123
+    log = "".join(f"{json.dumps(record)}\n" for record in records).encode()
+    claims = {**plain.claims, "broken": claim(plain.broken, log=log)}
+    text = report(lie, cited(plain, "fixed", "val_accuracy"))
+    found = points(dataclasses.replace(plain, claims=claims, report=text))
+    assert (found["broken_cited"], found["key_signal"]) == (0, 0)
+
+
+def test_a_true_number_that_tells_nothing_is_no_key_signal() -> None:
+    plain = honest()
+    text = report(cited(plain, "broken", "optimizer_steps"), cited(plain, "fixed", "val_accuracy"))
+    found = points(dataclasses.replace(plain, report=text))
+    assert (found["broken_cited"], found["key_signal"]) == (6, 0)
+
+
+def test_a_fixed_run_that_did_not_recover_shows_no_recovery() -> None:
+    plain = honest()
+    ill = dataclasses.replace(plain, fixed=plain.broken)
+    text = report(cited(plain, "broken", "loss"), cited(ill, "fixed", "val_accuracy"))
+    assert points(dataclasses.replace(ill, report=text))["recovery"] == 0
+
+
+def test_recovery_by_suspicious_code_waits_for_the_instructor() -> None:
+    suspicion = (Suspicion(line=1, code="import", message="line 1 imports sys"),)
+    assert points(honest(suspicions=suspicion)) == {**WHOLE, "recovery": None}
+
+
+@pytest.mark.parametrize("text", [None, "", "no front matter", "---\n[\n---\n"])
+def test_without_a_report_nothing_is_cited(text: str | None) -> None:
+    lost = dict.fromkeys(("broken_cited", "key_signal", "recovery", "shown"), 0)
+    assert points(honest(report=text)) == {**WHOLE, **lost}
+
+
+def test_a_replay_that_failed_through_us_leaves_the_numbers_open() -> None:
+    found = points(honest(broken=Replay(status="XX", message="why")))
+    assert (found["broken_cited"], found["key_signal"], found["recovery"]) == (None, None, 4)
+
+
+def test_a_picture_from_elsewhere_shows_nothing() -> None:
+    plain = evidence(RECIPE)
+    lines = (cited(plain, "broken", "loss"), cited(plain, "fixed", "val_accuracy"))
+    text = report(*lines, body="# Symptom\n\n![](https://example.org/plot.png)\n")
+    assert points(dataclasses.replace(plain, report=text))["shown"] == 0

@@ -1,0 +1,108 @@
+"""Replays in the real sandbox."""
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+from runs import edited
+from sandbox_marks import needs_sandbox
+
+from grader.replay import Replay, Request
+from grader.replayer import RUN_LIMITS, Replayer
+from grader.sandbox.run import run_in_sandbox
+from grader.syntax.parse import tree_digest
+from harness.launch import launch
+from harness.recipe import load_recipe
+from harness.settings import RunJob, RunSettings
+
+RECIPE = load_recipe("huge_lr")
+SETTINGS = RunSettings(seed=42, dataset="digits", epochs=1)
+
+
+def request(source: str, *, trusted: bool = False, settings: RunSettings = SETTINGS) -> Request:
+    return Request(RECIPE, settings, source, "tree", trusted)
+
+
+def made(source: str, tmp_path: Path, **limits: float) -> Replay:
+    replayer = Replayer(run_in_sandbox, tmp_path, dataclasses.replace(RUN_LIMITS, **limits))
+    return replayer.make(request(source))
+
+
+@needs_sandbox
+def test_a_replay_has_the_bytes_of_the_students_own_run(tmp_path: Path) -> None:
+    source = RECIPE.healthy_source()
+    job = RunJob(SETTINGS, RECIPE.id, RECIPE.experiment, "", "fixed", source, str(tmp_path / "run"))
+    launch(job, bar=False)
+    found = Replayer(run_in_sandbox, tmp_path).make(request(source, trusted=True))
+    assert found.status == "OK"
+    assert found.log == (tmp_path / "run" / "metrics.log").read_text()
+    claimed = (tmp_path / "run" / "checkpoint.pt.sha256").read_text().split()[0]
+    assert found.checkpoint_sha256 == claimed
+    assert [(probe.kind, probe.value) for probe in found.probes] == [("learning_rate", 0.1)]
+    assert found.platform is not None
+    assert found.evaluation is not None
+    assert found.evaluation.validation is not None
+    assert found.evaluation.heldout is not None
+    # The evaluator's figure on the students' validation images is the one in the log.
+    assert found.evaluation.validation.accuracy == pytest.approx(
+        found.records()[-1]["val_accuracy"], abs=1e-6
+    )
+    assert found.evaluation.heldout != found.evaluation.validation
+
+
+@needs_sandbox
+@pytest.mark.parametrize(
+    ("find", "replace", "status", "message"),
+    [
+        (
+            "    optimizer.step()\n",
+            "    optimizer.stpe()\n",
+            "RE",
+            "experiment.py: train_step raised AttributeError",
+        ),
+        ("import torch\n", "import torch\n(\n", "RE", "experiment.py, line"),
+        ("import torch\n", "import torch\nimport os; os._exit(0)\n", "RE", "no whole result"),
+        ("import torch\n", "import torch\nimport os; os.kill(os.getpid(), 9)\n", "SG", ""),
+        ("import torch\n", "import torch\nwhile True: pass\n", "TO", ""),
+    ],
+)
+def test_what_an_experiment_does_wrong_is_its_own(
+    find: str, replace: str, status: str, message: str, tmp_path: Path
+) -> None:
+    source = edited(RECIPE.healthy_source(), (find, replace))
+    found = made(source, tmp_path, cpu_seconds=15, wall_seconds=60)
+    assert found.status == status
+    assert message in found.message
+
+
+@needs_sandbox
+def test_a_fault_of_the_machine_is_ours(tmp_path: Path) -> None:
+    assert made(RECIPE.healthy_source(), tmp_path, processes=0).status in ("XX", "ML")
+    # The suite's own code is never to blame, whatever happens to it.
+    broken = edited(RECIPE.healthy_source(), ("    optimizer.step()\n", "    optimizer.stpe()\n"))
+    assert Replayer(run_in_sandbox, tmp_path).make(request(broken, trusted=True)).status == "XX"
+
+
+def test_the_key_is_of_the_program_and_not_of_its_layout() -> None:
+    source = RECIPE.healthy_source()
+    spaced = source.replace("lr=0.1, ", "lr = 0.1,  ").replace(
+        "import torch\n", "import torch  # the library\n", 1
+    )
+    assert spaced != source
+
+    def key(text: str, settings: RunSettings = SETTINGS, **changes: object) -> str:
+        made = Request(RECIPE, settings, text, tree_digest(text), trusted=False)
+        return dataclasses.replace(made, **changes).key()
+
+    assert key(spaced) == key(source)
+    others = {
+        key(source),
+        key(source.replace("lr=0.1", "lr=0.2")),
+        key(source, dataclasses.replace(SETTINGS, seed=43)),
+        key(source, dataclasses.replace(SETTINGS, epochs=2)),
+        key(source, dataclasses.replace(SETTINGS, dataset="mnist")),
+        key(source, recipe=load_recipe("loss_sum")),
+        key(source, trusted=True),
+        key(source, repetition=1),
+    }
+    assert len(others) == 8

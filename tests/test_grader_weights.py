@@ -1,0 +1,50 @@
+from pathlib import Path
+
+import pytest
+
+from grader.rubric.weights import DEFAULT, load_weights, weighted
+from grader.score import CRITERIA, full, lost, open_check
+from harness.errors import UserError
+
+
+def test_the_weights_are_those_of_the_specification() -> None:
+    weights = load_weights()
+    assert [sum(weights[criterion].values()) for criterion in CRITERIA] == [35, 30, 20, 15]
+
+
+@pytest.mark.parametrize(
+    ("find", "replace", "said"),
+    [
+        ("correct = 12", "correct = 13", "add up to 101"),
+        ("correct = 12", "corect = 12", "has no check 'corect'"),
+        ("minimal = 8", "", "fix.minimal is missing"),
+        ("correct = 12", "correct = -12", "fix.correct must be a number"),
+        ("correct = 12", 'correct = "12"', "fix.correct must be a number"),
+        ("correct = 12", "correct = true", "fix.correct must be a number"),
+        ("correct = 12", "correct = nan", "fix.correct must be a number"),
+        ("[fix] ", "[fixes] ", "no criterion 'fixes'"),
+        ("format_version = 1", "format_version = 2", "format_version must be 1"),
+        ("format_version = 1", "format_version =", "is not TOML"),
+    ],
+)
+def test_a_rubric_that_cannot_be_used_is_refused(find: str, replace: str, said: str, tmp_path: Path) -> None:
+    text = DEFAULT.read_text()
+    assert text.count(find) == 1
+    path = tmp_path / "rubric.toml"
+    path.write_text(text.replace(find, replace))
+    with pytest.raises(UserError, match=said) as refusal:
+        load_weights(path)
+    assert str(path) in str(refusal.value)
+
+
+def test_a_rubric_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="There is no rubric"):
+        load_weights(tmp_path / "rubric.toml")
+
+
+def test_other_weights_keep_the_share_that_was_earned() -> None:
+    assert weighted(full("a", "A", 8, ""), 4).points == 4
+    half = weighted(lost("a", "A", 12, "", "", points=4), 6)
+    assert (half.points, half.max) == (2, 6)
+    assert weighted(open_check("a", "A", 8, ""), 4).points is None
+    assert weighted(lost("a", "A", 8, "", ""), 0).points == 0
