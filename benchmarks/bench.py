@@ -1,4 +1,4 @@
-"""`make bench`: what the harness costs against plain scripts, in one table; exits 1 where a target is missed.
+"""`make bench`: what the harness and the grader cost, in one table; exits 1 where a target is missed.
 
 Each benchmark measures in one run of its own and gives one row. Progress goes to standard error.
 """
@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
+from benchmarks.grading import bench_cold, bench_unchanged, bench_without_replay
 from benchmarks.table import as_json, as_markdown, show, this_machine
 from benchmarks.timing import (
     BenchmarkError,
@@ -84,13 +85,16 @@ def bench_recipes(rounds: int) -> Row:
     return slowest_row("recipes", f"harness exercise, the slowest of {len(seconds)} recipes", 15.0, seconds)
 
 
-# Each with its rounds: enough that the median holds still, few enough that all takes some four minutes.
+# Each with its rounds: enough that the median holds still, few enough that all takes some six minutes.
 BENCHMARKS: dict[str, tuple[Callable[[int], Row], int]] = {
     "exercise": (bench_exercise, 7),
     "recording-mlp": (bench_recording_mlp, 100),
     "recording-cnn": (bench_recording_cnn, 40),
     "help": (bench_help, 20),
     "recipes": (bench_recipes, 1),
+    "grade-cold": (bench_cold, 3),
+    "grade-checks": (bench_without_replay, 3),
+    "grade-unchanged": (bench_unchanged, 3),
 }
 
 
@@ -100,7 +104,7 @@ BENCHMARKS: dict[str, tuple[Callable[[int], Row], int]] = {
 @click.option("--only", type=click.Choice(list(BENCHMARKS)), help="Run this one benchmark.")
 @click.option("--write", is_flag=True, help=f"Write {PAGE.parent.name}/{PAGE.name} too.")
 def main(json_wanted: bool, rounds: int | None, only: str | None, write: bool) -> None:
-    """Measure what the harness costs, and exit 1 where a target is missed."""
+    """Measure what the harness and the grader cost, and exit 1 where a target is missed."""
     if write and only:
         raise click.UsageError("--write makes the whole page: leave --only out.")
     machine = this_machine()

@@ -70,7 +70,7 @@ HEADINGS = ("what", "measured", "at most", "met", "how it came about")
 
 def show(rows: Sequence[Row], machine: Machine, console: Console) -> None:
     """Print the table with the machine below it."""
-    table = Table(title="What the harness costs", title_justify="left")
+    table = Table(title="What the harness and the grader cost", title_justify="left")
     for heading, justify in zip(HEADINGS, ("left", "right", "right", "center", "left"), strict=True):
         table.add_column(heading, justify=justify)  # type: ignore[arg-type]
     for row in rows:
@@ -83,7 +83,7 @@ def show(rows: Sequence[Row], machine: Machine, console: Console) -> None:
 def as_markdown(rows: Sequence[Row], machine: Machine) -> str:
     """Return the page `docs/benchmarks.md`."""
     lines = [
-        "# What the harness costs",
+        "# What the harness and the grader cost",
         "",
         "Made by `python -m benchmarks.bench --write`; do not edit. `make bench` measures on your own machine.",
         "",

@@ -5,12 +5,11 @@ Where they do not, the grader does not grade right on this machine, and nothing 
 
 from collections.abc import Mapping
 
-from grader.evidence import Claim, Evidence
+from grader.evidence import Claim, Evidence, lexicon_of, solution_of
 from grader.replay import Replay
-from grader.rubric.lexicon import load_lexicon
 from grader.rubric.weights import Weights
 from grader.scoring import score_evidence, total_of
-from grader.solutions import SOLUTIONS, load_solution
+from grader.solutions import SOLUTIONS
 from harness.recipe import load_recipe
 from harness.settings import RunSettings
 
@@ -56,8 +55,8 @@ def _canary(recipe_id: str, source: str, replays: Mapping[str, Replay], fixed: s
     report = (SOLUTIONS / recipe_id / "report.md").read_text(encoding="utf-8")
     return Evidence(
         recipe=recipe,
-        solution=load_solution(recipe_id),
-        lexicon=load_lexicon(recipe_id),
+        solution=solution_of(recipe_id),
+        lexicon=lexicon_of(recipe_id),
         settings=RunSettings(seed=recipe.seed, dataset=recipe.dataset),
         command_problem="",
         missing=(),

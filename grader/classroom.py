@@ -6,25 +6,24 @@ import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from grader.canaries import check_canaries
 from grader.code_state import code_state
-from grader.evidence import RUNS, Claim, Evidence, Run
+from grader.evidence import RUNS, Claim, Evidence, Run, lexicon_of, solution_of
 from grader.exhibits import Exhibits
 from grader.intake.rejected import Rejected
 from grader.intake.submission import Submission, read_settings, read_submission
 from grader.replay import Replay, Request
-from grader.replayer import Replayer
-from grader.rubric.lexicon import load_lexicon
+from grader.replayer import HARNESS_BROKE, Replayer
 from grader.rubric.weights import Weights
 from grader.score import Flag, Model, Scores, SubmissionScore
 from grader.scoring import exhibits_of, flags_of, score_evidence, total_of
-from grader.solutions import load_solution
 from grader.store import Store
 from grader.syntax.parse import Unparsable, tree_digest
-from grader.syntax.plain_code import suspicions
+from grader.syntax.plain_code import Suspicion, suspicions
 from harness.data import DATASETS
 from harness.errors import UserError
 from harness.platform_class import same_class
@@ -32,6 +31,7 @@ from harness.recipe import load_recipe
 from harness.settings import RunSettings
 
 SUFFIX = ".tar.gz"
+WITHOUT_SANDBOX = "Students' code ran WITHOUT a sandbox (--trust-submissions): nothing kept it from lying."
 Progress = Callable[[int, int], None]
 
 
@@ -140,7 +140,8 @@ class Classroom:
             )
         return Graded(row=row, exhibits=_nothing_to_show(name))
 
-    def _requests(self, item: Taken) -> list[Request]:
+    @staticmethod
+    def _requests(item: Taken) -> list[Request]:
         trusted = _trusted_requests(item.recipe, item.settings)
         fixed = Request(load_recipe(item.recipe), item.settings, item.source, item.tree, trusted=False)
         return [*trusted.values(), fixed]
@@ -217,10 +218,11 @@ class Classroom:
         same = self._same_class(claims, self._of(broken))
         runs: Mapping[Run, Request] = {"broken": broken, "fixed": fixed}
         again = {run: self._of(replace(request, repetition=1)) for run, request in runs.items() if not same}
+        suspected = suspicions(item.source, recipe.broken_source())
         evidence = Evidence(
             recipe=recipe,
-            solution=load_solution(recipe.id),
-            lexicon=load_lexicon(recipe.id),
+            solution=solution_of(recipe.id),
+            lexicon=lexicon_of(recipe.id),
             settings=item.settings,
             command_problem=item.command_problem,
             missing=submission.missing,
@@ -228,10 +230,10 @@ class Classroom:
             source=item.source,
             report=_text(submission.files.get("report.md")),
             broken=self._of(broken),
-            fixed=self._of(fixed),
+            fixed=_believed(self._of(fixed), suspected),
             reference=self._of(reference),
             same_class=same,
-            suspicions=suspicions(item.source, recipe.broken_source()),
+            suspicions=suspected,
             again=again,
         )
         criteria = score_evidence(evidence, self._weights)
@@ -241,8 +243,7 @@ class Classroom:
             message = f"{len(submission.ignored)} files that no submission has were not looked at."
             flags = (*flags, Flag(id="ignored files", message=message))
         if self._trusted_submissions:
-            message = "Its code ran WITHOUT a sandbox (--trust-submissions): nothing kept it from lying."
-            flags = (Flag(id="no sandbox", message=message), *flags)
+            flags = (Flag(id="no sandbox", message=WITHOUT_SANDBOX), *flags)
         row = SubmissionScore(
             submission=item.name,
             student=item.student,
@@ -253,6 +254,7 @@ class Classroom:
             criteria=criteria,
             flags=flags,
             provenance={
+                **({"warning": WITHOUT_SANDBOX} if self._trusted_submissions else {}),
                 "tarball_sha256": item.sha256,
                 "seed": item.settings.seed,
                 "dataset": item.settings.dataset,
@@ -279,6 +281,7 @@ def _default_settings(recipe_id: str) -> RunSettings:
     return RunSettings(seed=recipe.seed, dataset=recipe.dataset)
 
 
+@lru_cache(maxsize=256)
 def _trusted_requests(recipe_id: str, settings: RunSettings) -> dict[str, Request]:
     """Return the replays that everyone with this recipe and these settings shares: broken, then reference."""
     recipe = load_recipe(recipe_id)
@@ -328,6 +331,15 @@ def _tree(source: str) -> str:
         return tree_digest(source)
     except Unparsable:  # no program: its text stands for itself
         return f"text {hashlib.sha256(source.encode()).hexdigest()}"
+
+
+def _believed(replay: Replay, suspected: tuple[Suspicion, ...]) -> Replay:
+    """Return the replay; what says that we broke is not believed of code that can say so itself."""
+    if replay.message == HARNESS_BROKE and suspected:
+        return replay.model_copy(
+            update={"status": "RE", "message": f"{HARNESS_BROKE}: {suspected[0].message}"}
+        )
+    return replay
 
 
 def _claims(submission: Submission) -> dict[Run, Claim]:

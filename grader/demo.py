@@ -112,10 +112,10 @@ def _vague(report: str) -> str:
 def special_cases(good: bytes) -> dict[str, bytes]:
     """Return archives that no student path makes: edited logs, odd names, hostile and broken tarballs."""
     cases = {
-        "smith_huge_lr": _repacked(good, student="Smith, Jr."),
-        "formula_huge_lr": _repacked(good, student="=1+1"),
-        "forger_huge_lr": _repacked(good, student="forger", change=_better_log),
-        "crash_huge_lr": _repacked(good, student="crash", change=_raising),
+        "smith_huge_lr": repacked(good, student="Smith, Jr."),
+        "formula_huge_lr": repacked(good, student="=1+1"),
+        "forger_huge_lr": repacked(good, student="forger", change=_better_log),
+        "crash_huge_lr": repacked(good, student="crash", change=_raising),
         "truncated_huge_lr": good[: len(good) // 2],
         "traversal_huge_lr": _with_member(good, "../../etc/cron.d/evil"),
         "archive_huge_lr": b"PK\x03\x04 not a tarball",
@@ -129,7 +129,8 @@ def _members(data: bytes) -> Members:
         return {name: file.read() for name, file in files.items() if file is not None}
 
 
-def _repacked(data: bytes, *, student: str, change: Callable[[Members], None] | None = None) -> bytes:
+def repacked(data: bytes, *, student: str, change: Callable[[Members], None] | None = None) -> bytes:
+    """Return the submission under another student's name, and with its members changed; the manifest agrees."""
     members = _members(data)
     if change is not None:
         change(members)

@@ -2,14 +2,18 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Literal
 
 from grader.replay import Replay
-from grader.rubric.lexicon import Lexicon
-from grader.solutions import Solution
+from grader.rubric.lexicon import Lexicon, load_lexicon
+from grader.solutions import Solution, load_solution
 from grader.syntax.plain_code import Suspicion
 from harness.recipe import Recipe
 from harness.settings import RunSettings
+
+# Read once a process.
+solution_of, lexicon_of = cache(load_solution), cache(load_lexicon)
 
 Run = Literal["broken", "fixed"]
 RUNS: tuple[Run, ...] = ("broken", "fixed")

@@ -2,9 +2,9 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Literal
 
 from pydantic import JsonValue
@@ -58,9 +58,14 @@ class Replay(Model):
     platform: dict[str, JsonValue] | None = None
     evaluation: Evaluation | None = None
 
-    def records(self) -> list[Record]:
-        """Return the records of the log."""
-        return parse_log(log_lines(self.log), "the replayed metrics.log")
+    def records(self) -> Sequence[Record]:
+        """Return the records of the log; they are shared, so nobody may change them."""
+        return _records(self.log)
+
+
+@lru_cache(maxsize=64)
+def _records(log: str) -> Sequence[Record]:
+    return tuple(parse_log(log_lines(log), "the replayed metrics.log"))
 
 
 @dataclass(frozen=True)

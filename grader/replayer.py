@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from harness.recipe import ROOT, Recipe
 from harness.settings import RunSettings
 
 Sandbox = Callable[..., SandboxResult]
+
+HARNESS_BROKE = "the harness broke while it ran this experiment"
 
 # Measured on one 2.5 GHz core: the slowest recipe takes 13 s and 420 MB, an MLP 4 s. A laptop may be a few times
 # slower; a run at the limit of what the intake takes (EPOCHS) is not expected to fit.
@@ -126,8 +129,8 @@ def _read_replay(result: SandboxResult, *, trusted: bool) -> Replay:
         replay = Replay(
             status="OK",
             log=log,
-            log_sha256=_sha256(result.files["run/metrics.log"]),
-            checkpoint_sha256=_sha256(result.files["run/checkpoint.pt"]),
+            log_sha256=sha256(result.files["run/metrics.log"]).hexdigest(),
+            checkpoint_sha256=sha256(result.files["run/checkpoint.pt"]).hexdigest(),
             probes=tuple(ProbeFigure.model_validate(item) for item in probes),
             platform=platform,
         )
@@ -138,12 +141,6 @@ def _read_replay(result: SandboxResult, *, trusted: bool) -> Replay:
     return replay
 
 
-def _sha256(data: bytes) -> str:
-    import hashlib
-
-    return hashlib.sha256(data).hexdigest()
-
-
 def _unfinished(result: SandboxResult, *, trusted: bool) -> Replay:
     told = result.files.get("error.txt", b"").decode("utf-8", "replace")
     message = told or result.message
@@ -151,5 +148,5 @@ def _unfinished(result: SandboxResult, *, trusted: bool) -> Replay:
         last = result.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
         return Replay(status="XX", message=f"{result.status}: {message} {' '.join(last)}".strip())
     if result.status == "RE" and result.exit_code == 3:
-        return Replay(status="XX", message="the harness broke while it ran this experiment")
+        return Replay(status="XX", message=HARNESS_BROKE)
     return Replay(status=result.status, message=message[:2000])

@@ -1,6 +1,6 @@
 """From evidence to the score: a pure function, whatever the order, the job count or the day."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from grader.evidence import RUNS, Evidence
 from grader.exhibits import Curve, Exhibits, HashComparison, Number, ReplayOutcome, Run
@@ -46,8 +46,8 @@ def total_of(criteria: Mapping[Criterion, CriterionScore]) -> float | None:
     return None if None in points else round(sum(p for p in points if p is not None), 2)
 
 
-def _records(replay: Replay) -> list[Record]:
-    return replay.records() if replay.status == "OK" else []
+def _records(replay: Replay) -> Sequence[Record]:
+    return replay.records() if replay.status == "OK" else ()
 
 
 def flags_of(evidence: Evidence) -> tuple[Flag, ...]:

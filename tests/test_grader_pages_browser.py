@@ -103,12 +103,12 @@ def rows_of() -> tuple[SubmissionScore, ...]:
 def test_it_sorts_by_number_and_by_name_and_back(index: Chrome) -> None:
     totals = sorted((f"{row.total:g}" for row in rows_of() if row.total is not None), key=float)
     assert sort_by(index, "Total") == "descending"
-    assert column(index, 3) == totals[::-1][:250]
+    assert column(index, 3) == totals[::-1][:150]
     assert sort_by(index, "Total") == "ascending"
-    assert column(index, 3) == totals[:250]
+    assert column(index, 3) == totals[:150]
     assert (
         shown(index)
-        == f"{SIZE + 1} of {SIZE + 1} submissions, the first 250 shown, sorted by total, ascending"
+        == f"{SIZE + 1} of {SIZE + 1} submissions, the first 150 shown, sorted by total, ascending"
     )
     assert sort_by(index, "Recipe") == "ascending"
     recipes = column(index, 1)
@@ -154,12 +154,12 @@ def test_it_filters_by_text_status_recipe_and_flag_and_says_how_many_are_left(in
 
 
 def test_all_rows_can_be_asked_for(index: Chrome) -> None:
-    assert len(column(index, 0)) == 250
+    assert len(column(index, 0)) == 150
     more = index.find_element(By.ID, "more")
     assert more.text == f"Show all {SIZE + 1}"
     more.send_keys(Keys.ENTER)
     assert len(column(index, 0)) == SIZE + 1
-    assert index.switch_to.active_element.text == rows_of()[250].student
+    assert index.switch_to.active_element.text == rows_of()[150].student
 
 
 def test_a_name_leads_to_the_report_and_back(index: Chrome) -> None:

@@ -130,7 +130,7 @@ def test_a_reader_without_eyes_or_mouse_finds_the_way(pages: dict[str, str]) -> 
                 assert attributes.get(key, page.ids[0]) in page.ids, (name, key)
         targets = {str(a["href"])[1:] for a in page.all("a") if str(a["href"]).startswith("#")}
         assert targets <= set(map(str, page.ids)), name
-        assert len(targets) >= 3
+        assert len(targets) >= 2
         ours = [attributes for attributes in page.all("table") if "class" in attributes]
         assert len(page.all("caption")) == len(ours), name  # the other tables are of a student's report
         assert all(a.get("scope") in ("row", "col") for a in page.all("th")), name
@@ -148,7 +148,7 @@ def test_hostile_text_is_shown_and_does_nothing(pages: dict[str, str]) -> None:
     for name, least in (("hostile", 20), ("hostile class", 8)):
         page = Page(pages[name])
         assert page.words.count('<script>alert("1")</script>') >= least
-        assert "<U+202E>evil␛[31m" in page.words
+        assert "<U+202E>evil<U+001B>[31m" in page.words
         for character in "\u202e\x1b\x00\u2028":
             assert character not in pages[name]
         assert len(pages[name]) < 120_000

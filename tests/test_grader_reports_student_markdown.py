@@ -22,7 +22,7 @@ def page_of(markdown: str) -> Page:
 def assert_harmless(page: Page) -> None:
     for tag, attributes in page.tags:
         assert tag in ALLOWED, tag
-        assert set(attributes) <= {"href", "rel", "start"}, (tag, attributes)
+        assert set(attributes) <= {"href", "rel", "start", "scope"}, (tag, attributes)
         if "href" in attributes:
             assert re.match(r"(https?:|mailto:)", attributes["href"] or ""), attributes
         if tag == "a":
@@ -70,7 +70,7 @@ def test_a_model_report() -> None:
         ("```html\n</code></pre><script>alert(1)</script>\n```", "</code></pre><script>"),
         ("`</code><script>`", "</code><script>"),
         ("| a |\n| - |\n| <b> |", "<b>"),
-        ("\u202etxt.exe\x1b[31m", "<U+202E>txt.exe␛[31m"),
+        ("\u202etxt.exe\x1b[31m", "<U+202E>txt.exe<U+001B>[31m"),
         (HOSTILE, '</title></style><script>alert("1")</script>'),
         ("]]> --> */ }", "]]> --> */ }"),
         ("[a]: javascript:alert(1)\n\n[a]", "[a]"),

@@ -1,4 +1,3 @@
-import os
 import shutil
 from pathlib import Path
 
@@ -66,10 +65,9 @@ def test_no_submission_writes_outside_the_folder_or_over_the_index(tmp_path: Pat
     assert [path.name for path in tmp_path.iterdir()] == ["reports"]
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere: run the tests as another user")
-def test_a_folder_that_cannot_be_written_is_an_error_that_names_it(tmp_path: Path) -> None:
-    tmp_path.chmod(0o500)
-    with pytest.raises(PermissionError):
+def test_a_folder_that_cannot_be_made_is_an_error_that_names_it(tmp_path: Path) -> None:
+    (tmp_path / "reports").touch()
+    with pytest.raises(OSError, match="reports"):
         write_reports(SCORES, EXHIBITS, TITLES, tmp_path / "reports")
 
 

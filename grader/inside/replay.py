@@ -11,9 +11,10 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-JOB = Path("../input/job.json")
-OUT = Path("out")
-CACHE = Path("../input/cache")
+# Resolved before an experiment can change the folder.
+JOB = Path("../input/job.json").resolve()
+OUT = Path("out").resolve()
+CACHE = Path("../input/cache").resolve()
 
 
 def make_run(name: str, source: str, job: dict[str, Any]) -> None:

@@ -78,6 +78,7 @@ def safe_html(markdown: str) -> Markup:
         tags=_TAGS,
         clean_content_tags=set(),
         attributes={"*": set(), "a": {"href"}, "ol": {"start"}},
+        set_tag_attribute_values={"th": {"scope": "col"}},
         url_schemes={"http", "https", "mailto"},
         url_relative="deny",
         link_rel="nofollow noopener noreferrer",

@@ -13,14 +13,13 @@ _HIDDEN = re.compile(
 # More than four accents on one letter are there to cover the lines around it.
 _MARKS = "[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]"
 _PILE = re.compile(f"({_MARKS}{{4}}){_MARKS}+")
-_PICTURES = 0x2400  # U+2400 to U+241F are pictures of the control characters U+0000 to U+001F
 MISSING = "\N{EM DASH}"
 
 
 def visible(text: str) -> str:
     """Return a text in which every control, format or direction character is spelled out.
 
-    Line feeds and tabs stay, "\r\n" is a line feed; U+202E becomes "<U+202E>", escape becomes "␛".
+    Line feeds and tabs stay, "\r\n" is a line feed; escape becomes "<U+001B>".
     """
     if text.isascii() and text.isprintable():
         return text
@@ -31,7 +30,7 @@ def clipped(text: str, limit: int) -> str:
     """Return at most `limit` characters of a text as `visible` shows it, on one line, and how many are left out."""
     if len(text) > limit:
         text = f"{text[:limit]}… ({len(text) - limit} more characters)"
-    return visible(text).replace("\n", "␊").replace("\t", "␉")
+    return visible(text).replace("\n", " ").replace("\t", " ")
 
 
 def points(value: float | None) -> str:
@@ -45,5 +44,4 @@ def tenths(value: float | None) -> str:
 
 
 def _spelled(match: re.Match[str]) -> str:
-    code = ord(match[0])
-    return chr(_PICTURES + code) if code < 0x20 else f"<U+{code:04X}>"
+    return f"<U+{ord(match[0]):04X}>"

@@ -1,10 +1,11 @@
 """Whether a report ties the signal, the cause and the fix into one chain."""
 
 from grader.rubric.cause import Causes
-from grader.rubric.document import Document, Sentence
+from grader.rubric.document import Document
 from grader.rubric.lexicon import Lexicon
 from grader.rubric.mentions import Mention
 from grader.rubric.phrases import Span
+from grader.rubric.sentences import Sentence
 from grader.rubric.wording import CONNECTIVES, POINTERS
 from grader.score import Check, full, lost
 
@@ -79,15 +80,22 @@ def _cause_with_fix(document: Document, lexicon: Lexicon, reasons: dict[int, lis
         edits = [edit for edit in sentence.find(lexicon.fix) if not any(span.holds(edit) for span in told)]
         if not edits:
             continue
-        if told or (sentence.part == "fix" and sentence.find(things)):
+        if told or (sentence.part in ("fix", None) and sentence.find(things)):
             return sentence.quoted()
-        for other in (place - 1, place + 1):
+        for other in _neighbours(sentences, place):
             if other in reasons:
                 first, second = sorted((place, other))
                 return f"{sentences[first].quoted(100)} and {sentences[second].quoted(100)}"
         if _apart(sentence, lexicon.signals, edits) and sentence.find(CONNECTIVES):
             return sentence.quoted()
     return None
+
+
+def _neighbours(sentences: tuple[Sentence, ...], place: int) -> tuple[int, ...]:
+    """Return the sentences beside one; beyond one before it that points back ("So it is lower."), the next too."""
+    back = sentences[place - 1] if place else None
+    points = back is not None and any(span.start == 0 for span in back.find(POINTERS))
+    return (place - 1, place + 1, place - 2) if points else (place - 1, place + 1)
 
 
 def _apart(sentence: Sentence, phrases: tuple[str, ...], taken: list[Span]) -> bool:

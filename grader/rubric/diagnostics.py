@@ -40,15 +40,19 @@ def _complete(evidence: Evidence, run: Run, maximum: float) -> Check:
     log = evidence.claims[run].log
     if log is None:
         return lost(id, title, maximum, f"runs/{run}/metrics.log is missing.", remedy)
+    replay = evidence.replay(run)
     try:
-        records = parse_log(log_lines(log.decode("utf-8")), f"runs/{run}/metrics.log")
+        same = log == replay.log.encode()
+        records = (
+            replay.records() if same else parse_log(log_lines(log.decode("utf-8")), f"runs/{run}/metrics.log")
+        )
     except UnicodeDecodeError:
         return lost(id, title, maximum, f"runs/{run}/metrics.log is not text.", remedy)
     except UserError as error:
         return lost(id, title, maximum, str(error), remedy)
     fault = _first_fault(f"runs/{run}/metrics.log", records)
-    if fault is None and evidence.replay(run).status == "OK":
-        fault = _too_short(records, evidence.replay(run))
+    if fault is None and replay.status == "OK":
+        fault = _too_short(records, replay)
     if fault is not None:
         return lost(id, title, maximum, f"{fault}.", remedy)
     reason = (

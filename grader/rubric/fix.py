@@ -5,6 +5,8 @@ finds healthy, whose log shows no symptom, and whose mechanism passes the recipe
 nothing: clipping or a smaller learning rate brings several broken runs to healthy accuracy.
 """
 
+from functools import lru_cache
+
 from grader.bands import load_band
 from grader.evidence import Evidence
 from grader.exhibits import Measurement
@@ -12,6 +14,7 @@ from grader.replay import Replay
 from grader.rubric.minimality import judge_minimality
 from grader.score import Check, full, lost, open_check
 from harness.metrics_log import epoch_records, to_strict
+from harness.recipe import load_recipe
 from harness.symptoms import judge_symptom
 
 CORRECT, MINIMAL = 12.0, 8.0
@@ -32,14 +35,15 @@ def judge_fix(evidence: Evidence) -> tuple[Check, ...]:
     if correct.outcome == "failed":
         reason = "Only a correct fix is looked at for what else it changes."
         return correct, lost(*_MINIMAL, reason, "Mend the cause first.")
-    minimal = judge_minimality(
-        evidence.recipe,
-        evidence.recipe.broken_source(),
-        evidence.source,
-        evidence.recipe.healthy_source(),
-        maximum=MINIMAL,
-    )
-    return correct, minimal
+    return correct, _judge_minimal(evidence.recipe.id, evidence.source)
+
+
+@lru_cache(maxsize=256)
+def _judge_minimal(recipe_id: str, source: str) -> Check:
+    """Judge the size of an edit once, however many students made the same."""
+    recipe = load_recipe(recipe_id)
+    broken, healthy = recipe.broken_source(), recipe.healthy_source()
+    return judge_minimality(recipe, broken, source, healthy, maximum=MINIMAL)
 
 
 def same_as_reference(evidence: Evidence) -> bool:

@@ -28,7 +28,10 @@ class LoggedValues:
         self._sorted = {signal: sorted(numbers) for signal, numbers in values.items()}
 
     def hold(self, signals: Sequence[str], written: str) -> bool:
-        """Say whether one of the signals has this number somewhere, rounded to the digits that were written."""
+        """Say whether one of the signals has this number somewhere, at the digits that were written.
+
+        6305.9 may be told as 6306 and, since many people cut digits off, as 6305.
+        """
         bounds = _bounds(written)
         if bounds is None:
             return False
@@ -36,7 +39,7 @@ class LoggedValues:
         for signal in signals:
             numbers = self._sorted.get(signal, [])
             near = numbers[bisect_left(numbers, low) : bisect_right(numbers, high)]
-            if any(agrees(written, number) for number in near):
+            if any(agrees(written, number) or _cut(bounds, number) for number in near):
                 return True
         return False
 
@@ -64,6 +67,11 @@ def _bounds(written: str) -> tuple[float, float] | None:
     except (ValueError, OverflowError, decimal.DecimalException):
         return None
     return value - unit, value + unit
+
+
+def _cut(bounds: tuple[float, float], true: float) -> bool:
+    value, unit = (bounds[0] + bounds[1]) / 2, (bounds[1] - bounds[0]) / 2
+    return value * true >= 0 and 0 <= abs(true) - abs(value) < unit
 
 
 def _by_signal(log: Sequence[Record]) -> dict[str, set[float]]:

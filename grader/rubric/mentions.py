@@ -3,14 +3,16 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from grader.rubric.document import Document, Sentence
+from grader.rubric.document import Document
 from grader.rubric.lexicon import Cause
 from grader.rubric.phrases import Span
+from grader.rubric.sentences import Sentence
 from grader.rubric.stance import Stance, stance_of
 from grader.rubric.wording import CONTRASTS, FRAMES, PRONOUNS, SUBJECTS
 
 # Words between the thing and its fault, in the order "the rate is too large" and "too large a rate".
 _FAULT_AFTER, _FAULT_BEFORE = 9, 4
+_PAIRS = 16  # in one sentence; a hostile one has hundreds
 _FRAME_REACH = 5  # words between "the root cause is" and the thing
 _SHORT = 9  # words: under the heading "Root cause", a sentence as short as this names it and no more
 
@@ -40,7 +42,7 @@ def find_mentions(document: Document, causes: Iterable[Cause], *, across: bool =
     found = []
     for index, sentence in enumerate(document.sentences):
         following = document.sentences[index + 1] if index + 1 < len(document.sentences) else None
-        pairs = [pair for cause in causes for pair in _pairs(sentence, cause)]
+        pairs = [pair for cause in causes for pair in _pairs(sentence, cause)][:_PAIRS]
         starts = sorted(min(pair[0].start, pair[1].start) for pair in pairs)
         for thing, fault in pairs:
             span = Span(min(thing.start, fault.start), max(thing.end, fault.end))

@@ -1,7 +1,8 @@
 """Whether a report keeps to its 500 words and has its four parts."""
 
-from grader.rubric.document import Document, Sentence
+from grader.rubric.document import Document
 from grader.rubric.mentions import Mention
+from grader.rubric.sentences import Sentence
 from grader.rubric.wording import CUES, Part
 from grader.score import Check, full, lost
 from harness.handin.report_body import WORD_LIMIT

@@ -2,7 +2,8 @@
 
 from typing import Literal
 
-from grader.rubric.document import Document, Sentence
+from grader.rubric.document import Document
+from grader.rubric.sentences import Sentence
 from grader.rubric.wording import FOREIGN_WORDS, FUNCTION_WORDS, VERBS
 from grader.rubric.words import words_of
 

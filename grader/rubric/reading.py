@@ -3,7 +3,8 @@
 import re
 from dataclasses import dataclass
 
-from grader.rubric.document import Document, printable, read_document
+from grader.rubric.document import Document, read_document
+from grader.rubric.sentences import printable
 from harness.errors import UserError
 from harness.handin.front_matter import split_report
 from harness.handin.report_body import count_words, read_body

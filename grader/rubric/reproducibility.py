@@ -1,6 +1,7 @@
 """Reproducibility: the archive is whole, and both runs replay to what the submission claims."""
 
 import math
+from collections.abc import Sequence
 
 from grader.evidence import RUNS, Evidence, Run
 from grader.replay import Replay
@@ -143,7 +144,7 @@ def _outside_band(evidence: Evidence, run: Run) -> str:
     return ""
 
 
-def _last(claimed: list[Record], ours: list[Record], signal: str) -> list[tuple[str, object, float]]:
+def _last(claimed: Sequence[Record], ours: Sequence[Record], signal: str) -> list[tuple[str, object, float]]:
     theirs, own = epoch_records(claimed), epoch_records(ours)
     if not theirs or not own or own[-1].get(signal) is None:
         return []

@@ -2,8 +2,8 @@
 
 from typing import Literal
 
-from grader.rubric.document import Sentence
 from grader.rubric.phrases import Span
+from grader.rubric.sentences import Sentence
 from grader.rubric.wording import (
     AFTER_RULED_OUT,
     BEFORE_RULED_OUT,
@@ -12,6 +12,7 @@ from grader.rubric.wording import (
     CONTRASTS,
     DETERMINERS,
     HYPOTHESIS,
+    LIST_RULED_OUT,
     NEGATORS,
     NOT_NEGATIONS,
     PRONOUNS,
@@ -32,6 +33,8 @@ def stance_of(
     `following` is the sentence after it, in which it may be taken back; `limit` is the word at which the next
     cause begins, if there is one: what comes later is said of that one.
     """
+    if sentence.lead is not None and sentence.lead.find(LIST_RULED_OUT):
+        return "ruled out"
     start, end = min(part.start for part in parts), max(part.end for part in parts)
     # "It is not that of the batch: it is never cleared" denies the first clause, not the second.
     last = sentence.clauses[max(part.start for part in parts)]
@@ -46,7 +49,8 @@ def stance_of(
         return "ruled out"
     if _reaches(sentence, COMPARISON, start):
         return "compared"
-    supposed = sentence.is_question or _supposed(sentence, start, end)
+    listed = sentence.lead is not None and bool(sentence.lead.find(HYPOTHESIS))
+    supposed = listed or sentence.is_question or _supposed(sentence, start, end)
     if supposed and any(word in CONTRASTS for word in sentence.line.words[end:]):
         return "ruled out"  # "I first suspected the rate, but ..."
     if following is not None and _taken_back(following, supposed):
@@ -62,7 +66,10 @@ def _negates(sentence: Sentence, index: int) -> bool:
 
 def _negated_before(sentence: Sentence, start: int) -> bool:
     """Say whether a negation, or a word such as "instead of", leads up to the word `start`."""
-    return _reaches(sentence, BEFORE_RULED_OUT, start) or _negator_leads(sentence, start)
+    introduced = any(
+        span.end <= start and ":" in sentence.between(span.end - 1) for span in sentence.find(LIST_RULED_OUT)
+    )
+    return introduced or _reaches(sentence, BEFORE_RULED_OUT, start) or _negator_leads(sentence, start)
 
 
 def _negator_leads(sentence: Sentence, start: int) -> bool:

@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from grader.rubric.document import Sentence, printable
 from grader.rubric.number_words import (
     ABOUT,
     ABOVE,
@@ -15,6 +14,7 @@ from grader.rubric.number_words import (
     SIGNAL_WORDS,
 )
 from grader.rubric.phrases import Span
+from grader.rubric.sentences import Sentence, printable
 
 _NUMBER = re.compile(r"\d+(?:\.\d+)?(?:[eE][+-]?\d{1,3})?|\.\d+")
 _PERCENT = re.compile(r"\s?(?:%|percent\b|per cent\b)")

@@ -5,9 +5,10 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 
-from grader.rubric.document import Document, Sentence, read_lines
+from grader.rubric.document import Document, read_lines
 from grader.rubric.logged import ROUGHLY, LoggedValues
 from grader.rubric.number_words import OTHER_RUN
+from grader.rubric.sentences import Sentence
 from grader.rubric.stated import Stated, stated_numbers
 from grader.rubric.wording import COMPARISON
 from grader.score import Check, full, lost, open_check

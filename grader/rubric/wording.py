@@ -102,6 +102,13 @@ BEFORE_RULED_OUT = (
     "rather than", "unlike", "other than", "apart from", "except for", "as opposed to", "nothing to do with",
     "independent of", "free of", "far from", "checked against", "unrelated to", "innocent",
 )  # fmt: skip
+# What introduces a list of causes that were ruled out.
+LIST_RULED_OUT = (
+    "rule|ruled|rules|ruling out", "rule|ruled|ruling ... out", "exclud*", "eliminat*", "reject*", "discard*",
+    "dismiss*", "not the cause*|reason*", "not causes", "what it is|was not", "could|can be ruled out",
+    "wrong guess*", "dead ends",
+    "alternatives considered|ruled",
+)  # fmt: skip
 AFTER_RULED_OUT = (
     "ruled|rules|rule out", "be|is|was|were|are|been excluded|eliminated|rejected|dismissed|refuted|wrong|false",
     "not the|a|my cause|reason|problem|culprit|explanation|issue|bug|case|root|case|error|fault", "is|was not it",

@@ -1,0 +1,146 @@
+"""Numbers of a text against the logs: true, untrue, and those that say nothing about a log."""
+
+import pytest
+from explanations import excerpt, judged, recipe_and_lexicon, report
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grader.rubric.document import read_document
+from grader.rubric.explanation import judge_explanation
+from grader.rubric.logged import LoggedValues
+from grader.rubric.stated import stated_numbers
+
+WHY = "The learning rate of 10 is too large, so the loss explodes. I put lr back to 0.1, and it works again."
+
+
+def outcome(text: str, recipe: str = "huge_lr") -> tuple[str, float | None]:
+    check = judged(report(f"{WHY} {text}"), recipe)["numbers"]
+    return check.outcome, check.points
+
+
+TRUE = [
+    "The loss is 6305.9 at step 2.",
+    "The loss is 6,305.92 at step 2.",
+    "The loss is 6306 there.",
+    "The loss is 6305 there.",  # digits cut off
+    "The loss reaches 6.3k.",
+    "The loss is 6.306e3 at most.",
+    "The loss goes from 2.30 over 31.8 to 6306.",
+    "The loss is above 5000 at its worst.",
+    "The loss is about 6000 at its worst.",
+    "The validation accuracy is 94.2 %.",
+    "The validation accuracy is 94.2 percent.",
+    "Its 0.942 accuracy is fine.",
+    "grad_norm = 470.03 at step 2, grad_norm = 98.3 at step 3.",
+    "The norm of the gradient is 470.",
+    "An accuracy of 0.942 and a loss of 0.149 are what the fixed run ends with.",
+    "The gradient is dead: 99.99 % of its entries are exactly zero.",
+    "The mean of the first activation is -47.1 at step 2.",
+]
+NEUTRAL = [
+    "The first loss is ln 10 = 2.303, as it should be after 0 steps.",
+    "It has 784 inputs, 128 hidden units and 10 classes.",
+    "I looked at steps 3, 4 and 57 and at epoch 3 of the loss.",
+    "The loss is 37 times larger than in the other one.",
+    "The loss was 4.4 when I tried lr=1 as well.",
+    "The loss would be 5555 with another seed.",
+    "float16 and sha256 and model_v2.13.7 are no claims about a loss.",
+    "The bound of the loss is ln(e + 9) - 1 = 1.461.",
+]
+UNTRUE = [
+    "The loss is 51234.5 at step 2.",
+    "The loss is 6305.3 at step 2.",
+    "The validation accuracy is 0.993.",
+    "The validation accuracy is 99.3 %.",
+    "grad_norm is 999.",
+    "The loss never leaves 777.",
+    "The loss is above 99999 at its worst.",
+    "The loss is about 8000 at its worst.",
+    "It reaches 0.993 accuracy.",
+    "```\nstep 2 loss 51234.5\n```",
+    '```\n{"step": 2, "loss": 51234.5}\n```',
+]
+
+
+@pytest.mark.parametrize("text", TRUE + NEUTRAL)
+def test_numbers_that_agree_or_say_nothing_cost_nothing(text: str) -> None:
+    assert outcome(text) == ("passed", 3)
+
+
+@pytest.mark.parametrize("text", TRUE)
+def test_a_true_number_is_enough(text: str) -> None:
+    check = judged(report(f"The steps are far too big, and so it explodes. {text}"))["numbers"]
+    assert check.outcome == "passed"
+
+
+@pytest.mark.parametrize("text", UNTRUE)
+def test_an_untrue_number_is_quoted_and_loses(text: str) -> None:
+    check = judged(report(f"The steps are far too big, and so it explodes.\n\n{text}"))["numbers"]
+    assert (check.outcome, check.points) == ("failed", 0)
+    assert "Neither log holds" in check.reason
+
+
+def test_one_slip_among_true_numbers_is_a_slip() -> None:
+    text = "The loss is 2.3025, then 31.84, then 6305.9. The accuracy is 0.993."
+    assert outcome(text) == ("failed", 1)
+    assert outcome(f"{text} The gradient norm is 999.") == ("failed", 0)
+
+
+def test_a_text_without_numbers_has_nothing_to_compare() -> None:
+    check = judged(report("The steps are far too big, and so it explodes."))["numbers"]
+    assert (check.outcome, check.points) == ("failed", 1)
+
+
+def test_small_numbers_written_as_powers_of_ten() -> None:
+    for text in (
+        "The validation loss is 2.805e-7.",
+        "The validation loss is 2.8 x 10^-7.",
+        "val_loss = 2.8\u00d710\u207b\u2077",
+    ):
+        assert judged(report(f"It stalls. {text}"), "amp_no_scaling")["numbers"].outcome == "passed"
+    assert judged(report("It stalls. val_loss is 9.9e-7."), "amp_no_scaling")["numbers"].outcome == "failed"
+
+
+def test_with_a_log_missing_a_number_that_is_not_found_stays_open() -> None:
+    recipe, lexicon = recipe_and_lexicon("huge_lr")
+
+    def numbers(text: str, broken: bool, fixed: bool) -> str:
+        checks = judge_explanation(
+            report(text),
+            recipe,
+            lexicon,
+            broken_log=excerpt("huge_lr") if broken else [],
+            fixed_log=excerpt("digits_mlp") if fixed else [],
+            broken_source=recipe.broken_source(),
+            fixed_source=recipe.healthy_source(),
+        )
+        return next(check.outcome for check in checks if check.id == "numbers")
+
+    assert numbers("It explodes: the loss is 6305.9.", True, False) == "passed"
+    assert numbers("It explodes: the loss is 6305.9.", False, True) == "could not judge"
+    assert numbers("It explodes: the loss is 51234.5.", False, False) == "could not judge"
+    assert numbers("It explodes: the loss grows.", False, False) == "could not judge"
+    assert numbers("It explodes: the loss is 51234.5.", True, True) == "failed"
+
+
+def test_summaries_of_a_log_are_in_it() -> None:
+    log = [{"step": i, "epoch": 0, "loss": float(i), "grad_norm": 1.0} for i in range(5)]
+    logged = LoggedValues(log, [])
+    assert logged.signals == ["grad_norm", "loss"]
+    assert logged.hold(["loss"], "2.0")  # mean and median
+    assert not logged.hold(["loss"], "2.5")
+    assert logged.hold_within(["loss"], 3.5, 4.5)
+    assert not logged.hold_within(["loss"], 4.1, 4.5)
+    assert not logged.hold(["no_such_signal"], "2.0")
+
+
+@given(st.text(alphabet="0123456789.,eE+-% kx^/_ lossacurycy:()", max_size=80))
+def test_any_text_has_numbers_that_can_be_judged(text: str) -> None:
+    for sentence in read_document(text).sentences:
+        for number in stated_numbers(sentence):
+            assert number.quote.isprintable()
+            assert number.written
+    assert judged(report(f"The loss explodes because it is so. {text}"))["numbers"].outcome in (
+        "passed",
+        "failed",
+    )
