@@ -218,7 +218,7 @@ class Classroom:
         same = self._same_class(claims, self._of(broken))
         runs: Mapping[Run, Request] = {"broken": broken, "fixed": fixed}
         again = {run: self._of(replace(request, repetition=1)) for run, request in runs.items() if not same}
-        suspected = suspicions(item.source, recipe.broken_source())
+        suspected = suspicions(item.source)
         evidence = Evidence(
             recipe=recipe,
             solution=solution_of(recipe.id),

@@ -171,7 +171,8 @@ HOSTILE = {
     "pictures": "![", "tags": "<img ", "fences": "```\n", "words": "loss ", "digits": "9", "brackets": "(",
     "causes": "the learning rate is too large ", "underscores": "_", "links": "[a](", "lines": "\n", "bullets": "- a\n",
     "headings": "# a\n", "controls": "\x1b[31m loss", "overrides": "\u202e", "powers": "10^", "addresses": "http://",
-    "comments": "<!--", "labels": "Cause: ", "humps": "aB", "numbers": "loss 1.2345 ", "dashes": "---\n", "nots": "not ",
+    "comments": "<!--", "labels": "Cause: ", "humps": "aB", "numbers": "loss 1.2345 ", "dashes": "---\n",
+    "nots": "not ",
 }  # fmt: skip
 
 

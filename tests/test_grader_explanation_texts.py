@@ -27,9 +27,9 @@ and the GradScaler.
 It trains well now and the accuracy is good.
 """
 HEDGED = (
-    "It might be that the learning rate is too high, or maybe the labels are shuffled. Perhaps zero_grad is missing. It"
-    " could also be that the softmax is applied twice. Possibly the loss is summed. Or model.eval() is not called. Or the"
-    " gradients underflow in float16, so the loss is not good. I changed all of this, and now it works."
+    "It might be that the learning rate is too high, or maybe the labels are shuffled. Perhaps zero_grad is missing."
+    " It could also be that the softmax is applied twice. Possibly the loss is summed. Or model.eval() is not called."
+    " Or the gradients underflow in float16, so the loss is not good. I changed all of this, and now it works."
 )
 LISTED = """\
 - learning rate too large

@@ -1,4 +1,4 @@
-"""`solutions/`: every recipe has the whole of it, every file is what it says, and the reference fix is the healthy source."""
+"""`solutions/`: every recipe has the whole of it, every file is what it says, and the reference fix heals."""
 
 import ast
 import math

@@ -95,18 +95,12 @@ def judge_cause(
     remedy = f"Name the one cause that you found, and only that one. It was: {lexicon.says}."
     if causes.rivals:
         points = layer_points if causes.own and len(causes.rivals) == 1 else 0.0
-        named = (
-            f"The right cause is named ({causes.own[0].quote}), but beside it "
-            if causes.own
-            else "It offers "
-        )
-        count = "another one" if len(causes.rivals) == 1 else f"{len(causes.rivals)} others"
-        reason = (
-            f"{named}{count}: {causes.rivals_quoted}. {told}"
-            if causes.own
-            else f"{named}{causes.rivals_quoted}, which is not the cause. {told}"
-        )
-        return lost(ID, TITLE, POINTS, reason, remedy, points=points)
+        if causes.own:
+            count = "another one" if len(causes.rivals) == 1 else f"{len(causes.rivals)} others"
+            reason = f"The right cause is named ({causes.own[0].quote}), but beside it {count}: {causes.rivals_quoted}."
+        else:
+            reason = f"It offers {causes.rivals_quoted}, which is not the cause."
+        return lost(ID, TITLE, POINTS, f"{reason} {told}", remedy, points=points)
     if causes.own:
         reason = f"The cause is named: {causes.own[0].quote} in {causes.own[0].sentence.quoted()}. {told}"
         if layer_points:

@@ -8,7 +8,7 @@ from grader.rubric.lexicon import Cause
 from grader.rubric.phrases import Span
 from grader.rubric.sentences import Sentence
 from grader.rubric.stance import Stance, stance_of
-from grader.rubric.wording import CONTRASTS, FRAMES, PRONOUNS, SUBJECTS
+from grader.rubric.wording import BETWEEN, CONTRASTS, FRAMES, PRONOUNS, SUBJECTS
 
 # Words between the thing and its fault, in the order "the rate is too large" and "too large a rate".
 _FAULT_AFTER, _FAULT_BEFORE = 9, 4
@@ -72,8 +72,9 @@ def _belong(sentence: Sentence, thing: Span, fault: Span, cause: Cause) -> bool:
     gap = Span(thing.end, fault.start) if after else Span(fault.end, thing.start)
     if not after and sentence.clauses[fault.start] != sentence.clauses[thing.start]:
         return False
-    if not after and "for" in sentence.line.words[gap.start : gap.end]:
-        return False  # "too large for this network" is not said of the network
+    # "Too large for this network" is not said of the network, "too high would show at step 1" not of the step.
+    if not after and not BETWEEN.isdisjoint(sentence.line.words[gap.start : gap.end]):
+        return False
     if gap.end - gap.start > (_FAULT_AFTER if after else _FAULT_BEFORE):
         return False
     if any(word in CONTRASTS for word in sentence.line.words[gap.start : gap.end]):

@@ -1,5 +1,6 @@
 """What kind of text a report is: prose, a list of terms, the exercise's own words, nothing, or not English."""
 
+import re
 from typing import Literal
 
 from grader.rubric.document import Document
@@ -11,6 +12,7 @@ Kind = Literal["prose", "nothing", "a list of terms", "the exercise's own words"
 
 _FEW = 5  # words: "the learning rate was too large" has six
 _TRIPLE = 3
+_FIGURE = re.compile(r"=\s?[-\d.]")
 
 
 def kind_of_text(document: Document, prompt: str) -> Kind:
@@ -27,7 +29,9 @@ def kind_of_text(document: Document, prompt: str) -> Kind:
     if own.word_count < _FEW:
         return "the exercise's own words"
     told = sum(len(s.words) for s in own.sentences if _says_something(s))
-    return "prose" if 2 * told >= own.word_count else "a list of terms"
+    # A note such as "grad_norm = 470" is neither.
+    listed = sum(len(s.words) for s in own.sentences if not _says_something(s) and not _FIGURE.search(s.text))
+    return "prose" if told >= listed else "a list of terms"
 
 
 def without_prompt(document: Document, prompt: str) -> Document:

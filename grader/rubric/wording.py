@@ -170,6 +170,8 @@ SUBJECTS = (
     "softmax", "variance", "outputs", "logits", "curve",
 )  # fmt: skip
 
+# Between a fault and the thing after it, these show that it is said of something before.
+BETWEEN = _set("for is are was were be has have had would could can will should may might does did do")
 # The commonest small words; English prose has about four in ten.
 FUNCTION_WORDS = _set(
     """a an and are as at be because been but by can did do does for from had has have how i if in into is it its

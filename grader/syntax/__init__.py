@@ -1,0 +1,1 @@
+"""What the syntax tree of an experiment tells. The text is a stranger's: it is parsed, never run."""

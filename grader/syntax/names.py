@@ -1,0 +1,79 @@
+"""What the names of an experiment stand for: imported modules and what is read from them, as dotted paths."""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+# A name that stands for too much to follow; nothing that anybody may import is called this.
+UNCLEAR = "?"
+# Aliases of aliases in a text made to hurt would grow without end; nobody plain needs two.
+_ROUNDS, _MOST_PATHS, _MOST_DOTS = 12, 8, 12
+
+
+@dataclass(frozen=True)
+class Names:
+    """What each name may stand for, anywhere in a file: dotted paths such as `torch.nn.functional`."""
+
+    paths: dict[str, frozenset[str]]
+
+    def paths_of(self, node: ast.AST) -> frozenset[str]:
+        """Return what a name or a chain of attributes may stand for; nothing where it is not imported."""
+        parts: list[str] = []
+        while isinstance(node, ast.Attribute):
+            parts.append(node.attr)
+            node = node.value
+        if not isinstance(node, ast.Name):
+            return frozenset()
+        return frozenset(".".join([path, *reversed(parts)]) for path in self.paths.get(node.id, ()))
+
+
+def imported(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:
+    """Yield (name, what it stands for) of an import; a relative import begins with dots, `*` stays."""
+    for alias in node.names:
+        if isinstance(node, ast.ImportFrom):
+            yield alias.asname or alias.name, f"{'.' * node.level}{node.module or ''}.{alias.name}"
+        elif alias.asname:
+            yield alias.asname, alias.name
+        else:
+            first = alias.name.split(".")[0]
+            yield first, first
+
+
+def read_names(tree: ast.Module) -> Names:
+    """Return what is imported in a file, under every name that a plain assignment (`g = F`) gives it.
+
+    Wherever an import or an assignment stands, it counts for the whole file: a name that is used for two
+    things has both paths, and one that is too tangled to follow has `UNCLEAR`.
+    """
+    found: dict[str, set[str]] = {}
+    assignments: list[tuple[str, ast.expr]] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            for name, path in imported(node):
+                found.setdefault(name, set()).add(path)
+        elif isinstance(node, ast.Assign):
+            assignments += [(t.id, node.value) for t in node.targets if isinstance(t, ast.Name)]
+        elif isinstance(node, ast.AnnAssign | ast.NamedExpr) and isinstance(node.target, ast.Name):
+            assignments += [(node.target.id, node.value)] if node.value else []
+    chains = [pair for pair in assignments if isinstance(pair[1], ast.Name | ast.Attribute)]
+    for _ in range(_ROUNDS):  # an alias of an alias takes another round
+        if not _follow(chains, found):
+            return Names({name: frozenset(paths) for name, paths in found.items()})
+    for name, _ in chains:
+        found.setdefault(name, set()).add(UNCLEAR)
+    return Names({name: frozenset(paths) for name, paths in found.items()})
+
+
+def _follow(chains: list[tuple[str, ast.expr]], found: dict[str, set[str]]) -> bool:
+    """Pass on what names stand for along assignments; say whether anything new came of it."""
+    names = Names({name: frozenset(paths) for name, paths in found.items()})
+    news = False
+    for name, value in chains:
+        paths = names.paths_of(value)
+        known = found.get(name, set())
+        if paths <= known or UNCLEAR in known:
+            continue
+        too_many = len(known | paths) > _MOST_PATHS or any(path.count(".") > _MOST_DOTS for path in paths)
+        found[name] = known | ({UNCLEAR} if too_many else paths)
+        news = True
+    return news

@@ -1,0 +1,132 @@
+"""What no repair needs: other data, seeds, network, length of training or evaluation. Read off the syntax tree."""
+
+import ast
+from collections import Counter
+from collections.abc import Set
+
+from grader.syntax.constants import number
+from grader.syntax.layers import Changes
+from grader.syntax.names import Names, read_names
+from harness.recipe import Layer
+
+# Which parameters of a function hold a batch.
+_BATCH = {"prepare_batch": (0, 1), "train_step": (2, 3), "compute_loss": (1,), "evaluate": (1, 2)}
+_SEEDING = frozenset(
+    [
+        "manual_seed",
+        "manual_seed_all",
+        "seed",
+        "seed_all",
+        "set_rng_state",
+        "set_state",
+        "Generator",
+        "fork_rng",
+    ]
+    + ["default_rng", "RandomState", "default_generator", "initial_seed"]
+)
+# Layers of torch.nn that have parameters, by the beginning of their names.
+_LAYERS_WITH_PARAMETERS = (
+    ["Linear", "LazyLinear", "Bilinear", "Conv", "LazyConv", "BatchNorm", "LazyBatchNorm", "SyncBatchNorm"]
+    + ["LayerNorm", "GroupNorm", "InstanceNorm", "RMSNorm", "Embedding", "RNN", "LSTM", "GRU", "PReLU"]
+    + ["MultiheadAttention", "Transformer", "Parameter", "Bilinear"]
+)
+
+
+def tampering(
+    broken: ast.Module, student: ast.Module, reference: ast.Module, changes: Changes, allowed: Set[Layer]
+) -> tuple[str, ...]:
+    """Return what an edit changes that no repair needs, as ends of the sentence "Your edit changes ...".
+
+    `changes` is the student's edit of the broken experiment; `allowed` are the layers that the recipe
+    breaks, or its reference edit touches: what a repair has to change there is no tampering.
+    """
+    found = []
+    if "data" in changes.layers - allowed:
+        found.append("the data (load_data)")
+    if _batches_changed(broken, student, allowed):
+        found.append("the inputs or the labels of a batch")
+    if _seeding(student) - (_seeding(broken) | _seeding(reference)):
+        found.append("the seed or the state of a random generator")
+    if _capacity(student) not in (_capacity(broken), _capacity(reference)):
+        found.append("the size of the network (layers with parameters)")
+    constants = {name for part in changes.sizes for name in part.split(", ")} & {"EPOCHS", "BATCH_SIZE"}
+    found += sorted(constants)
+    if "evaluation" in changes.layers - allowed:
+        found.append("how the network is evaluated")
+    return tuple(found)
+
+
+def _functions(tree: ast.Module) -> dict[str, ast.FunctionDef]:
+    return {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+
+
+def _batches_changed(broken: ast.Module, student: ast.Module, allowed: Set[Layer]) -> bool:
+    before, after = _functions(broken), _functions(student)
+    for name in _BATCH.keys() & before.keys() & after.keys():
+        if name == "prepare_batch" and "pipeline" in allowed:
+            continue
+        if _rebound(name, after[name]) - _rebound(name, before[name]):
+            return True
+    if "pipeline" in allowed or not {"prepare_batch"} <= before.keys() & after.keys():
+        return False
+    return _returned(after["prepare_batch"]) != _returned(before["prepare_batch"])
+
+
+def _rebound(name: str, function: ast.FunctionDef) -> Counter[str]:
+    """Count how often a function binds its batch's names anew, or writes into what they hold."""
+    parameters = [argument.arg for argument in (*function.args.posonlyargs, *function.args.args)]
+    batch = {parameters[index] for index in _BATCH[name] if index < len(parameters)}
+    bound: Counter[str] = Counter()
+    for node in ast.walk(function):
+        match node:
+            case ast.Name(id=found, ctx=ast.Store()) if found in batch:
+                bound[found] += 1
+            case ast.Subscript(value=ast.Name(id=found), ctx=ast.Store()) if found in batch:
+                bound[found] += 1
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=found), attr=method)) if found in batch:
+                bound[found] += method.endswith("_")
+    return bound
+
+
+def _returned(function: ast.FunctionDef) -> list[str]:
+    return [ast.dump(node) for node in ast.walk(function) if isinstance(node, ast.Return)]
+
+
+def _seeding(tree: ast.Module) -> Counter[str]:
+    names = (
+        node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+        for node in ast.walk(tree)
+    )
+    return Counter(name for name in names if name in _SEEDING)
+
+
+def _capacity(tree: ast.Module) -> Counter[tuple[object, ...]]:
+    """Count the calls that make layers with parameters, and helpers' calls with numbers in `build_model`."""
+    names, functions = read_names(tree), _functions(tree)
+    calls: Counter[tuple[object, ...]] = Counter()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and (layer := _layer(node, names)):
+            calls[(layer, *_arguments(node))] += 1
+    if "build_model" in functions:
+        for node in ast.walk(functions["build_model"]):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in functions:
+                numbers = [item for item in _arguments(node) if not isinstance(item, str)]
+                if numbers:
+                    calls[(node.func.id, *numbers)] += 1
+    return calls
+
+
+def _layer(call: ast.Call, names: Names) -> str:
+    for path in sorted(names.paths_of(call.func)):
+        name = path.rpartition(".")[2]
+        if path.startswith("torch.nn.") and name.startswith(tuple(_LAYERS_WITH_PARAMETERS)):
+            return name
+    return ""
+
+
+def _arguments(call: ast.Call) -> list[object]:
+    """Return the arguments of a call, numbers first and worked out, whether they are named or not."""
+    values = [*call.args, *(keyword.value for keyword in call.keywords)]
+    numbers = [number(value) for value in values]
+    texts = sorted(ast.dump(v) for v, n in zip(values, numbers, strict=True) if n is None)
+    return [*sorted(n for n in numbers if n is not None), *texts]
