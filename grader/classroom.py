@@ -5,56 +5,33 @@ import json
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from grader.canaries import check_canaries
 from grader.code_state import code_state
-from grader.evidence import RUNS, Claim, Evidence, Run, lexicon_of, solution_of
-from grader.exhibits import Exhibits
+from grader.evidence import Claim, Evidence, Run, lexicon_of, solution_of
+from grader.graded import Graded, nothing_to_show, row_without_checks
 from grader.intake.rejected import Rejected
-from grader.intake.submission import Submission, read_settings, read_submission
+from grader.intake.submission import Submission, read_submission
 from grader.replay import Replay, Request
 from grader.replayer import HARNESS_BROKE, Replayer
 from grader.rubric.weights import Weights
-from grader.score import Flag, Model, Scores, SubmissionScore
+from grader.score import Flag, Scores, SubmissionScore
 from grader.scoring import exhibits_of, flags_of, score_evidence, total_of
 from grader.store import Store
-from grader.syntax.parse import Unparsable, tree_digest
+from grader.syntax.parse import tree_digest
 from grader.syntax.plain_code import Suspicion, suspicions
-from harness.data import DATASETS
+from grader.taken import Taken, agree, claims_of, take_in
 from harness.errors import UserError
-from harness.platform_class import same_class
 from harness.recipe import load_recipe
 from harness.settings import RunSettings
 
 SUFFIX = ".tar.gz"
 WITHOUT_SANDBOX = "Students' code ran WITHOUT a sandbox (--trust-submissions): nothing kept it from lying."
 Progress = Callable[[int, int], None]
-
-
-@dataclass(frozen=True)
-class Taken:
-    """A submission that was taken in, without its large files: they are read again when it is scored."""
-
-    path: Path
-    name: str
-    sha256: str
-    recipe: str
-    student: str
-    settings: RunSettings
-    command_problem: str
-    source: str
-    tree: str
-
-
-class Graded(Model):
-    """One row of the class, and what its page shows."""
-
-    row: SubmissionScore
-    exhibits: Exhibits
 
 
 class Classroom:
@@ -128,17 +105,17 @@ class Classroom:
     def _take(self, path: Path) -> Taken | Graded:
         name = path.name.removesuffix(SUFFIX)
         try:
-            return _taken(path, read_submission(path))
+            return take_in(path, read_submission(path))
         except Rejected as refusal:
-            row = _row_without_checks(
+            row = row_without_checks(
                 name, refusal.student, refusal.recipe, "rejected", f"{refusal.message} ({refusal.code})"
             )
         except Exception as error:
             traceback.print_exc()
-            row = _row_without_checks(
+            row = row_without_checks(
                 name, None, None, "not judged", f"The grader failed on it: {type(error).__name__}."
             )
-        return Graded(row=row, exhibits=_nothing_to_show(name))
+        return Graded(row=row, exhibits=nothing_to_show(name))
 
     @staticmethod
     def _requests(item: Taken) -> list[Request]:
@@ -150,7 +127,7 @@ class Classroom:
         """Return the second replays that a submission of another platform class needs."""
         broken, _, fixed = self._requests(item)
         try:
-            claims = _claims(read_submission(item.path))
+            claims = claims_of(read_submission(item.path))
         except Rejected:
             return []
         if self._same_class(claims, self._of(broken)):
@@ -198,7 +175,7 @@ class Classroom:
         if ours is None:
             return True
         told = [claim.platform for claim in claims.values() if claim.platform is not None]
-        return all(_agree(platform, ours) for platform in told)
+        return all(agree(platform, ours) for platform in told)
 
     def _graded(self, item: Taken) -> Graded:
         try:
@@ -206,15 +183,15 @@ class Classroom:
         except Exception as error:
             traceback.print_exc()
             reason = f"The grader failed on it: {type(error).__name__}."
-            row = _row_without_checks(item.name, item.student, item.recipe, "not judged", reason)
-            return Graded(row=row, exhibits=_nothing_to_show(item.name))
+            row = row_without_checks(item.name, item.student, item.recipe, "not judged", reason)
+            return Graded(row=row, exhibits=nothing_to_show(item.name))
 
     def _scored(self, item: Taken, submission: Submission) -> Graded:
         if submission.sha256 != item.sha256:
             raise RuntimeError(f"{item.path} changed while the class was scored")
         recipe = load_recipe(item.recipe)
         broken, reference, fixed = self._requests(item)
-        claims = _claims(submission)
+        claims = claims_of(submission)
         same = self._same_class(claims, self._of(broken))
         runs: Mapping[Run, Request] = {"broken": broken, "fixed": fixed}
         again = {run: self._of(replace(request, repetition=1)) for run, request in runs.items() if not same}
@@ -292,47 +269,6 @@ def _trusted_requests(recipe_id: str, settings: RunSettings) -> dict[str, Reques
     }
 
 
-def _taken(path: Path, submission: Submission) -> Taken:
-    manifest = submission.manifest
-    recipe = load_recipe(manifest.recipe)
-    if DATASETS.get(manifest.dataset) != DATASETS[recipe.dataset]:
-        raise Rejected("dataset", f"{recipe.id} cannot be run on {manifest.dataset}.")
-    settings = RunSettings(seed=manifest.seed, dataset=manifest.dataset)
-    problem = ""
-    try:
-        told = read_settings(submission)
-        # A run on a card is replayed on the processor: it is of another platform class.
-        chosen = {
-            run: replace(settings, epochs=of.epochs, batch_size=of.batch_size) for run, of in told.items()
-        }
-        settings = chosen["fixed"]
-        if chosen["broken"] != chosen["fixed"]:
-            problem = "command.txt has other settings for the broken run than for the fixed one."
-        elif any(replace(of, device="cpu") != settings for of in told.values()):
-            problem = "command.txt has options that make exercise does not give."
-    except ValueError as error:
-        problem = str(error)
-    source = submission.files["experiment.py"].decode("utf-8")
-    return Taken(
-        path=path,
-        name=submission.name,
-        sha256=submission.sha256,
-        recipe=recipe.id,
-        student=manifest.student,
-        settings=settings,
-        command_problem=problem,
-        source=source,
-        tree=_tree(source),
-    )
-
-
-def _tree(source: str) -> str:
-    try:
-        return tree_digest(source)
-    except Unparsable:  # no program: its text stands for itself
-        return f"text {hashlib.sha256(source.encode()).hexdigest()}"
-
-
 def _believed(replay: Replay, suspected: tuple[Suspicion, ...]) -> Replay:
     """Return the replay; what says that we broke is not believed of code that can say so itself."""
     if replay.message == HARNESS_BROKE and suspected:
@@ -342,54 +278,8 @@ def _believed(replay: Replay, suspected: tuple[Suspicion, ...]) -> Replay:
     return replay
 
 
-def _claims(submission: Submission) -> dict[Run, Claim]:
-    found: dict[Run, Claim] = {}
-    for run in RUNS:
-        checkpoint = submission.files.get(f"runs/{run}/checkpoint.pt")
-        found[run] = Claim(
-            log=submission.files.get(f"runs/{run}/metrics.log"),
-            checkpoint_sha256=None if checkpoint is None else hashlib.sha256(checkpoint).hexdigest(),
-            platform=_platform(submission.files.get(f"runs/{run}/checkpoint.pt.meta.json")),
-        )
-    return found
-
-
-def _platform(meta: bytes | None) -> Mapping[str, Any] | None:
-    try:
-        platform = json.loads(meta or b"null")["platform_class"]
-    except (ValueError, TypeError, KeyError, RecursionError):
-        return None
-    return platform if isinstance(platform, dict) else None
-
-
-def _agree(claimed: Mapping[str, Any], ours: Mapping[str, Any]) -> bool:
-    return "golden" in claimed and "device" in claimed and same_class(claimed, ours)
-
-
 def _text(data: bytes | None) -> str | None:
     return None if data is None else data.decode("utf-8", "replace")
-
-
-def _nothing_to_show(name: str) -> Exhibits:
-    return Exhibits(submission=name, broken_source=None, fixed_source=None, report=None)
-
-
-def _row_without_checks(
-    name: str, student: str | None, recipe: str | None, status: str, reason: str
-) -> SubmissionScore:
-    guessed_student, _, guessed_recipe = name.partition("_")
-    return SubmissionScore.model_validate(
-        {
-            "submission": name,
-            "student": student or guessed_student or name,
-            "recipe": recipe or guessed_recipe,
-            "status": status,
-            "reason": reason,
-            "total": 0.0 if status == "rejected" else None,
-            "criteria": {},
-            "provenance": {},
-        }
-    )
 
 
 def scores_of(graded: Sequence[Graded], provenance: Mapping[str, str | int | float | bool | None]) -> Scores:

@@ -9,8 +9,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from grader.classroom import Classroom, Graded
+from grader.classroom import Classroom
 from grader.examples import broken_workspace, example_submission
+from grader.graded import Graded
 from grader.replayer import Replayer
 from grader.rubric.weights import load_weights
 from grader.sandbox.problem import sandbox_problem

@@ -1,0 +1,100 @@
+"""A submission that was taken in: what has to be run for it, and what it claims."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from grader.evidence import RUNS, Claim, Run
+from grader.intake.rejected import Rejected
+from grader.intake.submission import Submission, read_settings
+from grader.syntax.parse import Unparsable, tree_digest
+from harness.data import DATASETS
+from harness.platform_class import same_class
+from harness.recipe import load_recipe
+from harness.settings import RunSettings
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A submission that was taken in, without its large files: they are read again when it is scored."""
+
+    path: Path
+    name: str
+    sha256: str
+    recipe: str
+    student: str
+    settings: RunSettings
+    command_problem: str
+    source: str
+    tree: str
+
+
+def take_in(path: Path, submission: Submission) -> Taken:
+    """Return what has to be run for a submission. Raises `Rejected` where its data set does not fit its recipe."""
+    manifest = submission.manifest
+    recipe = load_recipe(manifest.recipe)
+    if DATASETS.get(manifest.dataset) != DATASETS[recipe.dataset]:
+        raise Rejected("dataset", f"{recipe.id} cannot be run on {manifest.dataset}.")
+    settings = RunSettings(seed=manifest.seed, dataset=manifest.dataset)
+    problem = ""
+    try:
+        told = read_settings(submission)
+        # A run on a card is replayed on the processor: it is of another platform class.
+        chosen = {
+            run: replace(settings, epochs=of.epochs, batch_size=of.batch_size) for run, of in told.items()
+        }
+        settings = chosen["fixed"]
+        if chosen["broken"] != chosen["fixed"]:
+            problem = "command.txt has other settings for the broken run than for the fixed one."
+        elif any(replace(of, device="cpu") != settings for of in told.values()):
+            problem = "command.txt has options that make exercise does not give."
+    except ValueError as error:
+        problem = str(error)
+    source = submission.files["experiment.py"].decode("utf-8")
+    return Taken(
+        path=path,
+        name=submission.name,
+        sha256=submission.sha256,
+        recipe=recipe.id,
+        student=manifest.student,
+        settings=settings,
+        command_problem=problem,
+        source=source,
+        tree=_tree(source),
+    )
+
+
+def _tree(source: str) -> str:
+    try:
+        return tree_digest(source)
+    except Unparsable:  # no program: its text stands for itself
+        return f"text {hashlib.sha256(source.encode()).hexdigest()}"
+
+
+def claims_of(submission: Submission) -> dict[Run, Claim]:
+    """Return what a submission says of its two runs."""
+    found: dict[Run, Claim] = {}
+    for run in RUNS:
+        checkpoint = submission.files.get(f"runs/{run}/checkpoint.pt")
+        found[run] = Claim(
+            log=submission.files.get(f"runs/{run}/metrics.log"),
+            checkpoint_sha256=None if checkpoint is None else hashlib.sha256(checkpoint).hexdigest(),
+            platform=_platform(submission.files.get(f"runs/{run}/checkpoint.pt.meta.json")),
+        )
+    return found
+
+
+def _platform(meta: bytes | None) -> Mapping[str, Any] | None:
+    try:
+        platform = json.loads(meta or b"null")["platform_class"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+    return platform if isinstance(platform, dict) else None
+
+
+def agree(claimed: Mapping[str, Any], ours: Mapping[str, Any]) -> bool:
+    """Say whether a run of the platform class that a student claims must have our bytes."""
+    return "golden" in claimed and "device" in claimed and same_class(claimed, ours)
