@@ -12,7 +12,7 @@ from typing import Any
 
 from grader.canaries import check_canaries
 from grader.code_state import code_state
-from grader.evidence import Claim, Evidence, Run, lexicon_of, solution_of
+from grader.evidence import Evidence, Run, lexicon_of, solution_of
 from grader.graded import Graded, nothing_to_show, row_without_checks
 from grader.intake.rejected import Rejected
 from grader.intake.submission import Submission, read_submission
@@ -126,11 +126,7 @@ class Classroom:
     def _second_requests(self, item: Taken) -> list[Request]:
         """Return the second replays that a submission of another platform class needs."""
         broken, _, fixed = self._requests(item)
-        try:
-            claims = claims_of(read_submission(item.path))
-        except Rejected:
-            return []
-        if self._same_class(claims, self._of(broken)):
+        if self._same_class(item):
             return []
         return [replace(request, repetition=1) for request in (broken, fixed)]
 
@@ -170,12 +166,9 @@ class Classroom:
     def _of(self, request: Request) -> Replay:
         return self._replays[request.key()]
 
-    def _same_class(self, claims: Mapping[Run, Claim], broken: Replay) -> bool:
-        ours = broken.platform
-        if ours is None:
-            return True
-        told = [claim.platform for claim in claims.values() if claim.platform is not None]
-        return all(agree(platform, ours) for platform in told)
+    def _same_class(self, item: Taken) -> bool:
+        ours = self._of(self._requests(item)[0]).platform
+        return ours is None or all(agree(platform, ours) for platform in item.platforms)
 
     def _graded(self, item: Taken) -> Graded:
         try:
@@ -192,7 +185,7 @@ class Classroom:
         recipe = load_recipe(item.recipe)
         broken, reference, fixed = self._requests(item)
         claims = claims_of(submission)
-        same = self._same_class(claims, self._of(broken))
+        same = self._same_class(item)
         runs: Mapping[Run, Request] = {"broken": broken, "fixed": fixed}
         again = {run: self._of(replace(request, repetition=1)) for run, request in runs.items() if not same}
         suspected = suspicions(item.source)

@@ -30,6 +30,7 @@ class Taken:
     command_problem: str
     source: str
     tree: str
+    platforms: tuple[Mapping[str, Any], ...]  # that the runs say they were made on
 
 
 def take_in(path: Path, submission: Submission) -> Taken:
@@ -64,6 +65,9 @@ def take_in(path: Path, submission: Submission) -> Taken:
         command_problem=problem,
         source=source,
         tree=_tree(source),
+        platforms=tuple(
+            claim.platform for claim in claims_of(submission).values() if claim.platform is not None
+        ),
     )
 
 
@@ -76,20 +80,22 @@ def _tree(source: str) -> str:
 
 def claims_of(submission: Submission) -> dict[Run, Claim]:
     """Return what a submission says of its two runs."""
-    found: dict[Run, Claim] = {}
-    for run in RUNS:
-        checkpoint = submission.files.get(f"runs/{run}/checkpoint.pt")
-        found[run] = Claim(
+    # The intake has compared every file with the manifest's hash of it.
+    hashes = submission.manifest.files
+    return {
+        run: Claim(
             log=submission.files.get(f"runs/{run}/metrics.log"),
-            checkpoint_sha256=None if checkpoint is None else hashlib.sha256(checkpoint).hexdigest(),
-            platform=_platform(submission.files.get(f"runs/{run}/checkpoint.pt.meta.json")),
+            checkpoint_sha256=hashes.get(f"runs/{run}/checkpoint.pt"),
+            platform=_platform(submission, run),
         )
-    return found
+        for run in RUNS
+    }
 
 
-def _platform(meta: bytes | None) -> Mapping[str, Any] | None:
+def _platform(submission: Submission, run: Run) -> Mapping[str, Any] | None:
     try:
-        platform = json.loads(meta or b"null")["platform_class"]
+        meta = json.loads(submission.files[f"runs/{run}/checkpoint.pt.meta.json"])
+        platform = meta["platform_class"]
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
     return platform if isinstance(platform, dict) else None
