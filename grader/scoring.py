@@ -10,7 +10,7 @@ from grader.rubric.explanation import judge_explanation
 from grader.rubric.fix import judge_fix, measurements, same_as_reference
 from grader.rubric.reproducibility import judge_reproducibility
 from grader.rubric.weights import Weights, weighted
-from grader.score import CRITERIA, Check, Criterion, CriterionScore, Flag, criterion_score
+from grader.score import CRITERIA, Check, Criterion, CriterionScore, Flag, criterion_score, lost
 from harness.metrics_log import Record, batch_records, epoch_records, to_strict
 
 _POINTS_OF_A_CURVE = 200
@@ -22,15 +22,7 @@ def score_evidence(evidence: Evidence, weights: Weights) -> dict[Criterion, Crit
         "reproducibility": judge_reproducibility(evidence),
         "diagnostics": judge_diagnostics(evidence),
         "fix": judge_fix(evidence),
-        "explanation": judge_explanation(
-            evidence.report,
-            evidence.recipe,
-            evidence.lexicon,
-            broken_log=_records(evidence.broken),
-            fixed_log=_records(evidence.fixed),
-            broken_source=evidence.recipe.broken_source(),
-            fixed_source=evidence.source,
-        ),
+        "explanation": _judge_explanation(evidence),
     }
     return {
         criterion: criterion_score(
@@ -38,6 +30,31 @@ def score_evidence(evidence: Evidence, weights: Weights) -> dict[Criterion, Crit
         )
         for criterion in CRITERIA
     }
+
+
+def _judge_explanation(evidence: Evidence) -> tuple[Check, ...]:
+    checks = judge_explanation(
+        evidence.report,
+        evidence.recipe,
+        evidence.lexicon,
+        broken_log=_records(evidence.broken),
+        fixed_log=_records(evidence.fixed),
+        broken_source=evidence.recipe.broken_source(),
+        fixed_source=evidence.source,
+    )
+    if evidence.fixed.status in ("OK", "XX"):
+        return checks
+    # Numbers that nothing can be held against, since the experiment itself does not run, are not open: they are
+    # not true.
+    return tuple(
+        _not_shown(check) if check.id == "numbers" and check.points is None else check for check in checks
+    )
+
+
+def _not_shown(check: Check) -> Check:
+    reason = "The fixed run did not come to its end when it was made again, so its numbers are not shown."
+    remedy = "Hand in an experiment that runs to its end with make verify."
+    return lost(check.id, check.title, check.max, reason, remedy)
 
 
 def total_of(criteria: Mapping[Criterion, CriterionScore]) -> float | None:
