@@ -117,6 +117,24 @@ class Recipe(_Strict):
         return apply_edits(self.healthy_source(), self.breaks, where=f"recipe {self.id}")
 
 
+class WrittenOut(Recipe):
+    """A recipe in a student's kit: the broken experiment itself, in place of everything that tells what broke it."""
+
+    breaks: tuple[()] = ()
+    symptoms: tuple[()] = ()
+    observations: tuple[()] = ()
+    probes: tuple[()] = ()
+    source: str
+
+    def healthy_source(self) -> str:
+        """Raise `UserError`: it would be the answer."""
+        raise UserError(_not_in_a_kit(self.experiment))
+
+    def broken_source(self) -> str:
+        """Return the source of the broken experiment, as it is written out."""
+        return self.source
+
+
 def apply_edits(source: str, edits: Sequence[Edit], *, where: str) -> str:
     """Apply the edits in order. Raises `ValueError` where a `find` does not occur exactly once."""
     for edit in edits:
@@ -136,9 +154,18 @@ def suggestion(name: str, known: Sequence[str]) -> str:
 def experiment_source(name: str) -> str:
     """Return the source of the healthy experiment of this name. Raises `UserError` for an unknown one."""
     known = sorted(path.stem for path in EXPERIMENTS.glob("*.py") if path.stem != "__init__")
+    if not known:
+        raise UserError(_not_in_a_kit(name))
     if name not in known:
         raise UserError(f"There is no experiment {name!r}: {suggestion(name, known)}")
     return (EXPERIMENTS / f"{name}.py").read_text(encoding="utf-8")
+
+
+def _not_in_a_kit(experiment: str) -> str:
+    return (
+        f"The healthy {experiment} is not in a student's kit: say which exercise to run (--break huge_lr),"
+        " and which file in its place (--script experiment.py)."
+    )
 
 
 def recipe_ids(exercises: Path = EXERCISES) -> list[str]:
@@ -147,15 +174,22 @@ def recipe_ids(exercises: Path = EXERCISES) -> list[str]:
 
 
 def load_recipe(recipe_id: str, exercises: Path = EXERCISES) -> Recipe:
-    """Return one recipe. Raises `UserError` for an unknown name, an unknown key or a wrong value."""
+    """Return one recipe; where `experiment.py` lies beside `recipe.toml`, as in a student's kit, a `WrittenOut`.
+
+    Raises `UserError` for an unknown name, an unknown key or a wrong value.
+    """
     known = recipe_ids(exercises)
     if recipe_id not in known:
         raise UserError(f"There is no exercise {recipe_id!r}: {suggestion(recipe_id, known)}")
     path = exercises / recipe_id / "recipe.toml"
+    written = path.with_name("experiment.py")
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
         if "id" in table:
             raise UserError(f"{path} is not a recipe: id: the folder's name is the id; remove this line.")
+        if written.is_file():
+            source = written.read_text(encoding="utf-8")
+            return WrittenOut.model_validate({"id": recipe_id, **table, "source": source})
         return Recipe.model_validate({"id": recipe_id, **table})
     except tomllib.TOMLDecodeError as error:
         raise UserError(f"{path} is not TOML: {error}.") from None
