@@ -6,6 +6,7 @@ import hashlib
 import tempfile
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from runs import load, real_data
 
@@ -25,7 +26,7 @@ from harness.settings import RunSettings
 from harness.trainer import train
 
 HELDOUT = Path(__file__).parents[1] / "grader" / "heldout"
-PLATFORM = {
+PLATFORM: dict[str, Any] = {
     "architecture": "x86_64",
     "numerics": "portable",
     "device": "cpu",
@@ -72,12 +73,12 @@ def _evaluated(recipe: Recipe, folder: Path) -> Evaluation:
     return Evaluation.model_validate(to_strict(evaluate(experiment, folder / "checkpoint.pt", splits)))
 
 
-def claim(of: Replay, **changes: object) -> Claim:
+def claim(of: Replay, **changes: Any) -> Claim:
     """What an honest submission says of a run."""
     return dataclasses.replace(Claim(of.log.encode(), of.checkpoint_sha256, of.platform), **changes)
 
 
-def evidence(recipe_id: str, source: str | None = None, **changes: object) -> Evidence:
+def evidence(recipe_id: str, source: str | None = None, **changes: Any) -> Evidence:
     """The evidence of an honest submission with this experiment (the reference fix) and the model report."""
     recipe = load_recipe(recipe_id)
     source = recipe.healthy_source() if source is None else source

@@ -1,5 +1,6 @@
 import dataclasses
 import json
+from typing import Any
 
 import pytest
 from grading import claim, evidence
@@ -38,7 +39,7 @@ def cited(of: Evidence, run: str, signal: str) -> str:
     return f"run: {run}, signal: {signal}, {place}, value: {record[signal]!r}"
 
 
-def honest(**changes: object) -> Evidence:
+def honest(**changes: Any) -> Evidence:
     plain = evidence(RECIPE)
     lines = (cited(plain, "broken", "loss"), cited(plain, "fixed", "val_accuracy"))
     return dataclasses.replace(plain, **{"report": report(*lines), **changes})

@@ -1,5 +1,6 @@
 import pickle
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -46,7 +47,7 @@ def test_another_network_does_not_fit(other: nn.Module, said: str) -> None:
 class Trap:
     """What a hostile checkpoint runs when it is unpickled."""
 
-    def __reduce__(self) -> tuple[object, tuple[str]]:
+    def __reduce__(self) -> tuple[Any, ...]:
         return (Path.touch, (Path("trapped"),))
 
 

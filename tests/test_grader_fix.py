@@ -5,6 +5,7 @@ from grading import evidence, replay
 from runs import edited
 
 from grader.evidence import Evidence
+from grader.exhibits import Number
 from grader.replay import Evaluation, ProbeFigure, Replay
 from grader.rubric.fix import judge_fix, measurements
 from grader.score import Check
@@ -51,7 +52,7 @@ def changed(fixed: Replay, **changes: object) -> Replay:
     ("value", "points"),
     [(1.0, 4), ("NaN", 4), ("Infinity", 4), (0.999, 12)],
 )
-def test_a_probe_that_fails_is_a_masked_cause(value: float | str, points: float) -> None:
+def test_a_probe_that_fails_is_a_masked_cause(value: Number, points: float) -> None:
     fixed = changed(replay(RECIPE, OTHER), probes=(ProbeFigure(kind="learning_rate", value=value),))
     assert correct(evidence(RECIPE, OTHER, fixed=fixed)).points == points
 

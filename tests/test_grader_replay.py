@@ -2,6 +2,7 @@
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import pytest
 from runs import edited
@@ -23,7 +24,7 @@ def request(source: str, *, trusted: bool = False, settings: RunSettings = SETTI
     return Request(RECIPE, settings, source, "tree", trusted)
 
 
-def made(source: str, tmp_path: Path, **limits: float) -> Replay:
+def made(source: str, tmp_path: Path, **limits: Any) -> Replay:
     replayer = Replayer(run_in_sandbox, tmp_path, dataclasses.replace(RUN_LIMITS, **limits))
     return replayer.make(request(source))
 
@@ -90,7 +91,7 @@ def test_the_key_is_of_the_program_and_not_of_its_layout() -> None:
     )
     assert spaced != source
 
-    def key(text: str, settings: RunSettings = SETTINGS, **changes: object) -> str:
+    def key(text: str, settings: RunSettings = SETTINGS, **changes: Any) -> str:
         made = Request(RECIPE, settings, text, tree_digest(text), trusted=False)
         return dataclasses.replace(made, **changes).key()
 

@@ -1,10 +1,11 @@
 import dataclasses
 import json
+from typing import Any
 
 import pytest
 from grading import PLATFORM, claim, evidence, replay
 
-from grader.evidence import Evidence
+from grader.evidence import Claim, Evidence, Run
 from grader.replay import Replay
 from grader.rubric.reproducibility import judge_reproducibility
 from harness.recipe import load_recipe
@@ -27,7 +28,7 @@ def test_an_honest_submission_earns_everything() -> None:
 @pytest.mark.parametrize(
     "changes", [{"missing": ("run.html",)}, {"command_problem": "There is no command.txt."}]
 )
-def test_a_file_or_a_command_that_is_missing_costs_the_archive(changes: dict[str, object]) -> None:
+def test_a_file_or_a_command_that_is_missing_costs_the_archive(changes: dict[str, Any]) -> None:
     assert points(evidence(RECIPE, **changes)) == {**WHOLE, "archive": 0}
 
 
@@ -71,11 +72,11 @@ def test_another_platform_class_is_compared_by_its_figures() -> None:
     arm = {**PLATFORM, "architecture": "aarch64"}
     lines = honest.fixed.log.splitlines(keepends=True)
     lines[7] = json.dumps({**json.loads(lines[7]), "loss": json.loads(lines[7])["loss"] + 1e-7}) + "\n"
-    near = {
+    near: dict[Run, Claim] = {
         "broken": claim(honest.broken, platform=arm, checkpoint_sha256="1" * 64),
         "fixed": claim(honest.fixed, platform=arm, log="".join(lines).encode(), checkpoint_sha256="0" * 64),
     }
-    again = {"broken": honest.broken, "fixed": honest.fixed}
+    again: dict[Run, Replay] = {"broken": honest.broken, "fixed": honest.fixed}
     there = dataclasses.replace(honest, claims=near, same_class=False, again=again)
     assert points(there) == WHOLE
 
