@@ -1,5 +1,3 @@
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -105,12 +103,10 @@ def test_a_hostile_line_stays_text() -> None:
     "piece",
     ["\n", " \n", "a\n", "(", '"', '"""', 'f"{', "\\\n", "a.", " ", "@", "1_", "'''a\n", "b'", "def ", "#"],
 )
-def test_a_page_stays_small_and_quick_whatever_the_source(piece: str) -> None:
+def test_a_page_stays_small_whatever_the_source(piece: str) -> None:
     source = piece * (1_000_000 // len(piece))
-    start = time.process_time()
     lines = plain_lines(source)
     diff = source_diff(load_recipe("huge_lr").broken_source(), source)
-    assert time.process_time() - start < 5  # 0.1 to 0.6 s where nothing else runs
     assert len(lines) <= LINES + 1
     assert max(map(len, lines)) <= COLUMNS + 2
     assert diff.added <= LINES + 1

@@ -13,6 +13,7 @@ from grader.exhibits import Measurement
 from grader.replay import Replay
 from grader.rubric.minimality import judge_minimality
 from grader.score import Check, full, lost, open_check
+from grader.solutions import load_variants
 from harness.metrics_log import epoch_records, to_strict
 from harness.recipe import load_recipe
 from harness.symptoms import judge_symptom
@@ -43,7 +44,10 @@ def _judge_minimal(recipe_id: str, source: str) -> Check:
     """Judge the size of an edit once, however many students made the same."""
     recipe = load_recipe(recipe_id)
     broken, healthy = recipe.broken_source(), recipe.healthy_source()
-    return judge_minimality(recipe, broken, source, healthy, maximum=MINIMAL)
+    around = [
+        variant.source(broken) for variant in load_variants(recipe_id) if variant.verdict == "alternative"
+    ]
+    return judge_minimality(recipe, broken, source, healthy, maximum=MINIMAL, ways_around=around)
 
 
 def same_as_reference(evidence: Evidence) -> bool:

@@ -12,19 +12,23 @@ quarters; a repair that the recipe lists as a way around the cause costs a quart
 import ast
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 
 from grader.score import Check, full, lost, open_check
 from grader.syntax.constants import inline_constants
-from grader.syntax.edit_size import bound_names
-from grader.syntax.layers import Changes, compare_trees
-from grader.syntax.parse import Unparsable, parse_experiment
+from grader.syntax.edit_size import bound_names, edit_sizes
+from grader.syntax.helpers import inline_helpers
+from grader.syntax.layers import Changes, Program, compare_programs, read_program
+from grader.syntax.parse import Unparsable, normalized, parse_experiment
+from grader.syntax.prints import without_prints
 from grader.syntax.tampering import tampering
 from harness.recipe import Recipe
 
 _ID, _TITLE = "minimal", "No more was changed than the cause takes"
 _ONE_LAYER, _MORE_LAYERS, _WAY_AROUND = 0.5, 0.25, 0.75
-# An edit this near to a listed way around (another number, another name) is that one.
-_SAME = 2
+# An edit whose distance to a listed way around is less than this part of the whole way (another number, another
+# name) is that one.
+_SAME = 0.25
 _STEP = 0.5
 
 
@@ -42,36 +46,40 @@ def judge_minimality(
     `broken`, `student` and `reference` are sources; `ways_around` are the sources of repairs that are right and
     known to leave the cause in place. Raises `Unparsable` for a source of ours that does not parse.
     """
-    ours = parse_experiment(broken)
+    ours, wanted = _known(broken), _known(reference)
     try:
-        theirs = parse_experiment(student)
+        parsed = parse_experiment(student)
     except Unparsable as error:
         return open_check(_ID, _TITLE, maximum, f"Your experiment cannot be compared with ours: {error}.")
-    kept = {name for statement in ours.body for name in bound_names(statement)}
-    theirs = inline_constants(theirs, kept)
-    wanted = parse_experiment(reference)
-    changes, needed = compare_trees(ours, theirs), compare_trees(ours, wanted)
-    reason = f"Your edit changes {_told(changes)}; the reference edit changes {_told(needed)}."
+    theirs = read_program(_essence(parsed, ours))
+    changes, needed = compare_programs(ours, theirs), compare_programs(ours, wanted)
+    sizes = f"changes {_told(changes)}; the reference edit changes {_told(needed, of='')}."
+    reason = f"Your edit {sizes}"
     allowed = needed.layers | {recipe.layer}
 
-    tampered = tampering(ours, theirs, wanted, changes, allowed)
+    tampered = tampering(ours.tree, theirs.tree, wanted.tree, changes, allowed)
     if tampered:
-        remedy = f"Leave {_listed(tampered)} as it was handed out: no repair of this exercise needs that."
-        return lost(_ID, _TITLE, maximum, f"Your edit changes {_listed(tampered)}. {reason}", remedy)
+        reason = f"Your edit changes {_listed(tampered)}, which no repair of this exercise needs. In all it {sizes}"
+        remedy = f"Undo what changes {_listed(tampered)}, and keep what mends the {recipe.layer}."
+        return lost(_ID, _TITLE, maximum, reason, remedy)
 
     share = min(1.0, _free(needed.total) / max(changes.total, 1))
-    remedies = [] if share == 1.0 else [f"An edit of at most {_free(needed.total)} nodes earns all points."]
-    foreign = sorted(changes.layers - allowed)
+    remedies = []
+    if share < 1.0:
+        remedies.append(
+            f"An edit of at most {_free(needed.total)} nodes of the syntax tree earns all points."
+        )
+    foreign = [f"the {layer}" for layer in sorted(changes.layers - allowed)]
     if foreign:
         share *= _ONE_LAYER if len(foreign) == 1 else _MORE_LAYERS
         reason += (
-            f" It touches the {_listed(foreign)}, which {'was' if len(foreign) == 1 else 'were'} not broken."
+            f" It touches {_listed(foreign)}, which {'was' if len(foreign) == 1 else 'were'} not broken."
         )
-        remedies.append(f"Mend the {recipe.layer} and leave the {_listed(foreign)} alone.")
-    if _goes_around(theirs, wanted, ways_around):
+        remedies.append(f"Mend the {recipe.layer} and leave {_listed(foreign)} alone.")
+    if any(_is_same(ours, theirs, wanted, _known(source)) for source in ways_around):
         share *= _WAY_AROUND
-        reason += " It makes up for the cause and leaves it in place."
-        remedies.append("Take away the cause itself.")
+        reason += " It mends the run in another way than by mending what was broken."
+        remedies.append("Mend the very place that was broken.")
     if share == 1.0:
         return full(_ID, _TITLE, maximum, reason)
     points = math.floor(maximum * share / _STEP) * _STEP
@@ -83,20 +91,39 @@ def _free(reference_size: int) -> int:
     return max(reference_size + 2, reference_size * 3 // 2)
 
 
-def _goes_around(theirs: ast.Module, wanted: ast.Module, ways_around: Sequence[str]) -> bool:
-    to_reference = compare_trees(wanted, theirs).total
-    distances = [compare_trees(parse_experiment(source), theirs).total for source in ways_around]
-    return any(distance <= _SAME and distance < to_reference for distance in distances)
+@lru_cache(maxsize=64)
+def _known(source: str) -> Program:
+    """Read a source of ours, once for a whole class."""
+    return read_program(parse_experiment(source))
 
 
-def _told(changes: Changes) -> str:
-    """Return "4 nodes (3 in build_optimizer, 1 in LEARNING_RATE)", the largest first; names are the student's."""
+def _essence(tree: ast.Module, broken: Program) -> ast.Module:
+    """Return an edited experiment without what is free: new constants and helpers put in place, prints dropped."""
+    kept = {name for statement in broken.tree.body for name in bound_names(statement)}
+    return without_prints(inline_helpers(inline_constants(normalized(tree), kept), kept))
+
+
+def _is_same(ours: Program, theirs: Program, wanted: Program, way: Program) -> bool:
+    """Say whether an edit is a known one, give or take, and not nearer to the reference edit."""
+    apart = _apart(theirs, way)
+    return apart < _SAME * _apart(ours, way) and apart < _apart(theirs, wanted)
+
+
+def _apart(first: Program, second: Program) -> int:
+    return sum(edit_sizes(first.parts, second.parts).values())
+
+
+def _told(changes: Changes, *, of: str = " of the syntax tree") -> str:
+    """Return "4 nodes of the syntax tree (3 in build_optimizer, 1 in AMP)", the largest first.
+
+    The names are the student's.
+    """
     if not changes.sizes:
         return "nothing"
     parts = sorted(changes.sizes.items(), key=lambda item: (-item[1], item[0]))
     told = [f"{size} in {_short(name)}" for name, size in parts[:4]]
     more = f" and {len(parts) - 4} more places" if len(parts) > 4 else ""
-    nodes = "1 node" if changes.total == 1 else f"{changes.total} nodes"
+    nodes = f"{changes.total} node{'s' if changes.total > 1 else ''}{of}"
     if len(parts) == 1:
         return f"{nodes} in {_short(parts[0][0])}"
     return f"{nodes} ({', '.join(told)}{more})"

@@ -1,11 +1,14 @@
 """Constants of an experiment: what a number works out to, and constants moved to a name put back in their place."""
 
 import ast
-import copy
 from collections import Counter
 from collections.abc import Set
 
+from grader.syntax.trees import bindings, copied
+
 _LARGEST = 10**12
+# `2.0**16` and `-1.5` have 4 and 3 nodes; what is larger would multiply where it is put back.
+_MOST_NODES = 4
 
 
 def number(node: ast.expr) -> float | None:
@@ -32,44 +35,35 @@ def number(node: ast.expr) -> float | None:
 def inline_constants(tree: ast.Module, keep: Set[str]) -> ast.Module:
     """Return a copy in which names of the module that stand for one constant are that constant.
 
-    Names in `keep` stay, and so does one that is bound in more than one place: it may be two things.
+    A constant is one literal, or two joined by an operator. Names in `keep` stay, and so does one that is
+    bound in more than one place: it may be two things.
     """
-    copied = copy.deepcopy(tree)
-    bound = Counter(_bindings(copied))
-    values: dict[str, ast.Constant | ast.UnaryOp] = {}
-    for statement in list(copied.body):
+    plain = copied(tree)
+    bound = Counter(bindings(plain))
+    values: dict[str, ast.expr] = {}
+    kept: list[ast.stmt] = []
+    for statement in plain.body:
         match statement:
-            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant() as value):
-                pass
-            case ast.Assign(targets=[ast.Name(id=name)], value=ast.UnaryOp(operand=ast.Constant()) as value):
-                pass
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if (
+                name not in keep and bound[name] == 1 and _is_constant(value)
+            ):
+                values[name] = value
             case _:
-                continue
-        if name not in keep and bound[name] == 1:
-            values[name] = value
-            copied.body.remove(statement)
-    inlined: ast.Module = _Inline(values).visit(copied)
+                kept.append(statement)
+    plain.body = kept
+    inlined: ast.Module = _Inline(values).visit(plain)
     return inlined
 
 
-def _bindings(tree: ast.Module) -> list[str]:
-    names = []
-    for node in ast.walk(tree):
-        match node:
-            case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
-                names.append(name)
-            case ast.arg(arg=name) | ast.FunctionDef(name=name) | ast.ClassDef(name=name):
-                names.append(name)
-            case ast.Global(names=several) | ast.Nonlocal(names=several):
-                names += several
-            case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
-                names += [alias.asname or alias.name for alias in aliases]
-    return names
+def _is_constant(value: ast.expr) -> bool:
+    nodes = list(ast.walk(value))
+    plain = ast.Constant | ast.UnaryOp | ast.BinOp | ast.unaryop | ast.operator
+    return len(nodes) <= _MOST_NODES and all(isinstance(node, plain) for node in nodes)
 
 
 class _Inline(ast.NodeTransformer):
-    def __init__(self, values: dict[str, ast.Constant | ast.UnaryOp]) -> None:
+    def __init__(self, values: dict[str, ast.expr]) -> None:
         self._values = values
 
-    def visit_Name(self, node: ast.Name) -> ast.expr:  # noqa: N802 - the name that `ast` calls
+    def visit_Name(self, node: ast.Name) -> ast.expr:
         return self._values.get(node.id, node)

@@ -9,11 +9,12 @@ small: some milliseconds.
 
 import ast
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from grader.syntax.names import Names, read_names
 from grader.syntax.parse import normalized, parse_experiment
+from grader.syntax.trees import bindings_of
 
 # Two ordinary functions of 150 nodes take 0.1 s and half of these cells. What takes more is no small edit any more,
 # and its distance is estimated from its labels.
@@ -59,21 +60,23 @@ class Tree:
     size: int = 0
 
 
+Parts = Mapping[str, tuple[Tree, ...]]
+
+
 def edit_size(old: str, new: str) -> int:
     """Return how many syntax-tree nodes lie between two sources; 0 for equal programs, and symmetric.
 
     Comments, formatting, docstrings, annotations, imports and the name under which something is imported are
     free; a dotted name that begins with an import is one node. Raises `Unparsable`.
     """
-    return sum(edit_sizes(parse_experiment(old), parse_experiment(new)).values())
+    return sum(edit_sizes(module_parts(parse_experiment(old)), module_parts(parse_experiment(new))).values())
 
 
-def edit_sizes(old: ast.Module, new: ast.Module) -> dict[str, int]:
+def edit_sizes(before: Parts, after: Parts) -> dict[str, int]:
     """Return the size of the edit by the part it is in: a function, a class, a constant; "" binds no name.
 
     A statement that binds several names is the part "a, b". Parts that do not differ are left out.
     """
-    before, after = module_parts(old), module_parts(new)
     budget = _Budget(_MOST_CELLS)
     sizes = {
         # Sorted, so that the budget is spent alike whichever of the two comes first.
@@ -83,7 +86,7 @@ def edit_sizes(old: ast.Module, new: ast.Module) -> dict[str, int]:
     return {name: size for name, size in sizes.items() if size}
 
 
-def module_parts(tree: ast.Module) -> dict[str, tuple[Tree, ...]]:
+def module_parts(tree: ast.Module) -> Parts:
     """Return a module's statements but its imports, as labelled trees, by the names that they bind."""
     names = read_names(tree)
     parts: dict[str, list[Tree]] = {}
@@ -96,10 +99,15 @@ def module_parts(tree: ast.Module) -> dict[str, tuple[Tree, ...]]:
 
 def bound_names(statement: ast.stmt) -> tuple[str, ...]:
     """Return the names that a statement of a module binds, sorted; of a definition, its own name."""
-    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        return (statement.name,)
-    stored = (n for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
-    return tuple(sorted({name.id for name in stored}))
+    found: set[str] = set()
+    waiting: list[ast.AST] = [statement]
+    while waiting:
+        node = waiting.pop()
+        found.update(bindings_of(node))
+        # What a definition binds inside is its own.
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+            waiting += ast.iter_child_nodes(node)
+    return tuple(sorted(found))
 
 
 def labelled(node: ast.AST, names: Names, field: str = "") -> Tree:

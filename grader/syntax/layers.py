@@ -3,7 +3,7 @@
 import ast
 from dataclasses import dataclass
 
-from grader.syntax.edit_size import bound_names, edit_sizes
+from grader.syntax.edit_size import Parts, bound_names, edit_sizes, module_parts
 from grader.syntax.parse import parse_experiment
 from harness.recipe import Layer
 
@@ -40,20 +40,41 @@ class Changes:
         return sum(self.sizes.values())
 
 
+@dataclass(frozen=True)
+class _Uses:
+    """Which statements of a module bind a name, and which names of the module each statement reads."""
+
+    binding: dict[str, list[int]]
+    read: list[set[str]]
+
+
+@dataclass(frozen=True)
+class Program:
+    """An experiment, read once to be compared with others."""
+
+    tree: ast.Module
+    parts: Parts
+    uses: _Uses
+
+
+def read_program(tree: ast.Module) -> Program:
+    """Return a parsed experiment with what comparing it takes."""
+    return Program(tree, module_parts(tree), _uses(tree))
+
+
 def compare(old: str, new: str) -> Changes:
     """Return what differs between two experiments. Raises `grader.syntax.parse.Unparsable`."""
-    return compare_trees(parse_experiment(old), parse_experiment(new))
+    return compare_programs(read_program(parse_experiment(old)), read_program(parse_experiment(new)))
 
 
-def compare_trees(old: ast.Module, new: ast.Module) -> Changes:
-    """Return what differs between two parsed experiments."""
-    sizes = edit_sizes(old, new)
-    uses_old, uses_new = _uses(old), _uses(new)
+def compare_programs(old: Program, new: Program) -> Changes:
+    """Return what differs between two experiments that have been read."""
+    sizes = edit_sizes(old.parts, new.parts)
     changed = {name for part in sizes for name in part.split(", ")}
     layers = {
         layer
         for name, layer in LAYERS.items()
-        if changed & (_reached(uses_old, name) | _reached(uses_new, name))
+        if changed & (_reached(old.uses, name) | _reached(new.uses, name))
     }
     return Changes(sizes, frozenset(layers))
 
@@ -63,23 +84,27 @@ def changed_layers(old: str, new: str) -> frozenset[Layer]:
     return compare(old, new).layers
 
 
-def _uses(tree: ast.Module) -> dict[str, set[str]]:
-    """Return, for each name that a module binds, the other such names that what it is bound to reads."""
-    bound = {name for statement in tree.body for name in bound_names(statement)}
-    uses: dict[str, set[str]] = {}
-    for statement in tree.body:
-        read = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)} & bound
+def _uses(tree: ast.Module) -> _Uses:
+    binding: dict[str, list[int]] = {}
+    for index, statement in enumerate(tree.body):
         for name in bound_names(statement):
-            uses.setdefault(name, set()).update(read - {name})
-    return uses
+            binding.setdefault(name, []).append(index)
+    read = [
+        {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)} & binding.keys()
+        for statement in tree.body
+    ]
+    return _Uses(binding, read)
 
 
-def _reached(uses: dict[str, set[str]], start: str) -> set[str]:
+def _reached(uses: _Uses, start: str) -> set[str]:
     """Return a layer's function and what it uses, not counting other layers' functions: those are their own."""
-    reached, waiting = {start}, [start]
+    reached, waiting, seen = {start}, [start], set()
     while waiting:
-        for name in uses.get(waiting.pop(), ()):
-            if name not in reached and name not in LAYERS:
-                reached.add(name)
-                waiting.append(name)
+        for index in uses.binding.get(waiting.pop(), ()):
+            if index in seen:
+                continue
+            seen.add(index)
+            news = uses.read[index] - reached - LAYERS.keys()
+            reached |= news
+            waiting += news
     return reached

@@ -50,7 +50,8 @@ def read_names(tree: ast.Module) -> Names:
     for node in ast.walk(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
             for name, path in imported(node):
-                found.setdefault(name, set()).add(path)
+                known = found.setdefault(name, set())
+                known.add(path if len(known) < _MOST_PATHS else UNCLEAR)
         elif isinstance(node, ast.Assign):
             assignments += [(t.id, node.value) for t in node.targets if isinstance(t, ast.Name)]
         elif isinstance(node, ast.AnnAssign | ast.NamedExpr) and isinstance(node.target, ast.Name):

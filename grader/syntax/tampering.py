@@ -5,31 +5,27 @@ from collections import Counter
 from collections.abc import Set
 
 from grader.syntax.constants import number
+from grader.syntax.edit_size import bound_names
 from grader.syntax.layers import Changes
 from grader.syntax.names import Names, read_names
+from grader.syntax.parse import normalized
+from grader.syntax.trees import bindings, functions
 from harness.recipe import Layer
 
 # Which parameters of a function hold a batch.
 _BATCH = {"prepare_batch": (0, 1), "train_step": (2, 3), "compute_loss": (1,), "evaluate": (1, 2)}
 _SEEDING = frozenset(
     [
-        "manual_seed",
-        "manual_seed_all",
-        "seed",
-        "seed_all",
-        "set_rng_state",
-        "set_state",
-        "Generator",
-        "fork_rng",
+        "manual_seed", "manual_seed_all", "seed", "seed_all", "set_rng_state", "set_state", "Generator", "fork_rng",
+        "default_rng", "RandomState", "default_generator", "initial_seed",
     ]
-    + ["default_rng", "RandomState", "default_generator", "initial_seed"]
-)
+)  # fmt: skip
 # Layers of torch.nn that have parameters, by the beginning of their names.
 _LAYERS_WITH_PARAMETERS = (
-    ["Linear", "LazyLinear", "Bilinear", "Conv", "LazyConv", "BatchNorm", "LazyBatchNorm", "SyncBatchNorm"]
-    + ["LayerNorm", "GroupNorm", "InstanceNorm", "RMSNorm", "Embedding", "RNN", "LSTM", "GRU", "PReLU"]
-    + ["MultiheadAttention", "Transformer", "Parameter", "Bilinear"]
-)
+    "Linear", "LazyLinear", "Bilinear", "Conv", "LazyConv", "BatchNorm", "LazyBatchNorm", "SyncBatchNorm", "LayerNorm",
+    "GroupNorm", "InstanceNorm", "RMSNorm", "Embedding", "RNN", "LSTM", "GRU", "PReLU", "MultiheadAttention",
+    "Transformer", "Parameter",
+)  # fmt: skip
 
 
 def tampering(
@@ -49,19 +45,22 @@ def tampering(
         found.append("the seed or the state of a random generator")
     if _capacity(student) not in (_capacity(broken), _capacity(reference)):
         found.append("the size of the network (layers with parameters)")
-    constants = {name for part in changes.sizes for name in part.split(", ")} & {"EPOCHS", "BATCH_SIZE"}
-    found += sorted(constants)
+    for name in ("BATCH_SIZE", "EPOCHS"):
+        if _bound_to(student, name) not in (_bound_to(broken, name), _bound_to(reference, name)):
+            found.append(name)
     if "evaluation" in changes.layers - allowed:
         found.append("how the network is evaluated")
     return tuple(found)
 
 
-def _functions(tree: ast.Module) -> dict[str, ast.FunctionDef]:
-    return {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+def _bound_to(tree: ast.Module, name: str) -> tuple[int, list[str]]:
+    """Return how often a file binds a name, wherever that is, and the statements of the module that do."""
+    statements = [ast.dump(item) for item in normalized(tree).body if name in bound_names(item)]
+    return Counter(bindings(tree))[name], statements
 
 
 def _batches_changed(broken: ast.Module, student: ast.Module, allowed: Set[Layer]) -> bool:
-    before, after = _functions(broken), _functions(student)
+    before, after = functions(broken), functions(student)
     for name in _BATCH.keys() & before.keys() & after.keys():
         if name == "prepare_batch" and "pipeline" in allowed:
             continue
@@ -102,14 +101,14 @@ def _seeding(tree: ast.Module) -> Counter[str]:
 
 def _capacity(tree: ast.Module) -> Counter[tuple[object, ...]]:
     """Count the calls that make layers with parameters, and helpers' calls with numbers in `build_model`."""
-    names, functions = read_names(tree), _functions(tree)
+    names, own = read_names(tree), functions(tree)
     calls: Counter[tuple[object, ...]] = Counter()
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and (layer := _layer(node, names)):
             calls[(layer, *_arguments(node))] += 1
-    if "build_model" in functions:
-        for node in ast.walk(functions["build_model"]):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in functions:
+    if "build_model" in own:
+        for node in ast.walk(own["build_model"]):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in own:
                 numbers = [item for item in _arguments(node) if not isinstance(item, str)]
                 if numbers:
                     calls[(node.func.id, *numbers)] += 1
@@ -119,7 +118,7 @@ def _capacity(tree: ast.Module) -> Counter[tuple[object, ...]]:
 def _layer(call: ast.Call, names: Names) -> str:
     for path in sorted(names.paths_of(call.func)):
         name = path.rpartition(".")[2]
-        if path.startswith("torch.nn.") and name.startswith(tuple(_LAYERS_WITH_PARAMETERS)):
+        if path.startswith("torch.nn.") and name.startswith(_LAYERS_WITH_PARAMETERS):
             return name
     return ""
 

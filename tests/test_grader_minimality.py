@@ -1,0 +1,133 @@
+"""Minimality: every variant within its verdict, what is free, what costs little, and what costs all."""
+
+import pytest
+from runs import edited
+
+from grader.rubric.minimality import judge_minimality
+from grader.score import Check
+from grader.solutions import load_variants
+from grader.syntax.parse import MAX_BYTES
+from harness.recipe import load_recipe, recipe_ids
+
+CASES = [(recipe, variant.id) for recipe in recipe_ids() for variant in load_variants(recipe)]
+# Points of 8. Only correct fixes are judged, so the other verdicts have no bounds here.
+BOUNDS = {"full": (6, 8), "alternative": (0, 7.5), "overreach": (0, 5.5)}
+
+
+def judged(recipe_id: str, source: str) -> Check:
+    recipe, variants = load_recipe(recipe_id), load_variants(recipe_id)
+    broken = recipe.broken_source()
+    around = [item.source(broken) for item in variants if item.verdict == "alternative"]
+    return judge_minimality(recipe, broken, source, recipe.healthy_source(), ways_around=around)
+
+
+def fixed(recipe_id: str, *edits: tuple[str, str]) -> str:
+    return edited(load_recipe(recipe_id).healthy_source(), *edits)
+
+
+@pytest.mark.parametrize(("recipe", "variant_id"), CASES)
+def test_a_variant_earns_what_its_verdict_allows(recipe: str, variant_id: str) -> None:
+    variant = next(item for item in load_variants(recipe) if item.id == variant_id)
+    check = judged(recipe, variant.source(load_recipe(recipe).broken_source()))
+    low, high = BOUNDS.get(variant.verdict, (0, 8))
+    assert check.points is not None
+    assert low <= check.points <= high
+    assert (check.points == 8) == (check.outcome == "passed") == (check.remedy == "")
+    if variant.id == "reference":
+        assert check.points == 8
+
+
+ZERO = "    optimizer.zero_grad()\n"
+DEBUGGED = "if DEBUG: print(f'{inputs.shape}')\n    return inputs, labels\n\n\nDEBUG = False"
+HELPER = "def clear(which):\n    '''Clear.'''\n    which.zero_grad()\n\n\ndef train_step"
+FREE = [
+    ("huge_lr", ("lr=0.1", "lr=0.1  # lr=10.0 is too much\n        "), 8),
+    ("huge_lr", ("    loss.backward()\n", "    loss.backward()\n    print('loss', loss.item())\n"), 7),
+    ("huge_lr", ("    outputs = model(inputs)\n", "    outputs = model(inputs)\n    print(outputs.mean())\n"), 7),
+    ("huge_lr", ("BATCH_SIZE = 64\n", "BATCH_SIZE = 64\nRATE: float = 0.2 / 2\n"), 8),
+    ("huge_lr", ("return inputs, labels", DEBUGGED), 7),
+    ("missing_zero_grad", (ZERO, "    optimizer.zero_grad(set_to_none=True)\n"), 8),
+    ("missing_zero_grad", (ZERO, "    model.zero_grad()\n"), 8),
+    ("missing_zero_grad", (ZERO, "    model.zero_grad()\n    # optimizer.zero_grad()\n"), 8),
+    ("missing_zero_grad", ("def train_step", HELPER), 7),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("recipe", "edit", "least"), FREE)
+def test_what_makes_no_difference_costs_little(recipe: str, edit: tuple[str, str], least: float) -> None:
+    source = fixed(recipe, edit)
+    if "def clear" in source:
+        source = edited(source, (ZERO, "    clear(optimizer)\n"))
+    if "RATE" in source:
+        source = edited(source, ("lr=0.1", "lr=RATE"))
+    points = judged(recipe, source).points
+    assert points is not None
+    assert points >= least
+
+
+NEVER = [
+    (("data.train.images.float() / 255", "data.train.images.float() / 128"), "the data (load_data)"),
+    (("EPOCHS = 5", "EPOCHS = 6"), "EPOCHS"),
+    (("EPOCHS = 5", "EPOCHS = 5\nif True:\n    EPOCHS = 9"), "EPOCHS"),
+    (("def build_model():\n", "def build_model():\n    global EPOCHS\n"), "EPOCHS"),
+    (("BATCH_SIZE = 64", "BATCH_SIZE = 32"), "BATCH_SIZE"),
+    (("import torch\nimport", "import torch\n\ntorch.manual_seed(7)\nimport"), "the seed"),
+    (("nn.Linear(128, 10)", "nn.Linear(128, 32), nn.Linear(32, 10)"), "the size of the network"),
+    (("    model.eval()\n", ""), "how the network is evaluated"),
+    (("return inputs, labels", "return inputs * 2, labels"), "the inputs or the labels"),
+    (("    loss = compute_loss(model(", "    inputs = inputs * 2\n    loss = compute_loss(model("), "the inputs"),
+    (("@torch.no_grad()", "if True:\n    def evaluate(model, inputs, labels): return {}\n\n\n@torch.no_grad()"),
+     "how the network is evaluated"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("edit", "named"), NEVER)
+def test_what_no_repair_needs_costs_everything_and_is_named(edit: tuple[str, str], named: str) -> None:
+    check = judged("huge_lr", fixed("huge_lr", edit))
+    assert check.points == 0
+    assert check.reason.startswith(f"Your edit changes {named}")
+    assert "Undo what changes" in check.remedy
+
+
+def test_a_layer_that_was_not_broken_costs_half_and_more_of_them_more() -> None:
+    one = ("nn.ReLU()", "nn.GELU()")
+    check = judged("huge_lr", fixed("huge_lr", one))
+    assert check.points == 4
+    assert "It touches the model, which was not broken." in check.reason
+    assert check.remedy == "Mend the optimizer and leave the model alone."
+    two = judged("huge_lr", fixed("huge_lr", one, ("F.cross_entropy", "F.nll_loss")))
+    assert two.points == 2
+    assert "the loss and the model, which were not broken" in two.reason
+
+
+def test_a_print_that_does_something_is_an_edit() -> None:
+    acts = "    loss.backward()\n    print(optimizer.param_groups.clear())\n"
+    check = judged("huge_lr", fixed("huge_lr", ("    loss.backward()\n", acts)))
+    assert check.points is not None
+    assert check.points < 4
+
+
+def test_the_reason_counts_both_edits() -> None:
+    assert judged("huge_lr", fixed("huge_lr")).reason == (
+        "Your edit changes 1 node of the syntax tree in build_optimizer;"
+        " the reference edit changes 1 node in build_optimizer."
+    )
+    assert judged("huge_lr", load_recipe("huge_lr").broken_source()).reason.startswith(
+        "Your edit changes nothing"
+    )
+
+
+def test_what_does_not_parse_waits_for_the_instructor() -> None:
+    check = judged("huge_lr", "x = " + "-" * 5000 + "1")
+    assert (check.outcome, check.points) == ("could not judge", None)
+    assert "nested too deeply" in check.reason
+
+
+LINES = ["def f{}(): return f(1)\n", "a{} = 1\n", "f(x, 1)\n", "import a{} as x\n", "x: int = 1\n"]
+
+
+@pytest.mark.parametrize("text", LINES)
+def test_the_largest_text_is_judged(text: str) -> None:
+    source = fixed("huge_lr") + "".join(text.format(index) for index in range(1400))
+    assert len(source) < MAX_BYTES
+    assert judged("huge_lr", source).reason.isprintable()
