@@ -101,22 +101,16 @@ def _compared(recipe: str, variant: Variant, graded: Graded) -> Comparison:
 
 def _print(found: Sequence[Comparison]) -> None:
     table = Table(title="Points for the fix, of 20: expected against given")
-    for column in ("recipe", "variant", "verdict", "expected", "given", "why"):
-        table.add_column(column, overflow="fold")
+    for column in ("recipe", "variant", "verdict", "expected", "given"):
+        table.add_column(column, no_wrap=True)
     for item in found:
         low, high = EXPECTED[item.variant.verdict]
         given = "open" if item.points is None else f"{item.points:g}"
-        style = None if item.agrees else "bold red"
-        cells = (
-            item.recipe,
-            item.variant.id,
-            item.variant.verdict,
-            f"{low:g} to {high:g}",
-            given,
-            item.reason,
-        )
-        table.add_row(*cells, style=style)
+        cells = (item.recipe, item.variant.id, item.variant.verdict, f"{low:g} to {high:g}", given)
+        table.add_row(*cells, style=None if item.agrees else "bold red")
     console = Console()
     console.print(table)
-    wrong = sum(not item.agrees for item in found)
-    console.print(f"{len(found)} variants, {wrong} disagreements", highlight=False)
+    wrong = [item for item in found if not item.agrees]
+    for item in wrong:
+        console.print(f"{item.recipe} {item.variant.id}: {item.reason}", markup=False, highlight=False)
+    console.print(f"{len(found)} variants, {len(wrong)} disagreements", highlight=False)

@@ -80,6 +80,19 @@ def test_weights_that_do_not_fit_are_no_correct_fix() -> None:
     assert "it has 6 tensors" in found.reason
 
 
+def test_another_network_is_not_judged_by_an_evaluator_that_does_not_know_it() -> None:
+    source = edited(OTHER, ("nn.ReLU()", "nn.Tanh()"))
+    found = correct(evidence(RECIPE, source))
+    assert (found.outcome, found.points) == ("could not judge", None)
+    assert "another network" in found.reason
+    # What is wrong whatever the network stays wrong.
+    probes = (ProbeFigure(kind="learning_rate", value=10.0),)
+    assert correct(evidence(RECIPE, source, fixed=changed(replay(RECIPE, source), probes=probes))).points in (
+        0,
+        4,
+    )
+
+
 def test_a_log_that_says_more_than_the_evaluator_finds_is_no_correct_fix() -> None:
     fixed = replay(RECIPE, OTHER)
     *first, last = fixed.log.splitlines(keepends=True)

@@ -14,6 +14,8 @@ from grader.replay import Replay
 from grader.rubric.minimality import judge_minimality
 from grader.score import Check, full, lost, open_check
 from grader.solutions import load_variants
+from grader.syntax.layers import changed_layers
+from grader.syntax.parse import Unparsable
 from harness.metrics_log import epoch_records, to_strict
 from harness.recipe import load_recipe
 from harness.symptoms import judge_symptom
@@ -79,7 +81,7 @@ def _judge_correct(evidence: Evidence) -> Check:
     bad_probes = [item for item in _probes(evidence) if not item.good]
     bad_evaluations = [item for item in _evaluations(evidence) if not item.good]
     if bad_symptoms:
-        reason = f"The symptom is still there: {bad_symptoms[0].name} ({_told(bad_symptoms[0])})."
+        reason = f"The symptom is still there. {_told(bad_symptoms[0])}."
         return lost(*_CORRECT, reason, _REMEDY)
     if bad_probes and bad_evaluations:
         reason = (
@@ -90,6 +92,13 @@ def _judge_correct(evidence: Evidence) -> Check:
     if bad_probes:
         reason = f"The symptom is masked: it is gone, but the cause is not: {_told(bad_probes[0])}."
         return lost(*_CORRECT, reason, _REMEDY, points=MASKED)
+    if bad_evaluations and _other_network(evidence):
+        reason = (
+            "The symptom is gone and the mechanism is sound, but build_model makes another network than the recipe's"
+            f" own, and the trusted evaluator knows only that one ({_told(bad_evaluations[0])}). The instructor"
+            " decides."
+        )
+        return open_check(*_CORRECT, reason)
     if bad_evaluations:
         reason = f"The symptom is gone, but the network is not healthy: {_told(bad_evaluations[0])}."
         return lost(*_CORRECT, reason, _REMEDY, points=MASKED)
@@ -105,7 +114,19 @@ def _judge_correct(evidence: Evidence) -> Check:
 
 
 def _told(item: Measurement) -> str:
-    return f"{item.name} is {item.value}, wanted {item.wanted}"
+    value = f"{item.value:.4g}" if isinstance(item.value, float) else item.value
+    return f"{item.name}: {value}, wanted {item.wanted}"
+
+
+def _other_network(evidence: Evidence) -> bool:
+    """Say whether the experiment builds a network that neither the broken nor the healthy experiment does."""
+    try:
+        return all(
+            "model" in changed_layers(source, evidence.source)
+            for source in (evidence.recipe.broken_source(), evidence.recipe.healthy_source())
+        )
+    except Unparsable:
+        return False
 
 
 def _result(replay: Replay) -> tuple[str | None, str | None]:
@@ -184,7 +205,9 @@ def _claimed(evidence: Evidence) -> list[Measurement]:
         Measurement(
             name="the log's last validation",
             value=to_strict(told),
-            wanted=f"the evaluator's {found} on the same images",
+            wanted=f"the evaluator's {found:.4g} on the same images"
+            if isinstance(found, float)
+            else "a number",
             good=good,
         )
     ]
