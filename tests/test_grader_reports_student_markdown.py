@@ -134,6 +134,20 @@ def test_a_long_report_is_cut_and_an_embedded_picture_is_not_what_makes_it_long(
     assert shown_report("word " * LIMIT).cut == 4 * LIMIT
 
 
+def test_a_picture_that_the_report_holds_is_shown_and_no_other() -> None:
+    data = "A" * 100
+    png, svg = f"data:image/png;base64,{data}", f"data:image/svg+xml;base64,{data}"
+    page = Page(f"<div>{shown_report(f'![the loss]({png})').body}</div>")
+    assert page.all("img") == [{"alt": "the loss", "src": png}]
+    hostile = (
+        f"![a]({svg}) [b]({png}) ![c](embedded-picture-9) ![d](https://evil.example/x.png) <img src='{png}'>"
+        f' ![x" onerror="alert(1)]({png})'
+    )
+    page = Page(f"<div>{shown_report(hostile).body}</div>")
+    assert page.all("img") == [{"alt": 'x" onerror="alert(1)', "src": png}]
+    assert all("href" not in attributes for attributes in page.all("a"))
+
+
 @pytest.mark.parametrize(
     "piece", ["[", "![", "*a ", "`", "> ", "- ", "<", "[a](", "~~a", "*_", "a|\n-|\n", "&", "\n|a|b\n|-|-\n"]
 )

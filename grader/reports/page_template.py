@@ -20,8 +20,12 @@ _RUN_TEMPLATES = Path(harness.page.__file__).parent / "templates"
 MARKER = '<meta name="generator" content="trainwreck grader">'
 
 
-def render(template: str, context: Mapping[str, Any], *, script: str | None = None) -> str:
+def render(
+    template: str, context: Mapping[str, Any], *, script: str | None = None, pictures: bool = False
+) -> str:
     """Return a page. `script` is the name of the one file of script that it may run; None: it may run none.
+
+    `pictures` says whether pictures may be shown that stand in the page itself; none is ever loaded.
 
     Style and script are allowed by their SHA-256, so that nothing else that found its way in would act.
     """
@@ -30,6 +34,8 @@ def render(template: str, context: Mapping[str, Any], *, script: str | None = No
     policy = "default-src 'none'; base-uri 'none'; form-action 'none'; style-src " + _hash_of(style)
     if code:
         policy += "; script-src " + _hash_of(code)
+    if pictures:
+        policy += "; img-src data:"
     page = environment().get_template(template)
     # The files are our own, and hold no end tag.
     own = {"style": Markup(style), "script": Markup(code), "marker": Markup(MARKER)}

@@ -20,11 +20,15 @@ from harness.handin.front_matter import Plain, parse_front_matter, split_report
 # grows with the square of some texts: at this length it stays below half a second.
 LIMIT = 20_000
 
-# A picture written into the report: its bytes would push the words after it over the limit.
-_EMBEDDED = re.compile(r"(data:[\w.+/;=-]{0,80},)([A-Za-z0-9+/=%]{64,})")
+# A picture written into the report: its bytes would push the words after it over the limit. Formats that hold
+# pixels and nothing else; an SVG is a program.
+_EMBEDDED = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/]{64,}={0,2}")
+_PLACE = re.compile(r"embedded-picture-(\d{1,4})")
+# Any other address with data in it.
+_OTHER_DATA = re.compile(r"(data:[\w.+/;=-]{0,80},)([A-Za-z0-9+/=%]{64,})")
 _TAGS = {
     *("a", "blockquote", "br", "code", "em", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre", "s"),
-    *("span", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul"),
+    *("img", "span", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul"),
 }
 _TOP_LEVEL = 3  # the report stands under a heading of level 2
 
@@ -47,7 +51,14 @@ class ShownReport:
 
 def shown_report(text: str) -> ShownReport:
     """Return what a page shows of a report, whatever stands in it."""
-    text = _EMBEDDED.sub(lambda match: f"{match[1]}…", visible(text))
+    pictures: list[str] = []
+
+    def put_aside(match: re.Match[str]) -> str:
+        pictures.append(match[0])
+        return f"embedded-picture-{len(pictures) - 1}"
+
+    text = _EMBEDDED.sub(put_aside, visible(text))
+    text = _OTHER_DATA.sub(lambda match: f"{match[1]}…", text)
     kept = text[:LIMIT]
     try:
         matter, body, _ = split_report(kept, "report.md")
@@ -63,27 +74,35 @@ def shown_report(text: str) -> ShownReport:
         matter = ""
     except (UserError, _NotATableError):
         columns, evidence = (), ()
-    return ShownReport(facts, columns, evidence, matter, safe_html(body), len(text) - len(kept))
+    return ShownReport(facts, columns, evidence, matter, safe_html(body, pictures), len(text) - len(kept))
 
 
-def safe_html(markdown: str) -> Markup:
-    """Return Markdown as HTML without scripts, styles, pictures, ids, or links to other than the web and mail.
+def safe_html(markdown: str, pictures: Sequence[str] = ()) -> Markup:
+    """Return Markdown as HTML without scripts, styles, ids, or links to other than the web and mail.
 
-    HTML in it is shown as text; so are pictures: each is replaced by its description and its address.
+    HTML in it is shown as text. Of pictures only those are shown that the report holds itself: `pictures` are
+    their addresses, and the text has `embedded-picture-<index>` for each; any other is replaced by its
+    description and its address.
     Two guards stand one behind the other: the parser makes no HTML out of HTML, and what it made is then
     cleaned by a list of what is allowed.
     """
     html = nh3.clean(
-        _parser().render(markdown),
+        _parser().render(markdown, {"pictures": pictures}),
         tags=_TAGS,
         clean_content_tags=set(),
-        attributes={"*": set(), "a": {"href"}, "ol": {"start"}},
+        attributes={"*": set(), "a": {"href"}, "img": {"alt", "src"}, "ol": {"start"}},
+        attribute_filter=_without_data_links,
         set_tag_attribute_values={"th": {"scope": "col"}},
-        url_schemes={"http", "https", "mailto"},
+        url_schemes={"http", "https", "mailto", "data"},
         url_relative="deny",
         link_rel="nofollow noopener noreferrer",
     )
     return Markup(html)
+
+
+def _without_data_links(tag: str, attribute: str, value: str) -> str | None:
+    embedded = _EMBEDDED.fullmatch(value) is not None
+    return value if embedded == (tag == "img" and attribute == "src") else None
 
 
 @cache
@@ -99,6 +118,10 @@ def _picture(
 ) -> str:
     token = tokens[index]
     alternative = self.renderInlineAsText(token.children or [], options, env)
+    place = _PLACE.fullmatch(str(token.attrs.get("src", "")))
+    if place and int(place[1]) < len(env["pictures"]):
+        described = escape(clipped(alternative or "a picture of the report", 300))
+        return f'<img alt="{described}" src="{env["pictures"][int(place[1])]}">'
     words = f"[picture: {alternative or 'no description'} ({token.attrs.get('src', '')})]"
     return str(escape(clipped(words, 300)))
 

@@ -49,6 +49,7 @@ def render_submission_page(
             "report": None if exhibits.report is None else shown_report(exhibits.report),
             "provenance": sorted(facts.items()),
         },
+        pictures=True,
     )
 
 
