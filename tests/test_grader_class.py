@@ -165,6 +165,19 @@ def test_a_submission_that_cannot_be_judged_waits_and_the_rest_goes_on(
 
 
 @needs_sandbox
+def test_without_a_sandbox_every_report_says_so(classroom: Path, tmp_path: Path) -> None:
+    words = ("--trust-submissions", "--only", "ada_huge_lr", "--out", tmp_path / "reports")
+    done = grader("score", "submissions", *words, cwd=classroom)
+    assert done.returncode == 0
+    assert "WITHOUT A SANDBOX" in done.stderr
+    (row,) = rows(tmp_path / "reports").values()
+    assert row["total"] == 100
+    assert "no sandbox" in [flag["id"] for flag in row["flags"]]
+    for name in ("index.html", "ada_huge_lr.html"):
+        assert "WITHOUT a sandbox" in (tmp_path / "reports" / name).read_text()
+
+
+@needs_sandbox
 @needs_shared_data
 def test_a_submission_made_on_mnist_is_graded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cache = tmp_path / "cache"
