@@ -14,8 +14,9 @@ from grader.canaries import check_canaries
 from grader.code_state import code_state
 from grader.evidence import Evidence, Run, lexicon_of, solution_of
 from grader.graded import Graded, nothing_to_show, row_without_checks
+from grader.intake.gunzip import read_tarball
 from grader.intake.rejected import Rejected
-from grader.intake.submission import Submission, read_submission
+from grader.intake.submission import read_submission
 from grader.replay import Replay, Request
 from grader.replayer import HARNESS_BROKE, Replayer
 from grader.rubric.weights import Weights
@@ -24,7 +25,7 @@ from grader.scoring import exhibits_of, flags_of, score_evidence, total_of
 from grader.store import Store
 from grader.syntax.parse import tree_digest
 from grader.syntax.plain_code import Suspicion, suspicions
-from grader.taken import Taken, agree, claims_of, take_in
+from grader.taken import Taken, agree, take_in
 from harness.errors import UserError
 from harness.recipe import load_recipe
 from harness.settings import RunSettings
@@ -69,13 +70,10 @@ class Classroom:
         taken: list[Taken] = []
         graded: list[Graded] = []
         for path in paths:
-            intake = self._take(path)
+            known = None if self._fresh else self._known(path)
+            intake = known or self._take(path)
             if isinstance(intake, Taken):
-                known = None if self._fresh else self._graded_store.get(self._key(intake))
-                if known is None:
-                    taken.append(intake)
-                else:
-                    graded.append(known)
+                taken.append(intake)
             else:
                 graded.append(intake)
         requests = [request for item in taken for request in self._requests(item)]
@@ -94,12 +92,20 @@ class Classroom:
         for item in taken:
             graded.append(self._graded(item))
             if graded[-1].row.status == "graded":
-                self._graded_store.put(self._key(item), graded[-1])
+                self._graded_store.put(self._key(item.name, item.sha256), graded[-1])
         return sorted(graded, key=lambda item: item.row.submission)
 
-    def _key(self, item: Taken) -> str:
+    def _known(self, path: Path) -> Graded | None:
+        """Return the row of a tarball that was scored before, which its bytes alone tell."""
+        try:
+            digest = hashlib.sha256(read_tarball(path)).hexdigest()
+        except (Rejected, OSError):
+            return None  # the intake says what is wrong with it
+        return self._graded_store.get(self._key(path.name.removesuffix(SUFFIX), digest))
+
+    def _key(self, name: str, sha256: str) -> str:
         """Return the SHA-256 of all that decides about a submission's score."""
-        parts = [item.name, item.sha256, code_state(), dict(self._weights), self._trusted_submissions]
+        parts = [name, sha256, code_state(), dict(self._weights), self._trusted_submissions]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     def _take(self, path: Path) -> Taken | Graded:
@@ -168,23 +174,21 @@ class Classroom:
 
     def _same_class(self, item: Taken) -> bool:
         ours = self._of(self._requests(item)[0]).platform
-        return ours is None or all(agree(platform, ours) for platform in item.platforms)
+        told = [claim.platform for claim in item.claims.values() if claim.platform is not None]
+        return ours is None or all(agree(platform, ours) for platform in told)
 
     def _graded(self, item: Taken) -> Graded:
         try:
-            return self._scored(item, read_submission(item.path))
+            return self._scored(item)
         except Exception as error:
             traceback.print_exc()
             reason = f"The grader failed on it: {type(error).__name__}."
             row = row_without_checks(item.name, item.student, item.recipe, "not judged", reason)
             return Graded(row=row, exhibits=nothing_to_show(item.name))
 
-    def _scored(self, item: Taken, submission: Submission) -> Graded:
-        if submission.sha256 != item.sha256:
-            raise RuntimeError(f"{item.path} changed while the class was scored")
+    def _scored(self, item: Taken) -> Graded:
         recipe = load_recipe(item.recipe)
         broken, reference, fixed = self._requests(item)
-        claims = claims_of(submission)
         same = self._same_class(item)
         runs: Mapping[Run, Request] = {"broken": broken, "fixed": fixed}
         again = {run: self._of(replace(request, repetition=1)) for run, request in runs.items() if not same}
@@ -195,10 +199,10 @@ class Classroom:
             lexicon=lexicon_of(recipe.id),
             settings=item.settings,
             command_problem=item.command_problem,
-            missing=submission.missing,
-            claims=claims,
+            missing=item.missing,
+            claims=item.claims,
             source=item.source,
-            report=_text(submission.files.get("report.md")),
+            report=item.report,
             broken=self._of(broken),
             fixed=_believed(self._of(fixed), suspected),
             reference=self._of(reference),
@@ -209,8 +213,8 @@ class Classroom:
         criteria = score_evidence(evidence, self._weights)
         total = total_of(criteria)
         flags = flags_of(evidence)
-        if submission.ignored:
-            message = f"{len(submission.ignored)} files that no submission has were not looked at."
+        if item.ignored:
+            message = f"{len(item.ignored)} files that no submission has were not looked at."
             flags = (*flags, Flag(id="ignored files", message=message))
         if self._trusted_submissions:
             flags = (Flag(id="no sandbox", message=WITHOUT_SANDBOX), *flags)
@@ -233,7 +237,7 @@ class Classroom:
                 "tree_sha256": item.tree,
             },
         )
-        return Graded(row=row, exhibits=exhibits_of(item.name, evidence, submission.ignored))
+        return Graded(row=row, exhibits=exhibits_of(item.name, evidence, item.ignored))
 
 
 def _open_checks(criteria: Mapping[Any, Any]) -> str:
@@ -269,10 +273,6 @@ def _believed(replay: Replay, suspected: tuple[Suspicion, ...]) -> Replay:
             update={"status": "RE", "message": f"{HARNESS_BROKE}: {suspected[0].message}"}
         )
     return replay
-
-
-def _text(data: bytes | None) -> str | None:
-    return None if data is None else data.decode("utf-8", "replace")
 
 
 def scores_of(graded: Sequence[Graded], provenance: Mapping[str, str | int | float | bool | None]) -> Scores:

@@ -30,7 +30,10 @@ class Taken:
     command_problem: str
     source: str
     tree: str
-    platforms: tuple[Mapping[str, Any], ...]  # that the runs say they were made on
+    claims: Mapping[Run, Claim]
+    report: str | None
+    missing: tuple[str, ...]
+    ignored: tuple[str, ...]
 
 
 def take_in(path: Path, submission: Submission) -> Taken:
@@ -65,10 +68,15 @@ def take_in(path: Path, submission: Submission) -> Taken:
         command_problem=problem,
         source=source,
         tree=_tree(source),
-        platforms=tuple(
-            claim.platform for claim in claims_of(submission).values() if claim.platform is not None
-        ),
+        claims=claims_of(submission),
+        report=_text(submission.files.get("report.md")),
+        missing=submission.missing,
+        ignored=submission.ignored,
     )
+
+
+def _text(data: bytes | None) -> str | None:
+    return None if data is None else data.decode("utf-8", "replace")
 
 
 def _tree(source: str) -> str:
