@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import secrets
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
@@ -16,6 +17,11 @@ def sha256_line(data: bytes, name: str) -> str:
     return f"{hashlib.sha256(data).hexdigest()}  {PurePosixPath(name).name}\n"
 
 
+def scratch_path(path: Path) -> Path:
+    """Return a name beside `path` to write under before it takes its place: another for every writer."""
+    return path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+
+
 def write_whole(files: Mapping[Path, bytes], *, durable: bool = True) -> None:
     """Write files that appear whole or not at all.
 
@@ -23,7 +29,7 @@ def write_whole(files: Mapping[Path, bytes], *, durable: bool = True) -> None:
     there; after a loss of power too, where `durable`, which waits for the disk. Raises `OSError` where a
     folder cannot be written to.
     """
-    scratches = {path.with_name(f".{path.name}.{os.getpid()}"): path for path in files}
+    scratches = {scratch_path(path): path for path in files}
     try:
         for scratch, path in scratches.items():
             with scratch.open("wb") as file:

@@ -15,6 +15,7 @@ from typing import Literal
 from pydantic import TypeAdapter
 
 from harness.errors import UserError
+from harness.files import scratch_path
 from harness.settings import RunSettings
 
 EXPERIMENT = "experiment.py"
@@ -108,7 +109,7 @@ class Workspace:
 
 def write_new(path: Path, text: str) -> None:
     """Write a file that must not exist yet, whole or not at all. Raises `FileExistsError` if it does."""
-    scratch = path.with_name(f".{path.name}.{os.getpid()}")
+    scratch = scratch_path(path)
     try:
         scratch.write_text(text, encoding="utf-8")
         try:

@@ -1,6 +1,7 @@
 import hashlib
 import os
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -61,3 +62,13 @@ def test_a_pair_that_cannot_be_written_leaves_the_old_one(tmp_path: Path) -> Non
         write_whole({old: b"new", new: b"new"})
     assert old.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [old]
+
+
+def test_writers_of_one_file_do_not_disturb_each_other(tmp_path: Path) -> None:
+    path = tmp_path / "scores.json"
+    contents = [bytes([number]) * 100_000 for number in range(8)]
+    with ThreadPoolExecutor(8) as pool:
+        # Each raises what went wrong in its thread.
+        list(pool.map(lambda data: [write_whole({path: data}, durable=False) for _ in range(20)], contents))
+    assert path.read_bytes() in contents
+    assert [left.name for left in tmp_path.iterdir()] == ["scores.json"]

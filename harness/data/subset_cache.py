@@ -1,7 +1,6 @@
 """Keeps the drawn subset of a large data set in one file: the next run need not import torchvision."""
 
-import os
-import tempfile
+import io
 import zipfile
 import zlib
 from contextlib import suppress
@@ -10,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from harness.data.image_sets import Dataset, Split
+from harness.files import write_whole
 
 _SPLITS = ("train", "validation")
 
@@ -37,20 +37,16 @@ def write_cached(path: Path, dataset: Dataset) -> None:
 
     A cache that cannot be written (read-only, full) is no error: the next run draws the subset again.
     """
+    buffer = io.BytesIO()
+    np.savez(
+        buffer,
+        allow_pickle=False,
+        train_images=dataset.train.images,
+        train_labels=dataset.train.labels,
+        validation_images=dataset.validation.images,
+        validation_labels=dataset.validation.labels,
+        digest=np.array(dataset.digest),
+    )
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, scratch = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                np.savez(
-                    file,
-                    allow_pickle=False,
-                    train_images=dataset.train.images,
-                    train_labels=dataset.train.labels,
-                    validation_images=dataset.validation.images,
-                    validation_labels=dataset.validation.labels,
-                    digest=np.array(dataset.digest),
-                )
-            Path(scratch).replace(path)
-        finally:
-            Path(scratch).unlink(missing_ok=True)
+        write_whole({path: buffer.getvalue()})
