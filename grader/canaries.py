@@ -4,13 +4,15 @@ Where they do not, the grader does not grade right on this machine, and nothing 
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 
-from grader.evidence import Claim, Evidence, lexicon_of, solution_of
+from grader.evidence import Claim, Evidence, Run, lexicon_of, recipe_of, solution_of
 from grader.replay import Replay
 from grader.rubric.weights import Weights
-from grader.scoring import score_evidence, total_of
+from grader.score import total_of
+from grader.scoring import score_evidence
 from grader.solutions import SOLUTIONS
-from harness.recipe import load_recipe
+from harness.recipe import Recipe
 from harness.settings import RunSettings
 
 
@@ -18,19 +20,20 @@ class CanaryFailed(Exception):
     """The grader does not grade right here: a fault of ours, or of the machine."""
 
 
-def check_canaries(recipe_id: str, replays: Mapping[str, Replay], weights: Weights) -> None:
-    """Score both canaries of a recipe from the replays `broken` and `reference`.
+def check_canaries(recipe_id: str, broken: Replay, reference: Replay, weights: Weights) -> None:
+    """Score both canaries of a recipe from the replays of its broken run and its reference fix.
 
     Raises `CanaryFailed` with the first check that came out wrong.
     """
-    for run, replay in replays.items():
+    for run, replay in (("broken", broken), ("reference", reference)):
         if replay.status != "OK":
             raise CanaryFailed(
                 f"Nothing was scored: the {run} run of {recipe_id} failed here ({replay.message})."
                 " grader doctor looks for the cause."
             )
-    recipe = load_recipe(recipe_id)
-    perfect = score_evidence(_canary(recipe_id, recipe.healthy_source(), replays, "reference"), weights)
+    recipe = recipe_of(recipe_id)
+    untouched, mended = _canaries(recipe, broken, reference)
+    perfect = score_evidence(mended, weights)
     if (total := total_of(perfect)) != 100:
         lost = next(
             f"{criterion}.{check.id}: {check.reason}"
@@ -41,33 +44,32 @@ def check_canaries(recipe_id: str, replays: Mapping[str, Replay], weights: Weigh
         raise CanaryFailed(
             f"Nothing was scored: the reference solution of {recipe_id} got {total}, not 100 ({lost})."
         )
-    untouched = score_evidence(_canary(recipe_id, recipe.broken_source(), replays, "broken"), weights)
-    if untouched["fix"].points != 0:
+    fix = score_evidence(untouched, weights)["fix"].points
+    if fix != 0:
         raise CanaryFailed(
-            f"Nothing was scored: the untouched experiment of {recipe_id} got {untouched['fix'].points} points"
-            " for its fix."
+            f"Nothing was scored: the untouched experiment of {recipe_id} got {fix} points for its fix."
         )
 
 
-def _canary(recipe_id: str, source: str, replays: Mapping[str, Replay], fixed: str) -> Evidence:
-    recipe = load_recipe(recipe_id)
-    broken, reference = replays["broken"], replays["reference"]
-    report = (SOLUTIONS / recipe_id / "report.md").read_text(encoding="utf-8")
-    return Evidence(
+def _canaries(recipe: Recipe, broken: Replay, reference: Replay) -> tuple[Evidence, Evidence]:
+    """Return the evidence of the untouched experiment, and of the reference fix."""
+    mended = Evidence(
         recipe=recipe,
-        solution=solution_of(recipe_id),
-        lexicon=lexicon_of(recipe_id),
+        solution=solution_of(recipe.id),
+        lexicon=lexicon_of(recipe.id),
         settings=RunSettings(seed=recipe.seed, dataset=recipe.dataset),
         command_problem="",
         missing=(),
-        claims={"broken": _claim(broken), "fixed": _claim(replays[fixed])},
-        source=source,
-        report=report,
+        claims={"broken": _claim(broken), "fixed": _claim(reference)},
+        source=recipe.healthy_source(),
+        report=(SOLUTIONS / recipe.id / "report.md").read_text(encoding="utf-8"),
         broken=broken,
-        fixed=replays[fixed],
+        fixed=reference,
         reference=reference,
         same_class=True,
     )
+    claims: Mapping[Run, Claim] = {"broken": _claim(broken), "fixed": _claim(broken)}
+    return replace(mended, claims=claims, source=recipe.broken_source(), fixed=broken), mended
 
 
 def _claim(replay: Replay) -> Claim:

@@ -5,33 +5,27 @@ import json
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import replace
-from functools import lru_cache
+from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from grader.canaries import check_canaries
 from grader.code_state import code_state
-from grader.evidence import Evidence, Run, lexicon_of, solution_of
-from grader.graded import Graded, nothing_to_show, row_without_checks
+from grader.evidence import Evidence, lexicon_of, recipe_of, solution_of
+from grader.graded import Graded, graded_row, nothing_to_show, row_without_checks
 from grader.intake.gunzip import read_tarball
 from grader.intake.rejected import Rejected
 from grader.intake.submission import read_submission
 from grader.replay import Replay, Request
 from grader.replayer import HARNESS_BROKE, Replayer
+from grader.requests import trusted_requests
 from grader.rubric.weights import Weights
-from grader.score import Flag, Scores, SubmissionScore
-from grader.scoring import exhibits_of, flags_of, score_evidence, total_of
+from grader.score import Scores
 from grader.store import Store
-from grader.syntax.parse import tree_digest
 from grader.syntax.plain_code import Suspicion, suspicions
 from grader.taken import Taken, agree, take_in
 from harness.errors import UserError
-from harness.recipe import load_recipe
-from harness.settings import RunSettings
 
 SUFFIX = ".tar.gz"
-WITHOUT_SANDBOX = "Students' code ran WITHOUT a sandbox (--trust-submissions): nothing kept it from lying."
 Progress = Callable[[int, int], None]
 
 
@@ -76,19 +70,20 @@ class Classroom:
                 taken.append(intake)
             else:
                 graded.append(intake)
-        requests = [request for item in taken for request in self._requests(item)]
-        canaries = [
-            request
-            for recipe in sorted({item.recipe for item in taken})
-            for request in _trusted_requests(recipe, _default_settings(recipe)).values()
-        ]
-        self._replay([*canaries, *requests], progress)
-        for recipe in sorted({item.recipe for item in taken}):
-            trusted = _trusted_requests(recipe, _default_settings(recipe))
-            check_canaries(
-                recipe, {run: self._of(request) for run, request in trusted.items()}, self._weights
-            )
-        self._replay([request for item in taken for request in self._second_requests(item)], progress)
+        recipes = sorted({item.recipe for item in taken})
+        canaries = {recipe: trusted_requests(recipe) for recipe in recipes}
+        firsts = [item.requests for item in taken]
+        self._replay(
+            [
+                *chain.from_iterable(canaries.values()),
+                *chain.from_iterable((runs.broken, runs.reference, runs.fixed) for runs in firsts),
+            ],
+            progress,
+        )
+        for recipe, (broken, reference) in canaries.items():
+            check_canaries(recipe, self._of(broken), self._of(reference), self._weights)
+        again = [item.requests.again() for item in taken if not self._same_class(item)]
+        self._replay(chain.from_iterable(runs.values() for runs in again), progress)
         for item in taken:
             graded.append(self._graded(item))
             if graded[-1].row.status == "graded":
@@ -123,22 +118,9 @@ class Classroom:
             )
         return Graded(row=row, exhibits=nothing_to_show(name))
 
-    @staticmethod
-    def _requests(item: Taken) -> list[Request]:
-        trusted = _trusted_requests(item.recipe, item.settings)
-        fixed = Request(load_recipe(item.recipe), item.settings, item.source, item.tree, trusted=False)
-        return [*trusted.values(), fixed]
-
-    def _second_requests(self, item: Taken) -> list[Request]:
-        """Return the second replays that a submission of another platform class needs."""
-        broken, _, fixed = self._requests(item)
-        if self._same_class(item):
-            return []
-        return [replace(request, repetition=1) for request in (broken, fixed)]
-
     def _replay(self, requests: Iterable[Request], progress: Progress) -> None:
         """Make every distinct replay that is not there yet, side by side."""
-        wanted = {request.key(): request for request in requests}
+        wanted = {request.key: request for request in requests}
         wanted = {key: request for key, request in wanted.items() if key not in self._replays}
         missing = {}
         for key, request in wanted.items():
@@ -170,100 +152,44 @@ class Classroom:
             return Replay(status="XX", message=f"the grader failed ({type(error).__name__})")
 
     def _of(self, request: Request) -> Replay:
-        return self._replays[request.key()]
+        return self._replays[request.key]
 
     def _same_class(self, item: Taken) -> bool:
-        ours = self._of(self._requests(item)[0]).platform
+        ours = self._of(item.requests.broken).platform
         told = [claim.platform for claim in item.claims.values() if claim.platform is not None]
         return ours is None or all(agree(platform, ours) for platform in told)
 
     def _graded(self, item: Taken) -> Graded:
         try:
-            return self._scored(item)
+            return graded_row(
+                item, self._evidence(item), self._weights, sandboxed=not self._trusted_submissions
+            )
         except Exception as error:
             traceback.print_exc()
             reason = f"The grader failed on it: {type(error).__name__}."
             row = row_without_checks(item.name, item.student, item.recipe, "not judged", reason)
             return Graded(row=row, exhibits=nothing_to_show(item.name))
 
-    def _scored(self, item: Taken) -> Graded:
-        recipe = load_recipe(item.recipe)
-        broken, reference, fixed = self._requests(item)
-        same = self._same_class(item)
-        runs: Mapping[Run, Request] = {"broken": broken, "fixed": fixed}
-        again = {run: self._of(replace(request, repetition=1)) for run, request in runs.items() if not same}
+    def _evidence(self, item: Taken) -> Evidence:
+        runs, same = item.requests, self._same_class(item)
         suspected = suspicions(item.source)
-        evidence = Evidence(
-            recipe=recipe,
-            solution=solution_of(recipe.id),
-            lexicon=lexicon_of(recipe.id),
+        return Evidence(
+            recipe=recipe_of(item.recipe),
+            solution=solution_of(item.recipe),
+            lexicon=lexicon_of(item.recipe),
             settings=item.settings,
             command_problem=item.command_problem,
             missing=item.missing,
             claims=item.claims,
             source=item.source,
             report=item.report,
-            broken=self._of(broken),
-            fixed=_believed(self._of(fixed), suspected),
-            reference=self._of(reference),
+            broken=self._of(runs.broken),
+            fixed=_believed(self._of(runs.fixed), suspected),
+            reference=self._of(runs.reference),
             same_class=same,
             suspicions=suspected,
-            again=again,
+            again={} if same else {run: self._of(request) for run, request in runs.again().items()},
         )
-        criteria = score_evidence(evidence, self._weights)
-        total = total_of(criteria)
-        flags = flags_of(evidence)
-        if item.ignored:
-            message = f"{len(item.ignored)} files that no submission has were not looked at."
-            flags = (*flags, Flag(id="ignored files", message=message))
-        if self._trusted_submissions:
-            flags = (Flag(id="no sandbox", message=WITHOUT_SANDBOX), *flags)
-        row = SubmissionScore(
-            submission=item.name,
-            student=item.student,
-            recipe=item.recipe,
-            status="not judged" if total is None else "graded",
-            reason="" if total is not None else _open_checks(criteria),
-            total=total,
-            criteria=criteria,
-            flags=flags,
-            provenance={
-                **({"warning": WITHOUT_SANDBOX} if self._trusted_submissions else {}),
-                "tarball_sha256": item.sha256,
-                "seed": item.settings.seed,
-                "dataset": item.settings.dataset,
-                "sandbox": not self._trusted_submissions,
-                "same_platform_class": same,
-                "tree_sha256": item.tree,
-            },
-        )
-        return Graded(row=row, exhibits=exhibits_of(item.name, evidence, item.ignored))
-
-
-def _open_checks(criteria: Mapping[Any, Any]) -> str:
-    names = [
-        check.title
-        for score in criteria.values()
-        for check in score.checks
-        if check.outcome == "could not judge"
-    ]
-    return f"It waits for the instructor: {'; '.join(names)}."
-
-
-def _default_settings(recipe_id: str) -> RunSettings:
-    recipe = load_recipe(recipe_id)
-    return RunSettings(seed=recipe.seed, dataset=recipe.dataset)
-
-
-@lru_cache(maxsize=256)
-def _trusted_requests(recipe_id: str, settings: RunSettings) -> dict[str, Request]:
-    """Return the replays that everyone with this recipe and these settings shares: broken, then reference."""
-    recipe = load_recipe(recipe_id)
-    sources = {"broken": recipe.broken_source(), "reference": recipe.healthy_source()}
-    return {
-        run: Request(recipe, settings, source, tree_digest(source), trusted=True)
-        for run, source in sources.items()
-    }
 
 
 def _believed(replay: Replay, suspected: tuple[Suspicion, ...]) -> Replay:

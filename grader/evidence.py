@@ -9,11 +9,11 @@ from grader.replay import Replay
 from grader.rubric.lexicon import Lexicon, load_lexicon
 from grader.solutions import Solution, load_solution
 from grader.syntax.plain_code import Suspicion
-from harness.recipe import Recipe
+from harness.recipe import Recipe, load_recipe
 from harness.settings import RunSettings
 
 # Read once a process.
-solution_of, lexicon_of = cache(load_solution), cache(load_lexicon)
+recipe_of, solution_of, lexicon_of = cache(load_recipe), cache(load_solution), cache(load_lexicon)
 
 Run = Literal["broken", "fixed"]
 RUNS: tuple[Run, ...] = ("broken", "fixed")

@@ -1,7 +1,15 @@
 """A row of the class with what its page shows, and the rows of what could not be scored."""
 
+from collections.abc import Mapping
+
+from grader.evidence import Evidence
 from grader.exhibits import Exhibits
-from grader.score import Model, SubmissionScore
+from grader.rubric.weights import Weights
+from grader.score import Criterion, CriterionScore, Flag, Model, SubmissionScore, rescored
+from grader.scoring import exhibits_of, flags_of, score_evidence
+from grader.taken import Taken
+
+WITHOUT_SANDBOX = "Students' code ran WITHOUT a sandbox (--trust-submissions): nothing kept it from lying."
 
 
 class Graded(Model):
@@ -9,6 +17,47 @@ class Graded(Model):
 
     row: SubmissionScore
     exhibits: Exhibits
+
+
+def graded_row(item: Taken, evidence: Evidence, weights: Weights, *, sandboxed: bool) -> Graded:
+    """Score one submission; where a check is open, so is the row."""
+    criteria = score_evidence(evidence, weights)
+    flags = flags_of(evidence)
+    if item.ignored:
+        message = f"{len(item.ignored)} files that no submission has were not looked at."
+        flags = (*flags, Flag(id="ignored files", message=message))
+    if not sandboxed:
+        flags = (Flag(id="no sandbox", message=WITHOUT_SANDBOX), *flags)
+    row = SubmissionScore(
+        submission=item.name,
+        student=item.student,
+        recipe=item.recipe,
+        status="not judged",
+        reason=_open_checks(criteria),
+        total=None,
+        criteria={},
+        flags=flags,
+        provenance={
+            **({} if sandboxed else {"warning": WITHOUT_SANDBOX}),
+            "tarball_sha256": item.sha256,
+            "seed": item.settings.seed,
+            "dataset": item.settings.dataset,
+            "sandbox": sandboxed,
+            "same_platform_class": evidence.same_class,
+            "tree_sha256": item.tree,
+        },
+    )
+    return Graded(row=rescored(row, criteria), exhibits=exhibits_of(item.name, evidence, item.ignored))
+
+
+def _open_checks(criteria: Mapping[Criterion, CriterionScore]) -> str:
+    names = [
+        check.title
+        for score in criteria.values()
+        for check in score.checks
+        if check.outcome == "could not judge"
+    ]
+    return f"It waits for the instructor: {'; '.join(names)}."
 
 
 def nothing_to_show(name: str) -> Exhibits:

@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import Any, Literal
 
 from pydantic import JsonValue
@@ -82,8 +82,9 @@ class Request:
     trusted: bool
     repetition: int = 0  # a second replay of the same source shows that it repeats
 
+    @cached_property
     def key(self) -> str:
-        """Return the SHA-256 of all that determines what the replay gives."""
+        """The SHA-256 of all that determines what the replay gives."""
         parts: Mapping[str, Any] = {
             "format": _FORMAT,
             "recipe": self.recipe.id,

@@ -1,5 +1,6 @@
 """The verdict on submissions: what `scores.json` holds. Every report is a view of it and of the exhibits."""
 
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -105,15 +106,27 @@ def open_check(id: str, title: str, maximum: float, reason: str) -> Check:
 
 def criterion_score(checks: tuple[Check, ...]) -> CriterionScore:
     """Add up the checks of a criterion."""
-    points = [check.points for check in checks]
-    total = None if None in points else round(sum(p for p in points if p is not None), 2)
-    return CriterionScore(points=total, max=sum(check.max for check in checks), checks=checks)
+    points = _sum(check.points for check in checks)
+    return CriterionScore(points=points, max=sum(check.max for check in checks), checks=checks)
+
+
+def total_of(criteria: Mapping[Criterion, CriterionScore]) -> float | None:
+    """Return the sum of all four criteria, or None where one is missing or open."""
+    return _sum(criteria[name].points if name in criteria else None for name in CRITERIA)
+
+
+def _sum(points: Iterable[float | None]) -> float | None:
+    total = 0.0
+    for value in points:
+        if value is None:
+            return None
+        total += value
+    return round(total, 2)
 
 
 def rescored(row: SubmissionScore, criteria: dict[Criterion, CriterionScore]) -> SubmissionScore:
     """Return the row with these criteria and their sum: graded where all four are there and none is open."""
-    points = [criteria[name].points if name in criteria else None for name in CRITERIA]
-    if None in points:
+    total = total_of(criteria)
+    if total is None:
         return row.model_copy(update={"criteria": criteria, "status": "not judged", "total": None})
-    total = round(sum(p for p in points if p is not None), 2)
     return row.model_copy(update={"criteria": criteria, "status": "graded", "total": total, "reason": ""})

@@ -13,8 +13,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 import harness
 from grader import classroom
 from grader.canaries import CanaryFailed
-from grader.classroom import SUFFIX, WITHOUT_SANDBOX, Classroom
-from grader.graded import Graded
+from grader.classroom import SUFFIX, Classroom
+from grader.graded import WITHOUT_SANDBOX, Graded
 from grader.overrides import apply_overrides, load_overrides
 from grader.replayer import Replayer, Sandbox
 from grader.reports.write import INDEX, write_reports

@@ -57,12 +57,6 @@ def _not_shown(check: Check) -> Check:
     return lost(check.id, check.title, check.max, reason, remedy)
 
 
-def total_of(criteria: Mapping[Criterion, CriterionScore]) -> float | None:
-    """Return the total of all criteria, or None while one of them is open."""
-    points = [score.points for score in criteria.values()]
-    return None if None in points else round(sum(p for p in points if p is not None), 2)
-
-
 def _records(replay: Replay) -> Sequence[Record]:
     return replay.records() if replay.status == "OK" else ()
 

@@ -4,16 +4,17 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from grader.evidence import RUNS, Claim, Run
+from grader.evidence import RUNS, Claim, Run, recipe_of
 from grader.intake.rejected import Rejected
 from grader.intake.submission import Submission, read_settings
+from grader.requests import Requests, requests_for
 from grader.syntax.parse import Unparsable, tree_digest
 from harness.data import DATASETS
 from harness.platform_class import same_class
-from harness.recipe import load_recipe
 from harness.settings import RunSettings
 
 
@@ -35,11 +36,16 @@ class Taken:
     missing: tuple[str, ...]
     ignored: tuple[str, ...]
 
+    @cached_property
+    def requests(self) -> Requests:
+        """The replays that its score rests on."""
+        return requests_for(self.recipe, self.settings, self.source, self.tree)
+
 
 def take_in(path: Path, submission: Submission) -> Taken:
     """Return what has to be run for a submission. Raises `Rejected` where its data set does not fit its recipe."""
     manifest = submission.manifest
-    recipe = load_recipe(manifest.recipe)
+    recipe = recipe_of(manifest.recipe)
     if DATASETS.get(manifest.dataset) != DATASETS[recipe.dataset]:
         raise Rejected("dataset", f"{recipe.id} cannot be run on {manifest.dataset}.")
     settings = RunSettings(seed=manifest.seed, dataset=manifest.dataset)

@@ -227,4 +227,4 @@ def test_a_canary_that_fails_stops_the_class() -> None:
     weights = load_weights()
     broken = Replay(status="XX", message="no disk")
     with pytest.raises(CanaryFailed, match="no disk"):
-        check_canaries(RECIPE, {"broken": broken, "reference": broken}, weights)
+        check_canaries(RECIPE, broken, broken, weights)

@@ -93,7 +93,7 @@ def test_the_key_is_of_the_program_and_not_of_its_layout() -> None:
 
     def key(text: str, settings: RunSettings = SETTINGS, **changes: Any) -> str:
         made = Request(RECIPE, settings, text, tree_digest(text), trusted=False)
-        return dataclasses.replace(made, **changes).key()
+        return dataclasses.replace(made, **changes).key
 
     assert key(spaced) == key(source)
     others = {

@@ -8,7 +8,7 @@ nothing: clipping or a smaller learning rate brings several broken runs to healt
 from functools import lru_cache
 
 from grader.bands import load_band
-from grader.evidence import Evidence
+from grader.evidence import Evidence, recipe_of
 from grader.exhibits import Measurement
 from grader.replay import Replay
 from grader.rubric.minimality import judge_minimality
@@ -17,7 +17,6 @@ from grader.solutions import load_variants
 from grader.syntax.layers import changed_layers
 from grader.syntax.parse import Unparsable
 from harness.metrics_log import epoch_records, to_strict
-from harness.recipe import load_recipe
 from harness.symptoms import judge_symptom
 
 CORRECT, MINIMAL = 12.0, 8.0
@@ -44,7 +43,7 @@ def judge_fix(evidence: Evidence) -> tuple[Check, ...]:
 @lru_cache(maxsize=256)
 def _judge_minimal(recipe_id: str, source: str) -> Check:
     """Judge the size of an edit once, however many students made the same."""
-    recipe = load_recipe(recipe_id)
+    recipe = recipe_of(recipe_id)
     broken, healthy = recipe.broken_source(), recipe.healthy_source()
     around = [
         variant.source(broken) for variant in load_variants(recipe_id) if variant.verdict == "alternative"

@@ -4,6 +4,7 @@ import ast
 import hashlib
 import re
 import warnings
+from functools import lru_cache
 
 from grader.syntax.annotations import drop_annotations, drop_idle_annotations
 from grader.syntax.trees import blocks, copied, is_bare_constant
@@ -87,6 +88,7 @@ def normalized(tree: ast.Module) -> ast.Module:
     return _normalize_blocks(plain)
 
 
+@lru_cache(maxsize=256)
 def tree_digest(source: str) -> str:
     """Return the SHA-256 of the program that a text is: equal for two that run alike, however they look.
 

@@ -9,8 +9,8 @@ What no static look can see: an experiment that behaves differently for inputs t
 
 import ast
 from dataclasses import dataclass
+from functools import lru_cache
 
-from grader.syntax.names import read_names
 from grader.syntax.parse import Unparsable, parse_experiment
 from grader.syntax.plain_definitions import check_classes, check_decorators
 from grader.syntax.plain_reach import (
@@ -21,6 +21,7 @@ from grader.syntax.plain_reach import (
     check_texts,
 )
 from grader.syntax.plain_state import check_kept_state, check_stores
+from grader.syntax.program import Program, read_program
 
 # The longest literal of an experiment as handed out has 9 numbers (a stencil), the longest text is a docstring;
 # a whole one has 60 numbers and 300 characters of text.
@@ -52,30 +53,31 @@ class Suspicion:
     message: str
 
 
+@lru_cache(maxsize=256)
 def suspicions(source: str) -> tuple[Suspicion, ...]:
     """Return what in a source is not plain, in the order of lines; empty for an ordinary experiment."""
     try:
         tree = parse_experiment(source)
     except Unparsable as error:
         return (Suspicion(0, "unparsable", f"the file cannot be read ({error})"),)
-    names = read_names(tree)
+    program = read_program(tree)
     found = {
         Suspicion(line, code, f"line {line} {what}")
         for check in _CHECKS
-        for line, code, what in check(tree, names)
+        for line, code, what in check(program)
     }
     found |= {
-        Suspicion(line, "data", f"line {line} holds {what}, perhaps weights") for line, what in _data(tree)
+        Suspicion(line, "data", f"line {line} holds {what}, perhaps weights") for line, what in _data(program)
     }
     return tuple(sorted(found, key=lambda item: (item.line, item.code, item.message)))
 
 
-def _data(tree: ast.Module) -> list[tuple[int, str]]:
+def _data(program: Program) -> list[tuple[int, str]]:
     """Return lines that hold more data than an experiment needs, and what."""
-    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    docstrings = {id(node.value) for node in program.nodes if isinstance(node, ast.Expr)}
     found: list[tuple[int, str]] = []
     numbers = characters = 0
-    for node in ast.walk(tree):
+    for node in program.nodes:
         if isinstance(node, ast.List | ast.Tuple | ast.Set | ast.Dict):
             count = sum(isinstance(item, ast.Constant) for item in ast.walk(node))
             if count > MOST_NUMBERS:

@@ -4,10 +4,8 @@ import ast
 import re
 from collections.abc import Iterator
 
-from grader.syntax.names import Names
+from grader.syntax.program import Found, Program
 from grader.syntax.torch_names import words
-
-Found = Iterator[tuple[int, str, str]]
 
 _BASES = frozenset({"torch.nn.Module", "torch.nn.Sequential", "typing.NamedTuple", "abc.ABC", "enum.Enum"})
 _DUNDERS = frozenset({"__init__", "__repr__", "__len__", "__iter__", "__getitem__", "__post_init__"})
@@ -35,17 +33,17 @@ _NETWORK_PRIVATE = re.compile(
 )
 
 
-def check_classes(tree: ast.Module, names: Names) -> Found:
+def check_classes(program: Program) -> Found:
     """Find classes with unusual bases, or that put something in the place of what the harness calls."""
-    own = {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
-    for node in ast.walk(tree):
+    own = {node.name for node in program.nodes if isinstance(node, ast.ClassDef)}
+    for node in program.nodes:
         if not isinstance(node, ast.ClassDef):
             continue
         shown = node.name[:60]
         if node.keywords:
             yield node.lineno, "class", f"gives the class {shown} a metaclass or keywords"
         for base in node.bases:
-            known = bool(names.paths_of(base) & _BASES)
+            known = bool(program.names.paths_of(base) & _BASES)
             if not known and not (isinstance(base, ast.Name) and base.id in own | {"object"}):
                 yield node.lineno, "class", f"derives the class {shown} from something unusual"
         derived = any(not (isinstance(base, ast.Name) and base.id == "object") for base in node.bases)
@@ -55,7 +53,7 @@ def check_classes(tree: ast.Module, names: Names) -> Found:
                 yield line, "class", f"defines {name[:60]}, which Python calls unseen"
             elif derived and (name in _NETWORK or _NETWORK_PRIVATE.fullmatch(name)):
                 yield line, "class", f"puts something in the place of {name[:60]}, which the harness calls"
-    for node in ast.walk(tree):
+    for node in program.nodes:
         if isinstance(node, ast.Attribute) and _NETWORK_PRIVATE.fullmatch(node.attr):
             yield node.lineno, "private", f"uses {node.attr[:60]}, which is not public"
 
@@ -85,13 +83,13 @@ def _is_self(node: ast.expr) -> bool:
     return isinstance(node, ast.Name) and node.id == "self"
 
 
-def check_decorators(tree: ast.Module, names: Names) -> Found:
+def check_decorators(program: Program) -> Found:
     """Find decorators that are neither well known nor the file's own."""
-    functions = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
-    for node in ast.walk(tree):
+    functions = {node.name for node in program.nodes if isinstance(node, ast.FunctionDef)}
+    for node in program.nodes:
         for decorator in getattr(node, "decorator_list", []):
             target = decorator.func if isinstance(decorator, ast.Call) else decorator
             if isinstance(target, ast.Name) and target.id in _PLAIN_DECORATORS | functions:
                 continue
-            if not names.paths_of(target) & _DECORATORS:
+            if not program.names.paths_of(target) & _DECORATORS:
                 yield decorator.lineno, "decorator", "uses a decorator that is not well known"

@@ -3,13 +3,11 @@
 import ast
 import builtins
 import re
-from collections.abc import Iterator
 
-from grader.syntax.names import UNCLEAR, Names, imported
+from grader.syntax.names import UNCLEAR, imported
 from grader.syntax.plain_names import is_listed, is_module, problem_of
+from grader.syntax.program import Found, Program
 from grader.syntax.torch_names import words
-
-Found = Iterator[tuple[int, str, str]]  # line, code, clause
 
 _FRAMES = words(
     """
@@ -39,12 +37,12 @@ _ALLOWED_BUILTINS = words(
 _DUNDER = re.compile(r"__\w{1,60}__")
 
 
-def check_imports(tree: ast.Module, names: Names) -> Found:
+def check_imports(program: Program) -> Found:
     """Find imports of what an experiment does not need, and any inside a class, where no name is followed."""
     in_classes = {
-        id(node) for outer in ast.walk(tree) if isinstance(outer, ast.ClassDef) for node in ast.walk(outer)
+        id(node) for outer in program.nodes if isinstance(outer, ast.ClassDef) for node in ast.walk(outer)
     }
-    for node in ast.walk(tree):
+    for node in program.nodes:
         if not isinstance(node, ast.Import | ast.ImportFrom):
             continue
         if id(node) in in_classes:
@@ -67,36 +65,38 @@ def check_imports(tree: ast.Module, names: Names) -> Found:
                 yield node.lineno, "import", f"imports {problem}"
 
 
-def check_modules_as_values(tree: ast.Module, names: Names) -> Found:
+def check_modules_as_values(program: Program) -> Found:
     """Find modules that are handed around: only `module.name` and a plain second name for a module are followed."""
     followed: set[int] = set()
-    for node in ast.walk(tree):
+    for node in program.nodes:
         match node:
             case ast.Attribute(value=value):
                 followed.add(id(value))
             case ast.Assign(targets=targets, value=value) if all(isinstance(t, ast.Name) for t in targets):
                 followed.add(id(value))
-    for outer in ast.walk(tree):
+    for outer in program.nodes:
         if isinstance(outer, ast.ClassDef):  # `Class.name` would be a third name
             followed -= {id(item.value) for item in ast.walk(outer) if isinstance(item, ast.Assign)}
-    for node in ast.walk(tree):
+    for node in program.nodes:
         if not isinstance(node, ast.Name | ast.Attribute) or id(node) in followed:
             continue
-        modules = [path for path in sorted(names.paths_of(node)) if is_module(path) or path == UNCLEAR]
+        modules = [
+            path for path in sorted(program.names.paths_of(node)) if is_module(path) or path == UNCLEAR
+        ]
         if modules and isinstance(node.ctx, ast.Load):
             yield node.lineno, "reach", f"hands the module {modules[0]} around, where it cannot be followed"
 
 
-def check_attributes(tree: ast.Module, names: Names) -> Found:
+def check_attributes(program: Program) -> Found:
     """Find attributes that are not public, that lead to frames, hooks, generators' states or memory."""
-    inits = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call) and _is_super_init(node)}
-    for node in ast.walk(tree):
+    inits = {id(node.func) for node in program.nodes if isinstance(node, ast.Call) and _is_super_init(node)}
+    for node in program.nodes:
         if isinstance(node, ast.MatchClass):
             for attribute in node.kwd_attrs:
                 yield from _judge_name(node.cls.lineno, attribute, own=False)
         if not isinstance(node, ast.Attribute):
             continue
-        paths = names.paths_of(node)
+        paths = program.names.paths_of(node)
         for path in sorted(paths):
             if problem := problem_of(path):
                 yield node.lineno, "reach", f"uses {problem}"
@@ -131,16 +131,16 @@ def _is_super_init(call: ast.Call) -> bool:
     return isinstance(base, ast.Attribute) and base.attr == "Module"
 
 
-def check_builtins(tree: ast.Module, names: Names) -> Found:
+def check_builtins(program: Program) -> Found:
     """Find builtin functions beyond the usual ones, and `getattr` and `type` in all but their plain forms."""
     known = frozenset(dir(builtins))
     calls = {
         node.func.id
-        for node in ast.walk(tree)
+        for node in program.nodes
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
     }
-    plain = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call) and _is_plain_call(node)}
-    for node in ast.walk(tree):
+    plain = {id(node.func) for node in program.nodes if isinstance(node, ast.Call) and _is_plain_call(node)}
+    for node in program.nodes:
         if not isinstance(node, ast.Name) or node.id in _ALLOWED_BUILTINS or id(node) in plain:
             continue
         if node.id == "getattr":
@@ -155,7 +155,7 @@ def check_builtins(tree: ast.Module, names: Names) -> Found:
                 "builtin",
                 f"uses {node.id[:60]}, with which a file can do what it does not show",
             )
-    for node in ast.walk(tree):
+    for node in program.nodes:
         if isinstance(node, ast.Call) and id(node.func) in plain and len(node.args) > 1:
             name = node.args[1]
             if isinstance(name, ast.Constant) and isinstance(name.value, str):
@@ -173,10 +173,10 @@ def _is_plain_call(call: ast.Call) -> bool:
     return False
 
 
-def check_texts(tree: ast.Module, names: Names) -> Found:
+def check_texts(program: Program) -> Found:
     """Find texts that name what only Python itself uses: `str.format` reads attributes by such names."""
-    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
+    docstrings = {id(node.value) for node in program.nodes if isinstance(node, ast.Expr)}
+    for node in program.nodes:
         if not isinstance(node, ast.Constant) or not isinstance(node.value, str) or id(node) in docstrings:
             continue
         found = _DUNDER.search(node.value)

@@ -4,12 +4,10 @@ An experiment that keeps count of its calls can behave in training and different
 """
 
 import ast
-from collections.abc import Iterator
 
-from grader.syntax.names import Names
+from grader.syntax.program import Found, Program
 from grader.syntax.torch_names import words
 
-Found = Iterator[tuple[int, str, str]]
 _Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 _KEEPS = "keeps something from one call to the next, so that it may behave differently when it is probed"
@@ -27,16 +25,16 @@ _CHANGING = words(
 )
 
 
-def check_stores(tree: ast.Module, names: Names) -> Found:
+def check_stores(program: Program) -> Found:
     """Find what is put into modules, or onto objects that the harness uses."""
-    own = _own_objects(tree)
-    for node in ast.walk(tree):
+    own = _own_objects(program)
+    for node in program.nodes:
         if not isinstance(node, ast.Attribute | ast.Subscript) or isinstance(node.ctx, ast.Load):
             continue
         base: ast.expr = node
         while isinstance(base, ast.Subscript):
             base = base.value
-        path = next(iter(sorted(names.paths_of(base))), "")
+        path = next(iter(sorted(program.names.paths_of(base))), "")
         if path:
             yield node.lineno, "patch", f"changes {path[:60]}, which is not the experiment's own"
         elif (
@@ -50,11 +48,11 @@ def _is_named(node: ast.expr, known: set[str]) -> bool:
     return isinstance(node, ast.Name) and node.id in known
 
 
-def _own_objects(tree: ast.Module) -> set[str]:
+def _own_objects(program: Program) -> set[str]:
     """Return `self`, and the names that are bound to new objects of the file's own classes alone."""
-    classes = {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
+    classes = {node.name for node in program.nodes if isinstance(node, ast.ClassDef)}
     own, other = set(), set()
-    for node in ast.walk(tree):
+    for node in program.nodes:
         if isinstance(node, ast.arg):
             other.add(node.arg)
         elif isinstance(node, ast.Assign):
@@ -67,15 +65,15 @@ def _own_objects(tree: ast.Module) -> set[str]:
     return (own - other) | {"self"}
 
 
-def check_kept_state(tree: ast.Module, names: Names) -> Found:
+def check_kept_state(program: Program) -> Found:
     """Find functions that change what outlives their call: names from outside, or default arguments."""
-    for node in ast.walk(tree):
+    for node in program.nodes:
         if isinstance(node, ast.Global | ast.Nonlocal):
             yield node.lineno, "state", _KEEPS
         elif isinstance(node, ast.ExceptHandler) and _catches_everything(node):
             yield node.lineno, "except", "catches every exception, also those that stop a run"
-    containers = _containers(tree)
-    for function in ast.walk(tree):
+    containers = _containers(program)
+    for function in program.nodes:
         if not isinstance(function, _Function):
             continue
         kept = _mutable_defaults(function)
@@ -85,7 +83,7 @@ def check_kept_state(tree: ast.Module, names: Names) -> Found:
             if (
                 name
                 and name not in local
-                and not names.paths.get(name)
+                and not program.names.paths.get(name)
                 and (name in kept | containers or not _is_update(node))
             ):
                 yield getattr(node, "lineno", function.lineno), "state", _KEEPS
@@ -99,10 +97,10 @@ def _catches_everything(handler: ast.ExceptHandler) -> bool:
     ) and not any(isinstance(node, ast.Raise) for node in ast.walk(handler))
 
 
-def _containers(tree: ast.Module) -> frozenset[str]:
+def _containers(program: Program) -> frozenset[str]:
     """Return the names that are bound to something whose `update` keeps what it is given."""
     found = set()
-    for node in ast.walk(tree):
+    for node in program.nodes:
         if not isinstance(node, ast.Assign):
             continue
         made = node.value.func if isinstance(node.value, ast.Call) else node.value
