@@ -14,7 +14,7 @@ from grader.evidence import Evidence, lexicon_of, recipe_of, solution_of
 from grader.graded import Graded, graded_row, nothing_to_show, row_without_checks
 from grader.intake.gunzip import read_tarball
 from grader.intake.rejected import Rejected
-from grader.intake.submission import read_submission
+from grader.intake.submission import SUFFIX, read_submission, submission_name
 from grader.replay import Replay, Request
 from grader.replayer import HARNESS_BROKE, Replayer
 from grader.requests import trusted_requests
@@ -25,7 +25,6 @@ from grader.syntax.plain_code import Suspicion, suspicions
 from grader.taken import Taken, agree, take_in
 from harness.errors import UserError
 
-SUFFIX = ".tar.gz"
 Progress = Callable[[int, int], None]
 
 
@@ -96,7 +95,7 @@ class Classroom:
             digest = hashlib.sha256(read_tarball(path)).hexdigest()
         except (Rejected, OSError):
             return None  # the intake says what is wrong with it
-        return self._graded_store.get(self._key(path.name.removesuffix(SUFFIX), digest))
+        return self._graded_store.get(self._key(submission_name(path), digest))
 
     def _key(self, name: str, sha256: str) -> str:
         """Return the SHA-256 of all that decides about a submission's score."""
@@ -104,9 +103,9 @@ class Classroom:
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     def _take(self, path: Path) -> Taken | Graded:
-        name = path.name.removesuffix(SUFFIX)
+        name = submission_name(path)
         try:
-            return take_in(path, read_submission(path))
+            return take_in(read_submission(path))
         except Rejected as refusal:
             row = row_without_checks(
                 name, refusal.student, refusal.recipe, "rejected", f"{refusal.message} ({refusal.code})"

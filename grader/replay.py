@@ -63,7 +63,7 @@ class Replay(Model):
         return _records(self.log)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=8)
 def _records(log: str) -> Sequence[Record]:
     return tuple(parse_log(log_lines(log), "the replayed metrics.log"))
 

@@ -10,11 +10,14 @@ from typing import Any
 
 from grader.heldout_data import heldout_archive
 from grader.inside import FOLDER as INSIDE
+from grader.intake.gunzip import MIB
+from grader.intake.submission import LOG_BYTES
 from grader.replay import Evaluation, ProbeFigure, Replay, Request
 from grader.sandbox.result import Limits, SandboxResult
 from harness.data import EMBEDDED
 from harness.data.loading import load_dataset, subset_file
 from harness.environment import run_environment
+from harness.handin.check_run import shape_faults
 from harness.recipe import ROOT, Recipe
 from harness.settings import RunSettings
 
@@ -122,6 +125,8 @@ def visible_folders() -> Sequence[Path]:
 def _read_replay(result: SandboxResult, *, trusted: bool) -> Replay:
     if result.status != "OK":
         return _unfinished(result, trusted=trusted)
+    if len(result.files.get("run/metrics.log", b"")) > LOG_BYTES:
+        return Replay(status="OL", message=f"it wrote a log of more than {LOG_BYTES // MIB} MiB")
     try:
         log = result.files["run/metrics.log"].decode("utf-8")
         probes = json.loads(result.files["run/probes.json"])
@@ -134,7 +139,8 @@ def _read_replay(result: SandboxResult, *, trusted: bool) -> Replay:
             probes=tuple(ProbeFigure.model_validate(item) for item in probes),
             platform=platform,
         )
-        replay.records()
+        if (fault := next(shape_faults("metrics.log", replay.records()), None)) is not None:
+            raise ValueError(fault)
     except Exception as error:
         # The process said that all was well and left something else: only an experiment's own code does that.
         return Replay(status="RE", message=f"the run left no whole result ({type(error).__name__})")

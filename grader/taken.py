@@ -5,7 +5,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 from grader.evidence import RUNS, Claim, Run, recipe_of
@@ -20,9 +19,8 @@ from harness.settings import RunSettings
 
 @dataclass(frozen=True)
 class Taken:
-    """A submission that was taken in, without its large files: they are read again when it is scored."""
+    """A submission that was taken in, without its checkpoints."""
 
-    path: Path
     name: str
     sha256: str
     recipe: str
@@ -42,7 +40,7 @@ class Taken:
         return requests_for(self.recipe, self.settings, self.source, self.tree)
 
 
-def take_in(path: Path, submission: Submission) -> Taken:
+def take_in(submission: Submission) -> Taken:
     """Return what has to be run for a submission. Raises `Rejected` where its data set does not fit its recipe."""
     manifest = submission.manifest
     recipe = recipe_of(manifest.recipe)
@@ -65,7 +63,6 @@ def take_in(path: Path, submission: Submission) -> Taken:
         problem = str(error)
     source = submission.files["experiment.py"].decode("utf-8")
     return Taken(
-        path=path,
         name=submission.name,
         sha256=submission.sha256,
         recipe=recipe.id,

@@ -10,6 +10,10 @@ from harness.errors import UserError
 
 Record = dict[str, Any]
 
+# Of numbers by parameter or by layer; every other value of a record is one number.
+_TABLES = frozenset({"grad_mean", "grad_norm_by_parameter", "activations"})
+_LAST_STEP = 2**53  # above it, not every whole number is a float
+
 _NAMES = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
@@ -75,12 +79,38 @@ def parse_record(line: str) -> Record:
         raise ValueError("nested too deeply") from None
 
 
+def _check_values(record: Record) -> None:
+    """Raise `ValueError` for a value that no run writes, so that whoever reads a log may count on numbers."""
+    for key, value in record.items():
+        if key in ("step", "epoch") and not (type(value) is int and 0 <= value <= _LAST_STEP):
+            raise ValueError(f"{key} is no whole number from 0")
+        if key in _TABLES and not _is_table(value):
+            raise ValueError(f"{key!r} is no table of numbers")
+        if key not in _TABLES and not _is_number(value):
+            raise ValueError(f"{key[:40]!r} is no number")
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, dict) and all(_is_number(item) or _is_table(item) for item in value.values())
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return abs(value) <= _LAST_STEP
+    return value is None or isinstance(value, float)
+
+
 def parse_log(lines: Iterable[str], source: str) -> list[Record]:
-    """Return all records. Raises `UserError` that names `source` and the line that cannot be read."""
+    """Return all records: numbers, None, and tables of them.
+
+    Raises `UserError` that names `source` and the line that cannot be read or holds anything else.
+    """
     records = []
     for number, line in enumerate(lines, start=1):
         try:
-            records.append(parse_record(line))
+            record = parse_record(line)
+            _check_values(record)
+            records.append(record)
         except ValueError as error:
             raise UserError(
                 f"{source}, line {number}: not a record of a run ({error}): make the run again."

@@ -26,6 +26,7 @@ VALUES = st.recursive(
     max_leaves=12,
 )
 RECORDS = st.dictionaries(st.text(), VALUES, max_size=6)
+TABLE_NAMES = ("grad_mean", "grad_norm_by_parameter", "activations")
 
 
 def same(first: Any, second: Any) -> bool:
@@ -33,7 +34,19 @@ def same(first: Any, second: Any) -> bool:
     return repr(first) == repr(second)
 
 
-@given(st.lists(RECORDS, max_size=5))
+NUMBERS = st.none() | st.integers(-(2**53), 2**53) | st.floats()
+TABLES = st.dictionaries(st.text(), NUMBERS | st.dictionaries(st.text(), NUMBERS, max_size=3), max_size=3)
+RUN_RECORDS = st.builds(
+    lambda scalars, places, tables: {**scalars, **places, **tables},
+    st.dictionaries(
+        st.text().filter(lambda name: name not in ("step", "epoch", *TABLE_NAMES)), NUMBERS, max_size=4
+    ),
+    st.dictionaries(st.sampled_from(("step", "epoch")), st.integers(0, 2**53)),
+    st.dictionaries(st.sampled_from(TABLE_NAMES), TABLES),
+)
+
+
+@given(st.lists(RUN_RECORDS, max_size=5))
 def test_what_is_written_is_read_back(records: list[dict[str, Any]]) -> None:
     text = "".join(map(format_record, records))
     assert same(parse_log(log_lines(text), "metrics.log"), records)
@@ -109,8 +122,30 @@ def test_what_is_not_strict_json_is_refused(line: str) -> None:
 
 def test_a_line_separator_within_a_string_ends_no_line(tmp_path: Path) -> None:
     path = tmp_path / "metrics.log"
-    path.write_text('{"note": "one\u2028two\x85three"}\n{"step": 0}\n', encoding="utf-8")
-    assert [list(record) for record in read_metrics_log(path)] == [["note"], ["step"]]
+    path.write_text('{"one\u2028two\x85three": 1}\n{"step": 0}\n', encoding="utf-8")
+    assert [list(record) for record in read_metrics_log(path)] == [["one\u2028two\x85three"], ["step"]]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"loss": "high"}',
+        '{"loss": true}',
+        '{"loss": [1.0]}',
+        '{"loss": {"mean": 1.0}}',
+        f'{{"loss": {10**400}}}',
+        '{"step": 1.0}',
+        '{"step": -1}',
+        '{"step": true}',
+        '{"epoch": null}',
+        '{"grad_mean": 1.0}',
+        '{"grad_mean": {"1.weight": "high"}}',
+        '{"activations": {"first": {"mean": [1.0]}}}',
+    ],
+)
+def test_what_is_no_number_is_no_record_of_a_run(line: str) -> None:
+    with pytest.raises(UserError, match="line 2: not a record of a run .* no "):
+        parse_log(['{"step": 0}', line], "metrics.log")
 
 
 def test_an_error_names_file_and_line(tmp_path: Path) -> None:

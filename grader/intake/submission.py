@@ -1,6 +1,7 @@
 """Takes one submission in: which of its files are there, whole, and what they say of themselves."""
 
 import hashlib
+import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -9,12 +10,12 @@ from typing import Literal
 
 from grader.intake.archive import read_members
 from grader.intake.commands import parse_command
-from grader.intake.gunzip import gunzip, read_tarball
+from grader.intake.gunzip import MIB, gunzip, read_tarball
 from grader.intake.manifest import Manifest, parse_manifest
 from grader.intake.names import printable
 from grader.intake.rejected import Rejected
 from harness.data import DATASETS
-from harness.handin.check_run import RUN_FILES, RUNS
+from harness.handin.check_run import METRICS_LOG, RUN_FILES, RUNS
 from harness.handin.submission import COMMANDS, MANIFEST
 from harness.recipe import recipe_ids
 from harness.settings import RunSettings
@@ -32,6 +33,8 @@ FILES = (
 # The experiments as handed out have 2 KiB, and a report of 500 words 4; larger texts are read by nobody.
 TEXT_BYTES = 64 * 1024
 _TEXTS = (EXPERIMENT, REPORT, COMMANDS)
+# The longest log of a recipe as handed out has 0.1 MiB. Reading one at the limit takes 3 s and 260 MB.
+LOG_BYTES = 8 * MIB
 _REMEDY = "make submit writes a whole archive"
 _COMMANDS = re.compile(r"# runs/broken\n(?P<broken>[^\n]*)\n\n?# runs/fixed\n(?P<fixed>[^\n]*)\n*")
 
@@ -66,13 +69,18 @@ def read_submission(path: Path) -> Submission:
         refusal.student, refusal.recipe = _told_names(members)
         raise
     return Submission(
-        name=path.name.removesuffix(SUFFIX),
+        name=submission_name(path),
         sha256=hashlib.sha256(data).hexdigest(),
         manifest=manifest,
         files={name: members[name] for name in FILES if name in members},
         ignored=tuple(sorted(printable(name) for name in members.keys() - set(FILES))),
         missing=tuple(name for name in FILES if name not in members),
     )
+
+
+def submission_name(path: Path) -> str:
+    """Return what a tarball is called: its file's name without `.tar.gz`, bytes that are no UTF-8 as escapes."""
+    return os.fsencode(path.name.removesuffix(SUFFIX)).decode("utf-8", "backslashreplace")
 
 
 def _told_names(members: Mapping[str, bytes]) -> tuple[str | None, str | None]:
@@ -110,6 +118,12 @@ def _faults(manifest: Manifest, members: Mapping[str, bytes]) -> Iterator[tuple[
     for name in _TEXTS:
         if len(members.get(name, b"")) > TEXT_BYTES:
             yield "text too large", f"{name} is larger than {TEXT_BYTES // 1024} KiB: shorten it."
+    for run in RUNS:
+        if len(members.get(f"runs/{run}/{METRICS_LOG}", b"")) > LOG_BYTES:
+            yield (
+                "log too large",
+                f"The log of the {run} run is larger than {LOG_BYTES // MIB} MiB: train for less.",
+            )
     try:
         members[EXPERIMENT].decode("utf-8")
     except UnicodeDecodeError:

@@ -69,6 +69,9 @@ def _judge_correct(evidence: Evidence) -> Check:
     if fixed.status == "XX":
         reason = f"Your experiment could not be replayed, through no fault of yours: {fixed.message}"
         return open_check(*_CORRECT, reason)
+    if evidence.reference.evaluation is None or evidence.reference.evaluation.heldout is None:
+        reason = f"The reference fix could not be run under your settings: {evidence.reference.message}"
+        return open_check(*_CORRECT, reason)
     if fixed.status != "OK":
         reason = f"Your experiment did not come to its end ({fixed.status}): {fixed.message}"
         return lost(*_CORRECT, reason, _REMEDY)

@@ -121,8 +121,13 @@ def _provenance_faults(workspace: Workspace, run: str) -> Iterator[str]:
 
 
 def _log_faults(folder: Path, records: Sequence[Record], result: Record) -> Iterator[str]:
-    """Yield what is wrong with the order of the records, or with what result.json says of them."""
-    log = folder / METRICS_LOG
+    """Yield what is wrong with the sequence of the records, or else with what result.json says of them."""
+    broken_off = list(shape_faults(folder / METRICS_LOG, records))
+    yield from broken_off or _result_faults(folder, records, result)
+
+
+def shape_faults(log: Path | str, records: Sequence[Record]) -> Iterator[str]:
+    """Yield the first place where a step or epoch has no loss, or does not follow the one before to a whole end."""
     step = epoch = batches = 0
     for number, record in enumerate(records, start=1):
         is_batch = "step" in record
@@ -131,6 +136,9 @@ def _log_faults(folder: Path, records: Sequence[Record], result: Record) -> Iter
             return
         if record.get("epoch") != epoch:
             yield f"{log}, line {number}: epoch {record.get('epoch')} where epoch {epoch} belongs"
+            return
+        if ("loss" if is_batch else "val_loss") not in record:
+            yield f"{log}, line {number}: no loss"
             return
         if not is_batch and not batches:
             yield f"{log}, line {number}: epoch {epoch} ends without a batch"
@@ -141,15 +149,15 @@ def _log_faults(folder: Path, records: Sequence[Record], result: Record) -> Iter
             epoch, batches = epoch + 1, 0
     if batches or not epoch:
         yield f"{log} ends within epoch {epoch}"
-        return
-    yield from _result_faults(folder, records, result, {"steps": step, "epochs": epoch})
 
 
-def _result_faults(folder: Path, records: Sequence[Record], result: Record, told: Record) -> Iterator[str]:
+def _result_faults(folder: Path, records: Sequence[Record], result: Record) -> Iterator[str]:
     losses = [(record["step"], record.get("loss")) for record in batch_records(records)]
-    last = epoch_records(records)[-1]
+    epochs = epoch_records(records)
+    last = epochs[-1]
     told = {
-        **told,
+        "steps": len(losses),
+        "epochs": len(epochs),
         "final_train_loss": losses[-1][1],
         "final_val_loss": last.get("val_loss"),
         "final_val_accuracy": last.get("val_accuracy"),
