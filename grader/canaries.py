@@ -3,11 +3,11 @@
 Where they do not, the grader does not grade right on this machine, and nothing is scored.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
 
-from grader.evidence import Claim, Evidence, Run, lexicon_of, recipe_of, solution_of
+from grader.evidence import Claim, Evidence, lexicon_of, recipe_of, solution_of
 from grader.replay import Replay
+from grader.rubric.fix import measurements
 from grader.rubric.weights import Weights
 from grader.score import total_of
 from grader.scoring import score_evidence
@@ -20,30 +20,45 @@ class CanaryFailed(Exception):
     """The grader does not grade right here: a fault of ours, or of the machine."""
 
 
-def check_canaries(recipe_id: str, broken: Replay, reference: Replay, weights: Weights) -> None:
-    """Score both canaries of a recipe from the replays of its broken run and its reference fix.
+def check_canaries(
+    recipe_id: str, broken: Replay, reference: Replay, repaired: Replay, *, weights: Weights
+) -> None:
+    """Score both canaries of a recipe.
 
-    Raises `CanaryFailed` with the first check that came out wrong.
+    repaired: a replay of its own of the reference solution, made as a student's is, so that the score rests on a
+    comparison of two runs. Raises `CanaryFailed` with the first thing that came out wrong.
     """
-    for run, replay in (("broken", broken), ("reference", reference)):
+    for run, replay in (("broken", broken), ("reference", reference), ("repaired", repaired)):
         if replay.status != "OK":
             raise CanaryFailed(
                 f"Nothing was scored: the {run} run of {recipe_id} failed here ({replay.message})."
                 " grader doctor looks for the cause."
             )
-    recipe = recipe_of(recipe_id)
-    untouched, mended = _canaries(recipe, broken, reference)
-    perfect = score_evidence(mended, weights)
-    if (total := total_of(perfect)) != 100:
+    perfect = _canary(recipe_of(recipe_id), broken, reference, repaired)
+    criteria = score_evidence(perfect, weights)
+    if (total := total_of(criteria)) != 100:
         lost = next(
             f"{criterion}.{check.id}: {check.reason}"
-            for criterion, score in perfect.items()
+            for criterion, score in criteria.items()
             for check in score.checks
             if check.points != check.max
         )
         raise CanaryFailed(
             f"Nothing was scored: the reference solution of {recipe_id} got {total}, not 100 ({lost})."
         )
+    # Equal bytes alone earn the points of the fix, so that a broken instrument would not show in them.
+    for item in measurements(perfect):
+        if not item.good:
+            raise CanaryFailed(
+                f"Nothing was scored: of the reference solution of {recipe_id}, {item.name} is {item.value},"
+                f" wanted {item.wanted}."
+            )
+    untouched = replace(
+        perfect,
+        source=perfect.recipe.broken_source(),
+        fixed=broken,
+        claims={**perfect.claims, "fixed": _claim(broken)},
+    )
     fix = score_evidence(untouched, weights)["fix"].points
     if fix != 0:
         raise CanaryFailed(
@@ -51,9 +66,8 @@ def check_canaries(recipe_id: str, broken: Replay, reference: Replay, weights: W
         )
 
 
-def _canaries(recipe: Recipe, broken: Replay, reference: Replay) -> tuple[Evidence, Evidence]:
-    """Return the evidence of the untouched experiment, and of the reference fix."""
-    mended = Evidence(
+def _canary(recipe: Recipe, broken: Replay, reference: Replay, repaired: Replay) -> Evidence:
+    return Evidence(
         recipe=recipe,
         solution=solution_of(recipe.id),
         lexicon=lexicon_of(recipe.id),
@@ -64,12 +78,10 @@ def _canaries(recipe: Recipe, broken: Replay, reference: Replay) -> tuple[Eviden
         source=recipe.healthy_source(),
         report=(SOLUTIONS / recipe.id / "report.md").read_text(encoding="utf-8"),
         broken=broken,
-        fixed=reference,
+        fixed=repaired,
         reference=reference,
         same_class=True,
     )
-    claims: Mapping[Run, Claim] = {"broken": _claim(broken), "fixed": _claim(broken)}
-    return replace(mended, claims=claims, source=recipe.broken_source(), fixed=broken), mended
 
 
 def _claim(replay: Replay) -> Claim:

@@ -3,8 +3,7 @@
 import hashlib
 import json
 import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 
@@ -14,18 +13,16 @@ from grader.evidence import Evidence, lexicon_of, recipe_of, solution_of
 from grader.graded import Graded, graded_row, nothing_to_show, row_without_checks
 from grader.intake.gunzip import read_tarball
 from grader.intake.rejected import Rejected
-from grader.intake.submission import SUFFIX, read_submission, submission_name
-from grader.replay import Replay, Request
+from grader.intake.submission import read_submission, submission_name
+from grader.replay import Replay
 from grader.replayer import HARNESS_BROKE, Replayer
-from grader.requests import trusted_requests
+from grader.replays import Progress, Replays
+from grader.requests import canary_requests
 from grader.rubric.weights import Weights
 from grader.score import Scores
 from grader.store import Store
 from grader.syntax.plain_code import Suspicion, suspicions
 from grader.taken import Taken, agree, take_in
-from harness.errors import UserError
-
-Progress = Callable[[int, int], None]
 
 
 class Classroom:
@@ -45,14 +42,11 @@ class Classroom:
         fresh: bool = False,
         trusted_submissions: bool = False,
     ) -> None:
-        self._replayer = replayer
-        self._replay_store = Store(memory, Replay)
+        self._replays = Replays(replayer, memory, jobs=jobs, fresh=fresh)
         self._graded_store = Store(memory / "graded", Graded)
         self._weights = weights
-        self._jobs = jobs
         self._fresh = fresh
         self._trusted_submissions = trusted_submissions
-        self._replays: dict[str, Replay] = {}
 
     def score(self, paths: Sequence[Path], progress: Progress) -> list[Graded]:
         """Return the rows of the class, sorted by name.
@@ -69,25 +63,23 @@ class Classroom:
                 taken.append(intake)
             else:
                 graded.append(intake)
-        recipes = sorted({item.recipe for item in taken})
-        canaries = {recipe: trusted_requests(recipe) for recipe in recipes}
-        firsts = [item.requests for item in taken]
-        self._replay(
-            [
-                *chain.from_iterable(canaries.values()),
-                *chain.from_iterable((runs.broken, runs.reference, runs.fixed) for runs in firsts),
-            ],
-            progress,
-        )
-        for recipe, (broken, reference) in canaries.items():
-            check_canaries(recipe, self._of(broken), self._of(reference), self._weights)
-        again = [item.requests.again() for item in taken if not self._same_class(item)]
-        self._replay(chain.from_iterable(runs.values() for runs in again), progress)
+        self._check_canaries({item.recipe for item in taken}, progress)
+        firsts = ((item.requests.broken, item.requests.reference, item.requests.fixed) for item in taken)
+        self._replays.make(chain.from_iterable(firsts), progress)
+        again = (item.requests.again().values() for item in taken if not self._same_class(item))
+        self._replays.make(chain.from_iterable(again), progress)
         for item in taken:
             graded.append(self._graded(item))
             if graded[-1].row.status == "graded":
                 self._graded_store.put(self._key(item.name, item.sha256), graded[-1])
         return sorted(graded, key=lambda item: item.row.submission)
+
+    def _check_canaries(self, recipes: Iterable[str], progress: Progress) -> None:
+        """Raise `CanaryFailed` where the grader does not grade right here; no student's code has run by then."""
+        canaries = {recipe: canary_requests(recipe) for recipe in sorted(recipes)}
+        self._replays.make(chain.from_iterable(canaries.values()), progress)
+        for recipe, requests in canaries.items():
+            check_canaries(recipe, *map(self._replays.of, requests), weights=self._weights)
 
     def _known(self, path: Path) -> Graded | None:
         """Return the row of a tarball that was scored before, which its bytes alone tell."""
@@ -117,44 +109,8 @@ class Classroom:
             )
         return Graded(row=row, exhibits=nothing_to_show(name))
 
-    def _replay(self, requests: Iterable[Request], progress: Progress) -> None:
-        """Make every distinct replay that is not there yet, side by side."""
-        wanted = {request.key: request for request in requests}
-        wanted = {key: request for key, request in wanted.items() if key not in self._replays}
-        missing = {}
-        for key, request in wanted.items():
-            known = None if self._fresh else self._replay_store.get(key)
-            if known is None:
-                missing[key] = request
-            else:
-                self._replays[key] = known
-        progress(0, len(missing))
-        with ThreadPoolExecutor(self._jobs) as pool:
-            futures = {pool.submit(self._make, request): key for key, request in missing.items()}
-            try:
-                for done, future in enumerate(as_completed(futures), start=1):
-                    replay = self._replays[futures[future]] = future.result()
-                    if replay.status != "XX":  # a fault of ours may pass
-                        self._replay_store.put(futures[future], replay)
-                    progress(done, len(missing))
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
-
-    def _make(self, request: Request) -> Replay:
-        try:
-            return self._replayer.make(request)
-        except UserError as error:  # the data set is not on this machine
-            return Replay(status="XX", message=str(error))
-        except Exception as error:
-            traceback.print_exc()
-            return Replay(status="XX", message=f"the grader failed ({type(error).__name__})")
-
-    def _of(self, request: Request) -> Replay:
-        return self._replays[request.key]
-
     def _same_class(self, item: Taken) -> bool:
-        ours = self._of(item.requests.broken).platform
+        ours = self._replays.of(item.requests.broken).platform
         told = [claim.platform for claim in item.claims.values() if claim.platform is not None]
         return ours is None or all(agree(platform, ours) for platform in told)
 
@@ -182,12 +138,12 @@ class Classroom:
             claims=item.claims,
             source=item.source,
             report=item.report,
-            broken=self._of(runs.broken),
-            fixed=_believed(self._of(runs.fixed), suspected),
-            reference=self._of(runs.reference),
+            broken=self._replays.of(runs.broken),
+            fixed=_believed(self._replays.of(runs.fixed), suspected),
+            reference=self._replays.of(runs.reference),
             same_class=same,
             suspicions=suspected,
-            again={} if same else {run: self._of(request) for run, request in runs.again().items()},
+            again={} if same else {run: self._replays.of(request) for run, request in runs.again().items()},
         )
 
 

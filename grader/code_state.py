@@ -3,21 +3,21 @@
 import hashlib
 from collections.abc import Iterator
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 
+from grader.machine import machine_state
 from harness.provenance import harness_hash
 from harness.recipe import EXERCISES, EXPERIMENTS, ROOT
 
-_SUFFIXES = {".py", ".toml", ".md", ".html", ".css", ".js"}
+# Templates are not among them: pages are made anew each time.
+_SUFFIXES = {".py", ".toml", ".md"}
 
 
 @cache
 def code_state() -> str:
     """Return the SHA-256; it is computed once a process."""
     total = hashlib.sha256(harness_hash().encode())
-    for name in ("torch", "numpy", "nh3", "markdown-it-py"):
-        total.update(f"{name} {version(name)}\0".encode())
+    total.update(machine_state().encode())
     for path in _files():
         total.update(f"{path.relative_to(ROOT).as_posix()}\0".encode() + path.read_bytes() + b"\0")
     return total.hexdigest()

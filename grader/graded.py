@@ -1,13 +1,12 @@
 """A row of the class with what its page shows, and the rows of what could not be scored."""
 
-from collections.abc import Mapping
-
 from grader.evidence import Evidence
 from grader.exhibits import Exhibits
 from grader.rubric.weights import Weights
-from grader.score import Criterion, CriterionScore, Flag, Model, SubmissionScore, rescored
+from grader.score import Flag, Model, SubmissionScore, rescored
 from grader.scoring import exhibits_of, flags_of, score_evidence
 from grader.taken import Taken
+from harness.recipe import recipe_ids
 
 WITHOUT_SANDBOX = "Students' code ran WITHOUT a sandbox (--trust-submissions): nothing kept it from lying."
 
@@ -26,6 +25,10 @@ def graded_row(item: Taken, evidence: Evidence, weights: Weights, *, sandboxed: 
     if item.ignored:
         message = f"{len(item.ignored)} files that no submission has were not looked at."
         flags = (*flags, Flag(id="ignored files", message=message))
+    # A learning platform may put words of its own around a file's name.
+    if f"{item.student}_{item.recipe}" not in item.name:
+        message = f"Its manifest says {item.student} and {item.recipe}, and the file's name does not."
+        flags = (*flags, Flag(id="other name", message=message))
     if not sandboxed:
         flags = (Flag(id="no sandbox", message=WITHOUT_SANDBOX), *flags)
     row = SubmissionScore(
@@ -33,7 +36,6 @@ def graded_row(item: Taken, evidence: Evidence, weights: Weights, *, sandboxed: 
         student=item.student,
         recipe=item.recipe,
         status="not judged",
-        reason=_open_checks(criteria),
         total=None,
         criteria={},
         flags=flags,
@@ -50,16 +52,6 @@ def graded_row(item: Taken, evidence: Evidence, weights: Weights, *, sandboxed: 
     return Graded(row=rescored(row, criteria), exhibits=exhibits_of(item.name, evidence, item.ignored))
 
 
-def _open_checks(criteria: Mapping[Criterion, CriterionScore]) -> str:
-    names = [
-        check.title
-        for score in criteria.values()
-        for check in score.checks
-        if check.outcome == "could not judge"
-    ]
-    return f"It waits for the instructor: {'; '.join(names)}."
-
-
 def nothing_to_show(name: str) -> Exhibits:
     """Return the exhibits of a submission that was not replayed."""
     return Exhibits(submission=name, broken_source=None, fixed_source=None, report=None)
@@ -69,11 +61,12 @@ def row_without_checks(
     name: str, student: str | None, recipe: str | None, status: str, reason: str
 ) -> SubmissionScore:
     """Return the row of a submission that was rejected, or that the grader failed on."""
-    guessed_student, _, guessed_recipe = name.partition("_")
+    known = next((known for known in recipe_ids() if name.endswith(f"_{known}")), "")
+    guessed_student, guessed_recipe = (name.removesuffix(f"_{known}"), known) if known else (name, "")
     return SubmissionScore.model_validate(
         {
             "submission": name,
-            "student": student or guessed_student or name,
+            "student": student or guessed_student,
             "recipe": recipe or guessed_recipe,
             "status": status,
             "reason": reason,

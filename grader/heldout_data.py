@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from harness.data.embedded_data import read_embedded_split
 from harness.data.image_sets import Split
 from harness.data.subsets import draw_subset
 from harness.errors import UserError
-from harness.files import write_whole
+from harness.files import sha256_line, sha256_path, write_with_sha256
 
 FOLDER = Path(__file__).with_name("heldout")
 SIZE = 500  # as many as in a validation split
@@ -26,8 +27,10 @@ def heldout_archive(name: str, cache: Path, checksums: Mapping[str, str] | None 
     if name in EMBEDDED:
         return _packed(read_embedded_split(name, "heldout", FOLDER))
     kept = cache / "subsets" / f"{name}-heldout-{SIZE}.npz"
-    if kept.is_file():
-        return kept.read_bytes()
+    with suppress(OSError):
+        data = kept.read_bytes()
+        if sha256_path(kept).read_text(encoding="utf-8") == sha256_line(data, kept.name):
+            return data
     # Imported here: it leads to torchvision, and is needed once.
     from harness.data.torchvision_data import SOURCES
 
@@ -38,7 +41,7 @@ def heldout_archive(name: str, cache: Path, checksums: Mapping[str, str] | None 
         raise UserError(f"The data set {name} cannot be read in {cache} ({error}): check it there.") from None
     data = _packed(draw_subset(*test, SIZE, 0, from_end=True))
     kept.parent.mkdir(parents=True, exist_ok=True)
-    write_whole({kept: data})
+    write_with_sha256(kept, data)
     return data
 
 

@@ -12,7 +12,8 @@ from grader.heldout_data import heldout_archive
 from grader.inside import FOLDER as INSIDE
 from grader.intake.gunzip import MIB
 from grader.intake.submission import LOG_BYTES
-from grader.replay import Evaluation, ProbeFigure, Replay, Request
+from grader.replay import Evaluation, ProbeFigure, Replay
+from grader.requests import RUN_LIMITS, Request
 from grader.sandbox.result import Limits, SandboxResult
 from harness.data import EMBEDDED
 from harness.data.loading import load_dataset, subset_file
@@ -24,20 +25,6 @@ from harness.settings import RunSettings
 Sandbox = Callable[..., SandboxResult]
 
 HARNESS_BROKE = "the harness broke while it ran this experiment"
-
-# Measured on one 2.5 GHz core: the slowest recipe takes 13 s and 420 MB, an MLP 4 s. A laptop may be a few times
-# slower; a run at the limit of what the intake takes (EPOCHS) is not expected to fit.
-RUN_LIMITS = Limits(
-    cpu_seconds=120,
-    wall_seconds=240,
-    memory_bytes=2 * 2**30,
-    processes=64,
-    file_bytes=64 * 2**20,
-    scratch_bytes=128 * 2**20,
-    scratch_files=1000,
-    output_bytes=2**20,
-    result_bytes=96 * 2**20,
-)
 
 
 class Replayer:

@@ -124,9 +124,19 @@ def _sum(points: Iterable[float | None]) -> float | None:
     return round(total, 2)
 
 
+def _waiting(criteria: Mapping[Criterion, CriterionScore]) -> str:
+    open_checks = [
+        check.title for score in criteria.values() for check in score.checks if check.points is None
+    ]
+    return f"It waits for the instructor: {'; '.join(open_checks)}."
+
+
 def rescored(row: SubmissionScore, criteria: dict[Criterion, CriterionScore]) -> SubmissionScore:
-    """Return the row with these criteria and their sum: graded where all four are there and none is open."""
+    """Return the row with these criteria and their sum: graded where none is open."""
     total = total_of(criteria)
     if total is None:
-        return row.model_copy(update={"criteria": criteria, "status": "not judged", "total": None})
+        reason = _waiting(criteria)
+        return row.model_copy(
+            update={"criteria": criteria, "status": "not judged", "total": None, "reason": reason}
+        )
     return row.model_copy(update={"criteria": criteria, "status": "graded", "total": total, "reason": ""})

@@ -11,10 +11,11 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 import harness
-from grader import classroom
+from grader import replays
 from grader.canaries import CanaryFailed
-from grader.classroom import SUFFIX, Classroom
+from grader.classroom import Classroom, scores_of
 from grader.graded import WITHOUT_SANDBOX, Graded
+from grader.intake.submission import SUFFIX, submission_name
 from grader.overrides import apply_overrides, load_overrides
 from grader.replayer import Replayer, Sandbox
 from grader.reports.write import INDEX, write_reports
@@ -22,8 +23,8 @@ from grader.rubric.weights import DEFAULT, load_weights
 from grader.sandbox.problem import sandbox_problem
 from grader.sandbox.run import run_in_sandbox
 from grader.sandbox.trusted import run_trusted
-from grader.score import Scores
-from grader.scores_file import write_scores
+from grader.score import Scores, SubmissionScore
+from grader.scores_file import SCORES, read_scores, write_scores
 from grader.store import default_store
 from harness.data.loading import default_cache
 from harness.errors import UserError
@@ -53,6 +54,7 @@ def score_folder(folder: Path, options: ScoreOptions) -> int:
     """
     console = Console(stderr=True)
     paths = tarballs(folder, options.only)
+    others = _others(options)
     weights = load_weights(options.rubric or DEFAULT)
     overrides = load_overrides(options.overrides) if options.overrides else ()
     room = Classroom(
@@ -69,24 +71,43 @@ def score_folder(folder: Path, options: ScoreOptions) -> int:
     except CanaryFailed as error:
         console.print(str(error), markup=False, highlight=False, style="bold red")
         return 3
-    scores = classroom.scores_of(graded, _provenance(options))
+    scores = scores_of(graded, _provenance(options))
     if options.only:  # those of other submissions have nothing to stand on today
         overrides = tuple(item for item in overrides if item.submission in options.only)
     scores = apply_overrides(scores, overrides)
+    rows = sorted((*scores.submissions, *others), key=lambda row: row.submission)
+    scores = scores.model_copy(update={"submissions": tuple(rows)})
     options.out.mkdir(parents=True, exist_ok=True)
     _write(scores, graded, options.out)
     return _summarize(scores, options.out)
+
+
+def _others(options: ScoreOptions) -> tuple[SubmissionScore, ...]:
+    """Return the rows that are in the reports' folder and stay there, where only some submissions are scored."""
+    if not options.only or not (options.out / SCORES).exists():
+        return ()
+    there = read_scores(options.out)
+    if there.provenance != _provenance(options):
+        raise UserError(
+            f"{options.out} holds scores by another grader or rubric, which would not fit together: score the whole"
+            " class, or name another folder with --out."
+        )
+    return tuple(row for row in there.submissions if row.submission not in options.only)
 
 
 def tarballs(folder: Path, only: Sequence[str] = ()) -> list[Path]:
     """Return the tarballs in a folder, sorted. Raises `UserError` where there are none, or not the asked for."""
     if not folder.is_dir():
         raise UserError(f"There is no folder {folder}: name the one that holds the students' .tar.gz files.")
-    found = {
-        path.name.removesuffix(SUFFIX): path
-        for path in sorted(folder.iterdir())
-        if path.name.endswith(SUFFIX)
-    }
+    found: dict[str, Path] = {}
+    for path in sorted(folder.iterdir()):
+        if not path.name.endswith(SUFFIX):
+            continue
+        other = found.setdefault(submission_name(path), path)
+        if other is not path:
+            raise UserError(
+                f"{folder} holds two files that are both called {submission_name(path)}: rename one."
+            )
     if not found:
         raise UserError(
             f"{folder} holds no .tar.gz file: put the students' tarballs there, as make submit wrote them."
@@ -119,7 +140,7 @@ def _memory(options: ScoreOptions) -> Path:
 
 
 @contextmanager
-def _progress(console: Console) -> Iterator[classroom.Progress]:
+def _progress(console: Console) -> Iterator[replays.Progress]:
     columns = (
         TextColumn("replays"),
         BarColumn(bar_width=None),

@@ -13,12 +13,18 @@ from runs import edited
 from sandbox_marks import needs_sandbox, require_sandbox
 from shared_data import link_shared_data, needs_shared_data
 
-from grader import demo
+from grader import canaries, demo
 from grader.canaries import CanaryFailed, check_canaries
+from grader.evidence import Evidence
 from grader.examples import broken_workspace, example_submission
-from grader.replay import Replay
-from grader.rubric.weights import load_weights
-from grader.score import CRITERIA
+from grader.replay import Evaluation, Replay, SplitFigures
+from grader.replayer import Replayer
+from grader.replays import Replays
+from grader.requests import canary_requests
+from grader.rubric.weights import DEFAULT, Weights, load_weights
+from grader.sandbox.run import run_in_sandbox
+from grader.score import CRITERIA, Criterion, CriterionScore
+from grader.scoring import score_evidence
 from harness.exercise import Asked
 from harness.recipe import load_recipe
 
@@ -58,6 +64,9 @@ def classroom(tmp_path_factory: pytest.TempPathFactory) -> Path:
     good = (out / "ada_huge_lr.tar.gz").read_bytes()
     for name, data in demo.special_cases(good).items():
         (out / f"{name}.tar.gz").write_bytes(data)
+    # As unzip leaves a name that was not UTF-8.
+    for odd, content in ((b"ren\xe9_huge_lr.tar.gz", good), (b"zo\xeb_huge_lr.tar.gz", b"")):
+        (out / os.fsdecode(odd)).write_bytes(content)
     done = grader("score", "submissions", "--jobs", "1", cwd=folder)
     assert done.returncode == 0, done.stderr
     done = grader("score", "submissions", "--jobs", "2", "--fresh", "--out", "again", cwd=folder)
@@ -122,6 +131,13 @@ def test_a_class_that_did_not_change_is_not_replayed(classroom: Path, tmp_path: 
 
 
 @needs_sandbox
+def test_a_file_name_that_is_not_utf8_is_a_row_like_any_other(classroom: Path) -> None:
+    found = rows(classroom / "reports")
+    assert found["ren\\xe9_huge_lr"]["total"] == 100
+    assert found["zo\\xeb_huge_lr"]["status"] == "rejected"
+
+
+@needs_sandbox
 def test_odd_names_survive_the_gradebook(classroom: Path) -> None:
     text = (classroom / "reports" / "gradebook.csv").read_text(encoding="utf-8-sig")
     assert '"Smith, Jr."' in text
@@ -146,6 +162,36 @@ def test_one_submission_can_be_scored_shown_and_overridden(classroom: Path, tmp_
         done = grader("export", "--format", form, "--out", tmp_path / "reports", cwd=classroom)
         assert done.returncode == 0
         assert any((tmp_path / "reports" / "export" / form).iterdir())
+
+
+@needs_sandbox
+def test_scoring_one_again_leaves_the_others_as_they_are(classroom: Path, tmp_path: Path) -> None:
+    out = shutil.copytree(classroom / "reports", tmp_path / "reports")
+    before = files(out)
+    overrides = tmp_path / "overrides.toml"
+    overrides.write_text(
+        '[[override]]\nsubmission = "cem_huge_lr"\ncheck = "fix.correct"\npoints = 6\ncomment = "Half of it."\n'
+    )
+    words = ("--only", "cem_huge_lr", "--overrides", overrides, "--out", out)
+    assert grader("score", "submissions", *words, cwd=classroom).returncode == 0
+    changed = {name for name, data in files(out).items() if before[name] != data}
+    assert changed == {"cem_huge_lr.html", "gradebook.csv", "index.html", "scores.json"}
+    old, new = rows(classroom / "reports"), rows(out)
+    assert old.keys() == new.keys()
+    assert {name for name in old if old[name] != new[name]} == {"cem_huge_lr"}
+
+
+@needs_sandbox
+def test_scores_by_another_rubric_are_not_mixed(classroom: Path, tmp_path: Path) -> None:
+    out = shutil.copytree(classroom / "reports", tmp_path / "reports")
+    before = files(out)
+    rubric = tmp_path / "rubric.toml"
+    rubric.write_text(DEFAULT.read_text() + "\n# another\n")
+    words = ("--only", "cem_huge_lr", "--rubric", rubric, "--out", out)
+    done = grader("score", "submissions", *words, cwd=classroom)
+    assert done.returncode == 2
+    assert "another grader or rubric" in done.stderr
+    assert files(out) == before
 
 
 @needs_sandbox
@@ -223,8 +269,44 @@ def test_without_bubblewrap_nothing_runs(tmp_path: Path) -> None:
     assert not (tmp_path / "reports").exists()
 
 
-def test_a_canary_that_fails_stops_the_class() -> None:
-    weights = load_weights()
-    broken = Replay(status="XX", message="no disk")
-    with pytest.raises(CanaryFailed, match="no disk"):
-        check_canaries(RECIPE, broken, broken, weights)
+@needs_sandbox
+def test_a_canary_that_fails_stops_the_class(
+    classroom: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = Replays(Replayer(run_in_sandbox, tmp_path), classroom / "replays", jobs=1, fresh=False)
+    broken, reference, repaired = map(known.of, canary_requests(RECIPE))
+
+    def check(**changed: Replay) -> None:
+        replays = {"broken": broken, "reference": reference, "repaired": repaired, **changed}
+        check_canaries(RECIPE, *replays.values(), weights=load_weights())
+
+    check()
+    for run in ("broken", "reference", "repaired"):
+        with pytest.raises(CanaryFailed, match=f"the {run} run of huge_lr failed here .no disk"):
+            check(**{run: Replay(status="XX", message="no disk")})
+    # A machine on which a run does not repeat.
+    with pytest.raises(CanaryFailed, match=r"reproducibility\.fixed_checkpoint"):
+        check(repaired=repaired.model_copy(update={"checkpoint_sha256": "0" * 64}))
+    # An evaluator that cannot read weights, one that finds them worthless, and probes that were not run.
+    with pytest.raises(CanaryFailed, match="the weights do not fit"):
+        check(repaired=repaired.model_copy(update={"evaluation": Evaluation(problem="it cannot be read")}))
+    assert repaired.evaluation is not None
+    worthless = SplitFigures(loss=2.3, accuracy=0.1)
+    with pytest.raises(CanaryFailed, match=r"held-out accuracy by the trusted evaluator is 0\.1"):
+        check(
+            repaired=repaired.model_copy(
+                update={"evaluation": repaired.evaluation.model_copy(update={"heldout": worthless})}
+            )
+        )
+    with pytest.raises(CanaryFailed, match="probe: learning rate is None"):
+        check(repaired=repaired.model_copy(update={"probes": ()}))
+    # A rubric that takes any experiment for a fix.
+    perfect: list[dict[Criterion, CriterionScore]] = []
+
+    def generous(evidence: Evidence, weights: Weights) -> dict[Criterion, CriterionScore]:
+        perfect.append(score_evidence(evidence, weights))
+        return perfect[0]
+
+    monkeypatch.setattr(canaries, "score_evidence", generous)
+    with pytest.raises(CanaryFailed, match=r"the untouched experiment of huge_lr got 20\.0 points"):
+        check()

@@ -8,8 +8,10 @@ import pytest
 from runs import edited
 from sandbox_marks import needs_sandbox
 
-from grader.replay import Replay, Request
-from grader.replayer import RUN_LIMITS, Replayer
+from grader.intake.submission import LOG_BYTES
+from grader.replay import Replay
+from grader.replayer import Replayer
+from grader.requests import RUN_LIMITS, Request
 from grader.sandbox.run import run_in_sandbox
 from grader.syntax.parse import tree_digest
 from harness.launch import launch
@@ -76,9 +78,39 @@ def test_what_an_experiment_does_wrong_is_its_own(
     assert message in found.message
 
 
+FORGED = """
+import os
+def write(log):
+    os.makedirs("out/run", exist_ok=True)
+    for name, text in (("metrics.log", log), ("probes.json", "[]"), ("checkpoint.pt", "")):
+        with open(f"out/run/{name}", "w") as file:
+            file.write(text)
+    os._exit(0)
+"""
+
+
+@needs_sandbox
+@pytest.mark.parametrize(
+    ("log", "status", "message"),
+    [
+        ('{"epoch": 0, "val_loss": 1.0}', "RE", "no whole result"),
+        ('{"step": 0, "epoch": 0}', "RE", "no whole result"),
+        ('{"step": 0, "epoch": 0, "loss": "low"}', "RE", "no whole result"),
+        (" " * (LOG_BYTES + 1), "OL", "a log of more than 8 MiB"),
+    ],
+)
+def test_a_log_that_the_experiment_wrote_itself_is_none(
+    log: str, status: str, message: str, tmp_path: Path
+) -> None:
+    text = f'" " * {len(log)}' if log.isspace() else repr(log)
+    source = f"{FORGED}\nwrite({text})\n{RECIPE.healthy_source()}"
+    found = made(source, tmp_path)
+    assert found.status == status
+    assert message in found.message
+
+
 @needs_sandbox
 def test_a_fault_of_the_machine_is_ours(tmp_path: Path) -> None:
-    assert made(RECIPE.healthy_source(), tmp_path, processes=0).status in ("XX", "ML")
     # The suite's own code is never to blame, whatever happens to it.
     broken = edited(RECIPE.healthy_source(), ("    optimizer.step()\n", "    optimizer.stpe()\n"))
     assert Replayer(run_in_sandbox, tmp_path).make(request(broken, trusted=True)).status == "XX"

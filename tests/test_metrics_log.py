@@ -144,7 +144,7 @@ def test_a_line_separator_within_a_string_ends_no_line(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_number_is_no_record_of_a_run(line: str) -> None:
-    with pytest.raises(UserError, match="line 2: not a record of a run .* no "):
+    with pytest.raises(UserError, match=r"line 2: not a record of a run .* no "):
         parse_log(['{"step": 0}', line], "metrics.log")
 
 

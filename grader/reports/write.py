@@ -20,7 +20,8 @@ def write_reports(
 ) -> list[Path]:
     """Write a page for each submission, `index.html` and `gradebook.csv`; return them, the index first.
 
-    exhibits: by submission; where one is missing, its page shows the score alone. recipes: the title of each
+    exhibits: by submission; where one is missing, the page that is there stays, and if none is, it shows the score
+    alone. recipes: the title of each
     recipe. Equal input gives equal bytes. What else lies in the folder stays, except for pages that were made
     here for submissions that are not among the scores any more. Raises `OSError` where it cannot be written.
     """
@@ -28,16 +29,18 @@ def write_reports(
     stems = page_stems(row.submission for row in scores.submissions)
     pages = []
     for row in scores.submissions:
+        path = out / f"{stems[row.submission]}.html"
+        pages.append(path)
+        if row.submission not in exhibits and _is_ours(path):
+            continue
         page = render_submission_page(
             row,
             exhibits.get(row.submission),
             recipe_title=recipes.get(row.recipe, ""),
             provenance=scores.provenance,
         )
-        path = out / f"{stems[row.submission]}.html"
         # Not waited for until it is on the disk: all of it can be made again from scores.json.
         write_whole({path: page.encode()}, durable=False)
-        pages.append(path)
     index, book = out / INDEX, out / GRADEBOOK
     write_whole({index: render_class_page(scores, recipes).encode(), book: gradebook(scores)}, durable=False)
     _remove_stale(out, {path.name for path in pages})

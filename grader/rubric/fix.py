@@ -59,7 +59,7 @@ def same_as_reference(evidence: Evidence) -> bool:
 
 def measurements(evidence: Evidence) -> tuple[Measurement, ...]:
     """Return every figure that decides about the fix: evaluator, symptoms, probes. Empty without a replay."""
-    if evidence.fixed.status != "OK":
+    if evidence.fixed.status != "OK" or not _has_reference(evidence):
         return ()
     return (*_evaluations(evidence), *_symptoms(evidence), *_probes(evidence))
 
@@ -69,7 +69,7 @@ def _judge_correct(evidence: Evidence) -> Check:
     if fixed.status == "XX":
         reason = f"Your experiment could not be replayed, through no fault of yours: {fixed.message}"
         return open_check(*_CORRECT, reason)
-    if evidence.reference.evaluation is None or evidence.reference.evaluation.heldout is None:
+    if not _has_reference(evidence):
         reason = f"The reference fix could not be run under your settings: {evidence.reference.message}"
         return open_check(*_CORRECT, reason)
     if fixed.status != "OK":
@@ -113,6 +113,11 @@ def _judge_correct(evidence: Evidence) -> Check:
     return full(
         *_CORRECT, "The trusted evaluator finds it healthy, no symptom is left, and the mechanism is sound."
     )
+
+
+def _has_reference(evidence: Evidence) -> bool:
+    evaluation = evidence.reference.evaluation
+    return evaluation is not None and evaluation.heldout is not None
 
 
 def _told(item: Measurement) -> str:

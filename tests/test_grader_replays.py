@@ -1,0 +1,90 @@
+"""What is replayed, shared and remembered in a class; the replays themselves are made by a stand-in here."""
+
+from pathlib import Path
+
+from grader.replay import Replay
+from grader.replayer import Replayer
+from grader.replays import Replays
+from grader.requests import Request
+from grader.syntax.parse import tree_digest
+from harness.errors import UserError
+from harness.recipe import load_recipe
+from harness.settings import RunSettings
+
+RECIPE = load_recipe("huge_lr")
+SETTINGS = RunSettings(seed=42, dataset="digits")
+SOUND = "x = 1\n"
+FAILING = "\n\nraise ValueError\n"
+FAILING_LOWER = "# a remark\n\n\n\nraise ValueError\n"
+
+
+class Stand(Replayer):
+    """Says in which line a text raises, and counts what it was asked for."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def make(self, request: Request) -> Replay:
+        self.asked.append(request.source)
+        if request.settings.dataset == "mnist":
+            raise UserError("mnist is not here")
+        lines = request.source.split("\n")
+        failing = [number for number, line in enumerate(lines, start=1) if line.startswith("raise")]
+        if failing:
+            return Replay(status="RE", message=f"line {failing[0]}")
+        return Replay(status="OK", log_sha256=request.source.strip())
+
+
+def request(source: str, dataset: str = "digits") -> Request:
+    settings = RunSettings(seed=42, dataset=dataset)
+    return Request(RECIPE, settings, source, tree_digest(source), trusted=False)
+
+
+def replayed(folder: Path, *sources: str, jobs: int = 1) -> tuple[list[str], dict[str, Replay]]:
+    """Return what was made, in its order, and what each source got."""
+    stand = Stand()
+    replays = Replays(stand, folder, jobs=jobs, fresh=False)
+    replays.make([request(source) for source in sources], lambda done, total: None)
+    return stand.asked, {source: replays.of(request(source)) for source in sources}
+
+
+def test_one_program_is_replayed_once_however_it_looks(tmp_path: Path) -> None:
+    spaced = "x  =  1  # one\n"
+    asked, found = replayed(tmp_path, SOUND, spaced, SOUND)
+    assert asked == [SOUND]
+    assert found[SOUND] is found[spaced]
+    asked, found = replayed(tmp_path, spaced)
+    assert asked == []
+    assert found[spaced].status == "OK"
+
+
+def test_each_text_of_a_failing_program_is_told_its_own_line(tmp_path: Path) -> None:
+    for folder, sources in (
+        (tmp_path / "1", (FAILING, FAILING_LOWER)),
+        (tmp_path / "2", (FAILING_LOWER, FAILING)),
+    ):
+        asked, found = replayed(folder, *sources, jobs=2)
+        assert sorted(asked) == sorted(sources)
+        assert found[FAILING].message == "line 3"
+        assert found[FAILING_LOWER].message == "line 5"
+        assert replayed(folder, *sources)[0] == []
+
+
+def test_a_fault_of_ours_is_not_remembered(tmp_path: Path) -> None:
+    for _ in range(2):
+        stand = Stand()
+        replays = Replays(stand, tmp_path, jobs=1, fresh=False)
+        asked = request(SOUND, "mnist")
+        replays.make([asked, asked], lambda done, total: None)
+        assert stand.asked == [SOUND]
+        assert replays.of(asked) == Replay(status="XX", message="mnist is not here")
+
+
+def test_what_is_wanted_fresh_is_made_again_and_counted(tmp_path: Path) -> None:
+    replayed(tmp_path, SOUND)
+    stand = Stand()
+    counted: list[tuple[int, int]] = []
+    replays = Replays(stand, tmp_path, jobs=1, fresh=True)
+    replays.make([request(SOUND), request("y = 2\n")], lambda done, total: counted.append((done, total)))
+    assert sorted(stand.asked) == [SOUND, "y = 2\n"]
+    assert counted == [(0, 2), (1, 2), (2, 2)]
