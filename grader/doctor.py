@@ -1,12 +1,12 @@
 """`grader doctor`: can this machine grade, and what has to be installed."""
 
-import os
 
 from rich.console import Console
 
 from grader.sandbox.problem import sandbox_problem
 from harness.data.loading import default_cache, load_dataset
 from harness.doctor import examine
+from harness.environment import usable_cores
 from harness.errors import UserError
 
 
@@ -19,8 +19,7 @@ def run_doctor() -> int:
         _line(console, what, problem or "works", "green" if problem is None else "bold red")
     for name in ("mnist", "cifar10"):
         _line(console, name, _data_problem(name) or "there", "")
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    _line(console, "cores", str(cores), "")
+    _line(console, "cores", str(usable_cores()), "")
     console.print("Next:", style="bold")
     console.print(
         "  grader score submissions/" if good else "  mend what is wrong above, then grader doctor again"

@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+from grader.sandbox.result import Status
 from grader.score import Model
 
 Run = Literal["broken", "fixed", "reference"]
@@ -37,7 +38,7 @@ class ReplayOutcome(Model):
     """How one process of the grader ended: OK, RE, SG, TO, OL, ML or XX, with a sentence."""
 
     what: Literal["broken run", "fixed run", "reference run", "evaluation", "probes"]
-    status: Literal["OK", "RE", "SG", "TO", "OL", "ML", "XX"]
+    status: Status
     message: str = ""
 
 

@@ -9,8 +9,9 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
+from grader.sandbox.kept_back import KEPT_BACK
 from harness.errors import UserError
-from harness.files import write_with_sha256
+from harness.files import scratch_path, write_with_sha256
 from harness.handin.archive import deterministic_tar_gz
 from harness.recipe import EXERCISES, ROOT, Edit, Recipe, apply_edits, load_recipe, recipe_ids
 
@@ -20,16 +21,6 @@ LISTING = "kit.sha256"
 # The name of the folder inside the tarball: the bytes are the same wherever the kit is built.
 _FOLDER = "trainwreck"
 
-# What of the harness stays with the instructor, each for its reason.
-_KEPT_BACK = (
-    "experiments/",  # the healthy experiments
-    "probes.py",  # one for each cause: a student would only have to try them
-    # These draw the held-out images too.
-    "datasets/archives.py",
-    "datasets/figures.py",
-    "datasets/make_digits.py",
-    "datasets/make_shapes.py",
-)
 # Pages about the suite that students may read, less what they say of things that are not in a kit.
 _PAGES = {
     "docs/determinism.md": (),
@@ -70,8 +61,7 @@ def build_kit(out: Path) -> Path:
     lines = [f"{hashlib.sha256(files[name]).hexdigest()}  {name}\n" for name in sorted(files)]
     files[LISTING] = "".join(lines).encode()
     folder = out.resolve()
-    scratch = folder.with_name(f".{folder.name}.partial")
-    shutil.rmtree(scratch, ignore_errors=True)
+    scratch = scratch_path(folder)
     try:
         for name, content in files.items():
             (scratch / name).parent.mkdir(parents=True, exist_ok=True)
@@ -126,7 +116,7 @@ def _refuse_foreign(out: Path) -> None:
 
 def _harness_files() -> Iterator[tuple[str, bytes]]:
     for path in _plain_files(ROOT / "harness"):
-        if not path.relative_to(ROOT / "harness").as_posix().startswith(_KEPT_BACK):
+        if not path.relative_to(ROOT / "harness").as_posix().startswith(KEPT_BACK):
             yield path.relative_to(ROOT).as_posix(), path.read_bytes()
 
 

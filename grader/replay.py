@@ -2,15 +2,13 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Literal
 
 from pydantic import JsonValue
 
 from grader.exhibits import Number
+from grader.sandbox.result import Status
 from grader.score import Model
 from harness.metrics_log import Record, log_lines, parse_log
-
-Status = Literal["OK", "RE", "SG", "TO", "OL", "ML", "XX"]
 
 
 class ProbeFigure(Model):

@@ -1,7 +1,6 @@
 """`harness doctor`: what this machine is, and whether its runs have the same bytes as everywhere."""
 
 import json
-import os
 import platform
 import shutil
 import subprocess
@@ -10,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from harness.environment import run_environment
+from harness.environment import run_environment, usable_cores
 
 _LIMIT_SECONDS = 300
 _PACKAGES = ("torch", "torchvision", "numpy")
@@ -45,7 +44,7 @@ def examine() -> dict[str, Any]:
             "system": f"{platform.system()} {platform.machine()}",
             "libc": " ".join(platform.libc_ver()).strip() or "unknown",
             "processor": _processor(),
-            "threads": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+            "threads": usable_cores(),
             "cuda": measured.get("cuda", []),
             "free_disk_gb": round(shutil.disk_usage(Path.cwd()).free / 1e9, 1),
             "git": _git_version(),

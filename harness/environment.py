@@ -98,3 +98,8 @@ def _numpy_features() -> str:
     except (PackageNotFoundError, ValueError):
         return _NUMPY_FEATURES
     return _NUMPY_FEATURES if (major, minor) >= (2, 4) else _NUMPY_FEATURES_BEFORE_2_4
+
+
+def usable_cores() -> int:
+    """Return how many cores this process may use, which may be fewer than the machine has."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
@@ -99,14 +100,7 @@ def parse_report(text: str, source: str = "report.md") -> StudentReport:
             " you found."
         )
     matter, body_text, first_line = split_report(text, source)
-    front = parse_front_matter(matter, source)
-    _refuse_empty(front, source)
-    try:
-        parsed = _Matter.model_validate(front.values)
-    except ValidationError as error:
-        # A misspelt key is missing under its right name, too.
-        problems = sorted(error.errors(), key=lambda problem: problem["type"] != "extra_forbidden")
-        raise UserError(_message(problems[0], front, source)) from None
+    parsed = _parse_matter(matter, source)
     body = read_body(body_text, source, first_line)
     return StudentReport(
         layer=parsed.root_cause_layer,
@@ -117,6 +111,19 @@ def parse_report(text: str, source: str = "report.md") -> StudentReport:
         snippets=body.snippets,
         images=body.images,
     )
+
+
+@lru_cache(maxsize=32)
+def _parse_matter(matter: str, source: str) -> _Matter:
+    """Parse once what several rules of a grader read one after the other."""
+    front = parse_front_matter(matter, source)
+    _refuse_empty(front, source)
+    try:
+        return _Matter.model_validate(front.values)
+    except ValidationError as error:
+        # A misspelt key is missing under its right name, too.
+        problems = sorted(error.errors(), key=lambda problem: problem["type"] != "extra_forbidden")
+        raise UserError(_message(problems[0], front, source)) from None
 
 
 def read_report_text(path: Path) -> str:
