@@ -12,6 +12,8 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -87,29 +89,75 @@ def heldout_figures(name: str, source: str, dataset: str, seed: int, cache: Path
     return found
 
 
-def measure(name: str, dataset: str, seeds: int, cache: Path) -> str:
+@dataclass(frozen=True)
+class Measured:
+    """What one band rests on: the reference's figures, and the farthest that anything sound ended from them."""
+
+    by_accuracy: bool
+    reference: list[float]
+    farthest: str
+    distance: float
+
+    @property
+    def limit(self) -> float:
+        """The distance, rounded up."""
+        return math.ceil(self.distance / ROUND_TO) * ROUND_TO
+
+
+def band_of(reference: list[float], variants: Mapping[str, list[float]], *, by_accuracy: bool) -> Measured:
+    """Return the band of the reference's figures over seeds and the variants' on the first of these seeds.
+
+    A distance is what an accuracy lacks, or how many times a loss is the reference's. Raises `ValueError` for a
+    figure that is not finite: such a variant is not sound, and no band may be drawn around it.
+    """
+    for name, values in {"the reference": reference, **variants}.items():
+        if not all(map(math.isfinite, values)):
+            raise ValueError(f"{name} ended with {values}: mend the variant, or leave it out.")
+    low, high = min(reference), max(reference)
+    farthest, most = "seeds", high - low if by_accuracy else high / low
+    for name, values in variants.items():
+        for own, value in zip(reference, values, strict=False):  # variants have fewer seeds
+            distance = own - value if by_accuracy else value / own
+            if distance > most:
+                farthest, most = name, distance
+    return Measured(by_accuracy, reference, farthest, most)
+
+
+def entry(name: str, dataset: str, band: Measured) -> str:
     """Return the entry of one experiment on one data set, with what it rests on as a comment."""
-    healthy = experiment_source(name)
-    reference = [heldout_figures(name, healthy, dataset, FIRST_SEED + index, cache) for index in range(seeds)]
-    accuracies = [figures["accuracy"] for figures in reference]
-    by_accuracy = accuracies[0] is not None
-    quantity = "accuracy" if by_accuracy else "loss"
-    values = [figures[quantity] for figures in reference]
-    spread = max(values) - min(values) if by_accuracy else max(values) / min(values)
-    worst, which = spread, "seeds"
-    for label, (find, replace) in VARIANTS[name].items():
-        source = apply_edits(healthy, (Edit(find=find, replace=replace),), where=label)
-        for index in range(min(VARIANT_SEEDS, seeds)):
-            value = heldout_figures(name, source, dataset, FIRST_SEED + index, cache)[quantity]
-            distance = values[index] - value if by_accuracy else value / values[index]
-            if distance > worst:
-                worst, which = distance, label
-    band = math.ceil(worst / ROUND_TO) * ROUND_TO
-    key = "accuracy_below" if by_accuracy else "loss_times"
+    quantity, key = ("accuracy", "accuracy_below") if band.by_accuracy else ("loss", "loss_times")
     return (
-        f"# Reference {quantity} over {seeds} seeds: {min(values):.4g} to {max(values):.4g};"
-        f" farthest: {which}, {worst:.4g}.\n"
-        f'[[band]]\nexperiment = "{name}"\ndataset = "{dataset}"\n{key} = {band:.2f}\n'
+        f"# Reference {quantity} over {len(band.reference)} seeds:"
+        f" {min(band.reference):.4g} to {max(band.reference):.4g};"
+        f" farthest: {band.farthest}, {band.distance:.4g}.\n"
+        f'[[band]]\nexperiment = "{name}"\ndataset = "{dataset}"\n{key} = {band.limit:.2f}\n'
+    )
+
+
+def variant_sources(name: str) -> dict[str, str]:
+    """Return the sources of the sound variants of a healthy experiment, by label."""
+    healthy = experiment_source(name)
+    return {
+        label: apply_edits(healthy, (Edit(find=find, replace=replace),), where=label)
+        for label, (find, replace) in VARIANTS[name].items()
+    }
+
+
+def measure(name: str, dataset: str, seeds: int, cache: Path) -> str:
+    """Train one experiment and its variants on one data set, and return the entry."""
+
+    def figures(source: str, count: int) -> list[dict[str, float]]:
+        return [heldout_figures(name, source, dataset, FIRST_SEED + index, cache) for index in range(count)]
+
+    reference = figures(experiment_source(name), seeds)
+    by_accuracy = reference[0]["accuracy"] is not None
+    quantity = "accuracy" if by_accuracy else "loss"
+    variants = {
+        label: [found[quantity] for found in figures(source, min(VARIANT_SEEDS, seeds))]
+        for label, source in variant_sources(name).items()
+    }
+    return entry(
+        name, dataset, band_of([found[quantity] for found in reference], variants, by_accuracy=by_accuracy)
     )
 
 

@@ -85,7 +85,7 @@ def bench_recipes(rounds: int) -> Row:
     return slowest_row("recipes", f"harness exercise, the slowest of {len(seconds)} recipes", 15.0, seconds)
 
 
-# Each with its rounds: enough that the median holds still, few enough that all takes some six minutes.
+# Each with its rounds: enough that the median holds still, few enough that all of it can be waited for.
 BENCHMARKS: dict[str, tuple[Callable[[int], Row], int]] = {
     "exercise": (bench_exercise, 7),
     "recording-mlp": (bench_recording_mlp, 100),

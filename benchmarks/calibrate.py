@@ -1,6 +1,6 @@
 """Runs every recipe, broken and healthy, over many seeds and data sets, and prints what its thresholds rest on.
 
-    python -m benchmarks.calibrate [--seeds 10] [--recipe huge_lr] [--cache FOLDER] [--write docs/calibration.md]
+    python -m benchmarks.calibrate [--seeds 10] [--recipe huge_lr] [--cache FOLDER] [--write]
 
 Exit status 1 where a broken run lacks a declared symptom, a healthy one shows it, or a probe is wrong.
 """
@@ -25,6 +25,7 @@ from harness.symptoms import judge_symptom
 
 _READY = "TRAINWRECK_CALIBRATION"
 FIRST_SEED = 100
+PAGE = Path(__file__).parent.parent / "docs" / "calibration.md"
 
 
 @dataclass(frozen=True)
@@ -154,13 +155,13 @@ def _markdown(rows: list[Row], seeds: int) -> str:
 @click.option(
     "--cache", type=click.Path(file_okay=False, path_type=Path), help="Where MNIST and CIFAR-10 lie."
 )
-@click.option(
-    "--write", type=click.Path(dir_okay=False, path_type=Path), help="Write the table as Markdown, too."
-)
+@click.option("--write", is_flag=True, help=f"Write {PAGE.parent.name}/{PAGE.name} too.")
 def main(
-    seeds: int, only: tuple[str, ...], only_data: tuple[str, ...], cache: Path | None, write: Path | None
+    seeds: int, only: tuple[str, ...], only_data: tuple[str, ...], cache: Path | None, write: bool
 ) -> None:
     """Run the calibration and print its table."""
+    if write and (only or only_data):
+        raise click.UsageError("--write makes the whole page: leave --recipe and --data out.")
     from harness.data.loading import load_dataset
     from harness.numerics import apply_numerics
 
@@ -179,8 +180,8 @@ def main(
             found = calibrate(recipe.on(dataset), dataset, range(FIRST_SEED, FIRST_SEED + seeds), cache)
             console.print(_table(found, seeds))
             rows += found
-    if write is not None:
-        write.write_text(_markdown(rows, seeds), encoding="utf-8")
+    if write:
+        PAGE.write_text(_markdown(rows, seeds), encoding="utf-8")
     wrong = sum(row.wrong for row in rows)
     console.print(f"{len(rows)} quantities, {wrong} runs not as declared")
     sys.exit(1 if wrong else 0)

@@ -1,13 +1,14 @@
-"""The `grader` command: an instructor's verbs; each ends by naming the next step."""
+"""The `grader` command: an instructor's verbs; those that make something end by naming the next step."""
 
-import os
 import sys
 from pathlib import Path
-from typing import NoReturn, cast
+from typing import NoReturn
 
 import click
 
+from grader.reports.export_formats import FORMATS, Format
 from harness.command_line import HELP_OPTIONS, run_command
+from harness.environment import usable_cores
 from harness.errors import naming
 from harness.run_options import whole_number
 
@@ -33,10 +34,6 @@ _store = click.option(
     "--replays", type=click.Path(file_okay=False, path_type=Path),
     help="Where replays are remembered; by default in your cache folder.",
 )  # fmt: skip
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @click.group(context_settings=HELP_OPTIONS)
@@ -73,7 +70,7 @@ def score(
     from grader.score_command import ScoreOptions, score_folder
 
     options = ScoreOptions(
-        out=out, jobs=jobs or _cores(), only=only, rubric=rubric, overrides=overrides, fresh=fresh,
+        out=out, jobs=jobs or usable_cores(), only=only, rubric=rubric, overrides=overrides, fresh=fresh,
         trust_submissions=trust_submissions, cache=cache, replays=replays,
     )  # fmt: skip
     with naming(out):
@@ -94,25 +91,31 @@ def show(submission: str, out: Path) -> None:
 
 
 @cli.command()
-@click.option("--format", "form", type=click.Choice(["gradescope", "canvas", "moodle", "csv"]), required=True)
+@click.option("--format", "form", type=click.Choice(FORMATS), required=True)
 @click.option(
     "--to", type=click.Path(file_okay=False, path_type=Path),
     help="The folder to write to; by default export below the reports.",
 )  # fmt: skip
 @_reports
-def export(form: str, to: Path | None, out: Path) -> None:
+def export(form: Format, to: Path | None, out: Path) -> None:
     """Write the scores in the form that a learning platform takes in."""
-    from grader.reports.exports import Format
     from grader.reports.exports import export as exported
+    from grader.reports.exports import left_out
+    from grader.reports.text import clipped
     from grader.scores_file import read_scores
     from harness.files import write_whole
 
     folder = to or out / "export" / form
-    files = exported(read_scores(out), cast(Format, form))
+    scores = read_scores(out)
+    files = exported(scores, form)
     with naming(folder):
         folder.mkdir(parents=True, exist_ok=True)
         write_whole({folder / name: content for name, content in files})
     click.echo(f"{len(files)} file(s) in {folder}. Next: upload them.")
+    if missing := left_out(scores, form):
+        click.echo(f"{len(missing)} rejected, and not in it: grade them there by hand.")
+        for row in missing:
+            click.echo(f"  {clipped(row.submission, 80)}: {clipped(row.reason, 200)}")
 
 
 @cli.command()
@@ -131,7 +134,7 @@ def selfcheck(jobs: int | None, replays: Path | None, only: tuple[str, ...]) -> 
     """Score every variant in solutions/ and compare the verdict with the expected one."""
     from grader.selfcheck import run_selfcheck
 
-    sys.exit(run_selfcheck(jobs=jobs or _cores(), replays=replays, only=only))
+    sys.exit(run_selfcheck(jobs=jobs or usable_cores(), replays=replays, only=only))
 
 
 @cli.command()
@@ -144,7 +147,7 @@ def demo(to: Path, jobs: int | None) -> None:
     from grader.demo import run_demo
 
     with naming(to):
-        sys.exit(run_demo(to, jobs=jobs or _cores()))
+        sys.exit(run_demo(to, jobs=jobs or usable_cores()))
 
 
 @cli.command()

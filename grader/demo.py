@@ -44,7 +44,7 @@ def run_demo(folder: Path, *, jobs: int) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     marker.touch()
     console = Console(stderr=True)
-    with console.status("making a class of example submissions (two or three minutes)"):
+    with console.status("making a class of example submissions: every run is really made"):
         count = make_class(folder / "submissions", folder / "work", jobs)
     shutil.rmtree(folder / "work")
     console.print(f"{count} submissions in {folder / 'submissions'}; now they are scored.", highlight=False)

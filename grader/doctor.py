@@ -1,6 +1,5 @@
 """`grader doctor`: can this machine grade, and what has to be installed."""
 
-
 from rich.console import Console
 
 from grader.sandbox.problem import sandbox_problem

@@ -10,9 +10,9 @@ from harness.diagnostics import (
     Statistics,
     as_lists,
     checked_quantiles,
-    mean_and_variance,
     quantiles_on_device,
 )
+from harness.scalars import Scalar, mean_and_variance, numbers
 
 
 class ActivationRecorder:
@@ -35,7 +35,7 @@ class ActivationRecorder:
             if next(module.children(), None) is None
         }
         self._levels = checked_quantiles(quantiles)
-        self._statistics: dict[str, Tensor] = {}
+        self._statistics: dict[str, tuple[Scalar, Scalar]] = {}
         self._quantiles: dict[str, Tensor] = {}
         self._handles: list[RemovableHandle] = []
 
@@ -52,7 +52,8 @@ class ActivationRecorder:
 
     def statistics(self) -> dict[str, Statistics]:
         """Return mean and variance of each leaf module's output, by name, in the order of the calls."""
-        return {name: {"mean": mean, "var": var} for name, (mean, var) in as_lists(self._statistics).items()}
+        found = iter(numbers([scalar for pair in self._statistics.values() for scalar in pair]))
+        return {name: {"mean": next(found), "var": next(found)} for name in self._statistics}
 
     def quantiles(self) -> dict[str, list[float]]:
         """Return the quantiles asked for at the start of each leaf module's output; empty if none were."""

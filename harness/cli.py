@@ -78,7 +78,9 @@ def check(recipe: str, work: Path) -> None:
 @_breaks
 @_work
 @click.option(
-    "--student", metavar="NAME", help="Your name, as the course knows you: letters, digits, . _ -  [required]"
+    "--student",
+    metavar="NAME",
+    help="Your login on the platform of the course: letters, digits, . _ -  [required]",
 )
 @click.option(
     "--out", type=click.Path(file_okay=False, path_type=Path), default=Path("submissions"), show_default=True,

@@ -10,6 +10,8 @@ from typing import TypedDict
 import torch
 from torch import Tensor, nn
 
+from harness.scalars import mean_and_variance, numbers
+
 QUANTILES = (0.01, 0.1, 0.5, 0.9, 0.99)
 # torch.quantile sorts, and refuses more than 16 million numbers. With a million, the sampling error of a
 # quantile is below 0.05 percentage points (one standard deviation, sqrt(q (1 - q) / n)).
@@ -67,7 +69,7 @@ def activation_statistics(tensor: Tensor) -> Statistics:
     Raises `ValueError` for an empty tensor.
     """
     _refuse_empty(tensor)
-    mean, variance = mean_and_variance(tensor).tolist()
+    mean, variance = numbers(list(mean_and_variance(tensor)))
     return {"mean": mean, "var": variance}
 
 
@@ -110,12 +112,6 @@ def assert_finite(name: str, tensor: Tensor) -> None:
 
 def _widened(tensor: Tensor) -> Tensor:
     return tensor.detach().to(torch.promote_types(tensor.dtype, torch.float32))
-
-
-def mean_and_variance(tensor: Tensor) -> Tensor:
-    """Return `[2]`: `activation_statistics` as a tensor on the device, so that many can come over together."""
-    variance, mean = torch.var_mean(_widened(tensor), correction=0)
-    return torch.stack([mean, variance])
 
 
 def quantiles_on_device(tensor: Tensor, levels: Sequence[float]) -> Tensor:

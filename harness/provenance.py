@@ -2,7 +2,6 @@
 
 import hashlib
 import subprocess
-from collections.abc import Iterable
 from pathlib import Path
 
 
@@ -20,14 +19,9 @@ def git_commit() -> str | None:
 def harness_hash() -> str:
     """Return the SHA-256 over the sources of the harness, the paths included."""
     root = Path(__file__).resolve().parent
-    return _digest(
-        (path.relative_to(root).as_posix(), path.read_bytes()) for path in sorted(root.rglob("*.py"))
-    )
-
-
-def _digest(items: Iterable[tuple[str, bytes]]) -> str:
     total = hashlib.sha256()
-    for name, content in items:
-        total.update(f"{name}\0{len(content)}\0".encode())
+    for path in sorted(root.rglob("*.py")):
+        content = path.read_bytes()
+        total.update(f"{path.relative_to(root).as_posix()}\0{len(content)}\0".encode())
         total.update(content)
     return total.hexdigest()

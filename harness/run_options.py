@@ -36,7 +36,7 @@ def run_options(command: Command) -> Command:
     options = [
         click.option(
             "--seed", metavar="N", type=whole_number(0, 2**32 - 1),
-            help="The seed of the run, 0 to 4294967295; by default the recipe's own.",
+            help="The seed of the run, 0 to 4294967295; by default the recipe's own, 42 where there is none.",
         ),
         click.option(
             "--dataset", metavar="NAME",

@@ -40,7 +40,7 @@ def norm(gradient: Tensor) -> Scalar:
 
 
 def mean_and_variance(values: Tensor) -> tuple[Scalar, Scalar]:
-    """Return mean and variance over all entries; the variance divides by their number."""
+    """Return mean and variance over all entries, in at least float32; the variance divides by their number."""
     values = _widened(values.detach())
     if values.device.type != "cpu":
         variance: Tensor
@@ -69,4 +69,4 @@ def _flat(values: Tensor) -> NDArray[np.floating]:
 
 
 def _widened(values: Tensor) -> Tensor:
-    return values.float() if values.dtype in (torch.float16, torch.bfloat16) else values
+    return values if values.dtype in (torch.float32, torch.float64) else values.float()

@@ -149,7 +149,7 @@ def show_checks(items: "Sequence[CheckItem]", workspace: Workspace) -> bool:
     console.print(render_checks(items))
     good = all(item.outcome == "passed" for item in items)
     if good:
-        _show_next(console, workspace.command("submit", " STUDENT=<your name>"))
+        _show_next(console, workspace.command("submit", " STUDENT=<your login>"))
     else:
         _show_next(console, "mend what failed", workspace.command("check"))
     return good

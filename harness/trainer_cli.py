@@ -83,10 +83,12 @@ def trainer(
     from harness.exercise import DEFAULT_SEED, check_dataset, default_dataset, single_run_job
     from harness.handin.archive import pack_folder
     from harness.launch import launch
+    from harness.recipe import load_recipe
     from harness.settings import RunSettings
     from harness.summary import show_single_run
 
-    seed = DEFAULT_SEED if seed is None else seed
+    if seed is None:
+        seed = DEFAULT_SEED if break_id == "none" else load_recipe(break_id).seed
     default = default_dataset(break_id, experiment)
     check_dataset(dataset or default, default)
     settings = RunSettings(seed=seed, dataset=dataset or default, device=device or "cpu", **options)

@@ -75,7 +75,7 @@ def test_a_student_goes_from_the_broken_run_to_the_tarball(tmp_path: Path) -> No
     write_report(folder)
     said = succeed("check", "huge_lr", cwd=tmp_path)
     assert re.search(r"\n\d+ passed\.\n", said)
-    assert said.endswith("  make submit BREAK=huge_lr STUDENT=<your name>\n")
+    assert said.endswith("  make submit BREAK=huge_lr STUDENT=<your login>\n")
 
     said = succeed("submit", "huge_lr", "--student", "ada", cwd=tmp_path)
     tarball = tmp_path / "submissions/ada_huge_lr.tar.gz"

@@ -67,8 +67,12 @@ def test_a_pair_that_cannot_be_written_leaves_the_old_one(tmp_path: Path) -> Non
 def test_writers_of_one_file_do_not_disturb_each_other(tmp_path: Path) -> None:
     path = tmp_path / "scores.json"
     contents = [bytes([number]) * 100_000 for number in range(8)]
+
+    def write_often(data: bytes) -> None:
+        for _ in range(20):
+            write_whole({path: data}, durable=False)
+
     with ThreadPoolExecutor(8) as pool:
-        # Each raises what went wrong in its thread.
-        list(pool.map(lambda data: [write_whole({path: data}, durable=False) for _ in range(20)], contents))
+        list(pool.map(write_often, contents))  # raises what went wrong in a thread
     assert path.read_bytes() in contents
     assert [left.name for left in tmp_path.iterdir()] == ["scores.json"]

@@ -1,13 +1,18 @@
 import csv
 import io
 import json
+from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from made_up_class import HOSTILE, changed, made_up_class, make_row
 
-from grader.reports.exports import FORMATS, export
+from grader.cli import cli
+from grader.reports.export_formats import FORMATS, Format
+from grader.reports.exports import export, left_out
 from grader.reports.gradebook import gradebook
 from grader.score import Scores, SubmissionScore, lost, open_check
+from grader.scores_file import write_scores
 from harness.errors import UserError
 
 
@@ -46,12 +51,12 @@ def test_csv_is_the_gradebook() -> None:
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_every_format_takes_any_class_and_gives_the_same_bytes(format: str) -> None:
+def test_every_format_takes_any_class_and_gives_the_same_bytes(format: Format) -> None:
     scores, _, _ = made_up_class(60)
-    files = export(scores, format)  # type: ignore[arg-type]
-    assert files == export(scores, format)  # type: ignore[arg-type]
+    files = export(scores, format)
+    assert files == export(scores, format)
     assert files
-    assert export(scores_of(), format) is not None  # type: ignore[arg-type]
+    assert export(scores_of(), format) is not None
 
 
 def test_canvas_has_a_row_a_student_and_a_column_a_recipe() -> None:
@@ -62,13 +67,12 @@ def test_canvas_has_a_row_a_student_and_a_column_a_recipe() -> None:
         ["    Points Possible", "", "", "", "", "100", "100"],
         ["ada", "", "", "ada", "", "94.5", "100"],
         ["bob", "", "", "bob", "", "", ""],
-        ["eve", "", "", "eve", "", "0", ""],
     ]
 
 
 def test_moodle_marks_what_is_open_with_a_dash() -> None:
     [(name, data)] = export(CLASS, "moodle")
-    header, ada, bob, eve = table(data)
+    header, ada, bob = table(data)
     assert name == "moodle.csv"
     assert header == ["username", "huge_lr", "huge_lr feedback", "loss_sum", "loss_sum feedback"]
     assert ada == [
@@ -79,15 +83,43 @@ def test_moodle_marks_what_is_open_with_a_dash() -> None:
         "Every check passed.",
     ]
     assert bob == ["bob", "-", "The cause is gone (— of 12): Who knows?", "-", ""]
-    assert eve == ["eve", "0", "Not an archive.", "-", ""]
 
 
-def test_the_recipe_of_a_rejected_archive_makes_no_column() -> None:
-    # An empty column of that name would wipe the grades of another assignment.
-    scores = scores_of(make_row("ada_huge_lr", "ada", "huge_lr", {}), rejected("eve", "Midterm (17)"))
-    for format in ("canvas", "moodle"):
-        [(_, data)] = export(scores, format)
-        assert b"Midterm" not in data
+@pytest.mark.parametrize("format", ["canvas", "moodle"])
+def test_a_rejected_archive_has_no_row_and_no_column_whatever_it_says(format: Format) -> None:
+    # An empty column of that name would wipe the grades of another assignment; a 0 beside "bob" would be his; and
+    # a name that Moodle does not know makes it refuse the whole file.
+    evil = rejected("bob", "huge_lr").model_copy(update={"submission": "evil"})
+    good = [make_row("ada_huge_lr", "ada", "huge_lr", {}), make_row("bob_huge_lr", "bob", "huge_lr", {})]
+    scores = scores_of(*good, evil, rejected("eve", "Midterm (17)"))
+    assert export(scores, format) == export(scores_of(*good), format)
+    assert [row.submission for row in left_out(scores, format)] == ["evil", "eve_Midterm (17)"]
+
+
+@pytest.mark.parametrize("format", ["csv", "gradescope"])
+def test_a_rejected_archive_is_in_the_other_exports(format: Format) -> None:
+    assert left_out(CLASS, format) == []
+    assert any(b"Not an archive." in data or b"rejected" in data for _, data in export(CLASS, format))
+
+
+def test_a_rejected_archive_that_the_instructor_gave_a_total_is_exported() -> None:
+    row = rejected("eve", "huge_lr").model_copy(update={"status": "graded", "total": 40.0})
+    assert left_out(scores_of(row), "canvas") == []
+    [(_, data)] = export(scores_of(row), "canvas")
+    assert table(data)[-1] == ["eve", "", "", "eve", "", "40"]
+
+
+def test_the_command_names_who_was_left_out(tmp_path: Path) -> None:
+    odd = rejected("e\x1b[2J", "huge_lr")
+    write_scores(scores_of(*CLASS.submissions, odd), tmp_path)
+    done = CliRunner().invoke(cli, ["export", "--format", "moodle", "--out", str(tmp_path)])
+    assert done.exit_code == 0
+    assert "2 rejected, and not in it" in done.output
+    assert "  eve_huge_lr: Not an archive.\n  e<U+001B>[2J_huge_lr: Not an archive.\n" in done.output
+    assert (
+        "rejected"
+        not in CliRunner().invoke(cli, ["export", "--format", "csv", "--out", str(tmp_path)]).output
+    )
 
 
 def test_no_student_can_pose_as_the_row_of_the_highest_marks() -> None:
@@ -97,9 +129,9 @@ def test_no_student_can_pose_as_the_row_of_the_highest_marks() -> None:
 
 
 @pytest.mark.parametrize("format", ["canvas", "moodle"])
-def test_formulas_are_neutralised_there_too(format: str) -> None:
+def test_formulas_are_neutralised_there_too(format: Format) -> None:
     scores = scores_of(make_row("x_huge_lr", "=1+1", "huge_lr", changed("fix.minimal", lost, "=2+2", "-x")))
-    [(_, data)] = export(scores, format)  # type: ignore[arg-type]
+    [(_, data)] = export(scores, format)
     assert not [one for row in table(data) for one in row if one.startswith(("=", "+", "@"))]
     assert table(data)[-1][0] == "'=1+1"
 
@@ -115,12 +147,12 @@ def test_moodle_feedback_is_text_where_it_is_shown_as_html() -> None:
 
 
 @pytest.mark.parametrize("format", ["canvas", "moodle"])
-def test_one_student_with_one_recipe_twice_is_not_decided_silently(format: str) -> None:
+def test_one_student_with_one_recipe_twice_is_not_decided_silently(format: Format) -> None:
     scores = scores_of(
         make_row("ada_huge_lr", "ada", "huge_lr", {}), make_row("ada_again", "ada", "huge_lr", {})
     )
     with pytest.raises(UserError, match=r"ada handed in huge_lr twice, ada_again and ada_huge_lr: keep one"):
-        export(scores, format)  # type: ignore[arg-type]
+        export(scores, format)
 
 
 def test_gradescope_gets_one_file_for_each_total() -> None:

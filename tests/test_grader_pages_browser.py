@@ -121,7 +121,7 @@ def test_it_sorts_by_number_and_by_name_and_back(index: Chrome) -> None:
 
 
 def test_what_is_open_comes_last_in_both_directions(index: Chrome) -> None:
-    Select(index.find_element(By.ID, "recipe")).select_by_visible_text("huge_lr")
+    Select(index.find_element(By.ID, "recipe")).select_by_value("huge_lr")
     for _ in range(2):
         sort_by(index, "Total")
         totals = column(index, 3)
@@ -142,7 +142,7 @@ def test_it_filters_by_text_status_recipe_and_flag_and_says_how_many_are_left(in
     Select(index.find_element(By.ID, "status")).select_by_visible_text("rejected")
     assert set(column(index, 2)) == {"rejected"}
     assert len(column(index, 2)) == sum(row.status == "rejected" for row in rows)
-    Select(index.find_element(By.ID, "recipe")).select_by_visible_text("loss_sum")
+    Select(index.find_element(By.ID, "recipe")).select_by_value("loss_sum")
     assert set(column(index, 1)) == {"loss_sum"}
     Select(index.find_element(By.ID, "status")).select_by_visible_text("all")
     index.find_element(By.ID, "flagged").click()
@@ -151,6 +151,17 @@ def test_it_filters_by_text_status_recipe_and_flag_and_says_how_many_are_left(in
     assert column(index, 0) == []
     assert shown(index) == f"0 of {SIZE + 1} submissions"
     assert not index.find_element(By.ID, "more").is_displayed()
+
+
+def test_every_recipe_of_the_filter_leads_to_its_rows(index: Chrome) -> None:
+    recipe = Select(index.find_element(By.ID, "recipe"))
+    choices = [str(option.get_attribute("value")) for option in recipe.options][1:]
+    assert len(choices) == len({row.recipe for row in rows_of()})
+    strange = next(choice for choice in choices if "script" in choice)
+    assert strange.endswith("more characters)")
+    for choice in (strange, "huge_lr"):
+        recipe.select_by_value(choice)
+        assert set(column(index, 1)) == {choice}
 
 
 def test_all_rows_can_be_asked_for(index: Chrome) -> None:

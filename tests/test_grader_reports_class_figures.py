@@ -38,8 +38,8 @@ def test_a_total_falls_into_one_bar(value: float, index: int) -> None:
 
 
 def test_means_by_recipe_and_of_all() -> None:
-    a, b, every = means(ROWS, {"a": "The A"})
-    assert (a.recipe, a.title, a.graded, a.total) == ("a", "The A", 2, 97)
+    a, b, every = means(ROWS)
+    assert (a.recipe, a.graded, a.total) == ("a", 2, 97)
     assert a.criteria == (35, 30, 17, 15)
     assert (b.graded, b.total, b.criteria) == (1, 84, (35, 30, 4, 15))
     assert (every.recipe, every.graded) == ("", 3)
@@ -47,9 +47,9 @@ def test_means_by_recipe_and_of_all() -> None:
 
 
 def test_means_of_nothing() -> None:
-    [every] = means([], {})
+    [every] = means([])
     assert (every.graded, every.total, every.criteria) == (0, None, (None,) * 4)
-    assert means([rejected()], {}) == (every,)
+    assert means([rejected()]) == (every,)
 
 
 def test_what_each_criterion_is_worth() -> None:
@@ -76,4 +76,4 @@ def test_a_check_that_is_open_everywhere_has_no_share() -> None:
 def test_the_order_of_the_class_does_not_matter() -> None:
     rows = made_up_class(60)[0].submissions
     assert lost_checks(rows) == lost_checks(rows[::-1])
-    assert means(rows, {}) == means(rows[::-1], {})
+    assert means(rows) == means(rows[::-1])

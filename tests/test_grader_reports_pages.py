@@ -15,6 +15,7 @@ from made_up_class import HOSTILE, changed, digest, made_up_class, make_exhibits
 from page_reader import Page
 
 from grader.exhibits import Curve, Exhibits, HashComparison, Measurement, Number, ReplayOutcome
+from grader.overrides import Override, apply_overrides
 from grader.reports.class_page import render_class_page
 from grader.reports.page_names import page_stems
 from grader.reports.page_template import MARKER
@@ -221,6 +222,49 @@ class TestClassPage:
                             in self.page.words
                         )
 
+    def test_a_total_that_the_instructor_decided_is_an_override(self) -> None:
+        override = Override(submission="emmy_double_softmax", total=40, comment="Mailed to me.", place="here")
+        page = Page(render_class_page(apply_overrides(SCORES, (override,)), TITLES))
+        overrides = page.words[page.words.rindex("Overrides") : page.words.rindex("Most often lost")]
+        assert (
+            "emmy double_softmax : the total. The instructor decided: 40 of 100. Mailed to me." in overrides
+        )
+        decided = sum(
+            check.rule is not None
+            for row in SCORES.submissions
+            for one in row.criteria.values()
+            for check in one.checks
+        )
+        assert f"{decided + 1} decisions of an instructor" in overrides
+        assert "the total." not in self.page.words
+
+    def test_a_total_alone_has_its_section_and_a_way_to_it(self) -> None:
+        row = ROWS["emmy_double_softmax"].model_copy(
+            update={"status": "graded", "total": 40.0, "reason": "Mine."}
+        )
+        page = Page(render_class_page(Scores(provenance={}, submissions=(row,)), TITLES))
+        assert "#overrides" in [a["href"] for a in page.all("a")]
+        assert "1 decision of an instructor emmy double_softmax : the total. Mine." in page.words
+
+    def test_a_recipe_is_filtered_by_the_name_that_is_shown(self) -> None:
+        odd = ("  two  blanks ", "x" * 200, "a\nb\u202e", "")
+        rows = [make_row(f"s{i}", "s", recipe, {}) for i, recipe in enumerate(odd)]
+        rows += [make_row("t", "t", "huge_lr", {})]
+        page = Page(render_class_page(Scores(provenance={}, submissions=tuple(rows)), TITLES))
+        values = [option["value"] for option in page.all("option") if option.get("value")]
+        assert values == ["  two  blanks ", "a b<U+202E>", "huge_lr", f"{'x' * 80}… (120 more characters)"]
+        assert "huge_lr: The loss explodes in the first epoch" in page.words
+
+    def test_the_mean_has_one_form(self) -> None:
+        rows = [
+            make_row(str(i), "s", "huge_lr", changed("fix.minimal", lost, "", "", points=points))
+            for i, points in enumerate((0.0, 0.1))
+        ]
+        words = Page(render_class_page(Scores(provenance={}, submissions=tuple(rows)), {})).words
+        shown = re.findall(r"(?:Mean total|Median total|All recipes 2) ([\d.]+)", words)
+        assert len(shown) == 3
+        assert set(shown) == {f"{92.05:.1f}"}
+
     def test_the_check_most_often_lost_is_named(self) -> None:
         assert "Most often lost: Nothing else was changed ( fix.minimal ), by 22 of 36." in self.page.words
 
@@ -313,6 +357,14 @@ class TestSubmissionPage:
     )
     def test_measured_numbers(self, value: Number, words: str) -> None:
         assert measured(value) == words
+
+    def test_a_page_with_nothing_but_ignored_files_leads_to_them(self) -> None:
+        exhibits = Exhibits(
+            submission="s", broken_source=None, fixed_source=None, report=None, ignored_files=("notes.txt",)
+        )
+        page = page_of(make_row("s", "ada", "huge_lr", {}), exhibits)
+        assert "#replay" in [a["href"] for a in page.all("a")]
+        assert "notes.txt" in page.words
 
     def test_many_ignored_files_are_cut(self) -> None:
         exhibits = make_exhibits("s", "huge_lr", random.Random(0))

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from made_up_class import HOSTILE, REPORT
 from page_reader import Page
 
-from grader.reports.student_markdown import LIMIT, safe_html, shown_report
+from grader.reports.student_markdown import LIMIT, TABLE_LIMIT, cleaned_html, safe_html, shown_report
 
 ALLOWED = {
     *("a", "blockquote", "br", "code", "em", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre", "s"),
@@ -64,6 +64,9 @@ def test_a_model_report() -> None:
         ("![alt](https://evil.example/pixel.png)", "[picture: alt (https://evil.example/pixel.png)]"),
         ("![](data:image/svg+xml;base64,PHN2Zz4=)", "![](data:image/svg+xml;base64,PHN2Zz4=)"),
         ("![](data:image/png;base64,PHN2Zz4=)", "[picture: no description (data:image/png;base64,PHN2Zz4=)]"),
+        ("[x](data:image/png;base64,AAAA)", "x"),
+        ("<data:image/png;base64,AAAA>", "data:image/png;base64,AAAA"),
+        ("[x](DATA:image/gif;base64,AAAA)", "x"),
         ('![a](x "onerror=alert(1)")', "[picture: a (x)]"),
         ('[x](https://ok.example "t\\" onclick=\\"alert(1)")', "x"),
         ("```html\n</code></pre><script>alert(1)</script>\n```", "</code></pre><script>"),
@@ -80,6 +83,34 @@ def test_hostile_markdown_is_text(markdown: str, words: str) -> None:
     page = Page(f"<div>{report.body}</div>")
     assert_harmless(page)
     assert words in page.words
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        '<a href="data:text/html,<script>alert(1)</script>">x</a>',
+        '<a href="data:image/png;base64,AAAA">x</a>',
+        '<a href=" javascript:alert(1)">x</a>',
+        '<a href="java\nscript:alert(1)">x</a>',
+        '<a href="//evil.example">x</a>',
+        '<a href="index.html" ping="https://evil.example" id="x" style="x">x</a>',
+        '<p>x<img alt="a" src="https://evil.example/x.png"><img src="data:image/svg+xml;base64,AAAA"></p>',
+        '<p>x<img src="data:image/png;base64,AAAA"></p>',
+        "<form><input></form><iframe></iframe><script>x</script><style>x</style>x",
+    ],
+)
+def test_the_second_guard_trusts_nothing_of_the_first(html: str) -> None:
+    page = Page(f"<div>{cleaned_html(html)}</div>")
+    for tag, attributes in page.tags:
+        assert tag in ALLOWED | {"img"}
+        assert set(attributes) <= {"rel", "alt"}
+    assert "x" in page.words
+
+
+def test_the_second_guard_lets_the_web_and_what_is_embedded_pass() -> None:
+    picture = f'<img alt="a" src="data:image/png;base64,{"A" * 64}">'
+    link = '<a href="HTTPS://a.example" rel="nofollow noopener noreferrer">x</a>'
+    assert cleaned_html(f"<p>{link}{picture}</p>") == f"<p>{link}{picture}</p>"
 
 
 def test_links_to_the_web_stay() -> None:
@@ -153,3 +184,28 @@ def test_a_picture_that_the_report_holds_is_shown_and_no_other() -> None:
 )
 def test_a_text_made_to_hurt_is_shown(piece: str) -> None:
     assert shown_report(piece * (100_000 // len(piece))).body
+
+
+def test_a_table_of_a_report_is_a_table() -> None:
+    rows = "".join(f"| {step} | {2.3 / (step + 1):.4f} | 0.91 | 17 |\n" for step in range(400))
+    page = page_of(f"| step | loss | grad_norm | n |\n|---|---:|---|---|\n{rows}")
+    assert (len(page.all("table")), len(page.all("tr")), len(page.all("td"))) == (1, 401, 1600)
+
+
+@pytest.mark.parametrize("columns", [10, 50, 300, 1000])
+def test_rows_that_would_be_filled_up_into_a_huge_table_are_text(columns: int) -> None:
+    head = "|".join("a" * columns) + "\n" + "|".join("-" * columns) + "\n"
+    body = shown_report(head + "a\n" * (LIMIT // 2)).body
+    assert "<table>" not in body
+    assert len(body) < 2 * LIMIT
+
+
+def test_many_tables_together_stay_within_bounds() -> None:
+    # Each as wide as the lines below it allow.
+    text, lines = "", 0
+    while len(text) < LIMIT - 1000 and (columns := TABLE_LIMIT // (lines + 8)) > 1:
+        head = "|".join("a" * columns) + "\n" + "|".join("-" * columns) + "\n"
+        text, lines = head + 5 * "a\n" + "\n" + text, lines + 8
+    body = shown_report(text).body
+    assert body.count("<table>") > 100
+    assert len(body) < 500_000

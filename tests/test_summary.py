@@ -89,7 +89,7 @@ def test_checks_end_with_the_next_step(workspace: Workspace, capsys: Capture) ->
     said = capsys.readouterr().out
     assert said.endswith(f"  make check BREAK=huge_lr WORK='{workspace.folder.parent}'\n")
     assert show_checks([passed("broken: files", "all there.")], workspace)
-    assert "  make submit BREAK=huge_lr STUDENT=<your name>" in capsys.readouterr().out
+    assert "  make submit BREAK=huge_lr STUDENT=<your login>" in capsys.readouterr().out
 
 
 def test_a_path_in_a_check_is_whole(workspace: Workspace, capsys: Capture) -> None:

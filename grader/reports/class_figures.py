@@ -1,7 +1,7 @@
 """What a class looks like in figures: counts, distribution, means, and the checks that were lost."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
@@ -21,10 +21,9 @@ class Bar:
 
 @dataclass(frozen=True)
 class Means:
-    """The graded submissions of one recipe, or of all: how many, and their mean points; None where there are none."""
+    """The graded submissions of one recipe, or of all (""): how many, and their mean points; None of none."""
 
     recipe: str
-    title: str
     graded: int
     total: float | None
     criteria: tuple[float | None, ...]
@@ -65,14 +64,11 @@ def distribution(values: Iterable[float]) -> tuple[Bar, ...]:
     return tuple(Bar(index * _BIN, (index + 1) * _BIN, counts[index]) for index in range(100 // _BIN))
 
 
-def means(rows: Sequence[SubmissionScore], titles: Mapping[str, str]) -> tuple[Means, ...]:
+def means(rows: Sequence[SubmissionScore]) -> tuple[Means, ...]:
     """Return the means of each recipe, by name, and then of all of them."""
     recipes = sorted({row.recipe for row in rows if row.status == "graded"})
-    by_recipe = [
-        _means(recipe, titles.get(recipe, ""), [row for row in rows if row.recipe == recipe])
-        for recipe in recipes
-    ]
-    return (*by_recipe, _means("", "All recipes", rows))
+    by_recipe = [_means(recipe, [row for row in rows if row.recipe == recipe]) for recipe in recipes]
+    return (*by_recipe, _means("", rows))
 
 
 def maxima(rows: Iterable[SubmissionScore]) -> dict[Criterion, float]:
@@ -113,13 +109,13 @@ def _lost_check(criterion: Criterion, checks: Sequence[Check]) -> LostCheck:
     )
 
 
-def _means(recipe: str, title: str, rows: Sequence[SubmissionScore]) -> Means:
+def _means(recipe: str, rows: Sequence[SubmissionScore]) -> Means:
     graded = [row for row in rows if row.status == "graded"]
     criteria = []
     for name in CRITERIA:
         earned = [row.criteria[name].points for row in graded if name in row.criteria]
         criteria.append(_mean([value for value in earned if value is not None]))
-    return Means(recipe, title, len(graded), _mean(totals(graded)), tuple(criteria))
+    return Means(recipe, len(graded), _mean(totals(graded)), tuple(criteria))
 
 
 def _mean(values: Sequence[float]) -> float | None:

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from grader.reports.class_figures import Bar, distribution, lost_checks, maxima, means, middle, totals
 from grader.reports.page_names import page_stems
 from grader.reports.page_template import render
+from grader.reports.text import clipped
 from grader.score import CRITERIA, Check, Scores, SubmissionScore
 
 _PLOT_HEIGHT = 200
 _BAR_WIDTH = 40
+_NAME_LIMIT = 80  # characters of a recipe's name; the filter compares what is shown
 
 
 @dataclass(frozen=True)
@@ -17,6 +19,7 @@ class Row:
     """A submission in the table: its page, and the points of each criterion, None where open or not there."""
 
     score: SubmissionScore
+    recipe: str
     page: str
     criteria: tuple[float | None, ...]
 
@@ -40,7 +43,7 @@ class DrawnBar:
 
 
 def render_class_page(scores: Scores, recipes: Mapping[str, str]) -> str:
-    """Return the page. `recipes` gives the title of each recipe."""
+    """Return the page. `recipes` gives the title of each recipe, which its filter shows beside the name."""
     stems = page_stems(row.submission for row in scores.submissions)
     rows = [_row(row, f"{stems[row.submission]}.html") for row in scores.submissions]
     graded = totals(scores.submissions)
@@ -55,14 +58,17 @@ def render_class_page(scores: Scores, recipes: Mapping[str, str]) -> str:
             "bars": _drawn(distribution(graded)),
             "bar_width": _BAR_WIDTH,
             "plot_height": _PLOT_HEIGHT,
-            "means": means(scores.submissions, recipes),
+            "means": means(scores.submissions),
             "maxima": maxima(scores.submissions),
             "lost": lost_checks(scores.submissions),
             "open_cases": [case for row in rows if (case := _open_case(row)).reasons],
             "rejected": [row for row in rows if row.score.status == "rejected"],
             "flags": _flags(rows),
             "overrides": _overrides(rows),
-            "recipe_names": sorted({row.score.recipe for row in rows}),
+            "totals_decided": [
+                row for row in rows if row.score.status == "graded" and not row.score.criteria
+            ],
+            "recipe_names": _recipe_names(rows, recipes),
             "provenance": sorted(scores.provenance.items()),
             "warning": scores.provenance.get("warning"),
         },
@@ -72,7 +78,13 @@ def render_class_page(scores: Scores, recipes: Mapping[str, str]) -> str:
 
 def _row(row: SubmissionScore, page: str) -> Row:
     points = tuple(row.criteria[name].points if name in row.criteria else None for name in CRITERIA)
-    return Row(row, page, points)
+    return Row(row, clipped(row.recipe, _NAME_LIMIT), page, points)
+
+
+def _recipe_names(rows: Iterable[Row], titles: Mapping[str, str]) -> dict[str, str]:
+    """Return the titles of the recipes by their names as the table shows them, sorted; "" is no choice."""
+    found = {row.recipe: titles.get(row.score.recipe, "") for row in rows if row.recipe}
+    return dict(sorted(found.items()))
 
 
 def _count(rows: Iterable[Row], status: str) -> int:

@@ -3,16 +3,13 @@
 import html
 import json
 from collections.abc import Iterable
-from typing import Literal, get_args
 
+from grader.reports.export_formats import Format
 from grader.reports.gradebook import cell, csv_bytes, gradebook, number_cell
 from grader.reports.page_names import page_stems
 from grader.reports.text import clipped, points, visible
 from grader.score import CRITERIA, Check, Criterion, Scores, SubmissionScore
 from harness.errors import UserError
-
-Format = Literal["csv", "gradescope", "canvas", "moodle"]
-FORMATS: tuple[Format, ...] = get_args(Format)
 
 _FULL_MARKS = 100
 _FEEDBACK_LIMIT = 4000  # characters
@@ -23,10 +20,9 @@ def export(scores: Scores, format: Format) -> list[tuple[str, bytes]]:
 
     csv: `gradebook.csv`, the same as among the reports. gradescope: `<submission>.results.json` for each
     submission that has a total. canvas, moodle: one file, one row a student, one column a recipe; a student's
-    name goes where the platform looks for the login. Nothing that is open is ever a 0. Columns are the recipes
-    of submissions that were not rejected: the recipe of a rejected archive is whatever its sender wrote, and a
-    column called like another assignment would change its grades. Raises `UserError` where a student handed
-    in one recipe twice, since a platform has one cell for both.
+    name goes where the platform looks for the login. Nothing that is open is ever a 0. What was rejected is in
+    neither of the two; `left_out` names it. Raises `UserError` where a student handed in one recipe twice, since
+    a platform has one cell for both.
     """
     if format == "csv":
         return [("gradebook.csv", gradebook(scores))]
@@ -40,6 +36,17 @@ def export(scores: Scores, format: Format) -> list[tuple[str, bytes]]:
     if format == "canvas":
         return [("canvas.csv", _canvas(scores))]
     return [("moodle.csv", _moodle(scores))]
+
+
+def left_out(scores: Scores, format: Format) -> list[SubmissionScore]:
+    """Return the submissions that an export has no row for, though they have a total: the rejected ones.
+
+    Student and recipe of a rejected archive are whatever its sender wrote: another student's login, whose grade
+    it would change, or one that the platform does not know, at which it refuses the whole file.
+    """
+    if format not in ("canvas", "moodle"):
+        return []
+    return [row for row in scores.submissions if row.status == "rejected"]
 
 
 def _gradescope(row: SubmissionScore) -> bytes:
@@ -125,9 +132,10 @@ def _moodle(scores: Scores) -> bytes:
 
 def _table(scores: Scores) -> tuple[list[str], dict[str, dict[str, SubmissionScore]]]:
     """Return the recipes that are columns, and by student the submission for each recipe, both sorted."""
-    recipes = sorted({row.recipe for row in scores.submissions if row.status != "rejected"})
+    rows = [row for row in scores.submissions if row.status != "rejected"]
+    recipes = sorted({row.recipe for row in rows})
     students: dict[str, dict[str, SubmissionScore]] = {}
-    for row in sorted(scores.submissions, key=lambda row: (row.student, row.recipe, row.submission)):
+    for row in sorted(rows, key=lambda row: (row.student, row.recipe, row.submission)):
         found = students.setdefault(row.student, {})
         if row.recipe in found:
             raise UserError(

@@ -1,4 +1,4 @@
-"""`grader show`: one submission in the terminal, at 80 columns; nothing in it can move the cursor."""
+"""`grader show`: one submission, at the terminal's own width; nothing in it can move the cursor."""
 
 from rich.console import Console
 from rich.padding import Padding
