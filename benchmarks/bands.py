@@ -125,12 +125,11 @@ def band_of(reference: list[float], variants: Mapping[str, list[float]], *, by_a
 
 def entry(name: str, dataset: str, band: Measured) -> str:
     """Return the entry of one experiment on one data set, with what it rests on as a comment."""
-    quantity, key = ("accuracy", "accuracy_below") if band.by_accuracy else ("loss", "loss_times")
+    key = "accuracy_below" if band.by_accuracy else "loss_times"
     return (
-        f"# Reference {quantity} over {len(band.reference)} seeds:"
-        f" {min(band.reference):.4g} to {max(band.reference):.4g};"
-        f" farthest: {band.farthest}, {band.distance:.4g}.\n"
+        f"# {len(band.reference)} seeds; farthest: {band.farthest}, {band.distance:.4g}.\n"
         f'[[band]]\nexperiment = "{name}"\ndataset = "{dataset}"\n{key} = {band.limit:.2f}\n'
+        f"reference = [{min(band.reference):.4g}, {max(band.reference):.4g}]\n"
     )
 
 

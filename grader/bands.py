@@ -15,18 +15,29 @@ BANDS = Path(__file__).with_name("bands.toml")
 
 
 class Band(Model):
-    """One healthy experiment on one data set: accuracy at most `accuracy_below`, or loss at most `loss_times`."""
+    """One healthy experiment on one data set: accuracy at most `accuracy_below`, or loss at most `loss_times`.
+
+    `reference` is the lowest and the highest figure of the reference fix over seeds.
+    """
 
     experiment: str
     dataset: str
     accuracy_below: float | None = None
     loss_times: float | None = None
+    reference: tuple[float, float]
 
     def holds(self, figures: SplitFigures, reference: SplitFigures) -> bool:
         """Say whether figures lie within the band around the reference's; a non-finite one never does."""
         if self.accuracy_below is not None:
             return _number(figures.accuracy) >= _number(reference.accuracy) - self.accuracy_below
         return _number(figures.loss) <= _number(reference.loss) * (self.loss_times or 1.0)
+
+    def is_plausible(self, reference: SplitFigures) -> bool:
+        """Say whether the reference fix itself ended where it does, whatever its seed."""
+        low, high = self.reference
+        if self.accuracy_below is not None:
+            return _number(reference.accuracy) >= low - self.accuracy_below
+        return _number(reference.loss) <= high * (self.loss_times or 1.0)
 
     def wanted(self, reference: SplitFigures) -> str:
         """Return the band in words."""

@@ -5,6 +5,7 @@ Where they do not, the grader does not grade right on this machine, and nothing 
 
 from dataclasses import replace
 
+from grader.bands import load_band
 from grader.evidence import Claim, Evidence, lexicon_of, recipe_of, solution_of
 from grader.replay import Replay
 from grader.rubric.fix import measurements
@@ -53,6 +54,14 @@ def check_canaries(
                 f"Nothing was scored: of the reference solution of {recipe_id}, {item.name} is {item.value},"
                 f" wanted {item.wanted}."
             )
+    heldout = None if reference.evaluation is None else reference.evaluation.heldout
+    band = load_band(perfect.recipe.experiment, perfect.recipe.dataset)
+    if heldout is None or not band.is_plausible(heldout):
+        found = None if heldout is None else band.figure(heldout)
+        raise CanaryFailed(
+            f"Nothing was scored: the held-out figure of {recipe_id}'s reference solution is {found} here, and was"
+            f" {band.reference[0]:g} to {band.reference[1]:g} where it was measured."
+        )
     untouched = replace(
         perfect,
         source=perfect.recipe.broken_source(),

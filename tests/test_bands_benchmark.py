@@ -42,11 +42,11 @@ def test_a_figure_that_is_not_finite_is_never_passed_over(bad: float, by_accurac
 def test_an_entry_says_what_it_rests_on() -> None:
     band = band_of(ACCURACY, {"far": [0.823]}, by_accuracy=True)
     assert entry("digits_mlp", "digits", band) == (
-        "# Reference accuracy over 4 seeds: 0.9 to 0.95; farthest: far, 0.127.\n"
-        '[[band]]\nexperiment = "digits_mlp"\ndataset = "digits"\naccuracy_below = 0.13\n'
+        "# 4 seeds; farthest: far, 0.127.\n"
+        '[[band]]\nexperiment = "digits_mlp"\ndataset = "digits"\naccuracy_below = 0.13\nreference = [0.9, 0.95]\n'
     )
     assert entry("digits_heat", "digits", band_of([1.0, 2.0], {}, by_accuracy=False)).endswith(
-        "loss_times = 2.00\n"
+        "loss_times = 2.00\nreference = [1, 2]\n"
     )
 
 

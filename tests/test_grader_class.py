@@ -298,6 +298,9 @@ def test_a_canary_that_fails_stops_the_class(
                 update={"evaluation": repaired.evaluation.model_copy(update={"heldout": worthless})}
             )
         )
+    whole = {"evaluation": repaired.evaluation.model_copy(update={"heldout": worthless})}
+    with pytest.raises(CanaryFailed, match=r"reference solution is 0\.1 here"):
+        check(reference=reference.model_copy(update=whole), repaired=repaired.model_copy(update=whole))
     with pytest.raises(CanaryFailed, match="probe: learning rate is None"):
         check(repaired=repaired.model_copy(update={"probes": ()}))
     # A rubric that takes any experiment for a fix.
