@@ -1,5 +1,6 @@
 """The `grader` command: an instructor's verbs; those that make something end by naming the next step."""
 
+import signal
 import sys
 from pathlib import Path
 from typing import NoReturn
@@ -164,4 +165,6 @@ def kit(to: Path) -> None:
 
 def main() -> NoReturn:
     """Run `grader`."""
+    # Whoever started this may ignore it; bubblewrap inherits that, and would wait for its child for ever.
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     run_command(cli, "grader")

@@ -15,6 +15,7 @@ from grader.intake.submission import LOG_BYTES
 from grader.replay import Evaluation, ProbeFigure, Replay
 from grader.requests import RUN_LIMITS, Request
 from grader.sandbox.result import Limits, SandboxResult
+from grader.sandbox.stop import StopSignal
 from harness.data import EMBEDDED
 from harness.data.loading import load_dataset, subset_file
 from harness.environment import run_environment
@@ -34,22 +35,29 @@ class Replayer:
         self._sandbox = sandbox
         self._cache = cache
         self._limits = limits
+        self._stop = StopSignal()
         self._environment = run_environment("portable", base={"PATH": "/usr/bin:/bin"})
         self._data: dict[str, dict[str, bytes]] = {}
         self._heldout: dict[str, bytes] = {}
 
+    def stop(self) -> None:
+        """End the replays that are being made, in whatever thread, with `Stopped`; none can be made afterwards."""
+        self._stop.set()
+
     def make(self, request: Request) -> Replay:
-        """Run the experiment, then evaluate its weights; a fault of ours is tried once more.
+        """Run the experiment, then evaluate its weights; what may be a fault of ours is tried once more.
 
         Raises `UserError` where the data set is not on this machine.
         """
         replay = self._make(request)
-        return self._make(request) if replay.status == "XX" else replay
+        # A machine that is out of memory kills, too.
+        return self._make(request) if replay.status in ("XX", "SG") else replay
 
     def _make(self, request: Request) -> Replay:
         job = {
             "settings": asdict(request.settings),
-            "probes": [probe.model_dump() for probe in request.recipe.probes],
+            # Not the bounds: the experiment can read this.
+            "probes": [{"kind": probe.kind} for probe in request.recipe.probes],
             "runs": [{"name": "run", "source": request.source}],
             "platform": request.trusted,
         }
@@ -91,6 +99,7 @@ class Replayer:
             environment=self._environment,
             limits=self._limits,
             visible=visible_folders(),
+            stop=self._stop,
         )
 
     def _dataset(self, name: str) -> dict[str, bytes]:

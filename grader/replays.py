@@ -8,6 +8,7 @@ from pathlib import Path
 from grader.replay import Replay
 from grader.replayer import Replayer
 from grader.requests import Request
+from grader.sandbox.stop import Stopped
 from grader.store import Store
 from harness.errors import UserError
 
@@ -59,8 +60,9 @@ class Replays:
                 for done, future in enumerate(as_completed(futures), start=1):
                     self._keep(futures[future], future.result())
                     progress(done, len(missing))
-            except BaseException:
+            except BaseException:  # Ctrl-C, a full disk: leaving the pool waits for what runs in it
                 pool.shutdown(wait=False, cancel_futures=True)
+                self._replayer.stop()
                 raise
 
     def _keep(self, request: Request, replay: Replay) -> None:
@@ -72,6 +74,8 @@ class Replays:
     def _made(self, request: Request) -> Replay:
         try:
             return self._replayer.make(request)
+        except Stopped:
+            raise
         except UserError as error:  # the data set is not on this machine
             return Replay(status="XX", message=str(error))
         except Exception as error:

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.sandbox.mounts import hidden_folders, mounts
+from grader.sandbox.mounts import hidden_paths, mounts
 
 ROOT = Path(__file__).parents[1]
 
@@ -23,7 +23,7 @@ def test_a_hidden_folder_in_a_visible_one_is_empty_but_for_what_is_visible_in_it
     inside.mkdir(parents=True)
     words = mounts([inside, suite], [hidden])
     order = [position(words, "--ro-bind", suite), position(words, "--tmpfs", hidden)]
-    order += [position(words, "--remount-ro", hidden), position(words, "--ro-bind", inside)]
+    order += [position(words, "--ro-bind", inside), position(words, "--remount-ro", hidden)]
     assert order == sorted(order)
 
 
@@ -35,7 +35,7 @@ def test_a_hidden_folder_that_nobody_would_see_is_left_out(tmp_path: Path) -> No
 
 
 def test_the_solutions_the_grader_and_the_home_folder_are_hidden() -> None:
-    assert {ROOT / "grader", ROOT / "solutions", ROOT / "submissions", Path.home()} <= set(hidden_folders())
+    assert {ROOT / "grader", ROOT / "solutions", ROOT / "submissions", Path.home()} <= set(hidden_paths())
 
 
 def test_somebody_without_a_home_has_none_to_hide(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -43,4 +43,4 @@ def test_somebody_without_a_home_has_none_to_hide(monkeypatch: pytest.MonkeyPatc
         raise RuntimeError("Could not determine home directory.")
 
     monkeypatch.setattr(Path, "home", homeless)
-    assert ROOT / "solutions" in hidden_folders()
+    assert ROOT / "solutions" in hidden_paths()

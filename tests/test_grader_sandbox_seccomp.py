@@ -66,12 +66,13 @@ def test_what_runs_need_is_allowed(machine: str) -> None:
         if number not in refused:
             assert verdict(machine, number, 2**32 - 1, 2**32 - 1) == ALLOW
     numbers = {name: number for number, name in conditional.items()}
-    assert set(numbers) == {"clone", "mmap", "personality", "prlimit64", "ioctl"}
-    # fork, a thread (pthread_create), a private and a file mapping, asking and setting one's own
+    assert set(numbers) == {"clone", "mmap", "personality", "prlimit64", "ioctl", "rt_sigaction"}
+    # fork, a thread (pthread_create), a private and a file mapping, asking and setting one's own, SIGINT and SIGXFSZ
     for name, arguments in [
         ("clone", [0x01200011]), ("clone", [0x003D0F00]), ("mmap", [0, 4096, 3, 0x22]),
         ("mmap", [0, 4096, 3, 0x01]), ("mmap", [0, 4096, 1, 0x02]), ("personality", [0xFFFFFFFF]),
         ("personality", [0]), ("prlimit64", [0, 7]), ("ioctl", [1, 0x5401]),
+        ("rt_sigaction", [2]), ("rt_sigaction", [25]),
     ]:  # fmt: skip
         assert verdict(machine, numbers[name], *arguments) == ALLOW, (name, arguments)
 

@@ -1,8 +1,12 @@
+import fcntl
 import os
 import threading
 import time
 
-from grader.sandbox.streams import open_pipes, read_pipes
+from grader.sandbox.stop import StopSignal
+from grader.sandbox.streams import close_all, open_pipes, read_pipes
+
+MIB = 2**20
 
 
 def soon() -> float:
@@ -65,3 +69,48 @@ def test_a_writer_that_never_pauses_is_stopped_by_time() -> None:
     assert readings.timed_out
     done.set()
     thread.join()
+
+
+def test_what_lay_in_the_pipes_when_time_was_up_came_in_time() -> None:
+    # As where this process was stopped, with Ctrl-Z, past the end of the one that it reads from.
+    reading, writing = open_pipes("one", "two")
+    fcntl.fcntl(writing["one"], fcntl.F_SETPIPE_SZ, MIB)
+    os.write(writing["one"], b"a" * MIB)
+    os.write(writing["two"], b"b")
+    close_all(writing)
+    readings = read_pipes(reading, {"one": ("x", 2 * MIB), "two": ("x", 2 * MIB)}, time.monotonic() - 60)
+    assert readings.content == {"one": b"a" * MIB, "two": b"b"}
+    assert not readings.timed_out
+
+
+def test_no_time_is_up_for_a_process_that_has_ended() -> None:
+    reading, writing = open_pipes("one")
+    os.write(writing["one"], b"the end, and ")
+
+    def write() -> None:
+        for _ in range(30):  # more than the pipe holds, and not at once
+            os.write(writing["one"], b"x" * 10_000)
+            time.sleep(0.001)
+        os.close(writing["one"])
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    readings = read_pipes(
+        reading,
+        {"one": ("x", MIB)},
+        time.monotonic() - 60,
+        ended=lambda sizes: sizes["one"] >= len(b"the end"),
+    )
+    thread.join()
+    assert readings.content == {"one": b"the end, and " + b"x" * 300_000}
+    assert not readings.timed_out
+
+
+def test_a_stop_ends_the_reading_and_keeps_what_came() -> None:
+    reading, writing = open_pipes("one")
+    stop = StopSignal()
+    os.write(writing["one"], b"first")
+    stop.set()
+    readings = read_pipes(reading, {"one": ("x", 100)}, soon(), stop=stop)
+    assert (readings.stopped, readings.timed_out, readings.content) == (True, False, {"one": b"first"})
+    os.close(writing["one"])

@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from grader.sandbox.mounts import hidden_folders, mounts
+from grader.sandbox.mounts import hidden_paths, mounts
 
 # The first release that can limit the size of a scratch folder.
 OLDEST = (0, 7, 0)
@@ -75,7 +75,7 @@ def arguments(
     words += ["--proc", "/proc", "--remount-ro", "/proc", *_devices()]
     for folder, size in (("/tmp", _SMALL_BYTES), ("/scratch", scratch_bytes)):  # noqa: S108
         words += ["--size", str(size), "--tmpfs", folder]
-    words += [*mounts(visible, hidden_folders()), "--dir", "/input"]
+    words += [*mounts(visible, hidden_paths()), "--dir", "/input"]
     files = {LAUNCHER: launcher, **_ETC}
     for name, content in inputs.items():
         check_input_name(name)

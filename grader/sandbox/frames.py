@@ -27,6 +27,11 @@ class Report:
     files: dict[str, bytes] = field(default_factory=dict)
 
 
+def has_ended(size: int) -> bool:
+    """Return whether so many bytes hold more than S: the command has ended, and only our launcher is left."""
+    return size > _HEADER
+
+
 def parse_frames(data: bytes, result_bytes: int) -> Report:
     """Return the launcher's report; one that breaks off has `finished` False.
 

@@ -36,7 +36,6 @@ POLL_SECONDS = 0.02
 FULL_BYTES = 4096
 MAX_DEPTH = 8
 MAX_NAME_BYTES = 1024
-OPEN_FILES = 256
 _PR_SET_DUMPABLE = 4
 _DEFAULT, _SIGKILL = 0, 9
 # Signal dispositions that Python changes and a child would inherit, or that a process inside could raise here.
@@ -45,7 +44,6 @@ _SIGINT, _SIGPIPE, _SIGXFSZ, _SIGXCPU, _SIGCHLD = (
 )  # fmt: skip
 _SIG_BLOCK, _SIG_UNBLOCK = _signal.SIG_BLOCK, _signal.SIG_UNBLOCK
 _TICKS = os.sysconf("SC_CLK_TCK")
-_PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 def main(job_descriptor: int, pipe: int) -> None:
@@ -181,25 +179,40 @@ def over_limit(job: dict[str, Any]) -> tuple[Status, str] | None:
 
 
 def usage() -> tuple[int, float, int]:
-    """Return what all processes but this one are and use: their number, seconds of processor, anonymous bytes.
+    """Return what all processes but this one are and use: their number, seconds of processor, bytes of memory.
 
-    The processor time of those that have ended counts with the process that waited for them.
+    The processor time of those that have ended counts with the process that waited for them. One must have: the
+    filter lets none change what SIGCHLD does, by which children would vanish unwaited and uncounted. An orphan is
+    this process's own child.
     """
-    count = ticks = pages = 0
+    count = ticks = memory = 0
     for entry in os.listdir("/proc"):  # noqa: PTH208
         if not entry.isdecimal():
             continue
         try:
             fields = _read(f"/proc/{entry}/stat").rpartition(b")")[2].split()
-            sizes = _read(f"/proc/{entry}/statm").split()
+            status = _read(f"/proc/{entry}/status")
         except OSError:
             continue  # it has just ended
         ticks += int(fields[13]) + int(fields[14])  # children's user and system time
         if entry != "1":
             count += int(fields[17])  # threads
             ticks += int(fields[11]) + int(fields[12])
-            pages += int(sizes[1]) - int(sizes[2]) if sizes else 0
-    return count, ticks / _TICKS, pages * _PAGE
+            memory += memory_of(status)
+    return count, ticks / _TICKS, memory
+
+
+def memory_of(status: bytes) -> int:
+    """Return the bytes that a process takes by its `/proc/<pid>/status`: none for one that has ended.
+
+    What was allocated, in memory or swapped out, and the page tables: a process can make many of those by merely
+    looking at memory that it never fills. Files, libraries among them, do not count; those of the scratch folder
+    have a limit of their own.
+    """
+    lines = (
+        line.split() for line in status.splitlines() if line.startswith((b"RssAnon:", b"VmSwap:", b"VmPTE:"))
+    )
+    return sum(int(words[1]) * 1024 for words in lines)
 
 
 def _read(path: str) -> bytes:

@@ -1,9 +1,11 @@
 """Starts a command under resource limits: `python limited.py '[["RLIMIT_CPU", 60, 61]]' command ...`."""
 
+import contextlib
 import json
 import os
 import resource
 import sys
+from pathlib import Path
 
 
 def main(limits: str, command: list[str]) -> None:
@@ -13,6 +15,9 @@ def main(limits: str, command: list[str]) -> None:
         most = resource.getrlimit(number)[1]
         given = (soft, hard) if most == resource.RLIM_INFINITY else (min(soft, most), min(hard, most))
         resource.setrlimit(number, given)
+    # When the machine's memory is full, the kernel is to take this before the grader (Linux).
+    with contextlib.suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
     try:
         os.execvp(command[0], command)
     except OSError as error:

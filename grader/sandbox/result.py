@@ -22,8 +22,8 @@ MIB = 1024 * 1024
 class Limits:
     """What one command and everything it starts may use together, where nothing else is said.
 
-    `memory_bytes` is anonymous memory (what was allocated, not the libraries); files in the scratch folder
-    come on top, up to `scratch_bytes`. `file_bytes` is for each file, `output_bytes` for standard output and
+    `memory_bytes` is what was allocated, with its page tables and without the libraries; files in the scratch
+    folder come on top, up to `scratch_bytes`. `file_bytes` is for each file, `output_bytes` for standard output and
     standard error together, `result_bytes` for the files that come out.
     """
 

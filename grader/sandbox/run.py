@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from grader.sandbox.bubblewrap import LAUNCHER, arguments
-from grader.sandbox.frames import BrokenFrames, parse_frames
+from grader.sandbox.frames import BrokenFrames, has_ended, parse_frames
 from grader.sandbox.mounts import launcher_python
 from grader.sandbox.result import MIB, Limits, SandboxResult, Status, rlimits
 from grader.sandbox.seccomp import filter_program
+from grader.sandbox.stop import Stopped, StopSignal
 from grader.sandbox.streams import Readings, close_all, open_pipes, read_pipes
 
 _LAUNCHER_SOURCE = Path(__file__).with_name("inside.py")
@@ -26,6 +27,9 @@ _SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_
 # What the launcher adds to the contents of the files: names, lengths, one sentence.
 _FRAME_BYTES = 8 * MIB
 _STATUS_BYTES = MIB
+# When the machine's own memory is full, the kernel is to take what strangers run before anything else. A process
+# may always say so of itself, and all that it starts inherits it.
+_TAKEN_FIRST = ("/bin/sh", "-c", '{ echo 1000 > /proc/self/oom_score_adj; } 2> /dev/null; exec "$@"', "sh")
 _WATCHED = ("cpu_seconds", "memory_bytes", "processes", "file_bytes", "scratch_files", "result_bytes")
 
 
@@ -37,6 +41,7 @@ def run_in_sandbox(
     limits: Limits,
     visible: Sequence[Path] = (),
     stdin: bytes = b"",
+    stop: StopSignal | None = None,
 ) -> SandboxResult:
     """Run a command in an empty world under limits, and return how it ended.
 
@@ -44,9 +49,11 @@ def run_in_sandbox(
     `out/` comes back. It sees this machine's libraries and the `visible` paths, read-only, and nothing else of
     it; its environment is `environment` alone. All that it started is dead when this returns.
 
-    What the command does never raises. Raises `ValueError` for inputs and paths that are not plain, and
-    `OSError` where bubblewrap is missing.
+    What the command does never raises. Raises `ValueError` for inputs and paths that are not plain, and `Stopped`
+    as soon as `stop` is set, by whatever thread.
     """
+    if stop is not None and stop.is_set():
+        raise Stopped
     with contextlib.ExitStack() as stack:
 
         def keep(content: bytes) -> int:
@@ -72,10 +79,11 @@ def run_in_sandbox(
         reading, writing = open_pipes("stdout", "stderr", "results", "status")
         words += ["--json-status-fd", str(writing["status"]), "--", str(launcher_python()), "-I", "-S", "-B"]
         words += [LAUNCHER, str(job), str(writing["results"])]
-        # A process group of its own: Ctrl-C at the terminal is for the grader, which ends this one.
+        # A process group of its own: Ctrl-C at the terminal is for the grader, which ends this one. Only its main
+        # thread hears of it; whoever waits in another needs `stop`.
         try:
             process = subprocess.Popen(
-                words,
+                [*_TAKEN_FIRST, *words],
                 stdin=keep(stdin),
                 stdout=writing["stdout"],
                 stderr=writing["stderr"],
@@ -88,7 +96,10 @@ def run_in_sandbox(
             raise
         finally:
             close_all(writing)
-        return _outcome(_watch(process, reading, limits), limits)
+        readings = _watch(process, reading, limits, stop)
+    if readings.stopped:
+        raise Stopped
+    return _outcome(readings, limits)
 
 
 def _job(command: Sequence[str], environment: Mapping[str, str], limits: Limits) -> dict[str, Any]:
@@ -109,7 +120,9 @@ def _process_limit(limits: Limits) -> list[tuple[str, int, int]]:
     return [("RLIMIT_NPROC", 2 * limits.processes, 2 * limits.processes)]
 
 
-def _watch(process: subprocess.Popen[bytes], pipes: Mapping[str, int], limits: Limits) -> Readings:
+def _watch(
+    process: subprocess.Popen[bytes], pipes: Mapping[str, int], limits: Limits, stop: StopSignal | None
+) -> Readings:
     """Read what the process sends until it is over or over a limit; then nothing of it is left."""
     groups = {
         "stdout": ("output", limits.output_bytes),
@@ -117,12 +130,16 @@ def _watch(process: subprocess.Popen[bytes], pipes: Mapping[str, int], limits: L
         "results": ("results", limits.result_bytes + _FRAME_BYTES),
         "status": ("status", _STATUS_BYTES),
     }
-    readings = Readings({})
+    deadline = time.monotonic() + limits.wall_seconds
+    readings = None
     try:
-        readings = read_pipes(pipes, groups, time.monotonic() + limits.wall_seconds)
+        readings = read_pipes(
+            pipes, groups, deadline, ended=lambda sizes: has_ended(sizes["results"]), stop=stop
+        )
     finally:
-        if process.poll() is None and (readings.timed_out or readings.overflowed or not readings.content):
-            _kill(process, readings.content.get("status", b""))
+        whole = readings is not None and not (readings.timed_out or readings.overflowed or readings.stopped)
+        if process.poll() is None and not whole:
+            _kill(process, b"" if readings is None else readings.content["status"])
         process.wait()
     return readings
 
@@ -132,7 +149,9 @@ def _kill(process: subprocess.Popen[bytes], status: bytes) -> None:
     with contextlib.suppress(ValueError, LookupError, TypeError, ProcessLookupError):
         os.kill(json.loads(status.splitlines()[0])["child-pid"], signal.SIGKILL)
         return
-    process.kill()
+    # Before bubblewrap has told of its child it holds it back, and that child would wait for it for ever; both are
+    # in this group. A launcher that starts even now ends at its first word, for which there is no reader.
+    os.killpg(process.pid, signal.SIGKILL)
 
 
 def _outcome(readings: Readings, limits: Limits) -> SandboxResult:
@@ -150,7 +169,7 @@ def _outcome(readings: Readings, limits: Limits) -> SandboxResult:
     if not report.started:
         said = stderr.decode("utf-8", "replace").strip()[-500:]
         return ended("XX", f"the sandbox did not start: {said}")
-    if readings.timed_out:
+    if readings.timed_out and not report.finished:
         return ended("TO", f"it ran for more than {limits.wall_seconds:g} seconds")
     if not report.finished:
         # Our launcher does not end by itself: what runs beside it, and the memory it takes, is the command's.

@@ -8,14 +8,17 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from grader.sandbox.bubblewrap import check_input_name
 from grader.sandbox.inside import TooMuch, collect, ending_of, largest_file
 from grader.sandbox.mounts import launcher_python
 from grader.sandbox.result import Limits, SandboxResult, rlimits
+from grader.sandbox.stop import Stopped, StopSignal
 from grader.sandbox.streams import Readings, close_all, open_pipes, read_pipes
 
+_POLL_SECONDS = 0.05
 _LIMITED = Path(__file__).with_name("limited.py")
 
 
@@ -27,13 +30,16 @@ def run_trusted(
     limits: Limits,
     visible: Sequence[Path] = (),
     stdin: bytes = b"",
+    stop: StopSignal | None = None,
 ) -> SandboxResult:
     """Do what `run_in_sandbox` does, without a sandbox: for submissions whose authors are trusted.
 
     The command works in a scratch folder with `../input/` and `out/` as it would there, sees the whole machine
     (`visible` is without effect), and can leave processes behind where it means to. Its processor time and memory
-    are limited for each process, the scratch folder by the size of each file.
+    are limited for each process, the scratch folder by the size of each file. Raises what `run_in_sandbox` does.
     """
+    if stop is not None and stop.is_set():
+        raise Stopped
     with tempfile.TemporaryDirectory(prefix="grader-", ignore_cleanup_errors=True) as name:
         place = Path(name)
         (place / "scratch" / "out").mkdir(parents=True)
@@ -61,21 +67,29 @@ def run_trusted(
                 raise
             finally:
                 close_all(writing)
-        readings = _watch(process, reading, limits)
+        readings = _watch(process, reading, limits, stop)
+        if readings.stopped:
+            raise Stopped
         return _outcome(process.returncode, readings, limits, place / "scratch")
 
 
-def _watch(process: subprocess.Popen[bytes], pipes: Mapping[str, int], limits: Limits) -> Readings:
+def _watch(
+    process: subprocess.Popen[bytes], pipes: Mapping[str, int], limits: Limits, stop: StopSignal | None
+) -> Readings:
     groups = dict.fromkeys(pipes, ("output", limits.output_bytes))
     deadline = time.monotonic() + limits.wall_seconds
     try:
-        readings = read_pipes(pipes, groups, deadline)
-        if not readings.timed_out and readings.overflowed is None:
-            # It may have closed its output long before its end.
-            try:
-                process.wait(max(0.0, deadline - time.monotonic()))
-            except subprocess.TimeoutExpired:
-                readings = Readings(readings.content, timed_out=True)
+        readings = read_pipes(pipes, groups, deadline, stop=stop)
+        if readings.timed_out or readings.overflowed is not None or readings.stopped:
+            return readings
+        # It may have closed its output long before its end.
+        while process.poll() is None:
+            if stop is not None and stop.is_set():
+                return replace(readings, stopped=True)
+            if time.monotonic() > deadline:
+                return replace(readings, timed_out=True)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(_POLL_SECONDS)
         return readings
     finally:
         with contextlib.suppress(ProcessLookupError):

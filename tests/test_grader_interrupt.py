@@ -1,0 +1,60 @@
+"""Ctrl-C while replays are made: they end at once and leave nothing behind."""
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from sandbox_marks import needs_sandbox
+
+# Two replays that would sleep until their time is up, each waited for by a thread of its own.
+SCRIPT = """
+from pathlib import Path
+from grader.replayer import Replayer
+from grader.replays import Replays
+from grader.requests import Request
+from grader.sandbox.run import run_in_sandbox
+from harness.recipe import load_recipe
+from harness.settings import RunSettings
+
+folder = Path({folder!r})
+recipe = load_recipe("huge_lr")
+sources = [f"import time\\ntime.sleep(200 + {{number}})\\n" for number in range(2)]
+requests = [
+    Request(recipe, RunSettings(seed=42, dataset="digits"), source, source, trusted=False) for source in sources
+]
+Replays(Replayer(run_in_sandbox, folder), folder / "memory", jobs=2, fresh=False).make(requests, print)
+"""
+PATIENCE = 120  # seconds, before the sleepers end by themselves
+
+
+def descendants(pid: int) -> set[int]:
+    """Return the processes below one, itself not included."""
+    found: set[int] = set()
+    for path in Path(f"/proc/{pid}/task").glob("*/children"):
+        for child in map(int, path.read_text().split()):
+            found |= {child} | descendants(child)
+    return found
+
+
+@needs_sandbox
+def test_ctrl_c_ends_the_replays_that_other_threads_wait_for(tmp_path: Path) -> None:
+    script = SCRIPT.format(folder=str(tmp_path))
+    with subprocess.Popen(
+        [sys.executable, "-P", "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as grader:
+        try:
+            # Two replays, each of bubblewrap, the launcher and the experiment.
+            deadline = time.monotonic() + PATIENCE
+            while len(started := descendants(grader.pid)) < 6 and time.monotonic() < deadline:
+                time.sleep(0.1)
+            assert len(started) >= 6
+            grader.send_signal(signal.SIGINT)
+            _, said = grader.communicate(timeout=PATIENCE)
+        finally:
+            grader.kill()
+    assert grader.returncode == -signal.SIGINT
+    assert said.strip().endswith("KeyboardInterrupt")
+    assert not [pid for pid in started if Path(f"/proc/{pid}").exists()]
+    assert not list(tmp_path.iterdir())
