@@ -54,16 +54,17 @@ class Replays:
 
     def _make_all(self, missing: Mapping[str, Request], progress: Progress) -> None:
         progress(0, len(missing))
-        with ThreadPoolExecutor(self._jobs) as pool:
+        pool = ThreadPoolExecutor(self._jobs)
+        try:
             futures = {pool.submit(self._made, request): request for request in missing.values()}
-            try:
-                for done, future in enumerate(as_completed(futures), start=1):
-                    self._keep(futures[future], future.result())
-                    progress(done, len(missing))
-            except BaseException:  # Ctrl-C, a full disk: leaving the pool waits for what runs in it
-                pool.shutdown(wait=False, cancel_futures=True)
-                self._replayer.stop()
-                raise
+            for done, future in enumerate(as_completed(futures), start=1):
+                self._keep(futures[future], future.result())
+                progress(done, len(missing))
+        except BaseException:  # Ctrl-C, a full disk: nobody waits for what runs until it ends by itself
+            self._replayer.stop()
+            raise
+        finally:
+            pool.shutdown(cancel_futures=True)
 
     def _keep(self, request: Request, replay: Replay) -> None:
         key = request.key if replay.status in ("OK", "XX") else request.text_key
