@@ -81,8 +81,7 @@ def test_a_log_that_ends_early_is_not_complete() -> None:
 def test_cited_numbers_are_held_against_the_replay_and_not_the_claim() -> None:
     plain = honest()
     lie = "run: broken, signal: loss, step: 3, value: 0.123"
-    forged = plain.broken.log.replace("\n", "\n", 1).encode()
-    records = [json.loads(line) for line in forged.decode().splitlines()]
+    records = [json.loads(line) for line in plain.broken.log.splitlines()]
     records[3]["loss"] = 0.123
     log = "".join(f"{json.dumps(record)}\n" for record in records).encode()
     claims = {**plain.claims, "broken": claim(plain.broken, log=log)}
@@ -98,6 +97,30 @@ def test_a_true_number_that_tells_nothing_is_no_key_signal() -> None:
     assert (found["broken_cited"], found["key_signal"]) == (6, 0)
 
 
+def test_a_number_that_a_healthy_run_has_there_as_well_is_no_key_signal() -> None:
+    plain = honest()
+    first = plain.broken.records()[0]["loss"]
+    assert first == plain.reference.records()[0]["loss"]
+    same = f"run: broken, signal: loss, step: 0, value: {first!r}"
+    recovered = cited(plain, "fixed", "val_accuracy")
+    found = points(dataclasses.replace(plain, report=report(same, recovered)))
+    assert (found["broken_cited"], found["key_signal"]) == (6, 0)
+    # It is enough if another number tells, or if there is no healthy run to compare with.
+    both = report(same, cited(plain, "broken", "loss"), recovered)
+    assert points(dataclasses.replace(plain, report=both))["key_signal"] == 6
+    alone = dataclasses.replace(
+        plain, report=report(same, recovered), reference=Replay(status="XX", message="why")
+    )
+    assert points(alone)["key_signal"] == 6
+
+
+def test_a_number_that_the_broken_run_has_there_as_well_shows_no_recovery() -> None:
+    plain = honest()
+    same = dataclasses.replace(plain, broken=plain.fixed)
+    assert points(plain)["recovery"] == 4
+    assert points(same)["recovery"] == 0
+
+
 def test_a_fixed_run_that_did_not_recover_shows_no_recovery() -> None:
     plain = honest()
     ill = dataclasses.replace(plain, fixed=plain.broken)
@@ -105,9 +128,13 @@ def test_a_fixed_run_that_did_not_recover_shows_no_recovery() -> None:
     assert points(dataclasses.replace(ill, report=text))["recovery"] == 0
 
 
-def test_recovery_by_suspicious_code_waits_for_the_instructor() -> None:
+def test_recovery_by_suspicious_code_waits_for_the_instructor_unless_the_bytes_tell() -> None:
     suspicion = (Suspicion(line=1, code="import", message="line 1 imports sys"),)
-    assert points(honest(suspicions=suspicion)) == {**WHOLE, "recovery": None}
+    assert points(honest(suspicions=suspicion)) == WHOLE
+    plain = honest()
+    other = plain.fixed.model_copy(update={"checkpoint_sha256": "0" * 64})
+    assert points(honest(suspicions=suspicion, fixed=other)) == {**WHOLE, "recovery": None}
+    assert points(honest(fixed=other)) == WHOLE
 
 
 @pytest.mark.parametrize("text", [None, "", "no front matter", "---\n[\n---\n"])

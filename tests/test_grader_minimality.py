@@ -11,7 +11,7 @@ from harness.recipe import load_recipe, recipe_ids
 
 CASES = [(recipe, variant.id) for recipe in recipe_ids() for variant in load_variants(recipe)]
 # Points of 8. Only correct fixes are judged, so the other verdicts have no bounds here.
-BOUNDS = {"full": (6, 8), "alternative": (0, 7.5), "overreach": (0, 5.5)}
+BOUNDS = {"full": (8, 8), "alternative": (0, 7.5), "overreach": (0, 5.5)}
 
 
 def judged(recipe_id: str, source: str) -> Check:
@@ -63,6 +63,67 @@ def test_what_makes_no_difference_costs_little(recipe: str, edit: tuple[str, str
     points = judged(recipe, source).points
     assert points is not None
     assert points >= least
+
+
+SGD = "    return torch.optim.SGD(model.parameters(), lr=10.0, momentum=0.9)"
+SUM = 'F.cross_entropy(outputs, labels, reduction="sum")'
+OUTPUTS, RESULT = "    outputs = model(inputs)\n", "    return {"
+NET = "        nn.Flatten(),\n        nn.Linear(784, 128),\n        nn.ReLU(),\n        nn.Linear(128, 10),\n"
+# The repair of the broken experiment, in other words: nothing else was changed.
+SAME = [
+    ("huge_lr", [(SGD, "    learning_rate = 0.1  # was 10\n" + SGD.replace("10.0", "learning_rate"))]),
+    ("huge_lr", [(SGD, "    rate = 0.1\n    beta = 0.9\n" + SGD.replace("10.0", "rate").replace("0.9", "beta"))]),
+    ("huge_lr", [(SGD, SGD.replace("return", "optimizer =").replace("10.0", "0.1") + "\n    return optimizer")]),
+    ("huge_lr", [(SGD, SGD.replace("lr=10.0, momentum=0.9", "momentum=0.9, lr=0.1"))]),
+    ("huge_lr", [("lr=10.0", "lr=1e-1"), ("EPOCHS = 5", "EPOCHS = 5\n\n\ndef show(x):\n    print(x.shape, x)\n")]),
+    ("double_softmax", [(f"    return nn.Sequential(\n{NET}        nn.Softmax(dim=1),\n    )",
+                         f"    model = nn.Sequential(\n{NET}    )\n    return model")]),
+    ("loss_sum", [(SUM, f"{SUM} / outputs.shape[0]")]),
+    ("loss_sum", [(SUM, f"{SUM} / outputs.size(0)")]),
+    ("loss_sum", [(f"    return {SUM}",
+                   f"    batch_size = labels.shape[0]\n    total = {SUM}\n    return total / batch_size")]),
+    ("loss_sum", [(f"    return {SUM}", "    loss = F.cross_entropy(outputs, labels)\n    return loss")]),
+    ("forgotten_eval", [(OUTPUTS, "    model.eval()\n" + OUTPUTS), (RESULT, "    model.train()\n" + RESULT)]),
+    ("forgotten_eval", [(OUTPUTS, f"    was = model.training\n    model.eval()\n{OUTPUTS}    model.train(was)\n")]),
+    ("forgotten_eval", [(OUTPUTS, "    before = model.training\n    model.eval()\n" + OUTPUTS),
+                        (RESULT, "    if before:\n        model.train(mode=True)\n" + RESULT)]),
+    ("forgotten_eval", [(OUTPUTS, "    network = model.eval()\n    outputs = network(inputs)\n")]),
+    ("huge_lr", [("lr=10.0", "lr=0.1"),
+                 ("    loss.backward()\n", "    loss.backward()\n"
+                  "    print([p.grad.norm().item() for p in model.parameters()])\n"
+                  "    total = sum(p.grad.norm() ** 2 for p in model.parameters())\n    print(total ** 0.5)\n")]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("number", range(len(SAME)))
+def test_the_same_repair_in_other_words_earns_everything(number: int) -> None:
+    recipe, edits = SAME[number]
+    check = judged(recipe, edited(load_recipe(recipe).broken_source(), *edits))
+    assert check.points == 8, check.reason
+
+
+OTHER = [
+    # A name that does something of its own, an order that matters, a mode that is used.
+    ("huge_lr", [("lr=10.0", "lr=0.1"), ("    loss.backward()\n", "    x = torch.rand(3)\n    loss.backward()\n")]),
+    ("huge_lr", [("lr=10.0", "lr=0.1"),
+                 ("    loss.backward()\n",
+                  "    loss.backward()\n    print([p.grad.zero_() for p in model.parameters()])\n")]),
+    ("huge_lr", [("lr=10.0", "lr=0.1"), (OUTPUTS, f"    model.train()\n{OUTPUTS}    model.train()\n")]),
+    ("huge_lr", [("lr=10.0", "lr=0.1"), ("    model.eval()\n", "    model.train()\n")]),
+    ("huge_lr", [("lr=10.0", "lr=0.1"),
+                 ("EPOCHS = 5", "EPOCHS = 5\n\n\n@torch.no_grad()\ndef show(x):\n    print(x)\n")]),
+    ("amp_no_scaling", [("enabled=AMP", "enabled=False")]),
+    ("amp_no_scaling", [("enabled=AMP", "enabled=0")]),
+    ("amp_no_scaling", [("torch.float16", "torch.float32")]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("number", range(len(OTHER)))
+def test_what_is_more_than_the_repair_or_another_one_costs(number: int) -> None:
+    recipe, edits = OTHER[number]
+    points = judged(recipe, edited(load_recipe(recipe).broken_source(), *edits)).points
+    assert points is not None
+    assert points <= 6
 
 
 NEVER = [

@@ -7,8 +7,9 @@ from grading import PLATFORM, claim, evidence, replay
 
 from grader.evidence import Claim, Evidence, Run
 from grader.replay import Replay
+from grader.rubric.diagnostics import judge_diagnostics
 from grader.rubric.reproducibility import judge_reproducibility
-from harness.recipe import load_recipe
+from harness.recipe import Symptom, load_recipe
 
 pytestmark = pytest.mark.usefixtures("torch_as_found")
 RECIPE = "huge_lr"
@@ -94,3 +95,54 @@ def test_another_platform_class_is_compared_by_its_figures() -> None:
     assert points(swapped)["broken_log"] == 0
     broken = claim(honest.broken, platform=arm, checkpoint_sha256="0" * 64)
     assert points(dataclasses.replace(there, claims={**near, "fixed": broken}))["fixed_log"] == 0
+
+
+def on_another_class(honest: Evidence, broken_log: bytes) -> Evidence:
+    """A submission from an Arm machine whose broken log is this one."""
+    arm = {**PLATFORM, "architecture": "aarch64"}
+    claims: dict[Run, Claim] = {
+        "broken": claim(honest.broken, platform=arm, log=broken_log, checkpoint_sha256="1" * 64),
+        "fixed": claim(honest.fixed, platform=arm),
+    }
+    again: dict[Run, Replay] = {"broken": honest.broken, "fixed": honest.fixed}
+    return dataclasses.replace(honest, claims=claims, same_class=False, again=again)
+
+
+def with_field(log: str, name: str, value: object) -> bytes:
+    lines = log.splitlines(keepends=True)
+    lines[0] = json.dumps({**json.loads(lines[0]), name: value}) + "\n"
+    return "".join(lines).encode()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("loss", "abc"),
+        ("loss", 10**400),
+        ("step", [1]),
+        ("epoch", None),
+        ("grad_mean", [[1]]),
+        ("activations", 3),
+    ],
+)
+def test_a_claimed_log_that_is_refused_costs_its_points_with_a_reason(name: str, value: object) -> None:
+    honest = evidence(RECIPE)
+    forged = on_another_class(honest, with_field(honest.broken.log, name, value))
+    assert points(forged) == {**WHOLE, "broken_log": 0, "broken_checkpoint": 0}
+    assert "the log cannot be read" in judge_reproducibility(forged)[1].reason
+    complete = judge_diagnostics(forged)[0]
+    assert complete.points == 0
+    assert "metrics.log, line 1" in complete.reason
+
+
+def test_only_the_symptoms_of_the_data_set_that_was_used_are_compared() -> None:
+    honest = evidence(RECIPE)
+    last = honest.broken.records()[-1]["val_loss"]
+    lines = honest.broken.log.splitlines(keepends=True)
+    lines[-1] = json.dumps({**json.loads(lines[-1]), "val_loss": last + 1000}) + "\n"
+    symptom = Symptom(signal="val_loss", reduce="max", above=last + 500, says="the loss is enormous")
+    drifted = on_another_class(honest, "".join(lines).encode())
+    for dataset, expected in (("digits", 0), ("mnist", 8)):
+        declared = symptom.model_copy(update={"dataset": dataset})
+        recipe = honest.recipe.model_copy(update={"symptoms": (declared,)})
+        assert points(dataclasses.replace(drifted, recipe=recipe))["broken_log"] == expected

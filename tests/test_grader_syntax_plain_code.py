@@ -1,3 +1,5 @@
+import time
+
 import pytest
 from runs import edited
 
@@ -6,6 +8,15 @@ from grader.syntax.plain_code import suspicions
 from harness.recipe import experiment_source, load_recipe, recipe_ids
 
 MLP = experiment_source("digits_mlp")
+
+
+def nested(classes: int, functions: int, line: str) -> str:
+    """Functions inside classes, each in the one before, and in the innermost a line as often as a file may hold it."""
+    heads = [f"class A{index}:" for index in range(classes)] + [
+        f"def f{index}():" for index in range(functions)
+    ]
+    body = [*heads, ";".join([line] * min(1800, 8000 // (2 + 2 * line.count(" "))))]
+    return "\n".join(" " * depth + text for depth, text in enumerate(body))
 
 
 def with_line(line: str) -> str:
@@ -133,6 +144,12 @@ def test_what_could_reach_the_grader_is_named(line: str, code: str) -> None:
 @pytest.mark.parametrize(
     "source",
     [
+        nested(45, 45, "x = 1"),
+        nested(20, 70, "x.add(1)"),
+        nested(90, 0, "x = 1"),
+        nested(0, 90, "x = [x]"),
+        "x = " + "lambda: [" * 45 + "1, " * 3000 + "]" * 45,
+        "x = " + "[" * 90 + "1, " * 3000 + "]" * 90,
         "(" * 10_000 + ")" * 10_000,
         "x = 1\n" * 10_000,
         "g = torch\n" * 5000,
@@ -141,5 +158,18 @@ def test_what_could_reach_the_grader_is_named(line: str, code: str) -> None:
         "import x" * 3,
     ],
 )
-def test_a_source_made_to_hurt_is_answered(source: str) -> None:
+def test_a_source_made_to_hurt_is_answered_at_once(source: str) -> None:
+    begun = time.process_time()
     assert all(item.message for item in suspicions(source))
+    assert time.process_time() - begun < 2
+
+
+@pytest.mark.parametrize(("classes", "functions"), [(1, 4), (3, 2), (0, 5), (5, 0)])
+def test_definitions_inside_definitions_are_looked_at_as_deep_as_anybody_writes(
+    classes: int, functions: int
+) -> None:
+    assert "nesting" not in {item.code for item in suspicions(nested(classes, functions, "x = 1"))}
+    assert "builtin" in {item.code for item in suspicions(nested(classes, functions, "x = exec"))}
+    found = suspicions(nested(classes, functions + 1, "x = 1"))
+    assert [item.code for item in found] == ["nesting"]
+    assert "line 6 defines" in found[0].message

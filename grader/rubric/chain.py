@@ -1,6 +1,6 @@
 """Whether a report ties the signal, the cause and the fix into one chain."""
 
-from grader.rubric.cause import Causes
+from grader.rubric.causes import Causes
 from grader.rubric.document import Document
 from grader.rubric.lexicon import Lexicon
 from grader.rubric.mentions import Mention

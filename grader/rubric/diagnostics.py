@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from grader.evidence import Evidence, Run
 from grader.replay import Replay
+from grader.rubric.fix import same_as_reference
 from grader.score import Check, full, lost, open_check
 from harness.errors import UserError
 from harness.handin.check_run import diagnostic_faults
@@ -141,12 +142,26 @@ def _key_signal(evidence: Evidence, report: StudentReport | None, problem: str) 
         return verdict
     assert report is not None
     true, wrong = _true_citations(report, evidence, "broken")
-    telling = [citation for citation in true if evidence.solution.is_key_signal(citation.signal)]
+    keys = [citation for citation in true if evidence.solution.is_key_signal(citation.signal)]
+    telling = [citation for citation in keys if not _has(evidence.reference, citation)]
     if telling:
         return full(id, title, maximum, f"{telling[0].signal} is a signal in which this failure shows.")
     reason = f"{true[0].signal} looks the same in a healthy run." if true else wrong
+    if keys:
+        reason = (
+            f"{keys[0].signal} is a signal in which this failure shows, but at {keys[0].place} it is"
+            f" {keys[0].value} in a healthy run, too."
+        )
     remedy = "Cite a quantity in which the broken run differs from what a healthy one would show."
     return lost(id, title, maximum, reason, remedy)
+
+
+def _has(replay: Replay, citation: Citation) -> bool:
+    """Say whether a run has the number that is cited of another one, at that place and as it is rounded."""
+    try:
+        return replay.status == "OK" and agrees(citation.value, cited_value(replay.records(), citation))
+    except UserError:  # it has no such place
+        return False
 
 
 def _recovery(evidence: Evidence, report: StudentReport | None, problem: str) -> Check:
@@ -161,9 +176,11 @@ def _recovery(evidence: Evidence, report: StudentReport | None, problem: str) ->
         citation
         for citation in true
         if any(item.shown_by(citation.signal, cited_value(records, citation)) for item in recoveries)
+        and not _has(evidence.broken, citation)
     ]
     remedy = "Cite a number of the fixed run by which a reader sees that the failure is gone."
-    if shows and evidence.suspicions:
+    # The bytes of the reference fix were not made by code that lies.
+    if shows and evidence.suspicions and not same_as_reference(evidence):
         reason = f"The number is true in the replay's log, but {evidence.suspicions[0].message}."
         return open_check(id, title, maximum, reason)
     if shows:

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from grader.rubric import cause, chain, parts, true_numbers
-from grader.rubric.cause import CATCH_ALL, Causes, find_causes, judge_cause
+from grader.rubric.cause import judge_cause
+from grader.rubric.causes import CATCH_ALL, Causes, find_causes, told
 from grader.rubric.chain import judge_chain
 from grader.rubric.document import Document
 from grader.rubric.lexicon import Lexicon
@@ -50,8 +51,8 @@ def judge_explanation(
     causes = find_causes(own, lexicon)
     if causes.is_catch_all:
         return _nothing(
-            f"{len(causes.rivals)} causes are offered that this run does not have: {causes.rivals_quoted}."
-            f" A text that offers {CATCH_ALL} or more wrong causes explains nothing, whatever else is in it.",
+            f"{len(causes.all_rivals)} causes are named that this run does not have: {told(causes.all_rivals)}."
+            f" A text that names {CATCH_ALL} or more wrong causes explains nothing, whatever else is in it.",
             f"Name the one cause that you found. It was: {lexicon.says}.",
         )
     judged_cause = judge_cause(own, lexicon, causes, reading.layer, recipe.layer, reading.layer_problem)

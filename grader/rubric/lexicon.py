@@ -19,14 +19,17 @@ class Cause(StrictModel):
     """One way to name a cause: one of the `thing` phrases, and close to it one of the `fault` phrases.
 
     Without `fault`, a phrase of `thing` says it all. `named` are phrases that name the cause, if loosely, where
-    a sentence presents them as one ("the root cause was the learning rate"). With `rival` false, the words are
-    too loose to accuse by: in the reports of other recipes they name no cause.
+    a sentence presents them as one ("the root cause was the learning rate"). `opposite` are phrases that say the
+    contrary of this cause with its own words. With `rival` false, the words are too loose to accuse by: in the
+    reports of other recipes they name no cause. With `effect` true, they may in those tell what another cause does.
     """
 
     thing: SomePhrases
     fault: Phrases = ()
     named: Phrases = ()
+    opposite: Phrases = ()
     rival: bool = True
+    effect: bool = False
 
 
 class Rival(StrictModel):
@@ -42,7 +45,7 @@ class _Words(StrictModel):
 
     `signals` are the words for what is observed, `mechanism` those for what the cause does in between, `fix`
     those for the edit; `not_rivals` are causes of other recipes or of `rivals.toml` that belong to this
-    recipe's own story.
+    recipe's own story, `asides` phrases by which only a few words of such a cause belong to it.
     """
 
     format_version: Literal[1]
@@ -52,6 +55,7 @@ class _Words(StrictModel):
     mechanism: SomePhrases
     fix: SomePhrases
     not_rivals: Annotated[tuple[str, ...], Field(strict=False)] = ()
+    asides: Phrases = ()
 
 
 class _SharedRivals(StrictModel):
@@ -67,6 +71,7 @@ class Lexicon(StrictModel):
     signals: tuple[str, ...]
     mechanism: tuple[str, ...]
     fix: tuple[str, ...]
+    asides: tuple[str, ...]
     rivals: tuple[Rival, ...]
     prompt: str
 
@@ -99,6 +104,7 @@ def load_lexicon(recipe_id: str, solutions: Path = SOLUTIONS, exercises: Path = 
         signals=own.signals,
         mechanism=own.mechanism,
         fix=own.fix,
+        asides=own.asides,
         rivals=tuple(rival for rival in rivals if rival.id not in own.not_rivals),
         prompt=prompt.read_text(encoding="utf-8") if prompt.is_file() else "",
     )

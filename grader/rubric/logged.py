@@ -82,6 +82,8 @@ def _by_signal(log: Sequence[Record]) -> dict[str, set[float]]:
     for record in epoch_records(log):
         for signal, value in _flat(record):
             series.setdefault(signal, []).append((0, value))
+    if "val_accuracy" in series:
+        series["error_rate"] = [(at, 1.0 - value) for at, value in series["val_accuracy"]]
     for signal in DERIVED_SIGNALS:
         series[signal] = [(0, value) for _, value in signal_values(log, signal)]
     return {signal: _with_summaries(signal, pairs) for signal, pairs in series.items() if pairs}

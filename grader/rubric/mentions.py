@@ -1,14 +1,25 @@
 """Where a text names a cause: the thing and, close to it, what is wrong with it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain, islice
 
 from grader.rubric.document import Document
 from grader.rubric.lexicon import Cause
 from grader.rubric.phrases import Span
 from grader.rubric.sentences import Sentence
 from grader.rubric.stance import Stance, stance_of
-from grader.rubric.wording import BETWEEN, CONTRASTS, FRAMES, PRONOUNS, SUBJECTS
+from grader.rubric.wording import (
+    BETWEEN,
+    CONTRASTS,
+    DEGREES,
+    FRAMES,
+    FUNCTION_WORDS,
+    NEGATORS,
+    PRONOUNS,
+    SUBJECTS,
+    VERBS,
+)
 
 # Words between the thing and its fault, in the order "the rate is too large" and "too large a rate".
 _FAULT_AFTER, _FAULT_BEFORE = 9, 4
@@ -16,16 +27,22 @@ _PAIRS = 16  # in one sentence; a hostile one has hundreds
 _FRAME_REACH = 5  # words between "the root cause is" and the thing
 _SHORT = 9  # words: under the heading "Root cause", a sentence as short as this names it and no more
 
+_ENUMERATED = 4  # things between commas, without a verb
+
 
 @dataclass(frozen=True, eq=False)
 class Mention:
-    """A cause named in a sentence, and how the sentence holds it. `loose`: named as the cause, fault untold."""
+    """A cause named in a sentence, and how the sentence holds it.
+
+    `loose`: named as the cause, fault untold. `effect`: it may as well be what another cause does.
+    """
 
     sentence: Sentence
     span: Span
     thing: Span
     stance: Stance
     loose: bool = False
+    effect: bool = False
 
     @property
     def quote(self) -> str:
@@ -33,58 +50,98 @@ class Mention:
         return f'"{self.sentence.at(self.span)}"'
 
 
-def find_mentions(document: Document, causes: Iterable[Cause], *, across: bool = False) -> list[Mention]:
+def find_mentions(
+    document: Document, causes: Iterable[Cause], *, across: bool = False, accusing: bool = False
+) -> list[Mention]:
     """Return where a document names one of the causes, in order.
 
     With `across`, a fault may also stand at the head of the next sentence, where that one begins with a word
-    that points back: "The rate is 10. That is far too large."
+    that points back: "The rate is 10. That is far too large." With `accusing`, "the network makes too large
+    steps" says nothing of the size of the network.
     """
     found = []
     for index, sentence in enumerate(document.sentences):
         following = document.sentences[index + 1] if index + 1 < len(document.sentences) else None
-        pairs = [pair for cause in causes for pair in _pairs(sentence, cause)][:_PAIRS]
-        starts = sorted(min(pair[0].start, pair[1].start) for pair in pairs)
-        for thing, fault in pairs:
+        pairs = list(
+            islice(chain.from_iterable(_pairs(sentence, cause, accusing) for cause in causes), _PAIRS)
+        )
+        starts = sorted(min(thing.start, fault.start) for thing, fault, _ in pairs)
+        for thing, fault, cause in pairs:
             span = Span(min(thing.start, fault.start), max(thing.end, fault.end))
             limit = next((start for start in starts if start >= span.end), None)
-            found.append(
-                Mention(sentence, span, thing, stance_of(sentence, (thing, fault), following, limit))
+            # "The rate is 10" and right after it "times too small".
+            opposed = any(
+                span.start < other.end and other.start <= span.end + 1
+                for other in sentence.find(cause.opposite)
             )
+            stance = "ruled out" if opposed else stance_of(sentence, (thing, fault), following, limit)
+            found.append(Mention(sentence, span, thing, stance, effect=cause.effect))
         if across and not pairs and following is not None:
             found += [m for cause in causes for m in _across(sentence, following, cause)]
     return found
 
 
-def _pairs(sentence: Sentence, cause: Cause) -> list[tuple[Span, Span]]:
+def _pairs(sentence: Sentence, cause: Cause, accusing: bool) -> Iterator[tuple[Span, Span, Cause]]:
     things = sentence.find(cause.thing)
     if not cause.fault:
-        return [(thing, thing) for thing in things]
-    if not things:
-        return []
+        yield from ((thing, thing, cause) for thing in things)
+    if not cause.fault or not things:
+        return
     faults = sentence.find(cause.fault)
-    return [(thing, fault) for thing in things for fault in faults if _belong(sentence, thing, fault, cause)]
+    if accusing:
+        faults = [fault for fault in faults if not _describes_what_follows(sentence, fault, things)]
+    # "The rate is fine, the loss too large": the fault belongs to the nearest noun.
+    subjects = [s for s in sentence.find(SUBJECTS) if not any(s.overlaps(thing) for thing in things)]
+    words = sentence.line.words
+    for thing in things:
+        for fault in faults:
+            if thing.overlaps(fault):
+                yield thing, fault, cause
+            elif _belong(sentence, thing, fault, subjects):
+                gap = _gap(thing, fault)
+                # "No missing zero_grad": what is denied is that it is missing.
+                denied = words[fault.start] in NEGATORS and any(gap.holds(other) for other in faults)
+                if not denied:
+                    yield thing, fault, cause
 
 
-def _belong(sentence: Sentence, thing: Span, fault: Span, cause: Cause) -> bool:
-    if thing.overlaps(fault):
-        return True
+def _gap(thing: Span, fault: Span) -> Span:
+    return Span(thing.end, fault.start) if fault.start >= thing.end else Span(fault.end, thing.start)
+
+
+def _belong(sentence: Sentence, thing: Span, fault: Span, subjects: list[Span]) -> bool:
     after = fault.start >= thing.end
-    gap = Span(thing.end, fault.start) if after else Span(fault.end, thing.start)
-    if not after and sentence.clauses[fault.start] != sentence.clauses[thing.start]:
-        return False
-    # "Too large for this network" is not said of the network, "too high would show at step 1" not of the step.
-    if not after and not BETWEEN.isdisjoint(sentence.line.words[gap.start : gap.end]):
-        return False
+    gap = _gap(thing, fault)
     if gap.end - gap.start > (_FAULT_AFTER if after else _FAULT_BEFORE):
         return False
-    if any(word in CONTRASTS for word in sentence.line.words[gap.start : gap.end]):
+    if not after and sentence.clauses[fault.start] != sentence.clauses[thing.start]:
         return False
-    own = sentence.find(cause.thing)
-    # "The rate is fine, the loss too large": the fault belongs to the nearest noun.
-    return not any(
-        gap.start <= subject.start < gap.end and not any(subject.overlaps(thing) for thing in own)
-        for subject in sentence.find(SUBJECTS)
-    )
+    between = sentence.line.words[gap.start : gap.end]
+    # "Too large for this network" is not said of the network, "too high would show at step 1" not of the step.
+    if not after and not BETWEEN.isdisjoint(between):
+        return False
+    if any(word in CONTRASTS for word in between):
+        return False
+    # "The gradients explode since there is no clipping, they are too large" tells of something else in between.
+    cut = sentence.clauses[fault.start] != sentence.clauses[thing.start]
+    if after and cut and not {"because", "since", "as"}.isdisjoint(between):
+        return False
+    return not any(gap.start <= subject.start < gap.end for subject in subjects)
+
+
+def _describes_what_follows(sentence: Sentence, fault: Span, things: list[Span]) -> bool:
+    """Say whether a fault such as "too large" is said of the noun right after it, and that is none of the things."""
+    words = sentence.line.words
+    if (
+        words[fault.start] not in DEGREES
+        or fault.end >= len(words)
+        or sentence.between(fault.end - 1).strip()
+    ):
+        return False
+    noun = words[fault.end]
+    if noun in FUNCTION_WORDS or noun in ("value", "number", "one", "setting"):
+        return False
+    return not any(thing.start == fault.end for thing in things)
 
 
 def _across(sentence: Sentence, following: Sentence, cause: Cause) -> list[Mention]:
@@ -102,21 +159,34 @@ def _across(sentence: Sentence, following: Sentence, cause: Cause) -> list[Menti
     return [Mention(sentence, last, last, stance)]
 
 
-def find_loose(document: Document, causes: Iterable[Cause]) -> list[Mention]:
-    """Return where a sentence presents the thing as the cause without a word about what is wrong with it."""
+def find_loose(document: Document, causes: Iterable[Cause], *, headed: bool = True) -> list[Mention]:
+    """Return where a sentence presents the thing as the cause without a word about what is wrong with it.
+
+    With `headed`, a short sentence under the heading "Root cause" presents what it names; an enumeration there
+    does in any case.
+    """
     found = []
     named = tuple(phrase for cause in causes for phrase in cause.named)
+    effects = tuple(phrase for cause in causes if cause.effect for phrase in cause.named)
     for index, sentence in enumerate(document.sentences):
         following = document.sentences[index + 1] if index + 1 < len(document.sentences) else None
         frames = [] if not named else sentence.find(FRAMES)
-        headed = sentence.part == "root cause" and len(sentence.words) <= _SHORT
-        if not (frames or headed):
+        short = sentence.part == "root cause" and (
+            (headed and len(sentence.words) <= _SHORT) or is_enumeration(sentence)
+        )
+        if not (frames or short):
             continue
         for thing in sentence.find(named):
-            if headed or any(_near(sentence, frame, thing) for frame in frames):
+            if short or any(_near(sentence, frame, thing) for frame in frames):
                 stance = stance_of(sentence, (thing,), following)
-                found.append(Mention(sentence, thing, thing, stance, loose=True))
+                effect = thing in sentence.find(effects)
+                found.append(Mention(sentence, thing, thing, stance, loose=True, effect=effect))
     return found
+
+
+def is_enumeration(sentence: Sentence) -> bool:
+    """Say whether a sentence only strings things together."""
+    return sentence.clauses[-1] + 1 >= _ENUMERATED and not any(word in VERBS for word in sentence.line.words)
 
 
 def _near(sentence: Sentence, frame: Span, thing: Span) -> bool:

@@ -1,9 +1,10 @@
 """Was no more changed than the cause takes? The size of an edit in syntax-tree nodes, against the reference edit.
 
-The rule. With `r` nodes in the reference edit, `max(r + 2, 1.5 r)` nodes are free: the same repair in other words
-(measured: `reduction="sum"` kept and divided by the batch size takes 4 nodes for 2, `zero_grad(set_to_none=True)`
-6 for 4, a scaler with its first scale written out 18 for 14; the shortest repairs that go another way, another
-optimizer or a loss written out by hand, take 4 for 1 and 7 for 2). Above that the points fall as `free / size`.
+The rule. With `r` nodes in the reference edit, `max(r + 3, 1.5 r)` nodes are free: the same repair in other words
+(measured: `reduction="sum"` kept and divided by `len(labels)` takes 4 nodes for 2, by `outputs.shape[0]` 5,
+`zero_grad(set_to_none=True)` 6 for 4, a scaler with its first scale written out 18 for 14; the shortest repairs that go
+another way, another optimizer or a loss written out by hand, take 4 for 1 and 7 for 2: the first is on the list of ways
+around). Above that the points fall as `free / size`.
 A layer that was not broken, or one in place of the broken one, costs half of them, more such layers three
 quarters; a repair that the recipe lists as a way around the cause costs a quarter. What a repair never needs
 (`grader.syntax.tampering`) costs all of them.
@@ -18,17 +19,21 @@ from grader.score import Check, full, lost, open_check
 from grader.syntax.constants import inline_constants
 from grader.syntax.edit_size import bound_names, edit_sizes
 from grader.syntax.helpers import inline_helpers
-from grader.syntax.layers import Changes, Program, compare_programs, read_program
+from grader.syntax.keyword_order import keywords_as_in
+from grader.syntax.layers import LAYERS, Changes, Program, compare_programs, read_program
+from grader.syntax.local_names import drop_unread, inline_locals, names_by_function
 from grader.syntax.parse import Unparsable, normalized, parse_experiment
 from grader.syntax.prints import without_prints
 from grader.syntax.tampering import tampering
+from grader.syntax.training_mode import without_mode_restored
+from grader.syntax.unread import drop_unread_functions
 from harness.recipe import Recipe
 
 _ID, _TITLE = "minimal", "No more was changed than the cause takes"
 _ONE_LAYER, _MORE_LAYERS, _WAY_AROUND = 0.5, 0.25, 0.75
-# An edit whose distance to a listed way around is less than this part of the whole way (another number, another
-# name) is that one.
-_SAME = 0.25
+# An edit whose distance to a listed way around is at most this part of the whole way, or one node of it
+# (another number, another name), is that one.
+_SAME, _SAME_NODES = 0.25, 1
 _STEP = 0.5
 
 
@@ -76,7 +81,7 @@ def judge_minimality(
             f" It touches {_listed(foreign)}, which {'was' if len(foreign) == 1 else 'were'} not broken."
         )
         remedies.append(f"Mend the {recipe.layer} and leave {_listed(foreign)} alone.")
-    if any(_is_same(ours, theirs, wanted, _known(source)) for source in ways_around):
+    if any(_is_same(ours, theirs, wanted, _known_edit(source, broken)) for source in ways_around):
         share *= _WAY_AROUND
         reason += " It mends the run in another way than by mending what was broken."
         remedies.append("Mend the very place that was broken.")
@@ -88,7 +93,7 @@ def judge_minimality(
 
 def _free(reference_size: int) -> int:
     """Return how many nodes an edit may change and still count as about as large as the reference edit."""
-    return max(reference_size + 2, reference_size * 3 // 2)
+    return max(reference_size + 3, reference_size * 3 // 2)
 
 
 @lru_cache(maxsize=64)
@@ -97,16 +102,30 @@ def _known(source: str) -> Program:
     return read_program(parse_experiment(source))
 
 
+@lru_cache(maxsize=64)
+def _known_edit(source: str, broken: str) -> Program:
+    """Read an edited source of ours as a student's is read."""
+    return read_program(_essence(parse_experiment(source), _known(broken)))
+
+
 def _essence(tree: ast.Module, broken: Program) -> ast.Module:
-    """Return an edited experiment without what is free: new constants and helpers put in place, prints dropped."""
+    """Return an edited experiment without what is free.
+
+    New constants, names and helpers are put in place, keywords in their order; prints, what nothing reads, and
+    putting the network back into training mode are dropped.
+    """
     kept = {name for statement in broken.tree.body for name in bound_names(statement)}
-    return without_prints(inline_helpers(inline_constants(normalized(tree), kept), kept))
+    local = names_by_function(broken.tree)
+    plain = inline_helpers(inline_constants(normalized(tree), kept), kept)
+    plain = without_mode_restored(without_prints(plain))
+    plain = drop_unread_functions(drop_unread(plain, local), kept | LAYERS.keys())
+    return keywords_as_in(inline_locals(plain, local), broken.tree)
 
 
 def _is_same(ours: Program, theirs: Program, wanted: Program, way: Program) -> bool:
     """Say whether an edit is a known one, give or take, and not nearer to the reference edit."""
     apart = _apart(theirs, way)
-    return apart < _SAME * _apart(ours, way) and apart < _apart(theirs, wanted)
+    return apart <= max(_SAME_NODES, _SAME * _apart(ours, way)) and apart < _apart(theirs, wanted)
 
 
 def _apart(first: Program, second: Program) -> int:

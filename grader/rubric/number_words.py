@@ -14,7 +14,12 @@ ACTIVATIONS = ("activations.mean", "activations.var")
 SIGNAL_WORDS: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("validation|val|test loss*", "val loss repeated", "val loss eval mode"), LOSSES[1:]),
     (("training|train|batch loss*",), LOSSES),
-    (("loss", "losses", "cross entropy", "mse", "error"), LOSSES),
+    (("loss", "losses", "cross entropy", "mse"), LOSSES),
+    (("error", "errors"), (*LOSSES, "error_rate")),
+    (
+        ("error|misclassification rate*", "classification error*", "rate|share of errors", "wrong answers"),
+        ("error_rate",),
+    ),
     (("accuracy", "acc", "accuracies", "val accuracy", "val acc"), ACCURACIES),
     (
         (
@@ -56,14 +61,27 @@ COUNTED_AFTER = _set(
     st nd rd th points point higher lower larger smaller bigger more less better worse longer shorter neurons units
     entries labels bits bit passes updates evaluations logits mb kb gb cores threads"""
 )  # fmt: skip
+# Between a number and the noun that it counts: 257 validation images, 10 held-out ones.
+COUNTED_BETWEEN = _set("validation val training train test held out different mnist percentage digit other")
 # The distance between two numbers, not one of them.
-DISTANCE_BEFORE = _set("by gap difference differs factor ratio")
+DISTANCE_BEFORE = _set("by gap difference differs factor ratio gained lost")
+DISTANCE_OF = _set(
+    """factor size number gap difference ratio increase rise gain drop decrease improvement reduction change fall
+    jump"""
+)
 ABOVE = _set("above over beyond exceeds exceeded exceeding past than passes passed least")
 BELOW = _set("below under within most beneath")
 ABOUT = _set(
     """about around roughly approximately approx nearly almost circa ca some near close order towards
     toward"""
 )  # fmt: skip
+# What two numbers are the ends of, in "between 9 and 10 %"; the second is one word after the first.
+RANGES = (
+    "between", "range", "ranges|ranging|varies|varying|vary|varied|fluctuates|fluctuating|oscillates from",
+    "varies|fluctuates|oscillates|swings|jumps between",
+)  # fmt: skip
+# What introduces a rate in a sentence about it.
+OTHER_RATE = ("with|at|using|under|for|when ... lr|rate", "with|at|using|under|for|when ... step size")
 # A sentence about a run that the logs do not hold: what might be, or what the student tried besides.
 OTHER_RUN = (
     "tried", "trying", "another|other run|seed|rate|value", "experiment*", "would", "should", "expect*", "if", "seed",

@@ -12,6 +12,7 @@ Kind = Literal["prose", "nothing", "a list of terms", "the exercise's own words"
 
 _FEW = 5  # words: "the learning rate was too large" has six
 _TRIPLE = 3
+_PARTS, _NOTED = 3, 2  # parts with headings, and words under each
 _FIGURE = re.compile(r"=\s?[-\d.]")
 
 
@@ -19,7 +20,9 @@ def kind_of_text(document: Document, prompt: str) -> Kind:
     """Return what kind of text the sentences of a document are; `prompt` is what the exercise says.
 
     Prose is text at least half of whose words stand in sentences that say something: with a verb, or with as
-    many small words as English sentences have.
+    many small words as English sentences have. Where three parts have headings, notes in telegraph style are read
+    as well ("Learning rate 10, way too high."): the headings say what is claimed. An enumeration under "Root
+    cause" stays one.
     """
     if _is_foreign(document):
         return "not in English"
@@ -31,7 +34,9 @@ def kind_of_text(document: Document, prompt: str) -> Kind:
     told = sum(len(s.words) for s in own.sentences if _says_something(s))
     # A note such as "grad_norm = 470" is neither.
     listed = sum(len(s.words) for s in own.sentences if not _says_something(s) and not _FIGURE.search(s.text))
-    return "prose" if told >= listed else "a list of terms"
+    headed = sum(words >= _NOTED for words in document.headed.values()) >= _PARTS
+    enumerated = any(_is_enumeration(s) for s in own.sentences if s.part in ("root cause", None))
+    return "prose" if told >= max(1, listed) or (headed and not enumerated) else "a list of terms"
 
 
 def without_prompt(document: Document, prompt: str) -> Document:
@@ -52,11 +57,19 @@ def _repeats(sentence: Sentence, known: set[tuple[str, ...]]) -> bool:
 
 def _says_something(sentence: Sentence) -> bool:
     words = sentence.line.words
-    small = sum(word in FUNCTION_WORDS for word in words) / len(words)
+    if _is_enumeration(sentence):
+        return False
+    return any(word in VERBS for word in words) or (_small(sentence) >= 0.25 and len(words) >= 5)
+
+
+def _is_enumeration(sentence: Sentence) -> bool:
+    """Say whether it is terms between commas, whatever verb is among them."""
     clauses = sentence.clauses[-1] + 1
-    if clauses >= 6 and len(words) / clauses < 4 and small < 0.25:
-        return False  # terms between commas, whatever verb is among them
-    return any(word in VERBS for word in words) or (small >= 0.25 and len(words) >= 5)
+    return clauses >= 6 and len(sentence.words) / clauses < 4 and _small(sentence) < 0.25
+
+
+def _small(sentence: Sentence) -> float:
+    return sum(word in FUNCTION_WORDS for word in sentence.line.words) / len(sentence.words)
 
 
 def _is_foreign(document: Document) -> bool:

@@ -130,7 +130,7 @@ def _outside_band(evidence: Evidence, run: Run) -> str:
     # The first batch has no history that could have drifted.
     pairs = [("the first loss", claimed[0].get("loss"), ours[0]["loss"])]
     if run == "broken":
-        for symptom in evidence.recipe.symptoms:
+        for symptom in evidence.recipe.on(evidence.settings.dataset).symptoms:
             if judge_symptom(claimed, symptom).present != judge_symptom(ours, symptom).present:
                 return f"whether {symptom.says}, they do not agree"
     else:

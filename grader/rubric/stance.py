@@ -1,4 +1,4 @@
-"""How a sentence holds a cause: offers it, rules it out, only supposes it, or compares with it."""
+"""How a sentence holds a cause: offers it, rules it out, only supposes or imagines it, or compares with it."""
 
 from typing import Literal
 
@@ -7,12 +7,17 @@ from grader.rubric.sentences import Sentence
 from grader.rubric.wording import (
     AFTER_RULED_OUT,
     BEFORE_RULED_OUT,
+    BUT,
     CAUSAL,
+    CLEARED,
     COMPARISON,
+    CONDITIONS,
     CONTRASTS,
     DETERMINERS,
+    EXCLUDED,
     HYPOTHESIS,
     LIST_RULED_OUT,
+    MIGHT,
     NEGATORS,
     NOT_NEGATIONS,
     PRONOUNS,
@@ -21,7 +26,8 @@ from grader.rubric.wording import (
     WOULD,
 )
 
-Stance = Literal["offered", "ruled out", "supposed", "compared"]
+# "Imagined": what would follow, if it were so.
+Stance = Literal["offered", "ruled out", "supposed", "imagined", "compared"]
 _LIST_REACH = 14  # words: "it was not the labels, the softmax, the seed or the learning rate"
 
 
@@ -45,13 +51,22 @@ def stance_of(
     ]
     if any(_negates(sentence, index) for index in within) or _negated_before(sentence, start):
         return "ruled out"
+    # "There is no problem with model.eval()": the "no" is not said of the call.
+    if any(_reaches(sentence, CLEARED, part.start) for part in parts):
+        return "ruled out"
+    first_end = min(part.end for part in parts)
+    # "Overfitting can be excluded because ..."
+    if any(first_end <= span.start and span.end <= end for span in sentence.find(EXCLUDED)):
+        return "ruled out"
     if _ruled_out_after(sentence, end, len(sentence.words) if limit is None else limit):
         return "ruled out"
     if _reaches(sentence, COMPARISON, start):
         return "compared"
+    if _imagined(sentence, start, end):
+        return "imagined"
     listed = sentence.lead is not None and bool(sentence.lead.find(HYPOTHESIS))
     supposed = listed or sentence.is_question or _supposed(sentence, start, end)
-    if supposed and any(word in CONTRASTS for word in sentence.line.words[end:]):
+    if supposed and any(word in BUT for word in sentence.line.words[end:]):
         return "ruled out"  # "I first suspected the rate, but ..."
     if following is not None and _taken_back(following, supposed):
         return "ruled out"
@@ -96,6 +111,10 @@ def _reaches(sentence: Sentence, phrases: tuple[str, ...], start: int) -> bool:
     for span in sentence.find(phrases):
         # "Apart from that, the rate ..." has nothing to do with the rate.
         same_clause = span.end <= start and sentence.clauses[span.end - 1] == sentence.clauses[start]
+        if words[span.end : span.end + 1] in (("this",), ("that",)) and words[
+            span.end + 1 : span.end + 2
+        ] == ("the",):
+            continue
         if same_clause and all(word in TRANSPARENT for word in words[span.end : start]):
             return True
     return False
@@ -113,10 +132,32 @@ def _ruled_out_after(sentence: Sentence, end: int, limit: int) -> bool:
 
 def _supposed(sentence: Sentence, start: int, end: int) -> bool:
     words = sentence.line.words
-    for span in sentence.find(HYPOTHESIS):
-        if span.end <= start and not any(word in CONTRASTS for word in words[span.end : start]):
-            return True
-    return any(end <= span.start <= end + 3 for span in sentence.find(WOULD))
+    # "When labels are shuffled, the loss stays flat" tells of any run; "it explodes when ..." of this one.
+    hypotheses = sentence.find(HYPOTHESIS) + [s for s in sentence.find(("when", "whenever")) if s.start == 0]
+    return any(span.end <= start and not _turns(words[span.end : start]) for span in hypotheses) or any(
+        end <= span.start <= end + 3 for span in sentence.find(MIGHT)
+    )
+
+
+def _imagined(sentence: Sentence, start: int, end: int) -> bool:
+    """Say whether the words tell what would follow: "a missing call would show", "if it were missing, ..."."""
+    guesses = sentence.find(MIGHT)
+    woulds = [span for span in sentence.find(WOULD) if not any(span.overlaps(other) for other in guesses)]
+    own = sentence.clauses[end - 1]
+    if any(start <= span.start <= end + 3 and sentence.clauses[span.start] == own for span in woulds):
+        return True
+    conditions = [span for span in sentence.find(CONDITIONS) if span.end <= start]
+    return any(span.start >= end for span in woulds) and any(
+        not _turns(sentence.line.words[span.end : start]) for span in conditions
+    )
+
+
+def _turns(words: tuple[str, ...]) -> bool:
+    """Say whether words turn against what stood before; "a sum instead of a mean" does not."""
+    return any(
+        word in BUT or (word in ("instead", "while") and words[at + 1 : at + 2] not in (("of",), ("the",)))
+        for at, word in enumerate(words)
+    )
 
 
 def _taken_back(following: Sentence, supposed: bool) -> bool:
@@ -125,7 +166,22 @@ def _taken_back(following: Sentence, supposed: bool) -> bool:
         return True
     if not supposed and first not in (*CONTRASTS, *PRONOUNS):
         return False
+    # "However, it did not" takes back; in "This may be the momentum, but lowering it did not help" another is.
+    clause = following.clauses[1 if first in CONTRASTS and len(following.words) > 1 else 0]
     return any(
-        not any(word in CAUSAL for word in following.line.words[: span.start])
+        (supposed or following.clauses[span.start] <= clause)
+        and not any(word in CAUSAL for word in following.line.words[: span.start])
+        and not _names_another(following, span)
         for span in following.find(AFTER_RULED_OUT)
+    )
+
+
+def _names_another(sentence: Sentence, span: Span) -> bool:
+    """Say whether it goes on with what is ruled out: "It cannot be the labels", not "It cannot be the cause"."""
+    words = sentence.line.words
+    return (
+        words[span.end - 1] == "be"
+        and words[span.end : span.end + 1] in (("the",), ("a",), ("an",), ("due",), ("that",))
+        and words[span.end + 1 : span.end + 2]
+        not in (("cause",), ("reason",), ("problem",), ("root",), ("case",))
     )

@@ -3,14 +3,18 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 from grader.rubric.number_words import (
     ABOUT,
     ABOVE,
     BELOW,
     COUNTED_AFTER,
+    COUNTED_BETWEEN,
     DISTANCE_BEFORE,
+    DISTANCE_OF,
     PLACE_BEFORE,
+    RANGES,
     SIGNAL_WORDS,
 )
 from grader.rubric.phrases import Span
@@ -21,6 +25,7 @@ _PERCENT = re.compile(r"\s?(?:%|percent\b|per cent\b)")
 _THOUSAND = re.compile(r"\s?k\b")
 _OPERATORS = tuple("+*/\u00d7\u00f7")
 _REACH_BEFORE, _REACH_AFTER = 14, 3  # words between a signal and its number
+_DASH = re.compile(r"\s?%?\s?[-\u2013]\s?")
 _LISTED = ("and", "to", "or", "through", "then", "until", "respectively")
 _ARTICLES = (
     "of",
@@ -46,7 +51,7 @@ class Stated:
     """A number in a text: the ways in which it can be read, the signals it is said of, and how.
 
     `counts` is true where it plainly says how many, where, or how far apart. `bound` is how it is meant:
-    "above 50", "below 0.5", "about 400", or just so.
+    "above 50", "below 0.5", "about 400", or just so. `other_end` is the other number of a range, as written.
     """
 
     written: tuple[str, ...]
@@ -56,18 +61,21 @@ class Stated:
     counts: bool
     bound: str
     sentence: Sentence
+    other_end: tuple[str, ...] = ()
 
 
 def stated_numbers(sentence: Sentence, *, close: bool = False) -> Iterator[Stated]:
     """Yield the numbers of a sentence. With `close`, a signal must stand right before its number, as in a log."""
     named = _signals(sentence)
     last_counted: int | None = None
-    for index, word in enumerate(sentence.words):
-        if not word.text[0].isdigit() and not word.text.startswith("."):
-            continue
-        written = _readings(sentence.text, word.start, word.end)
-        if not written:
-            continue
+    numbers = dict(_numbers(sentence))
+    pairs = _pairs(sentence, list(numbers))
+    for first, last in pairs.items():  # "9 to 10 %"
+        if numbers[last][0].endswith("%") and not numbers[first][0].endswith("%"):
+            numbers[first] += tuple(f"{reading}%" for reading in numbers[first])
+    ends = {first: last for first, last in pairs.items() if _is_range(sentence, first, last)}
+    ends |= {last: first for first, last in ends.items()}
+    for index, written in numbers.items():
         counts = _counts(sentence, index)
         before = sentence.line.words[index - 1] if index else ""
         if not counts and last_counted is not None and _continues(sentence, last_counted, index, before):
@@ -82,9 +90,37 @@ def stated_numbers(sentence: Sentence, *, close: bool = False) -> Iterator[State
             signals=nearest[1] if nearest else (),
             others=tuple(dict.fromkeys(key for _, keys in named for key in keys)),
             counts=counts,
-            bound=_bound(sentence, index),
+            bound="between" if index in ends else _bound(sentence, index),
             sentence=sentence,
+            other_end=numbers[ends[index]] if index in ends else (),
         )
+
+
+def _numbers(sentence: Sentence) -> Iterator[tuple[int, tuple[str, ...]]]:
+    for index, word in enumerate(sentence.words):
+        if word.text[0].isdigit() or word.text.startswith("."):
+            written = _readings(sentence.text, word.start, word.end)
+            if written:
+                yield index, written
+
+
+def _pairs(sentence: Sentence, numbers: list[int]) -> dict[int, int]:
+    """Return the numbers that go together with the next one: "9 and 10", "9 to 10", "9-10"."""
+    found = {}
+    for first, last in pairwise(numbers):
+        joined = last == first + 2 and sentence.line.words[first + 1] in ("to", "and")
+        if joined or (last == first + 1 and _DASH.fullmatch(sentence.between(first))):
+            found[first] = last
+    return found
+
+
+def _is_range(sentence: Sentence, first: int, last: int) -> bool:
+    if _counts(sentence, first) or _counts(sentence, last):
+        return False
+    before = [
+        span for span in sentence.find(RANGES) if span.end <= first and first - span.end <= _REACH_AFTER
+    ]
+    return last == first + 1 or bool(before)
 
 
 def _readings(text: str, start: int, end: int) -> tuple[str, ...]:
@@ -115,18 +151,29 @@ def _counts(sentence: Sentence, index: int) -> bool:
     before = words[index - 1] if index else ""
     two_before = words[index - 2] if index > 1 else ""
     after = words[index + 1] if index + 1 < len(words) else ""
-    if after in COUNTED_AFTER or (after[:1] == "x" and after[1:].isdigit()):
+    if after[:1] == "x" and after[1:].isdigit():
         return True
-    if before in PLACE_BEFORE or before in DISTANCE_BEFORE:
+    noun = next((word for word in words[index + 1 : index + 4] if word not in COUNTED_BETWEEN), "")
+    if noun in COUNTED_AFTER or before in DISTANCE_BEFORE:
         return True
-    return before in ("of", "is", "no", "about") and two_before in (
-        "factor",
-        "size",
-        "number",
-        "gap",
-        "difference",
-        "ratio",
-    )
+    # "After 1 step: 31.8" has said already which step.
+    said = two_before[:1].isdigit() and ":" in sentence.between(index - 1)
+    if before in PLACE_BEFORE and not said:
+        return True
+    if _is_so_many_of(words[index + 1 : index + 4]) or _is_so_many_of(
+        words[max(0, index - 3) : index], back=True
+    ):
+        return True
+    return before in ("of", "is", "no", "about") and two_before in DISTANCE_OF
+
+
+def _is_so_many_of(words: tuple[str, ...], *, back: bool = False) -> bool:
+    """Say whether a number goes on with "out of 257" or "of 257", or with `back` is the 257 of that."""
+    if back:
+        return words[-2:] == ("out", "of") or (
+            words[-1:] == ("of",) and words[-2:-1] != () and words[-2][0].isdigit()
+        )
+    return words[:2] == ("out", "of") or (words[:1] == ("of",) and words[1:2] != () and words[1][0].isdigit())
 
 
 def _is_in_a_formula(text: str, start: int, end: int) -> bool:
@@ -137,6 +184,9 @@ def _is_in_a_formula(text: str, start: int, end: int) -> bool:
 def _continues(sentence: Sentence, last: int, index: int, before: str) -> bool:
     """Say whether a number goes on with a list of places: steps 2, 3 and 4."""
     between = sentence.line.words[last + 1 : index]
+    # "Step 1: 31.8" and "loss (step 1) = 31.8" go on with what is there.
+    if any(mark in sentence.between(at) for at in range(last, index) for mark in ":=)"):
+        return False
     return all(word in _LISTED for word in between) and (before in _LISTED or index == last + 1)
 
 

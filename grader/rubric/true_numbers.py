@@ -7,7 +7,7 @@ from typing import Literal
 
 from grader.rubric.document import Document, read_lines
 from grader.rubric.logged import ROUGHLY, LoggedValues
-from grader.rubric.number_words import OTHER_RUN
+from grader.rubric.number_words import OTHER_RATE, OTHER_RUN
 from grader.rubric.sentences import Sentence
 from grader.rubric.stated import Stated, stated_numbers
 from grader.rubric.wording import COMPARISON
@@ -42,8 +42,12 @@ def judge_numbers(
     logged = LoggedValues(*logs)
     true: list[Stated] = []
     untrue: list[Stated] = []
-    for number in _numbers(document):
+    numbers = _numbers(document)
+    elsewhere = [number.sentence for number in numbers if _is_of_another_rate(number, logged)]
+    for number in numbers:
         verdict = _judge(number, logged, known)
+        if verdict == "untrue" and any(number.sentence is sentence for sentence in elsewhere):
+            continue
         (true if verdict == "true" else untrue if verdict == "untrue" else []).append(number)
     if untrue and not all(logs):
         quoted = ", ".join(number.quote for number in untrue[:3])
@@ -95,7 +99,7 @@ def _judge(number: Stated, logged: LoggedValues, known: list[float]) -> Verdict:
         # Said of nothing in particular: true if a log has it, to enough digits not to be chance.
         precise = [w for w in number.written if _digits(w) >= _SIGNIFICANT]
         return "true" if any(logged.hold(logged.signals, w) for w in precise) else "neutral"
-    if any(_holds(number.bound, signals, written, logged) for written in number.written):
+    if any(_holds(number.bound, signals, written, number.other_end, logged) for written in number.written):
         return "true"
     if any(logged.hold(number.others, written) for written in number.written):
         return "true"
@@ -104,10 +108,16 @@ def _judge(number: Stated, logged: LoggedValues, known: list[float]) -> Verdict:
     return "neutral" if _is_of_another_run(number.sentence) else "untrue"
 
 
-def _holds(bound: str, signals: tuple[str, ...], written: str, logged: LoggedValues) -> bool:
+def _holds(
+    bound: str, signals: tuple[str, ...], written: str, other_end: tuple[str, ...], logged: LoggedValues
+) -> bool:
     if logged.hold(signals, written):
         return True
     value = _value(written)
+    if bound == "between":
+        # 9 % goes with 10 %, not with 10.
+        ends = [_value(end) for end in other_end if end.endswith("%") == written.endswith("%")]
+        return any(logged.hold_within(signals, *sorted((value, end))) for end in ends)
     if bound == "above":
         return logged.hold_within(signals, value, math.inf)
     if bound == "below":
@@ -124,6 +134,13 @@ def _value(written: str) -> float:
 def _digits(written: str) -> int:
     mantissa = re.split("[eE]", written.rstrip("%"))[0]
     return len(mantissa.replace(".", "").replace("-", "").lstrip("0"))
+
+
+def _is_of_another_rate(number: Stated, logged: LoggedValues) -> bool:
+    """Say whether a sentence tells of a learning rate that neither run had: "With lr = 1.0 the loss still ..."."""
+    if number.signals != ("lr",) or number.counts or any(logged.hold(("lr",), w) for w in number.written):
+        return False
+    return bool(number.sentence.find(OTHER_RATE))
 
 
 def _is_of_another_run(sentence: Sentence) -> bool:

@@ -94,6 +94,8 @@ CONTRASTS = (
     "rather",
     "nevertheless",
 )
+# After a hypothesis, these take it back; "while" and "instead" need not.
+BUT = ("but", "however", "although", "though", "yet", "nevertheless", "whereas")
 # These begin something new: a negation before them says nothing about what follows.
 CAUSAL = _set("because since so therefore thus hence as why which when until if where after")
 
@@ -101,6 +103,12 @@ BEFORE_RULED_OUT = (
     "rule|ruled|rules|ruling out", "exclud*", "eliminat*", "reject*", "discard*", "dismiss*", "instead of",
     "rather than", "unlike", "other than", "apart from", "except for", "as opposed to", "nothing to do with",
     "independent of", "free of", "far from", "checked against", "unrelated to", "innocent",
+)  # fmt: skip
+# What is said of a thing that is as it should be; here "no" or "nothing" does not say that it is missing.
+CLEARED = (
+    "no|any|not problem*|issue*|fault*|error*|mistake*|bug*|trouble|concern*|objection* with|in|of|about|against|at|to",
+    "not|no a|an|the problem|issue|fault|error|mistake|bug with|in|of|about|at",
+    "nothing wrong|bad|odd|strange|unusual|suspicious with|in|about|at", "nothing against",
 )  # fmt: skip
 # What introduces a list of causes that were ruled out.
 LIST_RULED_OUT = (
@@ -119,6 +127,8 @@ AFTER_RULED_OUT = (
     "contradict*", "against this|that|it", "does|did not follow", "only delays|delayed", "nothing changed",
     "still explod*|diverg*|fail*", "was|is not true|right", "speaks|spoke against",
 )  # fmt: skip
+# The same, where it may stand between a thing and its fault: "is wrong" may be the fault.
+EXCLUDED = ("be|is|was|were|are|been excluded|eliminated|rejected|dismissed|refuted", "ruled out")
 HYPOTHESIS = (
     "suspect*", "i|we thought|think first", "first|initial|my|our guess|idea|hypothesis|thought|suspicion", "thought",
     "hypothes*", "candidate*", "consider*", "whether", "if", "at first i|we", "initially", "guessed", "believed",
@@ -126,22 +136,44 @@ HYPOTHESIS = (
     "usual*", "typical*", "commonly", "generally", "often", "test* for", "look* for", "assum*", "expected",
     "tried", "had it been", "were it", "would",
 )  # fmt: skip
-# Right after a cause: what would follow from it, not what did.
-WOULD = (
-    "would",
-    "could also",
-    "might also",
-    "may also",
-    "could have",
-    "might have",
-    "should have",
-    "should give|show",
-)
+# Right after a cause: a guess at what it did.
+MIGHT = (
+    "could|might|may also|have", "would explain|account|fit|match|agree", "would be needed|required|necessary",
+    "would have been needed|required|necessary",
+)  # fmt: skip
+# What would follow from a cause, not what did; and what such a sentence may begin with.
+WOULD = ("would", "should give|show", "should have shown|given|led|made|produced")
+CONDITIONS = (
+    "if", "had|were it|the|there|this|that|zero", "with", "suppos*", "assuming", "in case", "when", "whenever",
+)  # fmt: skip
 COMPARISON = (
     "like", "as if", "as though", "just as", "as with", "equivalent to", "equal to", "amounts|amount to", "effective",
     "effectively", "in effect", "same as", "same effect as", "similar to", "behaves|acts|works|looks as", "resembl*",
     "corresponds to", "comparable to", "tantamount to", "mimic*",
     "distinguish* ... from", "tell ... from",
+)  # fmt: skip
+
+# Between a cause and what it does; what it does may also be told with "then" beside it, or be told first.
+SO = (
+    "so", "therefore", "thus", "hence", "consequently", "as a result", "in consequence", "which", "makes", "making",
+    "made", "causes|causing|caused", "leads|leading|led to", "lets", "turns", "until", "after that|this|which",
+)  # fmt: skip
+THEN = (
+    "then", "afterwards", "effectively", "in effect", "effective", "for that|this|it", "by then", "at|in the end",
+)  # fmt: skip
+BECAUSE = (
+    "because", "since", "as", "due to", "from", "caused by", "owing to", "when", "result of", "thanks to",
+)  # fmt: skip
+# A sentence that opens with one of these goes on with what the cause does.
+SO_OPENING = (
+    "so", "this|that makes|made|means|has|had|gives|turns|lets|leads|causes|caused|amounts|works|acts", "that is why",
+    "therefore", "thus", "hence", "then", "consequently", "as a result", "after", "afterwards",
+    "because of this|that|it", "with this|that|it", "the effect|result|consequence", "in effect", "effectively",
+)  # fmt: skip
+# What is said with one of these is said besides.
+ADDING = (
+    "also", "besides", "additional*", "in addition", "moreover", "furthermore", "another", "second", "further",
+    "as well", "apart from", "on top of that|this", "other", "independently", "plus",
 )  # fmt: skip
 
 # What presents a thing as the cause.
@@ -153,7 +185,8 @@ FRAMES = (
 CLAIMS = (
     "because", "since", "cause*", "due to", "reason", "therefore", "thus", "hence",
     "which|this|that|it makes|made|means",
-    "leads|led to", "so that", "culprit", "that is why", "as a result", "results in", "consequently", "the effect",
+    "leads|led to", "so", "culprit", "that is why", "as a result", "results in", "consequen*", "the effect", "hereby",
+    "as the|a|an|it|its|they|this|that|these|no|nothing|nobody|each|every|all|both|most|there|we|i", "thereby",
 )  # fmt: skip
 # A guess that says nothing: it can be told of any experiment.
 VAGUE = (
@@ -171,7 +204,11 @@ SUBJECTS = (
 )  # fmt: skip
 
 # Between a fault and the thing after it, these show that it is said of something before.
-BETWEEN = _set("for is are was were be has have had would could can will should may might does did do")
+BETWEEN = _set(
+    "for is are was were be has have had would could can will should may might does did do and or so"
+)
+# A fault that begins with one of these may be said of the noun after it.
+DEGREES = _set("too overly very way far much so bad wrong huge tiny")
 # The commonest small words; English prose has about four in ten.
 FUNCTION_WORDS = _set(
     """a an and are as at be because been but by can did do does for from had has have how i if in into is it its

@@ -30,6 +30,9 @@ MOST_NUMBERS_IN_ALL = 400
 MOST_CHARACTERS = 1000
 MOST_CHARACTERS_IN_ALL = 4000
 LARGEST_INTEGER = 10**30
+# A method in a class, a function in it, another in that: nobody plain goes deeper. The checks look at all that is in
+# a definition, so that what nests 90 deep would be looked at 90 times, and by some of them more often.
+MOST_NESTED = 4
 
 _CHECKS = (
     check_imports,
@@ -60,6 +63,12 @@ def suspicions(source: str) -> tuple[Suspicion, ...]:
         tree = parse_experiment(source)
     except Unparsable as error:
         return (Suspicion(0, "unparsable", f"the file cannot be read ({error})"),)
+    line = _nested_line(tree)
+    if line is not None:
+        what = (
+            f"defines something inside more than {MOST_NESTED} other definitions; nothing else was looked at"
+        )
+        return (Suspicion(line, "nesting", f"line {line} {what}"),)
     program = read_program(tree)
     found = {
         Suspicion(line, code, f"line {line} {what}")
@@ -72,14 +81,28 @@ def suspicions(source: str) -> tuple[Suspicion, ...]:
     return tuple(sorted(found, key=lambda item: (item.line, item.code, item.message)))
 
 
+def _nested_line(tree: ast.Module) -> int | None:
+    """Return the line of a definition (a class, a function, a lambda) that more than `MOST_NESTED` others hold."""
+    level: list[tuple[ast.AST, int]] = [(tree, 0)]
+    while level:
+        node, depth = level.pop()
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            if depth > MOST_NESTED:
+                return node.lineno
+            depth += 1
+        level += [(child, depth) for child in ast.iter_child_nodes(node)]
+    return None
+
+
 def _data(program: Program) -> list[tuple[int, str]]:
     """Return lines that hold more data than an experiment needs, and what."""
     docstrings = {id(node.value) for node in program.nodes if isinstance(node, ast.Expr)}
+    constants = _constants_inside(program)
     found: list[tuple[int, str]] = []
     numbers = characters = 0
     for node in program.nodes:
         if isinstance(node, ast.List | ast.Tuple | ast.Set | ast.Dict):
-            count = sum(isinstance(item, ast.Constant) for item in ast.walk(node))
+            count = constants[id(node)]
             if count > MOST_NUMBERS:
                 found.append((node.lineno, f"{count} constants in one place"))
         if not isinstance(node, ast.Constant) or id(node) in docstrings:
@@ -96,4 +119,13 @@ def _data(program: Program) -> list[tuple[int, str]]:
         found.append((1, f"with all that follow {numbers} numbers"))
     if characters > MOST_CHARACTERS_IN_ALL:
         found.append((1, f"with all that follow {characters} characters of text"))
+    return found
+
+
+def _constants_inside(program: Program) -> dict[int, int]:
+    """Return how many constants each node holds, itself included. Children come after their parents in `nodes`."""
+    found: dict[int, int] = {}
+    for node in reversed(program.nodes):
+        inside = sum(found[id(child)] for child in ast.iter_child_nodes(node))
+        found[id(node)] = inside + isinstance(node, ast.Constant)
     return found

@@ -1,6 +1,7 @@
 """Prints that only look at something: they change no run, and are left out before edits are measured."""
 
 import ast
+from collections.abc import Set
 
 from grader.syntax.trees import bindings, blocks, copied
 
@@ -8,14 +9,21 @@ _LOOKS = (
     ast.Name | ast.Attribute | ast.Constant | ast.JoinedStr | ast.FormattedValue | ast.Subscript | ast.Slice
     | ast.Tuple | ast.List | ast.Dict | ast.BinOp | ast.UnaryOp | ast.Compare | ast.BoolOp | ast.IfExp | ast.keyword
     | ast.operator | ast.unaryop | ast.boolop | ast.cmpop | ast.expr_context
+    | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp | ast.comprehension
 )  # fmt: skip
-_BUILTINS = frozenset(["abs", "float", "int", "len", "max", "min", "repr", "round", "str", "sum", "type"])
+_BUILTINS = frozenset(
+    [
+        "abs", "all", "any", "bool", "dict", "enumerate", "float", "int", "len", "list", "max", "min", "range", "repr",
+        "round", "sorted", "str", "sum", "tuple", "type", "zip",
+    ]
+)  # fmt: skip
 # Methods of tensors and functions of torch that write nowhere, unless they are given an `out`.
 _METHODS = frozenset(
     [
         "abs", "all", "any", "argmax", "argmin", "count_nonzero", "cpu", "detach", "dim", "double", "float", "format",
-        "int", "isfinite", "isinf", "isnan", "item", "max", "mean", "median", "min", "norm", "numel", "size", "std",
-        "sum", "tolist", "unique", "var",
+        "int", "isfinite", "isinf", "isnan", "item", "items", "keys", "max", "mean", "median", "min", "modules",
+        "named_modules", "named_parameters", "norm", "numel", "parameters", "size", "std", "sum", "tolist", "unique",
+        "values", "var",
     ]
 )  # fmt: skip
 
@@ -46,13 +54,14 @@ def _drop(node: ast.AST, own: set[str]) -> None:
 def _shows_only(statement: ast.stmt, own: set[str]) -> bool:
     match statement:
         case ast.Expr(value=ast.Call(func=ast.Name(id="print")) as call):
-            return all(_looks(item, own) for item in (*call.args, *call.keywords))
+            return all(only_looks(item, own) for item in (*call.args, *call.keywords))
         case ast.If(body=[ast.Pass()], orelse=[]):
-            return _looks(statement.test, own)
+            return only_looks(statement.test, own)
     return False
 
 
-def _looks(expression: ast.AST, own: set[str]) -> bool:
+def only_looks(expression: ast.AST, own: Set[str]) -> bool:
+    """Say whether an expression changes nothing; `own` are the names that the file binds itself."""
     for node in ast.walk(expression):
         match node:
             case ast.keyword(arg="out"):
