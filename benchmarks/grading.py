@@ -13,6 +13,7 @@ from time import perf_counter
 from benchmarks.timing import BenchmarkError, Row, interleaved, ratio_row, seconds_of, seconds_row
 from grader.demo import repacked
 from grader.examples import broken_workspace, example_submission
+from grader.requests import canary_requests
 from grader.sandbox.problem import sandbox_problem
 from harness.environment import run_environment
 from harness.recipe import load_recipe
@@ -77,13 +78,13 @@ def bench_cold(rounds: int) -> Row:
 
 
 def forget_the_students(replays: Path) -> None:
-    """Delete what is remembered of the submission itself: its row, and the replay that no canary has.
+    """Delete what is remembered of the submission itself: its row, and the replay that the class does not share.
 
     Raises `BenchmarkError` where there is no such replay: what is timed after that would not be cold.
     """
     shutil.rmtree(replays / "graded")
-    # The suite's own replays say their platform.
-    own = [path for path in replays.rglob("*.json") if b'"platform":null' in path.read_bytes()]
+    shared = {request.key for request in canary_requests(RECIPE)}
+    own = [path for path in replays.rglob("*.json") if path.stem not in shared]
     if not own:
         raise BenchmarkError(f"{replays} holds no replay of a student's: there is nothing to forget.")
     for path in own:

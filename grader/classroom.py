@@ -13,7 +13,7 @@ from grader.evidence import Evidence, lexicon_of, recipe_of, solution_of
 from grader.graded import Graded, graded_row, nothing_to_show, row_without_checks
 from grader.intake.gunzip import read_tarball
 from grader.intake.rejected import Rejected
-from grader.intake.submission import read_submission, submission_name
+from grader.intake.submission import parse_submission, submission_name
 from grader.replay import Replay
 from grader.replayer import HARNESS_BROKE, Replayer
 from grader.replays import Progress, Replays
@@ -57,8 +57,7 @@ class Classroom:
         taken: list[Taken] = []
         graded: list[Graded] = []
         for path in paths:
-            known = None if self._fresh else self._known(path)
-            intake = known or self._take(path)
+            intake = self._take(path)
             if isinstance(intake, Taken):
                 taken.append(intake)
             else:
@@ -81,23 +80,19 @@ class Classroom:
         for recipe, requests in canaries.items():
             check_canaries(recipe, *map(self._replays.of, requests), weights=self._weights)
 
-    def _known(self, path: Path) -> Graded | None:
-        """Return the row of a tarball that was scored before, which its bytes alone tell."""
-        try:
-            digest = hashlib.sha256(read_tarball(path)).hexdigest()
-        except (Rejected, OSError):
-            return None  # the intake says what is wrong with it
-        return self._graded_store.get(self._key(submission_name(path), digest))
-
     def _key(self, name: str, sha256: str) -> str:
         """Return the SHA-256 of all that decides about a submission's score."""
         parts = [name, sha256, code_state(), dict(self._weights), self._trusted_submissions]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     def _take(self, path: Path) -> Taken | Graded:
+        """Return the submission, or its row where it cannot be taken or was scored before: its bytes tell."""
         name = submission_name(path)
         try:
-            return take_in(read_submission(path))
+            data = read_tarball(path)
+            digest = hashlib.sha256(data).hexdigest()
+            known = None if self._fresh else self._graded_store.get(self._key(name, digest))
+            return known or take_in(parse_submission(name, data, digest))
         except Rejected as refusal:
             row = row_without_checks(
                 name, refusal.student, refusal.recipe, "rejected", f"{refusal.message} ({refusal.code})"

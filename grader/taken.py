@@ -1,6 +1,5 @@
 """A submission that was taken in: what has to be run for it, and what it claims."""
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -11,7 +10,7 @@ from grader.evidence import RUNS, Claim, Run, recipe_of
 from grader.intake.rejected import Rejected
 from grader.intake.submission import Submission, read_settings
 from grader.requests import Requests, requests_for
-from grader.syntax.parse import Unparsable, tree_digest
+from grader.syntax.parse import program_digest
 from harness.data import DATASETS
 from harness.platform_class import same_class
 from harness.settings import RunSettings
@@ -70,7 +69,7 @@ def take_in(submission: Submission) -> Taken:
         settings=settings,
         command_problem=problem,
         source=source,
-        tree=_tree(source),
+        tree=program_digest(source),
         claims=claims_of(submission),
         report=_text(submission.files.get("report.md")),
         missing=submission.missing,
@@ -80,13 +79,6 @@ def take_in(submission: Submission) -> Taken:
 
 def _text(data: bytes | None) -> str | None:
     return None if data is None else data.decode("utf-8", "replace")
-
-
-def _tree(source: str) -> str:
-    try:
-        return tree_digest(source)
-    except Unparsable:  # no program: its text stands for itself
-        return f"text {hashlib.sha256(source.encode()).hexdigest()}"
 
 
 def claims_of(submission: Submission) -> dict[Run, Claim]:

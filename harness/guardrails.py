@@ -207,7 +207,7 @@ class _Loss:
         if len(self._recent) <= RECENT:
             return None
         insort(self._earlier, self._recent.popleft())
-        now, before = median(self._recent), self._earlier[len(self._earlier) // 2]
+        now, before = _middle(self._recent), self._earlier[len(self._earlier) // 2]
         reference = max(before, LOSS_FLOOR * self._first)
         return Rise(now, before, reference) if reference > 0.0 else None
 
@@ -218,6 +218,7 @@ class _Start:
     def __init__(self, start_batches: int) -> None:
         self._start_batches = start_batches
         self._start: list[float] = []
+        self._level = 0.0  # their median, once they are all there
         self._recent: deque[float] = deque(maxlen=RECENT)
 
     def add(self, value: float | None) -> Rise | None:
@@ -225,12 +226,17 @@ class _Start:
             return None
         if len(self._start) < self._start_batches:
             self._start.append(value)
+            self._level = median(self._start)
             return None
         self._recent.append(value)
         if len(self._recent) < RECENT:
             return None
-        now, start = median(self._recent), median(self._start)
-        return Rise(now, start, start)
+        return Rise(_middle(self._recent), self._level, self._level)
+
+
+def _middle(recent: deque[float]) -> float:
+    """Return the median of `RECENT` values, an odd number: `statistics.median` takes as long as a small layer."""
+    return sorted(recent)[RECENT // 2]
 
 
 def _number(value: object) -> float | None:

@@ -61,6 +61,11 @@ def read_submission(path: Path) -> Submission:
     Raises `Rejected` for one that cannot be taken, and `OSError` where the file cannot be read at all.
     """
     data = read_tarball(path)
+    return parse_submission(submission_name(path), data, hashlib.sha256(data).hexdigest())
+
+
+def parse_submission(name: str, data: bytes, sha256: str) -> Submission:
+    """Return the submission in the bytes of a tarball with this SHA-256. Raises `Rejected`."""
     members: dict[str, bytes] = {}
     try:
         read_members(gunzip(data), members)
@@ -69,8 +74,8 @@ def read_submission(path: Path) -> Submission:
         refusal.student, refusal.recipe = _told_names(members)
         raise
     return Submission(
-        name=submission_name(path),
-        sha256=hashlib.sha256(data).hexdigest(),
+        name=name,
+        sha256=sha256,
         manifest=manifest,
         files={name: members[name] for name in FILES if name in members},
         ignored=tuple(sorted(printable(name) for name in members.keys() - set(FILES))),

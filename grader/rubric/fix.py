@@ -5,6 +5,7 @@ finds healthy, whose log shows no symptom, and whose mechanism passes the recipe
 nothing: clipping or a smaller learning rate brings several broken runs to healthy accuracy.
 """
 
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from grader.bands import load_band
@@ -15,7 +16,7 @@ from grader.rubric.minimality import judge_minimality
 from grader.score import Check, full, lost, open_check
 from grader.solutions import load_variants
 from grader.syntax.layers import changed_layers
-from grader.syntax.parse import Unparsable
+from grader.syntax.parse import Unparsable, program_digest
 from harness.metrics_log import epoch_records, to_strict
 from harness.symptoms import judge_symptom
 
@@ -37,18 +38,28 @@ def judge_fix(evidence: Evidence) -> tuple[Check, ...]:
     if correct.outcome == "failed":
         reason = "Only a correct fix is looked at for what else it changes."
         return correct, lost(*_MINIMAL, reason, "Mend the cause first.")
-    return correct, _judge_minimal(evidence.recipe.id, evidence.source)
+    return correct, _judge_minimal(
+        evidence.recipe.id, _Program(program_digest(evidence.source), evidence.source)
+    )
+
+
+@dataclass(frozen=True)
+class _Program:
+    """An experiment that equals every other text of the same program."""
+
+    digest: str
+    source: str = field(compare=False)
 
 
 @lru_cache(maxsize=256)
-def _judge_minimal(recipe_id: str, source: str) -> Check:
-    """Judge the size of an edit once, however many students made the same."""
+def _judge_minimal(recipe_id: str, program: _Program) -> Check:
+    """Judge the size of an edit once, however many students made the same, and whatever they wrote beside it."""
     recipe = recipe_of(recipe_id)
     broken, healthy = recipe.broken_source(), recipe.healthy_source()
     around = [
         variant.source(broken) for variant in load_variants(recipe_id) if variant.verdict == "alternative"
     ]
-    return judge_minimality(recipe, broken, source, healthy, maximum=MINIMAL, ways_around=around)
+    return judge_minimality(recipe, broken, program.source, healthy, maximum=MINIMAL, ways_around=around)
 
 
 def same_as_reference(evidence: Evidence) -> bool:

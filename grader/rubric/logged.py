@@ -5,6 +5,7 @@ import math
 import statistics
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 
 from harness.handin.cited_numbers import BATCH_SIGNALS, DERIVED_SIGNALS, agrees, written_number
 from harness.metrics_log import Record, batch_records, epoch_records
@@ -23,7 +24,7 @@ class LoggedValues:
     def __init__(self, *logs: Sequence[Record]) -> None:
         values: dict[str, set[float]] = {}
         for log in logs:
-            for signal, numbers in _by_signal(log).items():
+            for signal, numbers in _by_signal(_Log(log)).items():
                 values.setdefault(signal, set()).update(numbers)
         self._sorted = {signal: sorted(numbers) for signal, numbers in values.items()}
 
@@ -74,7 +75,22 @@ def _cut(bounds: tuple[float, float], true: float) -> bool:
     return value * true >= 0 and 0 <= abs(true) - abs(value) < unit
 
 
-def _by_signal(log: Sequence[Record]) -> dict[str, set[float]]:
+class _Log:
+    """A log that equals itself alone, so that it can be looked up without being read."""
+
+    def __init__(self, records: Sequence[Record]) -> None:
+        self.records = records
+
+    def __hash__(self) -> int:
+        return id(self.records)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Log) and other.records is self.records
+
+
+@lru_cache(maxsize=8)  # a class shares its broken runs, and often a fix
+def _by_signal(shared: _Log) -> dict[str, set[float]]:
+    log = shared.records
     series: dict[str, list[tuple[int, float]]] = {}
     for record in batch_records(log):
         for signal, value in _flat(record):

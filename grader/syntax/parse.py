@@ -102,6 +102,14 @@ def tree_digest(source: str) -> str:
     return hashlib.sha256(ast.dump(tree).encode("utf-8", "surrogatepass")).hexdigest()
 
 
+def program_digest(source: str) -> str:
+    """Return the `tree_digest` of a text; one that is no program stands for itself."""
+    try:
+        return tree_digest(source)
+    except Unparsable:
+        return f"text {hashlib.sha256(source.encode()).hexdigest()}"
+
+
 def _normalize_blocks(tree: ast.Module) -> ast.Module:
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant):

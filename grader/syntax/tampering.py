@@ -3,6 +3,7 @@
 import ast
 from collections import Counter
 from collections.abc import Set
+from functools import lru_cache
 
 from grader.syntax.constants import number
 from grader.syntax.edit_size import bound_names
@@ -53,6 +54,7 @@ def tampering(
     return tuple(found)
 
 
+@lru_cache(maxsize=64)  # by the identity of the tree: ours are asked for every student
 def _bound_to(tree: ast.Module, name: str) -> tuple[int, list[str]]:
     """Return how often a file binds a name, wherever that is, and the statements of the module that do."""
     statements = [ast.dump(item) for item in normalized(tree).body if name in bound_names(item)]
