@@ -8,9 +8,6 @@ trained over the seeds; the band is the largest distance from the reference's fi
 """
 
 import math
-import os
-import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,11 +15,10 @@ from pathlib import Path
 
 import click
 
+from benchmarks.portable import restart_portably
 from harness.data import DATASETS
-from harness.environment import run_environment
 from harness.recipe import Edit, apply_edits, experiment_source
 
-_READY = "TRAINWRECK_BANDS"
 FIRST_SEED = 100
 VARIANT_SEEDS = 3
 # A reading of 500 held-out images moves by about this much when only the seed changes.
@@ -166,11 +162,6 @@ def measure(name: str, dataset: str, seeds: int, cache: Path) -> str:
 @click.option("--write", is_flag=True, help="Write grader/bands.toml.")
 def main(seeds: int, cache: Path | None, write: bool) -> None:
     """Measure every band."""
-    if os.environ.get(_READY) is None:
-        command = [sys.executable, "-m", "benchmarks.bands", *sys.argv[1:]]
-        environment = {**run_environment("portable"), _READY: "1"}
-        environment.pop("PYTHONSAFEPATH")
-        sys.exit(subprocess.run(command, env=environment, check=False).returncode)
     from grader.bands import BANDS
     from harness.data.loading import default_cache
     from harness.numerics import apply_numerics
@@ -186,4 +177,5 @@ def main(seeds: int, cache: Path | None, write: bool) -> None:
 
 
 if __name__ == "__main__":
+    restart_portably("benchmarks.bands")
     main()

@@ -5,7 +5,6 @@
 Exit status 1 where a broken run lacks a declared symptom, a healthy one shows it, or a probe is wrong.
 """
 
-import os
 import sys
 import tempfile
 from dataclasses import dataclass
@@ -15,15 +14,14 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.portable import restart_portably
 from harness.data import DATASETS
-from harness.environment import run_environment
 from harness.errors import UserError
 from harness.metrics_log import Record, read_metrics_log
 from harness.recipe import Recipe, load_recipe, recipe_ids
 from harness.settings import RunSettings
 from harness.symptoms import judge_symptom
 
-_READY = "TRAINWRECK_CALIBRATION"
 FIRST_SEED = 100
 PAGE = Path(__file__).parent.parent / "docs" / "calibration.md"
 
@@ -188,10 +186,5 @@ def main(
 
 
 if __name__ == "__main__":
-    if _READY not in os.environ:
-        # The variables of portable numerics act only on a process that starts with them.
-        command = [sys.executable, "-m", "benchmarks.calibrate", *sys.argv[1:]]
-        environment = {**run_environment("portable"), _READY: "1"}
-        environment.pop("PYTHONSAFEPATH", None)  # this package lies beside the installed one, not in it
-        os.execve(sys.executable, command, environment)
+    restart_portably("benchmarks.calibrate")
     main()

@@ -6,8 +6,6 @@ Sound runs are the healthy experiments, over the seeds, and their variants of be
 them; an MLP with batches of 8, and one of 30 epochs, are the hardest on the limits. Broken runs are all recipes'.
 """
 
-import os
-import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -16,7 +14,7 @@ from pathlib import Path
 import click
 
 from benchmarks.bands import FIRST_SEED, VARIANTS, variant_sources
-from harness.environment import run_environment
+from benchmarks.portable import restart_portably
 from harness.guardrails import (
     EARLY_LOSS_RISE,
     GRADIENT_RISE,
@@ -30,7 +28,6 @@ from harness.metrics_log import Record, read_metrics_log
 from harness.recipe import experiment_source, load_recipe, recipe_ids
 from harness.settings import RunSettings
 
-_READY = "TRAINWRECK_GUARDRAILS"
 PAGE = Path(__file__).parent.parent / "docs" / "guardrails.md"
 DATASET = {"digits_mlp": "digits", "shapes_cnn": "shapes", "digits_heat": "digits"}
 LONG: Mapping[str, Mapping[str, int]] = {"batch 8": {"batch_size": 8}, "30 epochs": {"epochs": 30}}
@@ -175,10 +172,5 @@ def main(seeds: int, write: bool) -> None:
 
 
 if __name__ == "__main__":
-    if _READY not in os.environ:
-        # The variables of portable numerics act only on a process that starts with them.
-        command = [sys.executable, "-m", "benchmarks.guardrails", *sys.argv[1:]]
-        environment = {**run_environment("portable"), _READY: "1"}
-        environment.pop("PYTHONSAFEPATH", None)  # this package lies beside the installed one, not in it
-        os.execve(sys.executable, command, environment)
+    restart_portably("benchmarks.guardrails")
     main()
