@@ -4,6 +4,7 @@ Each returns one figure that is about 0 (or, for the learning rate, small) where
 """
 
 import copy
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ from harness.recorder import Recorder
 _STEPS = 6
 # A shuffle that happens to one batch in five escapes 30 draws once in 800.
 _PAIRING_DRAWS = 30
+# With fewer examples a shuffle within the batch would have next to nothing to mix.
+_FEWEST_PAIRED = 16
 # Scaling needs a few steps to settle, and gradients shrink as the loss does: look at the second half.
 _UNDERFLOW_STEPS = 40
 
@@ -79,7 +82,7 @@ def batch_pairing(bench: Bench) -> float:
     Each example is an image of one grey value, the higher the label the brighter; whatever monotonic
     augmentation keeps of it, sorting by brightness must sort the labels.
     """
-    labels = torch.arange(bench.batch_size) % 10
+    labels = torch.arange(max(bench.batch_size, _FEWEST_PAIRED)) % 10
     inputs = (labels.to(bench.inputs.dtype) / 10).view(-1, *[1] * (bench.inputs.dim() - 1))
     inputs = inputs.expand(-1, *bench.inputs.shape[1:]).clone()
     wrong = []
@@ -88,7 +91,7 @@ def batch_pairing(bench: Bench) -> float:
         brightness = images.flatten(1).median(dim=1).values
         by_brightness = given[brightness.argsort(stable=True)]
         wrong.append((by_brightness != labels.sort().values).double().mean().item())
-    return max(wrong)
+    return _worst(wrong)
 
 
 def learning_rate(bench: Bench) -> float:
@@ -101,7 +104,7 @@ def learning_rate(bench: Bench) -> float:
         for _ in range(bench.steps - _STEPS):
             bench.scheduler.step()
             rates += [float(group["lr"]) for group in bench.optimizer.param_groups]
-    return max(rates)
+    return _worst(rates)
 
 
 def stale_gradient(bench: Bench) -> float:
@@ -111,7 +114,7 @@ def stale_gradient(bench: Bench) -> float:
             recorder.end_batch(bench.step(inputs, labels))["stale_grad_ratio"]
             for _, (inputs, labels) in zip(range(_STEPS), bench.batches(), strict=False)
         ]
-    return max(ratios)
+    return _worst(ratios)
 
 
 @contextmanager
@@ -143,8 +146,21 @@ def mean_cross_entropy(outputs: Tensor, labels: Tensor) -> Tensor:
 
 
 def loss_gradient(bench: Bench) -> float:
-    """Return the relative distance between the gradient of a training step and that of the mean cross-entropy."""
+    """Return the relative distance between the gradient of a training step and that of the mean cross-entropy.
+
+    The larger one of two steps, on a whole batch and on half of it: a mean is one whatever the size.
+    """
     inputs, labels = next(bench.batches())
+    half = max(len(labels) // 2, 1)
+    return _worst([_from_mean(bench, inputs, labels), _from_mean(bench, inputs[:half], labels[:half])])
+
+
+def _worst(values: list[float]) -> float:
+    """Return the largest value, or NaN where one of them is: the largest would hide it."""
+    return math.nan if any(math.isnan(value) for value in values) else max(values)
+
+
+def _from_mean(bench: Bench, inputs: Tensor, labels: Tensor) -> float:
     reference = copy.deepcopy(bench.model).train()
     state = torch.get_rng_state()
     with _fresh_gradients(bench.model) as found:
@@ -156,6 +172,8 @@ def loss_gradient(bench: Bench) -> float:
     for name, gradient in expected.items():
         difference += float((found.get(name, torch.zeros_like(gradient)) - gradient).double().square().sum())
         length += float(gradient.double().square().sum())
+    if length == 0.0:  # a network that died in the step before has no gradient to be off from
+        return 0.0 if difference == 0.0 else math.inf
     return float((difference / length) ** 0.5)
 
 

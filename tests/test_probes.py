@@ -401,6 +401,25 @@ def test_shuffled_labels_are_wrong_nine_times_in_ten(tmp_path: Path) -> None:
     assert value(tmp_path, "batch_pairing", healthy()) == 0.0
 
 
+def test_a_sum_over_a_constant_is_no_mean_of_another_batch(tmp_path: Path) -> None:
+    summed = load_recipe("loss_sum").broken_source()
+    constant = edited(summed, ('reduction="sum")', 'reduction="sum") / 64'))
+    assert value(tmp_path, "loss_gradient", constant) == pytest.approx(0.5, rel=1e-4)
+    counted = edited(summed, ('reduction="sum")', 'reduction="sum") / len(labels)'))
+    assert value(tmp_path, "loss_gradient", counted) < 1e-6
+
+
+def test_batches_of_one_do_not_hide_a_shuffle(tmp_path: Path) -> None:
+    shuffled = edited(load_recipe("label_permute").broken_source(), ("BATCH_SIZE = 64", "BATCH_SIZE = 1"))
+    assert value(tmp_path, "batch_pairing", shuffled) > 0.75
+
+
+def test_one_rate_that_is_no_number_is_not_hidden_by_the_others(tmp_path: Path) -> None:
+    schedule = "torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: float('nan') if step == 9 else 1.0)"
+    source = edited(healthy(), (NO_SCHEDULE, f"    return {schedule}\n"))
+    assert math.isnan(value(tmp_path, "learning_rate", source))
+
+
 def test_the_second_uncleared_gradient_is_as_far_off_as_it_is_long(tmp_path: Path) -> None:
     broken = load_recipe("missing_zero_grad").broken_source()
     assert value(tmp_path, "stale_gradient", broken) > 0.5
