@@ -5,25 +5,29 @@ finds healthy, whose log shows no symptom, and whose mechanism passes the recipe
 nothing: clipping or a smaller learning rate brings several broken runs to healthy accuracy.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from functools import lru_cache
 
 from grader.bands import load_band
 from grader.evidence import Evidence, recipe_of
 from grader.exhibits import Measurement
 from grader.replay import Replay
+from grader.rubric.belief import ACCURACY_APART, code_doubt, log_doubt, same_as_reference, same_bytes
 from grader.rubric.minimality import judge_minimality
 from grader.score import Check, full, lost, open_check
 from grader.solutions import load_variants
 from grader.syntax.layers import changed_layers
-from grader.syntax.parse import Unparsable, program_digest
+from grader.syntax.parse import ProgramText, Unparsable
 from harness.metrics_log import epoch_records, to_strict
-from harness.symptoms import judge_symptom
+from harness.recipe import Probe
+from harness.symptoms import judge_symptom, reduce_values, signal_values
 
 CORRECT, MINIMAL = 12.0, 8.0
 MASKED = 4.0
 # What a log says of the last validation, and what the evaluator finds on the same images, differ by rounding.
-_ACCURACY_APART, _LOSS_APART = 0.005, 0.01
+_LOSS_APART = 0.01
+# What a probe measures in the first steps, and a log holds of every step.
+_LOGGED = {"learning_rate": ("lr", "learning rate"), "stale_gradient": ("stale_grad_ratio", "stale gradient")}
 
 _CORRECT = ("correct", "The cause is gone, not only the symptom", CORRECT)
 _MINIMAL = ("minimal", "No more was changed than the cause takes", MINIMAL)
@@ -38,21 +42,11 @@ def judge_fix(evidence: Evidence) -> tuple[Check, ...]:
     if correct.outcome == "failed":
         reason = "Only a correct fix is looked at for what else it changes."
         return correct, lost(*_MINIMAL, reason, "Mend the cause first.")
-    return correct, _judge_minimal(
-        evidence.recipe.id, _Program(program_digest(evidence.source), evidence.source)
-    )
-
-
-@dataclass(frozen=True)
-class _Program:
-    """An experiment that equals every other text of the same program."""
-
-    digest: str
-    source: str = field(compare=False)
+    return correct, _judge_minimal(evidence.recipe.id, ProgramText.of(evidence.source))
 
 
 @lru_cache(maxsize=256)
-def _judge_minimal(recipe_id: str, program: _Program) -> Check:
+def _judge_minimal(recipe_id: str, program: ProgramText) -> Check:
     """Judge the size of an edit once, however many students made the same, and whatever they wrote beside it."""
     recipe = recipe_of(recipe_id)
     broken, healthy = recipe.broken_source(), recipe.healthy_source()
@@ -60,12 +54,6 @@ def _judge_minimal(recipe_id: str, program: _Program) -> Check:
         variant.source(broken) for variant in load_variants(recipe_id) if variant.verdict == "alternative"
     ]
     return judge_minimality(recipe, broken, program.source, healthy, maximum=MINIMAL, ways_around=around)
-
-
-def same_as_reference(evidence: Evidence) -> bool:
-    """Say whether the replay of the fix has the bytes of the reference fix's."""
-    fixed, reference = evidence.fixed, evidence.reference
-    return (fixed.log_sha256, fixed.checkpoint_sha256) == (reference.log_sha256, reference.checkpoint_sha256)
 
 
 def measurements(evidence: Evidence) -> tuple[Measurement, ...]:
@@ -87,8 +75,8 @@ def _judge_correct(evidence: Evidence) -> Check:
         reason = f"Your experiment did not come to its end ({fixed.status}): {fixed.message}"
         return lost(*_CORRECT, reason, _REMEDY)
     if same_as_reference(evidence):
-        return full(*_CORRECT, "Log and checkpoint are those of the reference fix, byte for byte.")
-    if (fixed.log_sha256, fixed.checkpoint_sha256) == _result(evidence.broken):
+        return _judge_same(evidence)
+    if same_bytes(fixed, evidence.broken):
         return lost(*_CORRECT, "Your run is the broken run, byte for byte: nothing was mended.", _REMEDY)
     bad_symptoms = [item for item in _symptoms(evidence) if not item.good]
     bad_probes = [item for item in _probes(evidence) if not item.good]
@@ -96,6 +84,8 @@ def _judge_correct(evidence: Evidence) -> Check:
     if bad_symptoms:
         reason = f"The symptom is still there. {_told(bad_symptoms[0])}."
         return lost(*_CORRECT, reason, _REMEDY)
+    if (verdict := _nothing_to_mask(evidence, bad_probes)) is not None:
+        return verdict
     if bad_probes and bad_evaluations:
         reason = (
             f"The symptom is gone, the cause is not ({_told(bad_probes[0])}), and the network is not healthy"
@@ -104,7 +94,7 @@ def _judge_correct(evidence: Evidence) -> Check:
         return lost(*_CORRECT, reason, _REMEDY)
     if bad_probes:
         reason = f"The symptom is masked: it is gone, but the cause is not: {_told(bad_probes[0])}."
-        return lost(*_CORRECT, reason, _REMEDY, points=MASKED)
+        return _masked(evidence, reason)
     if bad_evaluations and _other_network(evidence):
         reason = (
             "The symptom is gone and the mechanism is sound, but build_model makes another network than the recipe's"
@@ -114,7 +104,7 @@ def _judge_correct(evidence: Evidence) -> Check:
         return open_check(*_CORRECT, reason)
     if bad_evaluations:
         reason = f"The symptom is gone, but the network is not healthy: {_told(bad_evaluations[0])}."
-        return lost(*_CORRECT, reason, _REMEDY, points=MASKED)
+        return _masked(evidence, reason)
     if evidence.suspicions:
         reason = (
             "The figures are those of a correct fix, but the experiment's own process measured some of them, and"
@@ -124,6 +114,49 @@ def _judge_correct(evidence: Evidence) -> Check:
     return full(
         *_CORRECT, "The trusted evaluator finds it healthy, no symptom is left, and the mechanism is sound."
     )
+
+
+def _judge_same(evidence: Evidence) -> Check:
+    """Judge a run with the bytes of the reference fix's: where could they come from but from a repair?"""
+    if same_bytes(evidence.fixed, evidence.broken):
+        reason = (
+            "Under the settings of these runs the broken experiment and the reference fix are the same run, byte for"
+            " byte, so that yours shows nothing. The instructor decides."
+        )
+        return open_check(*_CORRECT, reason)
+    if doubt := code_doubt(evidence):
+        reason = f"Log and checkpoint are those of the reference fix, but {doubt}. The instructor decides."
+        return open_check(*_CORRECT, reason)
+    return full(*_CORRECT, "Log and checkpoint are those of the reference fix, byte for byte.")
+
+
+def _nothing_to_mask(evidence: Evidence, bad_probes: Sequence[Measurement]) -> Check | None:
+    """Judge a run without a symptom where our own broken run shows none either; None where that shows one.
+
+    Settings that a student chooses, as a batch of one, can leave nothing of a failure to see.
+    """
+    broken = evidence.broken
+    if broken.status != "OK" or not all(item.good for item in _symptoms(evidence, broken)):
+        return None
+    nothing = "Under the settings of these runs the broken experiment shows no symptom"
+    if bad_probes:
+        reason = f"{nothing} either, and the cause is still there: {_told(bad_probes[0])}."
+        return lost(*_CORRECT, reason, _REMEDY)
+    if all(item.good for item in _probes(evidence, broken)):
+        reason = (
+            f"{nothing} and fails no probe, so that yours without any shows nothing. The instructor decides."
+        )
+        return open_check(*_CORRECT, reason)
+    return None
+
+
+def _masked(evidence: Evidence, reason: str) -> Check:
+    """Give the points of a masked cause, unless the log in which the symptom is gone may be made up."""
+    doubt = log_doubt(evidence)
+    if not doubt:
+        return lost(*_CORRECT, reason, _REMEDY, points=MASKED)
+    reason = f"{reason} But its own process wrote that log, and {doubt}. The instructor decides."
+    return open_check(*_CORRECT, reason)
 
 
 def _has_reference(evidence: Evidence) -> bool:
@@ -147,16 +180,13 @@ def _other_network(evidence: Evidence) -> bool:
         return False
 
 
-def _result(replay: Replay) -> tuple[str | None, str | None]:
-    return replay.log_sha256, replay.checkpoint_sha256
-
-
-def _symptoms(evidence: Evidence) -> list[Measurement]:
+def _symptoms(evidence: Evidence, replay: Replay | None = None) -> list[Measurement]:
+    """Look for the symptoms in the log of the fixed run, or of another."""
     found = []
     recipe = evidence.recipe.on(evidence.settings.dataset)
-    fixed, reference = evidence.fixed.records(), evidence.reference.records()
+    records, reference = (replay or evidence.fixed).records(), evidence.reference.records()
     for symptom in recipe.symptoms:
-        result = judge_symptom(fixed, symptom)
+        result = judge_symptom(records, symptom)
         # With other epochs or batches than the thresholds are for, the reference fix may show it, too.
         excused = judge_symptom(reference, symptom).present
         bounds = [f"above {symptom.above:g}"] if symptom.above is not None else []
@@ -173,8 +203,10 @@ def _symptoms(evidence: Evidence) -> list[Measurement]:
     return found
 
 
-def _probes(evidence: Evidence) -> list[Measurement]:
-    measured = {figure.kind: figure.value for figure in evidence.fixed.probes}
+def _probes(evidence: Evidence, replay: Replay | None = None) -> list[Measurement]:
+    """Hold what the probes measured of the fixed run, or of another, against their bounds."""
+    replay = replay or evidence.fixed
+    measured = {figure.kind: figure.value for figure in replay.probes}
     found = []
     for probe in evidence.recipe.probes:
         value = measured.get(probe.kind)
@@ -187,7 +219,27 @@ def _probes(evidence: Evidence) -> list[Measurement]:
                 good=good,
             )
         )
+        found += _in_the_log(probe, replay)
     return found
+
+
+def _in_the_log(probe: Probe, replay: Replay) -> list[Measurement]:
+    """Hold the same quantity against the same bound over the whole run, of which a probe sees the first steps."""
+    if probe.kind not in _LOGGED:
+        return []
+    signal, name = _LOGGED[probe.kind]
+    values = [value for _, value in signal_values(replay.records(), signal)]
+    if not values:
+        return []
+    largest = reduce_values(values, "max")
+    return [
+        Measurement(
+            name=f"the largest {name} in the log",
+            value=to_strict(largest),
+            wanted=f"below {probe.below:g}",
+            good=largest < probe.below,
+        )
+    ]
 
 
 def _evaluations(evidence: Evidence) -> list[Measurement]:
@@ -217,7 +269,7 @@ def _claimed(evidence: Evidence) -> list[Measurement]:
     found = own.loss if own.accuracy is None else own.accuracy
     good = False
     if isinstance(told, int | float) and isinstance(found, int | float):
-        apart = _LOSS_APART * abs(found) if own.accuracy is None else _ACCURACY_APART
+        apart = _LOSS_APART * abs(found) if own.accuracy is None else ACCURACY_APART
         good = abs(told - found) <= apart
     return [
         Measurement(

@@ -4,6 +4,7 @@ import ast
 import hashlib
 import re
 import warnings
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from grader.syntax.annotations import drop_annotations, drop_idle_annotations
@@ -108,6 +109,19 @@ def program_digest(source: str) -> str:
         return tree_digest(source)
     except Unparsable:
         return f"text {hashlib.sha256(source.encode()).hexdigest()}"
+
+
+@dataclass(frozen=True)
+class ProgramText:
+    """A text that equals every other text of the same program: what holds for one is looked for once."""
+
+    digest: str
+    source: str = field(compare=False)
+
+    @classmethod
+    def of(cls, source: str) -> "ProgramText":
+        """Return this text with the digest of its program."""
+        return cls(program_digest(source), source)
 
 
 def _normalize_blocks(tree: ast.Module) -> ast.Module:

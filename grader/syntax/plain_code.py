@@ -11,7 +11,8 @@ import ast
 from dataclasses import dataclass
 from functools import lru_cache
 
-from grader.syntax.parse import Unparsable, parse_experiment
+from grader.syntax.parse import ProgramText, Unparsable, parse_experiment
+from grader.syntax.plain_counters import check_counters, check_notes
 from grader.syntax.plain_definitions import check_classes, check_decorators
 from grader.syntax.plain_reach import (
     check_attributes,
@@ -29,6 +30,11 @@ MOST_NUMBERS = 200
 MOST_NUMBERS_IN_ALL = 400
 MOST_CHARACTERS = 1000
 MOST_CHARACTERS_IN_ALL = 4000
+# Names can be read back as text: of keywords (`list(dict(abc=None))`), of the members of an enumeration. The longest
+# of an experiment as handed out has 21 characters, all different ones together 700, and no call six keywords.
+MOST_IN_A_NAME = 60
+MOST_IN_NAMES = 4000
+MOST_KEYWORDS = 40
 LARGEST_INTEGER = 10**30
 # A method in a class, a function in it, another in that: nobody plain goes deeper. The checks look at all that is in
 # a definition, so that what nests 90 deep would be looked at 90 times, and by some of them more often.
@@ -42,6 +48,8 @@ _CHECKS = (
     check_texts,
     check_stores,
     check_kept_state,
+    check_counters,
+    check_notes,
     check_classes,
     check_decorators,
 )
@@ -56,9 +64,19 @@ class Suspicion:
     message: str
 
 
-@lru_cache(maxsize=256)
 def suspicions(source: str) -> tuple[Suspicion, ...]:
     """Return what in a source is not plain, in the order of lines; empty for an ordinary experiment."""
+    # Lines are those of a text; that there is nothing to tell is so of a program, whatever its looks.
+    return () if _is_plain(ProgramText.of(source)) else _suspicions(source)
+
+
+@lru_cache(maxsize=256)
+def _is_plain(program: ProgramText) -> bool:
+    return not _suspicions(program.source)
+
+
+@lru_cache(maxsize=256)
+def _suspicions(source: str) -> tuple[Suspicion, ...]:
     try:
         tree = parse_experiment(source)
     except Unparsable as error:
@@ -105,6 +123,8 @@ def _data(program: Program) -> list[tuple[int, str]]:
             count = constants[id(node)]
             if count > MOST_NUMBERS:
                 found.append((node.lineno, f"{count} constants in one place"))
+        elif isinstance(node, ast.Call) and len(node.keywords) > MOST_KEYWORDS:
+            found.append((node.lineno, f"a call with {len(node.keywords)} named arguments"))
         if not isinstance(node, ast.Constant) or id(node) in docstrings:
             continue
         if isinstance(node.value, str | bytes):
@@ -115,10 +135,30 @@ def _data(program: Program) -> list[tuple[int, str]]:
             numbers += 1
             if isinstance(node.value, int) and abs(node.value) >= LARGEST_INTEGER:
                 found.append((node.lineno, "a number of more than 30 digits"))
+    names = _names(program)
+    found += [
+        (line, f"a name of {len(name)} characters")
+        for name, line in names.items()
+        if len(name) > MOST_IN_A_NAME
+    ]
+    if (length := sum(map(len, names))) > MOST_IN_NAMES:
+        found.append((1, f"with all that follow names of {length} characters"))
     if numbers > MOST_NUMBERS_IN_ALL:
         found.append((1, f"with all that follow {numbers} numbers"))
     if characters > MOST_CHARACTERS_IN_ALL:
         found.append((1, f"with all that follow {characters} characters of text"))
+    return found
+
+
+def _names(program: Program) -> dict[str, int]:
+    """Return every name that a program makes or uses, with a line where it does."""
+    found: dict[str, int] = {}
+    for node in program.nodes:
+        line = getattr(node, "lineno", 1)
+        for field in ("id", "attr", "arg", "name", "asname", "rest"):
+            name = getattr(node, field, None)
+            if isinstance(name, str):
+                found.setdefault(name, line)
     return found
 
 
