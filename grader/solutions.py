@@ -1,11 +1,11 @@
 """What the instructor's half knows of a recipe: `solution.toml`, `variants.toml` and `texts.toml`."""
 
-import tomllib
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from grader.toml_file import read_table
 from harness.errors import UserError
 from harness.handin.cited_numbers import BATCH_SIGNALS, DERIVED_SIGNALS, EPOCH_SIGNALS, NESTED_SIGNALS
 from harness.recipe import ROOT, Edit, Layer, apply_edits
@@ -18,8 +18,9 @@ VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
 # Wherever a tuple is declared with strict=False, a list of TOML becomes one; nothing else is converted.
 Label = Literal[
-    "excellent", "clumsy", "vague", "wrong cause", "rival beside", "keyword list", "false numbers", "open"
-]
+    "excellent", "terse", "clumsy", "rival beside", "false numbers", "vague",
+    "wrong cause", "keyword list", "every bug", "prompt", "empty", "open",
+]  # fmt: skip
 
 
 class StrictModel(BaseModel):
@@ -77,12 +78,14 @@ class Variant(StrictModel):
     """An edit of the *broken* experiment, and the verdict that the grader must give it.
 
     `full` is the reference fix and its equals, `alternative` is right but not minimal, `masking` removes the
-    symptom and leaves the cause, `overreach` also rewires what was not broken, `wrong` mends nothing.
+    symptom and leaves the cause, `overreach` also rewires what was not broken, `wrong` mends nothing. One that is
+    `held_back` was not looked at while the rules were made: it tests them.
     """
 
     id: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
     verdict: Verdict
     says: Annotated[str, Field(min_length=1)]
+    held_back: bool = False
     edits: Annotated[tuple[Edit, ...], Field(alias="edit", min_length=1, strict=False)]
 
     def source(self, broken_source: str) -> str:
@@ -96,14 +99,15 @@ class Variant(StrictModel):
 class Text(StrictModel):
     """An explanation of the recipe as someone may write it, and the label that says what it must earn.
 
-    The body stands under a front matter with this layer. `tests/test_grader_explanation_texts.py` says what
+    The body stands under a front matter with this layer. `grader/selfcheck/labels.py` says what
     each label earns.
     """
 
     id: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
     label: Label
     layer: Layer
-    body: Annotated[str, Field(min_length=1)]
+    held_back: bool = False
+    body: str
 
 
 class _Texts(StrictModel):
@@ -146,11 +150,9 @@ _Record = TypeVar("_Record", bound=StrictModel)
 def read_toml(path: Path, model: type[_Record]) -> _Record:
     """Return a TOML file as a record. Raises `UserError` that names the file and every key that is wrong."""
     try:
-        return model.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+        return model.model_validate(read_table(path))
     except FileNotFoundError:
         raise UserError(f"There is no {path}: every recipe has one in its folder of solutions.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UserError(f"{path} is not TOML: {error}.") from None
     except ValidationError as error:
         problems = "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors())
         raise UserError(f"{path} cannot be used: {problems}.") from None
