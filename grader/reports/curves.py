@@ -1,6 +1,7 @@
 """The curves of a submission: the broken, the fixed and the reference run, drawn together."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from functools import lru_cache
 
 from grader.exhibits import Curve, Number
 from harness.page.chart_paths import Marker, Point
@@ -12,9 +13,10 @@ _LOOKS = {"broken": 1, "fixed": 0, "reference": 2}
 _MOST = 2**53  # beyond it a step is no whole number of a float any more
 
 
-def curve_charts(curves: Sequence[Curve]) -> list[LineChart]:
+@lru_cache(maxsize=256)  # many hand in the same fix
+def curve_charts(curves: tuple[Curve, ...]) -> tuple[LineChart, ...]:
     """Return training loss by step, and validation loss and accuracy by epoch, of what was recorded."""
-    charts = [
+    charts = (
         line_chart(
             "training-loss",
             "Training loss",
@@ -41,8 +43,8 @@ def curve_charts(curves: Sequence[Curve]) -> list[LineChart]:
             include=(0.0, 1.0),
             frame=COMPACT,
         ),
-    ]
-    return [chart for chart in charts if chart]
+    )
+    return tuple(chart for chart in charts if chart)
 
 
 def _series(curve: Curve, points: Iterable[tuple[int, Number]]) -> Series:
