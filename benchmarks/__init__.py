@@ -1,1 +1,1 @@
-"""Measurements of the suite itself: speed, and the calibration of its recipes."""
+"""Measurements of the suite itself: speed, and what healthy bands and guardrails rest on."""

@@ -8,6 +8,7 @@ from typing import NoReturn
 import click
 
 from grader.reports.export_formats import FORMATS, Format
+from grader.selfcheck.parts import PARTS, Part
 from harness.command_line import HELP_OPTIONS, run_command
 from harness.environment import usable_cores
 from harness.errors import naming
@@ -128,14 +129,41 @@ def doctor() -> None:
 
 
 @cli.command()
-@_jobs
-@_store
+@click.option(
+    "--seeds",
+    metavar="N",
+    type=whole_number(1, 1000),
+    default=2,
+    show_default=True,
+    help="Run every recipe from so many seeds.",
+)
 @click.option("--only", metavar="RECIPE", multiple=True, help="Check this recipe alone; repeatable.")
-def selfcheck(jobs: int | None, replays: Path | None, only: tuple[str, ...]) -> None:
-    """Score every variant in solutions/ and compare the verdict with the expected one."""
-    from grader.selfcheck import run_selfcheck
+@click.option(
+    "--part", "parts", type=click.Choice(PARTS), multiple=True, help="Check this part alone; repeatable."
+)
+@click.option(
+    "--without-held-back", is_flag=True, help="Leave out what is held back: for those who work on the rules."
+)
+@click.option("--fresh", is_flag=True, help="Hand in and replay everything again, whatever is remembered.")
+@click.option("--write", is_flag=True, help="Write docs/calibration.md, too.")
+@_jobs
+@_cache
+@_store
+def selfcheck(
+    seeds: int, only: tuple[str, ...], parts: tuple[Part, ...], without_held_back: bool, fresh: bool,
+    write: bool, jobs: int | None, cache: Path | None, replays: Path | None,
+) -> None:  # fmt: skip
+    """Compare recipes, sound experiments, known fixes and explanations with what is declared of them.
 
-    sys.exit(run_selfcheck(jobs=jobs or usable_cores(), replays=replays, only=only))
+    Exit status: 0 all of it agrees, 1 something does not, 2 wrong use, 3 our fault.
+    """
+    from grader.selfcheck.command import SelfcheckOptions, run_selfcheck
+
+    options = SelfcheckOptions(
+        seeds=seeds, jobs=jobs or usable_cores(), parts=parts, only=only, held_back=not without_held_back,
+        fresh=fresh, write=write, cache=cache, replays=replays,
+    )  # fmt: skip
+    sys.exit(run_selfcheck(options))
 
 
 @cli.command()

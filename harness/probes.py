@@ -6,8 +6,9 @@ Each returns one figure that is about 0 (or, for the learning rate, small) where
 import copy
 import math
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import median
 
 import torch
@@ -15,6 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from harness.batches import deterministic_minibatches
+from harness.errors import UserError
 from harness.evaluation import evaluate_in_eval_mode
 from harness.experiment import Experiment, TensorData
 from harness.numerics import canonical_setup
@@ -26,6 +28,8 @@ _STEPS = 6
 _PAIRING_DRAWS = 30
 # With fewer examples a shuffle within the batch would have next to nothing to mix.
 _FEWEST_PAIRED = 16
+# Gradients are accumulated over a few batches; who steps more seldom is taken at each batch's word.
+_MOST_ACCUMULATED = 8
 # Scaling needs a few steps to settle, and gradients shrink as the loss does: look at the second half.
 _UNDERFLOW_STEPS = 40
 
@@ -148,11 +152,27 @@ def mean_cross_entropy(outputs: Tensor, labels: Tensor) -> Tensor:
 def loss_gradient(bench: Bench) -> float:
     """Return the relative distance between the gradient of a training step and that of the mean cross-entropy.
 
-    The larger one of two steps, on a whole batch and on half of it: a mean is one whatever the size.
+    The larger one of two steps, on a whole batch and on half of it: a mean is one whatever the size. Where the
+    optimizer steps on every k-th batch, a batch counts for 1 / k of the mean that it steps on.
     """
-    inputs, labels = next(bench.batches())
+    batches = bench.batches()
+    inputs, labels = next(batches)
     half = max(len(labels) // 2, 1)
-    return _worst([_from_mean(bench, inputs, labels), _from_mean(bench, inputs[:half], labels[:half])])
+    stepped: list[int] = []
+    call = 0
+    counter = bench.optimizer.register_step_pre_hook(lambda *_: stepped.append(call))
+    pairs = []
+    for part in (inputs, labels), (inputs[:half], labels[:half]):
+        pairs.append(_gradients(bench, *part))
+        call += 1
+    while call < 2 * _MOST_ACCUMULATED and len(set(stepped)) < 2:
+        bench.step(*next(batches))
+        call += 1
+    counter.remove()
+    # Several optimizers' steps in one call are one; calls are in their order.
+    apart = [later - earlier for earlier, later in pairwise(dict.fromkeys(stepped))]
+    share = 1 / apart[0] if apart else 1.0
+    return _worst([_distance(found, expected, share) for found, expected in pairs])
 
 
 def _worst(values: list[float]) -> float:
@@ -160,7 +180,8 @@ def _worst(values: list[float]) -> float:
     return math.nan if any(math.isnan(value) for value in values) else max(values)
 
 
-def _from_mean(bench: Bench, inputs: Tensor, labels: Tensor) -> float:
+def _gradients(bench: Bench, inputs: Tensor, labels: Tensor) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """Return the gradients of a training step, and those of the mean cross-entropy at the same weights."""
     reference = copy.deepcopy(bench.model).train()
     state = torch.get_rng_state()
     with _fresh_gradients(bench.model) as found:
@@ -168,10 +189,16 @@ def _from_mean(bench: Bench, inputs: Tensor, labels: Tensor) -> float:
     torch.set_rng_state(state)
     with _fresh_gradients(reference) as expected:
         mean_cross_entropy(reference(inputs), labels).backward()
+    return found, expected
+
+
+def _distance(found: dict[str, Tensor], expected: dict[str, Tensor], share: float) -> float:
+    """Return the relative distance of gradients from a share of others."""
     difference, length = 0.0, 0.0
     for name, gradient in expected.items():
-        difference += float((found.get(name, torch.zeros_like(gradient)) - gradient).double().square().sum())
-        length += float(gradient.double().square().sum())
+        own = found.get(name, torch.zeros_like(gradient))
+        difference += float((own - share * gradient).double().square().sum())
+        length += float((share * gradient).double().square().sum())
     if length == 0.0:  # a network that died in the step before has no gradient to be off from
         return 0.0 if difference == 0.0 else math.inf
     return float((difference / length) ** 0.5)
@@ -210,9 +237,31 @@ def evaluation_repeats(bench: Bench) -> float:
     """Return how far two evaluations of the same weights lie apart, and what the first did to the weights.
 
     The larger of the relative distance of the two losses and the change of any buffer: 0, to the bit, for an
-    evaluation that is one.
+    evaluation that is one. The larger one of two networks, the experiment's and one of ours that has modes:
+    whoever takes everything out of a network that has a mode sets none in its evaluation all the same.
     """
-    model = _trained(bench)
+    apart = [_between_evaluations(bench, _trained(bench))]
+    # An evaluation that is made for the experiment's network alone cannot take ours.
+    with suppress(UserError):
+        apart.append(_between_evaluations(bench, _network_with_modes(bench)))
+    return _worst(apart)
+
+
+def _network_with_modes(bench: Bench) -> nn.Module:
+    """Return a classifier of images with batch norm and dropout, in training mode."""
+    inputs, labels = bench.validation
+    pixels = 16 * inputs.shape[1]
+    model = nn.Sequential(
+        nn.AdaptiveAvgPool2d(4),
+        nn.Flatten(),
+        nn.BatchNorm1d(pixels),
+        nn.Dropout(0.5),
+        nn.Linear(pixels, int(labels.max()) + 1),
+    )
+    return model.train()
+
+
+def _between_evaluations(bench: Bench, model: nn.Module) -> float:
     before = [buffer.clone() for buffer in model.buffers()]
     losses = [float(bench.experiment.evaluate(model, *bench.validation)["val_loss"] or 0.0) for _ in range(2)]
     moved = [

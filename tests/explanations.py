@@ -1,16 +1,19 @@
-"""Explanations to be judged: excerpts of the real logs (seed 42, the recipes' own data), and reports around a text."""
+"""Explanations to be judged: the real logs (seed 42, the recipes' own data), and reports around a text."""
 
+import gzip
 from functools import cache
 from pathlib import Path
 
 from grader.rubric.explanation import judge_explanation
 from grader.rubric.lexicon import Lexicon, load_lexicon
 from grader.score import Check
-from harness.metrics_log import Record, read_metrics_log
+from grader.selfcheck.labels import points_of
+from grader.selfcheck.texts import report_around
+from harness.metrics_log import Record, log_lines, parse_log
 from harness.recipe import Recipe, load_recipe
 
-# Some 25 batches of each run, the first ones and the extremes, without the means of single parameters.
-EXCERPTS = Path(__file__).parent / "log_excerpts"
+# Made by `python tests/runs.py` (in portable numerics), then `gzip -9n`; tests/test_recipes.py runs them again.
+LOGS = Path(__file__).parent / "whole_logs"
 
 
 @cache
@@ -19,16 +22,20 @@ def recipe_and_lexicon(recipe_id: str) -> tuple[Recipe, Lexicon]:
     return load_recipe(recipe_id), load_lexicon(recipe_id)
 
 
+def log_bytes(name: str) -> bytes:
+    """Return the log of a broken run, by recipe, or of a healthy one, by experiment."""
+    return gzip.decompress((LOGS / f"{name}.log.gz").read_bytes())
+
+
 @cache
-def excerpt(name: str) -> list[Record]:
-    """Return an excerpt of a broken run, by recipe, or of a healthy one, by experiment."""
-    return read_metrics_log(EXCERPTS / f"{name}.log")
+def whole_log(name: str) -> list[Record]:
+    """Return the records of such a log."""
+    return parse_log(log_lines(log_bytes(name).decode()), name)
 
 
 def report(body: str, layer: str = "optimizer") -> str:
     """Return a whole report around a text."""
-    evidence = "  - {run: broken, signal: loss, step: 2, value: 6305.9}"
-    return f"---\nroot_cause_layer: {layer}\nevidence:\n{evidence}\n---\n\n{body}\n"
+    return report_around(body, layer)
 
 
 def judged(text: str | None, recipe_id: str = "huge_lr") -> dict[str, Check]:
@@ -38,8 +45,8 @@ def judged(text: str | None, recipe_id: str = "huge_lr") -> dict[str, Check]:
         text,
         recipe,
         lexicon,
-        broken_log=excerpt(recipe_id),
-        fixed_log=excerpt(recipe.experiment),
+        broken_log=whole_log(recipe_id),
+        fixed_log=whole_log(recipe.experiment),
         broken_source=recipe.broken_source(),
         fixed_source=recipe.healthy_source(),
     )
@@ -48,5 +55,4 @@ def judged(text: str | None, recipe_id: str = "huge_lr") -> dict[str, Check]:
 
 def total(checks: dict[str, Check]) -> float | None:
     """Return the points of all checks, None while one is open."""
-    points = [check.points for check in checks.values()]
-    return None if None in points else sum(p for p in points if p is not None)
+    return points_of(tuple(checks.values()))

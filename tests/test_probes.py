@@ -409,6 +409,23 @@ def test_a_sum_over_a_constant_is_no_mean_of_another_batch(tmp_path: Path) -> No
     assert value(tmp_path, "loss_gradient", counted) < 1e-6
 
 
+def test_gradients_accumulated_over_batches_are_those_of_the_mean(tmp_path: Path) -> None:
+    step = "    loss.backward()\n    optimizer.step()\n"
+    zero = "    optimizer.zero_grad()\n"
+    every_third = (
+        "    (loss / 3).backward()\n"
+        "    if next(COUNT) % 3 == 0:\n        optimizer.step()\n        optimizer.zero_grad()\n"
+    )
+    counter = ("EPOCHS = 5\n", "import itertools\nCOUNT = itertools.count()\nEPOCHS = 5\n")
+    accumulated = edited(healthy(), counter, (zero, ""), (step, every_third))
+    assert value(tmp_path, "loss_gradient", accumulated) < 1e-6
+    # The third part of the gradient at every step is another loss.
+    assert (
+        value(tmp_path, "loss_gradient", edited(healthy(), ("loss.backward()", "(loss / 3).backward()")))
+        > 0.6
+    )
+
+
 def test_batches_of_one_do_not_hide_a_shuffle(tmp_path: Path) -> None:
     shuffled = edited(load_recipe("label_permute").broken_source(), ("BATCH_SIZE = 64", "BATCH_SIZE = 1"))
     assert value(tmp_path, "batch_pairing", shuffled) > 0.75
@@ -434,6 +451,18 @@ def test_a_nan_does_not_pass(tmp_path: Path) -> None:
     result = run_probe(probe, load(tmp_path, source), data("digits"), 42)
     assert math.isnan(result.value)
     assert not result.passed
+
+
+def test_a_network_without_modes_does_not_hide_that_evaluation_sets_none(tmp_path: Path) -> None:
+    broken = load_recipe("forgotten_eval").broken_source()
+    linear = edited(broken, ("        nn.Dropout(0.6),\n", ""), ("        nn.BatchNorm2d(channels_out),\n", ""))
+    loaded, shapes = load(tmp_path, linear), data("shapes")
+    (probe,) = (probe for probe in load_recipe("forgotten_eval").probes if probe.kind == "evaluation_repeats")
+    assert not run_probe(probe, loaded, shapes, 42).passed
+    mended = edited(
+        linear, ("    outputs = model(inputs)\n", "    model.eval()\n    outputs = model(inputs)\n")
+    )
+    assert run_probe(probe, load(tmp_path, mended), shapes, 42).value == 0.0
 
 
 @pytest.mark.parametrize("name", ["huge_lr", "forgotten_eval"])

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from explanations import log_bytes
 from runs import RealRuns
 
 from harness.environment import run_environment
@@ -85,6 +86,11 @@ def test_every_probe_fails_on_the_broken_experiment_and_passes_on_the_healthy_on
 def test_a_run_repeats_to_the_byte(name: str, file: str, real: RealRuns) -> None:
     first = (real.folder / name / file).read_bytes()
     assert first == (real.folder / f"{name}-again" / file).read_bytes()
+
+
+@pytest.mark.parametrize("name", [*RECIPES, "digits_mlp", "shapes_cnn", "digits_heat"])
+def test_the_logs_by_which_explanations_are_tested_are_those_of_these_runs(name: str, real: RealRuns) -> None:
+    assert log_bytes(name) == (real.folder / name / "metrics.log").read_bytes()
 
 
 def test_runs_of_different_recipes_differ(real: RealRuns) -> None:

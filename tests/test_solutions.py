@@ -54,6 +54,14 @@ def test_there_are_enough_variants_of_each_verdict(recipe: str) -> None:
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
+def test_there_are_enough_variants_and_texts_and_some_variants_are_held_back(recipe: str) -> None:
+    held_back = [variant.held_back for variant in load_variants(recipe)]
+    assert len(held_back) >= 15
+    assert 0.25 <= sum(held_back) / len(held_back) <= 0.5
+    assert len(load_texts(recipe)) >= 10
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
 def test_the_model_report_is_whole(recipe: str) -> None:
     report = parse_report((SOLUTIONS / recipe / "report.md").read_text(encoding="utf-8"))
     report.require_length("report.md")

@@ -1,0 +1,115 @@
+"""Runs the parts of the self-check, shows each, and writes the page."""
+
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from grader.canaries import CanaryFailed
+from grader.classroom import Classroom
+from grader.replayer import Replayer
+from grader.replays import Replays
+from grader.rubric.weights import load_weights
+from grader.sandbox.problem import sandbox_problem
+from grader.sandbox.run import run_in_sandbox
+from grader.selfcheck.handed_in import Submissions
+from grader.selfcheck.healthy import healthy_section
+from grader.selfcheck.parts import PARTS, Part
+from grader.selfcheck.section import Section, page, show
+from grader.selfcheck.seeds import seeds_section
+from grader.selfcheck.texts import texts_section
+from grader.selfcheck.variants import variants_section
+from grader.solutions import SOLUTIONS, Text, Variant, load_texts, load_variants
+from grader.store import default_store
+from harness.data.loading import default_cache
+from harness.errors import UserError
+from harness.files import write_whole
+from harness.recipe import EXERCISES, ROOT, Recipe, load_recipe, recipe_ids
+
+PAGE = ROOT / "docs" / "calibration.md"
+_SANDBOXED: tuple[Part, ...] = ("variants", "texts")
+_WIDE = 160  # columns, where the output goes to no terminal
+
+
+@dataclass(frozen=True)
+class SelfcheckOptions:
+    """What a maintainer asked for; no `parts` and no `only` mean all of them."""
+
+    seeds: int
+    jobs: int
+    parts: tuple[Part, ...] = ()
+    only: tuple[str, ...] = ()
+    held_back: bool = True
+    fresh: bool = False
+    write: bool = False
+    cache: Path | None = None
+    replays: Path | None = None
+    exercises: Path = EXERCISES
+    solutions: Path = SOLUTIONS
+
+
+def run_selfcheck(options: SelfcheckOptions) -> int:
+    """Run the parts, print each, and return 0 where everything agrees, 1 where something does not, 3 for a canary.
+
+    Raises `UserError` for wrong use: an unknown recipe, no sandbox, a page of less than the whole.
+    """
+    if options.write and (options.only or options.parts or not options.held_back):
+        raise UserError("--write makes the whole page: leave --only, --part and --without-held-back out.")
+    parts = tuple(part for part in PARTS if part in (options.parts or PARTS))
+    recipes = [load_recipe(name, options.exercises) for name in options.only or recipe_ids(options.exercises)]
+    problem = sandbox_problem() if set(parts) & set(_SANDBOXED) else None
+    if problem is not None:
+        raise UserError(problem)
+    console = Console(width=None if sys.stdout.isatty() else _WIDE)
+    sections = []
+    with tempfile.TemporaryDirectory(prefix="trainwreck-") as scratch:
+        made = _parts(recipes, options, Path(scratch))
+        for part in parts:
+            try:
+                sections.append(made[part]())
+            except CanaryFailed as error:
+                console.print(str(error), markup=False, highlight=False, style="bold red")
+                return 3
+            show(sections[-1], console)
+    if options.write:
+        text = page(sections, f"grader selfcheck --seeds {options.seeds} --write")
+        write_whole({PAGE: text.encode()})
+    return 1 if any(section.disagreements for section in sections) else 0
+
+
+def _parts(
+    recipes: list[Recipe], options: SelfcheckOptions, scratch: Path
+) -> Mapping[Part, Callable[[], Section]]:
+    """Return what makes each part."""
+    cache, memory = options.cache or default_cache(), options.replays or default_store()
+    jobs, solutions = options.jobs, options.solutions
+    replayer = Replayer(run_in_sandbox, cache)
+
+    def asked(item: Variant | Text) -> bool:
+        return options.held_back or not item.held_back
+
+    def seeds() -> Section:
+        return seeds_section(recipes, seeds=options.seeds, jobs=jobs, cache=cache)
+
+    def healthy() -> Section:
+        return healthy_section(recipes, seeds=options.seeds, jobs=jobs, cache=cache, solutions=solutions)
+
+    def variants() -> Section:
+        room = Classroom(replayer, memory, load_weights(), jobs=jobs, fresh=options.fresh)
+        submissions = Submissions(memory, fresh=options.fresh)
+        wanted = [
+            (recipe, item)
+            for recipe in recipes
+            for item in filter(asked, load_variants(recipe.id, solutions))
+        ]
+        return variants_section(wanted, room, submissions, scratch, jobs=jobs)
+
+    def texts() -> Section:
+        replays = Replays(replayer, memory, jobs=jobs, fresh=options.fresh)
+        wanted = [(recipe, [*filter(asked, load_texts(recipe.id, solutions))]) for recipe in recipes]
+        return texts_section(wanted, replays)
+
+    return {"seeds": seeds, "healthy": healthy, "variants": variants, "texts": texts}

@@ -1,0 +1,37 @@
+"""One training run of the self-check: what is asked of a process that trains, and what it answers."""
+
+from dataclasses import dataclass
+
+from harness.metrics_log import Record
+
+
+@dataclass(frozen=True)
+class Trial:
+    """An experiment of the suite's own to train on a data set from a seed, and the kinds of probes to measure."""
+
+    source: str
+    dataset: str
+    seed: int
+    probes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a trial, in the process with this id; `problem` says why it did not come to its end.
+
+    `records` are those of the log without the figures of single parameters and layers, `probes` the values by
+    kind, `warnings` what the guardrails said.
+    """
+
+    process: int
+    problem: str
+    log_sha256: str
+    checkpoint_sha256: str
+    records: list[Record]
+    probes: dict[str, float]
+    warnings: list[str]
+
+    def repeats(self, other: "Outcome") -> bool:
+        """Say whether both left the same log and the same checkpoint, in two different processes."""
+        mine, others = ((o.log_sha256, o.checkpoint_sha256) for o in (self, other))
+        return mine == others and self.process != other.process and not (self.problem or other.problem)

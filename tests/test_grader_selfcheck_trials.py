@@ -1,0 +1,53 @@
+"""Processes that train for the self-check: equal bytes in two of them, and a clear end where one fails."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from grader.selfcheck.trial import Trial
+from grader.selfcheck.trials import repeat_trials, run_trials
+from harness.launch import ChildFault
+from harness.recipe import experiment_source
+
+SHORT = experiment_source("digits_mlp").replace("EPOCHS = 5", "EPOCHS = 1")
+EXITS = SHORT.replace("    optimizer.step()\n", "    import os\n    os._exit(0)\n")
+
+
+def silent(done: int, total: int) -> None:
+    pass
+
+
+def test_trials_run_in_processes_of_their_own_and_repeat_in_others(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    told: list[tuple[int, int]] = []
+    printing = SHORT.replace("    optimizer.step()\n", "    optimizer.step()\n    print('x')\n")
+    trials = [
+        Trial(printing, "digits", 1, ("learning_rate", "loss_gradient")),
+        Trial(SHORT, "digits", 1),
+        Trial(SHORT, "digits", 2),
+        Trial(SHORT, "nowhere", 1),
+    ]
+    first = run_trials(trials, jobs=1, cache=tmp_path, progress=lambda *now: told.append(now))
+    again = repeat_trials(trials, jobs=1, cache=tmp_path, progress=silent)
+    assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    loud, plain, other, lost = (first[trial] for trial in trials)
+    assert os.getpid() not in {outcome.process for outcome in first.values()}
+    assert loud.probes == {"learning_rate": 0.1, "loss_gradient": 0.0}
+    assert again[trials[0]].probes == {}
+    assert loud.log_sha256 == plain.log_sha256 != other.log_sha256
+    assert loud.checkpoint_sha256 == plain.checkpoint_sha256 != other.checkpoint_sha256
+    assert "no data set 'nowhere'" in lost.problem
+    assert [first[trial].repeats(again[trial]) for trial in trials] == [True, True, True, False]
+    assert not plain.repeats(plain)  # the same process shows nothing
+    assert not plain.repeats(again[trials[2]])
+    assert {"loss", "step"} <= set(plain.records[0])
+    assert "grad_mean" not in plain.records[0]
+    assert "x" in capfd.readouterr().err  # what an experiment prints goes where errors go
+
+
+def test_a_process_that_ends_is_a_fault_of_ours_and_leaves_none_waiting(tmp_path: Path) -> None:
+    trials = [Trial(EXITS, "digits", 1), *(Trial(SHORT, "digits", seed) for seed in range(3))]
+    with pytest.raises(ChildFault, match="ended before its trial did"):
+        run_trials(trials, jobs=2, cache=tmp_path, progress=silent)
