@@ -26,10 +26,15 @@ class SplitFigures(Model):
 
 
 class Evaluation(Model):
-    """What the trusted evaluator found about replayed weights; `problem` says why they could not be evaluated."""
+    """What the trusted evaluator found about replayed weights; `problem` says why they could not be evaluated.
+
+    own_network: it is another network than the recipe's own, and what it put out for images without labels was judged.
+    """
 
     heldout: SplitFigures | None = None
     validation: SplitFigures | None = None
+    training: SplitFigures | None = None
+    own_network: bool = False
     problem: str = ""
 
 

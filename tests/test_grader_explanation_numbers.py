@@ -1,7 +1,7 @@
 """Numbers of a text against the logs: true, untrue, and those that say nothing about a log."""
 
 import pytest
-from explanations import excerpt, judged, recipe_and_lexicon, report
+from explanations import judged, recipe_and_lexicon, report, whole_log
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -48,6 +48,7 @@ TRUE = [
     "Loss at step 1: 31.8, step 2: 6305.9.",
     "Loss (step 3) = 422.5.",
     "After 1 step: a loss of 31.8.",
+    "In the end it is 422.5 and the accuracy is 0.0973.",
 ]
 NEUTRAL = [
     "The first loss is ln 10 = 2.303, as it should be after 0 steps.",
@@ -62,6 +63,8 @@ NEUTRAL = [
     "Using a rate of 0.3 gave an accuracy of 0.555.",
     "The accuracy of the fixed run is an improvement of 84.4 points.",
     "The loss of 20 different validation images is odd.",
+    "The loss is a mean over 64 * 784 = 50176 squared errors.",
+    "The loss is a mean of 64 x 784 terms, that is 50176 terms.",
 ]
 UNTRUE = [
     "The loss is 51234.5 at step 2.",
@@ -84,6 +87,7 @@ UNTRUE = [
     "In epoch 4: 0.77 accuracy.",
     "With lr = 0.1 the loss still explodes to 12345.6.",
     "The learning rate is 7.",
+    "The loss = 50176 there.",
 ]
 
 
@@ -134,8 +138,8 @@ def test_with_a_log_missing_a_number_that_is_not_found_stays_open() -> None:
             report(text),
             recipe,
             lexicon,
-            broken_log=excerpt("huge_lr") if broken else [],
-            fixed_log=excerpt("digits_mlp") if fixed else [],
+            broken_log=whole_log("huge_lr") if broken else [],
+            fixed_log=whole_log("digits_mlp") if fixed else [],
             broken_source=recipe.broken_source(),
             fixed_source=recipe.healthy_source(),
         )

@@ -28,6 +28,7 @@ def texts(text: str) -> list[str]:
         ("a \u2192 b != c & d", "a so b not c and d"),
         ("\u4f60\u597d float16", "\u4f60\u597d float16"),
         ("--- ___ ...", ""),
+        ("val acc of the ReLU", "val accuracy of the relu"),
     ],
 )
 def test_words(text: str, expected: str) -> None:
@@ -121,6 +122,9 @@ def test_the_part_that_a_heading_announces(heading: str, part: str | None) -> No
         "**Symptom**\na b c\n\n**Root cause**\nd e f",
         "Symptom: a b c\nRoot cause: d e f",
         "- **Symptom:** a b c\n- **Root cause:** d e f",
+        "**Symptom.** a b c\n\n**Root cause.** d e f",
+        "Symptom - a b c\nRoot cause -> d e f",
+        "# Phenomenon\na b c\n# Consideration\nd e f",
         "Symptom\n-------\na b c\n\nRoot cause\n=====\nd e f",
     ],
 )

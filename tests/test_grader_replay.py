@@ -116,6 +116,61 @@ def test_a_fault_of_the_machine_is_ours(tmp_path: Path) -> None:
     assert Replayer(run_in_sandbox, tmp_path).make(request(broken, trusted=True)).status == "XX"
 
 
+WIDER = (("nn.Linear(784, 128)", "nn.Linear(784, 96)"), ("nn.Linear(128, 10)", "nn.Linear(96, 10)"))
+
+
+@needs_sandbox
+def test_another_network_is_judged_by_its_answers(tmp_path: Path) -> None:
+    found = made(edited(RECIPE.healthy_source(), *WIDER), tmp_path).evaluation
+    assert found is not None
+    assert found.own_network
+    assert not found.problem
+    assert found.validation is not None
+    assert found.heldout is not None
+    own = made(RECIPE.healthy_source(), tmp_path)
+    assert own.evaluation is not None
+    assert not own.evaluation.own_network
+    assert own.evaluation.heldout is not None
+    for figures in (found.heldout, own.evaluation.heldout):
+        assert isinstance(figures.accuracy, float)
+        assert figures.accuracy > 0.7
+
+
+@needs_sandbox
+@pytest.mark.parametrize(
+    "build",
+    [
+        # One that cannot be built a second time, answers of another shape, answers that are none, and an early end.
+        "    if __import__('os').path.exists('../input/checkpoints'):\n        raise ValueError('again')\n",
+        "    if __import__('os').path.exists('../input/checkpoints'):\n        return nn.Flatten()\n",
+        "    if __import__('os').path.exists('../input/checkpoints'):\n        __import__('os')._exit(0)\n",
+    ],
+)
+def test_another_network_without_answers_has_a_problem(build: str, tmp_path: Path) -> None:
+    head = '    """Return the network: images (B, 1, 28, 28) to logits (B, 10)."""\n'
+    found = made(edited(RECIPE.healthy_source(), *WIDER, (head, head + build)), tmp_path)
+    assert found.status == "OK"
+    assert found.evaluation is not None
+    assert found.evaluation.problem
+    assert found.evaluation.heldout is None
+
+
+@needs_sandbox
+def test_no_label_of_a_held_out_image_is_where_the_network_answers(tmp_path: Path) -> None:
+    # An experiment that would hand out the labels, if it found any beside the images.
+    told = """
+    path = "../input/heldout.npz"
+    import os
+    import numpy as np
+    if os.path.exists(path) and sorted(np.load(path)) != ["images"]:
+        os._exit(0)
+"""
+    head = '    """Return the network: images (B, 1, 28, 28) to logits (B, 10)."""\n'
+    found = made(edited(RECIPE.healthy_source(), *WIDER, (head, head + told)), tmp_path)
+    assert found.evaluation is not None
+    assert found.evaluation.own_network
+
+
 def test_the_key_is_of_the_program_and_not_of_its_layout() -> None:
     source = RECIPE.healthy_source()
     spaced = source.replace("lr=0.1, ", "lr = 0.1,  ").replace(

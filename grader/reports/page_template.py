@@ -15,6 +15,7 @@ from grader.reports.text import MISSING, clipped, points, tenths, visible
 
 TEMPLATES = Path(__file__).parent / "templates"
 _RUN_TEMPLATES = Path(harness.page.__file__).parent / "templates"
+TEMPLATE_FOLDERS = (TEMPLATES, _RUN_TEMPLATES)
 
 # Every page begins with it: by this line `write_reports` knows what it made itself.
 MARKER = '<meta name="generator" content="trainwreck grader">'
@@ -49,7 +50,7 @@ def environment() -> Environment:
     Every value is escaped, and stripped of hidden characters first; an unknown name is an error.
     """
     result = Environment(
-        loader=FileSystemLoader([TEMPLATES, _RUN_TEMPLATES]),
+        loader=FileSystemLoader(TEMPLATE_FOLDERS),
         autoescape=True,
         undefined=StrictUndefined,
         finalize=_finalize,

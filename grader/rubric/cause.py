@@ -1,17 +1,15 @@
 """Whether a report names the right layer and the right cause, and offers no other cause beside it."""
 
 from grader.rubric.causes import Causes, told
+from grader.rubric.claims import find_claims
 from grader.rubric.document import Document
 from grader.rubric.lexicon import Lexicon
-from grader.rubric.sentences import Sentence
-from grader.rubric.wording import CLAIMS, VAGUE
+from grader.rubric.wording import VAGUE
 from grader.score import Check, full, lost, open_check
 from harness.recipe import Layer
 
 ID, TITLE, POINTS = "cause", "The right layer and the right cause, and no other cause beside it", 6.0
 LAYER_POINTS = 2.0
-_LONG = 25  # words: a text as long as this may name the cause in words that the lexicon lacks
-_SOME = 8  # words: and so may one sentence of this length, under its heading
 
 
 def judge_cause(
@@ -54,7 +52,7 @@ def _judge_rivals(
         reason = f"The right cause is named ({causes.own[0].quote}), but beside it {count}: {quoted}."
         return lost(ID, TITLE, POINTS, f"{reason} {layer_told}", remedy, points=points)
     supposing = [mention.sentence for _, mention in causes.rivals if mention.stance == "supposed"]
-    others = [s for s in _claims(document, lexicon) if not any(s is other for other in supposing)]
+    others = [s for s in find_claims(document, lexicon) if not any(s is other for other in supposing)]
     if layer_points and others and len(supposing) == len(causes.rivals):
         reason = (
             f"It supposes {quoted}, and says more in words that the rules do not know: {others[0].quoted()}"
@@ -63,40 +61,10 @@ def _judge_rivals(
     return lost(ID, TITLE, POINTS, f"It offers {quoted}, which is not the cause. {layer_told}", remedy)
 
 
-def _claims(document: Document, lexicon: Lexicon) -> list[Sentence]:
-    """Return the sentences that may tell a cause in words that the lexicon lacks: they claim or explain something.
-
-    A sentence that could be said of any experiment does not, unless it speaks of the very thing that is broken.
-    """
-    things = tuple(
-        phrase for cause in lexicon.causes for phrase in cause.thing if phrase not in lexicon.signals
-    )
-    return [
-        s
-        for s in document.sentences
-        if s.part in ("root cause", None)
-        and (s.find(things) or (_tells(s, lexicon) and not _is_vague(s)))
-        and (document.word_count >= _LONG or len(s.words) >= _SOME)
-    ]
-
-
-def _tells(sentence: Sentence, lexicon: Lexicon) -> bool:
-    if sentence.find((*CLAIMS, *lexicon.mechanism)):
-        return True
-    told_of_oneself = any(word in ("i", "we") for word in sentence.line.words)
-    return len(sentence.words) >= _SOME and bool(sentence.find(lexicon.signals)) and not told_of_oneself
-
-
-def _is_vague(sentence: Sentence) -> bool:
-    """Say whether it could be said of any experiment. "It was wrong by two powers of ten" could not."""
-    words = sentence.line.words
-    return any(words[span.end : span.end + 1] not in (("by",), ("because",)) for span in sentence.find(VAGUE))
-
-
 def _judge_unnamed(
     document: Document, lexicon: Lexicon, causes: Causes, layer_points: float, layer_told: str, remedy: str
 ) -> Check:
-    claims = _claims(document, lexicon)
+    claims = find_claims(document, lexicon)
     if layer_points and claims:
         about = f" It speaks of {causes.about[0].quote} as the cause." if causes.about else ""
         reason = (

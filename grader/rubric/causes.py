@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 from grader.rubric.beside import is_told_of
 from grader.rubric.document import Document
+from grader.rubric.enumerations import is_enumeration
 from grader.rubric.lexicon import Lexicon, Rival
-from grader.rubric.mentions import Mention, find_loose, find_mentions, is_enumeration
+from grader.rubric.mentions import Mention, find_loose, find_mentions
 
 # So many causes at once explain nothing: whatever is right among them was not found, but listed.
 CATCH_ALL = 3

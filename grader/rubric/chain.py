@@ -6,7 +6,7 @@ from grader.rubric.lexicon import Lexicon
 from grader.rubric.mentions import Mention
 from grader.rubric.phrases import Span
 from grader.rubric.sentences import Sentence
-from grader.rubric.wording import CONNECTIVES, POINTERS
+from grader.rubric.wording import CONNECTIVES, EDITS, FIX_NOUNS, POINTERS
 from grader.score import Check, full, lost
 
 ID, TITLE, POINTS = "chain", "Signal, cause and fix are linked in one chain", 4.0
@@ -72,12 +72,15 @@ def _cause_with_fix(document: Document, lexicon: Lexicon, reasons: dict[int, lis
     sentences = document.sentences
     headed = any(sentence.part == "fix" for sentence in sentences)
     things = tuple(phrase for cause in lexicon.causes for phrase in cause.thing)
+    opposite = tuple(phrase for cause in lexicon.causes for phrase in cause.opposite)
     for place, sentence in enumerate(sentences):
         # Where the fix has a heading, "it is not averaged" above it is no edit.
         if headed and sentence.part in ("symptom", "root cause"):
             continue
         told = reasons.get(place, [])
         edits = [edit for edit in sentence.find(lexicon.fix) if not any(span.holds(edit) for span in told)]
+        if not edits and _edits_thing(sentence, things, opposite):
+            return sentence.quoted()
         if not edits:
             continue
         if told or (sentence.part in ("fix", None) and sentence.find(things)):
@@ -89,6 +92,20 @@ def _cause_with_fix(document: Document, lexicon: Lexicon, reasons: dict[int, lis
         if _apart(sentence, lexicon.signals, edits) and sentence.find(CONNECTIVES):
             return sentence.quoted()
     return None
+
+
+def _edits_thing(sentence: Sentence, things: tuple[str, ...], opposite: tuple[str, ...]) -> bool:
+    """Say whether something is done to the thing that is broken, in whatever words, and nothing to the contrary.
+
+    Without a heading, only a person does something ("I quit the softmax"), or it is called the solution.
+    """
+    doing = sentence.find(EDITS)
+    if sentence.part != "fix":
+        persons = sentence.find(("i", "we", *FIX_NOUNS))
+        doing = [edit for edit in doing if any(who.start <= edit.start for who in persons)]
+    if sentence.part not in ("fix", None) or sentence.find(opposite):
+        return False
+    return any(not edit.holds(thing) for edit in doing for thing in sentence.find(things))
 
 
 def _neighbours(sentences: tuple[Sentence, ...], place: int) -> tuple[int, ...]:

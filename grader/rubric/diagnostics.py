@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from grader.evidence import Evidence, Run
 from grader.replay import Replay
-from grader.rubric.fix import same_as_reference
+from grader.rubric.belief import code_doubt, flattery
 from grader.score import Check, full, lost, open_check
 from harness.errors import UserError
 from harness.handin.check_run import diagnostic_faults
@@ -179,9 +179,8 @@ def _recovery(evidence: Evidence, report: StudentReport | None, problem: str) ->
         and not _has(evidence.broken, citation)
     ]
     remedy = "Cite a number of the fixed run by which a reader sees that the failure is gone."
-    # The bytes of the reference fix were not made by code that lies.
-    if shows and evidence.suspicions and not same_as_reference(evidence):
-        reason = f"The number is true in the replay's log, but {evidence.suspicions[0].message}."
+    if shows and (doubt := code_doubt(evidence) or flattery(evidence)):
+        reason = f"The number is true in the replay's log, but {doubt}. The instructor decides."
         return open_check(id, title, maximum, reason)
     if shows:
         return full(

@@ -15,11 +15,15 @@ TEXT_LIMIT = 20_000
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _HEADING = re.compile(r" {0,3}#{1,6}(?:\s+(.*))?$")
 _BULLET = re.compile(r"\s*(?:[-*+\u2022]|\d{1,2}[.)])\s+(?=\S)")
-# "Root cause: ...", with or without bold; a label has at most 40 characters.
+# "Root cause: ...", with or without bold; a label has at most 40 characters. Spaces are taken and not given back:
+# a line of one word and 2,000 spaces would take seconds.
 _LABEL = re.compile(
-    r"\s*(?:[*_]{1,3})?([A-Za-z][A-Za-z ,/&'()-]{1,38}?)\s*(?:[*_]{1,3})?\s*[:\u2013\u2014]\s*(?:[*_]{1,3})?(?=\s|$)"
+    r"\s*+(?:[*_]{1,3})?([A-Za-z][A-Za-z ,/&'()-]{1,38}?)\s*+(?:[*_]{1,3}+\s*+)?+"
+    r"(?:[:\u2013\u2014]|-{1,2}(?=\s)|[-=]>)\s*(?:[*_]{1,3})?(?=\s|$)"
 )
-_BOLD_LINE = re.compile(r"\s*(?:\*\*|__)([^*_]{2,40})(?:\*\*|__)\s*:?\s*$")
+# "**Root cause.** The rate ...": bold words, with a full stop or nothing.
+_BOLD_LABEL = re.compile(r"\s*+(?:\*\*|__)([A-Za-z][A-Za-z ,/&'()-]{1,38})[.:!?]?(?:\*\*|__)[.:]?(?=\s+\S)")
+_BOLD_LINE = re.compile(r"\s*+(?:\*\*|__)([^*_]{2,40})(?:\*\*|__)\s*+(?::\s*+)?+$")
 _UNDERLINE = re.compile(r" {0,3}(?:=+|-{3,})\s*$")
 
 
@@ -158,7 +162,7 @@ def _take_line(reader: _Reader, line: str, below: str) -> None:
         line = line[bullet.end() :]
     elif not reader.paragraph:
         reader.list_lead = None
-    label = _LABEL.match(line)
+    label = _LABEL.match(line) or _BOLD_LABEL.match(line)
     # In the middle of a sentence "cause:" may be a word that a line happens to begin with.
     begins = not reader.paragraph or reader.paragraph[-1].endswith((".", "!", "?", ":", ";"))
     if (

@@ -6,10 +6,12 @@ from grader.rubric import cause, chain, parts, true_numbers
 from grader.rubric.cause import judge_cause
 from grader.rubric.causes import CATCH_ALL, Causes, find_causes, told
 from grader.rubric.chain import judge_chain
+from grader.rubric.claims import find_claims
 from grader.rubric.document import Document
 from grader.rubric.lexicon import Lexicon
 from grader.rubric.parts import judge_parts
-from grader.rubric.prose import kind_of_text, without_prompt
+from grader.rubric.prompt import only_retells, read_prompt, without_prompt
+from grader.rubric.prose import kind_of_text
 from grader.rubric.reading import Reading, read_explanation
 from grader.rubric.true_numbers import judge_numbers
 from grader.score import Check, lost, open_check
@@ -47,8 +49,14 @@ def judge_explanation(
     if kind != "prose":
         quoted = reading.document.sentences[0].quoted()
         return _nothing(f"The text is {kind}, beginning with {quoted}: it explains nothing.", _WRITE)
-    own = without_prompt(reading.document, lexicon.prompt)
+    prompt = read_prompt(lexicon.prompt)
+    own = without_prompt(reading.document, prompt)
     causes = find_causes(own, lexicon)
+    named = [mention.sentence for mention in causes.named]
+    if only_retells(reading.document, prompt, [*named, *find_claims(own, lexicon)]):
+        return _nothing(
+            "Where the cause is to be told, the text repeats the exercise and adds nothing.", _WRITE
+        )
     if causes.is_catch_all:
         return _nothing(
             f"{len(causes.all_rivals)} causes are named that this run does not have: {told(causes.all_rivals)}."
@@ -59,15 +67,21 @@ def judge_explanation(
     return (
         judge_parts(own, reading.words, lexicon.fix, causes.named),
         judged_cause,
-        _chain(own, lexicon, causes, judged_cause),
+        _chain(own, lexicon, causes, judged_cause, other_layer=reading.layer not in (None, recipe.layer)),
         judge_numbers(reading.document, (broken_log, fixed_log), (broken_source, fixed_source)),
     )
 
 
-def _chain(document: Document, lexicon: Lexicon, causes: Causes, judged: Check) -> Check:
+def _chain(
+    document: Document, lexicon: Lexicon, causes: Causes, judged: Check, *, other_layer: bool
+) -> Check:
     if judged.outcome == "could not judge":
         reason = "Whether the cause is linked cannot be said before it is clear whether it is named."
         return open_check(chain.ID, chain.TITLE, chain.POINTS, reason)
+    if causes.rivals and other_layer:
+        # Two causes and the other one's layer: what the text blames is not the right one.
+        reason = f"The layer that is named goes with another cause, {told(causes.rivals)}: what is linked is that one."
+        return lost(chain.ID, chain.TITLE, chain.POINTS, reason, f"The cause was: {lexicon.says}.")
     return judge_chain(document, lexicon, causes)
 
 

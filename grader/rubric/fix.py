@@ -8,27 +8,18 @@ nothing: clipping or a smaller learning rate brings several broken runs to healt
 from collections.abc import Sequence
 from functools import lru_cache
 
-from grader.bands import load_band
 from grader.evidence import Evidence, recipe_of
 from grader.exhibits import Measurement
-from grader.replay import Replay
-from grader.rubric.belief import ACCURACY_APART, code_doubt, log_doubt, same_as_reference, same_bytes
+from grader.rubric.belief import code_doubt, log_doubt, same_as_reference, same_bytes
+from grader.rubric.measured import evaluations, has_reference, probes, symptoms
 from grader.rubric.minimality import judge_minimality
 from grader.score import Check, full, lost, open_check
 from grader.solutions import load_variants
 from grader.syntax.layers import changed_layers
 from grader.syntax.parse import ProgramText, Unparsable
-from harness.metrics_log import epoch_records, to_strict
-from harness.recipe import Probe
-from harness.symptoms import judge_symptom, reduce_values, signal_values
 
 CORRECT, MINIMAL = 12.0, 8.0
 MASKED = 4.0
-# What a log says of the last validation, and what the evaluator finds on the same images, differ by rounding.
-_LOSS_APART = 0.01
-# What a probe measures in the first steps, and a log holds of every step.
-_LOGGED = {"learning_rate": ("lr", "learning rate"), "stale_gradient": ("stale_grad_ratio", "stale gradient")}
-
 _CORRECT = ("correct", "The cause is gone, not only the symptom", CORRECT)
 _MINIMAL = ("minimal", "No more was changed than the cause takes", MINIMAL)
 _REMEDY = "Find what makes the symptom, and mend that; make verify shows both runs side by side."
@@ -56,19 +47,12 @@ def _judge_minimal(recipe_id: str, program: ProgramText) -> Check:
     return judge_minimality(recipe, broken, program.source, healthy, maximum=MINIMAL, ways_around=around)
 
 
-def measurements(evidence: Evidence) -> tuple[Measurement, ...]:
-    """Return every figure that decides about the fix: evaluator, symptoms, probes. Empty without a replay."""
-    if evidence.fixed.status != "OK" or not _has_reference(evidence):
-        return ()
-    return (*_evaluations(evidence), *_symptoms(evidence), *_probes(evidence))
-
-
 def _judge_correct(evidence: Evidence) -> Check:
     fixed = evidence.fixed
     if fixed.status == "XX":
         reason = f"Your experiment could not be replayed, through no fault of yours: {fixed.message}"
         return open_check(*_CORRECT, reason)
-    if not _has_reference(evidence):
+    if not has_reference(evidence):
         reason = f"The reference fix could not be run under your settings: {evidence.reference.message}"
         return open_check(*_CORRECT, reason)
     if fixed.status != "OK":
@@ -78,9 +62,9 @@ def _judge_correct(evidence: Evidence) -> Check:
         return _judge_same(evidence)
     if same_bytes(fixed, evidence.broken):
         return lost(*_CORRECT, "Your run is the broken run, byte for byte: nothing was mended.", _REMEDY)
-    bad_symptoms = [item for item in _symptoms(evidence) if not item.good]
-    bad_probes = [item for item in _probes(evidence) if not item.good]
-    bad_evaluations = [item for item in _evaluations(evidence) if not item.good]
+    bad_symptoms = [item for item in symptoms(evidence) if not item.good]
+    bad_probes = [item for item in probes(evidence) if not item.good]
+    bad_evaluations = [item for item in evaluations(evidence) if not item.good]
     if bad_symptoms:
         reason = f"The symptom is still there. {_told(bad_symptoms[0])}."
         return lost(*_CORRECT, reason, _REMEDY)
@@ -95,11 +79,11 @@ def _judge_correct(evidence: Evidence) -> Check:
     if bad_probes:
         reason = f"The symptom is masked: it is gone, but the cause is not: {_told(bad_probes[0])}."
         return _masked(evidence, reason)
-    if bad_evaluations and _other_network(evidence):
+    if bad_evaluations and _other_network(evidence) and not _put_out_answers(evidence):
         reason = (
             "The symptom is gone and the mechanism is sound, but build_model makes another network than the recipe's"
-            f" own, and the trusted evaluator knows only that one ({_told(bad_evaluations[0])}). The instructor"
-            " decides."
+            f" own, which gave no answers that the trusted evaluator could judge ({_told(bad_evaluations[0])}). The"
+            " instructor decides."
         )
         return open_check(*_CORRECT, reason)
     if bad_evaluations:
@@ -136,13 +120,13 @@ def _nothing_to_mask(evidence: Evidence, bad_probes: Sequence[Measurement]) -> C
     Settings that a student chooses, as a batch of one, can leave nothing of a failure to see.
     """
     broken = evidence.broken
-    if broken.status != "OK" or not all(item.good for item in _symptoms(evidence, broken)):
+    if broken.status != "OK" or not all(item.good for item in symptoms(evidence, broken)):
         return None
     nothing = "Under the settings of these runs the broken experiment shows no symptom"
     if bad_probes:
         reason = f"{nothing} either, and the cause is still there: {_told(bad_probes[0])}."
         return lost(*_CORRECT, reason, _REMEDY)
-    if all(item.good for item in _probes(evidence, broken)):
+    if all(item.good for item in probes(evidence, broken)):
         reason = (
             f"{nothing} and fails no probe, so that yours without any shows nothing. The instructor decides."
         )
@@ -159,14 +143,14 @@ def _masked(evidence: Evidence, reason: str) -> Check:
     return open_check(*_CORRECT, reason)
 
 
-def _has_reference(evidence: Evidence) -> bool:
-    evaluation = evidence.reference.evaluation
-    return evaluation is not None and evaluation.heldout is not None
-
-
 def _told(item: Measurement) -> str:
     value = f"{item.value:.4g}" if isinstance(item.value, float) else item.value
     return f"{item.name}: {value}, wanted {item.wanted}"
+
+
+def _put_out_answers(evidence: Evidence) -> bool:
+    evaluation = evidence.fixed.evaluation
+    return evaluation is not None and evaluation.own_network and not evaluation.problem
 
 
 def _other_network(evidence: Evidence) -> bool:
@@ -178,106 +162,3 @@ def _other_network(evidence: Evidence) -> bool:
         )
     except Unparsable:
         return False
-
-
-def _symptoms(evidence: Evidence, replay: Replay | None = None) -> list[Measurement]:
-    """Look for the symptoms in the log of the fixed run, or of another."""
-    found = []
-    recipe = evidence.recipe.on(evidence.settings.dataset)
-    records, reference = (replay or evidence.fixed).records(), evidence.reference.records()
-    for symptom in recipe.symptoms:
-        result = judge_symptom(records, symptom)
-        # With other epochs or batches than the thresholds are for, the reference fix may show it, too.
-        excused = judge_symptom(reference, symptom).present
-        bounds = [f"above {symptom.above:g}"] if symptom.above is not None else []
-        bounds += [f"below {symptom.below:g}"] if symptom.below is not None else []
-        value = None if result.value is None else to_strict(float(result.value))
-        found.append(
-            Measurement(
-                name=f"symptom: {symptom.says}",
-                value=value,
-                wanted=f"not {' and '.join(bounds)}",
-                good=not result.present or excused,
-            )
-        )
-    return found
-
-
-def _probes(evidence: Evidence, replay: Replay | None = None) -> list[Measurement]:
-    """Hold what the probes measured of the fixed run, or of another, against their bounds."""
-    replay = replay or evidence.fixed
-    measured = {figure.kind: figure.value for figure in replay.probes}
-    found = []
-    for probe in evidence.recipe.probes:
-        value = measured.get(probe.kind)
-        good = isinstance(value, int | float) and value < probe.below
-        found.append(
-            Measurement(
-                name=f"probe: {probe.kind.replace('_', ' ')}",
-                value=value,
-                wanted=f"below {probe.below:g}",
-                good=good,
-            )
-        )
-        found += _in_the_log(probe, replay)
-    return found
-
-
-def _in_the_log(probe: Probe, replay: Replay) -> list[Measurement]:
-    """Hold the same quantity against the same bound over the whole run, of which a probe sees the first steps."""
-    if probe.kind not in _LOGGED:
-        return []
-    signal, name = _LOGGED[probe.kind]
-    values = [value for _, value in signal_values(replay.records(), signal)]
-    if not values:
-        return []
-    largest = reduce_values(values, "max")
-    return [
-        Measurement(
-            name=f"the largest {name} in the log",
-            value=to_strict(largest),
-            wanted=f"below {probe.below:g}",
-            good=largest < probe.below,
-        )
-    ]
-
-
-def _evaluations(evidence: Evidence) -> list[Measurement]:
-    band = load_band(evidence.recipe.experiment, evidence.settings.dataset)
-    fixed, reference = evidence.fixed.evaluation, evidence.reference.evaluation
-    what = "accuracy" if band.accuracy_below is not None else "loss"
-    name = f"held-out {what} by the trusted evaluator"
-    assert reference is not None
-    assert reference.heldout is not None
-    wanted = band.wanted(reference.heldout)
-    if fixed is None or fixed.heldout is None:
-        problem = fixed.problem if fixed is not None else "no weights"
-        name = f"the weights do not fit the recipe's own network ({problem}); {name}"
-        return [Measurement(name=name, value=None, wanted=wanted, good=False)]
-    healthy = band.holds(fixed.heldout, reference.heldout)
-    found = [Measurement(name=name, value=band.figure(fixed.heldout), wanted=wanted, good=healthy)]
-    return [*found, *_claimed(evidence)]
-
-
-def _claimed(evidence: Evidence) -> list[Measurement]:
-    """Hold what the log says of the last validation against the evaluator's figure on the same images."""
-    epochs, evaluation = epoch_records(evidence.fixed.records()), evidence.fixed.evaluation
-    if not epochs or evaluation is None or evaluation.validation is None:
-        return []
-    own = evaluation.validation
-    told: object = epochs[-1].get("val_loss" if own.accuracy is None else "val_accuracy")
-    found = own.loss if own.accuracy is None else own.accuracy
-    good = False
-    if isinstance(told, int | float) and isinstance(found, int | float):
-        apart = _LOSS_APART * abs(found) if own.accuracy is None else ACCURACY_APART
-        good = abs(told - found) <= apart
-    return [
-        Measurement(
-            name="the log's last validation",
-            value=to_strict(told),
-            wanted=f"the evaluator's {found:.4g} on the same images"
-            if isinstance(found, float)
-            else "a number",
-            good=good,
-        )
-    ]

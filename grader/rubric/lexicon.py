@@ -20,16 +20,23 @@ class Cause(StrictModel):
 
     Without `fault`, a phrase of `thing` says it all. `named` are phrases that name the cause, if loosely, where
     a sentence presents them as one ("the root cause was the learning rate"). `opposite` are phrases that say the
-    contrary of this cause with its own words. With `rival` false, the words are too loose to accuse by: in the
-    reports of other recipes they name no cause. With `effect` true, they may in those tell what another cause does.
+    contrary of this cause with its own words. `loose` are more faults, too loose to accuse by: in the reports of
+    other recipes they are no faults, and with `rival` false no words of this cause name one there. With
+    `effect` true, they may in those tell what another cause does.
     """
 
     thing: SomePhrases
     fault: Phrases = ()
+    loose: Phrases = ()
     named: Phrases = ()
     opposite: Phrases = ()
     rival: bool = True
     effect: bool = False
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """All faults."""
+        return (*self.fault, *self.loose)
 
 
 class Rival(StrictModel):
@@ -87,7 +94,7 @@ def load_lexicon(recipe_id: str, solutions: Path = SOLUTIONS, exercises: Path = 
         # A recipe whose lexicon is still to be written is no rival yet; its own submissions say so.
         if other != recipe_id and (solutions / other / "lexicon.toml").is_file():
             words = _read_words(other, solutions)
-            strict = tuple(cause for cause in words.causes if cause.rival)
+            strict = tuple(cause.model_copy(update={"loose": ()}) for cause in words.causes if cause.rival)
             rivals.append(Rival.model_validate({"id": other, "says": words.says, "cause": strict}))
     rivals += read_toml(solutions / "rivals.toml", _SharedRivals).rivals
     known = [rival.id for rival in rivals]

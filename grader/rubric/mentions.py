@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 
 from grader.rubric.document import Document
+from grader.rubric.enumerations import is_enumeration
 from grader.rubric.lexicon import Cause
 from grader.rubric.phrases import Span
 from grader.rubric.sentences import Sentence
@@ -18,7 +19,6 @@ from grader.rubric.wording import (
     NEGATORS,
     PRONOUNS,
     SUBJECTS,
-    VERBS,
 )
 
 # Words between the thing and its fault, in the order "the rate is too large" and "too large a rate".
@@ -26,8 +26,6 @@ _FAULT_AFTER, _FAULT_BEFORE = 9, 4
 _PAIRS = 16  # in one sentence; a hostile one has hundreds
 _FRAME_REACH = 5  # words between "the root cause is" and the thing
 _SHORT = 9  # words: under the heading "Root cause", a sentence as short as this names it and no more
-
-_ENUMERATED = 4  # things between commas, without a verb
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,11 +81,11 @@ def find_mentions(
 
 def _pairs(sentence: Sentence, cause: Cause, accusing: bool) -> Iterator[tuple[Span, Span, Cause]]:
     things = sentence.find(cause.thing)
-    if not cause.fault:
+    if not cause.faults:
         yield from ((thing, thing, cause) for thing in things)
-    if not cause.fault or not things:
+    if not cause.faults or not things:
         return
-    faults = sentence.find(cause.fault)
+    faults = sentence.find(cause.faults)
     if accusing:
         faults = [fault for fault in faults if not _describes_what_follows(sentence, fault, things)]
     # "The rate is fine, the loss too large": the fault belongs to the nearest noun.
@@ -145,10 +143,10 @@ def _describes_what_follows(sentence: Sentence, fault: Span, things: list[Span])
 
 
 def _across(sentence: Sentence, following: Sentence, cause: Cause) -> list[Mention]:
-    if not cause.fault or not any(span.start == 0 for span in following.find(PRONOUNS)):
+    if not cause.faults or not any(span.start == 0 for span in following.find(PRONOUNS)):
         return []
     things = sentence.find(cause.thing)
-    faults = [span for span in following.find(cause.fault) if span.start <= _FAULT_AFTER]
+    faults = [span for span in following.find(cause.faults) if span.start <= _FAULT_AFTER]
     if not things or not faults:
         return []
     last = things[-1]
@@ -182,11 +180,6 @@ def find_loose(document: Document, causes: Iterable[Cause], *, headed: bool = Tr
                 effect = thing in sentence.find(effects)
                 found.append(Mention(sentence, thing, thing, stance, loose=True, effect=effect))
     return found
-
-
-def is_enumeration(sentence: Sentence) -> bool:
-    """Say whether a sentence only strings things together."""
-    return sentence.clauses[-1] + 1 >= _ENUMERATED and not any(word in VERBS for word in sentence.line.words)
 
 
 def _near(sentence: Sentence, frame: Span, thing: Span) -> bool:

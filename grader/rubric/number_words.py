@@ -59,10 +59,15 @@ COUNTED_AFTER = _set(
     """step steps epoch epochs batch batches iteration iterations examples example images image samples sample
     classes class pixels layers layer times x fold lines line words seconds minutes weights parameters digits orders
     st nd rd th points point higher lower larger smaller bigger more less better worse longer shorter neurons units
-    entries labels bits bit passes updates evaluations logits mb kb gb cores threads"""
+    entries labels bits bit passes updates evaluations logits mb kb gb cores threads terms elements ones runs tries
+    attempts seeds inputs outputs features predictions probabilities targets pictures pairs numbers values columns rows
+    additions summands students dimensions channels filters workers items files changes edits"""
 )  # fmt: skip
 # Between a number and the noun that it counts: 257 validation images, 10 held-out ones.
-COUNTED_BETWEEN = _set("validation val training train test held out different mnist percentage digit other")
+COUNTED_BETWEEN = _set(
+    """validation val training train test held out different mnist percentage digit other squared single individual
+    more further such random small possible hidden wrong right correct"""
+)
 # The distance between two numbers, not one of them.
 DISTANCE_BEFORE = _set("by gap difference differs factor ratio gained lost")
 DISTANCE_OF = _set(

@@ -38,7 +38,7 @@ def _where(document: Document, part: Part, fix: tuple[str, ...], named: tuple[Me
         return f"{named[0].quote} in {named[0].sentence.quoted(80)}"
     phrases = (*CUES[part], *fix) if part == "fix" else CUES[part]
     for sentence in _in_order(document, part):
-        if len(sentence.words) > _ENOUGH and (spans := sentence.find(phrases)):
+        if len(sentence.words) >= _ENOUGH and (spans := sentence.find(phrases)):
             return f'"{sentence.at(spans[0])}" in {sentence.quoted(80)}'
     return None
 

@@ -5,7 +5,8 @@ import re
 _LINK = re.compile(r"(!?)\[([^\[\]\n]{0,200})\]\([^()\s]{0,2000}\)")
 _ADDRESS = re.compile(r"\b(?:https?://|data:)[^\s)>]+")
 _TAG = re.compile(r"</?[a-zA-Z][^<>\n]{0,200}>|<!--[^<>]{0,500}-->")
-_MARKS = re.compile(r"[`*]+|(?<![^\W_])_+|_+(?![^\W_])|^\s*>+", re.MULTILINE)
+# A star between two numbers multiplies them.
+_MARKS = re.compile(r"`+|\*{2,}|(?<!\d)(?<!\d )\*|\*(?! ?\d)|(?<![^\W_])_+|_+(?![^\W_])|^\s*>+", re.MULTILINE)
 _RAISED = re.compile("[\u207b\u2070\u00b9\u00b2\u00b3\u2074-\u2079]{1,4}")
 _LOWERED = str.maketrans("\u207b\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079", "-0123456789")
 _POWER = re.compile(

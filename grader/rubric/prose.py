@@ -4,14 +4,14 @@ import re
 from typing import Literal
 
 from grader.rubric.document import Document
+from grader.rubric.enumerations import is_list_of_terms, only_terms, small_words
+from grader.rubric.prompt import read_prompt, without_prompt
 from grader.rubric.sentences import Sentence
 from grader.rubric.wording import FOREIGN_WORDS, FUNCTION_WORDS, VERBS
-from grader.rubric.words import words_of
 
 Kind = Literal["prose", "nothing", "a list of terms", "the exercise's own words", "not in English"]
 
 _FEW = 5  # words: "the learning rate was too large" has six
-_TRIPLE = 3
 _PARTS, _NOTED = 3, 2  # parts with headings, and words under each
 _FIGURE = re.compile(r"=\s?[-\d.]")
 
@@ -26,50 +26,27 @@ def kind_of_text(document: Document, prompt: str) -> Kind:
     """
     if _is_foreign(document):
         return "not in English"
-    own = without_prompt(document, prompt)
+    own = without_prompt(document, read_prompt(prompt))
     if document.word_count < _FEW:
         return "nothing"
     if own.word_count < _FEW:
         return "the exercise's own words"
+    cause = [s for s in own.sentences if s.part == "root cause"]
+    if only_terms(cause or own.sentences):
+        return "a list of terms"
     told = sum(len(s.words) for s in own.sentences if _says_something(s))
     # A note such as "grad_norm = 470" is neither.
     listed = sum(len(s.words) for s in own.sentences if not _says_something(s) and not _FIGURE.search(s.text))
     headed = sum(words >= _NOTED for words in document.headed.values()) >= _PARTS
-    enumerated = any(_is_enumeration(s) for s in own.sentences if s.part in ("root cause", None))
+    enumerated = any(is_list_of_terms(s) for s in own.sentences if s.part in ("root cause", None))
     return "prose" if told >= max(1, listed) or (headed and not enumerated) else "a list of terms"
-
-
-def without_prompt(document: Document, prompt: str) -> Document:
-    """Return the document without the sentences that repeat the exercise's text."""
-    known = _triples(tuple(word.text for word in words_of(prompt)))
-    kept = tuple(s for s in document.sentences if not _repeats(s, known))
-    return Document(kept, document.code, document.headed)
-
-
-def _triples(words: tuple[str, ...]) -> set[tuple[str, ...]]:
-    return {words[at : at + _TRIPLE] for at in range(len(words) - _TRIPLE + 1)}
-
-
-def _repeats(sentence: Sentence, known: set[tuple[str, ...]]) -> bool:
-    own = _triples(sentence.line.words)
-    return bool(own) and len(own & known) >= 0.8 * len(own)
 
 
 def _says_something(sentence: Sentence) -> bool:
     words = sentence.line.words
-    if _is_enumeration(sentence):
+    if is_list_of_terms(sentence):
         return False
-    return any(word in VERBS for word in words) or (_small(sentence) >= 0.25 and len(words) >= 5)
-
-
-def _is_enumeration(sentence: Sentence) -> bool:
-    """Say whether it is terms between commas, whatever verb is among them."""
-    clauses = sentence.clauses[-1] + 1
-    return clauses >= 6 and len(sentence.words) / clauses < 4 and _small(sentence) < 0.25
-
-
-def _small(sentence: Sentence) -> float:
-    return sum(word in FUNCTION_WORDS for word in sentence.line.words) / len(sentence.words)
+    return any(word in VERBS for word in words) or (small_words(sentence) >= 0.25 and len(words) >= 4)
 
 
 def _is_foreign(document: Document) -> bool:

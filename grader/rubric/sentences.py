@@ -10,7 +10,8 @@ from grader.rubric.words import Word
 
 SENTENCE_LIMIT = 1_000  # characters; a longer one is read in pieces
 
-_SENTENCE_END = re.compile("[.!?]+[\"')\\]\u201d]*(?=\\s|$)|;(?=\\s|$)|[\u3002\uff01\uff1f]")
+# From the first mark of a run: were each a beginning, 20,000 of them would take seconds.
+_SENTENCE_END = re.compile("(?<![.!?])[.!?]++[\"')\\]\u201d]*+(?=\\s|$)|;(?=\\s|$)|[\u3002\uff01\uff1f]")
 _ABBREVIATIONS = ("e.g.", "i.e.", "vs.", "approx.", "ca.", "cf.", "fig.", "eq.", "resp.", "incl.")
 _CUT = re.compile(r"[;:()\u2013\u2014]")
 _BREAK = re.compile(r"[,;:()\u2013\u2014]|\s-\s")

@@ -2,10 +2,11 @@
 
 from typing import Literal
 
-from grader.rubric.phrases import Span
+from grader.rubric.phrases import Line, Span
 from grader.rubric.sentences import Sentence
 from grader.rubric.wording import (
     AFTER_RULED_OUT,
+    AS_WELL,
     BEFORE_RULED_OUT,
     BUT,
     CAUSAL,
@@ -18,6 +19,7 @@ from grader.rubric.wording import (
     HYPOTHESIS,
     LIST_RULED_OUT,
     MIGHT,
+    MORE_THAN,
     NEGATORS,
     NOT_NEGATIONS,
     PRONOUNS,
@@ -60,7 +62,7 @@ def stance_of(
         return "ruled out"
     if _ruled_out_after(sentence, end, len(sentence.words) if limit is None else limit):
         return "ruled out"
-    if _reaches(sentence, COMPARISON, start):
+    if _reaches(sentence, COMPARISON, start) or _is_more_than(sentence, start, end):
         return "compared"
     if _imagined(sentence, start, end):
         return "imagined"
@@ -71,6 +73,11 @@ def stance_of(
     if following is not None and _taken_back(following, supposed):
         return "ruled out"
     return "supposed" if supposed else "offered"
+
+
+def _is_more_than(sentence: Sentence, start: int, end: int) -> bool:
+    """Say whether it is told what it is not merely. "It is not only that, but also ..." is none of these."""
+    return _reaches(sentence, MORE_THAN, start) and not Line(sentence.line.words[end:]).find(AS_WELL)
 
 
 def _negates(sentence: Sentence, index: int) -> bool:

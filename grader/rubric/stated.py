@@ -23,7 +23,10 @@ from grader.rubric.sentences import Sentence, printable
 _NUMBER = re.compile(r"\d+(?:\.\d+)?(?:[eE][+-]?\d{1,3})?|\.\d+")
 _PERCENT = re.compile(r"\s?(?:%|percent\b|per cent\b)")
 _THOUSAND = re.compile(r"\s?k\b")
-_OPERATORS = tuple("+*/\u00d7\u00f7")
+_OPERATORS = tuple("+*/\u00d7\u00f7\u00b7^")
+_RESULT = re.compile(
+    r"[\d)]\s?[-+*/\u00d7\u00f7\u00b7x]\s?\(?[\d.,]+\)?\s?(?:=|is|gives|or)\s?(?:about|~|\u2248)?\s?$"
+)
 _REACH_BEFORE, _REACH_AFTER = 14, 3  # words between a signal and its number
 _DASH = re.compile(r"\s?%?\s?[-\u2013]\s?")
 _LISTED = ("and", "to", "or", "through", "then", "until", "respectively")
@@ -146,7 +149,11 @@ def _readings(text: str, start: int, end: int) -> tuple[str, ...]:
 
 def _counts(sentence: Sentence, index: int) -> bool:
     words = sentence.line.words
-    if _is_in_a_formula(sentence.text, sentence.words[index].start, sentence.words[index].end):
+    start, end = sentence.words[index].start, sentence.words[index].end
+    # "64 * 784 = 50176" is arithmetic; "loss = 50176" is not.
+    if _is_in_a_formula(sentence.text, start, end) or _RESULT.search(
+        sentence.text[max(0, start - 40) : start]
+    ):
         return True
     before = words[index - 1] if index else ""
     two_before = words[index - 2] if index > 1 else ""
@@ -218,7 +225,9 @@ def _nearest(
         return before[-1]
     if after and after[0][0].start - index <= _REACH_AFTER:
         same_clause = sentence.clauses[index] == sentence.clauses[after[0][0].start]
-        return after[0] if same_clause else None
+        # "It is 48.1 and the accuracy is 0.097": the first number is said of something told before.
+        goes_on = not {"and", "while", "so"}.isdisjoint(sentence.line.words[index + 1 : after[0][0].start])
+        return after[0] if same_clause and not goes_on else None
     return None
 
 

@@ -1,10 +1,10 @@
 """The weights of the checks: `rubric.toml`, validated, and put on what the rules gave."""
 
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
 from grader.score import CRITERIA, Check, Criterion
+from grader.toml_file import read_table
 from harness.errors import UserError
 
 DEFAULT = Path(__file__).resolve().parent.parent / "rubric.toml"
@@ -25,13 +25,11 @@ def load_weights(path: Path = DEFAULT) -> Weights:
 
 def _read(path: Path) -> dict[Criterion, dict[str, float]]:
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        table = read_table(path)
     except FileNotFoundError:
         raise UserError(f"There is no rubric {path}: copy grader/rubric.toml there and change it.") from None
     except OSError as error:
         raise UserError(f"{path} cannot be read ({error.strerror}): check its permissions.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UserError(f"{path} is not TOML: {error}.") from None
     if table.pop("format_version", None) != 1:
         raise UserError(f"{path}: format_version must be 1: copy grader/rubric.toml and change that.")
     unknown = [name for name in table if name not in CRITERIA]

@@ -12,17 +12,29 @@ def _set(words: str) -> frozenset[str]:
 # Headings in any common wording; the first that is found in a heading decides.
 HEADINGS: dict[Part, tuple[str, ...]] = {
     "root cause": (
-        "root cause*", "cause*", "reason*", "diagnos*", "why", "what was|is|went wrong", "explanation", "analysis",
-        "the bug", "bug", "culprit", "mechanism", "problem cause",
+        "root cause*", "cause*", "reason*", "diagnos*", "why", "what was|is|went|goes wrong", "explanation", "analysis",
+        "the bug", "bug", "culprit", "mechanism", "problem cause", "explanations", "origin*", "interpretation",
+        "consideration*", "discussion", "where it comes from", "from where it comes", "what causes|caused",
+        "hypothesis confirmed", "finding*", "what is behind", "what happens inside|internally", "etiology", "theory",
+        "underlying problem|issue|reason", "conclusion about",
     ),
     "verification": (
         "verif*", "validation", "check*", "confirm*", "evidence that it works", "proof", "test*", "result*",
-        "after the fix", "after fixing", "how i know", "outcome", "does it work",
+        "after the fix", "after fixing", "how i know", "outcome", "does it work", "control", "after", "now",
+        "validated", "after the change|repair|correction", "evidence of the fix", "success", "recheck*", "re check*",
+        "how i checked|verified|tested", "effect of the fix", "afterwards", "experiment after", "re run", "rerun",
     ),
-    "fix": ("fix*", "repair*", "solution*", "change*", "remedy", "correction*", "patch", "edit*", "what i changed|did"),
+    "fix": (
+        "fix*", "repair*", "solution*", "change*", "remedy", "correction*", "patch", "edit*", "what i changed|did",
+        "what i have changed|done|made", "countermeasure*", "counter measure*", "measure|measures", "cure", "treatment",
+        "modification*", "action*", "resolution", "resolved", "intervention", "mending", "mended", "how i fixed|solved",
+        "how to fix|solve", "therapy", "what to do", "adjustment*", "diff", "code change",
+    ),
     "symptom": (
         "symptom*", "observation*", "observed", "what happened|happens", "what i saw|see|observed", "signal*",
-        "problem*", "behavio*", "issue*", "evidence",
+        "problem*", "behavio*", "issue*", "evidence", "phenomen*", "what one sees|saw", "what can be seen",
+        "what is seen|observed", "what the log shows|says", "what you see", "effect*", "before", "situation", "status",
+        "what we see|saw", "finding in the log", "description",
     ),
 }  # fmt: skip
 
@@ -30,16 +42,24 @@ HEADINGS: dict[Part, tuple[str, ...]] = {
 CUES: dict[Part, tuple[str, ...]] = {
     "root cause": (
         "because", "cause*", "reason", "due to", "culprit", "comes|came|stems from", "responsible", "since", "so that",
-        "the bug is|was", "is|was wrong", "that is|was why",
+        "the bug is|was", "is|was wrong", "that is|was why", "guilty", "to blame", "fault", "as a result", "hence",
+        "therefore", "origin*", "explain*", "problem is|was", "mistake is|was", "comes|came from", "stem*", "due",
     ),
     "fix": (
         "fix*", "repair*", "solution", "changed", "changing", "replac*", "remov*", "restor*", "put|putting ... back",
         "set|setting ... back|to", "add|added|adding", "delet*", "insert*", "call|called|calling ... before|again",
-        "correct*", "edit*", "mend*",
+        "correct*", "edit*", "mend*", "return*", "revert*", "undo", "undid", "undone", "reset*", "lower*", "reduc*",
+        "decreas*", "took|take|taken|taking ... out|away|off", "brought|bring ... back", "switch*", "quit*", "kick*",
+        "threw|throw|thrown ... out|away", "get|got rid", "comment* ... out", "commented", "modif*", "adjust*",
+        "use|used|using ... instead|again|now", "introduc*", "reintroduc*", "reinstat*", "re add*", "re enabl*",
+        "wrote|written|write ... instead", "drop|dropped|dropping", "cut", "erase*", "exchang*", "swapp*", "patch*",
+        "wrap*", "i|we set|put|call|use|write|took|made",
     ),
     "verification": (
         "verif*", "confirm*", "after the fix|change|repair|edit", "after this|that|it", "afterwards",
-        "with the fix", "now",
+        "with the fix", "now", "with this|that|it|these|the change|edit|repair|line|correction", "afterward",
+        "ran|run it|the experiment again|once more", "after removing|adding|deleting|restoring|setting|putting",
+        "this time", "from then on", "since then", "finally", "meanwhile", "at last", "healthy run", "check*",
         "fixed run", "re ran|run", "reran", "rerun*", "again", "after fixing", "new run", "second run",
         "fixed|solved ... it", "works", "worked", "recover*", "back to normal",
     ),
@@ -49,6 +69,22 @@ CUES: dict[Part, tuple[str, ...]] = {
         "drop*", "fall*", "jump*", "shows", "showed", "loss", "accuracy", "gradient*",
     ),
 }  # fmt: skip
+
+# What is done to a line of code, or to what it holds.
+EDITS = (
+    "remov*", "delet*", "drop|dropped|dropping", "quit*", "kick*", "cut", "cuts", "cutting", "strip*", "eras*",
+    "discard*", "eliminat*", "get|got|getting rid", "throw*|threw|thrown out|away", "threw ... out|away", "comment*",
+    "took|take|taken|taking ... out|away|off|back|from", "out of", "without", "no more", "gone", "disabl*", "undo",
+    "undid", "undone", "revert*", "reset*", "restor*", "return*", "back", "bring|brought", "reinstat*", "reintroduc*",
+    "re add*", "re enabl*", "readd*", "reinsert*", "add*", "insert*", "append*", "introduc*", "includ*", "put|putting",
+    "set|setting", "call*", "us*", "enabl*", "activat*", "switch*", "turn*", "wrap*", "chang*", "replac*",
+    "exchang*", "swap*", "substitut*", "modif*", "correct*", "adjust*", "edit*", "mend*", "fix*", "repair*", "patch*",
+    "reduc*", "lower*", "decreas*", "divid*", "cleared", "clean*", "made", "make", "wrote", "write", "written",
+    "again", "instead", "now", "left out", "leave ... out", "no longer", "as it should|was|were",
+    "first statement|line",
+    "became", "becomes", "becoming", "so",
+)  # fmt: skip
+FIX_NOUNS = ("solution", "fix", "repair", "remedy", "cure", "correction", "countermeasure", "answer")
 
 # What ties two statements together.
 CONNECTIVES = (
@@ -71,9 +107,13 @@ PRONOUNS = ("this", "that", "it", "these", "those", "they", "which", "such a")
 NEGATORS = ("not", "no", "never", "neither", "nor", "nothing", "hardly", "without", "none")
 # Not a negation, whatever it looks like.
 NOT_NEGATIONS = (
-    "not only", "not just", "not merely", "no doubt", "no wonder", "not surprising*", "no longer than", "no matter",
+    "not only", "not just", "not merely", "not simply",
+    "not solely", "not purely", "no doubt", "no wonder", "not surprising*", "no longer than", "no matter",
     "not until", "nothing but",
 )  # fmt: skip
+# "It is not merely a large step" says that it is more than that, and "but also" that it is that as well.
+MORE_THAN = ("not just|merely|simply|solely|purely", "more than just|merely|simply|only")
+AS_WELL = ("but", "also", "too", "as well", "and", "it is also")
 # Between a negator and what it negates stand only words such as these.
 TRANSPARENT = _set(
     """a an the any that this it in of at on by with from to for due because caused cause causes come comes came
@@ -130,7 +170,13 @@ AFTER_RULED_OUT = (
 # The same, where it may stand between a thing and its fault: "is wrong" may be the fault.
 EXCLUDED = ("be|is|was|were|are|been excluded|eliminated|rejected|dismissed|refuted", "ruled out")
 HYPOTHESIS = (
-    "suspect*", "i|we thought|think first", "first|initial|my|our guess|idea|hypothesis|thought|suspicion", "thought",
+    "suspect*", "i|we thought|think first", "thought", "first|initial|my|our guess|idea|hypothesis|thought|suspicion",
+    "first|firstly|initially|originally|naturally i|we ... think|believe*|guess*|assum*|blam*|had|wanted|fear*|bet",
+    "first|earlier|previous|next attempt|try", "at first sight|glance",
+    "my|our first|initial|original|next|second thought|reaction|instinct|reflex|bet|assumption|diagnosis|suspect",
+    "doubted", "i|we doubt", "wonder*", "convinced", "tempt*", "imagin*", "blamed ... first",
+    "first ... blamed|doubted|checked",
+    "looks|looked|seems|seemed like|as at first",
     "hypothes*", "candidate*", "consider*", "whether", "if", "at first i|we", "initially", "guessed", "believed",
     "one|you might|could|may think|suspect|guess|expect", "possible|other explanation*|cause*|reason*", "to rule out",
     "usual*", "typical*", "commonly", "generally", "often", "test* for", "look* for", "assum*", "expected",
@@ -237,6 +283,12 @@ VERBS = _set(
     recovers recovered shows showed show says said sees saw see looks looked reaches reached reach ends ended
     underflows underflowed vanishes vanished rounds rounded flushes flushed loses lost scales scaled unscales
     accumulates accumulated accumulate clears cleared clear forgets forgot keeps kept keep works worked work
+    vanish vanishes disappears disappeared disappear stores contains contained contain exceeds exceeded receives
+    received passes passed flows flowed turns turned treats treated runs ran tried tries found finds think thought knew
+    knows seems seemed noticed removed deleted repaired inserted corrected lowered reduced multiplied stopped represents
+    swallows destroys destroyed throws threw flies flew pulls pulled pushes pushed carries carried belongs disagreed
+    realized realised discovered understood suspected checked compared cannot begins began increased decreased decreases
+    converges converged repeats repeated evaluated validated normalized normalises squeezes squeezed resets emptied
     applies applied apply expects expected needs needed need blows blew blow kills killed moves moved move swings swung
     oscillates oscillated updates updated stalls stalled stall computes computed normalizes feeds fed squashes squashed
     returns returned replaces replaced put lowers lowered verified confirmed agrees agree disagree disagrees differ

@@ -24,6 +24,14 @@ _BARE = {
         "wouldn't", "shouldn't", "hasn't", "haven't", "hadn't",
     )
 }  # fmt: skip
+# As people shorten them in notes; the lexicons know the whole words.
+_SHORT = {
+    "acc": "accuracy", "accs": "accuracies", "ckpt": "checkpoint", "ckpts": "checkpoints", "stats": "statistics",
+    "stat": "statistic", "probs": "probabilities", "prob": "probability", "preds": "predictions",
+    "params": "parameters", "param": "parameter", "grads": "gradients", "optim": "optimizer", "lrate": "lr",
+    "lrs": "lr", "imgs": "images", "img": "image", "iters": "iterations", "thru": "through", "tho": "though",
+    "cuz": "because", "bc": "because", "bcs": "because", "becuase": "because", "b4": "before",
+}  # fmt: skip
 _WITH_IS = ("it", "that", "there", "what", "here", "this", "which")
 
 
@@ -67,8 +75,9 @@ def _parts(word: str, start: int) -> list[Word]:
     if word.lower() == "cannot":
         return [Word("can", start, start + 6), Word("not", start, start + 6)]
     found, at = [], start
-    for part in _HUMP.split(word[:400]):
-        found.append(Word(part.lower()[:WORD_LIMIT], at, at + len(part)))
+    for part in [word] if word.lower() == "relu" else _HUMP.split(word[:400]):
+        plain = part.lower()[:WORD_LIMIT]
+        found.append(Word(_SHORT.get(plain, plain), at, at + len(part)))
         at += len(part)
     return found
 
