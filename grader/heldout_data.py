@@ -11,7 +11,7 @@ from harness.data import EMBEDDED
 from harness.data.embedded_data import read_embedded_split
 from harness.data.image_sets import Split
 from harness.data.subsets import draw_subset
-from harness.errors import UserError
+from harness.errors import UserError, naming
 from harness.files import sha256_line, sha256_path, write_with_sha256
 
 FOLDER = Path(__file__).with_name("heldout")
@@ -40,8 +40,9 @@ def heldout_archive(name: str, cache: Path, checksums: Mapping[str, str] | None 
     except OSError as error:
         raise UserError(f"The data set {name} cannot be read in {cache} ({error}): check it there.") from None
     data = _packed(draw_subset(*test, SIZE, 0, from_end=True))
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    write_with_sha256(kept, data)
+    with naming(kept.parent):
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        write_with_sha256(kept, data)
     return data
 
 

@@ -2,7 +2,6 @@
 
 import difflib
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -19,6 +18,7 @@ from grader.score import (
     criterion_score,
     rescored,
 )
+from grader.toml_file import read_table
 from harness.errors import UserError
 from harness.handin.front_matter import shown
 from harness.recipe import suggestion
@@ -65,14 +65,10 @@ def load_overrides(path: Path) -> tuple[Override, ...]:
     value, or decides one thing twice.
     """
     try:
+        table = read_table(path)
         text = path.read_text(encoding="utf-8")
-        table = tomllib.loads(text)
     except FileNotFoundError:
         raise UserError(f"There is no file {path}: check the name after --overrides.") from None
-    except UnicodeDecodeError:
-        raise UserError(f"{path} is not UTF-8 text: save it as UTF-8.") from None
-    except tomllib.TOMLDecodeError as error:
-        raise UserError(f"{path} is not TOML: {error}.") from None
     entries = table.get("override", [])
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise UserError(f"{path}: begin each override with a line [[override]], in double brackets.")
@@ -113,7 +109,7 @@ def apply_overrides(scores: Scores, overrides: Sequence[Override]) -> Scores:
 def _near(name: str, known: Sequence[str]) -> str:
     """Return a close match, or where to look: a class is too long to be listed."""
     close = difflib.get_close_matches(name, known, n=1)
-    return f"did you mean {close[0]}?" if close else "the names are those in scores.json."
+    return f"did you mean {shown(close[0])}?" if close else "the names are those in scores.json."
 
 
 def _with_check(row: SubmissionScore, override: Override) -> SubmissionScore:

@@ -1,6 +1,7 @@
 """`grader score`: from a folder of tarballs to scores and reports, with a progress bar and a summary."""
 
 import hashlib
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,17 +15,18 @@ import harness
 from grader import replays
 from grader.canaries import CanaryFailed
 from grader.classroom import Classroom, scores_of
+from grader.folder_lock import locked
 from grader.graded import WITHOUT_SANDBOX, Graded
 from grader.intake.submission import SUFFIX, submission_name
-from grader.overrides import apply_overrides, load_overrides
+from grader.overrides import Override, apply_overrides, load_overrides
 from grader.replayer import Replayer, Sandbox
-from grader.reports.write import INDEX, write_reports
+from grader.reports.write import INDEX, clear_leftovers, refuse_strangers, write_reports
 from grader.rubric.weights import DEFAULT, load_weights
 from grader.sandbox.problem import sandbox_problem
 from grader.sandbox.run import run_in_sandbox
 from grader.sandbox.trusted import run_trusted
 from grader.score import Scores, SubmissionScore
-from grader.scores_file import SCORES, read_scores, write_scores
+from grader.scores_file import SCORES, read_scores
 from grader.store import default_store
 from harness.data.loading import default_cache
 from harness.errors import UserError
@@ -54,7 +56,6 @@ def score_folder(folder: Path, options: ScoreOptions) -> int:
     """
     console = Console(stderr=True)
     paths = tarballs(folder, options.only)
-    others = _others(options)
     weights = load_weights(options.rubric or DEFAULT)
     overrides = load_overrides(options.overrides) if options.overrides else ()
     room = Classroom(
@@ -65,6 +66,19 @@ def score_folder(folder: Path, options: ScoreOptions) -> int:
         fresh=options.fresh,
         trusted_submissions=options.trust_submissions,
     )
+    with _reports_folder(options.out):
+        return _score(paths, room, overrides, options, console)
+
+
+def _score(
+    paths: Sequence[Path],
+    room: Classroom,
+    overrides: Sequence[Override],
+    options: ScoreOptions,
+    console: Console,
+) -> int:
+    others = _others(options)
+    refuse_strangers((*map(submission_name, paths), *(row.submission for row in others)), options.out)
     try:
         with _progress(console) as progress:
             graded = room.score(paths, progress)
@@ -73,13 +87,33 @@ def score_folder(folder: Path, options: ScoreOptions) -> int:
         return 3
     scores = scores_of(graded, _provenance(options))
     if options.only:  # those of other submissions have nothing to stand on today
-        overrides = tuple(item for item in overrides if item.submission in options.only)
+        overrides = [item for item in overrides if item.submission in options.only]
     scores = apply_overrides(scores, overrides)
     rows = sorted((*scores.submissions, *others), key=lambda row: row.submission)
     scores = scores.model_copy(update={"submissions": tuple(rows)})
-    options.out.mkdir(parents=True, exist_ok=True)
     _write(scores, graded, options.out)
     return _summarize(scores, options.out)
+
+
+@contextmanager
+def _reports_folder(out: Path) -> Iterator[None]:
+    """Make the folder, if need be, and hold it alone; what a killed grader left half-written there goes.
+
+    Raises `UserError`, before hours of replays, where nothing could be written there or another grader writes.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    if not os.access(out, os.W_OK | os.X_OK):
+        raise UserError(
+            f"{out} cannot be written to: name another folder with --out, or change its permissions."
+        )
+    with locked(out) as alone:
+        if not alone:
+            raise UserError(
+                f"Another grader is writing its reports to {out} right now: wait until it has ended, or name"
+                " another folder with --out."
+            )
+        clear_leftovers(out)
+        yield
 
 
 def _others(options: ScoreOptions) -> tuple[SubmissionScore, ...]:
@@ -178,7 +212,6 @@ def _provenance(options: ScoreOptions) -> dict[str, str | int | float | bool | N
 def _write(scores: Scores, graded: Sequence[Graded], out: Path) -> None:
     titles = {recipe: load_recipe(recipe).title for recipe in recipe_ids()}
     write_reports(scores, {item.row.submission: item.exhibits for item in graded}, titles, out)
-    write_scores(scores, out)
 
 
 def _summarize(scores: Scores, out: Path) -> int:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from grader.reports.text import clipped
 from grader.score import Scores, SubmissionScore
 from harness.errors import UserError
 from harness.files import write_whole
@@ -13,11 +14,16 @@ from harness.files import write_whole
 SCORES = "scores.json"
 
 
+def scores_bytes(scores: Scores) -> bytes:
+    """Return what `scores.json` holds."""
+    text = json.dumps(scores.model_dump(mode="json"), indent=1, allow_nan=False, ensure_ascii=False)
+    return f"{text}\n".encode()
+
+
 def write_scores(scores: Scores, out: Path) -> Path:
     """Write `scores.json` into a folder and return where it is."""
     path = out / SCORES
-    text = json.dumps(scores.model_dump(mode="json"), indent=1, allow_nan=False, ensure_ascii=False)
-    write_whole({path: f"{text}\n".encode()})
+    write_whole({path: scores_bytes(scores)})
     return path
 
 
@@ -38,5 +44,9 @@ def find_submission(scores: Scores, name: str) -> SubmissionScore:
     if name in rows:
         return rows[name]
     close = difflib.get_close_matches(name, rows, n=1)
-    hint = f"did you mean {close[0]}?" if close else f"there are {len(rows)}; index.html lists them."
+    hint = (
+        f"did you mean {clipped(close[0], 80)}?"
+        if close
+        else f"there are {len(rows)}; index.html lists them."
+    )
     raise UserError(f"There is no submission {name!r} among the scores: {hint}")

@@ -1,16 +1,23 @@
 """Remembers records in a folder: one file each, written whole, checked when it is read."""
 
+import errno
 import hashlib
 import os
+import re
 from pathlib import Path
 from typing import Generic, TypeVar
 
 from pydantic import ValidationError
 
+from grader.folder_lock import locked
+from grader.leftovers import remove_leftovers
 from grader.score import Model
+from harness.errors import naming
 from harness.files import write_whole
 
 Record = TypeVar("Record", bound=Model)
+
+_ENTRY = re.compile(r"[0-9a-f]{64}\.json")
 
 
 def default_store() -> Path:
@@ -25,12 +32,13 @@ def default_store() -> Path:
 class Store(Generic[Record]):
     """Records of one kind by their key, the SHA-256 of all that determines them.
 
-    An entry that is damaged is as good as none: it is made again.
+    An entry that is damaged is as good as none: it is made again. Any number of processes may share the folder.
     """
 
     def __init__(self, folder: Path, kind: type[Record]) -> None:
         self._folder = folder
         self._kind = kind
+        self._cleared = False
 
     def _path(self, key: str) -> Path:
         return self._folder / key[:2] / f"{key}.json"
@@ -50,8 +58,21 @@ class Store(Generic[Record]):
             return None
 
     def put(self, key: str, record: Record) -> None:
-        """Keep a record. Raises `OSError` where the folder cannot be written to."""
+        """Keep a record. Raises `OSError`, which names the place, where the folder cannot be written to."""
         path = self._path(key)
         path.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_dir():  # what fails otherwise names another file
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
         body = record.model_dump_json().encode()
-        write_whole({path: hashlib.sha256(body).hexdigest().encode() + b"\n" + body}, durable=False)
+        self._clear()
+        with naming(self._folder), locked(self._folder, shared=True, wait=True):
+            write_whole({path: hashlib.sha256(body).hexdigest().encode() + b"\n" + body}, durable=False)
+
+    def _clear(self) -> None:
+        """Remove, once, what killed processes left half-written; while nobody writes, for it might be theirs."""
+        if not self._cleared:
+            with locked(self._folder) as alone:
+                if alone:
+                    folders = self._folder.glob("[0-9a-f][0-9a-f]")
+                    remove_leftovers(folders, lambda name: _ENTRY.fullmatch(name) is not None)
+                    self._cleared = True

@@ -191,8 +191,8 @@ def load_recipe(recipe_id: str, exercises: Path = EXERCISES) -> Recipe:
             source = written.read_text(encoding="utf-8")
             return WrittenOut.model_validate({"id": recipe_id, **table, "source": source})
         return Recipe.model_validate({"id": recipe_id, **table})
-    except tomllib.TOMLDecodeError as error:
-        raise UserError(f"{path} is not TOML: {error}.") from None
     except ValidationError as error:
         problems = "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors())
         raise UserError(f"{path} is not a recipe: {problems}.") from None
+    except (ValueError, RecursionError) as error:  # no UTF-8, a number of 5,000 digits, brackets 1,000 deep
+        raise UserError(f"{path} is not TOML: {error}.") from None

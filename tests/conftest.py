@@ -1,8 +1,17 @@
-"""Fixtures that more than one test module needs."""
+"""Fixtures that more than one test module needs, and how long hypothesis looks for counterexamples."""
 
+import os
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# The suite looks at the same examples each time, `make fuzz` at others each time, and a hundred times as many.
+settings.register_profile("suite", derandomize=True, deadline=None, database=None)
+settings.register_profile(
+    "fuzz", max_examples=10_000, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
 
 
 @pytest.fixture

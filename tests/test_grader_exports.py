@@ -155,6 +155,29 @@ def test_one_student_with_one_recipe_twice_is_not_decided_silently(format: Forma
         export(scores, format)
 
 
+@pytest.mark.parametrize("format", ["canvas", "moodle"])
+@pytest.mark.parametrize("other", ["Ada", "ada ", " ada", "\uff41\uff44\uff41", "ADA\u00a0"])
+@pytest.mark.parametrize("recipe", ["huge_lr", "loss_sum"])
+def test_names_that_a_platform_takes_for_one_are_not_decided_silently(
+    format: Format, other: str, recipe: str
+) -> None:
+    scores = scores_of(
+        make_row("ada_huge_lr", "ada", "huge_lr", {}), make_row("mallory_huge_lr", other, recipe, {})
+    )
+    with pytest.raises(UserError, match="a platform takes for one"):
+        export(scores, format)
+
+
+@pytest.mark.parametrize("format", ["canvas", "moodle"])
+def test_names_that_only_look_alike_are_two(format: Format) -> None:
+    scores = scores_of(
+        make_row("ada_huge_lr", "ada", "huge_lr", {}), make_row("b_huge_lr", "ada l", "huge_lr", {}),
+        make_row("c_huge_lr", "\u0430da", "huge_lr", {}),
+    )  # fmt: skip
+    [(_, data)] = export(scores, format)
+    assert len([row for row in table(data) if any("da" in one for one in row)]) == 3
+
+
 def test_gradescope_gets_one_file_for_each_total() -> None:
     files = dict(export(CLASS, "gradescope"))
     assert list(files) == [

@@ -149,6 +149,16 @@ def test_an_override_that_does_not_fit_is_a_sentence(tmp_path: Path, text: str, 
     assert f"{tmp_path / 'overrides.toml'}, override 1 (line 1): " in str(caught.value)
 
 
+def test_the_close_match_may_be_hostile(tmp_path: Path) -> None:
+    rows = (make_row("mallory_\x1b[2J\u202ehuge_lr", "x", "huge_lr", {}),)
+    with pytest.raises(UserError, match="did you mean") as caught:
+        apply_overrides(
+            SCORES.model_copy(update={"submissions": rows}),
+            loaded(tmp_path, one('check = "fix.correct"\nadd = 1', "mallory_huge_lr")),
+        )
+    assert str(caught.value).isprintable()
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -1,6 +1,10 @@
 """What is replayed, shared and remembered in a class; the replays themselves are made by a stand-in here."""
 
+import errno
+import tempfile
 from pathlib import Path
+
+import pytest
 
 from grader.replay import Replay
 from grader.replayer import Replayer
@@ -24,10 +28,17 @@ class Stand(Replayer):
     def __init__(self) -> None:
         self.asked: list[str] = []
 
+    def stop(self) -> None:
+        """It makes nothing that takes time."""
+
     def make(self, request: Request) -> Replay:
         self.asked.append(request.source)
         if request.settings.dataset == "mnist":
             raise UserError("mnist is not here")
+        if "full" in request.source:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        if "killed" in request.source:
+            return Replay(status="SG", message="it was killed by signal 9")
         lines = request.source.split("\n")
         failing = [number for number, line in enumerate(lines, start=1) if line.startswith("raise")]
         if failing:
@@ -88,3 +99,21 @@ def test_what_is_wanted_fresh_is_made_again_and_counted(tmp_path: Path) -> None:
     replays.make([request(SOUND), request("y = 2\n")], lambda done, total: counted.append((done, total)))
     assert sorted(stand.asked) == [SOUND, "y = 2\n"]
     assert counted == [(0, 2), (1, 2), (2, 2)]
+
+
+def test_a_signal_that_a_plain_experiment_cannot_raise_is_the_machines(tmp_path: Path) -> None:
+    plain, odd = "killed = 1\n", "import os\n\nkilled = os\n"
+    for _ in range(2):  # and is not remembered
+        asked, found = replayed(tmp_path, plain, odd)
+        assert plain in asked
+        assert found[plain].status == "XX"
+        assert "twice" in found[plain].message
+        assert found[odd].status == "SG"
+
+
+def test_a_full_disk_stops_the_class_and_what_was_made_is_kept(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="No space left") as caught:
+        replayed(tmp_path, SOUND, "full = 1\n")
+    assert caught.value.filename == tempfile.gettempdir()
+    asked, _ = replayed(tmp_path, SOUND)
+    assert asked == []

@@ -5,7 +5,9 @@ from made_up_class import HOSTILE, changed, made_up_class, make_row
 from rich.console import Console
 
 from grader.reports.terminal import show_submission
-from grader.score import Check, Flag, RuleVerdict, SubmissionScore, lost, open_check
+from grader.score import Check, Flag, RuleVerdict, Scores, SubmissionScore, lost, open_check
+from grader.scores_file import find_submission
+from harness.errors import UserError
 
 
 def shown(row: SubmissionScore, *, width: int = 80, colour: bool = False) -> str:
@@ -76,3 +78,10 @@ def test_nothing_of_a_student_controls_the_terminal(colour: bool) -> None:
     assert ("\x1b" in text) == colour == ("\x1b" in shown(plain, colour=colour))
     assert "[red]" in text or "[re" in text
     assert len(text) < 30_000
+
+
+def test_nor_does_the_name_that_is_close_to_a_mistyped_one() -> None:
+    row = make_row("mallory_\x1b[2J\u202ehuge_lr", "x", "huge_lr", {})
+    with pytest.raises(UserError, match="did you mean") as caught:
+        find_submission(Scores(provenance={}, submissions=(row,)), "mallory_huge_lr")
+    assert str(caught.value).isprintable()

@@ -1,3 +1,4 @@
+import os
 import shutil
 from pathlib import Path
 
@@ -5,8 +6,11 @@ import pytest
 from made_up_class import made_up_class, make_row
 
 from grader.reports.page_template import MARKER
-from grader.reports.write import write_reports
+from grader.reports.write import clear_leftovers, refuse_strangers, write_reports
 from grader.score import Scores
+from grader.scores_file import read_scores
+from harness.errors import UserError
+from harness.files import scratch_path
 
 SCORES, EXHIBITS, TITLES = made_up_class(20)
 
@@ -22,7 +26,9 @@ def test_a_page_for_each_an_index_and_a_gradebook(tmp_path: Path) -> None:
         "index.html",
         *(f"{row.submission}.html" for row in SCORES.submissions),
         "gradebook.csv",
+        "scores.json",
     ]
+    assert read_scores(out) == SCORES
     assert sorted(paths) == sorted(out.iterdir())
 
 
@@ -33,10 +39,36 @@ def test_the_same_scores_give_the_same_bytes_again(tmp_path: Path) -> None:
     assert content(tmp_path / "1") == content(tmp_path / "2")
 
 
+def test_a_page_that_is_there_is_not_made_again_and_one_that_was_touched_is(tmp_path: Path) -> None:
+    write_reports(SCORES, EXHIBITS, TITLES, tmp_path)
+    first = content(tmp_path)
+    names = [f"{row.submission}.html" for row in SCORES.submissions]
+    before = {name: (tmp_path / name).stat().st_ino for name in names}
+    touched = {
+        names[0]: first[names[0]][:-1],
+        names[1]: b"",
+        names[2]: first[names[2]].replace(b"<h1>", b"<h1> "),
+    }
+    for name, data in touched.items():
+        (tmp_path / name).write_bytes(data)
+    write_reports(SCORES, EXHIBITS, TITLES, tmp_path)
+    assert content(tmp_path) == first
+    anew = {name for name in names if (tmp_path / name).stat().st_ino != before[name]}
+    assert anew == set(touched)
+    # Another score, another title, another grader.
+    row = SCORES.submissions[0].model_copy(update={"reason": "Another."})
+    other = SCORES.model_copy(update={"submissions": (row, *SCORES.submissions[1:])})
+    write_reports(other, EXHIBITS, TITLES, tmp_path)
+    assert (tmp_path / names[0]).read_bytes() != first[names[0]]
+    assert (tmp_path / names[1]).read_bytes() == first[names[1]]
+    other = SCORES.model_copy(update={"provenance": {**SCORES.provenance, "grader": "9"}})
+    write_reports(other, EXHIBITS, TITLES, tmp_path)
+    assert all((tmp_path / f"{name}.html").read_bytes() != first[f"{name}.html"] for name in EXHIBITS)
+
+
 def test_pages_of_submissions_that_are_gone_go_and_nothing_else(tmp_path: Path) -> None:
     write_reports(SCORES, EXHIBITS, TITLES, tmp_path)
     kept = {
-        "scores.json": "{}",
         "notes.html": "<p>mine</p>",
         "nothing.html": "",
         "a name.html": MARKER,
@@ -51,7 +83,12 @@ def test_pages_of_submissions_that_are_gone_go_and_nothing_else(tmp_path: Path) 
     others = {"folder.html", "elsewhere", "link.html", *kept}
     fewer = SCORES.model_copy(update={"submissions": SCORES.submissions[:2]})
     write_reports(fewer, EXHIBITS, TITLES, tmp_path)
-    names = {"index.html", "gradebook.csv", *(f"{row.submission}.html" for row in fewer.submissions)}
+    names = {
+        "index.html",
+        "gradebook.csv",
+        "scores.json",
+        *(f"{row.submission}.html" for row in fewer.submissions),
+    }
     assert {path.name for path in tmp_path.iterdir()} == names | others
 
 
@@ -61,7 +98,7 @@ def test_no_submission_writes_outside_the_folder_or_over_the_index(tmp_path: Pat
     out = tmp_path / "reports"
     paths = write_reports(Scores(provenance={}, submissions=rows), {}, {}, out)
     assert {path.parent for path in paths} == {out}
-    assert len({path.name.lower() for path in paths}) == len(names) + 2
+    assert len({path.name.lower() for path in paths}) == len(names) + 3
     assert [path.name for path in tmp_path.iterdir()] == ["reports"]
 
 
@@ -81,3 +118,49 @@ def test_a_failure_leaves_what_was_there(tmp_path: Path) -> None:
         write_reports(SCORES, EXHIBITS, TITLES, tmp_path)
     shutil.rmtree(tmp_path / "index.html")
     assert content(tmp_path) == {name: data for name, data in before.items() if name != "index.html"}
+
+
+def test_reports_take_no_place_of_what_somebody_else_made(tmp_path: Path) -> None:
+    names = [row.submission for row in SCORES.submissions]
+    refuse_strangers(names, tmp_path)
+    write_reports(SCORES, EXHIBITS, TITLES, tmp_path)
+    for path in sorted(tmp_path.iterdir()):
+        for left in (b"", bytes(2000)):  # as a loss of power may leave it
+            ours = path.read_bytes()
+            path.write_bytes(left)
+            refuse_strangers(names, tmp_path)
+            path.write_bytes(ours)
+    refuse_strangers(names, tmp_path)
+    for name in ("index.html", f"{names[0]}.html", "gradebook.csv", "scores.json"):
+        path = tmp_path / name
+        ours = path.read_bytes()
+        path.write_bytes(b"mine")
+        with pytest.raises(UserError, match=f"holds {name}, which grader did not make"):
+            refuse_strangers(names, tmp_path)
+        path.unlink()
+        path.mkdir()
+        with pytest.raises(UserError, match=f"holds {name}, which grader did not make"):
+            refuse_strangers(names, tmp_path)
+        path.rmdir()
+        os.mkfifo(path)
+        with pytest.raises(UserError, match=f"holds {name}, which grader did not make"):
+            refuse_strangers(names, tmp_path)
+        path.unlink()
+        path.write_bytes(ours)
+    (tmp_path / "other.html").write_bytes(b"mine")
+    refuse_strangers(names, tmp_path)
+
+
+def test_what_a_killed_grader_left_is_cleared_and_nothing_else(tmp_path: Path) -> None:
+    left = [
+        scratch_path(tmp_path / name) for name in ("index.html", "ada.html", "gradebook.csv", "scores.json")
+    ]
+    mine = [
+        tmp_path / name for name in (".notes.txt.0123abcd", ".index.html.old", ".htaccess", "x.html.0123abcd")
+    ]
+    for path in (*left, *mine):
+        path.write_bytes(b"half")
+    (tmp_path / ".ada.html.0123abce").mkdir()
+    clear_leftovers(tmp_path)
+    assert not any(path.exists() for path in left)
+    assert all(path.exists() for path in (*mine, tmp_path / ".ada.html.0123abce"))

@@ -127,6 +127,14 @@ def test_a_file_that_is_not_toml_is_refused_with_its_line(tmp_path: Path) -> Non
         load_recipe("mine", write(tmp_path, RECIPE.replace('"digits_mlp"', "digits mlp")))
 
 
+@pytest.mark.parametrize("data", [b"\xff", b"a = " + b"9" * 5000, b"a = " + b"[" * 3000])
+def test_what_no_reader_of_toml_takes_is_refused(data: bytes, tmp_path: Path) -> None:
+    exercises = write(tmp_path, RECIPE)
+    (exercises / "mine" / "recipe.toml").write_bytes(data)
+    with pytest.raises(UserError, match=r"recipe\.toml is not TOML: "):
+        load_recipe("mine", exercises)
+
+
 def test_every_folder_with_a_recipe_is_one(tmp_path: Path) -> None:
     for name in ("second", "first"):
         write(tmp_path, RECIPE, name)

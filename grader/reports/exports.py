@@ -2,6 +2,7 @@
 
 import html
 import json
+import unicodedata
 from collections.abc import Iterable
 
 from grader.reports.export_formats import Format
@@ -22,7 +23,7 @@ def export(scores: Scores, format: Format) -> list[tuple[str, bytes]]:
     submission that has a total. canvas, moodle: one file, one row a student, one column a recipe; a student's
     name goes where the platform looks for the login. Nothing that is open is ever a 0. What was rejected is in
     neither of the two; `left_out` names it. Raises `UserError` where a student handed in one recipe twice, since
-    a platform has one cell for both.
+    a platform has one cell for both, and where it would take two names for one.
     """
     if format == "csv":
         return [("gradebook.csv", gradebook(scores))]
@@ -135,7 +136,14 @@ def _table(scores: Scores) -> tuple[list[str], dict[str, dict[str, SubmissionSco
     rows = [row for row in scores.submissions if row.status != "rejected"]
     recipes = sorted({row.recipe for row in rows})
     students: dict[str, dict[str, SubmissionScore]] = {}
+    logins: dict[str, SubmissionScore] = {}
     for row in sorted(rows, key=lambda row: (row.student, row.recipe, row.submission)):
+        other = logins.setdefault(_login(row.student), row)
+        if other.student != row.student:
+            raise UserError(
+                f"{clipped(other.submission, 80)} and {clipped(row.submission, 80)} are of students whose names a"
+                " platform takes for one: keep one of them, score again, then export."
+            )
         found = students.setdefault(row.student, {})
         if row.recipe in found:
             raise UserError(
@@ -145,6 +153,14 @@ def _table(scores: Scores) -> tuple[list[str], dict[str, dict[str, SubmissionSco
             )
         found[row.recipe] = row
     return recipes, students
+
+
+def _login(student: str) -> str:
+    """Return what is left of a name where blanks around it, capitals and full-width letters make no difference.
+
+    A platform would give one student's grade to another who calls himself "Ada " for "ada".
+    """
+    return " ".join(unicodedata.normalize("NFKC", student).casefold().split())
 
 
 def _total(row: SubmissionScore | None) -> float | None:

@@ -1,50 +1,89 @@
-"""`reports/`: the pages and the gradebook, written whole; pages of submissions that are gone go as well."""
+"""`reports/`: the pages, the gradebook and `scores.json`, written all at once; pages of what is gone go as well."""
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from grader.exhibits import Exhibits
+from grader.leftovers import remove_leftovers
 from grader.reports.class_page import render_class_page
-from grader.reports.gradebook import gradebook
+from grader.reports.gradebook import COLUMNS, csv_bytes, gradebook
 from grader.reports.page_names import is_page_name, page_stems
 from grader.reports.page_template import MARKER
+from grader.reports.seal import is_sealed, made_of, sealed
 from grader.reports.submission_page import render_submission_page
 from grader.score import Scores
+from grader.scores_file import SCORES, scores_bytes
+from harness.errors import UserError
 from harness.files import write_whole
+from harness.handin.front_matter import shown
 
 INDEX, GRADEBOOK = "index.html", "gradebook.csv"
+# How the two files begin that are no pages.
+_BEGINNINGS = {GRADEBOOK: csv_bytes([COLUMNS], mark=True), SCORES: b'{\n "format_version": '}
 
 
 def write_reports(
     scores: Scores, exhibits: Mapping[str, Exhibits], recipes: Mapping[str, str], out: Path
 ) -> list[Path]:
-    """Write a page for each submission, `index.html` and `gradebook.csv`; return them, the index first.
+    """Write `index.html`, a page for each submission, `gradebook.csv` and `scores.json`, and return them.
 
     exhibits: by submission; where one is missing, the page that is there stays, and if none is, it shows the score
-    alone. recipes: the title of each
-    recipe. Equal input gives equal bytes. What else lies in the folder stays, except for pages that were made
-    here for submissions that are not among the scores any more. Raises `OSError` where it cannot be written.
+    alone. recipes: the title of each recipe. Equal input gives equal bytes. What else lies in the folder stays,
+    except for pages that were made here for submissions that are not among the scores any more. Raises `OSError`
+    where it cannot be written.
     """
     out.mkdir(parents=True, exist_ok=True)
     stems = page_stems(row.submission for row in scores.submissions)
-    pages = []
+    pages = {row.submission: out / f"{stems[row.submission]}.html" for row in scores.submissions}
+    made: dict[Path, bytes] = {}
     for row in scores.submissions:
-        path = out / f"{stems[row.submission]}.html"
-        pages.append(path)
+        path = pages[row.submission]
         if row.submission not in exhibits and _is_ours(path):
             continue
-        page = render_submission_page(
-            row,
-            exhibits.get(row.submission),
-            recipe_title=recipes.get(row.recipe, ""),
-            provenance=scores.provenance,
-        )
-        # Not waited for until it is on the disk: all of it can be made again from scores.json.
-        write_whole({path: page.encode()}, durable=False)
+        shown_there, title = exhibits.get(row.submission), recipes.get(row.recipe, "")
+        inputs = made_of(row, shown_there, title, scores.provenance)
+        if not is_sealed(path, inputs):
+            page = render_submission_page(row, shown_there, recipe_title=title, provenance=scores.provenance)
+            made[path] = sealed(page, inputs)
     index, book = out / INDEX, out / GRADEBOOK
-    write_whole({index: render_class_page(scores, recipes).encode(), book: gradebook(scores)}, durable=False)
-    _remove_stale(out, {path.name for path in pages})
-    return [index, *pages, book]
+    made |= {index: render_class_page(scores, recipes).encode(), book: gradebook(scores)}
+    # All at once: a disk that fills up leaves the earlier reports as they were. Of all files scores.json alone is
+    # waited for until it is on the disk: the others can be made again.
+    write_whole({**made, out / SCORES: scores_bytes(scores)}, durable=False)
+    _keep_on_disk(out / SCORES)
+    _remove_stale(out, {path.name for path in pages.values()})
+    return [index, *pages.values(), book, out / SCORES]
+
+
+def refuse_strangers(submissions: Iterable[str], out: Path) -> None:
+    """Raise `UserError` where reports on these submissions would replace what was not made here, or a folder."""
+    pages = (INDEX, *(f"{stem}.html" for stem in page_stems(submissions).values()))
+    names = [*pages, GRADEBOOK, SCORES]
+    taken = [name for name in names if os.path.lexists(out / name) and not _may_go(out / name)]
+    if taken:
+        raise UserError(
+            f"{out} holds {shown(taken[0], 80)}, which grader did not make and would have to replace: move it away,"
+            " or name another folder with --out."
+        )
+
+
+def clear_leftovers(out: Path) -> None:
+    """Remove what a killed grader left half-written among the reports; for whoever holds the folder alone."""
+    remove_leftovers([out], lambda name: name in (INDEX, GRADEBOOK, SCORES) or is_page_name(name))
+
+
+def _may_go(path: Path) -> bool:
+    """Say whether a report may take this file's place: one of ours, or one of which a loss of power left nothing."""
+    begins = _beginning(path)
+    own = _BEGINNINGS.get(path.name)
+    ours = MARKER.encode() in begins if own is None else begins.startswith(own)
+    return ours or not begins.strip(b"\0")
+
+
+def _keep_on_disk(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
 
 
 def _remove_stale(out: Path, current: set[str]) -> None:
@@ -54,8 +93,15 @@ def _remove_stale(out: Path, current: set[str]) -> None:
 
 
 def _is_ours(path: Path) -> bool:
+    return MARKER.encode() in _beginning(path)
+
+
+def _beginning(path: Path) -> bytes:
+    """Return the beginning of a file; of what is none of our business, a folder among others, a question mark."""
+    if not path.is_file():  # a pipe would be waited for
+        return b"?"
     try:
         with path.open("rb") as file:
-            return MARKER.encode() in file.read(1024)
-    except OSError:  # a folder, or a file that is none of our business
-        return False
+            return file.read(1024)
+    except OSError:
+        return b"?"

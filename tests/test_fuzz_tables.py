@@ -1,0 +1,171 @@
+"""Recipes, solutions, rubrics, overrides, scores and remembered records that are nearly right: used, or refused."""
+
+import hashlib
+import io
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from fuzzing import LARGE, examples, mutated, outcome
+from hypothesis import given
+from made_up_class import made_up_class
+from rich.console import Console
+
+from grader.graded import Graded
+from grader.overrides import apply_overrides, load_overrides
+from grader.replay import Replay
+from grader.reports.class_page import render_class_page
+from grader.reports.exports import export
+from grader.reports.gradebook import gradebook
+from grader.reports.submission_page import render_submission_page
+from grader.reports.terminal import show_submission
+from grader.rubric.lexicon import load_lexicon
+from grader.rubric.weights import DEFAULT, load_weights
+from grader.scores_file import read_scores, scores_bytes
+from grader.solutions import SOLUTIONS, load_solution, load_texts, load_variants
+from grader.store import Store
+from harness.errors import UserError
+from harness.recipe import EXERCISES, load_recipe
+
+pytestmark = LARGE
+ID = "huge_lr"
+KEY = "ab" * 32
+_CLASS, _EXHIBITS, _TITLES = made_up_class(5)
+_OVERRIDES = b"""# mine
+[[override]]
+submission = "ada_huge_lr"
+check = "fix.correct"
+points = 12
+comment = "Read it together."
+
+[[override]]
+submission = "eve_huge_lr"
+total = 40
+comment = "By hand."
+"""
+_TOML_TOKENS = (
+    b"[", b"]", b"[[", b"]]", b"=", b"\n", b'"', b"'", b'"""', b"{", b"}", b",", b".", b"#", b"\0", b"\xff", b"nan",
+    b"inf",
+    b"-1", b"1e999", b"9" * 30, b"9" * 5000, b"true", b"2026-02-30",
+    b"2026-01-01T00:00:00Z", b'"\\ud800"', b'"\\u202e"',
+    b"[[override]]\n", b"a = [", b"a = {b = ", b"format_version = 1\n", b"[[edit]]\n", b"edit = [{", b"find = ''\n",
+    b"x = 1\n", b"a.b.c.", b"0x", b"1_000", b"\r\n", b"\t", b"...", b"|", b"*", b"id = 1\n",
+)  # fmt: skip
+_JSON_TOKENS = (
+    b"{", b"}", b"[", b"]", b'"', b":", b",", b"null", b"true", b"1e999", b"-1", b"NaN", b"Infinity", b"9" * 400,
+    b'"\\ud800"', b'"\\u0000"', b'"\\u202e"', b"\xff", b'{"a":', b"[[", b'"graded"', b'"rejected"',
+    b"0.1", b'"passed"',
+    b"9" * 5000, b"1e308",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("tables")
+
+
+def _solution_file(name: str, load: Callable[..., object]) -> Callable[[Path, bytes], object]:
+    def read(scratch: Path, data: bytes) -> object:
+        (scratch / ID).mkdir(exist_ok=True)
+        (scratch / "rivals.toml").write_bytes((SOLUTIONS / "rivals.toml").read_bytes())
+        (scratch / ID / name).write_bytes(data)
+        return load(ID, scratch)
+
+    return read
+
+
+def _recipe(scratch: Path, data: bytes) -> object:
+    (scratch / ID).mkdir(exist_ok=True)
+    (scratch / ID / "recipe.toml").write_bytes(data)
+    return load_recipe(ID, scratch)
+
+
+def _rivals(scratch: Path, data: bytes) -> object:
+    (scratch / ID).mkdir(exist_ok=True)
+    (scratch / ID / "lexicon.toml").write_bytes((SOLUTIONS / ID / "lexicon.toml").read_bytes())
+    (scratch / "rivals.toml").write_bytes(data)
+    return load_lexicon(ID, scratch)
+
+
+def _one_file(load: Callable[[Path], object]) -> Callable[[Path, bytes], object]:
+    def read(scratch: Path, data: bytes) -> object:
+        path = scratch / "table.toml"
+        path.write_bytes(data)
+        return load(path)
+
+    return read
+
+
+TABLES: dict[str, tuple[Callable[[Path, bytes], object], bytes]] = {
+    "recipe": (_recipe, (EXERCISES / ID / "recipe.toml").read_bytes()),
+    "variants": (_solution_file("variants.toml", load_variants), (SOLUTIONS / ID / "variants.toml").read_bytes()),
+    "texts": (_solution_file("texts.toml", load_texts), (SOLUTIONS / ID / "texts.toml").read_bytes()[:6000]),
+    "solution": (_solution_file("solution.toml", load_solution), (SOLUTIONS / ID / "solution.toml").read_bytes()),
+    "lexicon": (_solution_file("lexicon.toml", load_lexicon), (SOLUTIONS / ID / "lexicon.toml").read_bytes()),
+    "rivals": (_rivals, (SOLUTIONS / "rivals.toml").read_bytes()),
+    "rubric": (_one_file(load_weights), DEFAULT.read_bytes()),
+    "overrides": (_one_file(load_overrides), _OVERRIDES),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_is_read_or_refused(name: str, scratch: Path) -> None:
+    read, seed = TABLES[name]
+    folder = scratch / name
+    folder.mkdir()
+
+    @given(mutated((seed,), _TOML_TOKENS))
+    @examples(0.2)
+    def look(data: bytes) -> None:
+        outcome(lambda: read(folder, data), UserError, strangers=False)
+
+    look()
+
+
+@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize(
+    "data",
+    [b"\xff", b"a = " + b"9" * 5000, b"a = " + b"[" * 3000, b"a = " + b"{b = " * 3000],
+    ids=["no text", "a number of 5,000 digits", "brackets", "braces"],
+)
+def test_what_no_reader_of_toml_takes_is_refused(name: str, data: bytes, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"\.toml is not (TOML|UTF-8)"):
+        TABLES[name][0](tmp_path, data)
+
+
+@given(mutated((scores_bytes(_CLASS),), _JSON_TOKENS))
+@examples(0.3)
+def test_scores_are_read_and_shown_or_refused(scratch: Path, data: bytes) -> None:
+    (scratch / "scores.json").write_bytes(data)
+    scores = outcome(lambda: read_scores(scratch), UserError)
+    if scores is None:
+        return
+    outcome(lambda: scores_bytes(scores))
+    outcome(lambda: (render_class_page(scores, _TITLES), gradebook(scores)))
+    outcome(lambda: export(scores, "canvas"), UserError)
+    outcome(lambda: export(scores, "gradescope"), UserError)
+    for row in scores.submissions:
+        page = render_submission_page(row, None, recipe_title="", provenance=scores.provenance)
+        assert "<script" not in page
+        said = io.StringIO()
+        show_submission(row, Console(file=said, width=80))
+        assert "\x1b" not in said.getvalue()
+    (scratch / "overrides.toml").write_bytes(_OVERRIDES)
+    outcome(lambda: apply_overrides(scores, load_overrides(scratch / "overrides.toml")), UserError)
+
+
+_RECORDS = (
+    Replay(status="OK", log='{"step": 0}\n', log_sha256="0" * 64, platform={"device": "cpu"}),
+    Graded(row=_CLASS.submissions[0], exhibits=_EXHIBITS[_CLASS.submissions[0].submission]),
+)
+
+
+@given(mutated([record.model_dump_json().encode() for record in _RECORDS], _JSON_TOKENS))
+@examples(0.25)
+def test_a_remembered_record_is_read_or_as_good_as_none(scratch: Path, data: bytes) -> None:
+    path = scratch / KEY[:2] / f"{KEY}.json"
+    path.parent.mkdir(exist_ok=True)
+    for content in (data, hashlib.sha256(data).hexdigest().encode() + b"\n" + data):
+        path.write_bytes(content)
+        outcome(lambda: Store(scratch, Replay).get(KEY))
+        outcome(lambda: Store(scratch, Graded).get(KEY))
