@@ -13,7 +13,7 @@ options = $(if $(SEED),--seed "$(SEED)") $(if $(DATASET),--dataset "$(DATASET)")
 work    = $(if $(WORK),--work "$(WORK)")
 resume  = $(if $(RESUME),--resume)
 
-.PHONY: help exercise exercises verify check submit data clean-work doctor grade demo kit selfcheck test test-portable lint bench calibrate
+.PHONY: help exercise exercises verify check submit data clean-work doctor grade demo kit selfcheck redteam faults fuzz test test-portable lint bench
 
 help:
 	@echo "make exercise BREAK=huge_lr    make the workspace, run the broken experiment"
@@ -28,9 +28,10 @@ help:
 	@echo "make grade [SUBMISSIONS=submissions] [OUT=reports]   score a class"
 	@echo "make demo                      a small class, made, scored and shown"
 	@echo "make kit                       what to hand out to students"
-	@echo "make selfcheck                 every known fix against its verdict"
+	@echo "make selfcheck [SEEDS=10] [WRITE=1]   the suite and the grader against what they declare"
+	@echo "make redteam [ATTACK=bomb] [FAMILY=archive]   every attack on the grader"
 	@echo ""
-	@echo "make test | lint | bench | test-portable | calibrate"
+	@echo "make test | lint | bench | test-portable"
 
 $(RUN): pyproject.toml
 	@$(PYTHON) -c 'import sys; assert (3, 11) <= sys.version_info[:2] < (3, 13)' || \
@@ -86,7 +87,19 @@ kit: $(GRADER)
 	@$(BIN)/grader kit
 
 selfcheck: $(GRADER)
-	@$(BIN)/grader selfcheck $(if $(JOBS),--jobs "$(JOBS)")
+	@$(BIN)/grader selfcheck --seeds "$(if $(SEEDS),$(SEEDS),10)" $(if $(JOBS),--jobs "$(JOBS)") $(if $(WRITE),--write)
+
+# Some 400 attacks, each beside honest submissions in a class of its own, then all in one: an hour or more.
+redteam: $(DEV)
+	@PYTHONPATH=tests $(BIN)/python -m attacks $(if $(ATTACK),--only "$(ATTACK)") $(if $(FAMILY),--family "$(FAMILY)") $(if $(JOBS),--jobs "$(JOBS)")
+
+# A hundred kills, full disks and the like, done to the real grader: about a quarter of an hour.
+faults: $(DEV)
+	@PYTHONPATH=tests $(BIN)/python -m faults $(if $(KILLS),--kills "$(KILLS)") $(if $(SEED),--seed "$(SEED)")
+
+# About ten minutes on two cores; the suite looks at a hundredth of it.
+fuzz: $(DEV)
+	@HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -n auto tests/test_fuzz_*.py
 
 test: $(DEV)
 	@$(BIN)/python -m pytest -n auto --dist loadfile
@@ -98,9 +111,6 @@ lint: $(DEV)
 
 bench: $(DEV)
 	@$(BIN)/python -m benchmarks.bench
-
-calibrate: $(DEV)
-	@$(BIN)/python -m benchmarks.calibrate
 
 test-portable: $(DEV)
 	@$(BIN)/python -m harness.portable_check

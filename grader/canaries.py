@@ -8,7 +8,7 @@ from dataclasses import replace
 from grader.bands import load_band
 from grader.evidence import Claim, Evidence, lexicon_of, recipe_of, solution_of
 from grader.replay import Replay
-from grader.rubric.fix import measurements
+from grader.rubric.measured import measurements
 from grader.rubric.weights import Weights
 from grader.score import total_of
 from grader.scoring import score_evidence

@@ -5,12 +5,14 @@ from collections.abc import Mapping, Sequence
 from grader.evidence import RUNS, Evidence
 from grader.exhibits import Curve, Exhibits, HashComparison, Number, ReplayOutcome, Run
 from grader.replay import Replay
+from grader.rubric.belief import code_doubt, flattery, same_as_reference
 from grader.rubric.diagnostics import judge_diagnostics
 from grader.rubric.explanation import judge_explanation
-from grader.rubric.fix import judge_fix, measurements, same_as_reference
+from grader.rubric.fix import judge_fix
+from grader.rubric.measured import measurements
 from grader.rubric.reproducibility import judge_reproducibility
 from grader.rubric.weights import Weights, weighted
-from grader.score import CRITERIA, Check, Criterion, CriterionScore, Flag, criterion_score, lost
+from grader.score import CRITERIA, Check, Criterion, CriterionScore, Flag, criterion_score, lost, open_check
 from harness.metrics_log import Record, batch_records, epoch_records, to_strict
 
 _POINTS_OF_A_CURVE = 200
@@ -42,6 +44,8 @@ def _judge_explanation(evidence: Evidence) -> tuple[Check, ...]:
         broken_source=evidence.recipe.broken_source(),
         fixed_source=evidence.source,
     )
+    if evidence.fixed.status == "OK" and (doubt := code_doubt(evidence) or flattery(evidence)):
+        return tuple(_not_proven(check, doubt) if check.id == "numbers" else check for check in checks)
     if evidence.fixed.status in ("OK", "XX"):
         return checks
     # Numbers that nothing can be held against, since the experiment itself does not run, are not open: they are
@@ -49,6 +53,13 @@ def _judge_explanation(evidence: Evidence) -> tuple[Check, ...]:
     return tuple(
         _not_shown(check) if check.id == "numbers" and check.points is None else check for check in checks
     )
+
+
+def _not_proven(check: Check, doubt: str) -> Check:
+    if not check.points:
+        return check
+    reason = f"The numbers agree with the logs, but {doubt}. The instructor decides."
+    return open_check(check.id, check.title, check.max, reason)
 
 
 def _not_shown(check: Check) -> Check:
@@ -67,7 +78,8 @@ def flags_of(evidence: Evidence) -> tuple[Flag, ...]:
         Flag(id="suspicious code", message=f"{suspicion.message}.") for suspicion in evidence.suspicions[:10]
     ]
     if evidence.suspicions and evidence.fixed.status == "OK" and same_as_reference(evidence):
-        message = "The result is the reference fix's to the byte, so the code above cost nothing."
+        cost = "" if code_doubt(evidence) else ", so the code above cost nothing"
+        message = f"The result is the reference fix's to the byte{cost}."
         flags.append(Flag(id="suspicious code", message=message))
     if not evidence.same_class:
         message = "It says that it was made on another platform class, so equal bytes were not demanded."

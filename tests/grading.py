@@ -18,7 +18,7 @@ from grader.solutions import SOLUTIONS, load_solution
 from harness.data.embedded_data import read_embedded_split
 from harness.data.image_sets import Dataset
 from harness.data.loading import load_dataset
-from harness.experiment import tensor_data
+from harness.experiment import Experiment, tensor_data
 from harness.metrics_log import to_strict
 from harness.probes import run_probe
 from harness.recipe import Recipe, load_recipe
@@ -35,19 +35,25 @@ PLATFORM: dict[str, Any] = {
 }
 
 
-@cache
 def replay(recipe_id: str, source: str) -> Replay:
     """Train an experiment, probe it, and evaluate its weights on the held-out split."""
     recipe = load_recipe(recipe_id)
+    return replay_with(recipe_id, source, RunSettings(seed=recipe.seed, dataset=recipe.dataset))
+
+
+@cache
+def replay_with(recipe_id: str, source: str, settings: RunSettings) -> Replay:
+    """Do what `replay` does, under other settings than the recipe's own."""
+    recipe = load_recipe(recipe_id)
     data = real_data(recipe.dataset)
-    settings = RunSettings(seed=recipe.seed, dataset=recipe.dataset)
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         train(load(folder, source), data, settings, folder)
         log, checkpoint = (folder / "metrics.log").read_bytes(), (folder / "checkpoint.pt").read_bytes()
         probes = [
             ProbeFigure(
-                kind=probe.kind, value=to_strict(run_probe(probe, load(folder, source), data, 42).value)
+                kind=probe.kind,
+                value=to_strict(run_probe(probe, _set_up(folder, source, settings), data, 42).value),
             )
             for probe in recipe.probes
         ]
@@ -62,11 +68,20 @@ def replay(recipe_id: str, source: str) -> Replay:
         )
 
 
+def _set_up(folder: Path, source: str, settings: RunSettings) -> Experiment:
+    experiment = load(folder, source)
+    for name, value in (("BATCH_SIZE", settings.batch_size), ("EPOCHS", settings.epochs)):
+        if value is not None:
+            experiment.set_constant(name, value)
+    return experiment
+
+
 def _evaluated(recipe: Recipe, folder: Path) -> Evaluation:
     known = load_dataset(recipe.dataset)
     heldout = read_embedded_split(recipe.dataset, "heldout", HELDOUT)
     experiment = load(folder / "healthy", recipe.healthy_source())
     splits = {
+        "training": experiment.load_data(tensor_data(known))[0],
         "validation": experiment.load_data(tensor_data(known))[1],
         "heldout": experiment.load_data(tensor_data(Dataset.of(known.name, known.train, heldout)))[1],
     }

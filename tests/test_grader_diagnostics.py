@@ -3,12 +3,14 @@ import json
 from typing import Any
 
 import pytest
-from grading import claim, evidence
+from grading import claim, evidence, replay
 
 from grader.evidence import Evidence
-from grader.replay import Replay
+from grader.replay import Evaluation, Replay, SplitFigures
+from grader.rubric.belief import flattery
 from grader.rubric.diagnostics import judge_diagnostics
 from grader.syntax.plain_code import Suspicion
+from harness.recipe import load_recipe
 
 pytestmark = pytest.mark.usefixtures("torch_as_found")
 RECIPE = "huge_lr"
@@ -153,3 +155,50 @@ def test_a_picture_from_elsewhere_shows_nothing() -> None:
     lines = (cited(plain, "broken", "loss"), cited(plain, "fixed", "val_accuracy"))
     text = report(*lines, body="# Symptom\n\n![](https://example.org/plot.png)\n")
     assert points(dataclasses.replace(plain, report=text))["shown"] == 0
+
+
+def told(fixed: Replay, signal: str, value: float, *, last: bool = False) -> Replay:
+    """The replay of a fix whose log has another number for a signal, in every record or in the last."""
+    records = [json.loads(line) for line in fixed.log.splitlines()]
+    for record in records[-1:] if last else records:
+        if signal in record:
+            record[signal] = value
+    log = "".join(json.dumps(record) + "\n" for record in records)
+    return fixed.model_copy(update={"log": log, "checkpoint_sha256": "0" * 64})
+
+
+def unhealthy(fixed: Replay) -> Replay:
+    """The same weights, as the trusted evaluator would find ones that learnt nothing."""
+    figures = SplitFigures(loss=2.31, accuracy=0.1)
+    return fixed.model_copy(
+        update={"evaluation": Evaluation(heldout=figures, validation=figures, training=figures)}
+    )
+
+
+@pytest.mark.parametrize("signal", ["val_accuracy", "val_loss", "loss"])
+def test_a_recovery_that_the_evaluator_does_not_find_waits_for_the_instructor(signal: str) -> None:
+    """`return {"val_loss": 0.2, "val_accuracy": 0.94}` is plain code, and so is a step that returns 0.3."""
+    honest_run = replay(RECIPE, load_recipe(RECIPE).healthy_source())
+    worse = {"val_accuracy": 0.1, "val_loss": 2.3, "loss": 2.3}
+    lying = unhealthy(honest_run)
+    for other, value in worse.items():
+        if other != signal:
+            lying = told(lying, other, value)
+    found = evidence(RECIPE, fixed=told(lying, "no such signal", 0.0))
+    assert "the trusted evaluator finds" in flattery(found)
+    # What says no more than is found flatters nobody.
+    assert flattery(evidence(RECIPE, fixed=told(lying, signal, worse[signal]))) == ""
+    assert flattery(evidence(RECIPE, fixed=told(honest_run, "no such signal", 0.0))) == ""
+
+
+def test_a_recovery_that_was_made_up_is_open() -> None:
+    lying = unhealthy(told(replay(RECIPE, load_recipe(RECIPE).healthy_source()), "no such signal", 0.0))
+    found = {check.id: check for check in judge_diagnostics(evidence(RECIPE, fixed=lying))}
+    assert found["recovery"].points is None
+    assert "The instructor decides" in found["recovery"].reason
+
+
+def test_a_network_that_the_evaluator_does_not_know_shows_no_recovery_by_its_own_word() -> None:
+    fixed = told(replay(RECIPE, load_recipe(RECIPE).healthy_source()), "no such signal", 0.0)
+    unknown = fixed.model_copy(update={"evaluation": Evaluation(problem="it has 6 tensors")})
+    assert "does not know the network" in flattery(evidence(RECIPE, fixed=unknown))

@@ -1,16 +1,19 @@
 import dataclasses
 
 import pytest
-from grading import evidence, replay
+from grading import evidence, replay, replay_with
 from runs import edited
 
 from grader.evidence import Evidence
 from grader.exhibits import Number
 from grader.replay import Evaluation, ProbeFigure, Replay
-from grader.rubric.fix import judge_fix, measurements
+from grader.rubric.belief import same_bytes
+from grader.rubric.fix import judge_fix
+from grader.rubric.measured import measurements
 from grader.score import Check
 from grader.syntax.plain_code import Suspicion
 from harness.recipe import load_recipe
+from harness.settings import RunSettings
 
 pytestmark = pytest.mark.usefixtures("torch_as_found")
 RECIPE = "huge_lr"
@@ -127,3 +130,80 @@ def test_a_symptom_that_the_reference_shows_too_is_excused() -> None:
     strict = late.recipe.symptoms[0].model_copy(update={"above": 0.0})
     recipe = late.recipe.model_copy(update={"symptoms": (strict,)})
     assert correct(dataclasses.replace(late, recipe=recipe)).points == 12
+
+
+def test_equal_bytes_are_no_proof_where_the_code_could_know_where_it_runs() -> None:
+    """The fix that is there only when it is graded: `lr=0.1 if os.path.exists("/input") else 10.0`."""
+    source = edited(BROKEN, ("EPOCHS = 5\n", "import os\n\nHERE = os.getcwd()\nEPOCHS = 5\n"))
+    reference = replay(RECIPE, load_recipe(RECIPE).healthy_source())
+    checks = judge_fix(dataclasses.replace(evidence(RECIPE), source=source, fixed=reference))
+    assert [check.points for check in checks] == [None, None]
+    assert "could know where it runs" in checks[0].reason
+
+
+def test_a_masked_cause_earns_nothing_by_a_log_that_its_code_may_have_made_up() -> None:
+    masked = changed(replay(RECIPE, OTHER), probes=(ProbeFigure(kind="learning_rate", value=10.0),))
+    for code, points in (
+        ("patch", None),
+        ("class", None),
+        ("data", None),
+        ("hook", 4),
+        ("random", 4),
+        ("state", 4),
+    ):
+        suspicion = (Suspicion(line=1, code=code, message="line 1 is odd"),)
+        found = correct(evidence(RECIPE, OTHER, fixed=masked, suspicions=suspicion))
+        assert found.points == points, code
+    source = edited(OTHER, ("EPOCHS = 5\n", "X = open('x')\nEPOCHS = 5\n"))
+    found = correct(dataclasses.replace(evidence(RECIPE, OTHER, fixed=masked), source=source))
+    assert found.points is None
+
+
+@pytest.mark.parametrize(
+    ("recipe", "batch"), [("loss_sum", 1), ("label_permute", 1), ("missing_zero_grad", 10**5)]
+)
+def test_settings_under_which_nothing_fails_prove_no_fix(recipe: str, batch: int) -> None:
+    """A sum of one is a mean, one label has no order, and what is left over after the last step does no harm."""
+    loaded = load_recipe(recipe)
+    settings = RunSettings(seed=loaded.seed, dataset=loaded.dataset, batch_size=batch, epochs=1, max_steps=60)
+    sources = (
+        loaded.broken_source(),
+        loaded.healthy_source(),
+        edited(loaded.broken_source(), ("lr=0.", "lr=0.00")),
+    )
+    broken, reference, touched = (replay_with(recipe, source, settings) for source in sources)
+    for source, fixed in ((sources[0], broken), (sources[2], touched)):
+        found = correct(
+            dataclasses.replace(
+                evidence(recipe),
+                source=source,
+                settings=settings,
+                broken=broken,
+                fixed=fixed,
+                reference=reference,
+            )
+        )
+        assert not found.points, found.reason
+    if recipe == "missing_zero_grad":
+        assert same_bytes(broken, reference)
+
+
+def test_what_shows_no_symptom_where_the_broken_run_shows_none_is_not_masked() -> None:
+    quiet = replay(RECIPE, OTHER)
+    unmoved = changed(quiet, probes=(ProbeFigure(kind="learning_rate", value=10.0),))
+    found = correct(
+        evidence(RECIPE, OTHER, broken=quiet.model_copy(update={"log_sha256": "1" * 64}), fixed=unmoved)
+    )
+    assert found.points == 0
+    assert "shows no symptom either" in found.reason
+
+
+def test_a_learning_rate_is_held_against_its_bound_in_every_step() -> None:
+    """A probe sees the first steps of a run, and an experiment may behave in those."""
+    fixed = replay(RECIPE, OTHER)
+    *first, last = fixed.log.splitlines(keepends=True)
+    steps = "".join(first).rpartition('"lr": 0.05')
+    late = changed(fixed, log=f'{steps[0]}"lr": 10.0{steps[2]}{last}')
+    found = correct(evidence(RECIPE, OTHER, fixed=late))
+    assert found.points == 4
+    assert "learning rate in the log" in found.reason

@@ -227,6 +227,55 @@ def test_a_tarball_that_is_too_large_is_not_read(tmp_path: Path, monkeypatch: py
     assert caught.value.code == "archive too large"
 
 
+# Blocks of deflate that hold nothing: stored, and with the fixed code.
+@pytest.mark.parametrize("block", [b"\0\0\0\xff\xff", bytes.fromhex("0208208000")])
+def test_a_gzip_file_of_blocks_of_nothing_is_given_up_soon(block: bytes) -> None:
+    class Watched(bytes):
+        read = 0
+
+        def __getitem__(self, key: Any) -> Any:
+            Watched.read += len(piece := super().__getitem__(key))
+            return piece
+
+    data = Watched(b"\x1f\x8b\x08" + bytes(7) + block * (8 * 2**20 // 5))
+    with pytest.raises(Rejected, match="larger than what is in it"):
+        gunzip_module.gunzip(data)
+    assert Watched.read < 2**21
+
+
+def test_what_a_gzip_header_says_beside_is_no_matter() -> None:
+    whole = gzip.compress(b"content", mtime=0)
+    named = whole[:3] + b"\x08" + whole[4:10] + b"x" * 500_000 + b"\0" + whole[10:]
+    assert gunzip_module.gunzip(named) == b"content"
+
+
+@pytest.mark.parametrize("size", [0, 1, 2**18 - 1, 2**18, 2**18 + 1, 2**20])
+def test_every_size_is_unpacked_whole(size: int) -> None:
+    content = bytes(number % 251 for number in range(size))
+    for level in (0, 9):
+        data = gzip.compress(content, level, mtime=0)
+        assert gunzip_module.gunzip(data) == content
+        with pytest.raises(Rejected, match="follows the end"):
+            gunzip_module.gunzip(data + b"\0")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "code"),
+    [
+        ("metrics.log", b'{"a":' * 101 + b"1" + b"}" * 101, "no log"),
+        ("metrics.log", b"[" * 1000, "no log"),
+        ("checkpoint.pt.meta.json", b"[" + b"[]," * 30_000 + b"[]]", "meta too large"),
+    ],
+)
+@pytest.mark.parametrize("run", ["broken", "fixed"])
+def test_a_file_that_would_hurt_who_reads_it_is_refused(
+    tmp_path: Path, run: str, name: str, content: bytes, code: str
+) -> None:
+    files = contents(**{f"runs__{run}__{name}": content})
+    data = packed({**files, "manifest.json": manifest(files)})
+    assert refused(tmp_path, data).code == code
+
+
 @given(st.data())
 @settings(max_examples=50)
 def test_a_truncated_archive_is_refused(

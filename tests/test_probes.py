@@ -455,7 +455,9 @@ def test_a_nan_does_not_pass(tmp_path: Path) -> None:
 
 def test_a_network_without_modes_does_not_hide_that_evaluation_sets_none(tmp_path: Path) -> None:
     broken = load_recipe("forgotten_eval").broken_source()
-    linear = edited(broken, ("        nn.Dropout(0.6),\n", ""), ("        nn.BatchNorm2d(channels_out),\n", ""))
+    linear = edited(
+        broken, ("        nn.Dropout(0.6),\n", ""), ("        nn.BatchNorm2d(channels_out),\n", "")
+    )
     loaded, shapes = load(tmp_path, linear), data("shapes")
     (probe,) = (probe for probe in load_recipe("forgotten_eval").probes if probe.kind == "evaluation_repeats")
     assert not run_probe(probe, loaded, shapes, 42).passed

@@ -13,8 +13,11 @@ MIB = 1024 * 1024
 # the convolutional network less; ten times MNIST's longest log still fits.
 TARBALL_BYTES = 64 * MIB
 UNPACKED_BYTES = 64 * MIB
-# So much is decompressed at once: what lies beyond the limit is never made.
-_CHUNK = MIB
+# So much is read and decompressed at once: what lies beyond the limits is never made.
+_CHUNK = MIB // 4
+# No program writes so much more than it packs (names of files in the header count, too). Blocks that hold nothing
+# would take the decompressor 9 s for a tarball at the limit, and never give a byte to count.
+_OVERHEAD_BYTES = MIB
 _GZIP = b"\x1f\x8b\x08"
 _OTHERS = {
     b"PK": "a zip file",
@@ -63,8 +66,11 @@ def gunzip(data: bytes) -> bytes:
         what = "an uncompressed tar file" if data[257:262] == b"ustar" else what
         raise Rejected("not a tarball", f"This is {'empty' if not data else what}: {_REMEDY}.")
     stream = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
-    pieces, size, waiting = [], 0, data
+    pieces, size, position, waiting = [], 0, 0, b""
     while not stream.eof:
+        if not waiting:
+            waiting = data[position : position + _CHUNK]
+            position += len(waiting)
         try:
             piece = stream.decompress(waiting, _CHUNK)
         except zlib.error:
@@ -74,9 +80,11 @@ def gunzip(data: bytes) -> bytes:
         if size > UNPACKED_BYTES:
             limit = UNPACKED_BYTES // MIB
             raise Rejected("unpacks too large", f"The archive holds more than {limit} MiB: {_REMEDY}.")
+        if position - len(waiting) > size + _OVERHEAD_BYTES:
+            raise Rejected("damaged archive", f"The archive is larger than what is in it: {_REMEDY}, again.")
         pieces.append(piece)
-        if not piece and not waiting and not stream.eof:
+        if not piece and not waiting and position == len(data) and not stream.eof:
             raise Rejected("truncated archive", f"The archive ends too early: {_REMEDY}, again.")
-    if stream.unused_data:
+    if stream.unused_data or position < len(data):
         raise Rejected("trailing data", f"Something follows the end of the archive: {_REMEDY}, as it is.")
     return b"".join(pieces)

@@ -15,7 +15,7 @@ from grader.intake.manifest import Manifest, parse_manifest
 from grader.intake.names import printable
 from grader.intake.rejected import Rejected
 from harness.data import DATASETS
-from harness.handin.check_run import METRICS_LOG, RUN_FILES, RUNS
+from harness.handin.check_run import META, METRICS_LOG, RUN_FILES, RUNS
 from harness.handin.submission import COMMANDS, MANIFEST
 from harness.recipe import recipe_ids
 from harness.settings import RunSettings
@@ -35,6 +35,10 @@ TEXT_BYTES = 64 * 1024
 _TEXTS = (EXPERIMENT, REPORT, COMMANDS)
 # The longest log of a recipe as handed out has 0.1 MiB. Reading one at the limit takes 3 s and 260 MB.
 LOG_BYTES = 8 * MIB
+# Where a run was made, in 2 KiB. Read as JSON, 32 MiB of empty lists become 600 MB, which are kept for the class.
+META_BYTES = 64 * 1024
+# A record of a batch has 5; what nests a few hundred deep takes readers down that recur.
+LINE_BRACKETS = 100
 _REMEDY = "make submit writes a whole archive"
 _COMMANDS = re.compile(r"# runs/broken\n(?P<broken>[^\n]*)\n\n?# runs/fixed\n(?P<fixed>[^\n]*)\n*")
 
@@ -124,15 +128,24 @@ def _faults(manifest: Manifest, members: Mapping[str, bytes]) -> Iterator[tuple[
         if len(members.get(name, b"")) > TEXT_BYTES:
             yield "text too large", f"{name} is larger than {TEXT_BYTES // 1024} KiB: shorten it."
     for run in RUNS:
-        if len(members.get(f"runs/{run}/{METRICS_LOG}", b"")) > LOG_BYTES:
-            yield (
-                "log too large",
-                f"The log of the {run} run is larger than {LOG_BYTES // MIB} MiB: train for less.",
-            )
+        yield from _faults_of_a_run(run, members)
     try:
         members[EXPERIMENT].decode("utf-8")
     except UnicodeDecodeError:
         yield "not UTF-8", f"{EXPERIMENT} is not UTF-8 text: save it as UTF-8 and hand it in again."
+
+
+def _faults_of_a_run(run: str, members: Mapping[str, bytes]) -> Iterator[tuple[str, str]]:
+    log = members.get(f"runs/{run}/{METRICS_LOG}", b"")
+    if len(log) > LOG_BYTES:
+        yield (
+            "log too large",
+            f"The log of the {run} run is larger than {LOG_BYTES // MIB} MiB: train for less.",
+        )
+    if any(line.count(b"{") + line.count(b"[") > LINE_BRACKETS for line in log.split(b"\n")):
+        yield "no log", f"The log of the {run} run is none that a run writes: {_REMEDY}."
+    if len(members.get(f"runs/{run}/{META}", b"")) > META_BYTES:
+        yield "meta too large", f"{META} of the {run} run is larger than {META_BYTES // 1024} KiB: {_REMEDY}."
 
 
 def read_settings(submission: Submission) -> dict[Literal["broken", "fixed"], RunSettings]:

@@ -48,9 +48,12 @@ def log_doubt(evidence: Evidence) -> str:
 
     A hook, a seed or a counter is not plain either, but changes a log only by what it does to the training.
     """
-    found = looks_around(evidence.source)
-    written = next((item for item in evidence.suspicions if item.code in _WRITES), found)
-    return "" if written is None else written.message
+    evaluation = evidence.fixed.evaluation
+    # The answers of a network of its own are given by its code, not by weights alone.
+    own = evaluation is not None and evaluation.own_network
+    written = (item for item in evidence.suspicions if own or item.code in _WRITES)
+    found = next(written, None) or looks_around(evidence.source)
+    return "" if found is None else found.message
 
 
 def flattery(evidence: Evidence) -> str:

@@ -10,7 +10,7 @@ from grader.syntax.torch_names import words
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
-_KEEPS = "keeps something from one call to the next, so that it may behave differently when it is probed"
+KEEPS = "keeps something from one call to the next, so that it may behave differently when it is probed"
 # What is set on tensors, layers and optimizers in ordinary training.
 _ORDINARY = words(
     """
@@ -19,8 +19,8 @@ _ORDINARY = words(
 )
 _CHANGING = words(
     """
-    add append appendleft clear discard extend extendleft insert pop popitem popleft remove reverse rotate send
-    setdefault sort update
+    add append appendleft clear difference_update discard extend extendleft insert intersection_update move_to_end pop
+    popitem popleft remove reverse rotate send setdefault sort subtract symmetric_difference_update update
     """
 )
 
@@ -69,24 +69,35 @@ def check_kept_state(program: Program) -> Found:
     """Find functions that change what outlives their call: names from outside, or default arguments."""
     for node in program.nodes:
         if isinstance(node, ast.Global | ast.Nonlocal):
-            yield node.lineno, "state", _KEEPS
+            yield node.lineno, "state", KEEPS
         elif isinstance(node, ast.ExceptHandler) and _catches_everything(node):
             yield node.lineno, "except", "catches every exception, also those that stop a run"
-    containers = _containers(program)
+    containers, methods = _containers(program), _later_methods(program)
     for function in program.nodes:
         if not isinstance(function, _Function):
             continue
         kept = _mutable_defaults(function)
-        local = _bound_in(function) - kept
+        local = _bound_in(function) - kept - ({"self"} if id(function) in methods else set())
         for node in ast.walk(function):
-            name = _changed(node)
+            name = _written_to(node, program) or _changed(node)
             if (
                 name
                 and name not in local
                 and not program.names.paths.get(name)
                 and (name in kept | containers or not _is_update(node))
             ):
-                yield getattr(node, "lineno", function.lineno), "state", _KEEPS
+                yield getattr(node, "lineno", function.lineno), "state", KEEPS
+
+
+def _later_methods(program: Program) -> set[int]:
+    """Return the methods that may be called again and again: all but those that set an object up."""
+    return {
+        id(item)
+        for node in program.nodes
+        if isinstance(node, ast.ClassDef)
+        for item in node.body
+        if isinstance(item, _Function) and getattr(item, "name", "") not in ("__init__", "__post_init__")
+    }
 
 
 def _catches_everything(handler: ast.ExceptHandler) -> bool:
@@ -142,6 +153,20 @@ def _changed(node: ast.AST) -> str:
             return _root(base)
         case ast.Attribute(value=base, ctx=ast.Store() | ast.Del()):
             return _root(base)
+    return ""
+
+
+def _written_to(node: ast.AST, program: Program) -> str:
+    """Return the name whose object a function of a module writes into: `torch.add(a, b, out=c)`, `init.ones_(c)`."""
+    if not isinstance(node, ast.Call):
+        return ""
+    for keyword in node.keywords:
+        if keyword.arg in ("out", "running_mean", "running_var"):
+            return _root(keyword.value)
+        if keyword.arg == "inplace" and node.args:
+            return _root(node.args[0])
+    if node.args and any(path.endswith("_") for path in program.names.paths_of(node.func)):
+        return _root(node.args[0])
     return ""
 
 

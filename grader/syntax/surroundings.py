@@ -1,0 +1,85 @@
+"""Could an experiment know where it runs: by files, the clock, the host, the user, or by whoever called it?
+
+One that does can be right when it is graded and wrong at home, so that not even equal bytes show that its text is a
+repair. Seeds, switches of torch and imports that nothing uses tell it nothing.
+"""
+
+import ast
+from collections import Counter
+from functools import lru_cache
+
+from grader.syntax.names import UNCLEAR, imported
+from grader.syntax.parse import Unparsable, parse_experiment
+from grader.syntax.plain_code import Suspicion, suspicions
+from grader.syntax.plain_names import is_module, problem_of
+from grader.syntax.program import Program, read_program
+from grader.syntax.torch_names import words
+
+# What `plain_code` calls what it finds, where that can read anything: a file, a frame, an unknown attribute.
+_READS = frozenset({"builtin", "introspection", "private", "memory", "nesting", "unparsable"})
+# Not plain, but the same wherever it runs.
+_DEAF = words(
+    """
+    random.choice random.gauss random.randint random.random random.sample random.seed random.shuffle random.uniform
+    numpy.random numpy.random.permutation numpy.random.rand numpy.random.randint numpy.random.randn
+    numpy.random.seed numpy.random.shuffle numpy.random.normal numpy.random.uniform
+    torch.manual_seed torch.cuda.manual_seed torch.cuda.manual_seed_all torch.Generator
+    torch.use_deterministic_algorithms torch.set_default_dtype torch.set_num_threads torch.set_flush_denormal
+    torch.backends torch.backends.cudnn torch.backends.cudnn.benchmark torch.backends.cudnn.deterministic
+    torch.autograd.set_detect_anomaly torch.nn.utils.parametrize torch.utils torch.utils.data
+    torch.utils.data.DataLoader torch.utils.data.Dataset torch.utils.data.TensorDataset
+    warnings.filterwarnings warnings.simplefilter
+    """
+)
+
+
+@lru_cache(maxsize=256)
+def looks_around(source: str) -> Suspicion | None:
+    """Return the first thing by which an experiment could know where it runs; None where there is nothing."""
+    try:
+        program = read_program(parse_experiment(source))
+    except Unparsable as error:
+        return Suspicion(0, "surroundings", f"the file cannot be read ({error})")
+    found = [item for item in suspicions(source) if item.code in _READS] + _from_outside(program)
+    return min(found, key=lambda item: item.line, default=None)
+
+
+def _from_outside(program: Program) -> list[Suspicion]:
+    """Return every use of what is imported and neither plain nor the same everywhere."""
+    used = Counter(node.id for node in program.nodes if isinstance(node, ast.Name))
+    inner = {id(node.value) for node in program.nodes if isinstance(node, ast.Attribute)}
+    # What a class imports is read as its attribute.
+    in_classes = {
+        id(item) for node in program.nodes if isinstance(node, ast.ClassDef) for item in ast.walk(node)
+    }
+    found = []
+    for node in program.nodes:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            paths = {
+                path for name, path in imported(node) if name == "*" or used[name] or id(node) in in_classes
+            }
+            told = sorted(path for path in paths if path.endswith(".*") or _stranger(path, last=False))
+        elif isinstance(node, ast.Name | ast.Attribute):
+            last = id(node) not in inner
+            told = sorted(path for path in program.names.paths_of(node) if _stranger(path, last=last))
+        else:
+            continue
+        found += [
+            Suspicion(
+                node.lineno,
+                "surroundings",
+                f"line {node.lineno} uses {path[:60]}, by which it could know where it runs",
+            )
+            for path in told
+        ]
+    return found
+
+
+def _stranger(path: str, *, last: bool) -> bool:
+    """Say whether a path may tell where it runs; `last`: nothing is read from what it stands for."""
+    if path == UNCLEAR or path.startswith(f"{UNCLEAR}."):
+        return True
+    if path in _DEAF or not problem_of(path):
+        return False
+    leads_on = any(name.startswith(f"{path}.") for name in _DEAF) or is_module(path)
+    return last or not leads_on

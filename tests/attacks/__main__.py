@@ -1,0 +1,148 @@
+"""`make redteam`: every attack alone in a class of its own, then all of them in one class, and what became of them."""
+
+import argparse
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import get_args
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from attacks.attack import Attack, Family
+from attacks.catalogue import ALL, chosen
+from attacks.judge import attack_faults, class_faults, known_points, row_of
+from attacks.lab import Lab, Scored, make_lab, score_class
+from attacks.views import class_view_faults, view_faults
+from grader.sandbox import sandbox_problem
+from harness.environment import usable_cores
+
+OTHERS = ("loss_sum",)
+
+
+@dataclass(frozen=True)
+class Result:
+    """What became of one attack: the grader's verdict in words, what went wrong, and how long the class took."""
+
+    attack: Attack
+    given: str
+    faults: tuple[str, ...]
+    seconds: float
+
+
+def main() -> int:
+    """Run the attacks that were asked for; 1 where one did not hold, 2 for wrong use."""
+    asked = _arguments()
+    console = Console(width=None if sys.stdout.isatty() else 160)
+    try:
+        attacks = chosen(asked.only, asked.family)
+    except LookupError as error:
+        console.print(str(error), markup=False)
+        return 2
+    if (problem := sandbox_problem()) is not None:
+        console.print(problem, markup=False)
+        return 2
+    start = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="red-team-") as name:
+        lab = make_lab(Path(name), others=OTHERS, jobs=asked.jobs)
+        console.print(f"{len(lab.honest)} honest submissions, {len(attacks)} attacks", highlight=False)
+        with ThreadPoolExecutor(asked.jobs) as pool:
+            results = []
+            for result in pool.map(lambda attack: alone(lab, attack), attacks):
+                results.append(result)
+                _say(console, result)
+        faults = together(lab, attacks, jobs=asked.jobs) if len(attacks) > 1 else []
+    _table(console, results)
+    for fault in faults:
+        console.print(f"all together: {fault}", markup=False, highlight=False, style="red")
+    held = sum(not result.faults for result in results)
+    console.print(
+        f"{held} of {len(results)} attacks held alone, {len(faults)} faults with all of them in one class;"
+        f" {sum(attack.slow for attack in attacks)} ended at a limit of time;"
+        f" {time.monotonic() - start:.0f} s.",
+        highlight=False,
+        style="bold",
+    )
+    return 0 if held == len(results) and not faults else 1
+
+
+def alone(lab: Lab, attack: Attack) -> Result:
+    """Score one attack beside the honest submissions, whose replays are remembered, and judge all that is seen."""
+    scored = score_class(lab, attack.id, [attack], memory=lab.alone.memory, jobs=1)
+    faults = [*class_faults(lab, scored)]
+    if scored.rows():
+        faults += [*attack_faults(attack, lab, scored), *view_faults(attack, scored)]
+        faults += class_view_faults(scored, lab.folder / attack.id / "exports")
+    result = Result(attack, _given(attack, scored), tuple(faults), scored.seconds)
+    shutil.rmtree(lab.folder / attack.id)
+    return result
+
+
+def together(lab: Lab, attacks: Sequence[Attack], *, jobs: int) -> list[str]:
+    """Score all attacks beside the honest submissions, everything replayed anew, and return what went wrong."""
+    scored = score_class(lab, "together", attacks, memory=None, jobs=jobs)
+    faults = list(class_faults(lab, scored))
+    if scored.rows():
+        faults += class_view_faults(scored, lab.folder / "together" / "exports")
+    for attack in attacks:
+        own = [*attack_faults(attack, lab, scored), *view_faults(attack, scored)]
+        faults += [f"{attack.id}: {fault}" for fault in own]
+    return faults
+
+
+def _given(attack: Attack, scored: Scored) -> str:
+    row = row_of(attack, scored)
+    if row is None:
+        return "nothing"
+    if row["status"] == "rejected":
+        return "rejected"
+    return f"{row['status']}, {known_points(row):g} ({known_points(row, 'fix'):g} for the fix)"
+
+
+def _say(console: Console, result: Result) -> None:
+    line = Text(
+        "held    " if not result.faults else "FAILED  ", style="green" if not result.faults else "red"
+    )
+    line.append(f"{result.attack.id}  {result.given}  {result.seconds:.1f} s", style="default")
+    console.print(line)
+    for fault in result.faults:
+        console.print(Text(f"        {fault}"))
+
+
+def _table(console: Console, results: Sequence[Result]) -> None:
+    table = Table("attack", "family", "what it does", "expected", "given", "s", "held")
+    for result in results:
+        attack = result.attack
+        expected = " or ".join(attack.expected.status)
+        if attack.expected.status != ("rejected",):
+            expected += f", at most {attack.expected.gains_over}"
+        words = (attack.id, attack.family, attack.says, expected, result.given, f"{result.seconds:.1f}")
+        held = Text("no", style="bold red") if result.faults else Text("yes", style="green")
+        table.add_row(*(Text(_fit(word)) for word in words), held)
+    console.print(table)
+
+
+def _fit(text: str) -> str:
+    return "".join(character if character.isprintable() else "?" for character in text)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="make redteam", description=__doc__)
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="ID", help="this attack alone; repeatable"
+    )
+    parser.add_argument("--family", choices=get_args(Family), help="the attacks of one family")
+    parser.add_argument(
+        "--jobs", type=int, default=usable_cores(), help=f"classes side by side, of {len(ALL)}"
+    )
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

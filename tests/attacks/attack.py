@@ -1,0 +1,114 @@
+"""What an attack is: a submission made from an honest one, and what must become of it."""
+
+import hashlib
+import io
+import json
+import tarfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from grader.score import Status
+from harness.handin.archive import deterministic_tar_gz
+
+Family = Literal["archive", "sandbox", "score", "reader"]
+Baseline = Literal["untouched", "masked", "reference"]
+RECIPE = "huge_lr"
+# An attack that reaches what it must not reach says so with this word, put together while it runs: an experiment
+# that raises an error with it has it in its row and on its page. It must be in no output, so that no source may
+# hold it as it stands: write `"-".join(("wreck", "breached"))`.
+BREACHED = "wreck-breached"
+MANIFEST = "manifest.json"
+
+
+@dataclass(frozen=True)
+class Base:
+    """Honest tarballs of one recipe that attacks are made from, and what lies outside of them.
+
+    reference: the right fix, 100 points. masked: the symptom is clipped away, at most 4 points for the fix.
+    untouched: the broken experiment, handed in as if it were fixed. canary: a file in the home folder of whoever
+    grades; secret: its content, which must appear in no output. submissions: the folder of the class.
+    """
+
+    reference: bytes
+    masked: bytes
+    untouched: bytes
+    canary: Path
+    secret: str
+    submissions: Path
+
+    def with_members(self, base: bytes, changed: Mapping[str, bytes | None], *, student: str) -> bytes:
+        """Return `base` with these members added or replaced (None: taken away) under a student's name.
+
+        The manifest is made to agree, unless `changed` brings one of its own.
+        """
+        return with_members(base, changed, student=student)
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What must become of an attack.
+
+    status: what its row may be. because: a regular expression that must be found in the row's reason, the reason of
+    a check, or a flag ("": nothing special). gains_over: neither its total nor its points for
+    the fix may exceed those of this honest submission in the same class.
+    """
+
+    status: tuple[Status, ...]
+    because: str = ""
+    gains_over: Baseline = "untouched"
+
+
+@dataclass(frozen=True)
+class Attack:
+    """One hostile tarball.
+
+    build: its bytes. file_name: the tarball's own, where that is the attack (else `<id>_huge_lr.tar.gz`). place: how
+    it gets into the folder of the class, where it is no plain file. slow: it ends at a limit of time, only in
+    `make redteam`.
+    in_suite: whether the tests run it as well; one that costs a replay of seconds, and whose defence another
+    attack of the suite shows as well, says False.
+    """
+
+    id: str
+    family: Family
+    says: str
+    expected: Expected
+    build: Callable[[Base], bytes]
+    file_name: str | None = None
+    place: Callable[[Path, bytes], object] = Path.write_bytes
+    slow: bool = False
+    in_suite: bool = True
+
+    @property
+    def tarball(self) -> str:
+        """The name of its file."""
+        return self.file_name or f"{self.id}_{RECIPE}.tar.gz"
+
+
+def members_of(data: bytes) -> dict[str, bytes]:
+    """Return the files of an honest tarball."""
+    with tarfile.open(fileobj=io.BytesIO(data)) as archive:
+        files = {item.name: archive.extractfile(item) for item in archive.getmembers()}
+        return {name: file.read() for name, file in files.items() if file is not None}
+
+
+def with_members(base: bytes, changed: Mapping[str, bytes | None], *, student: str) -> bytes:
+    """Return an honest tarball with other members, and a manifest that agrees with them."""
+    members = members_of(base)
+    before = members.pop(MANIFEST)
+    for name, content in changed.items():
+        if content is None:
+            members.pop(name, None)
+        else:
+            members[name] = content
+    members.setdefault(MANIFEST, manifest_for(members, before, student=student))
+    return deterministic_tar_gz(members)
+
+
+def manifest_for(members: Mapping[str, bytes], before: bytes, **fields: Any) -> bytes:
+    """Return the manifest `before` with the hashes of these members, and other fields in place of its own."""
+    digests = {name: hashlib.sha256(content).hexdigest() for name, content in sorted(members.items())}
+    record = {**json.loads(before), "files": digests, **fields}
+    return (json.dumps(record, indent=1) + "\n").encode()

@@ -1,0 +1,155 @@
+"""A class of honest submissions, and classes with attacks among them, each scored by the real `grader score`."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from attacks import warden
+from attacks.attack import RECIPE, Attack, Base
+from attacks.traces import changes, traces
+from grader.examples import broken_workspace, example_submission
+from grader.solutions import load_variants
+from harness.recipe import load_recipe
+
+MASKED_VARIANT = "clipped"
+# Far above what any class here takes, on a busy machine too; what passes it has hung the grader.
+CLASS_SECONDS = 1200
+SLOW_SECONDS = 3600
+_STUDENTS = {"reference": "ada", "masked": "bob", "untouched": "cem"}
+
+
+@dataclass(frozen=True)
+class Scored:
+    """One class after `grader score`: what it said, what it wrote, and what else became of it."""
+
+    status: int | None
+    stdout: bytes
+    stderr: bytes
+    seconds: float
+    left: tuple[str, ...]
+    changes: tuple[str, ...]
+    reports: Path
+    memory: Path
+
+    def rows(self) -> dict[str, dict[str, Any]]:
+        """Return the rows of scores.json by submission; none where there is no such file."""
+        path = self.reports / "scores.json"
+        if not path.exists():
+            return {}
+        scores = json.loads(path.read_text(encoding="utf-8"))
+        return {row["submission"]: row for row in scores["submissions"]}
+
+
+@dataclass(frozen=True)
+class Lab:
+    """Honest tarballs by file name, the base of all attacks, and the class without any attack, scored."""
+
+    folder: Path
+    base: Base
+    honest: Mapping[str, bytes]
+    alone: Scored
+
+    @property
+    def baselines(self) -> dict[str, dict[str, Any]]:
+        """The rows that no attacker may exceed, by what they are."""
+        rows = self.alone.rows()
+        return {what: rows[f"{student}_{RECIPE}"] for what, student in _STUDENTS.items()}
+
+
+def make_lab(folder: Path, *, others: Sequence[str] = (), jobs: int = 2) -> Lab:
+    """Make the honest submissions (of the recipe `huge_lr`, and one right fix of each of `others`), and score them."""
+    work, home = folder / "work", folder / "home"
+    home.mkdir(parents=True)
+    secret = f"canary-{os.urandom(12).hex()}"
+    canary = home / "canary.txt"
+    canary.write_text(secret)
+    broken = load_recipe(RECIPE).broken_source()
+    clipped = next(variant for variant in load_variants(RECIPE) if variant.id == MASKED_VARIANT)
+    sources = {
+        "ada": (RECIPE, load_recipe(RECIPE).healthy_source()),
+        "bob": (RECIPE, clipped.source(broken)),
+        "cem": (RECIPE, broken),
+        **{
+            f"dan{number}": (other, load_recipe(other).healthy_source())
+            for number, other in enumerate(others)
+        },
+    }
+
+    def made(student: str) -> Path:
+        recipe, source = sources[student]
+        return example_submission(recipe, student, source, template, work / student, work / "out")
+
+    template = work / "template"
+    with ThreadPoolExecutor(jobs) as pool:
+        for done in [pool.submit(broken_workspace, recipe, template) for recipe in (RECIPE, *others)]:
+            done.result()
+        honest = {path.name: path.read_bytes() for path in pool.map(made, sources)}
+    shutil.rmtree(work)
+    bases = {what: honest[f"{student}_{RECIPE}.tar.gz"] for what, student in _STUDENTS.items()}
+    base = Base(**bases, canary=canary, secret=secret, submissions=folder / "alone" / "submissions")
+    empty = Lab(folder, base, honest, Scored(None, b"", b"", 0.0, (), (), folder, folder))
+    alone = score_class(empty, "alone", (), memory=None, jobs=jobs)
+    if alone.status != 0:
+        raise RuntimeError(f"the honest class was not graded: {alone.stderr.decode(errors='replace')}")
+    return replace(empty, alone=alone)
+
+
+def score_class(lab: Lab, name: str, attacks: Sequence[Attack], *, memory: Path | None, jobs: int) -> Scored:
+    """Score a class of its own in `lab.folder/name`: the honest submissions and these attacks.
+
+    memory: replays remembered from another class, which are copied (None: everything is replayed). What was scored
+    before is not, so that every honest score is made again beside the attack.
+    """
+    folder = lab.folder / name
+    submissions, out, replays = folder / "submissions", folder / "reports", folder / "replays"
+    submissions.mkdir(parents=True)
+    (folder / "tmp").mkdir()
+    if memory is not None:
+        shutil.copytree(memory, replays, ignore=shutil.ignore_patterns("graded"))
+    for file, data in lab.honest.items():
+        (submissions / file).write_bytes(data)
+    base = replace(lab.base, submissions=submissions)
+    for attack in attacks:
+        attack.place(submissions / attack.tarball, attack.build(base))
+    watched = {"folders": (folder, lab.base.canary.parent), "apart_from": (out, replays)}
+    before, kept = traces(**watched), traces([replays])
+    slow = any(attack.slow for attack in attacks)
+    command = [sys.executable, "-P", "-m", "grader", "score", str(submissions), "--out", str(out)]
+    start = time.monotonic()
+    told = _under_watch([*command, "--jobs", str(jobs)], lab, folder, SLOW_SECONDS if slow else CLASS_SECONDS)
+    seconds = time.monotonic() - start
+    # New replays are remembered; those that were are as they were.
+    spoilt = [line for line in changes(kept, traces([replays])) if not line.startswith("created")]
+    said = {stream: (folder / stream).read_bytes() for stream in ("stdout", "stderr")}
+    for stream in said:
+        (folder / stream).unlink()
+    changed = (*changes(before, traces(**watched)), *spoilt)
+    return Scored(told["status"], **said, seconds=seconds, left=tuple(told["left"]), changes=changed,
+                  reports=out, memory=replays)  # fmt: skip
+
+
+def _under_watch(command: Sequence[str], lab: Lab, folder: Path, seconds: int) -> dict[str, Any]:
+    kept = ("PATH", "LANG", "LC_ALL", "VIRTUAL_ENV")
+    environment = {name: os.environ[name] for name in kept if name in os.environ}
+    environment |= {
+        "HOME": str(lab.base.canary.parent),
+        "TMPDIR": str(folder / "tmp"),
+        "TRAINWRECK_REPLAYS": str(folder / "replays"),
+        "COLUMNS": "100",
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    words = [sys.executable, "-P", warden.__file__, str(seconds)]
+    words += [str(folder / "stdout"), str(folder / "stderr"), *command]
+    done = subprocess.run(words, env=environment, cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"the warden of {folder.name} failed: {done.stderr}")
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found

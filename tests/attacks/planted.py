@@ -1,0 +1,59 @@
+"""Plants code of an attacker's in the experiment of an honest tarball."""
+
+import textwrap
+from collections.abc import Mapping
+
+from attacks.attack import BREACHED, Base, Baseline, members_of
+
+EXPERIMENT = "experiment.py"
+_TOP = "EPOCHS = 5\n"
+_WORD = " + ".join(f"{part!r}" for part in (BREACHED[:5], BREACHED[5:]))
+
+
+def tarball(base: Base, which: Baseline) -> bytes:
+    """Return one of the honest tarballs."""
+    return {"reference": base.reference, "masked": base.masked, "untouched": base.untouched}[which]
+
+
+def source_of(data: bytes) -> str:
+    """Return the experiment in an honest tarball."""
+    return members_of(data)[EXPERIMENT].decode()
+
+
+def edited(source: str, *edits: tuple[str, str]) -> str:
+    """Return a source with pieces of it replaced; each must be there, so that an attack cannot miss its aim."""
+    for find, replace in edits:
+        if find not in source:
+            raise LookupError(f"there is no {find!r} in this experiment")
+        source = source.replace(find, replace, 1)
+    return source
+
+
+def at_the_top(source: str, code: str, *, epochs: int = 5) -> str:
+    """Return a source with code before its first constant, and with so many epochs."""
+    return edited(source, (_TOP, f"{textwrap.dedent(code).strip()}\n\nEPOCHS = {epochs}\n"))
+
+
+def quietly(code: str) -> str:
+    """Return code that says nothing of what it raises, so that the experiment trains whatever becomes of it."""
+    body = textwrap.indent(textwrap.dedent(code).strip(), "    ")
+    return f"try:\n{body}\nexcept BaseException:\n    pass\n"
+
+
+def telling(body: str, name: str = "attempt") -> str:
+    """Return code that makes an attempt and raises an error with the word for a breach where it gained something.
+
+    `body` is that of a function: it returns what was gained, or nothing. What it raises is not told.
+    """
+    inner = textwrap.indent(textwrap.dedent(body).strip(), "    ")
+    return (
+        f"def _{name}():\n{inner}\n\n\n"
+        f"try:\n    _gained = _{name}()\nexcept BaseException:\n    _gained = None\n"
+        f"if _gained:\n    raise RuntimeError({_WORD} + ' {name} ' + repr(_gained)[:300])\n"
+    )
+
+
+def handed_in(base: Base, which: Baseline, source: str, student: str, **members: bytes | None) -> bytes:
+    """Return an honest tarball with another experiment, and with other members besides (`__` stands for `/`)."""
+    changed: Mapping[str, bytes | None] = {EXPERIMENT: source.encode(), **members}
+    return base.with_members(tarball(base, which), changed, student=student)

