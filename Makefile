@@ -30,6 +30,7 @@ help:
 	@echo "make kit                       what to hand out to students"
 	@echo "make selfcheck [SEEDS=10] [WRITE=1]   the suite and the grader against what they declare"
 	@echo "make redteam [ATTACK=bomb] [FAMILY=archive]   every attack on the grader"
+	@echo "make faults | fuzz             kills and full disks; mutated files"
 	@echo ""
 	@echo "make test | lint | bench | test-portable"
 

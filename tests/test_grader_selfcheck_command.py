@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from sandbox_marks import needs_sandbox
 
 from grader.cli import cli
-from grader.selfcheck.command import PAGE, SelfcheckOptions, run_selfcheck
+from grader.selfcheck.command import SelfcheckOptions, run_selfcheck
 from grader.selfcheck.parts import Part
 from grader.selfcheck.seeds import data_sets_for
 from grader.solutions import SOLUTIONS, load_variants
@@ -190,11 +190,6 @@ def test_the_page_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
         done = CliRunner().invoke(cli, ["selfcheck", "--write", *words])
         assert isinstance(done.exception, UserError)
         assert "leave --only, --part and --without-held-back out" in str(done.exception)
-
-
-def test_the_page_says_a_command_that_there_is() -> None:
-    written = PAGE.read_text(encoding="utf-8")
-    assert "Written by `grader selfcheck --seeds 10 --write`" in written
 
 
 def test_data_that_is_not_there_is_left_out_and_told(tmp_path: Path) -> None:
