@@ -100,7 +100,8 @@ class Replayer:
         }
         result = self._run("predict.py", inputs)
         if result.status != "OK" or "outputs.npz" not in result.files:
-            return None if result.status == "XX" else otherwise
+            ours = result.status == "XX" or result.signal == signal.SIGKILL
+            return None if ours else otherwise
         outputs = {"outputs.npz": result.files["outputs.npz"]}
         evaluation = self._evaluated(request.recipe, request.settings, outputs)
         return evaluation and evaluation.model_copy(update={"own_network": True})

@@ -259,6 +259,17 @@ def test_every_size_is_unpacked_whole(size: int) -> None:
             gunzip_module.gunzip(data + b"\0")
 
 
+@pytest.mark.parametrize("report", ["|\n" * 2001, "|a|\n |" + "-" * 2000, "\u00a0|\n" * 2001])
+def test_a_report_that_is_all_table_is_refused(tmp_path: Path, report: str) -> None:
+    files = contents(report=report.encode())
+    assert refused(tmp_path, packed({**files, "manifest.json": manifest(files)})).code == "table too large"
+
+
+def test_a_report_with_tables_is_taken(tmp_path: Path) -> None:
+    files = contents(report=b"|step|loss|\n|-|-|\n" + b"|1|2.5|\n" * 500 + b"x" * 5000)
+    assert read_submission(written(tmp_path, packed({**files, "manifest.json": manifest(files)}))).files
+
+
 @pytest.mark.parametrize(
     ("name", "content", "code"),
     [

@@ -39,6 +39,8 @@ LOG_BYTES = 8 * MIB
 META_BYTES = 64 * 1024
 # A record of a batch has 5; what nests a few hundred deep takes readers down that recur.
 LINE_BRACKETS = 100
+# Who looks for the end of a table from each of its lines takes minutes for 30,000; and for a row of 60,000 dashes.
+TABLE_ROWS, ROW_CHARACTERS = 2000, 2000
 _REMEDY = "make submit writes a whole archive"
 _COMMANDS = re.compile(r"# runs/broken\n(?P<broken>[^\n]*)\n\n?# runs/fixed\n(?P<fixed>[^\n]*)\n*")
 
@@ -127,6 +129,11 @@ def _faults(manifest: Manifest, members: Mapping[str, bytes]) -> Iterator[tuple[
     for name in _TEXTS:
         if len(members.get(name, b"")) > TEXT_BYTES:
             yield "text too large", f"{name} is larger than {TEXT_BYTES // 1024} KiB: shorten it."
+    report = members.get(REPORT, b"")[:TEXT_BYTES].decode("utf-8", "replace")
+    rows = [line for line in report.split("\n") if line.lstrip().startswith("|")]
+    if len(rows) > TABLE_ROWS or any(len(row) > ROW_CHARACTERS for row in rows):
+        what = f"more than {TABLE_ROWS} rows of tables, or one of more than {ROW_CHARACTERS} characters"
+        yield "table too large", f"{REPORT} has {what}: shorten it."
     for run in RUNS:
         yield from _faults_of_a_run(run, members)
     try:
