@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from grader.score import Check, full, lost, open_check
+from grader.syntax.clearing_order import with_clearing_first
 from grader.syntax.constants import inline_constants
 from grader.syntax.edit_size import bound_names, edit_sizes
 from grader.syntax.helpers import inline_helpers
@@ -111,15 +112,15 @@ def _known_edit(source: str, broken: str) -> Program:
 def _essence(tree: ast.Module, broken: Program) -> ast.Module:
     """Return an edited experiment without what is free.
 
-    New constants, names and helpers are put in place, keywords in their order; prints, what nothing reads, and
-    putting the network back into training mode are dropped.
+    New constants, names and helpers are put in place, keywords and `zero_grad` in their order; prints, what nothing
+    reads, and putting the network back into training mode are dropped.
     """
     kept = {name for statement in broken.tree.body for name in bound_names(statement)}
     local = names_by_function(broken.tree)
     plain = inline_helpers(inline_constants(normalized(tree), kept), kept)
     plain = without_mode_restored(without_prints(plain))
     plain = drop_unread_functions(drop_unread(plain, local), kept | LAYERS.keys())
-    return keywords_as_in(inline_locals(plain, local), broken.tree)
+    return with_clearing_first(keywords_as_in(inline_locals(plain, local), broken.tree))
 
 
 def _is_same(ours: Program, theirs: Program, wanted: Program, way: Program) -> bool:
