@@ -6,11 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from grader.solutions import SOLUTIONS
+from harness.errors import UserError
 from harness.exercise import Asked, start_exercise, verify_exercise
 from harness.handin.cited_numbers import cited_value
 from harness.handin.student_report import parse_report
 from harness.handin.submission import submit
-from harness.metrics_log import read_metrics_log
+from harness.metrics_log import batch_records, read_metrics_log
 
 _FIXED_NUMBER = re.compile(r"(\{run: fixed,[^}]*value: )[^}\s]+")
 
@@ -48,9 +49,19 @@ def example_submission(
 
 
 def true_report(recipe: str, fixed_run: Path) -> str:
-    """Return the model report with what this fixed run's log holds in place of the numbers it cites of one."""
+    """Return the model report with what this fixed run's log holds in place of the numbers it cites of one.
+
+    A run of fewer batches or epochs lacks what the model report cites: its first loss is cited then.
+    """
     text = (SOLUTIONS / recipe / "report.md").read_text(encoding="utf-8")
     records = read_metrics_log(fixed_run / "metrics.log")
     cited = [citation for citation in parse_report(text).evidence if citation.run == "fixed"]
-    values = iter([f"{cited_value(records, citation):.6g}" for citation in cited])
+    try:
+        values = iter([f"{cited_value(records, citation):.6g}" for citation in cited])
+    except UserError:
+        loss = batch_records(records)[0]["loss"]
+        first = f"  - {{run: fixed, signal: loss, step: 0, value: {loss:.6g}}}"
+        front, end, body = text.removeprefix("---\n").partition("---\n")
+        kept = [line for line in front.splitlines() if "run: fixed" not in line]
+        return "---\n" + "\n".join([*kept, first, ""]) + end + body
     return _FIXED_NUMBER.sub(lambda match: match[1] + next(values), text)

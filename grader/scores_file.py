@@ -9,7 +9,6 @@ from pydantic import ValidationError
 from grader.reports.text import clipped
 from grader.score import Scores, SubmissionScore
 from harness.errors import UserError
-from harness.files import write_whole
 
 SCORES = "scores.json"
 
@@ -18,13 +17,6 @@ def scores_bytes(scores: Scores) -> bytes:
     """Return what `scores.json` holds."""
     text = json.dumps(scores.model_dump(mode="json"), indent=1, allow_nan=False, ensure_ascii=False)
     return f"{text}\n".encode()
-
-
-def write_scores(scores: Scores, out: Path) -> Path:
-    """Write `scores.json` into a folder and return where it is."""
-    path = out / SCORES
-    write_whole({path: scores_bytes(scores)})
-    return path
 
 
 def read_scores(out: Path) -> Scores:

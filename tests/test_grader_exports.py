@@ -12,7 +12,7 @@ from grader.reports.export_formats import FORMATS, Format
 from grader.reports.exports import export, left_out
 from grader.reports.gradebook import gradebook
 from grader.score import Scores, SubmissionScore, lost, open_check
-from grader.scores_file import write_scores
+from grader.scores_file import SCORES, scores_bytes
 from harness.errors import UserError
 
 
@@ -111,7 +111,7 @@ def test_a_rejected_archive_that_the_instructor_gave_a_total_is_exported() -> No
 
 def test_the_command_names_who_was_left_out(tmp_path: Path) -> None:
     odd = rejected("e\x1b[2J", "huge_lr")
-    write_scores(scores_of(*CLASS.submissions, odd), tmp_path)
+    (tmp_path / SCORES).write_bytes(scores_bytes(scores_of(*CLASS.submissions, odd)))
     done = CliRunner().invoke(cli, ["export", "--format", "moodle", "--out", str(tmp_path)])
     assert done.exit_code == 0
     assert "2 rejected, and not in it" in done.output

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from explanations import LOGS
 
-from grader.selfcheck.handed_in import report_on
+from grader.examples import true_report
 from grader.solutions import SOLUTIONS
 from harness.handin.cited_numbers import agrees, cited_value
 from harness.handin.student_report import parse_report
@@ -32,7 +32,7 @@ def fixed_run(recipe: str, folder: Path, *, epochs: int) -> Path:
 @pytest.mark.parametrize("epochs", [1, 9])
 def test_what_is_cited_of_the_fixed_run_is_true(recipe: str, epochs: int, tmp_path: Path) -> None:
     folder = fixed_run(recipe, tmp_path, epochs=epochs)
-    report = parse_report(report_on(recipe, folder))
+    report = parse_report(true_report(recipe, folder))
     model = parse_report((SOLUTIONS / recipe / "report.md").read_text(encoding="utf-8"))
     records = read_metrics_log(folder / "metrics.log")
     own = [citation for citation in report.evidence if citation.run == "fixed"]

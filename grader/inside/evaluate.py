@@ -22,7 +22,7 @@ from harness.data.loading import load_dataset
 from harness.evaluation import evaluate_in_eval_mode
 from harness.experiment import Experiment, tensor_data
 from harness.load_experiment import load_experiment
-from harness.metrics_log import to_strict
+from harness.metrics_log import Record, to_strict
 from harness.numerics import canonical_setup
 
 INPUT = Path("../input")
@@ -62,6 +62,12 @@ def read_weights(path: Path) -> Tensors:
     return weights
 
 
+def figures(experiment: Experiment, model: nn.Module, inputs: Tensor, labels: Tensor) -> Record:
+    """Return loss and accuracy (None for a regression) on one split."""
+    found = evaluate_in_eval_mode(experiment, model, inputs, labels)
+    return {"loss": found["val_loss_eval_mode"], "accuracy": found["val_accuracy_eval_mode"]}
+
+
 def evaluate(experiment: Experiment, path: Path, splits: dict[str, tuple[Tensor, Tensor]]) -> dict[str, Any]:
     """Return loss and accuracy by split, or the problem with the weights."""
     model = experiment.build_model()
@@ -71,11 +77,7 @@ def evaluate(experiment: Experiment, path: Path, splits: dict[str, tuple[Tensor,
         return {"problem": str(error)}
     found: dict[str, Any] = {}
     for name, (inputs, labels) in splits.items():
-        figures = evaluate_in_eval_mode(experiment, model, inputs, labels)
-        found[name] = {
-            "loss": figures["val_loss_eval_mode"],
-            "accuracy": figures["val_accuracy_eval_mode"],
-        }
+        found[name] = figures(experiment, model, inputs, labels)
     return found
 
 
@@ -108,11 +110,7 @@ def evaluate_outputs(
             return {
                 "problem": f"it puts out {tuple(given[name].shape)} for the {name} images, not {expected}"
             }
-        figures = evaluate_in_eval_mode(experiment, Outputs(given[name]), inputs, labels)
-        found[name] = {
-            "loss": figures["val_loss_eval_mode"],
-            "accuracy": figures["val_accuracy_eval_mode"],
-        }
+        found[name] = figures(experiment, Outputs(given[name]), inputs, labels)
     return found
 
 

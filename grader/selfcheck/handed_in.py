@@ -8,15 +8,11 @@ from pathlib import Path
 from pydantic import Base64Bytes
 
 from grader import examples
-from grader.examples import true_report
+from grader.examples import example_submission
 from grader.machine import machine_state
 from grader.score import Model
 from grader.solutions import SOLUTIONS
 from grader.store import Store
-from harness.errors import UserError
-from harness.exercise import Asked, verify_exercise
-from harness.handin.submission import submit
-from harness.metrics_log import batch_records, read_metrics_log
 from harness.provenance import harness_hash
 from harness.recipe import load_recipe
 
@@ -53,31 +49,10 @@ class Submissions:
         `template` is a `work` folder in which the broken run was made; `work` is gone afterwards. Raises `UserError`
         where the experiment does not run.
         """
-        shutil.copytree(template / recipe_id, work / recipe_id)
-        (work / recipe_id / "experiment.py").write_text(source, encoding="utf-8")
-        workspace = verify_exercise(recipe_id, work, Asked(), bar=False)
-        text = report_on(recipe_id, workspace.run_folder("fixed"))
-        workspace.report.write_text(text, encoding="utf-8")
-        path = submit(workspace, student, out).path
+        path = example_submission(recipe_id, student, source, template, work, out)
         self._store.put(_key(recipe_id, student, source), HandedIn.model_construct(tarball=path.read_bytes()))
         shutil.rmtree(work)
         return path
-
-
-def report_on(recipe_id: str, fixed_run: Path) -> str:
-    """Return the model report with what this fixed run's log holds.
-
-    A run of fewer batches or epochs lacks what the model report cites: its first loss is cited then.
-    """
-    try:
-        return true_report(recipe_id, fixed_run)
-    except UserError:
-        text = (SOLUTIONS / recipe_id / "report.md").read_text(encoding="utf-8")
-        loss = batch_records(read_metrics_log(fixed_run / "metrics.log"))[0]["loss"]
-        first = f"  - {{run: fixed, signal: loss, step: 0, value: {loss:.6g}}}"
-        front, end, body = text.removeprefix("---\n").partition("---\n")
-        kept = [line for line in front.splitlines() if "run: fixed" not in line]
-        return "---\n" + "\n".join([*kept, first, ""]) + end + body
 
 
 def _key(recipe_id: str, student: str, source: str) -> str:
