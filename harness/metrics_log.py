@@ -111,7 +111,7 @@ def parse_log(lines: Iterable[str], source: str) -> list[Record]:
             record = parse_record(line)
             _check_values(record)
             records.append(record)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise UserError(
                 f"{source}, line {number}: not a record of a run ({error}): make the run again."
             ) from None

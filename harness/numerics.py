@@ -34,7 +34,8 @@ def apply_numerics(numerics: Numerics, device: str = "cpu") -> None:
     if device.startswith("cuda"):
         needed = needed | {"CUBLAS_WORKSPACE_CONFIG": COMMON_VARIABLES["CUBLAS_WORKSPACE_CONFIG"]}
     _require(needed, f"{numerics} numerics on {device}")
-    torch.use_deterministic_algorithms(True)
+    # use_deterministic_algorithms(True) does the same, but imports the compiler first: over a second.
+    torch.set_deterministic_debug_mode("error")
     torch.backends.cudnn.benchmark = False
     torch.backends.cudnn.allow_tf32 = False  # convolutions use it unless told
     torch.set_float32_matmul_precision("highest")
