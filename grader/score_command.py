@@ -17,6 +17,7 @@ from grader.canaries import CanaryFailed
 from grader.classroom import Classroom, scores_of
 from grader.folder_lock import locked
 from grader.graded import WITHOUT_SANDBOX, Graded
+from grader.intake.names import printable
 from grader.intake.submission import SUFFIX, submission_name
 from grader.overrides import Override, apply_overrides, load_overrides
 from grader.replayer import Replayer, Sandbox
@@ -140,7 +141,7 @@ def tarballs(folder: Path, only: Sequence[str] = ()) -> list[Path]:
         other = found.setdefault(submission_name(path), path)
         if other is not path:
             raise UserError(
-                f"{folder} holds two files that are both called {submission_name(path)}: rename one."
+                f"{folder} holds two files that are both called {printable(submission_name(path))}: rename one."
             )
     if not found:
         raise UserError(

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from grader.evidence import RUNS, Evidence
 from grader.exhibits import Curve, Exhibits, HashComparison, Number, ReplayOutcome, Run
 from grader.replay import Replay
-from grader.rubric.belief import code_doubt, flattery, same_as_reference
+from grader.rubric.belief import code_doubt, figure_doubt, same_as_reference
 from grader.rubric.diagnostics import judge_diagnostics
 from grader.rubric.explanation import judge_explanation
 from grader.rubric.fix import judge_fix
@@ -44,7 +44,7 @@ def _judge_explanation(evidence: Evidence) -> tuple[Check, ...]:
         broken_source=evidence.recipe.broken_source(),
         fixed_source=evidence.source,
     )
-    if evidence.fixed.status == "OK" and (doubt := code_doubt(evidence) or flattery(evidence)):
+    if evidence.fixed.status == "OK" and (doubt := figure_doubt(evidence)):
         return tuple(_not_proven(check, doubt) if check.id == "numbers" else check for check in checks)
     if evidence.fixed.status in ("OK", "XX"):
         return checks

@@ -74,3 +74,13 @@ def test_the_answers_of_a_network_of_its_own_are_doubted_with_any_suspicion() ->
     assert log_doubt(evidence(RECIPE, fixed=fixed, suspicions=state)) == ""
     assert log_doubt(evidence(RECIPE, fixed=own, suspicions=state)) == "line 1 keeps something"
     assert log_doubt(evidence(RECIPE, fixed=own)) == ""
+
+
+@pytest.mark.parametrize(
+    ("code", "waits"), [("patch", True), ("data", True), ("reach", False), ("state", False)]
+)
+def test_numbers_beside_code_that_writes_no_log_do_not_wait(code: str, waits: bool) -> None:
+    """A seed that is set anew is not plain, but the log says what became of it."""
+    fixed = replay(RECIPE, HEALTHY).model_copy(update={"checkpoint_sha256": "0" * 64})
+    odd = (Suspicion(line=1, code=code, message="line 1 is odd"),)
+    assert (numbers(evidence(RECIPE, fixed=fixed, suspicions=odd)).points is None) == waits

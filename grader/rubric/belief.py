@@ -56,6 +56,16 @@ def log_doubt(evidence: Evidence) -> str:
     return "" if found is None else found.message
 
 
+def figure_doubt(evidence: Evidence) -> str:
+    """Return why a number of the fixed run's log is not believed, as a clause; else "".
+
+    The reference fix's bytes are doubted only where the code could know where it runs; other logs where code could
+    have written them, or where they flatter the weights.
+    """
+    doubt = code_doubt if same_as_reference(evidence) else log_doubt
+    return doubt(evidence) or flattery(evidence)
+
+
 def flattery(evidence: Evidence) -> str:
     """Return what the log of the fixed run says better than the trusted evaluator finds it, as a clause; else ""."""
     fixed = evidence.fixed

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from grader.evidence import Evidence, Run
 from grader.replay import Replay
-from grader.rubric.belief import code_doubt, flattery
+from grader.rubric.belief import figure_doubt
 from grader.score import Check, full, lost, open_check
 from harness.errors import UserError
 from harness.handin.check_run import diagnostic_faults
@@ -179,7 +179,7 @@ def _recovery(evidence: Evidence, report: StudentReport | None, problem: str) ->
         and not _has(evidence.broken, citation)
     ]
     remedy = "Cite a number of the fixed run by which a reader sees that the failure is gone."
-    if shows and (doubt := code_doubt(evidence) or flattery(evidence)):
+    if shows and (doubt := figure_doubt(evidence)):
         reason = f"The number is true in the replay's log, but {doubt}. The instructor decides."
         return open_check(id, title, maximum, reason)
     if shows:
