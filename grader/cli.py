@@ -7,6 +7,7 @@ from typing import NoReturn
 
 import click
 
+from grader.engines import ENGINES, Engine
 from grader.reports.export_formats import FORMATS, Format
 from grader.selfcheck.parts import PARTS, Part
 from harness.command_line import HELP_OPTIONS, run_command
@@ -27,6 +28,10 @@ _trust = click.option(
 _jobs = click.option(
     "--jobs", metavar="N", type=whole_number(1, 1024),
     help="Replays side by side; by default as many as this machine has cores.",
+)  # fmt: skip
+_engine = click.option(
+    "--sandbox", "engine", type=click.Choice(ENGINES), default="warm", show_default=True,
+    help="Fork each run from a process that has imported torch already, or start a fresh one for each.",
 )  # fmt: skip
 _cache = click.option(
     "--cache", type=click.Path(file_okay=False, path_type=Path),
@@ -59,11 +64,13 @@ def cli() -> None:
 )
 @click.option("--fresh", is_flag=True, help="Replay everything again, whatever is remembered.")
 @_trust
+@_engine
 @_cache
 @_store
 def score(
     submissions: Path, out: Path, jobs: int | None, only: tuple[str, ...], rubric: Path | None,
-    overrides: Path | None, fresh: bool, trust_submissions: bool, cache: Path | None, replays: Path | None,
+    overrides: Path | None, fresh: bool, trust_submissions: bool, engine: Engine, cache: Path | None,
+    replays: Path | None,
 ) -> None:  # fmt: skip
     """Score the tarballs in SUBMISSIONS and write the reports.
 
@@ -73,7 +80,7 @@ def score(
 
     options = ScoreOptions(
         out=out, jobs=jobs or usable_cores(), only=only, rubric=rubric, overrides=overrides, fresh=fresh,
-        trust_submissions=trust_submissions, cache=cache, replays=replays,
+        trust_submissions=trust_submissions, engine=engine, cache=cache, replays=replays,
     )  # fmt: skip
     with naming(out):
         sys.exit(score_folder(submissions, options))

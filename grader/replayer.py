@@ -40,7 +40,7 @@ class Replayer:
         self._cache = cache
         self._limits = limits
         self._stop = StopSignal()
-        self._environment = run_environment("portable", base={"PATH": "/usr/bin:/bin"})
+        self._environment = replay_environment()
         self._data: dict[str, dict[str, bytes]] = {}
         self._heldout: dict[str, bytes] = {}
 
@@ -148,6 +148,11 @@ class Replayer:
             path = subset_file(name, self._cache)
             self._data[name] = {f"cache/{path.relative_to(self._cache).as_posix()}": path.read_bytes()}
         return self._data[name]
+
+
+def replay_environment() -> Mapping[str, str]:
+    """Return the environment of every process in the sandbox."""
+    return run_environment("portable", base={"PATH": "/usr/bin:/bin"})
 
 
 def visible_folders() -> Sequence[Path]:

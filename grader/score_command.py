@@ -15,6 +15,7 @@ import harness
 from grader import replays
 from grader.canaries import CanaryFailed
 from grader.classroom import Classroom, scores_of
+from grader.engines import Engine
 from grader.folder_lock import locked
 from grader.graded import WITHOUT_SANDBOX, Graded
 from grader.intake.names import printable
@@ -24,8 +25,8 @@ from grader.replayer import Replayer, Sandbox
 from grader.reports.write import INDEX, clear_leftovers, refuse_strangers, write_reports
 from grader.rubric.weights import DEFAULT, load_weights
 from grader.sandbox.problem import sandbox_problem
-from grader.sandbox.run import run_in_sandbox
 from grader.sandbox.trusted import run_trusted
+from grader.sandboxes import open_sandbox
 from grader.score import Scores, SubmissionScore
 from grader.scores_file import SCORES, read_scores
 from grader.store import default_store
@@ -45,6 +46,7 @@ class ScoreOptions:
     overrides: Path | None = None
     fresh: bool = False
     trust_submissions: bool = False
+    engine: Engine = "warm"
     cache: Path | None = None
     replays: Path | None = None
 
@@ -59,15 +61,15 @@ def score_folder(folder: Path, options: ScoreOptions) -> int:
     paths = tarballs(folder, options.only)
     weights = load_weights(options.rubric or DEFAULT)
     overrides = load_overrides(options.overrides) if options.overrides else ()
-    room = Classroom(
-        Replayer(_sandbox(options, console), options.cache or default_cache()),
-        _memory(options),
-        weights,
-        jobs=options.jobs,
-        fresh=options.fresh,
-        trusted_submissions=options.trust_submissions,
-    )
-    with _reports_folder(options.out):
+    with _sandbox(options, console) as sandbox, _reports_folder(options.out):
+        room = Classroom(
+            Replayer(sandbox, options.cache or default_cache()),
+            _memory(options),
+            weights,
+            jobs=options.jobs,
+            fresh=options.fresh,
+            trusted_submissions=options.trust_submissions,
+        )
         return _score(paths, room, overrides, options, console)
 
 
@@ -155,17 +157,20 @@ def tarballs(folder: Path, only: Sequence[str] = ()) -> list[Path]:
     return [path for name, path in found.items() if not only or name in only]
 
 
-def _sandbox(options: ScoreOptions, console: Console) -> Sandbox:
+@contextmanager
+def _sandbox(options: ScoreOptions, console: Console) -> Iterator[Sandbox]:
     if options.trust_submissions:
         console.print(
             "WITHOUT A SANDBOX: students' code runs with all your rights, and every report will say so.",
             style="bold red",
         )
-        return run_trusted
+        yield run_trusted
+        return
     problem = sandbox_problem()
     if problem is not None:
         raise UserError(f"{problem} Nothing was run. (--trust-submissions runs students' code without it.)")
-    return run_in_sandbox
+    with open_sandbox(options.engine, options.jobs) as sandbox:
+        yield sandbox
 
 
 def _memory(options: ScoreOptions) -> Path:

@@ -1,10 +1,16 @@
-"""Runs a piece of Python in the sandbox, for the tests."""
+"""Runs a piece of Python in the sandbox, for the tests: in a fresh process, or in one that was forked."""
 
-from collections.abc import Mapping, Sequence
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+import pytest
+
+from grader.engines import ENGINES, Engine
 from grader.sandbox import Limits, SandboxResult, run_in_sandbox
 from grader.sandbox.mounts import launcher_python
+from grader.sandbox.warm import WarmSandbox
 
 MIB = 2**20
 SMALL = Limits(
@@ -19,6 +25,16 @@ SMALL = Limits(
     result_bytes=2 * MIB,
 )
 
+_engine: list[Engine] = ["fresh"]
+
+
+@pytest.fixture(params=ENGINES)
+def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
+    """Make `sandboxed` run in each engine."""
+    _engine.append(request.param)
+    yield request.param
+    _engine.pop()
+
 
 def sandboxed(
     code: str,
@@ -29,6 +45,8 @@ def sandboxed(
     visible: Sequence[Path] = (),
     stdin: bytes = b"",
 ) -> SandboxResult:
+    if _engine[-1] == "warm":
+        return _forked(code, limits, inputs or {}, environment or {}, visible, stdin)
     command = [str(launcher_python()), "-I", "-S", "-c", code]
     return run_in_sandbox(
         command,
@@ -38,6 +56,34 @@ def sandboxed(
         visible=visible,
         stdin=stdin,
     )
+
+
+def _forked(
+    code: str,
+    limits: Limits,
+    inputs: Mapping[str, bytes],
+    environment: Mapping[str, str],
+    visible: Sequence[Path],
+    stdin: bytes,
+) -> SandboxResult:
+    with tempfile.TemporaryDirectory(prefix="script-") as name:
+        script, preload = Path(name, "script.py"), Path(name, "preload.py")
+        script.write_text(code, encoding="utf-8")
+        preload.write_text("", encoding="utf-8")
+        seen = (Path(sys.prefix), Path(name), *visible)
+        sandbox = WarmSandbox(preload, environment, seen, jobs=1)
+        try:
+            return sandbox(
+                [sys.executable, "-P", str(script)],
+                inputs=inputs,
+                environment=environment,
+                limits=limits,
+                visible=seen,
+                stdin=stdin,
+            )
+        finally:
+            sandbox.close()
+            assert not sandbox.failed
 
 
 def running(name: str) -> list[bytes]:

@@ -20,8 +20,9 @@ _ETC = {
     "/etc/group": f"student:x:{_NOBODY}:\n".encode(),
 }
 # For what libraries insist on writing there; results and data belong into the scratch folder.
-_SMALL_BYTES = 16 * 1024 * 1024
-LAUNCHER = "/launcher.py"
+SMALL_BYTES = 16 * 1024 * 1024
+SMALL_FOLDERS = ("/tmp", "/dev/shm")  # noqa: S108
+LAUNCHER = "/launcher/inside.py"
 
 # Keeps content where bubblewrap can read it, and returns its file descriptor.
 Keep = Callable[[bytes], int]
@@ -40,16 +41,16 @@ def version() -> tuple[int, ...] | None:
 
 def arguments(
     *,
-    launcher: bytes,
-    inputs: Mapping[str, bytes],
+    files: Mapping[str, bytes],
     visible: Sequence[Path],
     scratch_bytes: int,
-    seccomp: bytes,
+    seccomp: bytes | None,
     keep: Keep,
 ) -> list[str]:
-    """Return the bubblewrap command up to the program that it is to start.
+    """Return the bubblewrap command up to the program that it is to start; `files` lie at absolute paths there.
 
-    Raises `ValueError` for an input that is no plain relative path, or a visible path that is not absolute.
+    Without a filter, for code of ours alone, what it starts may take namespaces of its own (`warm_inside.py`).
+    Raises `ValueError` for a visible path that is not absolute.
     """
     words = [
         shutil.which("bwrap") or "bwrap",
@@ -60,7 +61,7 @@ def arguments(
         "--gid",
         _NOBODY,
     ]
-    if (version() or OLDEST) >= _DISABLES_USER_NAMESPACES:
+    if seccomp is not None and (version() or OLDEST) >= _DISABLES_USER_NAMESPACES:
         words.append("--disable-userns")
     words += [
         "--hostname",
@@ -71,19 +72,24 @@ def arguments(
         "--new-session",
         "--as-pid-1",
     ]
-    words += ["--seccomp", str(keep(seccomp)), "--clearenv"]
-    words += ["--proc", "/proc", "--remount-ro", "/proc", *_devices()]
-    for folder, size in (("/tmp", _SMALL_BYTES), ("/scratch", scratch_bytes)):  # noqa: S108
+    words += ["--clearenv", "--proc", "/proc"]
+    if seccomp is not None:
+        words += ["--seccomp", str(keep(seccomp)), "--remount-ro", "/proc"]
+    words += _devices()
+    for folder, size in (("/tmp", SMALL_BYTES), ("/scratch", scratch_bytes)):  # noqa: S108
         words += ["--size", str(size), "--tmpfs", folder]
     words += [*mounts(visible, hidden_paths()), "--dir", "/input"]
-    files = {LAUNCHER: launcher, **_ETC}
-    for name, content in inputs.items():
-        check_input_name(name)
-        files[f"/input/{name}"] = content
-    for place, content in files.items():
+    for place, content in {**files, **_ETC}.items():
         words += ["--file", str(keep(content)), place]
     # Last: until here bubblewrap makes folders and files in the root, which has no limit of its own.
     return [*words, "--remount-ro", "/", "--chdir", "/scratch"]
+
+
+def input_files(inputs: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Return where the inputs lie inside. Raises `ValueError` for one that is no plain relative path."""
+    for name in inputs:
+        check_input_name(name)
+    return {f"/input/{name}": content for name, content in inputs.items()}
 
 
 def check_input_name(name: str) -> None:
@@ -94,10 +100,10 @@ def check_input_name(name: str) -> None:
 
 def _devices() -> list[str]:
     # No /dev/zero: mapped as shared, it is memory that no limit counts. No terminals.
-    words = ["--size", str(_SMALL_BYTES), "--tmpfs", "/dev"]
+    words = ["--size", str(SMALL_BYTES), "--tmpfs", "/dev"]
     for device in _DEVICES:
         words += ["--dev-bind", device, device]
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         words += ["--symlink", f"/proc/self/fd/{number}", f"/dev/{name}"]
     words += ["--symlink", "/proc/self/fd", "/dev/fd", "--dir", "/dev/shm", "--remount-ro", "/dev"]  # noqa: S108
-    return [*words, "--size", str(_SMALL_BYTES), "--tmpfs", "/dev/shm"]  # noqa: S108
+    return [*words, "--size", str(SMALL_BYTES), "--tmpfs", "/dev/shm"]  # noqa: S108

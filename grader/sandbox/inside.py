@@ -23,6 +23,7 @@ import time
 
 TYPE_CHECKING = False  # as in `typing`, which takes longer to import than all else here
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any, Literal, NoReturn
 
     Status = Literal["OK", "RE", "SG", "TO", "OL", "ML", "XX"]
@@ -59,11 +60,16 @@ def main(job_descriptor: int, pipe: int) -> None:
     _signal.pthread_sigmask(_SIG_BLOCK, [_SIGCHLD])  # it is waited for, between two looks at the limits
     if ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0) != 0:
         raise OSError("prctl(PR_SET_DUMPABLE) failed")
+    serve(job, pipe, run)
+
+
+def serve(job: dict[str, Any], pipe: int, run: Callable[[dict[str, Any]], Ending]) -> None:
+    """Run the job with `run`, and send its outcome and the files it left."""
     os.mkdir(f"{SCRATCH}/out")  # noqa: PTH102
     send(pipe, b"S")
     files: list[tuple[str, bytes]] = []
     try:
-        (status, code, number, message), files = run_and_collect(job)
+        (status, code, number, message), files = run_and_collect(job, run)
     except BaseException as error:
         status, code, number, message = "XX", None, None, f"the launcher failed: {error!r}"
     words = (status, "-" if code is None else code, "-" if number is None else number, message)
@@ -74,7 +80,9 @@ def main(job_descriptor: int, pipe: int) -> None:
     send(pipe, b"Z")
 
 
-def run_and_collect(job: dict[str, Any]) -> tuple[Ending, list[tuple[str, bytes]]]:
+def run_and_collect(
+    job: dict[str, Any], run: Callable[[dict[str, Any]], Ending]
+) -> tuple[Ending, list[tuple[str, bytes]]]:
     """Return how the command ended, and the files that it left where it ended by itself."""
     ending = run(job)
     kill_all()
@@ -107,9 +115,9 @@ def run(job: dict[str, Any]) -> Ending:
         excess = over_limit(job)
         if excess is not None:
             return excess[0], None, None, excess[1]
-        code = _reaped(child)
+        code = reaped(child)
         if code is not None:
-            return _judge(code, job)
+            return judge(code, job)
         _signal.sigtimedwait([_SIGCHLD], POLL_SECONDS)
 
 
@@ -117,18 +125,23 @@ def _become(job: dict[str, Any], writing: int) -> NoReturn:
     try:
         os.setsid()
         _signal.pthread_sigmask(_SIG_UNBLOCK, [_SIGCHLD])
-        for name, soft, hard in job["rlimits"]:
-            number = getattr(resource, name)
-            most = resource.getrlimit(number)[1]
-            given = (soft, hard) if most == resource.RLIM_INFINITY else (min(soft, most), min(hard, most))
-            resource.setrlimit(number, given)
+        limit(job)
         os.execvpe(job["command"][0], job["command"], job["environment"])
     except BaseException as error:
         os.write(writing, str(error).encode()[:4000])
     os._exit(127)
 
 
-def _reaped(child: int) -> int | None:
+def limit(job: dict[str, Any]) -> None:
+    """Give this process, and all that it starts, the limits of the job; none above those that it has."""
+    for name, soft, hard in job["rlimits"]:
+        number = getattr(resource, name)
+        most = resource.getrlimit(number)[1]
+        given = (soft, hard) if most == resource.RLIM_INFINITY else (min(soft, most), min(hard, most))
+        resource.setrlimit(number, given)
+
+
+def reaped(child: int) -> int | None:
     """Bury the dead, orphans included; return the wait status of the command once it has ended."""
     while True:
         try:
@@ -141,7 +154,8 @@ def _reaped(child: int) -> int | None:
             return None
 
 
-def _judge(status: int, job: dict[str, Any]) -> Ending:
+def judge(status: int, job: dict[str, Any]) -> Ending:
+    """Return how the command ended, by its wait status."""
     code = os.waitstatus_to_exitcode(status)
     too_large = code > 0 and largest_file(SCRATCH, job["scratch_files"]) >= job["file_bytes"]
     return ending_of(code, too_large)
@@ -160,9 +174,9 @@ def ending_of(code: int, too_large: bool) -> Ending:
     return "OK", 0, None, ""
 
 
-def over_limit(job: dict[str, Any]) -> tuple[Status, str] | None:
-    """Return the status and a sentence if all processes together are over a limit."""
-    processes, seconds, memory = usage()
+def over_limit(job: dict[str, Any], init: str = "1", ours: tuple[str, ...] = ()) -> tuple[Status, str] | None:
+    """Return the status and a sentence if all processes together are over a limit; `init`, `ours` as in `usage`."""
+    processes, seconds, memory = usage(init, ours)
     if processes > job["processes"]:
         return "ML", f"it started more than {job['processes']} processes"
     if seconds > job["cpu_seconds"]:
@@ -178,8 +192,10 @@ def over_limit(job: dict[str, Any]) -> tuple[Status, str] | None:
     return None
 
 
-def usage() -> tuple[int, float, int]:
-    """Return what all processes but this one are and use: their number, seconds of processor, bytes of memory.
+def usage(init: str = "1", ours: tuple[str, ...] = ()) -> tuple[int, float, int]:
+    """Return what all processes are and use: their number, seconds of processor, bytes of memory.
+
+    Process `init` is ours, and what it waited for is not; those in `ours` do not count at all.
 
     The processor time of those that have ended counts with the process that waited for them. One must have: the
     filter lets none change what SIGCHLD does, by which children would vanish unwaited and uncounted. An orphan is
@@ -187,7 +203,7 @@ def usage() -> tuple[int, float, int]:
     """
     count = ticks = memory = 0
     for entry in os.listdir("/proc"):  # noqa: PTH208
-        if not entry.isdecimal():
+        if not entry.isdecimal() or entry in ours:
             continue
         try:
             fields = _read(f"/proc/{entry}/stat").rpartition(b")")[2].split()
@@ -195,7 +211,7 @@ def usage() -> tuple[int, float, int]:
         except OSError:
             continue  # it has just ended
         ticks += int(fields[13]) + int(fields[14])  # children's user and system time
-        if entry != "1":
+        if entry != init:
             count += int(fields[17])  # threads
             ticks += int(fields[11]) + int(fields[12])
             memory += memory_of(status)

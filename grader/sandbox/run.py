@@ -1,7 +1,6 @@
 """Runs one command of a stranger's in the sandbox, and brings back how it ended and what it left."""
 
 import contextlib
-import fcntl
 import json
 import marshal
 import os
@@ -14,22 +13,22 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from grader.sandbox.bubblewrap import LAUNCHER, arguments
+from grader.sandbox.bubblewrap import LAUNCHER, arguments, input_files
 from grader.sandbox.frames import BrokenFrames, has_ended, parse_frames
 from grader.sandbox.mounts import launcher_python
 from grader.sandbox.result import MIB, Limits, SandboxResult, Status, rlimits
+from grader.sandbox.sealed import SealedFiles
 from grader.sandbox.seccomp import filter_program
 from grader.sandbox.stop import Stopped, StopSignal
 from grader.sandbox.streams import Readings, close_all, open_pipes, read_pipes
 
-_LAUNCHER_SOURCE = Path(__file__).with_name("inside.py")
-_SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
+LAUNCHER_SOURCE = Path(__file__).with_name("inside.py")
 # What the launcher adds to the contents of the files: names, lengths, one sentence.
 _FRAME_BYTES = 8 * MIB
 _STATUS_BYTES = MIB
 # When the machine's own memory is full, the kernel is to take what strangers run before anything else. A process
 # may always say so of itself, and all that it starts inherits it.
-_TAKEN_FIRST = ("/bin/sh", "-c", '{ echo 1000 > /proc/self/oom_score_adj; } 2> /dev/null; exec "$@"', "sh")
+TAKEN_FIRST = ("/bin/sh", "-c", '{ echo 1000 > /proc/self/oom_score_adj; } 2> /dev/null; exec "$@"', "sh")
 _WATCHED = ("cpu_seconds", "memory_bytes", "processes", "file_bytes", "scratch_files", "result_bytes")
 
 
@@ -54,28 +53,17 @@ def run_in_sandbox(
     """
     if stop is not None and stop.is_set():
         raise Stopped
-    with contextlib.ExitStack() as stack:
-
-        def keep(content: bytes) -> int:
-            descriptor = os.memfd_create("sandbox", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-            stack.callback(os.close, descriptor)
-            with os.fdopen(os.dup(descriptor), "wb") as file:
-                file.write(content)
-            fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, _SEALS)
-            os.lseek(descriptor, 0, os.SEEK_SET)
-            kept.append(descriptor)
-            return descriptor
-
-        kept: list[int] = []
+    with SealedFiles() as files:
         words = arguments(
-            launcher=_LAUNCHER_SOURCE.read_bytes(),
-            inputs=inputs,
+            files={LAUNCHER: LAUNCHER_SOURCE.read_bytes(), **input_files(inputs)},
             visible=visible,
             scratch_bytes=limits.scratch_bytes,
             seccomp=filter_program(platform.machine()),
-            keep=keep,
+            keep=files.keep,
         )
-        job = keep(marshal.dumps(_job(command, environment, limits)))
+        job = files.keep(
+            marshal.dumps(job_of(limits) | {"command": list(command), "environment": dict(environment)})
+        )
         reading, writing = open_pipes("stdout", "stderr", "results", "status")
         words += ["--json-status-fd", str(writing["status"]), "--", str(launcher_python()), "-I", "-S", "-B"]
         words += [LAUNCHER, str(job), str(writing["results"])]
@@ -83,11 +71,11 @@ def run_in_sandbox(
         # thread hears of it; whoever waits in another needs `stop`.
         try:
             process = subprocess.Popen(
-                [*_TAKEN_FIRST, *words],
-                stdin=keep(stdin),
+                [*TAKEN_FIRST, *words],
+                stdin=files.keep(stdin),
                 stdout=writing["stdout"],
                 stderr=writing["stderr"],
-                pass_fds=(*kept, writing["results"], writing["status"]),
+                pass_fds=(*files.descriptors, writing["results"], writing["status"]),
                 env={"PATH": os.defpath},
                 process_group=0,
             )
@@ -99,13 +87,12 @@ def run_in_sandbox(
         readings = _watch(process, reading, limits, stop)
     if readings.stopped:
         raise Stopped
-    return _outcome(readings, limits)
+    return outcome(readings, limits)
 
 
-def _job(command: Sequence[str], environment: Mapping[str, str], limits: Limits) -> dict[str, Any]:
+def job_of(limits: Limits) -> dict[str, Any]:
+    """Return what a launcher needs to know of the limits."""
     return {
-        "command": list(command),
-        "environment": dict(environment),
         "rlimits": rlimits(limits) + _process_limit(limits),
         **{name: getattr(limits, name) for name in _WATCHED},
     }
@@ -120,16 +107,20 @@ def _process_limit(limits: Limits) -> list[tuple[str, int, int]]:
     return [("RLIMIT_NPROC", 2 * limits.processes, 2 * limits.processes)]
 
 
+def rooms(limits: Limits) -> dict[str, tuple[str, int]]:
+    """Return how much each pipe may bring, as `read_pipes` has it."""
+    return {
+        "stdout": ("output", limits.output_bytes),
+        "stderr": ("output", limits.output_bytes),
+        "results": ("results", limits.result_bytes + _FRAME_BYTES),
+    }
+
+
 def _watch(
     process: subprocess.Popen[bytes], pipes: Mapping[str, int], limits: Limits, stop: StopSignal | None
 ) -> Readings:
     """Read what the process sends until it is over or over a limit; then nothing of it is left."""
-    groups = {
-        "stdout": ("output", limits.output_bytes),
-        "stderr": ("output", limits.output_bytes),
-        "results": ("results", limits.result_bytes + _FRAME_BYTES),
-        "status": ("status", _STATUS_BYTES),
-    }
+    groups = rooms(limits) | {"status": ("status", _STATUS_BYTES)}
     deadline = time.monotonic() + limits.wall_seconds
     readings = None
     try:
@@ -139,12 +130,13 @@ def _watch(
     finally:
         whole = readings is not None and not (readings.timed_out or readings.overflowed or readings.stopped)
         if process.poll() is None and not whole:
-            _kill(process, b"" if readings is None else readings.content["status"])
+            kill(process, b"" if readings is None else readings.content["status"])
         process.wait()
     return readings
 
 
-def _kill(process: subprocess.Popen[bytes], status: bytes) -> None:
+def kill(process: subprocess.Popen[bytes], status: bytes) -> None:
+    """End a sandbox; `status` is what bubblewrap has told of its child."""
     # The first process of a namespace takes all others with it, and bubblewrap ends when that is done.
     with contextlib.suppress(ValueError, LookupError, TypeError, ProcessLookupError):
         os.kill(json.loads(status.splitlines()[0])["child-pid"], signal.SIGKILL)
@@ -154,7 +146,8 @@ def _kill(process: subprocess.Popen[bytes], status: bytes) -> None:
     os.killpg(process.pid, signal.SIGKILL)
 
 
-def _outcome(readings: Readings, limits: Limits) -> SandboxResult:
+def outcome(readings: Readings, limits: Limits) -> SandboxResult:
+    """Return how a run ended, by what its launcher sent."""
     stdout, stderr = readings.content["stdout"], readings.content["stderr"]
 
     def ended(status: Status, message: str, number: int | None = None) -> SandboxResult:

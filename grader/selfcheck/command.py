@@ -10,11 +10,11 @@ from rich.console import Console
 
 from grader.canaries import CanaryFailed
 from grader.classroom import Classroom
-from grader.replayer import Replayer
+from grader.replayer import Replayer, Sandbox
 from grader.replays import Replays
 from grader.rubric.weights import load_weights
 from grader.sandbox.problem import sandbox_problem
-from grader.sandbox.run import run_in_sandbox
+from grader.sandboxes import open_sandbox
 from grader.selfcheck.handed_in import Submissions
 from grader.selfcheck.healthy import healthy_section
 from grader.selfcheck.parts import PARTS, Part
@@ -65,8 +65,11 @@ def run_selfcheck(options: SelfcheckOptions) -> int:
         raise UserError(problem)
     console = Console(width=None if sys.stdout.isatty() else _WIDE)
     sections = []
-    with tempfile.TemporaryDirectory(prefix="trainwreck-") as scratch:
-        made = _parts(recipes, options, Path(scratch))
+    with (
+        tempfile.TemporaryDirectory(prefix="trainwreck-") as scratch,
+        open_sandbox("warm", options.jobs) as sandbox,
+    ):
+        made = _parts(recipes, options, Path(scratch), sandbox)
         for part in parts:
             try:
                 sections.append(made[part]())
@@ -81,12 +84,12 @@ def run_selfcheck(options: SelfcheckOptions) -> int:
 
 
 def _parts(
-    recipes: list[Recipe], options: SelfcheckOptions, scratch: Path
+    recipes: list[Recipe], options: SelfcheckOptions, scratch: Path, sandbox: Sandbox
 ) -> Mapping[Part, Callable[[], Section]]:
     """Return what makes each part."""
     cache, memory = options.cache or default_cache(), options.replays or default_store()
     jobs, solutions = options.jobs, options.solutions
-    replayer = Replayer(run_in_sandbox, cache)
+    replayer = Replayer(sandbox, cache)
 
     def asked(item: Variant | Text) -> bool:
         return options.held_back or not item.held_back

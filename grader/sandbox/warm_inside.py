@@ -1,0 +1,290 @@
+"""The warm process inside a sandbox: it imports once what every run needs, and forks for each.
+
+It is process 1 of a sandbox that holds code of ours alone, and it has one thread. For each run it forks a
+launcher, which takes a user, mount, process, IPC, network and host namespace of its own, an empty scratch folder and
+the run's inputs, and starts in there a process 1, and under that the run itself: without capabilities, with no
+new privileges, under Landlock, the seccomp filter and the limits, with no open file but its three, and an empty
+/proc. The launcher is outside that process namespace: it watches what the run uses, collects its files when nothing
+of it is left (`inside.py` has both), and ends. Nothing that a run does reaches this process: it only waits.
+
+Not part of the grader's own process: `grader.sandbox.warm` passes its source text to the sandbox.
+"""
+
+from __future__ import annotations
+
+import _signal  # type: ignore[import-not-found] # as in inside.py
+import atexit
+import contextlib
+import ctypes
+import marshal
+import os
+import runpy
+import socket
+import struct
+import sys
+import threading
+import traceback
+
+import inside  # type: ignore[import-not-found] # lies beside it in the sandbox
+
+TYPE_CHECKING = False  # as in inside.py
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
+READY, DONE = b"R", b"D"
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_CLONE_NEWNS = 0x00020000
+# NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET (linux/sched.h).
+_NAMESPACES = _CLONE_NEWNS | 0x02000000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000
+_MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_REMOUNT = 1, 2, 4, 32
+_MS_BIND, _MS_REC, _MS_PRIVATE = 1 << 12, 1 << 14, 1 << 18
+_PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 4, 22, 24, 38
+_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
+_SECCOMP_FILTER = 2
+_CAPABILITY_VERSION = 0x20080522
+# Landlock (linux/landlock.h): its three calls have these numbers on every processor.
+_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
+_ASK_VERSION, _PATH_BENEATH = 1, 1
+_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1, 2, 4, 8
+# How many kinds of access to files each version knows; later ones know as many as the last.
+_FILE_ACCESS = (0, 13, 14, 15, 15, 16)
+_TCP = 3  # bind and connect, from version 4 on
+_SCOPES = 3  # abstract sockets and signals, from version 6 on
+
+
+def main(control: int, preload: str) -> None:
+    """Import what the script `preload` does, then make a run for each message, until the grader hangs up."""
+    _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+    os.environ.pop("PWD", None)  # bubblewrap's own
+    runpy.run_path(preload)
+    threads = len(os.listdir("/proc/self/task"))  # noqa: PTH208
+    if threads != 1:
+        raise RuntimeError(
+            f"there are {threads} threads after the imports: a fork would leave their locks behind"
+        )
+    with socket.socket(fileno=control) as line:
+        line.sendall(READY)
+        while True:
+            message, descriptors, _, _ = socket.recv_fds(line, 1, 5)
+            if not message:
+                return
+            child = os.fork()
+            if child == 0:
+                line.detach()
+                _launch(*descriptors)
+            for descriptor in descriptors:
+                os.close(descriptor)
+            os.waitpid(child, 0)
+            line.sendall(DONE)
+
+
+def _launch(job_descriptor: int, stdin: int, stdout: int, stderr: int, pipe: int) -> NoReturn:
+    try:
+        with os.fdopen(job_descriptor, "rb") as file:
+            job = marshal.loads(file.read())  # noqa: S302 - from the grader
+        for number, descriptor in enumerate((stdin, stdout, stderr)):
+            os.dup2(descriptor, number)
+        _keep_open(0, 1, 2, pipe)
+        _signal.pthread_sigmask(_signal.SIG_BLOCK, [_signal.SIGCHLD])
+        _enter_namespaces()
+        _make_world(job)
+        _call("prctl", _PR_SET_DUMPABLE, 0, 0, 0, 0)
+        inside.serve(job, pipe, _run)
+        os._exit(0)
+    except BaseException:
+        traceback.print_exc()
+    os._exit(1)
+
+
+def _keep_open(*kept: int) -> None:
+    for descriptor in map(int, os.listdir("/proc/self/fd")):  # noqa: PTH208
+        if descriptor not in kept:
+            with contextlib.suppress(OSError):  # the one that listed them
+                os.close(descriptor)
+
+
+def _call(name: str, *arguments: Any) -> int:
+    """Call a function of the C library. Raises `OSError` where it fails."""
+    result = getattr(_LIBC, name)(*arguments)
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{name}{arguments[:2]}: {os.strerror(number)}")
+    return int(result)
+
+
+def _mount(kind: bytes | None, place: str, flags: int, options: str = "") -> None:
+    _call("mount", kind, place.encode(), kind, ctypes.c_ulong(flags), options.encode() or None)
+
+
+def _enter_namespaces() -> None:
+    user, group = os.getuid(), os.getgid()
+    # The files below belong to root for a process that is not dumpable.
+    _call("prctl", _PR_SET_DUMPABLE, 1, 0, 0, 0)
+    _call("unshare", _NAMESPACES)
+    for name, content in (
+        ("setgroups", "deny"),
+        ("uid_map", f"{user} {user} 1"),
+        ("gid_map", f"{group} {group} 1"),
+    ):
+        with open(f"/proc/self/{name}", "w", encoding="ascii") as file:  # noqa: PTH123
+            file.write(content)
+
+
+def _make_world(job: dict[str, Any]) -> None:
+    """Make the folders that a run may write, empty but for what is shown in them, and the one with its inputs."""
+    _mount(None, "/", _MS_REC | _MS_PRIVATE)
+    shown = {path: os.open(path, os.O_PATH) for path in job["shown"]}
+    for place, size in job["writable"]:
+        _mount(b"tmpfs", place, _MS_NOSUID | _MS_NODEV, f"size={size},mode=0755")
+    for path, descriptor in shown.items():
+        if os.path.isdir(f"/proc/self/fd/{descriptor}"):  # noqa: PTH112
+            os.makedirs(path, exist_ok=True)  # noqa: PTH103
+        else:
+            os.makedirs(os.path.dirname(path), exist_ok=True)  # noqa: PTH103, PTH120
+            os.close(os.open(path, os.O_CREAT))
+        # It stays read-only: whoever is in a namespace below cannot take that away.
+        _mount(f"/proc/self/fd/{descriptor}".encode(), path, _MS_BIND | _MS_REC)
+        os.close(descriptor)
+    _mount(b"tmpfs", "/input", _MS_NOSUID | _MS_NODEV, "mode=0755")
+    for name, content in job["inputs"].items():
+        path = f"/input/{name}"
+        os.makedirs(os.path.dirname(path), exist_ok=True)  # noqa: PTH103, PTH120
+        with open(path, "wb") as file:  # noqa: PTH123
+            file.write(content)
+    _mount(b"tmpfs", "/input", _MS_REMOUNT | _MS_RDONLY | _MS_NOSUID | _MS_NODEV)
+    os.chdir(inside.SCRATCH)
+
+
+def _run(job: dict[str, Any]) -> Any:
+    """Start process 1 of the new process namespace, wait for the run's end or for a limit, and say how it ended."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reading)
+        _be_first(job, writing)
+    os.close(writing)
+    for number in (1, 2):
+        os.close(number)  # the run's alone
+    ours = ("1", str(os.getpid()))
+    while True:
+        excess = inside.over_limit(job, str(child), ours)
+        if excess is not None:
+            return excess[0], None, None, excess[1]
+        ended = inside.reaped(child)
+        if ended is not None:
+            break
+        _signal.sigtimedwait([_signal.SIGCHLD], inside.POLL_SECONDS)
+    said = os.read(reading, 4096)
+    if not said.startswith(b"E"):
+        return "XX", None, None, f"the run could not be started: {said.decode('utf-8', 'replace')}"
+    return inside.judge(struct.unpack("=i", said[1:])[0], job)
+
+
+def _be_first(job: dict[str, Any], writing: int) -> NoReturn:
+    """Wait for the run, as process 1: when this ends, the kernel ends whatever is left beside it."""
+    try:
+        # The launcher looks at /proc; the run has nothing to see there.
+        _call("unshare", _CLONE_NEWNS)
+        _mount(b"tmpfs", "/proc", _MS_RDONLY | _MS_NOSUID | _MS_NODEV, "size=4096")
+        reading, failing = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.close(writing)
+            os.close(reading)
+            _become(job, failing)
+        os.close(failing)
+        for number in (0, 1, 2):
+            os.close(number)
+        failure = os.read(reading, 4000)
+        if not failure:
+            while (status := inside.reaped(child)) is None:
+                _signal.sigwait([_signal.SIGCHLD])
+            failure = b"E" + struct.pack("=i", status)
+        os.write(writing, failure)
+    except BaseException as error:
+        os.write(writing, repr(error).encode()[:4000])
+    os._exit(0)
+
+
+def _become(job: dict[str, Any], failing: int) -> NoReturn:
+    """Give up all rights, then run the script."""
+    try:
+        os.setsid()
+        _signal.pthread_sigmask(_signal.SIG_UNBLOCK, [_signal.SIGCHLD])
+        _signal.signal(_signal.SIGINT, _signal.default_int_handler)  # as Python starts
+        _drop_capabilities()
+        inside.limit(job)
+        _call("prctl", _PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+        _restrict_files()
+        _filter(job["seccomp"])
+        os.close(failing)
+    except BaseException as error:
+        os.write(failing, repr(error).encode()[:4000])
+        os._exit(127)
+    sys.argv = [job["script"]]
+    _exit_like_python(job["script"])
+
+
+def _drop_capabilities() -> None:
+    capability = 0
+    while _LIBC.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0) == 0:
+        capability += 1
+    _call("prctl", _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+    header = ctypes.create_string_buffer(struct.pack("=Ii", _CAPABILITY_VERSION, 0))
+    nothing = ctypes.create_string_buffer(24)  # effective, permitted, inheritable; twice 32 bits of each
+    _call("capset", header, nothing)
+
+
+def _restrict_files() -> None:
+    """Let nothing be written but in the writable folders, whatever is mounted, where the kernel has Landlock."""
+    version = _LIBC.syscall(_CREATE_RULESET, None, 0, _ASK_VERSION)
+    if version < 1:  # the mounts say the same
+        return
+    every = (1 << _FILE_ACCESS[min(version, len(_FILE_ACCESS) - 1)]) - 1
+    attributes = [every] + [_TCP] * (version >= 4) + [_SCOPES] * (version >= 6)
+    packed = struct.pack(f"={len(attributes)}Q", *attributes)
+    ruleset = _call("syscall", _CREATE_RULESET, packed, len(packed), 0)
+    rules = [("/", _EXECUTE | _READ_FILE | _READ_DIR)]
+    rules += [(folder, every) for folder in inside.WRITABLE]
+    rules += [(device, _READ_FILE | _WRITE_FILE) for device in ("/dev/null", "/dev/full")]
+    for path, access in rules:
+        place = os.open(path, os.O_PATH)
+        _call("syscall", _ADD_RULE, ruleset, _PATH_BENEATH, struct.pack("=Qi", access, place), 0)
+        os.close(place)
+    _call("syscall", _RESTRICT_SELF, ruleset, 0)
+    os.close(ruleset)
+
+
+def _filter(program: bytes) -> None:
+    """Install a seccomp filter: `struct sock_fprog` has the number of instructions and where they lie."""
+    instructions = ctypes.create_string_buffer(program, len(program))
+    described = struct.pack("@HP", len(program) // 8, ctypes.addressof(instructions))
+    _call("prctl", _PR_SET_SECCOMP, _SECCOMP_FILTER, ctypes.create_string_buffer(described), 0, 0)
+
+
+def _exit_like_python(script: str) -> NoReturn:
+    """Run the script as `python script` does, and end as that ends."""
+    code: object = 0
+    try:
+        try:
+            runpy.run_path(script, run_name="__main__")
+        except SystemExit as error:
+            code = error.code
+        except BaseException:
+            traceback.print_exc()
+            code = 1
+        if code is not None and not isinstance(code, int):
+            print(code, file=sys.stderr)
+            code = 1
+        threading._shutdown()  # type: ignore[attr-defined] # waits for threads, as at the end of a program
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except BaseException:
+        code = 120  # what Python says where its output could not be flushed
+    finally:
+        os._exit((code or 0) & 0xFF if isinstance(code, int) or code is None else 1)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), sys.argv[2])

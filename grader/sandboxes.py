@@ -1,0 +1,23 @@
+"""The two ways to run an experiment in the sandbox: in a process that forks for each run, or in a fresh one."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from grader.engines import Engine
+from grader.inside import FOLDER
+from grader.replayer import Sandbox, replay_environment, visible_folders
+from grader.sandbox.run import run_in_sandbox
+from grader.sandbox.warm import WarmSandbox
+
+
+@contextmanager
+def open_sandbox(engine: Engine, jobs: int) -> Iterator[Sandbox]:
+    """Give the sandbox of an engine to so many callers at a time; what it keeps running ends with the block."""
+    if engine == "fresh":
+        yield run_in_sandbox
+        return
+    warm = WarmSandbox(FOLDER / "preload.py", replay_environment(), visible_folders(), jobs=jobs)
+    try:
+        yield warm
+    finally:
+        warm.close()
