@@ -4,6 +4,7 @@ import io
 import json
 import signal
 import sys
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from hashlib import sha256
@@ -41,6 +42,8 @@ class Replayer:
         self._limits = limits
         self._stop = StopSignal()
         self._environment = replay_environment()
+        # Reading images with torchvision changes `sys.modules`: not in two threads at a time.
+        self._loading = threading.Lock()
         self._data: dict[str, dict[str, bytes]] = {}
         self._heldout: dict[str, bytes] = {}
 
@@ -110,8 +113,9 @@ class Replayer:
         self, recipe: Recipe, settings: RunSettings, judged: Mapping[str, bytes]
     ) -> Evaluation | None:
         dataset = settings.dataset
-        if dataset not in self._heldout:
-            self._heldout[dataset] = heldout_archive(dataset, self._cache)
+        with self._loading:
+            if dataset not in self._heldout:
+                self._heldout[dataset] = heldout_archive(dataset, self._cache)
         inputs = {
             "job.json": json.dumps({"dataset": dataset, "checkpoints": ["run"]}).encode(),
             "experiment.py": recipe.healthy_source().encode(),
@@ -143,10 +147,11 @@ class Replayer:
         """Return the files of a data set as they lie below /input; embedded data comes with the harness."""
         if name in EMBEDDED:
             return {}
-        if name not in self._data:
-            load_dataset(name, cache=self._cache)
-            path = subset_file(name, self._cache)
-            self._data[name] = {f"cache/{path.relative_to(self._cache).as_posix()}": path.read_bytes()}
+        with self._loading:
+            if name not in self._data:
+                load_dataset(name, cache=self._cache)
+                path = subset_file(name, self._cache)
+                self._data[name] = {f"cache/{path.relative_to(self._cache).as_posix()}": path.read_bytes()}
         return self._data[name]
 
 

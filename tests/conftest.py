@@ -1,10 +1,15 @@
 """Fixtures that more than one test module needs, and how long hypothesis looks for counterexamples."""
 
 import os
+import sys
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from honest_class import HonestClass
 
 # The suite looks at the same examples each time, `make fuzz` at others each time, and a hundred times as many.
 settings.register_profile("suite", derandomize=True, deadline=None, database=None)
@@ -14,18 +19,54 @@ settings.register_profile(
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
 
 
+# The files that take longest, the longest first: what is left for the end is short, and all workers end together.
+LONGEST = (
+    "test_grader_class.py", "test_attacks.py", "test_grader_replay.py", "test_grader_selfcheck_command.py",
+    "test_faults.py", "test_bad_input.py", "test_recipes.py", "test_golden.py", "test_launch.py", "test_exercise.py",
+    "test_bench.py", "test_grader_kit.py", "test_demo_run.py",
+)  # fmt: skip
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Have pytest-xdist hand the files out in the order of the collection, not by how many tests they hold."""
+    config.option.loadscopereorder = False
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the files that take longest first."""
+    places = {name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.path.name, len(LONGEST)))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_thread() -> None:
+    """Compute with one thread, as a run does: two busy threads on two busy cores spend their time on waiting."""
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def honest(tmp_path_factory: pytest.TempPathFactory) -> "HonestClass":
+    """Honest submissions and their replays, made once for the whole session; skips where there is no sandbox."""
+    from honest_class import shared_class
+    from sandbox_marks import require_sandbox
+
+    require_sandbox()
+    return shared_class(tmp_path_factory)
+
+
 @pytest.fixture
 def torch_as_found() -> Iterator[None]:
     """Put back what a run switches in this process: other tests are not to notice that it trained."""
     import torch
 
-    deterministic, dtype = torch.are_deterministic_algorithms_enabled(), torch.get_default_dtype()
+    deterministic, dtype = torch.get_deterministic_debug_mode(), torch.get_default_dtype()
     precision, grad = torch.get_float32_matmul_precision(), torch.is_grad_enabled()
     threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # as in a run; and two busy threads on two busy cores wait for each other
+    torch.set_num_threads(1)
     yield
     torch.set_num_threads(threads)
-    torch.use_deterministic_algorithms(deterministic)
+    torch.set_deterministic_debug_mode(deterministic)
     torch.set_default_dtype(dtype)
     torch.set_float32_matmul_precision(precision)
     torch.set_grad_enabled(grad)

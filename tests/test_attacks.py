@@ -13,7 +13,8 @@ from attacks.judge import attack_faults, class_faults
 from attacks.lab import Lab, Scored, make_lab, score_class
 from attacks.topics import TOPICS
 from attacks.views import class_view_faults, view_faults
-from sandbox_marks import needs_sandbox, require_sandbox
+from honest_class import HonestClass
+from sandbox_marks import needs_sandbox
 
 import grader.intake
 import grader.taken
@@ -33,10 +34,9 @@ class Stormed:
 
 
 @pytest.fixture(scope="module")
-def stormed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stormed]:
-    require_sandbox()
+def stormed(honest: HonestClass, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stormed]:
     folder = tmp_path_factory.mktemp("red-team")
-    lab = make_lab(folder / "lab")
+    lab = make_lab(folder / "lab", known=honest)
     scored = score_class(lab, "stormed", IN_SUITE, memory=lab.alone.memory, jobs=2)
     yield Stormed(lab, scored, folder / "exports")
     shutil.rmtree(folder)

@@ -13,8 +13,9 @@ from faults.held import Absent, NotHeld
 from faults.kills import play_kills
 from faults.lab import RECIPE, Lab, make_lab, must_be_equal, must_refuse
 from faults.running import Ended, Grader, Stuck
+from honest_class import HonestClass
 from rich.console import Console
-from sandbox_marks import needs_sandbox, require_sandbox
+from sandbox_marks import needs_sandbox
 
 from grader.replay import Replay
 from grader.store import Store
@@ -22,9 +23,8 @@ from harness.files import scratch_path
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Lab:
-    require_sandbox()
-    return make_lab(tmp_path_factory.mktemp("faults"))
+def lab(honest: HonestClass, tmp_path_factory: pytest.TempPathFactory) -> Lab:
+    return make_lab(tmp_path_factory.mktemp("faults"), honest)
 
 
 @needs_sandbox

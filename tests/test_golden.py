@@ -98,7 +98,7 @@ def test_the_sentinels_notice_a_variable_missing(name: str) -> None:
     # Without canonical_setup, which would refuse the process.
     code = (
         "import numpy, torch; torch.backends.mkldnn.enabled = False\n"
-        "torch.backends.nnpack.set_flags(False); torch.use_deterministic_algorithms(True)\n"
+        "torch.backends.nnpack.set_flags(False); torch.set_deterministic_debug_mode('error')\n"
         "from harness.golden import platform_class; print(platform_class('portable', 'cpu')['golden'])"
     )
     environment = run_environment("portable")
@@ -168,14 +168,8 @@ def test_equal_records_are_one_class_only_with_a_reason(change: dict[str, object
 
 @x86_64
 @pytest.mark.skipif(shutil.which(QEMU) is None, reason=f"{QEMU} is not installed (Debian: qemu-user)")
-def test_an_emulated_processor_without_avx_gives_the_golden_bytes(tmp_path: Path) -> None:
-    python = str(emulated_python("Nehalem", tmp_path))
-    assert "SSE42" in features(python) and "AVX" not in features(python)
-    done = subprocess.run(
-        [python, "-m", "harness.golden"],
-        env=run_environment("portable"),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert compare(json.loads(done.stdout)["digests"]).wrong == ()
+def test_an_emulated_processor_lacks_what_its_model_lacked(tmp_path: Path) -> None:
+    # Its golden bytes are looked at by `make test-portable`: torch alone takes half a minute to be emulated.
+    known = features(str(emulated_python("Nehalem", tmp_path)))
+    assert "SSE42" in known
+    assert "AVX" not in known

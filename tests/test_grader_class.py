@@ -9,14 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from honest_class import HonestClass
 from runs import edited
-from sandbox_marks import needs_sandbox, require_sandbox
+from sandbox_marks import needs_sandbox
 from shared_data import link_shared_data, needs_shared_data
 
 from grader import canaries, demo
 from grader.canaries import CanaryFailed, check_canaries
+from grader.cli import main
 from grader.evidence import Evidence
 from grader.examples import broken_workspace, example_submission
+from grader.intake.submission import read_submission
 from grader.replay import Evaluation, Replay, SplitFigures
 from grader.replayer import Replayer
 from grader.replays import Replays
@@ -25,6 +28,7 @@ from grader.rubric.weights import DEFAULT, Weights, load_weights
 from grader.sandbox.run import run_in_sandbox
 from grader.score import CRITERIA, Criterion, CriterionScore
 from grader.scoring import score_evidence
+from grader.taken import take_in
 from harness.exercise import Asked
 from harness.recipe import load_recipe
 
@@ -47,29 +51,34 @@ def grader(*words: str | Path, cwd: Path, **variables: str) -> subprocess.Comple
 
 
 @pytest.fixture(scope="module")
-def classroom(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with `submissions/`, scored into `reports/` by one job and into `again/` by two, afresh."""
-    require_sandbox()
+def classroom(honest: HonestClass, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with `submissions/`, scored into `reports/` by one job and into `again/` by two.
+
+    The replays of the honest submissions are remembered, those of ada's and dan's for the first scoring alone.
+    """
     folder = tmp_path_factory.mktemp("class")
-    template = broken_workspace(RECIPE, folder / "template")
-    sources = {
-        "ada": load_recipe(RECIPE).healthy_source(),
-        "bob": edited(BROKEN, ("lr=10.0", "lr=0.05")),
-        "cem": edited(BROKEN, ("    loss.backward()\n", "    (loss * 0.01).backward()\n")),
-        "dan": BROKEN,
-    }
     out = folder / "submissions"
-    for student, source in sources.items():
-        example_submission(RECIPE, student, source, template, folder / student, out)
-    good = (out / "ada_huge_lr.tar.gz").read_bytes()
-    for name, data in demo.special_cases(good).items():
+    tolerable = edited(BROKEN, ("lr=10.0", "lr=0.05"))
+    example_submission(RECIPE, "bob", tolerable, honest.template, folder / "bob", out)
+    good = honest.tarball("reference")
+    special = {
+        "ada_huge_lr": good,
+        "cem_huge_lr": demo.repacked(honest.tarball("masked"), student="cem"),
+        "dan_huge_lr": demo.repacked(honest.tarball("untouched"), student="dan"),
+        **demo.special_cases(good),
+    }
+    for name, data in special.items():
         (out / f"{name}.tar.gz").write_bytes(data)
     # As unzip leaves a name that was not UTF-8.
     for odd, content in ((b"ren\xe9_huge_lr.tar.gz", good), (b"zo\xeb_huge_lr.tar.gz", b"")):
         (out / os.fsdecode(odd)).write_bytes(content)
+    honest.remember(folder / "replays")
+    two = [take_in(read_submission(out / f"{student}_huge_lr.tar.gz")) for student in ("ada", "dan")]
+    honest.remember(folder / "known", without=[taken.requests.fixed for taken in two])
     done = grader("score", "submissions", "--jobs", "1", cwd=folder)
     assert done.returncode == 0, done.stderr
-    done = grader("score", "submissions", "--jobs", "2", "--fresh", "--out", "again", cwd=folder)
+    words = ("score", "submissions", "--jobs", "2", "--out", "again")
+    done = grader(*words, cwd=folder, TRAINWRECK_REPLAYS=str(folder / "known"))
     assert done.returncode == 0, done.stderr
     return folder
 
@@ -77,6 +86,12 @@ def classroom(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def rows(reports: Path) -> dict[str, Any]:
     scores = json.loads((reports / "scores.json").read_text(encoding="utf-8"))
     return {row["submission"]: row for row in scores["submissions"]}
+
+
+def replays_below(folder: Path) -> dict[Path, int]:
+    """Return when each replay that is remembered there was made."""
+    found = folder.glob("replays/**/*.json")
+    return {path: path.stat().st_mtime_ns for path in found if "graded" not in path.parts}
 
 
 def files(reports: Path) -> Files:
@@ -123,11 +138,11 @@ def test_the_same_class_gives_the_same_bytes_whatever_the_jobs(classroom: Path) 
 
 @needs_sandbox
 def test_a_class_that_did_not_change_is_not_replayed(classroom: Path, tmp_path: Path) -> None:
-    before = {path: path.stat().st_mtime_ns for path in (classroom / "replays").rglob("*.json")}
+    before = replays_below(classroom)
     done = grader("score", "submissions", "--out", tmp_path / "reports", cwd=classroom)
     assert done.returncode == 0
     assert files(tmp_path / "reports") == files(classroom / "reports")
-    assert before == {path: path.stat().st_mtime_ns for path in (classroom / "replays").rglob("*.json")}
+    assert before == replays_below(classroom)
 
 
 @needs_sandbox
@@ -200,8 +215,13 @@ def test_a_submission_that_cannot_be_judged_waits_and_the_rest_goes_on(
 ) -> None:
     source = edited(BROKEN, ("lr=10.0", "lr=0.05"), ("import torch\n", "import sys\n\nimport torch\n"))
     out = tmp_path / "submissions"
-    example_submission(RECIPE, "eve", source, classroom / "template", tmp_path / "eve", out)
-    shutil.copy(classroom / "submissions" / "ada_huge_lr.tar.gz", out)
+    out.mkdir()
+    good = (classroom / "submissions" / "ada_huge_lr.tar.gz").read_bytes()
+    eve = demo.repacked(
+        good, student="eve", change=lambda members: members.update({"experiment.py": source.encode()})
+    )
+    for student, data in (("ada", good), ("eve", eve)):
+        (out / f"{student}_huge_lr.tar.gz").write_bytes(data)
     done = grader("score", "submissions", cwd=tmp_path, TRAINWRECK_REPLAYS=str(classroom / "replays"))
     assert done.returncode == 1
     found = rows(tmp_path / "reports")
@@ -211,9 +231,13 @@ def test_a_submission_that_cannot_be_judged_waits_and_the_rest_goes_on(
 
 
 @needs_sandbox
-def test_without_a_sandbox_every_report_says_so(classroom: Path, tmp_path: Path) -> None:
-    words = ("--trust-submissions", "--only", "ada_huge_lr", "--out", tmp_path / "reports")
-    done = grader("score", "submissions", *words, cwd=classroom)
+def test_without_a_sandbox_every_report_says_so_and_fresh_replays_what_is_remembered(
+    honest: HonestClass, classroom: Path, tmp_path: Path
+) -> None:
+    honest.remember(tmp_path / "replays" / "no-sandbox")
+    before = replays_below(tmp_path)
+    words = ("--trust-submissions", "--fresh", "--only", "ada_huge_lr", "--out", tmp_path / "reports")
+    done = grader("score", "submissions", *words, cwd=classroom, TRAINWRECK_REPLAYS=str(tmp_path / "replays"))
     assert done.returncode == 0
     assert "WITHOUT A SANDBOX" in done.stderr
     (row,) = rows(tmp_path / "reports").values()
@@ -221,15 +245,22 @@ def test_without_a_sandbox_every_report_says_so(classroom: Path, tmp_path: Path)
     assert "no sandbox" in [flag["id"] for flag in row["flags"]]
     for name in ("index.html", "ada_huge_lr.html"):
         assert "WITHOUT a sandbox" in (tmp_path / "reports" / name).read_text()
+    # Both canaries' three, and ada's; those of other students stay.
+    after = replays_below(tmp_path)
+    assert after.keys() == before.keys()
+    assert sum(after[path] != before[path] for path in after) == 4
 
 
 @needs_sandbox
 @needs_shared_data
-def test_a_submission_made_on_mnist_is_graded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_submission_made_on_mnist_is_graded(
+    honest: HonestClass, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest.remember(tmp_path / "replays")
     cache = tmp_path / "cache"
     cache.mkdir()
     monkeypatch.setenv("TRAINWRECK_DATA", str(link_shared_data(cache)))
-    asked = Asked(dataset="mnist")
+    asked = Asked(dataset="mnist", epochs=1)
     template = broken_workspace(RECIPE, tmp_path / "template", asked)
     source = load_recipe(RECIPE).healthy_source()
     example_submission(RECIPE, "ada", source, template, tmp_path / "ada", tmp_path / "submissions")
@@ -253,11 +284,21 @@ def test_a_submission_made_on_mnist_is_graded(tmp_path: Path, monkeypatch: pytes
         (("nothing",), "No such command 'nothing'"),
     ],
 )
-def test_wrong_use_gets_one_sentence_and_exit_2(words: tuple[str, ...], said: str, tmp_path: Path) -> None:
-    done = grader(*words, cwd=tmp_path)
-    assert done.returncode == 2
-    assert said in done.stderr
-    assert "Traceback" not in done.stderr
+def test_wrong_use_gets_one_sentence_and_exit_2(
+    words: tuple[str, ...],
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["grader", *words])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    told = capsys.readouterr().err
+    assert said in told
+    assert "Traceback" not in told
 
 
 def test_without_bubblewrap_nothing_runs(tmp_path: Path) -> None:

@@ -46,6 +46,9 @@ def test_a_replay_has_the_bytes_of_the_students_own_run(tmp_path: Path) -> None:
     assert found.evaluation is not None
     assert found.evaluation.validation is not None
     assert found.evaluation.heldout is not None
+    assert not found.evaluation.own_network
+    assert isinstance(found.evaluation.heldout.accuracy, float)
+    assert found.evaluation.heldout.accuracy > 0.7
     # The evaluator's figure on the students' validation images is the one in the log.
     assert found.evaluation.validation.accuracy == pytest.approx(
         found.records()[-1]["val_accuracy"], abs=1e-6
@@ -66,14 +69,16 @@ def test_a_replay_has_the_bytes_of_the_students_own_run(tmp_path: Path) -> None:
         ("import torch\n", "import torch\n(\n", "RE", "experiment.py, line"),
         ("import torch\n", "import torch\nimport os; os._exit(0)\n", "RE", "no whole result"),
         ("import torch\n", "import torch\nimport os; os.kill(os.getpid(), 9)\n", "SG", ""),
-        ("import torch\n", "import torch\nwhile True: pass\n", "TO", ""),
+        ("import torch\n", "import torch\nwhile True: pass\n", "TO", "processor time"),
     ],
 )
 def test_what_an_experiment_does_wrong_is_its_own(
     find: str, replace: str, status: str, message: str, tmp_path: Path
 ) -> None:
     source = edited(RECIPE.healthy_source(), (find, replace))
-    found = made(source, tmp_path, cpu_seconds=15, wall_seconds=60)
+    # The endless one is waited for; the others end by themselves, on a slow machine too.
+    seconds = 5 if status == "TO" else RUN_LIMITS.cpu_seconds
+    found = made(source, tmp_path, cpu_seconds=seconds)
     assert found.status == status
     assert message in found.message
 
@@ -112,28 +117,34 @@ def test_a_log_that_the_experiment_wrote_itself_is_none(
 @needs_sandbox
 def test_a_fault_of_the_machine_is_ours(tmp_path: Path) -> None:
     # The suite's own code is never to blame, whatever happens to it.
-    broken = edited(RECIPE.healthy_source(), ("    optimizer.step()\n", "    optimizer.stpe()\n"))
+    broken = edited(RECIPE.healthy_source(), ("import torch\n", "import torch\n(\n"))
     assert Replayer(run_in_sandbox, tmp_path).make(request(broken, trusted=True)).status == "XX"
 
 
+HEAD = '    """Return the network: images (B, 1, 28, 28) to logits (B, 10)."""\n'
 WIDER = (("nn.Linear(784, 128)", "nn.Linear(784, 96)"), ("nn.Linear(128, 10)", "nn.Linear(96, 10)"))
 
 
 @needs_sandbox
-def test_another_network_is_judged_by_its_answers(tmp_path: Path) -> None:
-    found = made(edited(RECIPE.healthy_source(), *WIDER), tmp_path).evaluation
+def test_another_network_is_judged_by_its_answers_where_no_label_of_a_held_out_image_is(
+    tmp_path: Path,
+) -> None:
+    # An experiment that would hand out the labels, if it found any beside the images.
+    told = """
+    path = "../input/heldout.npz"
+    import os
+    import numpy as np
+    if os.path.exists(path) and sorted(np.load(path)) != ["images"]:
+        os._exit(0)
+"""
+    found = made(edited(RECIPE.healthy_source(), *WIDER, (HEAD, HEAD + told)), tmp_path).evaluation
     assert found is not None
     assert found.own_network
     assert not found.problem
     assert found.validation is not None
     assert found.heldout is not None
-    own = made(RECIPE.healthy_source(), tmp_path)
-    assert own.evaluation is not None
-    assert not own.evaluation.own_network
-    assert own.evaluation.heldout is not None
-    for figures in (found.heldout, own.evaluation.heldout):
-        assert isinstance(figures.accuracy, float)
-        assert figures.accuracy > 0.7
+    assert isinstance(found.heldout.accuracy, float)
+    assert found.heldout.accuracy > 0.7
 
 
 @needs_sandbox
@@ -147,28 +158,11 @@ def test_another_network_is_judged_by_its_answers(tmp_path: Path) -> None:
     ],
 )
 def test_another_network_without_answers_has_a_problem(build: str, tmp_path: Path) -> None:
-    head = '    """Return the network: images (B, 1, 28, 28) to logits (B, 10)."""\n'
-    found = made(edited(RECIPE.healthy_source(), *WIDER, (head, head + build)), tmp_path)
+    found = made(edited(RECIPE.healthy_source(), *WIDER, (HEAD, HEAD + build)), tmp_path)
     assert found.status == "OK"
     assert found.evaluation is not None
     assert found.evaluation.problem
     assert found.evaluation.heldout is None
-
-
-@needs_sandbox
-def test_no_label_of_a_held_out_image_is_where_the_network_answers(tmp_path: Path) -> None:
-    # An experiment that would hand out the labels, if it found any beside the images.
-    told = """
-    path = "../input/heldout.npz"
-    import os
-    import numpy as np
-    if os.path.exists(path) and sorted(np.load(path)) != ["images"]:
-        os._exit(0)
-"""
-    head = '    """Return the network: images (B, 1, 28, 28) to logits (B, 10)."""\n'
-    found = made(edited(RECIPE.healthy_source(), *WIDER, (head, head + told)), tmp_path)
-    assert found.evaluation is not None
-    assert found.evaluation.own_network
 
 
 def test_the_key_is_of_the_program_and_not_of_its_layout() -> None:

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from honest_class import HonestClass
 from sandbox_marks import needs_sandbox
 
 from grader.cli import cli
+from grader.requests import trusted_requests
 from grader.selfcheck.command import SelfcheckOptions, run_selfcheck
 from grader.selfcheck.parts import Part
 from grader.selfcheck.seeds import data_sets_for
@@ -58,8 +60,9 @@ replace = "data.nothing)"
 
 
 def options(tmp_path: Path, *parts: Part) -> SelfcheckOptions:
+    # One job: every process more imports torch once more.
     return SelfcheckOptions(
-        seeds=1, jobs=2, parts=parts, only=(RECIPE,), cache=tmp_path / "no data", replays=tmp_path / "replays",
+        seeds=1, jobs=1, parts=parts, only=(RECIPE,), cache=tmp_path / "no data", replays=tmp_path / "replays",
         exercises=tmp_path / "exercises", solutions=tmp_path / "solutions",
     )  # fmt: skip
 
@@ -143,8 +146,9 @@ def selected_variants(folder: Path, *ids: str, verdict: str) -> None:
 
 @needs_sandbox
 def test_a_wrong_verdict_is_found_and_a_second_time_without_running_anything(
-    recipe_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    honest: HonestClass, recipe_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    honest.remember(tmp_path / "replays")
     open_ones = [item for item in load_variants(RECIPE) if item.verdict == "wrong" and not item.held_back]
     selected_variants(tmp_path / "solutions" / RECIPE, open_ones[0].id, verdict="full")
     assert run_selfcheck(options(tmp_path, "variants")) == 1
@@ -160,8 +164,9 @@ def test_a_wrong_verdict_is_found_and_a_second_time_without_running_anything(
 
 @needs_sandbox
 def test_the_texts_are_scored_on_replays_of_the_suites_own_runs(
-    recipe_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    honest: HonestClass, recipe_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    honest.remember(tmp_path / "replays", without=trusted_requests(RECIPE)[:1])
     (tmp_path / "solutions" / RECIPE).mkdir(parents=True)
     texts = tmp_path / "solutions" / RECIPE / "texts.toml"
     body = (SOLUTIONS / RECIPE / "report.md").read_text(encoding="utf-8").rpartition("---\n")[2]

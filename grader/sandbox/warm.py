@@ -5,7 +5,6 @@ import functools
 import marshal
 import os
 import platform
-import select
 import socket
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from grader.sandbox.bubblewrap import LAUNCHER, SMALL_BYTES, SMALL_FOLDERS, arguments, check_input_name
+from grader.sandbox.frames import has_ended
 from grader.sandbox.inside import WRITABLE
 from grader.sandbox.mounts import launcher_python
 from grader.sandbox.result import Limits, SandboxResult
@@ -52,7 +52,7 @@ class WarmSandbox:
         self._visible = tuple(visible)
         self._idle: list[_Worker] = []
         self._lock = threading.Lock()
-        self.failed = False  # no warm process starts here
+        self.failure = ""  # why no warm process starts here
         # A sandbox ends with the thread that started it; these stay until `close`.
         self._starters = ThreadPoolExecutor(max_workers=jobs)
 
@@ -88,11 +88,16 @@ class WarmSandbox:
         worker = self._worker()
         if worker is None:
             return fresh()
-        result = worker.run(command[-1], inputs, limits, stdin, stop)
-        if worker.is_ready():
-            with self._lock:
-                self._idle.append(worker)
-        return result
+        try:
+            result = worker.run(command[-1], inputs, limits, stdin, stop)
+        finally:
+            if worker.is_ready():
+                with self._lock:
+                    self._idle.append(worker)
+            else:
+                worker.kill()
+        # Our own fault: perhaps that of a process which somebody killed since its last run.
+        return fresh() if result.status == "XX" else result
 
     def _worker(self) -> "_Worker | None":
         with self._lock:
@@ -101,12 +106,12 @@ class WarmSandbox:
                 if worker.is_alive():
                     return worker
                 worker.kill()
-            if self.failed:
+            if self.failure:
                 return None
         try:
             return self._starters.submit(_Worker, self._preload, self._environment, self._visible).result()
-        except WarmFailed:
-            self.failed = True
+        except WarmFailed as error:
+            self.failure = str(error)
             return None
 
     def close(self) -> None:
@@ -123,9 +128,27 @@ class _Worker:
 
     def __init__(self, preload: Path, environment: Mapping[str, str], visible: Sequence[Path]) -> None:
         self._ready = False
+        prefix = Path(sys.base_prefix)
         self._shown = _shown_in_writable(
-            [*visible, Path(sys.prefix), Path(sys.base_prefix), launcher_python()]
+            [*visible, Path(sys.prefix), prefix, prefix.resolve(), launcher_python()]
         )
+        # Not the grader's own output: a terminal there would be seen by every run.
+        with os.fdopen(os.memfd_create("said"), "w+b") as said:
+            self._start(preload, environment, visible, said.fileno())
+            # Whether a namespace can be taken inside another is seen by doing it.
+            try:
+                begun = self._answers(_START_SECONDS)
+                first = self.run(_NOTHING, {}, Limits(), b"", None) if begun else None
+            finally:
+                if not self._ready:
+                    self.kill()
+            if first is None or first.status != "OK":
+                self.kill()
+                said.seek(0)
+                words = said.read().decode("utf-8", "replace").strip()[-500:]
+                raise WarmFailed(words if first is None else first.message)
+
+    def _start(self, preload: Path, environment: Mapping[str, str], visible: Sequence[Path], said: int) -> None:
         with contextlib.ExitStack() as stack:
             files = stack.enter_context(SealedFiles())
             line, theirs = map(stack.enter_context, socket.socketpair())
@@ -146,24 +169,20 @@ class _Worker:
             self._process = subprocess.Popen(
                 [*TAKEN_FIRST, *words],
                 stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=said,
                 pass_fds=(*files.descriptors, theirs.fileno(), writing.fileno()),
                 env={"PATH": os.defpath},
                 process_group=0,
             )
             self._line = line.dup()
-            theirs.close()
             writing.close()
             self._status = reading.readline()
-            answers = self._answers(_START_SECONDS)
-        # Whether a namespace can be taken inside another is seen by doing it.
-        if not answers or self.run(_NOTHING, {}, Limits(), b"", None).status != "OK":
-            self.kill()
-            raise WarmFailed("a warm process did not start, or could not fork into namespaces of its own")
 
     def run(
         self, script: str, inputs: Mapping[str, bytes], limits: Limits, stdin: bytes, stop: StopSignal | None
     ) -> SandboxResult:
-        """Fork for one run; whatever ends it before its end ends this process too."""
+        """Fork for one run; where anything ends that before its end, this process is not ready any more."""
         job = job_of(limits) | {
             "script": script,
             "inputs": dict(inputs),
@@ -176,23 +195,28 @@ class _Worker:
         }
         self._ready = False
         with SealedFiles() as files:
+            sent = [files.keep(marshal.dumps(job)), files.keep(stdin)]
             reading, writing = open_pipes("stdout", "stderr", "results")
-            sent = [files.keep(marshal.dumps(job)), files.keep(stdin), *writing.values()]
-            # One that has died since sends no results, which says so.
-            with contextlib.suppress(ConnectionError):
-                socket.send_fds(self._line, [b"J"], sent)
-            close_all(writing)
-        readings = None
-        try:
-            readings = read_pipes(reading, rooms(limits), time.monotonic() + limits.wall_seconds, stop=stop)
-        finally:
-            whole = readings is not None and not (
-                readings.timed_out or readings.overflowed or readings.stopped
-            )
-            if not (whole and self._answers(_DONE_SECONDS)):
-                self.kill()
+            try:
+                socket.send_fds(self._line, [b"J"], [*sent, *writing.values()])
+            except ConnectionError:
+                pass  # it has died since, and sends no results, which says so
+            except BaseException:
+                close_all(reading)
+                raise
+            finally:
+                close_all(writing)
+        readings = read_pipes(
+            reading,
+            rooms(limits),
+            time.monotonic() + limits.wall_seconds,
+            ended=lambda sizes: has_ended(sizes["results"]),
+            stop=stop,
+        )
         if readings.stopped:
             raise Stopped
+        if not (readings.timed_out or readings.overflowed):
+            self._answers(_DONE_SECONDS)
         return outcome(readings, limits)
 
     def is_alive(self) -> bool:
@@ -204,9 +228,9 @@ class _Worker:
         return self._ready
 
     def _answers(self, seconds: float) -> bool:
-        readable, _, _ = select.select([self._line], [], [], seconds)
-        with contextlib.suppress(ConnectionError):
-            self._ready = bool(readable) and self._line.recv(1) != b""
+        self._line.settimeout(seconds)
+        with contextlib.suppress(OSError):  # too late, or dead
+            self._ready = self._line.recv(1) != b""
         return self._ready
 
     def kill(self) -> None:

@@ -3,9 +3,10 @@
 It is process 1 of a sandbox that holds code of ours alone, and it has one thread. For each run it forks a
 launcher, which takes a user, mount, process, IPC, network and host namespace of its own, an empty scratch folder and
 the run's inputs, and starts in there a process 1, and under that the run itself: without capabilities, with no
-new privileges, under Landlock, the seccomp filter and the limits, with no open file but its three, and an empty
-/proc. The launcher is outside that process namespace: it watches what the run uses, collects its files when nothing
-of it is left (`inside.py` has both), and ends. Nothing that a run does reaches this process: it only waits.
+new privileges, under Landlock, the seccomp filter and the limits, with no open file but its three, and no process in
+its /proc. The launcher is outside that process namespace: it watches what the run uses, collects its files when nothing
+of it is left (`inside.py` has both), and ends. Nothing that a run does reaches this process: it only waits. A run has
+a copy of its memory, in which there is nothing but what was imported, and none that both could write.
 
 Not part of the grader's own process: `grader.sandbox.warm` passes its source text to the sandbox.
 """
@@ -29,6 +30,7 @@ import inside  # type: ignore[import-not-found] # lies beside it in the sandbox
 
 TYPE_CHECKING = False  # as in inside.py
 if TYPE_CHECKING:
+    from types import TracebackType
     from typing import Any, NoReturn
 
 READY, DONE = b"R", b"D"
@@ -37,7 +39,7 @@ _CLONE_NEWNS = 0x00020000
 # NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET (linux/sched.h).
 _NAMESPACES = _CLONE_NEWNS | 0x02000000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000
 _MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_REMOUNT = 1, 2, 4, 32
-_MS_BIND, _MS_REC, _MS_PRIVATE = 1 << 12, 1 << 14, 1 << 18
+_MS_BIND, _MS_MOVE, _MS_REC, _MS_PRIVATE = 1 << 12, 1 << 13, 1 << 14, 1 << 18
 _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 4, 22, 24, 38
 _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
 _SECCOMP_FILTER = 2
@@ -48,6 +50,8 @@ _ASK_VERSION, _PATH_BENEATH = 1, 1
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1, 2, 4, 8
 # How many kinds of access to files each version knows; later ones know as many as the last.
 _FILE_ACCESS = (0, 13, 14, 15, 15, 16)
+# How much deeper a script lies than the call of `runpy.run_path`, by what Python counts.
+_RUNPY_DEPTH = 4
 _TCP = 3  # bind and connect, from version 4 on
 _SCOPES = 3  # abstract sockets and signals, from version 6 on
 
@@ -57,11 +61,10 @@ def main(control: int, preload: str) -> None:
     _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
     os.environ.pop("PWD", None)  # bubblewrap's own
     runpy.run_path(preload)
-    threads = len(os.listdir("/proc/self/task"))  # noqa: PTH208
-    if threads != 1:
-        raise RuntimeError(
-            f"there are {threads} threads after the imports: a fork would leave their locks behind"
-        )
+    _check_imported()
+    sys.path.remove("/launcher")
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()  # else every run would say it
     with socket.socket(fileno=control) as line:
         line.sendall(READY)
         while True:
@@ -75,7 +78,21 @@ def main(control: int, preload: str) -> None:
             for descriptor in descriptors:
                 os.close(descriptor)
             os.waitpid(child, 0)
+            inside.kill_all()  # there is nothing left, unless the launcher itself was killed
             line.sendall(DONE)
+
+
+def _check_imported() -> None:
+    """Raise `RuntimeError` where what was imported cannot be handed to runs by a fork."""
+    threads = len(os.listdir("/proc/self/task"))  # noqa: PTH208
+    if threads != 1:
+        raise RuntimeError(
+            f"there are {threads} threads after the imports: a fork would leave their locks behind"
+        )
+    with open("/proc/self/smaps", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
+        # "sh" has what is shared and may be made writable, whether it is now or not.
+        if any(line.startswith("VmFlags:") and "sh" in line.split() for line in file):
+            raise RuntimeError("the imports share memory: one run could tell another something")
 
 
 def _launch(job_descriptor: int, stdin: int, stdout: int, stderr: int, pipe: int) -> NoReturn:
@@ -89,7 +106,7 @@ def _launch(job_descriptor: int, stdin: int, stdout: int, stderr: int, pipe: int
         _enter_namespaces()
         _make_world(job)
         _call("prctl", _PR_SET_DUMPABLE, 0, 0, 0, 0)
-        inside.serve(job, pipe, _run)
+        inside.serve(job, pipe, _run)  # which has no use for the pipe
         os._exit(0)
     except BaseException:
         traceback.print_exc()
@@ -175,6 +192,8 @@ def _run(job: dict[str, Any]) -> Any:
             break
         _signal.sigtimedwait([_signal.SIGCHLD], inside.POLL_SECONDS)
     said = os.read(reading, 4096)
+    if not said:
+        return "SG", None, 9, "the whole sandbox was killed"
     if not said.startswith(b"E"):
         return "XX", None, None, f"the run could not be started: {said.decode('utf-8', 'replace')}"
     return inside.judge(struct.unpack("=i", said[1:])[0], job)
@@ -183,9 +202,10 @@ def _run(job: dict[str, Any]) -> Any:
 def _be_first(job: dict[str, Any], writing: int) -> NoReturn:
     """Wait for the run, as process 1: when this ends, the kernel ends whatever is left beside it."""
     try:
-        # The launcher looks at /proc; the run has nothing to see there.
+        # The pipe for the results is the launcher's alone: whoever writes there says how the run ended.
+        _keep_open(0, 1, 2, writing)
         _call("unshare", _CLONE_NEWNS)
-        _mount(b"tmpfs", "/proc", _MS_RDONLY | _MS_NOSUID | _MS_NODEV, "size=4096")
+        _hide_processes()
         reading, failing = os.pipe()
         child = os.fork()
         if child == 0:
@@ -206,6 +226,17 @@ def _be_first(job: dict[str, Any], writing: int) -> NoReturn:
     os._exit(0)
 
 
+def _hide_processes() -> None:
+    """Put a /proc in place that has nothing but what torch reads there: what processor this is."""
+    # Made elsewhere: once it covers the other, what lies there has no name any more.
+    made = "/launcher"
+    _mount(b"tmpfs", made, _MS_NOSUID | _MS_NODEV, "size=16k,mode=0755")
+    os.close(os.open(f"{made}/cpuinfo", os.O_CREAT))
+    _mount(b"/proc/cpuinfo", f"{made}/cpuinfo", _MS_BIND)
+    _mount(b"tmpfs", made, _MS_REMOUNT | _MS_RDONLY | _MS_NOSUID | _MS_NODEV, "size=16k")
+    _mount(made.encode(), "/proc", _MS_MOVE)
+
+
 def _become(job: dict[str, Any], failing: int) -> NoReturn:
     """Give up all rights, then run the script."""
     try:
@@ -221,7 +252,6 @@ def _become(job: dict[str, Any], failing: int) -> NoReturn:
     except BaseException as error:
         os.write(failing, repr(error).encode()[:4000])
         os._exit(127)
-    sys.argv = [job["script"]]
     _exit_like_python(job["script"])
 
 
@@ -264,26 +294,71 @@ def _filter(program: bytes) -> None:
 
 def _exit_like_python(script: str) -> NoReturn:
     """Run the script as `python script` does, and end as that ends."""
-    code: object = 0
+    status, interrupted = 0, False
     try:
+        _prepare(script)
         try:
             runpy.run_path(script, run_name="__main__")
         except SystemExit as error:
-            code = error.code
-        except BaseException:
-            traceback.print_exc()
-            code = 1
-        if code is not None and not isinstance(code, int):
-            print(code, file=sys.stderr)
-            code = 1
+            status = _status_of(error.code)
+        except BaseException as error:
+            status, interrupted = 1, type(error) is KeyboardInterrupt
+            sys.excepthook(type(error), error, _from_script(error.__traceback__, script))
+    except BaseException:
+        status = 1
+    try:
         threading._shutdown()  # type: ignore[attr-defined] # waits for threads, as at the end of a program
         atexit._run_exitfuncs()
-        sys.stdout.flush()
-        sys.stderr.flush()
     except BaseException:
-        code = 120  # what Python says where its output could not be flushed
+        traceback.print_exc()
+    try:
+        if not all([_flushed(sys.stdout), _flushed(sys.stderr)]):
+            status = 120
+        elif interrupted:
+            _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+            os.kill(os.getpid(), _signal.SIGINT)
     finally:
-        os._exit((code or 0) & 0xFF if isinstance(code, int) or code is None else 1)
+        os._exit(status)
+
+
+def _prepare(script: str) -> None:
+    """Leave nothing of ours where a script would find it in place of what a process of its own has."""
+    sys.argv = [script]
+    for name in ("inside", __name__):
+        sys.modules.pop(name, None)
+    if (random := sys.modules.get("numpy.random")) is not None:
+        random.seed()  # all runs would draw the same numbers; Python's own are drawn anew after each fork
+    # As deep as from a script: this one, and what `runpy` calls.
+    frame, depth = sys._getframe(), _RUNPY_DEPTH
+    while (frame := frame.f_back) is not None:
+        depth += 1
+    sys.setrecursionlimit(sys.getrecursionlimit() + depth)
+
+
+def _from_script(trace: TracebackType | None, script: str) -> TracebackType | None:
+    while trace is not None and trace.tb_frame.f_code.co_filename != script:
+        trace = trace.tb_next
+    return trace
+
+
+def _status_of(code: object) -> int:
+    """Return the exit status for what `sys.exit` was given, as Python has it."""
+    if code is None:
+        return 0
+    if isinstance(code, int):
+        # What is no `long` of C is -1.
+        return int.__and__(code, 0xFF) if int.bit_length(code) < 64 else 0xFF
+    print(code, file=sys.stderr)
+    return 1
+
+
+def _flushed(stream: Any) -> bool:
+    try:
+        if stream is not None and not getattr(stream, "closed", False):
+            stream.flush()
+    except BaseException:
+        return False
+    return True
 
 
 if __name__ == "__main__":

@@ -7,23 +7,19 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from honest_class import STUDENTS, HonestClass, make_submissions
+
 from attacks import warden
 from attacks.attack import RECIPE, Attack, Base
 from attacks.traces import changes, traces
-from grader.examples import broken_workspace, example_submission
-from grader.solutions import load_variants
-from harness.recipe import load_recipe
 
-MASKED_VARIANT = "clipped"
 # Far above what any class here takes, on a busy machine too; what passes it has hung the grader.
 CLASS_SECONDS = 1200
 SLOW_SECONDS = 3600
-_STUDENTS = {"reference": "ada", "masked": "bob", "untouched": "cem"}
 
 
 @dataclass(frozen=True)
@@ -61,42 +57,32 @@ class Lab:
     def baselines(self) -> dict[str, dict[str, Any]]:
         """The rows that no attacker may exceed, by what they are."""
         rows = self.alone.rows()
-        return {what: rows[f"{student}_{RECIPE}"] for what, student in _STUDENTS.items()}
+        return {what: rows[f"{student}_{RECIPE}"] for what, student in STUDENTS.items()}
 
 
-def make_lab(folder: Path, *, others: Sequence[str] = (), jobs: int = 2) -> Lab:
-    """Make the honest submissions (of the recipe `huge_lr`, and one right fix of each of `others`), and score them."""
-    work, home = folder / "work", folder / "home"
+def make_lab(
+    folder: Path, *, others: Sequence[str] = (), jobs: int = 2, known: HonestClass | None = None
+) -> Lab:
+    """Make the honest submissions (of the recipe `huge_lr`, and one right fix of each of `others`), and score them.
+
+    known: such submissions that were made and replayed before; they are scored here all the same.
+    """
+    home = folder / "home"
     home.mkdir(parents=True)
     secret = f"canary-{os.urandom(12).hex()}"
     canary = home / "canary.txt"
     canary.write_text(secret)
-    broken = load_recipe(RECIPE).broken_source()
-    clipped = next(variant for variant in load_variants(RECIPE) if variant.id == MASKED_VARIANT)
-    sources = {
-        "ada": (RECIPE, load_recipe(RECIPE).healthy_source()),
-        "bob": (RECIPE, clipped.source(broken)),
-        "cem": (RECIPE, broken),
-        **{
-            f"dan{number}": (other, load_recipe(other).healthy_source())
-            for number, other in enumerate(others)
-        },
-    }
-
-    def made(student: str) -> Path:
-        recipe, source = sources[student]
-        return example_submission(recipe, student, source, template, work / student, work / "out")
-
-    template = work / "template"
-    with ThreadPoolExecutor(jobs) as pool:
-        for done in [pool.submit(broken_workspace, recipe, template) for recipe in (RECIPE, *others)]:
-            done.result()
-        honest = {path.name: path.read_bytes() for path in pool.map(made, sources)}
-    shutil.rmtree(work)
-    bases = {what: honest[f"{student}_{RECIPE}.tar.gz"] for what, student in _STUDENTS.items()}
+    if known is None:
+        honest = make_submissions(folder / "template", folder / "work", others=others, jobs=jobs)
+        shutil.rmtree(folder / "template")
+        shutil.rmtree(folder / "work")
+    else:
+        honest = known.tarballs
+    memory = None if known is None else known.remember(folder / "known")
+    bases = {what: honest[f"{student}_{RECIPE}.tar.gz"] for what, student in STUDENTS.items()}
     base = Base(**bases, canary=canary, secret=secret, submissions=folder / "alone" / "submissions")
     empty = Lab(folder, base, honest, Scored(None, b"", b"", 0.0, (), (), folder, folder))
-    alone = score_class(empty, "alone", (), memory=None, jobs=jobs)
+    alone = score_class(empty, "alone", (), memory=memory, jobs=jobs)
     if alone.status != 0:
         raise RuntimeError(f"the honest class was not graded: {alone.stderr.decode(errors='replace')}")
     return replace(empty, alone=alone)

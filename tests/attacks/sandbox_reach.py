@@ -223,7 +223,8 @@ ATTEMPTS = (
                 written.append(path)
             except OSError:
                 pass
-        return [path for path in written if os.path.abspath(path) != "/scratch/left-by-an-attack"]
+        own = ("/scratch/", "/tmp/", "/dev/shm/")  # and nobody else's, wherever the suite itself may lie
+        return [path for path in written if not os.path.abspath(path).startswith(own)]
         """,
     ),
     Attempt(

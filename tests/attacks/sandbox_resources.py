@@ -75,7 +75,6 @@ ATTACKS = (
                 pass
         """,
         r"\(ML\)",
-        in_suite=True,
     ),
     _planted(
         "memory_of_children",
@@ -204,7 +203,6 @@ for item in gc.get_objects():
             os._exit(0)
         """,
         _STILL_BROKEN,
-        in_suite=True,
     ),
     _planted(
         "signal_to_everybody",

@@ -219,7 +219,6 @@ ATTACKS = (
         f"{_RESULTS}{_GOOD_WEIGHTS}\nW = lambda *shape: torch.randn(*shape) * 0.05\nsave({_NETWORK})\n",
         "The instructor decides",
         ("not judged",),
-        in_suite=True,
     ),
     _writes(
         "pickle_as_result",

@@ -16,7 +16,6 @@ def _notices(
     status: tuple[Status, ...] = ("not judged",),
     because: str = _ASKS,
     forged: bool = True,
-    in_suite: bool = False,
 ) -> Attack:
     """`code` sets GRADED. With `forged`, the logs are those of the reference fix, to which the run is to agree."""
 
@@ -27,7 +26,7 @@ def _notices(
         taken = {n: d for n, d in members.items() if n.startswith("runs/fixed/") or n == "report.md"}
         return handed_in(base, "untouched", source, id, **taken)
 
-    return Attack(id, "score", says, Expected(status, because), build, in_suite=in_suite)
+    return Attack(id, "score", says, Expected(status, because), build, in_suite=False)
 
 
 ATTACKS = (
@@ -35,7 +34,6 @@ ATTACKS = (
         "notices_the_sandbox",
         "behaves where the grader's job file lies",
         'import os\nGRADED = os.path.exists("/input/job.json")\n',
-        in_suite=True,
     ),
     _notices(
         "notices_the_sandbox_at_home",

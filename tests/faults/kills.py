@@ -9,7 +9,7 @@ from pathlib import Path
 
 from faults.files import Stamp, content, is_scratch, stamps
 from faults.held import must
-from faults.lab import Lab, Place
+from faults.lab import Lab, Place, replays_in
 from faults.running import Grader
 
 # Nobody who is killed more often would ever see an end: so many, and then this class is scored to its end.
@@ -96,11 +96,11 @@ class _Class:
     def _wait(self, grader: Grader) -> bool:
         """Wait for a random moment; say whether it came before the end."""
         lab, store, out = self._place.lab, self._place.store, self._place.out
-        replays = [name for name in self._wanted if not name.startswith("graded/")]
-        missing = sum(name not in self._seen for name in replays) / len(replays)
-        stage = self._rng.choice(("any", "scoring", "writing")) if missing < 1 else "any"
+        replays = replays_in(lab.store)
+        missing = sum(name not in self._seen for name in replays)
+        stage = self._rng.choice(("any", "scoring", "writing")) if missing < len(replays) else "any"
         if stage == "any":
-            whole = lab.warm_seconds + missing * (lab.cold_seconds - lab.warm_seconds)
+            whole = lab.warm_seconds + missing * lab.replay_seconds
             return _passed(grader, self._rng.uniform(0, whole))
         folder = store / "graded" if stage == "scoring" else out
         before = _changed(folder)

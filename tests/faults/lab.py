@@ -5,6 +5,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from honest_class import HonestClass
 from intake_archives import COMMANDS, manifest, packed
 
 from faults.files import Files, content, write_files
@@ -23,7 +24,7 @@ class Lab:
     """The class, and what scoring it undisturbed gave.
 
     reports: the files of the reports; before: as they may have been earlier, every one of them another, and a page
-    that has gone stale. store: what was remembered. Seconds: from nothing, and with all remembered.
+    that has gone stale. store: what was remembered. Seconds: with all remembered, and of each replay more.
     """
 
     folder: Path
@@ -31,8 +32,8 @@ class Lab:
     reports: Files
     before: Files
     store: Path
-    cold_seconds: float
     warm_seconds: float
+    replay_seconds: float
 
     def place(self, name: str) -> "Place":
         """Return a new place, in which nothing was scored."""
@@ -104,20 +105,30 @@ def must_refuse(ended: Ended, *words: str | Path) -> str:
     return sentence
 
 
-def make_lab(folder: Path) -> Lab:
-    """Make the class, and score it undisturbed."""
+def make_lab(folder: Path, known: HonestClass | None = None) -> Lab:
+    """Make the class, and score it undisturbed; the replays of `known` are remembered by then."""
     submissions = folder / "submissions"
     _make_class(submissions)
     lab = Lab(folder, submissions, {}, {}, folder / "undisturbed" / "store", 0.0, 0.0)
     place = lab.place("undisturbed")
+    if known:
+        known.remember(place.store)
+    made = -len(replays_in(place.store))
     seconds = []
     for _ in ("cold", "warm"):
         began = time.monotonic()
         ended = place.score()
         seconds.append(time.monotonic() - began)
         must(ended.status == 0, f"the class cannot be scored undisturbed: {ended.err}")
+    made += len(replays_in(place.store))
+    cold, warm = seconds
     reports = content(place.out)
-    return Lab(folder, submissions, reports, _as_it_was(reports), place.store, *seconds)
+    return Lab(folder, submissions, reports, _as_it_was(reports), place.store, warm, (cold - warm) / made)
+
+
+def replays_in(store: Path) -> list[str]:
+    """Return the names of the replays that are remembered, the scores not among them."""
+    return [name for name in content(store) if not name.startswith("graded/")]
 
 
 def _make_class(submissions: Path) -> None:

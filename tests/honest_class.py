@@ -1,0 +1,108 @@
+"""Honest submissions of one recipe and the replays that they rest on, made once for all test processes of a session."""
+
+import os
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from grader.classroom import Classroom
+from grader.examples import broken_workspace, example_submission
+from grader.folder_lock import locked
+from grader.replayer import Replayer
+from grader.requests import Request
+from grader.rubric.weights import load_weights
+from grader.sandbox.run import run_in_sandbox
+from grader.solutions import load_variants
+from harness.recipe import load_recipe
+
+RECIPE = "huge_lr"
+MASKED_VARIANT = "clipped"
+# Who hands what in: the right fix, one that masks the symptom, the broken experiment as it was.
+STUDENTS = {"reference": "ada", "masked": "bob", "untouched": "cem"}
+
+
+@dataclass(frozen=True)
+class HonestClass:
+    """A folder with the template (a `work` folder with the broken run), the submissions, and what was replayed."""
+
+    folder: Path
+
+    @property
+    def template(self) -> Path:
+        """The `work` folder in which the broken run was made."""
+        return self.folder / "template"
+
+    @property
+    def tarballs(self) -> dict[str, bytes]:
+        """The submissions by file name."""
+        return {path.name: path.read_bytes() for path in sorted((self.folder / "submissions").iterdir())}
+
+    def tarball(self, what: str) -> bytes:
+        """Return one submission by what it is, a key of `STUDENTS`."""
+        return self.tarballs[f"{STUDENTS[what]}_{RECIPE}.tar.gz"]
+
+    def remember(self, memory: Path, *, without: Iterable[Request] = ()) -> Path:
+        """Copy the replays of canaries and submissions into a new folder, all `without` these; no score is in it."""
+        left_out = shutil.ignore_patterns("graded", *(f"{request.key}.json" for request in without))
+        return shutil.copytree(self.folder / "replays", memory, ignore=left_out)
+
+
+def make_submissions(
+    template: Path, work: Path, *, others: Sequence[str] = (), jobs: int
+) -> dict[str, bytes]:
+    """Make the honest submissions, and one right fix of each of `others`; return them by file name.
+
+    `template` becomes a `work` folder with the broken run of each recipe.
+    """
+    broken = load_recipe(RECIPE).broken_source()
+    clipped = next(variant for variant in load_variants(RECIPE) if variant.id == MASKED_VARIANT)
+    sources = {
+        STUDENTS["reference"]: (RECIPE, load_recipe(RECIPE).healthy_source()),
+        STUDENTS["masked"]: (RECIPE, clipped.source(broken)),
+        STUDENTS["untouched"]: (RECIPE, broken),
+        **{
+            f"dan{number}": (other, load_recipe(other).healthy_source())
+            for number, other in enumerate(others)
+        },
+    }
+
+    def made(student: str) -> Path:
+        recipe, source = sources[student]
+        return example_submission(recipe, student, source, template, work / student, work / "out")
+
+    with ThreadPoolExecutor(jobs) as pool:
+        for done in [pool.submit(broken_workspace, recipe, template) for recipe in (RECIPE, *others)]:
+            done.result()
+        return {path.name: path.read_bytes() for path in pool.map(made, sources)}
+
+
+def shared_class(factory: pytest.TempPathFactory) -> HonestClass:
+    """Return the class of this session: whichever test process comes first makes it, the others wait for that."""
+    own = factory.getbasetemp()
+    root = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+    folder = root / "honest-class"
+    with locked(root, wait=True):
+        if not folder.exists():
+            partial = factory.mktemp("honest-class")
+            _make(partial)
+            partial.rename(folder)
+    return HonestClass(folder)
+
+
+def _make(folder: Path) -> None:
+    submissions = make_submissions(folder / "template", folder / "work", jobs=2)
+    shutil.rmtree(folder / "work")
+    (folder / "submissions").mkdir()
+    _write(folder / "submissions", submissions)
+    room = Classroom(Replayer(run_in_sandbox, folder / "no data"), folder / "replays", load_weights(), jobs=2)
+    graded = room.score(sorted((folder / "submissions").iterdir()), lambda done, count: None)
+    assert [item.row.status for item in graded] == ["graded"] * len(STUDENTS)
+
+
+def _write(folder: Path, files: Mapping[str, bytes]) -> None:
+    for name, data in files.items():
+        (folder / name).write_bytes(data)
