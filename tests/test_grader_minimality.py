@@ -1,12 +1,17 @@
 """Minimality: every variant within its verdict, what is free, what costs little, and what costs all."""
 
+import ast
+import re
+
 import pytest
 from runs import edited
 
 from grader.rubric.minimality import judge_minimality
 from grader.score import Check
 from grader.solutions import load_variants
+from grader.syntax.edit_size import bound_names
 from grader.syntax.parse import MAX_BYTES
+from grader.syntax.renaming import renamed, variables_of
 from harness.recipe import load_recipe, recipe_ids
 
 # What is held back is for `grader selfcheck`: the rules are not made by it.
@@ -99,6 +104,120 @@ SAME = [
                   "    print([p.grad.norm().item() for p in model.parameters()])\n"
                   "    total = sum(p.grad.norm() ** 2 for p in model.parameters())\n    print(total ** 0.5)\n")]),
 ]  # fmt: skip
+
+STEP = """def train_step(model, optimizer, inputs, labels):
+    \"\"\"Make one step of the optimizer on one batch and return the loss.\"\"\"
+    loss = compute_loss(model(inputs), labels)
+    loss.backward()
+    optimizer.step()
+    return loss
+"""
+OTHER_STEP = """def train_step(net, opt, images, digits):
+    opt.zero_grad(set_to_none=True)
+    logits = net(images)
+    error = compute_loss(logits, digits)
+    error.backward()
+    opt.step()
+    return error
+"""
+OTHER_LOSS = "def compute_loss(logits, digits):\n    return {}\n"
+LOSS = (
+    'def compute_loss(outputs, labels):\n    """Return the loss of logits (B, 10) against labels (B,), a scalar."""\n'
+    f"    return {SUM}\n"
+)
+CRITERION = "criterion = nn.CrossEntropyLoss({})\n\n\ndef build_model"
+OTHER_EVALUATE = """    logits = model.train(mode=False)(inputs)
+    error = compute_loss(logits, labels)
+    right = torch.argmax(logits, 1) == labels
+    return {"val_loss": error.item(), "val_accuracy": torch.mean(right.float()).item()}
+"""
+# The same repair by other hands, edits of the broken experiment: the recipe, the edits, their nodes.
+OTHER_HANDS = [
+    ("missing_zero_grad", [(STEP, OTHER_STEP)], 4),
+    ("loss_sum", [(SUM, "F.cross_entropy(target=labels, input=outputs)")], 2),
+    ("loss_sum", [(SUM, "nn.CrossEntropyLoss()(outputs, labels)")], 2),
+    ("loss_sum", [("def build_model", CRITERION.format("")), (SUM, "criterion(outputs, labels)")], 2),
+    ("loss_sum", [("def build_model", CRITERION.format("reduction='mean'")),
+                  (LOSS, OTHER_LOSS.format("criterion(logits, digits)"))], 2),
+    ("loss_sum", [(SUM, "torch.mean(F.cross_entropy(outputs, labels, reduction='none'))")], 3),
+    ("loss_sum", [(f"    return {SUM}", "    criterion = nn.CrossEntropyLoss()\n"
+                   "    loss = criterion(outputs, labels)\n    return loss")], 2),
+    ("huge_lr", [("torch.optim.SGD(model.parameters(), lr=10.0, momentum=0.9)",
+                  "torch.optim.SGD(params=model.parameters(), momentum=0.9, lr=0.1, nesterov=False)")], 1),
+    ("huge_lr", [("torch.optim.SGD(model.parameters(), lr=10.0, momentum=0.9)", "SGD(model.parameters(), 0.1, 0.9)"),
+                 ("from torch import nn", "from torch import nn\nfrom torch.optim import SGD")], 1),
+    ("forgotten_eval", [(OUTPUTS, OTHER_EVALUATE.partition("    error")[0].replace("logits", "outputs"))], 2),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("number", range(len(OTHER_HANDS)))
+def test_the_same_repair_by_other_hands_is_no_larger(number: int) -> None:
+    recipe, edits, nodes = OTHER_HANDS[number]
+    check = judged(recipe, edited(load_recipe(recipe).broken_source(), *edits))
+    assert check.points == 8, check.reason
+    assert check.reason.startswith(f"Your edit changes {nodes} node")
+
+
+# One thing is not the same: it counts, whatever else is only written otherwise.
+NEAR = [
+    ("missing_zero_grad", [(STEP, OTHER_STEP.replace("net(images)", "net(images) * 0.5"))], 6),
+    ("missing_zero_grad", [(STEP, OTHER_STEP.replace("    opt.step()\n", "    clip(net)\n    opt.step()\n"))], 8),
+    ("missing_zero_grad", [(STEP, OTHER_STEP.replace("=True", "=False"))], 6),
+    ("loss_sum", [("def build_model", CRITERION.format("label_smoothing=0.1")),
+                  (SUM, "criterion(outputs, labels)")], 2),
+    ("loss_sum", [("def build_model", CRITERION.format("") .replace("\n\n\n", "\ncriterion.eps = 1\n\n\n")),
+                  (SUM, "criterion(outputs, labels)")], 11),
+    ("huge_lr", [("lr=10.0, momentum=0.9", "momentum=0.8, lr=0.1, nesterov=False")], 2),
+    ("huge_lr", [("lr=10.0, momentum=0.9", "momentum=0.9, lr=0.1, nesterov=True")], 3),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("number", range(len(NEAR)))
+def test_what_is_not_the_same_still_counts(number: int) -> None:
+    recipe, edits, nodes = NEAR[number]
+    check = judged(recipe, edited(load_recipe(recipe).broken_source(), *edits))
+    assert f"Your edit changes {nodes} nodes" in check.reason
+
+
+BACKWARD, UPDATE = "    loss.backward()\n", "    optimizer.step()\n"
+MASKS = {
+    "clipping": (BACKWARD, BACKWARD + "    nn.utils.clip_grad_norm_(model.parameters(), 1.0)\n"),
+    "catching": (UPDATE, "    try:\n        optimizer.step()\n    except ValueError:\n        pass\n"),
+    "a constant": (BACKWARD, "    (loss / 100).backward()\n"),
+    "small gradients": (BACKWARD, BACKWARD + "    for p in model.parameters():\n        p.grad.mul_(0.01)\n"),
+    "a seed": (BACKWARD, "    torch.manual_seed(1)\n" + BACKWARD),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MASKS)
+def test_a_mask_is_no_smaller_among_other_names(name: str) -> None:
+    before, after = MASKS[name]
+    broken = load_recipe("huge_lr").broken_source()
+    plain = judged("huge_lr", edited(broken, (before, after)))
+    names = {"model": "net", "optimizer": "opt", "inputs": "images", "labels": "digits", "loss": "error"}
+    step = STEP.replace("    loss = ", "    optimizer.zero_grad()\n    loss = ")
+    hidden = edited(step, (before, after))
+    for old, new in names.items():
+        hidden = re.sub(rf"\b{old}\b", new, hidden)
+    assert judged("huge_lr", edited(broken, (step, hidden))) == plain
+
+
+@pytest.mark.parametrize(
+    "edit", [("images.float()", "images.float() + 1"), ("nn.Linear(784, 128)", "nn.Linear(784, 64)")]
+)
+def test_tampering_is_seen_among_other_names(edit: tuple[str, str]) -> None:
+    source = fixed("huge_lr", (f"train.{edit[0]}" if "images" in edit[0] else edit[0], edit[1]))
+    source = edited(source, ("def load_data(data)", "def load_data(split)"))
+    assert (
+        judged("huge_lr", source.replace("data.train", "split.train").replace("data.val", "split.val")).points
+        == 0
+    )
+
+
+def test_another_batch_is_tampering_among_other_names() -> None:
+    step = OTHER_STEP.replace("    logits", "    images = images * 2\n    logits")
+    source = edited(load_recipe("missing_zero_grad").broken_source(), (STEP, step))
+    assert judged("missing_zero_grad", source).reason.startswith("Your edit changes the inputs or the labels")
 
 
 @pytest.mark.parametrize("number", range(len(SAME)))
@@ -198,3 +317,19 @@ def test_the_largest_text_is_judged(text: str) -> None:
     source = fixed("huge_lr") + "".join(text.format(index) for index in range(1400))
     assert len(source) < MAX_BYTES
     assert judged("huge_lr", source).reason.isprintable()
+
+
+@pytest.mark.parametrize("recipe", recipe_ids())
+def test_the_reference_with_every_variable_renamed_is_the_reference(recipe: str) -> None:
+    tree = ast.parse(fixed(recipe))
+    outer = {name for statement in tree.body for name in bound_names(statement)}
+    for place, item in enumerate(tree.body):
+        if isinstance(item, ast.FunctionDef):
+            own = variables_of(item, outer | {"F", "nn", "torch"})
+            assert {argument.arg for argument in item.args.args} <= set(own)
+            tree.body[place] = (
+                renamed(item, {name: f"other_{index}" for index, name in enumerate(own)}) or item
+            )
+    source = ast.unparse(tree)
+    assert source.count("other_") > 40
+    assert judged(recipe, source) == judged(recipe, fixed(recipe))

@@ -1,10 +1,11 @@
 """Was no more changed than the cause takes? The size of an edit in syntax-tree nodes, against the reference edit.
 
 The rule. With `r` nodes in the reference edit, `max(r + 3, 1.5 r)` nodes are free: the same repair in other words
-(measured: `reduction="sum"` kept and divided by `len(labels)` takes 4 nodes for 2, by `outputs.shape[0]` 5,
-`zero_grad(set_to_none=True)` 6 for 4, a scaler with its first scale written out 18 for 14; the shortest repairs that go
-another way, another optimizer or a loss written out by hand, take 4 for 1 and 7 for 2: the first is on the list of ways
-around). Above that the points fall as `free / size`.
+(measured: `reduction="sum"` kept and divided by `len(labels)` takes 4 nodes for 2, `zero_grad(set_to_none=False)` 6
+for 4, a scaler with its first scale written out 18 for 14; the shortest repairs that go another way, another optimizer
+or a loss written out by hand, take 4 for 1 and 7 for 2: the first is on the list of ways around). Above that the points
+fall as `free / size`. Both programs are compared in the forms in which they are closest: the same steps by other hands
+are no edit.
 A layer that was not broken, or one in place of the broken one, costs half of them, more such layers three
 quarters; a repair that the recipe lists as a way around the cause costs a quarter. What a repair never needs
 (`grader.syntax.tampering`) costs all of them.
@@ -16,8 +17,12 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from grader.score import Check, full, lost, open_check
+from grader.syntax.augmented import with_sums_augmented
+from grader.syntax.calls import with_calls_alike
 from grader.syntax.clearing_order import with_clearing_first
+from grader.syntax.closest_form import closest_forms
 from grader.syntax.constants import inline_constants
+from grader.syntax.criteria import inline_criteria
 from grader.syntax.edit_size import bound_names, edit_sizes
 from grader.syntax.helpers import inline_helpers
 from grader.syntax.keyword_order import keywords_as_in
@@ -57,8 +62,8 @@ def judge_minimality(
         parsed = parse_experiment(student)
     except Unparsable as error:
         return open_check(_ID, _TITLE, maximum, f"Your experiment cannot be compared with ours: {error}.")
-    theirs = read_program(_essence(parsed, ours))
-    changes, needed = compare_programs(ours, theirs), compare_programs(ours, wanted)
+    theirs, beside = _essence(parsed, ours)
+    changes, needed = compare_programs(beside, theirs), compare_programs(ours, wanted)
     sizes = f"changes {_told(changes)}; the reference edit changes {_told(needed, of='')}."
     reason = f"Your edit {sizes}"
     allowed = needed.layers | {recipe.layer}
@@ -100,27 +105,31 @@ def _free(reference_size: int) -> int:
 @lru_cache(maxsize=64)
 def _known(source: str) -> Program:
     """Read a source of ours, once for a whole class."""
-    return read_program(parse_experiment(source))
+    return read_program(with_calls_alike(normalized(parse_experiment(source))))
 
 
 @lru_cache(maxsize=64)
 def _known_edit(source: str, broken: str) -> Program:
     """Read an edited source of ours as a student's is read."""
-    return read_program(_essence(parse_experiment(source), _known(broken)))
+    return _essence(parse_experiment(source), _known(broken))[0]
 
 
-def _essence(tree: ast.Module, broken: Program) -> ast.Module:
-    """Return an edited experiment without what is free.
+def _essence(tree: ast.Module, broken: Program) -> tuple[Program, Program]:
+    """Return an edited experiment without what is free, and the broken one in the form that is closest to it.
 
-    New constants, names and helpers are put in place, keywords and `zero_grad` in their order; prints, what nothing
-    reads, and putting the network back into training mode are dropped.
+    New constants, names and helpers are put in place, calls are spelled alike, keywords, `zero_grad` and statements
+    stand in their order; prints, what nothing reads, and putting the network back into training mode are dropped.
     """
     kept = {name for statement in broken.tree.body for name in bound_names(statement)}
     local = names_by_function(broken.tree)
     plain = inline_helpers(inline_constants(normalized(tree), kept), kept)
     plain = without_mode_restored(without_prints(plain))
     plain = drop_unread_functions(drop_unread(plain, local), kept | LAYERS.keys())
-    return with_clearing_first(keywords_as_in(inline_locals(plain, local), broken.tree))
+    plain = with_calls_alike(inline_criteria(with_sums_augmented(plain), kept))
+    plain = keywords_as_in(plain, broken.tree)
+    plain, beside = closest_forms(with_clearing_first(plain), broken.tree)
+    beside_it = broken if beside is broken.tree else read_program(beside)
+    return read_program(inline_locals(plain, local)), beside_it
 
 
 def _is_same(ours: Program, theirs: Program, wanted: Program, way: Program) -> bool:

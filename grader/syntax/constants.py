@@ -32,6 +32,11 @@ def number(node: ast.expr) -> float | None:
     return None
 
 
+def is_literal(node: ast.expr) -> bool:
+    """Say whether an expression is one constant, a sign before it or not."""
+    return isinstance(node.operand if isinstance(node, ast.UnaryOp) else node, ast.Constant)
+
+
 def inline_constants(tree: ast.Module, keep: Set[str]) -> ast.Module:
     """Return a copy in which names of the module that stand for one constant are that constant.
 

@@ -18,7 +18,7 @@ from grader.syntax.trees import bindings_of
 
 # Two ordinary functions of 150 nodes take 0.1 s and half of these cells. What takes more is no small edit any more,
 # and its distance is estimated from its labels.
-_MOST_CELLS = 400_000
+MOST_CELLS = 400_000
 
 # Fields whose nodes could be taken for those of a neighbouring field, or that may be absent.
 _NAMED_FIELDS = frozenset(
@@ -77,10 +77,10 @@ def edit_sizes(before: Parts, after: Parts) -> dict[str, int]:
 
     A statement that binds several names is the part "a, b". Parts that do not differ are left out.
     """
-    budget = _Budget(_MOST_CELLS)
+    budget = Budget(MOST_CELLS)
     sizes = {
         # Sorted, so that the budget is spent alike whichever of the two comes first.
-        name: _distance(before.get(name, ()), after.get(name, ()), budget)
+        name: distance(before.get(name, ()), after.get(name, ()), budget)
         for name in sorted({*before, *after})
     }
     return {name: size for name, size in sizes.items() if size}
@@ -134,14 +134,17 @@ def labelled(node: ast.AST, names: Names, field: str = "") -> Tree:
 
 
 @dataclass
-class _Budget:
+class Budget:
     """How many cells of distance tables may still be computed."""
 
     cells: int
 
 
-def _distance(old: Sequence[Tree], new: Sequence[Tree], budget: _Budget) -> int:
-    """Return the edit distance of two forests; equal trees at either end belong together."""
+def distance(old: Sequence[Tree], new: Sequence[Tree], budget: Budget) -> int:
+    """Return the edit distance of two forests; equal trees at either end belong together.
+
+    Once the budget is spent, it is an estimate.
+    """
     if old == new:
         return 0
     start = 0
@@ -152,7 +155,7 @@ def _distance(old: Sequence[Tree], new: Sequence[Tree], budget: _Budget) -> int:
         end += 1
     old, new = old[start : len(old) - end], new[start : len(new) - end]
     if len(old) == len(new) == 1 and old[0].label == new[0].label:
-        return _distance(old[0].children, new[0].children, budget)
+        return distance(old[0].children, new[0].children, budget)
     if not old or not new:
         return sum(tree.size for tree in (*old, *new))
     first, second = _postorder(Tree((), tuple(old))), _postorder(Tree((), tuple(new)))

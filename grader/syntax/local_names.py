@@ -26,14 +26,26 @@ def inline_locals(tree: ast.Module, kept: Kept) -> ast.Module:
     """
     plain = copied(tree)
     for name, function in functions(plain).items():
-        bound, read = _counts(function)
-        stay = kept.get(name, frozenset())
-        single = {item for item in bound if bound[item] == read[item] == 1 and item not in stay}
+        single = single_names(function) - kept.get(name, frozenset())
         left = _MOST_NAMES
         for node in list(ast.walk(function)):
             for block in blocks(node):
                 left -= _inline_in(block, single, left)
     return plain
+
+
+def inlined(function: ast.FunctionDef, kept: Set[str]) -> ast.FunctionDef:
+    """Return one function as `inline_locals` has it; names in `kept` stay."""
+    module = inline_locals(ast.Module(body=[function], type_ignores=[]), {function.name: kept})
+    found = module.body[0]
+    assert isinstance(found, ast.FunctionDef)
+    return found
+
+
+def single_names(function: ast.FunctionDef) -> Set[str]:
+    """Return the names that a function binds once and reads once."""
+    bound, read = _counts(function)
+    return {item for item in bound if bound[item] == read[item] == 1}
 
 
 def _inline_in(block: list[ast.stmt], single: Set[str], most: int) -> int:

@@ -1,8 +1,11 @@
 """What the names of an experiment stand for: imported modules and what is read from them, as dotted paths."""
 
 import ast
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+
+from grader.syntax.trees import bindings_of
 
 # A name that stands for too much to follow; nothing that anybody may import is called this.
 UNCLEAR = "?"
@@ -78,3 +81,34 @@ def _follow(chains: list[tuple[str, ast.expr]], found: dict[str, set[str]]) -> b
         found[name] = known | ({UNCLEAR} if too_many else paths)
         news = True
     return news
+
+
+@dataclass(frozen=True)
+class SurePaths:
+    """What names stand for where that is certain: they are imported or set once, and bound nowhere else."""
+
+    names: Names
+    bound: Mapping[str, int]
+
+    def path_of(self, node: ast.AST) -> str:
+        """Return the one dotted path that a name or a chain of attributes stands for, or ""."""
+        root = node
+        while isinstance(root, ast.Attribute):
+            root = root.value
+        paths = self.names.paths_of(node) if isinstance(root, ast.Name) else frozenset()
+        if len(paths) != 1 or not isinstance(root, ast.Name) or self.bound.get(root.id, 0) != 1:
+            return ""
+        return next(iter(paths))
+
+
+def read_sure_paths(tree: ast.Module) -> SurePaths:
+    """Return what is certain of a file; imports of one name count once, since what they import must be the same."""
+    bound: Counter[str] = Counter()
+    imports: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            imports.update(bindings_of(node))
+        else:
+            bound.update(bindings_of(node))
+    bound.update(imports)
+    return SurePaths(read_names(tree), bound)

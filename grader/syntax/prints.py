@@ -20,10 +20,10 @@ _BUILTINS = frozenset(
 # Methods of tensors and functions of torch that write nowhere, unless they are given an `out`.
 _METHODS = frozenset(
     [
-        "abs", "all", "any", "argmax", "argmin", "count_nonzero", "cpu", "detach", "dim", "double", "float", "format",
-        "int", "isfinite", "isinf", "isnan", "item", "items", "keys", "max", "mean", "median", "min", "modules",
-        "named_modules", "named_parameters", "norm", "numel", "parameters", "size", "std", "sum", "tolist", "unique",
-        "values", "var",
+        "abs", "all", "any", "argmax", "argmin", "count_nonzero", "cpu", "cross_entropy", "detach", "dim", "double",
+        "float", "format", "int", "isfinite", "isinf", "isnan", "item", "items", "keys", "log_softmax", "max", "mean",
+        "median", "min", "modules", "mse_loss", "named_modules", "named_parameters", "nll_loss", "norm", "numel",
+        "parameters", "size", "softmax", "std", "sum", "tolist", "unique", "values", "var",
     ]
 )  # fmt: skip
 
@@ -60,13 +60,18 @@ def _shows_only(statement: ast.stmt, own: set[str]) -> bool:
     return False
 
 
-def only_looks(expression: ast.AST, own: Set[str]) -> bool:
-    """Say whether an expression changes nothing; `own` are the names that the file binds itself."""
+def only_looks(expression: ast.AST, own: Set[str], quiet: Set[str] = frozenset()) -> bool:
+    """Say whether an expression changes nothing; `own` are the names that the file binds itself.
+
+    `quiet` are functions of the file that are known to change nothing.
+    """
     for node in ast.walk(expression):
         match node:
             case ast.keyword(arg="out"):
                 return False
             case ast.Call(func=ast.Name(id=name)) if name in _BUILTINS and name not in own:
+                pass
+            case ast.Call(func=ast.Name(id=name)) if name in quiet:
                 pass
             case ast.Call(func=ast.Attribute(attr=name)) if name in _METHODS:
                 pass

@@ -57,7 +57,9 @@ def tampering(
 @lru_cache(maxsize=64)  # by the identity of the tree: ours are asked for every student
 def _bound_to(tree: ast.Module, name: str) -> tuple[int, list[str]]:
     """Return how often a file binds a name, wherever that is, and the statements of the module that do."""
-    statements = [ast.dump(item) for item in normalized(tree).body if name in bound_names(item)]
+    binding = [item for item in tree.body if name in bound_names(item)]
+    plain = normalized(ast.Module(body=binding, type_ignores=[])).body
+    statements = [ast.dump(item) for item in plain if name in bound_names(item)]
     return Counter(bindings(tree))[name], statements
 
 
@@ -93,6 +95,7 @@ def _returned(function: ast.FunctionDef) -> list[str]:
     return [ast.dump(node) for node in ast.walk(function) if isinstance(node, ast.Return)]
 
 
+@lru_cache(maxsize=64)
 def _seeding(tree: ast.Module) -> Counter[str]:
     names = (
         node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
@@ -101,6 +104,7 @@ def _seeding(tree: ast.Module) -> Counter[str]:
     return Counter(name for name in names if name in _SEEDING)
 
 
+@lru_cache(maxsize=64)
 def _capacity(tree: ast.Module) -> Counter[tuple[object, ...]]:
     """Count the calls that make layers with parameters, and helpers' calls with numbers in `build_model`."""
     names, own = read_names(tree), functions(tree)

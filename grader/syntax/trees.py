@@ -25,6 +25,19 @@ def _copied(value: object) -> object:
     return [_copied(item) for item in value] if isinstance(value, list) else value
 
 
+def are_equal(first: object, second: object) -> bool:
+    """Say whether two trees of bounded depth, or lists of them, are the same; faster than comparing dumps."""
+    if type(first) is not type(second):
+        return False
+    if isinstance(first, list) and isinstance(second, list):
+        return len(first) == len(second) and all(map(are_equal, first, second))
+    if isinstance(first, ast.AST) and isinstance(second, ast.AST):
+        return all(
+            are_equal(getattr(first, name, None), getattr(second, name, None)) for name in first._fields
+        )
+    return repr(first) == repr(second)  # nan, and 0.0 beside -0.0
+
+
 def blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
     """Yield the lists of statements that hang directly under a node: body, else, finally."""
     for name in ("body", "orelse", "finalbody"):
