@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from grader.selfcheck.trial import Trial
+from grader.selfcheck.trial_memory import TrialMemory
 from grader.selfcheck.trials import repeat_trials, run_trials
 from harness.launch import ChildFault
 from harness.recipe import experiment_source
@@ -29,8 +30,9 @@ def test_trials_run_in_processes_of_their_own_and_repeat_in_others(
         Trial(SHORT, "digits", 2),
         Trial(SHORT, "nowhere", 1),
     ]
-    first = run_trials(trials, jobs=1, cache=tmp_path, progress=lambda *now: told.append(now))
-    again = repeat_trials(trials, jobs=1, cache=tmp_path, progress=silent)
+    memory = TrialMemory(tmp_path / "memory", fresh=False)
+    first = run_trials(trials, jobs=1, cache=tmp_path, progress=lambda *now: told.append(now), memory=memory)
+    again = repeat_trials(trials, jobs=1, cache=tmp_path, progress=silent, memory=memory)
     assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]
     loud, plain, other, lost = (first[trial] for trial in trials)
     assert os.getpid() not in {outcome.process for outcome in first.values()}
@@ -44,10 +46,15 @@ def test_trials_run_in_processes_of_their_own_and_repeat_in_others(
     assert not plain.repeats(again[trials[2]])
     assert {"loss", "step"} <= set(plain.records[0])
     assert "grad_mean" not in plain.records[0]
+    # What came to its end is known from now on; what did not is tried again, and nothing else.
+    told.clear()
+    known = run_trials(trials, jobs=1, cache=tmp_path, progress=lambda *now: told.append(now), memory=memory)
+    assert told == [(1, 1)]
+    assert {trial: known[trial] for trial in trials[:3]} == {trial: first[trial] for trial in trials[:3]}
     assert "x" in capfd.readouterr().err  # what an experiment prints goes where errors go
 
 
 def test_a_process_that_ends_is_a_fault_of_ours_and_leaves_none_waiting(tmp_path: Path) -> None:
     trials = [Trial(EXITS, "digits", 1), *(Trial(SHORT, "digits", seed) for seed in range(3))]
     with pytest.raises(ChildFault, match="ended before its trial did"):
-        run_trials(trials, jobs=2, cache=tmp_path, progress=silent)
+        run_trials(trials, jobs=2, cache=tmp_path, progress=silent, memory=TrialMemory(tmp_path, fresh=True))

@@ -21,6 +21,7 @@ from grader.selfcheck.parts import PARTS, Part
 from grader.selfcheck.section import Section, page, show
 from grader.selfcheck.seeds import seeds_section
 from grader.selfcheck.texts import texts_section
+from grader.selfcheck.trial_memory import TrialMemory
 from grader.selfcheck.variants import variants_section
 from grader.solutions import SOLUTIONS, Text, Variant, load_texts, load_variants
 from grader.store import default_store
@@ -90,15 +91,18 @@ def _parts(
     cache, memory = options.cache or default_cache(), options.replays or default_store()
     jobs, solutions = options.jobs, options.solutions
     replayer = Replayer(sandbox, cache)
+    trials = TrialMemory(memory, fresh=options.fresh)
 
     def asked(item: Variant | Text) -> bool:
         return options.held_back or not item.held_back
 
     def seeds() -> Section:
-        return seeds_section(recipes, seeds=options.seeds, jobs=jobs, cache=cache)
+        return seeds_section(recipes, seeds=options.seeds, jobs=jobs, cache=cache, memory=trials)
 
     def healthy() -> Section:
-        return healthy_section(recipes, seeds=options.seeds, jobs=jobs, cache=cache, solutions=solutions)
+        return healthy_section(
+            recipes, seeds=options.seeds, jobs=jobs, cache=cache, memory=trials, solutions=solutions
+        )
 
     def variants() -> Section:
         room = Classroom(replayer, memory, load_weights(), jobs=jobs, fresh=options.fresh)

@@ -11,6 +11,7 @@ from grader.selfcheck.progress import counting
 from grader.selfcheck.section import Row, Section, Table
 from grader.selfcheck.seeds import FIRST_SEED, last_validation
 from grader.selfcheck.trial import Outcome, Trial
+from grader.selfcheck.trial_memory import TrialMemory
 from grader.selfcheck.trials import run_trials
 from grader.solutions import SOLUTIONS, StrictModel, read_toml
 from harness.recipe import Edit, Recipe, apply_edits, experiment_source
@@ -83,7 +84,13 @@ def false_alarms(recipe: Recipe, outcome: Outcome) -> Iterator[str]:
 
 
 def healthy_section(
-    recipes: Sequence[Recipe], *, seeds: int, jobs: int, cache: Path, solutions: Path = SOLUTIONS
+    recipes: Sequence[Recipe],
+    *,
+    seeds: int,
+    jobs: int,
+    cache: Path,
+    memory: TrialMemory,
+    solutions: Path = SOLUTIONS,
 ) -> Section:
     """Run every variant of these recipes' experiments, and judge it by every one of the recipes."""
     seeds = min(seeds, MOST_SEEDS)
@@ -97,7 +104,7 @@ def healthy_section(
         for seed in range(FIRST_SEED, FIRST_SEED + seeds) if own else ():
             trials[variant, seed] = Trial(variant.source(), own[0].dataset, seed, kinds)
     with counting("healthy variants") as progress:
-        outcomes = run_trials(list(trials.values()), jobs=jobs, cache=cache, progress=progress)
+        outcomes = run_trials(list(trials.values()), jobs=jobs, cache=cache, progress=progress, memory=memory)
     runs: dict[HealthyVariant, dict[int, Outcome]] = {}
     for (variant, seed), trial in trials.items():
         runs.setdefault(variant, {})[seed] = outcomes[trial]

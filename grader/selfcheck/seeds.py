@@ -8,6 +8,7 @@ from typing import Literal
 from grader.selfcheck.progress import counting
 from grader.selfcheck.section import Row, Section, Table
 from grader.selfcheck.trial import Outcome, Trial
+from grader.selfcheck.trial_memory import TrialMemory
 from grader.selfcheck.trials import repeat_trials, run_trials
 from harness.data import DATASETS
 from harness.data.loading import load_dataset
@@ -90,7 +91,9 @@ def data_sets_for(recipe: Recipe, cache: Path) -> tuple[list[str], list[str]]:
     return there, missing
 
 
-def seeds_section(recipes: Sequence[Recipe], *, seeds: int, jobs: int, cache: Path) -> Section:
+def seeds_section(
+    recipes: Sequence[Recipe], *, seeds: int, jobs: int, cache: Path, memory: TrialMemory
+) -> Section:
     """Run every recipe on so many seeds and each data set of its shape, twice, and judge what came of it."""
     wanted: list[tuple[Recipe, str]] = []
     notes: dict[str, None] = {}
@@ -100,9 +103,9 @@ def seeds_section(recipes: Sequence[Recipe], *, seeds: int, jobs: int, cache: Pa
         notes |= dict.fromkeys(missing)
     trials = _trials(wanted, range(FIRST_SEED, FIRST_SEED + seeds))
     with counting("seeds, first runs") as progress:
-        first = run_trials(list(trials.values()), jobs=jobs, cache=cache, progress=progress)
+        first = run_trials(list(trials.values()), jobs=jobs, cache=cache, progress=progress, memory=memory)
     with counting("seeds, once more") as progress:
-        again = repeat_trials(list(trials.values()), jobs=jobs, cache=cache, progress=progress)
+        again = repeat_trials(list(trials.values()), jobs=jobs, cache=cache, progress=progress, memory=memory)
     pairs = []
     for recipe, dataset in wanted:
         mine = {

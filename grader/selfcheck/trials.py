@@ -14,6 +14,7 @@ from types import TracebackType
 
 from grader.replays import Progress
 from grader.selfcheck.trial import Outcome, Trial
+from grader.selfcheck.trial_memory import TrialMemory
 from harness.environment import run_environment
 from harness.launch import ChildFault
 
@@ -57,13 +58,17 @@ class _Process:
 
 
 def run_trials(
-    trials: Sequence[Trial], *, jobs: int, cache: Path, progress: Progress
+    trials: Sequence[Trial], *, jobs: int, cache: Path, progress: Progress, memory: TrialMemory, turn: int = 1
 ) -> dict[Trial, Outcome]:
     """Return the outcome of each trial; `cache` is where MNIST and CIFAR-10 lie.
 
     Raises `ChildFault` where a process that trains fails; an experiment that fails is an outcome.
     """
-    found: dict[Trial, Outcome] = {}
+    recalled = {trial: memory.get(trial, turn) for trial in trials}
+    found = {trial: outcome for trial, outcome in recalled.items() if outcome is not None}
+    missing = [trial for trial in trials if trial not in found]
+    if not missing:
+        return found
     idle: SimpleQueue[_Process] = SimpleQueue()
 
     def tried(trial: Trial) -> Outcome:
@@ -73,16 +78,19 @@ def run_trials(
         finally:
             idle.put(process)
 
-    jobs = max(1, min(jobs, len(trials)))
+    jobs = min(jobs, len(missing))
     # The processes end first, so that no thread waits for an answer when something went wrong.
     with ThreadPoolExecutor(jobs) as pool, ExitStack() as processes:
         for _ in range(jobs):
             idle.put(processes.enter_context(_Process(cache)))
-        futures = {pool.submit(tried, trial): trial for trial in trials}
+        futures = {pool.submit(tried, trial): trial for trial in missing}
         try:
             for done, future in enumerate(as_completed(futures), start=1):
-                found[futures[future]] = future.result()
-                progress(done, len(trials))
+                trial = futures[future]
+                found[trial] = future.result()
+                if not found[trial].problem:  # a data set may be there the next time
+                    memory.put(trial, turn, found[trial])
+                progress(done, len(missing))
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
@@ -90,12 +98,12 @@ def run_trials(
 
 
 def repeat_trials(
-    trials: Sequence[Trial], *, jobs: int, cache: Path, progress: Progress
+    trials: Sequence[Trial], *, jobs: int, cache: Path, progress: Progress, memory: TrialMemory
 ) -> dict[Trial, Outcome]:
     """Make the trials once more, in new processes, the last one first, and without their probes.
 
     What one run leaves behind in a process can then not be what makes the next one repeat.
     """
     again = {replace(trial, probes=()): trial for trial in reversed(trials)}
-    outcomes = run_trials(list(again), jobs=jobs, cache=cache, progress=progress)
+    outcomes = run_trials(list(again), jobs=jobs, cache=cache, progress=progress, memory=memory, turn=2)
     return {again[bare]: outcome for bare, outcome in outcomes.items()}
