@@ -3,6 +3,7 @@
 from rich.console import Console
 
 from grader.sandbox.problem import sandbox_problem
+from grader.sandboxes import warm_works
 from harness.data.loading import default_cache, load_dataset
 from harness.doctor import examine
 from harness.environment import usable_cores
@@ -16,6 +17,13 @@ def run_doctor() -> int:
     for what, problem in (("sandbox", sandbox_problem()), ("numerics", _numerics_problem())):
         good = good and problem is None
         _line(console, what, problem or "works", "green" if problem is None else "bold red")
+    if good and not warm_works():
+        _line(
+            console,
+            "runs",
+            "each starts a process of its own: none can be forked here, which takes longer",
+            "",
+        )
     for name in ("mnist", "cifar10"):
         _line(console, name, _data_problem(name) or "there", "")
     _line(console, "cores", str(usable_cores()), "")

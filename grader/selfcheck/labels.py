@@ -24,9 +24,11 @@ class Band:
         return f"{self.least:g} to {self.most:g}" if self.least < self.most else f"{self.most:g}"
 
 
+# Right is right: clumsy English costs nothing, and few words cost only what they leave out. So the three right labels,
+# whose bands overlap, have one place.
 # A text that is labelled `open` waits for the instructor: it has no band and no place.
 BANDS: Mapping[Label, Band] = {
-    "excellent": Band(15, 15, 6),
+    "excellent": Band(15, 15, 5),
     "terse": Band(12, 15, 5, cause_and_chain=10),
     "clumsy": Band(12, 15, 5, cause_and_chain=10),
     "rival beside": Band(0, 11, 4),

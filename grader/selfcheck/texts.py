@@ -133,10 +133,13 @@ def judged_section(scored: Sequence[ScoredText]) -> Section:
     )
 
 
-def rank_agreement(scored: Sequence[ScoredText]) -> float | None:
-    """Return Spearman's correlation of the points with the places of the labels; what waits has no rank."""
+def rank_agreement(scored: Sequence[ScoredText], *, excellent_first: bool = False) -> float | None:
+    """Return Spearman's correlation of the points with the places of the labels; what waits has no rank.
+
+    `excellent_first` ranks an excellent text above other right ones, though these may earn as many points.
+    """
     ranked = [
-        (points, BANDS[item.text.label].place)
+        (points, BANDS[item.text.label].place + 0.5 * (excellent_first and item.text.label == "excellent"))
         for item in scored
         if item.text.label in BANDS and (points := item.points) is not None
     ]
@@ -173,7 +176,9 @@ def _figures(name: str, own: Sequence[ScoredText]) -> str:
     waiting = [item for item in own if item.waits]
     right = sum(item.text.label in RIGHT for item in waiting)
     agreement = rank_agreement(own)
+    strictly = rank_agreement(own, excellent_first=True)
     rank = "-" if agreement is None else f"{agreement:.3f}"
+    rank += "" if strictly is None else f" ({strictly:.3f} with excellent above other right texts)"
     return (
         f"{name} {sum(item.agrees for item in own)} of {len(own)} agree, {len(waiting)} wait for the instructor"
         f" ({right} of them right), rank agreement {rank}"
