@@ -49,6 +49,9 @@ TRUE = [
     "Loss (step 3) = 422.5.",
     "After 1 step: a loss of 31.8.",
     "In the end it is 422.5 and the accuracy is 0.0973.",
+    "The fixed run begins at 2.2208 in step 2 with a gradient norm of 0.853.",
+    "94.2 % of the validation digits are recognised, and the loss is 0.149.",
+    "The loss is 6'306 there.",
 ]
 NEUTRAL = [
     "The first loss is ln 10 = 2.303, as it should be after 0 steps.",
@@ -65,6 +68,14 @@ NEUTRAL = [
     "The loss of 20 different validation images is odd.",
     "The loss is a mean over 64 * 784 = 50176 squared errors.",
     "The loss is a mean of 64 x 784 terms, that is 50176 terms.",
+    "The weights move by rate times gradient, and that first move is about 8.8 long (10 x 0.8778).",
+    "The gradient with respect to the outputs is about 4e-8.",
+    "The gradient is zero in 99 of the 120 rows.",
+    "In the end max |G_t| = 77.7 (t = 13), and the accuracy is 0.942.",
+    "1.2 The loss is told in 1.1, and the accuracy (1.2) as well.",
+    "The best loss is ln(1+9e^-1) = 1.461.",
+    "I ran it with a batch size of 32; the first loss was 2.44.",
+    "The loss is 2.3ish at first.",
 ]
 UNTRUE = [
     "The loss is 51234.5 at step 2.",
@@ -88,6 +99,10 @@ UNTRUE = [
     "With lr = 0.1 the loss still explodes to 12345.6.",
     "The learning rate is 7.",
     "The loss = 50176 there.",
+    "Loss: 99.9 (step 0), 77.1 (step 1).",
+    "99.3 % of the validation digits are recognised.",
+    "In the fixed run the loss falls to 0.0001.",
+    "The loss creeps up to a staggering 9000.",
 ]
 
 

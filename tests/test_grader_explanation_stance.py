@@ -35,6 +35,8 @@ def stances(text: str) -> set[str]:
         "The learning rate is too high. It cannot be the initialization, the first loss is right.",
         "The learning rate is 10. This might be the momentum, but setting it to 0 did not change anything.",
         "It explodes when the learning rate is 10.",
+        "It was the lr. Its a hundred times to big.",
+        "The other cause is a learning rate that is too large.",
     ],
 )
 def test_offered(text: str) -> None:
@@ -63,6 +65,7 @@ def test_offered(text: str) -> None:
         "I see no problem with the learning rate, which is 10 and huge.",
         "The learning rate is 10 times too small.",
         "The learning rate can be excluded as being too high.",
+        "A huge learning rate is likewise excluded, since the first loss is right.",
     ],
 )
 def test_ruled_out(text: str) -> None:
@@ -88,6 +91,8 @@ def test_ruled_out(text: str) -> None:
         ("I would say that the learning rate is too high.", "supposed"),
         ("My first hypothesis was a learning rate that is too high.", "supposed"),
         ("# Hypotheses\nThe learning rate is too high.", "supposed"),
+        ("A learning rate that is too high was my first guess.", "supposed"),
+        ("It could have been a huge learning rate.", "supposed"),
     ],
 )
 def test_supposed_imagined_or_compared(text: str, stance: str) -> None:

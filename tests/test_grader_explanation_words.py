@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grader.rubric.document import part_of_heading, read_document
+from grader.rubric.document import read_document
+from grader.rubric.headings import part_of_heading
 from grader.rubric.phrases import Line, Span, check_phrase
 from grader.rubric.plain_text import plain_text
 from grader.rubric.prose import kind_of_text
@@ -33,6 +34,19 @@ def texts(text: str) -> list[str]:
 )
 def test_words(text: str, expected: str) -> None:
     assert texts(text) == expected.split()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The sofmax, the gradeint and the accuarcy", "the softmax the gradient and the accuracy"),
+        ("way to big, to say the least", "way too big to say the least"),
+        ("its missing, its name", "it is missing its name"),
+        ("a thought, the label, a scaled loss", "a thought the label a scaled loss"),
+    ],
+)
+def test_slips_of_the_pen(text: str, expected: str) -> None:
+    assert " ".join(read_document(text).sentences[0].line.words) == expected
 
 
 @given(st.text(max_size=200))
@@ -107,6 +121,11 @@ def test_plain_text(text: str, expected: str) -> None:
         ("What I changed", "fix"),
         ("Verification", "verification"),
         ("Results after the fix", "verification"),
+        ("With the change", "verification"),
+        ("Follow-up", "verification"),
+        ("What is observed now", "verification"),
+        ("Aetiology", "root cause"),
+        ("What happen", "symptom"),
         ("Hypotheses", None),
         ("What it is not", None),
     ],
@@ -126,6 +145,11 @@ def test_the_part_that_a_heading_announces(heading: str, part: str | None) -> No
         "Symptom - a b c\nRoot cause -> d e f",
         "# Phenomenon\na b c\n# Consideration\nd e f",
         "Symptom\n-------\na b c\n\nRoot cause\n=====\nd e f",
+        "The facts. a b c\n\nThe cause. d e f",
+        "saw: a b c\nwhy: d e f",
+        "S: a b c\nRC: d e f",
+        "[symptom] a b c\n\n[root cause] d e f",
+        "SYMPTOM\n\na b c\n\nWHY\n\nd e f",
     ],
 )
 def test_headings_in_any_common_form(body: str) -> None:

@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from grader.rubric.document import _BOLD_LINE, _LABEL, part_of_heading, read_document
+from grader.rubric.document import read_document
+from grader.rubric.headings import _BOLD_LABEL, _BRACKETED, _LABEL, _STOPPED_LABEL, BOLD_LINE, part_of_heading
 from grader.rubric.sentences import _SENTENCE_END, split_sentences
 
 MANY = 10**6
@@ -18,11 +19,14 @@ MANY = 10**6
     [
         (_LABEL.match, "rate" + " " * MANY + "x"),
         (_LABEL.match, " " * MANY + "x"),
-        (_BOLD_LINE.match, "**rate**" + " " * MANY + "x"),
+        (BOLD_LINE.match, "**rate**" + " " * MANY + "x"),
+        (_BOLD_LABEL.match, "**rate**" + " " * MANY),
+        (_STOPPED_LABEL.match, "Rate." + " " * MANY),
+        (_BRACKETED.match, "[rate]" + " " * MANY),
         (_SENTENCE_END.search, "a" + "." * MANY + "x"),
         (_SENTENCE_END.search, "a." + ")" * MANY + "x"),
     ],
-    ids=["label", "spaces", "bold", "points", "brackets"],
+    ids=["label", "spaces", "bold", "bold label", "stopped label", "bracketed label", "points", "brackets"],
 )
 def test_a_run_without_an_end_is_given_up(look: Callable[[str], object], text: str) -> None:
     assert look(text) is None

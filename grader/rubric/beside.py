@@ -2,10 +2,12 @@
 
 from grader.rubric.document import Document
 from grader.rubric.lexicon import Lexicon
+from grader.rubric.link_words import ADDING, BECAUSE, SO, SO_OPENING, THEN
 from grader.rubric.mentions import Mention
 from grader.rubric.phrases import Span
 from grader.rubric.sentences import Sentence
-from grader.rubric.wording import ADDING, BECAUSE, CONTRASTS, FUNCTION_WORDS, SO, SO_OPENING, THEN
+from grader.rubric.stance_words import CONTRASTS
+from grader.rubric.wording import FUNCTION_WORDS
 
 _NEAR = 4  # words: "the rate is too large then", "too large for that"
 _LATER = 3  # sentences after the one that names the cause
@@ -60,7 +62,15 @@ def _tells_so(rival: Mention, gap: Span) -> bool:
     return _holds(sentence, SO, gap) or any(
         gap.start <= span.start <= rival.span.end + _NEAR and sentence.clauses[span.start] <= clause
         for span in sentence.find(THEN)
+        if not _is_for_something(sentence, span)
     )
+
+
+def _is_for_something(sentence: Sentence, span: Span) -> bool:
+    """Say whether it goes on: "too small for this network" says nothing of "too small for this"."""
+    if sentence.line.words[span.start] != "for" or span.end >= len(sentence.words):
+        return False
+    return not sentence.between(span.end - 1).strip() and sentence.line.words[span.end] not in FUNCTION_WORDS
 
 
 def _holds(sentence: Sentence, phrases: tuple[str, ...], gap: Span) -> bool:

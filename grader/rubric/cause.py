@@ -36,6 +36,10 @@ def judge_cause(
         if layer_points:
             return full(ID, TITLE, POINTS, reason)
         return lost(ID, TITLE, POINTS, reason, f"The layer is {right}.", points=POINTS - LAYER_POINTS)
+    contrary = [m for m in causes.refuted if m.contrary and m.sentence.part != "fix"]
+    if contrary and len(contrary) == len(causes.refuted):
+        reason = f"It says the contrary of the cause: {contrary[0].sentence.quoted()}. {layer_told}"
+        return lost(ID, TITLE, POINTS, reason, remedy)
     if causes.refuted:
         reason = f"It rules the cause out: {causes.refuted[0].sentence.quoted()}. {layer_told}"
         return lost(ID, TITLE, POINTS, reason, remedy, points=layer_points)

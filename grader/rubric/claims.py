@@ -5,12 +5,13 @@ from grader.rubric.general_words import ADMISSIONS, GENERAL
 from grader.rubric.lexicon import Lexicon
 from grader.rubric.prompt import Prompt, read_prompt
 from grader.rubric.sentences import Sentence
-from grader.rubric.wording import BUT, CLAIMS, FUNCTION_WORDS, VAGUE
+from grader.rubric.stance_words import BUT
+from grader.rubric.wording import CLAIMS, FUNCTION_WORDS, VAGUE
 
 _LONG = 25  # words: a text as long as this may name the cause in words that the lexicon lacks
 _SOME = 8  # words: and so may one sentence of this length; under its heading, any
-# Words that not every report has: so many make a claim, and so many in one sentence that is vague, or in a text that
-# says that it did not find the cause. The thing that is broken, and each word for what it does, are among them.
+# Words that not every report has: one sentence with so many makes a claim, and so many where it is vague, or in a text
+# that says that it did not find the cause. The thing that is broken, and each word for what it does, are among them.
 _OWN, _OWN_WHERE_VAGUE = 2, 5
 
 
@@ -27,7 +28,7 @@ def find_claims(document: Document, lexicon: Lexicon) -> list[Sentence]:
     )
     admitted = any(admits(s) for s in document.sentences if s.part in ("root cause", None))
     found: list[Sentence] = []
-    told: set[str] = set()
+    most = 0
     for sentence in document.sentences:
         headed = sentence.part is not None
         long = headed or document.word_count >= _LONG or len(sentence.words) >= _SOME
@@ -39,8 +40,8 @@ def find_claims(document: Document, lexicon: Lexicon) -> list[Sentence]:
         telling = about_thing or headed or _tells(sentence, lexicon)
         if telling and len(own) >= needed:
             found.append(sentence)
-            told |= own
-    return found if len(told) >= _OWN else []
+            most = max(most, len(own))
+    return found if most >= _OWN else []
 
 
 def own_words(sentence: Sentence, lexicon: Lexicon, prompt: Prompt) -> set[str]:

@@ -3,10 +3,11 @@
 import re
 from dataclasses import dataclass, field
 
+from grader.rubric.headings import BOLD_LINE, BULLET, find_label, labelled_lines, line_of, part_of_heading
+from grader.rubric.part_words import Part
 from grader.rubric.phrases import Line
 from grader.rubric.plain_text import plain_text
 from grader.rubric.sentences import SENTENCE_LIMIT, Sentence, make_sentence, split_sentences
-from grader.rubric.wording import HEADINGS, Part
 from grader.rubric.words import words_of
 
 # 500 words are about 3,500 characters; what lies beyond is not read.
@@ -14,16 +15,6 @@ TEXT_LIMIT = 20_000
 
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _HEADING = re.compile(r" {0,3}#{1,6}(?:\s+(.*))?$")
-_BULLET = re.compile(r"\s*(?:[-*+\u2022]|\d{1,2}[.)])\s+(?=\S)")
-# "Root cause: ...", with or without bold; a label has at most 40 characters. Spaces are taken and not given back:
-# a line of one word and 2,000 spaces would take seconds.
-_LABEL = re.compile(
-    r"\s*+(?:[*_]{1,3})?([A-Za-z][A-Za-z ,/&'()-]{1,38}?)\s*+(?:[*_]{1,3}+\s*+)?+"
-    r"(?:[:\u2013\u2014]|-{1,2}(?=\s)|[-=]>)\s*(?:[*_]{1,3})?(?=\s|$)"
-)
-# "**Root cause.** The rate ...": bold words, with a full stop or nothing.
-_BOLD_LABEL = re.compile(r"\s*+(?:\*\*|__)([A-Za-z][A-Za-z ,/&'()-]{1,38})[.:!?]?(?:\*\*|__)[.:]?(?=\s+\S)")
-_BOLD_LINE = re.compile(r"\s*+(?:\*\*|__)([^*_]{2,40})(?:\*\*|__)\s*+(?::\s*+)?+$")
 _UNDERLINE = re.compile(r" {0,3}(?:=+|-{3,})\s*$")
 
 
@@ -42,18 +33,6 @@ class Document:
     def word_count(self) -> int:
         """The number of words in sentences."""
         return sum(len(sentence.words) for sentence in self.sentences)
-
-
-def part_of_heading(text: str) -> Part | None:
-    """Return the part of the report that a heading announces, or None."""
-    words = words_of(text)
-    line = Line(tuple(word.text for word in words))
-    found: list[tuple[int, int, Part]] = []
-    for order, (part, phrases) in enumerate(HEADINGS.items()):
-        found += [(span.start, order, part) for span in line.find(phrases)]
-    if "not" in line.words:
-        return None
-    return min(found)[2] if found else None
 
 
 @dataclass
@@ -82,7 +61,7 @@ class _Reader:
         """Begin a section: one of the four parts, or one with a heading of its own."""
         self.end_paragraph()
         self.part = part
-        self.section = None if part or not heading else _line(heading)
+        self.section = None if part or not heading else line_of(heading)
         self.list_lead = None
 
     def begin_item(self) -> None:
@@ -102,6 +81,7 @@ def read_document(body: str) -> Document:
     reader = _Reader()
     lines = body[:TEXT_LIMIT].replace("\r\n", "\n").split("\n")
     fence = ""
+    notes = labelled_lines(lines)
     for index, line in enumerate(lines):
         mark = _FENCE.match(line)
         if fence:
@@ -116,7 +96,8 @@ def read_document(body: str) -> Document:
             reader.end_paragraph()
             _take_code(reader, line)
         else:
-            _take_line(reader, line, lines[index + 1] if index + 1 < len(lines) else "")
+            below = lines[index + 1] if index + 1 < len(lines) else ""
+            _take_line(reader, line, below, notes=index in notes)
     reader.end_paragraph()
     return Document(tuple(reader.sentences), tuple(reader.code), reader.headed)
 
@@ -127,19 +108,15 @@ def read_lines(lines: tuple[str, ...]) -> tuple[Sentence, ...]:
     return tuple(make_sentence(text, words, None, None) for text, words in pairs if words)
 
 
-def _line(text: str) -> Line:
-    return Line(tuple(word.text for word in words_of(text)))
-
-
 def _take_code(reader: _Reader, line: str) -> None:
     if line.strip():
         reader.code.append(line[:SENTENCE_LIMIT])
         reader.count(len(line.split()))
 
 
-def _take_line(reader: _Reader, line: str, below: str) -> None:
+def _take_line(reader: _Reader, line: str, below: str, *, notes: bool) -> None:
     line = line[: TEXT_LIMIT // 4]
-    heading = _HEADING.match(line) or _BOLD_LINE.match(line)
+    heading = _HEADING.match(line) or BOLD_LINE.match(line)
     if (
         heading is None
         and line.strip()
@@ -156,21 +133,16 @@ def _take_line(reader: _Reader, line: str, below: str) -> None:
     if not line.strip() or _UNDERLINE.match(line):
         reader.end_paragraph()
         return
-    bullet = _BULLET.match(line)
+    bullet = BULLET.match(line)
     if bullet:
         reader.begin_item()
         line = line[bullet.end() :]
     elif not reader.paragraph:
         reader.list_lead = None
-    label = _LABEL.match(line) or _BOLD_LABEL.match(line)
     # In the middle of a sentence "cause:" may be a word that a line happens to begin with.
-    begins = not reader.paragraph or reader.paragraph[-1].endswith((".", "!", "?", ":", ";"))
-    if (
-        label
-        and (begins or label[1][0].isupper())
-        and len(label[1].split()) <= 3
-        and (part := part_of_heading(label[1])) is not None
-    ):
-        reader.begin(part)
-        line = line[label.end() :]
+    begins = notes or not reader.paragraph or reader.paragraph[-1].endswith((".", "!", "?", ":", ";"))
+    label = find_label(line, begins=begins, alone=not reader.paragraph and not below.strip(), notes=notes)
+    if label is not None:
+        reader.begin(label[0])
+        line = line[label[1] :]
     reader.paragraph.append(line.strip())

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from grader.rubric.sentences import Sentence
 from grader.rubric.wording import FUNCTION_WORDS, VERBS
+from grader.rubric.words import word_set
 
 # What stands between the terms of a list, besides what ends a clause: "labels / pairing | permutation + shuffle".
 _SEPARATOR = re.compile(r"[,;:()\u2013\u2014|\u2022\u00b7]|\s[-/+&~]+\s|(?<=[^\W\d])/(?=[^\W\d])")
@@ -16,20 +17,47 @@ _SMALL = 0.25  # share of small words that English sentences have
 _JOINTS = ("and", "or")
 _SAYING = 3  # words of a piece that says something
 _NOTE = 7  # words: fewer may be a note
-_STRUNG = 10  # words without one small word and without a verb between them
+_STRUNG = 8  # words without one small word and without a verb between them
+# Verbs that are nouns as well, and small words that go with a term: "overshoot", "too large".
+_TERM_VERBS = word_set("overshoot drop rise fall jump change swing stall set cut accumulate scale sum need")
+_TERM_WORDS = word_set("too very much more most out")
 
 
 def is_list_of_terms(sentence: Sentence) -> bool:
     """Say whether it is terms one after the other, with marks between them or nothing."""
     small = small_words(sentence)
+    if _is_strung_on_arrows(sentence) or _is_a_list_of_nouns(sentence):
+        return True
     if small >= _SMALL:
         return False
     terms, tokens = _terms(sentence), len(_TOKEN.findall(sentence.text))
     if terms >= _TERMS and tokens / terms < _WORDS_EACH:
         return True
+    words = frozenset(sentence.line.words)
+    if words.isdisjoint(FUNCTION_WORDS - _TERM_WORDS) and words.isdisjoint(VERBS - _TERM_VERBS):
+        return tokens >= _STRUNG or (terms >= _FEW_TERMS and tokens / terms < _BARE)
     if small or _has_verb(sentence):
         return False
     return tokens >= _STRUNG or (terms >= _FEW_TERMS and tokens / terms < _BARE)
+
+
+def _is_strung_on_arrows(sentence: Sentence) -> bool:
+    """Say whether six terms or more stand between arrows, and nothing is said: "fp16 -> scaler -> autocast -> ..."."""
+    words = [
+        word.text for word in sentence.words if any(c.isalnum() for c in sentence.text[word.start : word.end])
+    ]
+    arrows = len(sentence.words) - len(words)
+    silent = FUNCTION_WORDS.isdisjoint(words) and not any(
+        word in VERBS or word[0].isdigit() for word in words
+    )
+    return arrows >= _TERMS - 1 and silent and len(words) < 2 * (arrows + 1)
+
+
+def _is_a_list_of_nouns(sentence: Sentence) -> bool:
+    """Say whether six pieces or more are terms with an article at most: "the rate, the step size, the loss, ..."."""
+    pieces = [frozenset(piece) for piece in _pieces(sentence)]
+    said = FUNCTION_WORDS - {"the", "a", "an", *_JOINTS, *_TERM_WORDS} | (VERBS - _TERM_VERBS)
+    return len(pieces) >= _TERMS and all(piece.isdisjoint(said) for piece in pieces)
 
 
 def only_terms(sentences: Sequence[Sentence]) -> bool:

@@ -65,7 +65,7 @@ def judge_explanation(
         )
     judged_cause = judge_cause(own, lexicon, causes, reading.layer, recipe.layer, reading.layer_problem)
     return (
-        judge_parts(own, reading.words, lexicon.fix, causes.named),
+        judge_parts(own, reading.words, lexicon.fix, causes.named, (broken_log, fixed_log)),
         judged_cause,
         _chain(own, lexicon, causes, judged_cause, other_layer=reading.layer not in (None, recipe.layer)),
         judge_numbers(reading.document, (broken_log, fixed_log), (broken_source, fixed_source)),
@@ -98,7 +98,7 @@ def _not_english(
 ) -> tuple[Check, ...]:
     reason = "The text does not seem to be in English, and the rules know English words only; please read it."
     layer = reading.layer or "not readable"
-    judged = judge_parts(reading.document, reading.words, lexicon.fix, ())
+    judged = judge_parts(reading.document, reading.words, lexicon.fix, (), logs)
     return (
         judged if judged.outcome == "passed" else open_check(parts.ID, parts.TITLE, parts.POINTS, reason),
         open_check(

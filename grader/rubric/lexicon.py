@@ -107,14 +107,38 @@ def load_lexicon(recipe_id: str, solutions: Path = SOLUTIONS, exercises: Path = 
     prompt = exercises / recipe_id / "PROMPT.md"
     return Lexicon(
         says=own.says,
-        causes=own.causes,
+        causes=tuple(_with_other_forms(cause) for cause in own.causes),
         signals=own.signals,
-        mechanism=own.mechanism,
-        fix=own.fix,
+        mechanism=tuple(_other_forms(phrase) for phrase in own.mechanism),
+        fix=tuple(_other_forms(phrase) for phrase in own.fix),
         asides=own.asides,
         rivals=tuple(rival for rival in rivals if rival.id not in own.not_rivals),
         prompt=prompt.read_text(encoding="utf-8") if prompt.is_file() else "",
     )
+
+
+def _with_other_forms(cause: Cause) -> Cause:
+    """Return a cause with the other forms of its participles: who writes "is not call" means "is not called".
+
+    Only for a recipe's own cause: nobody is accused by a form that is not written down.
+    """
+    forms = {
+        name: tuple(_other_forms(phrase) for phrase in getattr(cause, name)) for name in ("fault", "loose")
+    }
+    return cause.model_copy(update=forms)
+
+
+def _other_forms(phrase: str) -> str:
+    return " ".join(
+        "|".join(form for choice in word.split("|") for form in _forms(choice)) for word in phrase.split()
+    )
+
+
+def _forms(choice: str) -> tuple[str, ...]:
+    if not choice.endswith("ed") or len(choice) < 5:
+        return (choice,)
+    stem = choice[:-2]
+    return (choice, stem, f"{stem}s", f"{stem}e", f"{stem}es", f"{stem}ing")
 
 
 def _read_words(recipe_id: str, solutions: Path) -> _Words:

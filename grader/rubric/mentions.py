@@ -7,19 +7,12 @@ from itertools import chain, islice
 from grader.rubric.document import Document
 from grader.rubric.enumerations import is_enumeration
 from grader.rubric.lexicon import Cause
+from grader.rubric.link_words import PRONOUNS
 from grader.rubric.phrases import Span
 from grader.rubric.sentences import Sentence
 from grader.rubric.stance import Stance, stance_of
-from grader.rubric.wording import (
-    BETWEEN,
-    CONTRASTS,
-    DEGREES,
-    FRAMES,
-    FUNCTION_WORDS,
-    NEGATORS,
-    PRONOUNS,
-    SUBJECTS,
-)
+from grader.rubric.stance_words import CONTRASTS, NEGATORS
+from grader.rubric.wording import ABSENT, BETWEEN, DEGREES, FRAMES, FUNCTION_WORDS, SO_BETWEEN, SUBJECTS
 
 # Words between the thing and its fault, in the order "the rate is too large" and "too large a rate".
 _FAULT_AFTER, _FAULT_BEFORE = 9, 4
@@ -32,7 +25,8 @@ _SHORT = 9  # words: under the heading "Root cause", a sentence as short as this
 class Mention:
     """A cause named in a sentence, and how the sentence holds it.
 
-    `loose`: named as the cause, fault untold. `effect`: it may as well be what another cause does.
+    `loose`: named as the cause, fault untold. `effect`: it may as well be what another cause does. `contrary`: it says
+    the opposite of the cause with its words, "there is no softmax".
     """
 
     sentence: Sentence
@@ -41,6 +35,7 @@ class Mention:
     stance: Stance
     loose: bool = False
     effect: bool = False
+    contrary: bool = False
 
     @property
     def quote(self) -> str:
@@ -73,7 +68,7 @@ def find_mentions(
                 for other in sentence.find(cause.opposite)
             )
             stance = "ruled out" if opposed else stance_of(sentence, (thing, fault), following, limit)
-            found.append(Mention(sentence, span, thing, stance, effect=cause.effect))
+            found.append(Mention(sentence, span, thing, stance, effect=cause.effect, contrary=opposed))
         if across and not pairs and following is not None:
             found += [m for cause in causes for m in _across(sentence, following, cause)]
     return found
@@ -95,7 +90,7 @@ def _pairs(sentence: Sentence, cause: Cause, accusing: bool) -> Iterator[tuple[S
         for fault in faults:
             if thing.overlaps(fault):
                 yield thing, fault, cause
-            elif _belong(sentence, thing, fault, subjects):
+            elif _belong(sentence, thing, fault, subjects, accusing):
                 gap = _gap(thing, fault)
                 # "No missing zero_grad": what is denied is that it is missing.
                 denied = words[fault.start] in NEGATORS and any(gap.holds(other) for other in faults)
@@ -107,7 +102,7 @@ def _gap(thing: Span, fault: Span) -> Span:
     return Span(thing.end, fault.start) if fault.start >= thing.end else Span(fault.end, thing.start)
 
 
-def _belong(sentence: Sentence, thing: Span, fault: Span, subjects: list[Span]) -> bool:
+def _belong(sentence: Sentence, thing: Span, fault: Span, subjects: list[Span], accusing: bool) -> bool:
     after = fault.start >= thing.end
     gap = _gap(thing, fault)
     if gap.end - gap.start > (_FAULT_AFTER if after else _FAULT_BEFORE):
@@ -116,9 +111,17 @@ def _belong(sentence: Sentence, thing: Span, fault: Span, subjects: list[Span]) 
         return False
     between = sentence.line.words[gap.start : gap.end]
     # "Too large for this network" is not said of the network, "too high would show at step 1" not of the step.
-    if not after and not BETWEEN.isdisjoint(between):
+    # But "what is missing is the scaling" is said of it.
+    cleft = sentence.line.words[max(0, fault.start - 2) : fault.start] in (("what", "is"), ("what", "was"))
+    if not after and not cleft and not BETWEEN.isdisjoint(between):
         return False
     if any(word in CONTRASTS for word in between):
+        return False
+    # "There is dropout, so the marks are too low" says nothing of the strength of dropout.
+    if accusing and sentence.line.words[fault.start] in DEGREES and not SO_BETWEEN.isdisjoint(between):
+        return False
+    # "The loss is summed the gradient is long" says it of the loss.
+    if not accusing and not after and any(subject.end == fault.start for subject in subjects):
         return False
     # "The gradients explode since there is no clipping, they are too large" tells of something else in between.
     cut = sentence.clauses[fault.start] != sentence.clauses[thing.start]
@@ -143,9 +146,12 @@ def _describes_what_follows(sentence: Sentence, fault: Span, things: list[Span])
 
 
 def _across(sentence: Sentence, following: Sentence, cause: Cause) -> list[Mention]:
+    things = sentence.find(cause.thing)
+    missing = "missing" in cause.fault and any(span.start == 0 for span in following.find(ABSENT))
+    if things and missing:  # "Normally a scaler does this. There is none."
+        return [Mention(sentence, things[-1], things[-1], "offered")]
     if not cause.faults or not any(span.start == 0 for span in following.find(PRONOUNS)):
         return []
-    things = sentence.find(cause.thing)
     faults = [span for span in following.find(cause.faults) if span.start <= _FAULT_AFTER]
     if not things or not faults:
         return []
@@ -175,11 +181,20 @@ def find_loose(document: Document, causes: Iterable[Cause], *, headed: bool = Tr
         if not (frames or short):
             continue
         for thing in sentence.find(named):
+            if _is_an_argument(sentence, thing):
+                continue
             if short or any(_near(sentence, frame, thing) for frame in frames):
                 stance = stance_of(sentence, (thing,), following)
                 effect = thing in sentence.find(effects)
                 found.append(Mention(sentence, thing, thing, stance, loose=True, effect=effect))
     return found
+
+
+def _is_an_argument(sentence: Sentence, thing: Span) -> bool:
+    """Say whether it is an argument in a line of code: "SGD(model.parameters(), lr=10.0, momentum=0.9)"."""
+    if not 0 < thing.start <= thing.end < len(sentence.words):
+        return False
+    return "," in sentence.between(thing.start - 1) and sentence.between(thing.end - 1).strip() == "="
 
 
 def _near(sentence: Sentence, frame: Span, thing: Span) -> bool:

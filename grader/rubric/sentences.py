@@ -4,15 +4,17 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from grader.rubric.part_words import Part
 from grader.rubric.phrases import Line, Span
-from grader.rubric.wording import CONTRASTS, Part
+from grader.rubric.spelling import meant_words
+from grader.rubric.stance_words import CONTRASTS
 from grader.rubric.words import Word
 
 SENTENCE_LIMIT = 1_000  # characters; a longer one is read in pieces
 
 # From the first mark of a run: were each a beginning, 20,000 of them would take seconds.
 _SENTENCE_END = re.compile("(?<![.!?])[.!?]++[\"')\\]\u201d]*+(?=\\s|$)|;(?=\\s|$)|[\u3002\uff01\uff1f]")
-_ABBREVIATIONS = ("e.g.", "i.e.", "vs.", "approx.", "ca.", "cf.", "fig.", "eq.", "resp.", "incl.")
+_ABBREVIATIONS = ("e.g.", "i.e.", "vs.", "approx.", "ca.", "cf.", "fig.", "eq.", "resp.", "incl.", "w.r.t.")
 _CUT = re.compile(r"[;:()\u2013\u2014]")
 _BREAK = re.compile(r"[,;:()\u2013\u2014]|\s-\s")
 
@@ -83,6 +85,8 @@ def _pieces(sentence: str) -> Iterator[str]:
 
 def make_sentence(text: str, words: tuple[Word, ...], part: Part | None, lead: Line | None) -> Sentence:
     """Return a sentence; `lead` is what introduces it, if anything does."""
+    readings = meant_words(tuple(word.text for word in words))
+    words = tuple(Word(text, words[at].start, words[at].end) for at, text in readings)
     texts = tuple(word.text for word in words)
     clause, clauses = 0, []
     for number, word in enumerate(words):

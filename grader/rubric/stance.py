@@ -2,10 +2,12 @@
 
 from typing import Literal
 
+from grader.rubric.link_words import PRONOUNS
 from grader.rubric.phrases import Line, Span
 from grader.rubric.sentences import Sentence
-from grader.rubric.wording import (
+from grader.rubric.stance_words import (
     AFTER_RULED_OUT,
+    AFTER_SUPPOSED,
     AS_WELL,
     BEFORE_RULED_OUT,
     BUT,
@@ -22,11 +24,10 @@ from grader.rubric.wording import (
     MORE_THAN,
     NEGATORS,
     NOT_NEGATIONS,
-    PRONOUNS,
     TRANSPARENT,
-    VERBS,
     WOULD,
 )
+from grader.rubric.wording import VERBS
 
 # "Imagined": what would follow, if it were so.
 Stance = Literal["offered", "ruled out", "supposed", "imagined", "compared"]
@@ -67,7 +68,8 @@ def stance_of(
     if _imagined(sentence, start, end):
         return "imagined"
     listed = sentence.lead is not None and bool(sentence.lead.find(HYPOTHESIS))
-    supposed = listed or sentence.is_question or _supposed(sentence, start, end)
+    guessed = any(end <= span.start for span in sentence.find(AFTER_SUPPOSED))
+    supposed = listed or guessed or sentence.is_question or _supposed(sentence, start, end)
     if supposed and any(word in BUT for word in sentence.line.words[end:]):
         return "ruled out"  # "I first suspected the rate, but ..."
     if following is not None and _taken_back(following, supposed):
@@ -132,7 +134,9 @@ def _ruled_out_after(sentence: Sentence, end: int, limit: int) -> bool:
     for span in sentence.find(AFTER_RULED_OUT):
         between = words[end : span.start]
         # "It was too large, so clipping did not help" says nothing against it.
-        if end <= span.start < limit and not any(word in CAUSAL for word in between):
+        # "Overfitting is likewise excluded", where "overfitting is" may be the whole cause.
+        after = span.start >= end or (span.start == end - 1 and span.end > end)
+        if after and span.start < limit and not any(word in CAUSAL for word in between):
             return True
     return False
 

@@ -1,52 +1,37 @@
 """The numbers of a text: how each is written, and what it is said of."""
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 
+from grader.rubric.counted import counted_numbers
 from grader.rubric.number_words import (
     ABOUT,
+    ABOUT_AFTER,
     ABOVE,
+    ARTICLES,
     BELOW,
-    COUNTED_AFTER,
-    COUNTED_BETWEEN,
-    DISTANCE_BEFORE,
-    DISTANCE_OF,
-    PLACE_BEFORE,
+    COPULAS,
+    GOES_ON,
+    NOUNS_OF_A_RUN,
+    POINTING,
     RANGES,
+    RESPECT,
+    SHARES,
     SIGNAL_WORDS,
 )
 from grader.rubric.phrases import Span
 from grader.rubric.sentences import Sentence, printable
+from grader.rubric.wording import FUNCTION_WORDS, VERBS
+from grader.rubric.written_numbers import joined_numbers, written_numbers
 
-_NUMBER = re.compile(r"\d+(?:\.\d+)?(?:[eE][+-]?\d{1,3})?|\.\d+")
-_PERCENT = re.compile(r"\s?(?:%|percent\b|per cent\b)")
-_THOUSAND = re.compile(r"\s?k\b")
-_OPERATORS = tuple("+*/\u00d7\u00f7\u00b7^")
-_RESULT = re.compile(
-    r"[\d)]\s?[-+*/\u00d7\u00f7\u00b7x]\s?\(?[\d.,]+\)?\s?(?:=|is|gives|or)\s?(?:about|~|\u2248)?\s?$"
-)
 _REACH_BEFORE, _REACH_AFTER = 14, 3  # words between a signal and its number
-_DASH = re.compile(r"\s?%?\s?[-\u2013]\s?")
-_LISTED = ("and", "to", "or", "through", "then", "until", "respectively")
-_ARTICLES = (
-    "of",
-    "only",
-    "is",
-    "was",
-    "at",
-    "even",
-    "still",
-    "just",
-    "the",
-    "a",
-    "an",
-    "to",
-    "more",
-    "well",
-    "far",
-)
+# What stands left of an equals sign, without what is in brackets behind it: "|G_t|" in "|G_t| (max) = 2.29".
+_LEFT_OF_EQUALS = re.compile(r"(\S+?)\s?(?:\([^()]{0,30}\))?\s?[=\u2248:]=?\s?[~\u2248]?\s?-?$")
+
+Signals = tuple[str, ...]
+Named = list[tuple[Span, Signals]]
 
 
 @dataclass(frozen=True)
@@ -59,8 +44,8 @@ class Stated:
 
     written: tuple[str, ...]
     quote: str
-    signals: tuple[str, ...]
-    others: tuple[str, ...]
+    signals: Signals
+    others: Signals
     counts: bool
     bound: str
     sentence: Sentence
@@ -69,170 +54,146 @@ class Stated:
 
 def stated_numbers(sentence: Sentence, *, close: bool = False) -> Iterator[Stated]:
     """Yield the numbers of a sentence. With `close`, a signal must stand right before its number, as in a log."""
+    numbers = written_numbers(sentence)
+    if not numbers:
+        return
     named = _signals(sentence)
-    last_counted: int | None = None
-    numbers = dict(_numbers(sentence))
-    pairs = _pairs(sentence, list(numbers))
-    for first, last in pairs.items():  # "9 to 10 %"
-        if numbers[last][0].endswith("%") and not numbers[first][0].endswith("%"):
-            numbers[first] += tuple(f"{reading}%" for reading in numbers[first])
-    ends = {first: last for first, last in pairs.items() if _is_range(sentence, first, last)}
-    ends |= {last: first for first, last in ends.items()}
+    counted = counted_numbers(sentence, numbers)
+    ends = _ranges(sentence, numbers, counted)
+    others = tuple(dict.fromkeys(key for _, keys in named for key in keys))
     for index, written in numbers.items():
-        counts = _counts(sentence, index)
-        before = sentence.line.words[index - 1] if index else ""
-        if not counts and last_counted is not None and _continues(sentence, last_counted, index, before):
-            counts = True
-        last_counted = index if counts else None
-        nearest = _nearest(named, sentence, index, close)
+        nearest = _said_of(named, sentence, index, written, close)
         start = min(nearest[0].start, index) if nearest else index
         end = max(nearest[0].end, index + 1) if nearest else index + 1
         yield Stated(
             written=written,
             quote=f'"{printable(sentence.text[sentence.words[start].start : sentence.words[end - 1].end])}"',
             signals=nearest[1] if nearest else (),
-            others=tuple(dict.fromkeys(key for _, keys in named for key in keys)),
-            counts=counts,
+            others=others,
+            counts=index in counted,
             bound="between" if index in ends else _bound(sentence, index),
             sentence=sentence,
             other_end=numbers[ends[index]] if index in ends else (),
         )
 
 
-def _numbers(sentence: Sentence) -> Iterator[tuple[int, tuple[str, ...]]]:
-    for index, word in enumerate(sentence.words):
-        if word.text[0].isdigit() or word.text.startswith("."):
-            written = _readings(sentence.text, word.start, word.end)
-            if written:
-                yield index, written
-
-
-def _pairs(sentence: Sentence, numbers: list[int]) -> dict[int, int]:
-    """Return the numbers that go together with the next one: "9 and 10", "9 to 10", "9-10"."""
-    found = {}
-    for first, last in pairwise(numbers):
-        joined = last == first + 2 and sentence.line.words[first + 1] in ("to", "and")
-        if joined or (last == first + 1 and _DASH.fullmatch(sentence.between(first))):
-            found[first] = last
+def _ranges(
+    sentence: Sentence, numbers: dict[int, tuple[str, ...]], counted: frozenset[int]
+) -> dict[int, int]:
+    """Return, of each number that is an end of a range, the other end: "9-10 %", "between 9 and 10 %"."""
+    announced = [span.end for span in sentence.find(RANGES)]
+    found: dict[int, int] = {}
+    for first, last in joined_numbers(sentence, numbers):
+        if first in counted or last in counted:
+            continue
+        before = bisect_right(announced, first) - 1
+        if last == first + 1 or (before >= 0 and first - announced[before] <= _REACH_AFTER):
+            found |= {first: last, last: first}
     return found
 
 
-def _is_range(sentence: Sentence, first: int, last: int) -> bool:
-    if _counts(sentence, first) or _counts(sentence, last):
-        return False
-    before = [
-        span for span in sentence.find(RANGES) if span.end <= first and first - span.end <= _REACH_AFTER
-    ]
-    return last == first + 1 or bool(before)
-
-
-def _readings(text: str, start: int, end: int) -> tuple[str, ...]:
-    """Return how a number can be read: 1,402 with and without its comma, 93 % as a fraction, -0.03 with its sign."""
-    before, after = text[max(0, start - 2) : start], text[end : end + 8]
-    if before[-1:] in ("_", ".", "^", "/") or before[-1:].isalpha():
-        return ()  # a piece of a name, a path, a power or a version
-    if after[:1] == "^" or (after[:1] in (".", "_") and after[1:2].isalnum()) or after[:1] == "/":
-        return ()
-    raw = text[start:end]
-    choices = [raw]
-    if "," in raw:
-        choices = [re.sub(r",(?=\d{3}(?!\d))", "", raw), raw.replace(",", ".", 1)]
-    sign = "-" if before[-1:] in ("-", "\u2212") and not before[:-1].strip(" (=:[,").isalnum() else ""
-    found = []
-    for choice in choices:
-        if _NUMBER.fullmatch(choice):
-            percent = "%" if _PERCENT.match(after) else ""
-            thousand = "e3" if _THOUSAND.match(after) and "e" not in choice.lower() else ""
-            found.append(f"{sign}{choice}{thousand}{percent}")
-    return tuple(dict.fromkeys(found))
-
-
-def _counts(sentence: Sentence, index: int) -> bool:
-    words = sentence.line.words
-    start, end = sentence.words[index].start, sentence.words[index].end
-    # "64 * 784 = 50176" is arithmetic; "loss = 50176" is not.
-    if _is_in_a_formula(sentence.text, start, end) or _RESULT.search(
-        sentence.text[max(0, start - 40) : start]
-    ):
-        return True
-    before = words[index - 1] if index else ""
-    two_before = words[index - 2] if index > 1 else ""
-    after = words[index + 1] if index + 1 < len(words) else ""
-    if after[:1] == "x" and after[1:].isdigit():
-        return True
-    noun = next((word for word in words[index + 1 : index + 4] if word not in COUNTED_BETWEEN), "")
-    if noun in COUNTED_AFTER or before in DISTANCE_BEFORE:
-        return True
-    # "After 1 step: 31.8" has said already which step.
-    said = two_before[:1].isdigit() and ":" in sentence.between(index - 1)
-    if before in PLACE_BEFORE and not said:
-        return True
-    if _is_so_many_of(words[index + 1 : index + 4]) or _is_so_many_of(
-        words[max(0, index - 3) : index], back=True
-    ):
-        return True
-    return before in ("of", "is", "no", "about") and two_before in DISTANCE_OF
-
-
-def _is_so_many_of(words: tuple[str, ...], *, back: bool = False) -> bool:
-    """Say whether a number goes on with "out of 257" or "of 257", or with `back` is the 257 of that."""
-    if back:
-        return words[-2:] == ("out", "of") or (
-            words[-1:] == ("of",) and words[-2:-1] != () and words[-2][0].isdigit()
-        )
-    return words[:2] == ("out", "of") or (words[:1] == ("of",) and words[1:2] != () and words[1][0].isdigit())
-
-
-def _is_in_a_formula(text: str, start: int, end: int) -> bool:
-    before, after = text[max(0, start - 4) : start].rstrip(" ("), text[end : end + 4].lstrip(" )")
-    return before[-1:] in _OPERATORS or after[:1] in _OPERATORS
-
-
-def _continues(sentence: Sentence, last: int, index: int, before: str) -> bool:
-    """Say whether a number goes on with a list of places: steps 2, 3 and 4."""
-    between = sentence.line.words[last + 1 : index]
-    # "Step 1: 31.8" and "loss (step 1) = 31.8" go on with what is there.
-    if any(mark in sentence.between(at) for at in range(last, index) for mark in ":=)"):
-        return False
-    return all(word in _LISTED for word in between) and (before in _LISTED or index == last + 1)
-
-
-def _signals(sentence: Sentence) -> list[tuple[Span, tuple[str, ...]]]:
+def _signals(sentence: Sentence) -> Named:
     """Return the signals named; of those that share words, the one with most."""
     found = [(span, keys) for phrases, keys in SIGNAL_WORDS for span in sentence.find(phrases)]
     found.sort(key=lambda item: (item[0].start - item[0].end, item[0].start))
-    kept: list[tuple[Span, tuple[str, ...]]] = []
+    kept: Named = []
+    taken: set[int] = set()
     for span, keys in found:
-        if not any(span.overlaps(other) for other, _ in kept):
+        if taken.isdisjoint(range(span.start, span.end)):
+            taken.update(range(span.start, span.end))
             kept.append((span, keys))
     return sorted(kept)
 
 
-def _nearest(
-    named: list[tuple[Span, tuple[str, ...]]], sentence: Sentence, index: int, close: bool
-) -> tuple[Span, tuple[str, ...]] | None:
-    before = [item for item in named if item[0].end <= index]
-    after = [item for item in named if item[0].start > index]
-    if close:
-        return before[-1] if before and before[-1][0].end == index else None
-    if after and after[0][0].start - index <= _REACH_AFTER:
-        between = sentence.line.words[index + 1 : after[0][0].start]
-        same_clause = sentence.clauses[index] == sentence.clauses[after[0][0].start]
-        # "0.94 validation accuracy", but not "an accuracy of 0.94 and a loss of 0.15"
-        if same_clause and not between and not (before and index - before[-1][0].end <= 2):
-            return after[0]
-    if before and index - before[-1][0].end <= _REACH_BEFORE:
-        return before[-1]
-    if after and after[0][0].start - index <= _REACH_AFTER:
-        same_clause = sentence.clauses[index] == sentence.clauses[after[0][0].start]
-        # "It is 48.1 and the accuracy is 0.097": the first number is said of something told before.
-        goes_on = not {"and", "while", "so"}.isdisjoint(sentence.line.words[index + 1 : after[0][0].start])
-        return after[0] if same_clause and not goes_on else None
+def _said_of(
+    named: Named, sentence: Sentence, index: int, written: tuple[str, ...], close: bool
+) -> tuple[Span, Signals] | None:
+    """Return the signal that a number is said of, or None where the text does not clearly say one."""
+    if not close:
+        share = _share(sentence, index, written)
+        if share is not None:
+            return share
+    nearest = _nearest(named, sentence, index, close)
+    if nearest is None or close:
+        return nearest
+    if _is_of_a_symbol(sentence, index, named) or _is_of_another_noun(sentence, nearest[0], index):
+        return None
+    # "The derivative with respect to the outputs is 1e-8": no log has that one.
+    if any(span.end <= index for span in sentence.find(RESPECT)):
+        return None
+    return nearest
+
+
+def _share(sentence: Sentence, index: int, written: tuple[str, ...]) -> tuple[Span, Signals] | None:
+    """Return what "94.2 % of the validation digits" is said of."""
+    if not written[0].endswith("%"):
+        return None
+    for phrases, keys in SHARES:
+        for span in sentence.find(phrases):
+            between = sentence.line.words[index + 1 : span.start]
+            if 0 <= span.start - index - 1 <= 2 and {"percent", "per", "cent"}.issuperset(between):
+                return span, keys
     return None
+
+
+def _nearest(named: Named, sentence: Sentence, index: int, close: bool) -> tuple[Span, Signals] | None:
+    at = bisect_left(named, index, key=lambda item: item[0].start)
+    before = named[at - 1] if at and named[at - 1][0].end <= index else None
+    after = named[at] if at < len(named) and named[at][0].start > index else None
+    if close:
+        return before if before and before[0].end == index else None
+    if after and after[0].start - index <= _REACH_AFTER:
+        between = sentence.line.words[index + 1 : after[0].start]
+        same_clause = sentence.clauses[index] == sentence.clauses[after[0].start]
+        # "0.94 validation accuracy", but not "an accuracy of 0.94 and a loss of 0.15"
+        if same_clause and not between and not (before and index - before[0].end <= 2):
+            return after
+    if before and index - before[0].end <= _REACH_BEFORE:
+        return before
+    if after and after[0].start - index <= _REACH_AFTER:
+        same_clause = sentence.clauses[index] == sentence.clauses[after[0].start]
+        # "It is 48.1 and the accuracy is 0.097": the first number is said of something told before.
+        goes_on = not GOES_ON.isdisjoint(sentence.line.words[index + 1 : after[0].start])
+        return after if same_clause and not goes_on else None
+    return None
+
+
+def _is_of_a_symbol(sentence: Sentence, index: int, named: Named) -> bool:
+    """Say whether it is set equal to something that is no signal: "N = 64", "|G_t| = 2.29"."""
+    head = sentence.text[: sentence.words[index].start][-120:]
+    left = _LEFT_OF_EQUALS.search(head)
+    if left is None or left[0].rstrip("-~ ").endswith(":"):
+        return False
+    start = sentence.words[index].start - len(head) + left.start(1)
+    end = start + len(left[1])
+    own = [at for at, word in enumerate(sentence.words) if word.start < end and word.end > start]
+    if not own or any(sentence.line.words[at][0].isdigit() for at in own):
+        return False
+    return not any(span.start <= at < span.end for span, _ in named for at in own)
+
+
+def _is_of_another_noun(sentence: Sentence, signal: Span, index: int) -> bool:
+    """Say whether something else is said to be so much: "... the gradient, and that first move is about 8.8"."""
+    words = sentence.line.words
+    at = index - 1
+    while at > signal.end and (words[at] in ARTICLES or words[at] in ABOUT):
+        at -= 1
+    if signal.end > index or words[at] not in COPULAS or at - 1 < signal.end:
+        return False
+    noun = words[at - 1]
+    if noun in NOUNS_OF_A_RUN or noun in FUNCTION_WORDS or noun in VERBS or not noun.isalpha():
+        return False
+    # The noun of a new clause, behind "the" or "each"; "the accuracy on the validation split is" goes on.
+    clause = sentence.clauses[signal.end - 1]
+    return sentence.clauses[at] != clause and any(
+        word in POINTING for word in words[max(signal.end, at - 4) : at - 1]
+    )
 
 
 def _bound(sentence: Sentence, index: int) -> str:
     words = sentence.line.words
+    if any(words[index + 1 : index + 1 + len(phrase)] == phrase for phrase in ABOUT_AFTER):
+        return "about"
     at = index - 1
     while at >= 0 and index - at <= 3:
         if words[at] in ABOVE:
@@ -241,7 +202,7 @@ def _bound(sentence: Sentence, index: int) -> str:
             return "below"
         if words[at] in ABOUT:
             return "about"
-        if words[at] not in _ARTICLES:
+        if words[at] not in ARTICLES:
             break
         at -= 1
     text = sentence.text[: sentence.words[index].start].rstrip(" (-")

@@ -3,14 +3,16 @@
 import math
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Literal
 
 from grader.rubric.document import Document, read_lines
 from grader.rubric.logged import ROUGHLY, LoggedValues
 from grader.rubric.number_words import OTHER_RATE, OTHER_RUN
 from grader.rubric.sentences import Sentence
+from grader.rubric.stance_words import COMPARISON
 from grader.rubric.stated import Stated, stated_numbers
-from grader.rubric.wording import COMPARISON
+from grader.rubric.written_numbers import digits_of, may_agree, value_of
 from grader.score import Check, full, lost, open_check
 from harness.handin.cited_numbers import agrees
 from harness.metrics_log import Record
@@ -24,6 +26,10 @@ CONSTANTS = (
     2.0**-24, 2.0**-25, 2.0**-14, 65504.0, 65536.0, 1e-8, 6.1e-5, 2.0**16,
 )  # fmt: skip
 _IN_SOURCE = re.compile(r"(?<![\w.])(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?")
+_PARAGRAPH = re.compile(r"(\d{1,2}(?:\.\d{1,2}){1,2})[.)]?\s+(?=[A-Z`])")
+_POWER_OF_TEN = re.compile(r"1[eE][+-]?\d{1,3}")
+_HALF_AN_ORDER = math.sqrt(10)
+_TINY = 1e-3  # a constant below this is written with its power of ten: 0.0001 is not 6.1e-5
 _SIGNIFICANT = 3  # digits by which a number without a signal beside it is still found in a log
 _REMEDY = (
     "Take the numbers from metrics.log, rounded to the digits you write, and say of which signal each is."
@@ -43,10 +49,17 @@ def judge_numbers(
     true: list[Stated] = []
     untrue: list[Stated] = []
     numbers = _numbers(document)
-    elsewhere = [number.sentence for number in numbers if _is_of_another_rate(number, logged)]
+    elsewhere = {id(number.sentence) for number in numbers if _is_of_another_rate(number, logged)}
+    # "I ran it with a batch size of 32; the first loss was 2.31."
+    elsewhere |= {
+        id(second)
+        for first, second in pairwise(document.sentences)
+        if first.text.endswith((";", ":")) and _is_of_another_run(first)
+    }
+    places = _numbered_paragraphs(document)
     for number in numbers:
         verdict = _judge(number, logged, known)
-        if verdict == "untrue" and any(number.sentence is sentence for sentence in elsewhere):
+        if verdict == "untrue" and (id(number.sentence) in elsewhere or places.issuperset(number.written)):
             continue
         (true if verdict == "true" else untrue if verdict == "untrue" else []).append(number)
     if untrue and not all(logs):
@@ -83,6 +96,11 @@ def _numbers(document: Document) -> list[Stated]:
     return found + [n for line in read_lines(document.code) for n in stated_numbers(line, close=True)]
 
 
+def _numbered_paragraphs(document: Document) -> set[str]:
+    """Return the numbers of paragraphs, "1.2 The same weights ...", to which "(1.2)" may refer."""
+    return {match[1] for s in document.sentences if (match := _PARAGRAPH.match(s.text))}
+
+
 def _known(sources: tuple[str, str]) -> list[float]:
     found = set(CONSTANTS)
     for source in sources:
@@ -97,13 +115,14 @@ def _judge(number: Stated, logged: LoggedValues, known: list[float]) -> Verdict:
         return "neutral"
     if not signals:
         # Said of nothing in particular: true if a log has it, to enough digits not to be chance.
-        precise = [w for w in number.written if _digits(w) >= _SIGNIFICANT]
+        precise = [w for w in number.written if digits_of(w) >= _SIGNIFICANT]
         return "true" if any(logged.hold(logged.signals, w) for w in precise) else "neutral"
     if any(_holds(number.bound, signals, written, number.other_end, logged) for written in number.written):
         return "true"
     if any(logged.hold(number.others, written) for written in number.written):
         return "true"
-    if any(agrees(written, value) for written in number.written for value in known):
+    known = known if any("e" in w for w in number.written) else [v for v in known if not 0 < v < _TINY]
+    if any(may_agree(w, value) and agrees(w, value) for w in number.written for value in known):
         return "neutral"
     return "neutral" if _is_of_another_run(number.sentence) else "untrue"
 
@@ -113,10 +132,12 @@ def _holds(
 ) -> bool:
     if logged.hold(signals, written):
         return True
-    value = _value(written)
+    value = value_of(written)
+    if _POWER_OF_TEN.fullmatch(written):  # an order of magnitude
+        return logged.hold_within(signals, value / _HALF_AN_ORDER, value * _HALF_AN_ORDER)
     if bound == "between":
         # 9 % goes with 10 %, not with 10.
-        ends = [_value(end) for end in other_end if end.endswith("%") == written.endswith("%")]
+        ends = [value_of(end) for end in other_end if end.endswith("%") == written.endswith("%")]
         return any(logged.hold_within(signals, *sorted((value, end))) for end in ends)
     if bound == "above":
         return logged.hold_within(signals, value, math.inf)
@@ -125,15 +146,6 @@ def _holds(
     if bound == "about":
         return logged.hold_within(signals, *sorted((value * (1 - ROUGHLY), value * (1 + ROUGHLY))))
     return False
-
-
-def _value(written: str) -> float:
-    return float(written.rstrip("%")) / (100.0 if written.endswith("%") else 1.0)
-
-
-def _digits(written: str) -> int:
-    mantissa = re.split("[eE]", written.rstrip("%"))[0]
-    return len(mantissa.replace(".", "").replace("-", "").lstrip("0"))
 
 
 def _is_of_another_rate(number: Stated, logged: LoggedValues) -> bool:

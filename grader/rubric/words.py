@@ -8,12 +8,15 @@ WORD_LIMIT = 40
 
 _TOKEN = re.compile(
     r"""(?P<number>\d+(?:[.,]\d+)*(?:[eE][+-]?\d{1,3})?|\.\d+)
+      | (?P<symbol>!=|[≠&\u03a3\u2211\u2207]|\b[wW]/o\b|\b[wW]/(?=\s))
       | (?P<word>[^\W\d_][^\W_]*(?:'[^\W\d_]+)?)
-      | (?P<arrow>-+>|=+>|→|⇒|⟹)
-      | (?P<differs>!=|≠)
-      | (?P<and>&)""",
+      | (?P<arrow>-+>|=+>|→|⇒|⟹)""",
     re.VERBOSE,
 )
+_SYMBOLS = {
+    "!=": "not", "\u2260": "not", "&": "and", "\u03a3": "sum", "\u03c3": "sum", "\u2211": "sum", "\u2207": "gradient",
+    "w/o": "without", "w/": "with",
+}  # fmt: skip
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z][a-z])|(?<=[a-z])(?=[A-Z]{2,}$)")
 _STEMS = {"ca": "can", "wo": "will", "sha": "shall", "ai": "is"}
 # Written without the apostrophe, as people do.
@@ -32,7 +35,13 @@ _SHORT = {
     "lrs": "lr", "imgs": "images", "img": "image", "iters": "iterations", "thru": "through", "tho": "though",
     "cuz": "because", "bc": "because", "bcs": "because", "becuase": "because", "b4": "before",
 }  # fmt: skip
+_BARE |= {f"{word}s": f"{word}'s" for word in ("that", "there", "what", "here")}
 _WITH_IS = ("it", "that", "there", "what", "here", "this", "which")
+
+
+def word_set(words: str) -> frozenset[str]:
+    """Return words that stand in one string with spaces between them."""
+    return frozenset(words.split())
 
 
 @dataclass(frozen=True)
@@ -54,7 +63,7 @@ def words_of(text: str) -> tuple[Word, ...]:
         elif match["number"]:
             found.append(Word(_number(match["number"]), start, end))
         else:
-            found.append(Word("so" if match["arrow"] else "not" if match["differs"] else "and", start, end))
+            found.append(Word(_SYMBOLS.get(match[0].lower(), "so"), start, end))  # an arrow
     return tuple(found)
 
 
