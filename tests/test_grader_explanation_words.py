@@ -194,6 +194,11 @@ def test_what_is_quoted_can_be_printed(text: str) -> None:
         ("lr way too big, weights jumped, loss exploded", "prose"),
         ("softmax, labels, zero_grad, learning rate, overfitting, dropout", "a list of terms"),
         ("cause is lr, lr too high, overshoot, divergence, big steps, loss, 10, sgd", "a list of terms"),
+        (
+            "# Symptom\nZeros at the end.\n# Root cause\nScaling missing: gradients below the smallest number vanish,"
+            " weights stay put.\n# Fix\nGradScaler back.",
+            "prose",
+        ),
         ("", "nothing"),
         ("Well, yes.", "nothing"),
         ("One two three four five six seven.", "the exercise's own words"),

@@ -21,6 +21,11 @@ _STRUNG = 8  # words without one small word and without a verb between them
 # Verbs that are nouns as well, and small words that go with a term: "overshoot", "too large".
 _TERM_VERBS = word_set("overshoot drop rise fall jump change swing stall set cut accumulate scale sum need")
 _TERM_WORDS = word_set("too very much more most out")
+# What several things do, in words that are no names of things: "gradients below its smallest number vanish".
+_PLURAL_VERBS = word_set(
+    """vanish disappear explode diverge grow stay become get go come survive belong exceed contain learn keep forget
+    differ agree disagree oscillate die stick arrive remain"""
+)
 
 
 def is_list_of_terms(sentence: Sentence) -> bool:
@@ -82,7 +87,7 @@ def _pieces(sentence: Sentence) -> Iterator[tuple[str, ...]]:
 
 def _says(words: tuple[str, ...]) -> bool:
     words = tuple(word for word in words if word not in _JOINTS)
-    finite = any(word in VERBS and word.endswith("s") for word in words)
+    finite = any((word in VERBS and word.endswith("s")) or word in _PLURAL_VERBS for word in words)
     return len(words) >= _SAYING and (finite or not FUNCTION_WORDS.isdisjoint(words))
 
 
