@@ -83,7 +83,7 @@ def _forked(
             )
         finally:
             sandbox.close()
-            assert not sandbox.failed
+            assert not sandbox.failure
 
 
 def running(name: str) -> list[bytes]:

@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 from attacks.attack import Base
 from attacks.planted import telling
+from attacks.sandbox_forked import ATTEMPTS as FORKED
 from attacks.sandbox_reach import ATTEMPTS, NOT_OUTSIDE, Attempt
 
 from harness.recipe import ROOT
 
 
 @pytest.mark.parametrize(
-    "attempt", [item for item in ATTEMPTS if item.id not in NOT_OUTSIDE], ids=lambda item: item.id
+    "attempt", [item for item in (*ATTEMPTS, *FORKED) if item.id not in NOT_OUTSIDE], ids=lambda item: item.id
 )
 def test_an_attempt_gains_something_where_no_sandbox_is(attempt: Attempt, tmp_path: Path) -> None:
     home, submissions, work = tmp_path / "home", tmp_path / "submissions", tmp_path / "work"

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 from sandbox_marks import needs_sandbox
-from sandboxed import engine  # noqa: F401 - a fixture
-from sandboxed import sandboxed
+from sandboxed import (
+    engine,  # noqa: F401 - a fixture
+    sandboxed,
+)
 
 from grader.engines import Engine
 from grader.sandbox.mounts import launcher_python
@@ -43,7 +45,8 @@ def test_nothing_of_the_machine_is_seen_but_what_libraries_need(tmp_path: Path) 
     code = f"""
 import json, os
 seen = [path for path in {hidden!r} if os.path.lexists(path)]
-beside = [name for name in os.listdir('/tmp') if name not in (__file__.split('/')[2:3] if '__file__' in globals() else [])]
+own = __file__.split('/')[2:3] if '__file__' in globals() else []
+beside = [name for name in os.listdir('/tmp') if name not in own]
 print(json.dumps([seen, sorted(os.listdir('/etc')), beside, sorted(os.listdir('/input'))]))
 """
     seen, configuration, scratch, inputs = json.loads(sandboxed(code).stdout)
@@ -123,7 +126,7 @@ print(sorted(int(name) for name in os.listdir('/proc/self/fd'))[:4])
 
 @needs_sandbox
 @in_both_engines
-def test_there_is_no_network_to_talk_to(engine: Engine) -> None:
+def test_there_is_no_network_to_talk_to(engine: Engine) -> None:  # noqa: F811
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         code = f"""

@@ -12,8 +12,13 @@ from pathlib import Path
 import pytest
 from commands import wait_until
 from sandbox_marks import needs_sandbox
-from sandboxed import engine  # noqa: F401 - a fixture
-from sandboxed import MIB, SMALL, running, sandboxed
+from sandboxed import (
+    MIB,
+    SMALL,
+    engine,  # noqa: F401 - a fixture
+    running,
+    sandboxed,
+)
 
 from grader.sandbox import run_in_sandbox
 from grader.sandbox.inside import memory_of
@@ -118,6 +123,7 @@ while True:
 
 
 @needs_sandbox
+@in_both_engines
 @pytest.mark.parametrize(
     "ignoring",
     [
@@ -325,6 +331,7 @@ open('beside', 'w').write('not a result')
 
 
 @needs_sandbox
+@in_both_engines
 @pytest.mark.parametrize(
     "code",
     [
@@ -340,6 +347,7 @@ def test_a_result_folder_that_is_none_brings_nothing(code: str) -> None:
 
 
 @needs_sandbox
+@in_both_engines
 @pytest.mark.parametrize(
     "code",
     [
@@ -353,6 +361,7 @@ def test_strange_results_are_the_command_s_own_fault(code: str) -> None:
 
 
 @needs_sandbox
+@in_both_engines
 @pytest.mark.parametrize(
     "code",
     [

@@ -8,12 +8,16 @@ from collections.abc import Iterator
 
 import pytest
 from sandbox_marks import needs_sandbox
-from sandboxed import sandboxed
+from sandboxed import (
+    engine,  # noqa: F401 - a fixture
+    sandboxed,
+)
 
 from grader.sandbox.seccomp import filter_program
 from grader.sandbox.syscalls import ARCHITECTURES, NEWEST, Rule, rules
 
 ALLOW, KILL, REFUSE = 0x7FFF0000, 0x80000000, 0x00050000
+in_both_engines = pytest.mark.usefixtures("engine")
 here = platform.machine()
 on_this_processor = pytest.mark.skipif(here not in ARCHITECTURES, reason="no filter for this processor")
 
@@ -111,6 +115,7 @@ def test_another_processor_has_no_filter() -> None:
 
 
 @needs_sandbox
+@in_both_engines
 @on_this_processor
 def test_every_refused_call_is_refused_in_the_sandbox() -> None:
     calls = [
@@ -134,6 +139,7 @@ print(json.dumps([len({calls!r}), found]))
 
 
 @needs_sandbox
+@in_both_engines
 def test_no_family_of_sockets_can_be_opened() -> None:
     code = """
 import errno, socket
@@ -151,6 +157,7 @@ print(left)
 
 
 @needs_sandbox
+@in_both_engines
 @pytest.mark.skipif(here != "x86_64", reason="these conventions are x86_64's")
 @pytest.mark.parametrize(
     "machine_code",
@@ -170,6 +177,7 @@ print(ctypes.CFUNCTYPE(ctypes.c_long)(ctypes.addressof(ctypes.c_char.from_buffer
 
 
 @needs_sandbox
+@in_both_engines
 def test_threads_and_processes_start_without_clone3() -> None:
     code = """
 import os, threading, subprocess, sys

@@ -14,19 +14,19 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from grader.sandbox.bubblewrap import LAUNCHER, SMALL_BYTES, SMALL_FOLDERS, arguments, check_input_name
+from grader.sandbox.bubblewrap import SMALL_BYTES, SMALL_FOLDERS, arguments, check_input_name
 from grader.sandbox.frames import has_ended
 from grader.sandbox.inside import WRITABLE
 from grader.sandbox.mounts import launcher_python
 from grader.sandbox.result import Limits, SandboxResult
-from grader.sandbox.run import LAUNCHER_SOURCE, TAKEN_FIRST, job_of, kill, outcome, rooms, run_in_sandbox
+from grader.sandbox.run import TAKEN_FIRST, job_of, kill, outcome, rooms, run_in_sandbox
 from grader.sandbox.sealed import SealedFiles
 from grader.sandbox.seccomp import filter_program
 from grader.sandbox.stop import Stopped, StopSignal
 from grader.sandbox.streams import close_all, open_pipes, read_pipes
 
-_SOURCE = Path(__file__).with_name("warm_inside.py")
-_WARM = "/launcher/warm_inside.py"
+_HERE = Path(__file__).parent
+_SOURCES = ("inside.py", "as_script.py", "warm_inside.py")
 _NOTHING = "/launcher/nothing.py"
 _START_SECONDS = 120.0
 # What is left of a run when its results are here: the launcher's own end.
@@ -146,9 +146,12 @@ class _Worker:
                 self.kill()
                 said.seek(0)
                 words = said.read().decode("utf-8", "replace").strip()[-500:]
-                raise WarmFailed(words if first is None else first.message)
+                message = words if first is None else first.message
+                raise WarmFailed(message or "it ended, or was silent, and said nothing")
 
-    def _start(self, preload: Path, environment: Mapping[str, str], visible: Sequence[Path], said: int) -> None:
+    def _start(
+        self, preload: Path, environment: Mapping[str, str], visible: Sequence[Path], said: int
+    ) -> None:
         with contextlib.ExitStack() as stack:
             files = stack.enter_context(SealedFiles())
             line, theirs = map(stack.enter_context, socket.socketpair())
@@ -156,7 +159,8 @@ class _Worker:
             reading = stack.enter_context(os.fdopen(ends[0], "rb"))
             writing = stack.enter_context(os.fdopen(ends[1], "wb"))
             words = arguments(
-                files={LAUNCHER: LAUNCHER_SOURCE.read_bytes(), _WARM: _SOURCE.read_bytes(), _NOTHING: b""},
+                files={f"/launcher/{name}": (_HERE / name).read_bytes() for name in _SOURCES}
+                | {_NOTHING: b""},
                 visible=visible,
                 scratch_bytes=SMALL_BYTES,
                 seccomp=None,

@@ -14,7 +14,6 @@ Not part of the grader's own process: `grader.sandbox.warm` passes its source te
 from __future__ import annotations
 
 import _signal  # type: ignore[import-not-found] # as in inside.py
-import atexit
 import contextlib
 import ctypes
 import marshal
@@ -23,14 +22,14 @@ import runpy
 import socket
 import struct
 import sys
-import threading
 import traceback
 
-import inside  # type: ignore[import-not-found] # lies beside it in the sandbox
+# These lie beside it in the sandbox.
+import as_script  # type: ignore[import-not-found]
+import inside  # type: ignore[import-not-found]
 
 TYPE_CHECKING = False  # as in inside.py
 if TYPE_CHECKING:
-    from types import TracebackType
     from typing import Any, NoReturn
 
 READY, DONE = b"R", b"D"
@@ -50,8 +49,6 @@ _ASK_VERSION, _PATH_BENEATH = 1, 1
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1, 2, 4, 8
 # How many kinds of access to files each version knows; later ones know as many as the last.
 _FILE_ACCESS = (0, 13, 14, 15, 15, 16)
-# How much deeper a script lies than the call of `runpy.run_path`, by what Python counts.
-_RUNPY_DEPTH = 4
 _TCP = 3  # bind and connect, from version 4 on
 _SCOPES = 3  # abstract sockets and signals, from version 6 on
 
@@ -252,7 +249,10 @@ def _become(job: dict[str, Any], failing: int) -> NoReturn:
     except BaseException as error:
         os.write(failing, repr(error).encode()[:4000])
         os._exit(127)
-    _exit_like_python(job["script"])
+    for name in (__name__, "inside", "as_script"):  # no script is to find them
+        sys.modules.pop(name, None)
+    as_script.run(job["script"])
+    os._exit(127)
 
 
 def _drop_capabilities() -> None:
@@ -290,75 +290,6 @@ def _filter(program: bytes) -> None:
     instructions = ctypes.create_string_buffer(program, len(program))
     described = struct.pack("@HP", len(program) // 8, ctypes.addressof(instructions))
     _call("prctl", _PR_SET_SECCOMP, _SECCOMP_FILTER, ctypes.create_string_buffer(described), 0, 0)
-
-
-def _exit_like_python(script: str) -> NoReturn:
-    """Run the script as `python script` does, and end as that ends."""
-    status, interrupted = 0, False
-    try:
-        _prepare(script)
-        try:
-            runpy.run_path(script, run_name="__main__")
-        except SystemExit as error:
-            status = _status_of(error.code)
-        except BaseException as error:
-            status, interrupted = 1, type(error) is KeyboardInterrupt
-            sys.excepthook(type(error), error, _from_script(error.__traceback__, script))
-    except BaseException:
-        status = 1
-    try:
-        threading._shutdown()  # type: ignore[attr-defined] # waits for threads, as at the end of a program
-        atexit._run_exitfuncs()
-    except BaseException:
-        traceback.print_exc()
-    try:
-        if not all([_flushed(sys.stdout), _flushed(sys.stderr)]):
-            status = 120
-        elif interrupted:
-            _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
-            os.kill(os.getpid(), _signal.SIGINT)
-    finally:
-        os._exit(status)
-
-
-def _prepare(script: str) -> None:
-    """Leave nothing of ours where a script would find it in place of what a process of its own has."""
-    sys.argv = [script]
-    for name in ("inside", __name__):
-        sys.modules.pop(name, None)
-    if (random := sys.modules.get("numpy.random")) is not None:
-        random.seed()  # all runs would draw the same numbers; Python's own are drawn anew after each fork
-    # As deep as from a script: this one, and what `runpy` calls.
-    frame, depth = sys._getframe(), _RUNPY_DEPTH
-    while (frame := frame.f_back) is not None:
-        depth += 1
-    sys.setrecursionlimit(sys.getrecursionlimit() + depth)
-
-
-def _from_script(trace: TracebackType | None, script: str) -> TracebackType | None:
-    while trace is not None and trace.tb_frame.f_code.co_filename != script:
-        trace = trace.tb_next
-    return trace
-
-
-def _status_of(code: object) -> int:
-    """Return the exit status for what `sys.exit` was given, as Python has it."""
-    if code is None:
-        return 0
-    if isinstance(code, int):
-        # What is no `long` of C is -1.
-        return int.__and__(code, 0xFF) if int.bit_length(code) < 64 else 0xFF
-    print(code, file=sys.stderr)
-    return 1
-
-
-def _flushed(stream: Any) -> bool:
-    try:
-        if stream is not None and not getattr(stream, "closed", False):
-            stream.flush()
-    except BaseException:
-        return False
-    return True
 
 
 if __name__ == "__main__":

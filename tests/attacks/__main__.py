@@ -20,6 +20,7 @@ from attacks.catalogue import ALL, chosen
 from attacks.judge import attack_faults, class_faults, known_points, row_of
 from attacks.lab import Lab, Scored, make_lab, score_class
 from attacks.views import class_view_faults, view_faults
+from grader.engines import ENGINES, Engine
 from grader.sandbox import sandbox_problem
 from harness.environment import usable_cores
 
@@ -50,14 +51,17 @@ def main() -> int:
         return 2
     start = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="red-team-") as name:
-        lab = make_lab(Path(name), others=OTHERS, jobs=asked.jobs)
-        console.print(f"{len(lab.honest)} honest submissions, {len(attacks)} attacks", highlight=False)
+        lab = make_lab(Path(name), others=OTHERS, jobs=asked.jobs, engine=asked.engine)
+        console.print(
+            f"{len(lab.honest)} honest submissions, {len(attacks)} attacks, engine {asked.engine}",
+            highlight=False,
+        )
         with ThreadPoolExecutor(asked.jobs) as pool:
             results = []
-            for result in pool.map(lambda attack: alone(lab, attack), attacks):
+            for result in pool.map(lambda attack: alone(lab, attack, engine=asked.engine), attacks):
                 results.append(result)
                 _say(console, result)
-        faults = together(lab, attacks, jobs=asked.jobs) if len(attacks) > 1 else []
+        faults = together(lab, attacks, jobs=asked.jobs, engine=asked.engine) if len(attacks) > 1 else []
     _table(console, results)
     for fault in faults:
         console.print(f"all together: {fault}", markup=False, highlight=False, style="red")
@@ -72,9 +76,9 @@ def main() -> int:
     return 0 if held == len(results) and not faults else 1
 
 
-def alone(lab: Lab, attack: Attack) -> Result:
+def alone(lab: Lab, attack: Attack, *, engine: Engine) -> Result:
     """Score one attack beside the honest submissions, whose replays are remembered, and judge all that is seen."""
-    scored = score_class(lab, attack.id, [attack], memory=lab.alone.memory, jobs=1)
+    scored = score_class(lab, attack.id, [attack], memory=lab.alone.memory, jobs=1, engine=engine)
     faults = [*class_faults(lab, scored)]
     if scored.rows():
         faults += [*attack_faults(attack, lab, scored), *view_faults(attack, scored)]
@@ -84,9 +88,9 @@ def alone(lab: Lab, attack: Attack) -> Result:
     return result
 
 
-def together(lab: Lab, attacks: Sequence[Attack], *, jobs: int) -> list[str]:
+def together(lab: Lab, attacks: Sequence[Attack], *, jobs: int, engine: Engine) -> list[str]:
     """Score all attacks beside the honest submissions, everything replayed anew, and return what went wrong."""
-    scored = score_class(lab, "together", attacks, memory=None, jobs=jobs)
+    scored = score_class(lab, "together", attacks, memory=None, jobs=jobs, engine=engine)
     faults = list(class_faults(lab, scored))
     if scored.rows():
         faults += class_view_faults(scored, lab.folder / "together" / "exports")
@@ -140,6 +144,13 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--family", choices=get_args(Family), help="the attacks of one family")
     parser.add_argument(
         "--jobs", type=int, default=usable_cores(), help=f"classes side by side, of {len(ALL)}"
+    )
+    parser.add_argument(
+        "--sandbox",
+        dest="engine",
+        choices=ENGINES,
+        default="warm",
+        help="as of `grader score` (default: warm)",
     )
     return parser.parse_args()
 

@@ -68,7 +68,7 @@ class Attack:
     it gets into the folder of the class, where it is no plain file. slow: it ends at a limit of time, only in
     `make redteam`.
     in_suite: whether the tests run it as well; one that costs a replay of seconds, and whose defence another
-    attack of the suite shows as well, says False.
+    attack or test of the suite shows as well, says False.
     """
 
     id: str

@@ -16,6 +16,7 @@ from honest_class import STUDENTS, HonestClass, make_submissions
 from attacks import warden
 from attacks.attack import RECIPE, Attack, Base
 from attacks.traces import changes, traces
+from grader.engines import Engine
 
 # Far above what any class here takes, on a busy machine too; what passes it has hung the grader.
 CLASS_SECONDS = 1200
@@ -61,7 +62,12 @@ class Lab:
 
 
 def make_lab(
-    folder: Path, *, others: Sequence[str] = (), jobs: int = 2, known: HonestClass | None = None
+    folder: Path,
+    *,
+    others: Sequence[str] = (),
+    jobs: int = 2,
+    known: HonestClass | None = None,
+    engine: Engine = "warm",
 ) -> Lab:
     """Make the honest submissions (of the recipe `huge_lr`, and one right fix of each of `others`), and score them.
 
@@ -82,17 +88,19 @@ def make_lab(
     bases = {what: honest[f"{student}_{RECIPE}.tar.gz"] for what, student in STUDENTS.items()}
     base = Base(**bases, canary=canary, secret=secret, submissions=folder / "alone" / "submissions")
     empty = Lab(folder, base, honest, Scored(None, b"", b"", 0.0, (), (), folder, folder))
-    alone = score_class(empty, "alone", (), memory=memory, jobs=jobs)
+    alone = score_class(empty, "alone", (), memory=memory, jobs=jobs, engine=engine)
     if alone.status != 0:
         raise RuntimeError(f"the honest class was not graded: {alone.stderr.decode(errors='replace')}")
     return replace(empty, alone=alone)
 
 
-def score_class(lab: Lab, name: str, attacks: Sequence[Attack], *, memory: Path | None, jobs: int) -> Scored:
+def score_class(
+    lab: Lab, name: str, attacks: Sequence[Attack], *, memory: Path | None, jobs: int, engine: Engine = "warm"
+) -> Scored:
     """Score a class of its own in `lab.folder/name`: the honest submissions and these attacks.
 
     memory: replays remembered from another class, which are copied (None: everything is replayed). What was scored
-    before is not, so that every honest score is made again beside the attack.
+    before is not, so that every honest score is made again beside the attack. engine: as `grader score --sandbox`.
     """
     folder = lab.folder / name
     submissions, out, replays = folder / "submissions", folder / "reports", folder / "replays"
@@ -110,7 +118,12 @@ def score_class(lab: Lab, name: str, attacks: Sequence[Attack], *, memory: Path 
     slow = any(attack.slow for attack in attacks)
     command = [sys.executable, "-P", "-m", "grader", "score", str(submissions), "--out", str(out)]
     start = time.monotonic()
-    told = _under_watch([*command, "--jobs", str(jobs)], lab, folder, SLOW_SECONDS if slow else CLASS_SECONDS)
+    told = _under_watch(
+        [*command, "--jobs", str(jobs), "--sandbox", engine],
+        lab,
+        folder,
+        SLOW_SECONDS if slow else CLASS_SECONDS,
+    )
     seconds = time.monotonic() - start
     # New replays are remembered; those that were are as they were.
     spoilt = [line for line in changes(kept, traces([replays])) if not line.startswith("created")]

@@ -501,7 +501,9 @@ def attempt_source(source: str, base: Base, *attempts: Attempt) -> str:
     return at_the_top(source, code, epochs=1)
 
 
-def _attack(id: str, says: str, attempts: tuple[Attempt, ...], *, in_suite: bool) -> Attack:
+def attack_making(id: str, says: str, attempts: tuple[Attempt, ...], *, in_suite: bool) -> Attack:
+    """Return the attack that makes these attempts, one after another."""
+
     def build(base: Base) -> bytes:
         source = attempt_source(source_of(base.untouched), base, *attempts)
         return handed_in(base, "untouched", source, id)
@@ -511,8 +513,8 @@ def _attack(id: str, says: str, attempts: tuple[Attempt, ...], *, in_suite: bool
 
 
 ATTACKS = (
-    _attack(
+    attack_making(
         "every_attempt", "tries every way out of the sandbox, one after another", ATTEMPTS, in_suite=True
     ),
-    *(_attack(item.id, item.says, (item,), in_suite=False) for item in ATTEMPTS),
+    *(attack_making(item.id, item.says, (item,), in_suite=False) for item in ATTEMPTS),
 )

@@ -1,0 +1,544 @@
+"""The process that forks for each run: runs see nothing of it, of each other, and nothing but what a fresh one sees."""
+
+import ctypes
+import errno
+import json
+import os
+import platform
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+from commands import wait_until
+from forked import Warm, opened
+from sandbox_marks import needs_sandbox, require_sandbox
+from sandboxed import MIB, SMALL
+
+from grader.inside import FOLDER
+from grader.replayer import replay_environment, visible_folders
+from grader.requests import RUN_LIMITS
+from grader.sandbox import SandboxResult, Stopped, StopSignal, run_in_sandbox
+from grader.sandbox.seccomp import filter_program
+from grader.sandbox.warm import WarmSandbox
+from grader.sandboxes import open_sandbox
+from harness.recipe import load_recipe
+from harness.settings import RunSettings
+
+# What follows is done by a child of the run.
+FORKED = "import os\nif os.fork():\n    os.wait()\n    raise SystemExit\n"
+LANDLOCK = ctypes.CDLL(None).syscall(444, None, 0, 1) if sys.platform == "linux" else 0  # its version
+
+
+@pytest.fixture(scope="module")
+def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warm]:
+    """Give one that many tests may use, since nothing that a run does can be seen by another."""
+    require_sandbox()
+    with opened(tmp_path_factory.mktemp("warm")) as made:
+        yield made
+        assert made.sandbox.failure == ""
+
+
+def test_one_process_forks_for_all_runs(warm: Warm) -> None:
+    marks = {warm.said("print(mark)") for _ in range(3)}
+    assert len(marks) == 1
+    assert re.fullmatch(r"[0-9a-f]{16}", marks.pop())
+
+
+# What a run can reach.
+
+
+def test_a_run_has_three_open_files(warm: Warm) -> None:
+    code = """
+import os
+def is_open(number):
+    try: os.fstat(number)
+    except OSError: return False
+    return True
+print([number for number in range(4096) if is_open(number)])
+"""
+    assert warm.said(code) == "[0, 1, 2]"
+
+
+@pytest.mark.parametrize("end", ["os._exit(1)", "time.sleep(60)"])
+def test_no_run_can_say_in_our_name_how_it_ended(end: str, warm: Warm) -> None:
+    code = f"""
+import os, time
+def frame(letter, payload=b''): return letter + len(payload).to_bytes(8, 'big') + payload
+forged = frame(b'E', b'OK 0 - ') + frame(b'N', b'forged') + frame(b'D', b'good') + frame(b'Z')
+for number in range(3, 4096):
+    try: os.write(number, forged)
+    except OSError: pass
+{end}
+"""
+    result = warm.run(code, replace(SMALL, wall_seconds=1))
+    assert (result.status, result.files) == ("RE" if "exit" in end else "TO", {})
+
+
+RIGHTS = """
+import ctypes, json, os, struct
+libc = ctypes.CDLL(None)
+header, data = ctypes.create_string_buffer(struct.pack('=Ii', 0x20080522, 0)), ctypes.create_string_buffer(24)
+assert libc.capget(header, data) == 0
+bounding = [number for number in range(64) if libc.prctl(23, number, 0, 0, 0) == 1]
+no_new_privileges, filtered, dumpable = (libc.prctl(option, 0, 0, 0, 0) for option in (39, 21, 3))
+print(json.dumps([data.raw.strip(bytes(1)).hex(), bounding, no_new_privileges, filtered, dumpable]))
+"""
+
+
+@pytest.mark.parametrize("child", ["", FORKED], ids=["itself", "its child"])
+def test_a_run_and_its_children_have_no_rights(child: str, warm: Warm) -> None:
+    assert json.loads(warm.said(child + RIGHTS)) == ["", [], 1, 2, 0]
+
+
+def test_a_run_is_nobody_in_namespaces_of_its_own(warm: Warm) -> None:
+    code = (
+        "import os; print(os.getuid(), os.getgid(), os.getppid(), os.getsid(0) == os.getpid(), os.uname().nodename,"
+        " os.listdir('/proc'), os.listdir('/sys'))"
+    )
+    assert warm.said(code) == "65534 65534 1 True sandbox ['cpuinfo'] ['devices']"
+
+
+def test_the_mounts_alone_keep_a_run_from_writing_outside_its_folders(warm: Warm) -> None:
+    places = ["/usr/x", "/launcher/x", "/input/x", "/x", "/proc/x", str(warm.folder / "x")]
+    code = f"""
+import os
+for path in {places}:
+    try: os.close(os.open(path, os.O_CREAT | os.O_WRONLY)); print('written', path)
+    except OSError as error: print(error.errno)
+"""
+    assert warm.said(code).split() == [str(errno.EROFS)] * len(places)
+
+
+@pytest.mark.skipif(LANDLOCK < 1, reason="this kernel has no Landlock")
+@pytest.mark.parametrize("child", ["", FORKED], ids=["itself", "its child"])
+def test_landlock_keeps_a_run_from_more_than_the_mounts_do(child: str, warm: Warm) -> None:
+    # A device that may be written, as far as mounts and its own rights say.
+    code = """
+import os
+try: os.open('/dev/urandom', os.O_WRONLY)
+except OSError as error: print(error.errno)
+"""
+    assert warm.said(child + code) == str(errno.EACCES)
+
+
+@pytest.mark.skipif(LANDLOCK < 6, reason="this kernel's Landlock leaves signals alone")
+def test_landlock_keeps_signals_from_the_first_process(warm: Warm) -> None:
+    code = "import os\ntry: os.kill(1, 0)\nexcept PermissionError: print('refused')"
+    assert warm.said(code) == "refused"
+
+
+def test_what_all_runs_inherit_has_no_memory_that_two_could_write(tmp_path: Path) -> None:
+    require_sandbox()
+    with opened(tmp_path, "import builtins, mmap; builtins.kept = mmap.mmap(-1, 4096)") as warm:
+        assert warm.run("print('afresh')").stdout == b"afresh\n"
+        assert "the imports share memory" in warm.sandbox.failure
+
+
+def test_no_answer_of_the_first_process_can_be_had(warm: Warm) -> None:
+    code = """
+import os, signal
+gone = []
+for number in [*range(1, 32), *range(34, 65)]:
+    try: os.kill(1, number)
+    except PermissionError: pass
+for attempt in (lambda: os.sched_getaffinity(1) and os.pidfd_open(1) and open('/proc/1/mem'),
+                lambda: os.kill(2 ** 20, 0), lambda: os.kill(os.getppid() + 40, 0)):
+    try: attempt(); print('reached')
+    except OSError: pass
+"""
+    assert warm.said(code) == ""
+    assert warm.said("print(len(mark))") == "16"
+
+
+# What survives a run: nothing.
+
+STATE = """
+import builtins, gc, json, os, resource, signal, sys, warnings
+limits = [resource.getrlimit(number) for number in range(16)]
+handlers = [str(signal.getsignal(number)).split(' at ')[0] for number in signal.valid_signals()]
+folders = {name: sorted(os.listdir(name)) for name in ('.', 'out', '/dev/shm', '/input')}
+print(json.dumps([
+    limits, handlers, folders, sorted(os.environ.items()), os.getcwd(), sorted(vars(builtins)), len(sys.modules),
+    str(len)[:20], sys.path, sys.getrecursionlimit(), sys.getswitchinterval(), os.umask(0o22), os.getpriority(0, 0),
+    sorted(map(str, signal.pthread_sigmask(signal.SIG_BLOCK, []))), gc.get_threshold(), len(warnings.filters),
+    os.statvfs('/scratch').f_blocks, os.uname().nodename, os.getpid(), len(os.listdir('/tmp')),
+]))
+"""
+SPOILING = """
+import builtins, gc, json, os, resource, signal, sys, warnings
+builtins.len = builtins.mark = builtins.spoilt = lambda *_: 0
+json.dumps = lambda *_: 'spoilt'
+sys.modules['json'] = sys.modules['spoilt'] = sys
+sys.path.insert(0, '/scratch'); sys.setrecursionlimit(50_000); sys.setswitchinterval(1); gc.disable()
+gc.set_threshold(1); warnings.simplefilter('error'); os.environ['SPOILT'] = '1'; os.umask(0)
+for number in signal.valid_signals():
+    try: signal.signal(number, signal.SIG_IGN)
+    except (OSError, ValueError): pass
+signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals()); signal.alarm(3600)
+for number in range(16):
+    try: resource.setrlimit(number, (0, 0)) if number != 1 else None
+    except (OSError, ValueError): pass
+for place in ('/scratch', '/scratch/out', '/tmp', '/dev/shm'):
+    os.mkdir(f'{place}/spoilt'); os.symlink('/', f'{place}/link')
+os.chdir('/tmp'); os.close(0); os.close(2)
+"""
+
+
+def test_nothing_that_a_run_changes_is_there_for_the_next(warm: Warm) -> None:
+    before = warm.said(STATE)
+    spoilt = warm.run(SPOILING)
+    assert spoilt.status == "OK", spoilt
+    assert warm.said(STATE) == before
+    assert warm.said("print(mark)") != "spoilt"
+
+
+def test_limits_are_those_of_each_run(warm: Warm) -> None:
+    narrow = replace(
+        SMALL, memory_bytes=64 * MIB, file_bytes=MIB, scratch_bytes=2 * MIB, processes=2, cpu_seconds=3
+    )
+    wide = warm.said(STATE)
+    held = warm.run(
+        "import mmap\nmmap.mmap(-1, 2 ** 27, flags=mmap.MAP_PRIVATE).write(bytes(2 ** 27))", narrow
+    )
+    assert held.status == "ML"
+    assert json.loads(warm.run(STATE, narrow).stdout)[0] != json.loads(wide)[0]
+    assert warm.said(STATE) == wide
+
+
+def test_each_run_draws_numbers_of_its_own(tmp_path: Path) -> None:
+    require_sandbox()
+    code = "import random, numpy; print(random.random(), numpy.random.rand())"
+    with opened(
+        tmp_path, "import os; os.environ['OPENBLAS_NUM_THREADS'] = '1'; import random, numpy.random"
+    ) as warm:
+        drawn = [warm.said(code).split() for _ in range(2)]
+    assert len({*drawn[0], *drawn[1]}) == 4
+
+
+def test_what_the_imports_print_is_in_no_run(tmp_path: Path) -> None:
+    require_sandbox()
+    with opened(
+        tmp_path, "import sys; print('imported', end=''); print('so', end='', file=sys.stderr)"
+    ) as warm:
+        for _ in range(2):
+            assert warm.run("print('own')").stdout == b"own\n"
+
+
+# What a fresh process does.
+
+ENDINGS = {
+    "status -1": "import sys; sys.exit(-1)",
+    "status 256": "import sys; sys.exit(256)",
+    "status too large": "import sys; sys.exit(2 ** 64)",
+    "words": "import sys; sys.exit('words')",
+    "error": "def f(): raise OSError('no')\nf()",
+    "chained": "try: 1 / 0\nexcept ZeroDivisionError as error: raise OSError('no') from error",
+    "no Python": "a b",
+    "interrupted": "import os, signal; os.kill(os.getpid(), signal.SIGINT)",
+    "aborted": "import os; os.abort()",
+    "hook": "import sys; sys.excepthook = lambda *_: print('hook')\nraise OSError",
+    "closed output": "import sys; print('x'); sys.stdout.close()",
+    "no output": "import sys; sys.stdout = sys.stderr = None",
+    "lost output": "import os, sys; print('x'); sys.stderr.close(); os.close(1)",
+    "at exit": "import atexit; atexit.register(print, 'bye'); print('first')",
+    "thread": "import threading, time\nthreading.Thread(target=lambda: (time.sleep(0.1), print('late'))).start()",
+    "ours": "import as_script, inside, warm_inside",
+    "who": "import sys; print(sys.argv, __name__, sys.modules['__main__'].__dict__ is globals(), sys.path, sys.flags)",
+    "depth": "n = 0\ndef f():\n  global n\n  n += 1\n  f()\ntry: f()\nexcept RecursionError as e: print(n, e)",
+    "deep calls": "n = 0\ndef f(x):\n  global n\n  n += 1\n  max(x, key=lambda _: f(x))\n"
+    "try: f([1])\nexcept RecursionError as e: print(n, e)",
+    "signals": "import signal; print([signal.getsignal(n) for n in (1, 2, 13, 15, 25)],"
+    " signal.pthread_sigmask(signal.SIG_BLOCK, []))".replace("signal.getsignal(n)", "str(signal.getsignal(n))[:20]"),
+    "place": "import os; print(os.getpid(), os.getppid(), os.umask(0), os.getcwd(), sorted(os.listdir('/')),"
+    " os.listdir('.'), os.listdir('/input'), os.getpriority(0, 0), os.sched_getaffinity(0), sorted(os.environ))",
+    "limits": "import resource; print([resource.getrlimit(n) for n in range(16)])",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("code", ENDINGS.values(), ids=ENDINGS)
+def test_a_script_ends_as_in_a_process_of_its_own(code: str, warm: Warm) -> None:
+    assert warm.run(code) == warm.fresh(code)
+
+
+def test_what_is_not_a_script_with_the_same_sight_has_a_process_of_its_own(warm: Warm) -> None:
+    asked = "import builtins; print(hasattr(builtins, 'mark'))"
+    script, limits = warm.command(asked), SMALL
+    for command, environment, visible in (
+        ([sys.executable, "-P", "-u", script[-1]], {}, warm.visible),
+        (script, {"OTHER": "1"}, warm.visible),
+        (script, {}, (*warm.visible, Path("/usr"))),
+    ):
+        result = warm.sandbox(command, inputs={}, environment=environment, limits=limits, visible=visible)
+        assert result.stdout == b"False\n"
+    assert warm.said(asked) == "True"
+
+
+@needs_sandbox
+@pytest.mark.parametrize(
+    ("preload", "reason"),
+    [
+        ("raise ImportError('not here')", "ImportError: not here"),
+        ("import os; os._exit(1)", "said nothing"),
+        ("import threading, time; threading.Thread(target=time.sleep, args=(9,), daemon=True).start()", "2 threads"),
+    ],
+)  # fmt: skip
+def test_where_none_starts_every_run_is_a_fresh_one_and_nobody_is_bothered(
+    preload: str, reason: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with opened(tmp_path, preload) as warm:
+        assert warm.run("print('afresh')").stdout == b"afresh\n"
+        assert reason in warm.sandbox.failure
+        assert warm.run("raise SystemExit(4)").exit_code == 4
+    assert capfd.readouterr() == ("", "")
+
+
+@needs_sandbox
+def test_where_no_namespace_can_be_taken_inside_another_every_run_is_a_fresh_one(tmp_path: Path) -> None:
+    # The filter of runs, already over whoever forks: it refuses namespaces.
+    preload = f"""
+import ctypes, struct
+program = {filter_program(platform.machine())!r}
+instructions = ctypes.create_string_buffer(program, len(program))
+described = struct.pack('@HP', len(program) // 8, ctypes.addressof(instructions))
+libc = ctypes.CDLL(None)
+assert libc.prctl(38, 1, 0, 0, 0) == libc.prctl(22, 2, ctypes.create_string_buffer(described), 0, 0) == 0
+"""
+    with opened(tmp_path, preload) as warm:
+        assert warm.run("print('afresh')").stdout == b"afresh\n"
+        assert "unshare" in warm.sandbox.failure
+
+
+# Its own life.
+
+
+def test_one_that_was_killed_while_it_waited_is_replaced(tmp_path: Path) -> None:
+    require_sandbox()
+    with opened(tmp_path) as warm:
+        first = warm.said("print(mark)")
+        os.kill(warm.process(), signal.SIGKILL)
+        # At once, whether its end has been noticed or not.
+        assert warm.run("print('on')").stdout == b"on\n"
+        assert warm.said("print(mark)") != first
+
+
+def test_one_that_is_killed_under_a_run_takes_the_run_with_it(tmp_path: Path) -> None:
+    require_sandbox()
+    with opened(tmp_path) as warm, ThreadPoolExecutor(1) as pool:
+        warm.said("")
+        running = pool.submit(warm.run, "import time; time.sleep(60)")
+        wait_until(lambda: len(warm.processes()) == 5, "the run", 60)
+        os.kill(warm.process(), signal.SIGKILL)
+        assert (running.result().status, running.result().signal) == ("SG", 9)
+        assert warm.run("print('on')").stdout == b"on\n"
+
+
+def test_a_run_ends_with_its_launcher(tmp_path: Path) -> None:
+    require_sandbox()
+    with opened(tmp_path) as warm, ThreadPoolExecutor(1) as pool:
+        mark = warm.said("print(mark)")
+        running = pool.submit(warm.run, "import os, time; os.closerange(0, 3); time.sleep(60)")
+        wait_until(lambda: len(warm.processes()) == 5, "the run", 60)
+        process = warm.process()
+        (launcher,) = (pid for pid, parent in warm.processes().items() if parent == process)
+        os.kill(launcher, signal.SIGKILL)
+        assert (running.result().status, running.result().signal) == ("SG", 9)
+        # And only its own processes are left, which take the next.
+        assert len(warm.processes()) == 2
+        assert warm.said("print(mark)") == mark
+
+
+def test_a_run_ends_with_the_first_process_of_its_namespace(tmp_path: Path) -> None:
+    require_sandbox()
+    with opened(tmp_path) as warm, ThreadPoolExecutor(1) as pool:
+        mark = warm.said("print(mark)")
+        running = pool.submit(warm.run, "import time; time.sleep(60)")
+        wait_until(lambda: len(warm.processes()) == 5, "the run", 60)
+        children = {parent: pid for pid, parent in warm.processes().items()}
+        os.kill(children[children[warm.process()]], signal.SIGKILL)
+        assert (running.result().status, running.result().signal) == ("SG", 9)
+        assert warm.said("print(mark)") == mark
+
+
+def test_it_outlives_the_thread_that_used_it_first(tmp_path: Path) -> None:
+    require_sandbox()
+    with opened(tmp_path) as warm:
+        marks: list[str] = []
+        for _ in range(2):
+            thread = threading.Thread(target=lambda: marks.append(warm.said("print(mark)")))
+            thread.start()
+            thread.join()
+        assert marks[0] == marks[1] == warm.said("print(mark)")
+
+
+def test_a_run_that_is_stopped_is_gone_at_once_and_the_next_is_not(tmp_path: Path) -> None:
+    require_sandbox()
+    with opened(tmp_path) as warm, ThreadPoolExecutor(1) as pool:
+        stop = StopSignal()
+        warm.said("")
+        running = pool.submit(warm.run, "import time; time.sleep(60)", SMALL, stop)
+        wait_until(lambda: len(warm.processes()) == 5, "the run", 60)
+        stop.set()
+        with pytest.raises(Stopped):
+            running.result()
+        assert warm.processes() == {}
+        with pytest.raises(Stopped):
+            warm.run("", SMALL, stop)
+        assert warm.said("print('on')") == "on"
+
+
+def test_callers_have_a_process_each_and_share_them(tmp_path: Path) -> None:
+    require_sandbox()
+    code = "import time; time.sleep(0.1); print(mark)"
+    with opened(tmp_path) as warm, ThreadPoolExecutor(2) as pool:
+        marks = set(pool.map(lambda _: warm.said(code), range(6)))
+    assert len(marks) == 2
+
+
+def test_many_runs_leave_nothing_behind(tmp_path: Path) -> None:
+    require_sandbox()
+    codes = [
+        "open('out/x', 'w').write('x')",
+        "import os\nif os.fork() == 0:\n  os.setsid()\n  os.closerange(0, 9)\n  import time; time.sleep(60)",
+        "import os\nfor _ in range(5):\n  if os.fork() == 0: os._exit(0)",
+        "import os; os.kill(os.getpid(), 9)",
+        "kept = bytearray(b'x') * 2 ** 25",
+    ]
+
+    with opened(tmp_path) as warm:
+
+        def held() -> tuple[int, int, int]:
+            process = warm.process()
+            memory = re.search(r"VmData:\s+(\d+)", Path(f"/proc/{process}/status").read_text())
+            assert memory
+            own, theirs = (len(list(Path(f"/proc/{pid}/fd").iterdir())) for pid in ("self", process))
+            return int(memory[1]), own, theirs
+
+        warm.said("print(mark)")
+        before = held()
+        marks = {warm.said("print(mark)")}
+        for number in range(50):
+            warm.run(codes[number % len(codes)])
+        assert len(warm.processes()) == 2
+        after = held()
+        assert after[1:] == before[1:]
+        assert after[0] <= before[0] + 1024  # kB; one run had 32 MiB
+        assert marks == {warm.said("print(mark)")}
+
+
+@needs_sandbox
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_a_grader_that_ends_takes_all_of_it_along(number: signal.Signals, tmp_path: Path) -> None:
+    seen = Warm(tmp_path, "")
+    seen.sandbox.close()
+    grader = f"""
+from pathlib import Path
+from concurrent.futures import ThreadPoolExecutor
+from forked import Warm
+warm = Warm(Path({str(tmp_path)!r}), '')
+with ThreadPoolExecutor(2) as pool:
+    list(pool.map(warm.run, ['import time; time.sleep(0.2)'] * 2))
+print('ready', flush=True)
+warm.run('import time; time.sleep(100)')
+"""
+    environment = {
+        "PYTHONPATH": os.pathsep.join(map(str, (Path(__file__).parent, Path(__file__).parents[1])))
+    }
+    process = subprocess.Popen(
+        [sys.executable, "-c", grader], env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
+    assert process.stdout
+    try:
+        assert process.stdout.readline() == b"ready\n"
+        # One that waits and its bubblewrap, one that runs with its, and a launcher, a process 1 and a run.
+        wait_until(lambda: len(seen.processes()) == 7, "the run", 90)
+        process.send_signal(number)
+        process.wait()
+    finally:
+        process.kill()
+        process.stdout.close()
+        process.wait()
+    wait_until(lambda: seen.processes() == {}, "its end", 90)
+
+
+@needs_sandbox
+def test_a_run_that_ended_while_the_grader_was_stopped_is_not_out_of_time(tmp_path: Path) -> None:
+    seen = Warm(tmp_path, "")
+    seen.sandbox.close()
+    # More results than a pipe holds: they come when the grader goes on, long after its time was up.
+    code = "import time; time.sleep(0.5); open('out/result', 'wb').write(bytes(2 ** 20))"
+    grader = f"""
+from dataclasses import replace
+from pathlib import Path
+from forked import SMALL, Warm
+warm = Warm(Path({str(tmp_path)!r}), '')
+warm.run('')
+print('ready', flush=True)
+result = warm.run({code!r}, replace(SMALL, wall_seconds=2))
+print(result.status, len(result.files.get('result', b'')))
+warm.sandbox.close()
+"""
+    environment = {
+        "PYTHONPATH": os.pathsep.join(map(str, (Path(__file__).parent, Path(__file__).parents[1])))
+    }
+    process = subprocess.Popen([sys.executable, "-c", grader], env=environment, stdout=subprocess.PIPE)
+    assert process.stdout
+    try:
+        assert process.stdout.readline() == b"ready\n"
+        wait_until(lambda: len(seen.processes()) == 5, "the run", 90)
+        process.send_signal(signal.SIGSTOP)
+        wait_until(lambda: len(seen.processes()) == 3, "the end of the run", 90)
+        threading.Event().wait(2.2)
+        process.send_signal(signal.SIGCONT)
+        assert process.stdout.read() == b"OK 1048576\n"
+    finally:
+        process.kill()
+        process.stdout.close()
+        process.wait()
+
+
+# With what the grader imports.
+
+
+HOSTILE = """
+import builtins, os, sys, torch, numpy, random
+torch.set_default_dtype(torch.float64); torch.manual_seed(7); numpy.random.seed(7); random.seed(7)
+torch.nn.functional.cross_entropy = torch.nn.Linear.forward = builtins.round = lambda *a, **k: 1 / 0
+torch.use_deterministic_algorithms(False); torch.set_grad_enabled(False)
+os.environ.clear(); sys.modules.clear(); os.chdir('/')
+"""
+# How deep it comes before it fails is told where it fails.
+ENDLESS = "def deeper(n):\n    return deeper(n + 1)\n\n\ndeeper(0)\n"
+
+
+@needs_sandbox
+def test_a_replay_has_the_same_bytes_in_both_engines_whatever_ran_before() -> None:
+    def replayed(sandbox: Callable[..., SandboxResult], *sources: str) -> SandboxResult:
+        job = {
+            "settings": asdict(RunSettings(seed=42, dataset="digits", epochs=1)),
+            "probes": [{"kind": "learning_rate"}],
+            "runs": [{"name": f"run{number}", "source": source} for number, source in enumerate(sources)],
+            "platform": True,
+        }
+        return sandbox(
+            [sys.executable, "-P", str(FOLDER / "replay.py")],
+            inputs={"job.json": json.dumps(job).encode()},
+            environment=replay_environment(),
+            limits=RUN_LIMITS,
+            visible=visible_folders(),
+        )
+
+    healthy = load_recipe("huge_lr").healthy_source()
+    with open_sandbox("warm", 1) as warm:
+        assert replayed(warm, HOSTILE).status != "OK"
+        result = replayed(warm, healthy, ENDLESS)
+        assert isinstance(warm, WarmSandbox)
+        assert warm.failure == ""
+    assert result == replayed(run_in_sandbox, healthy, ENDLESS)
+    assert {"run0/metrics.log", "run0/checkpoint.pt", "error.txt"} <= set(result.files)
