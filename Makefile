@@ -29,7 +29,7 @@ help:
 	@echo "make demo                      a small class, made, scored and shown"
 	@echo "make kit                       what to hand out to students"
 	@echo "make selfcheck [SEEDS=10] [WRITE=1]   the suite and the grader against what they declare"
-	@echo "make redteam [ATTACK=bomb] [FAMILY=archive]   every attack on the grader"
+	@echo "make redteam [FAMILY=archive] [SANDBOX=fresh]   every attack on the grader"
 	@echo "make faults | fuzz             kills and full disks; mutated files"
 	@echo ""
 	@echo "make test | lint | bench | test-portable"
@@ -92,7 +92,7 @@ selfcheck: $(GRADER)
 
 # Some 400 attacks, each beside honest submissions in a class of its own, then all in one: an hour or more.
 redteam: $(DEV)
-	@PYTHONPATH=tests $(BIN)/python -m attacks $(if $(ATTACK),--only "$(ATTACK)") $(if $(FAMILY),--family "$(FAMILY)") $(if $(JOBS),--jobs "$(JOBS)")
+	@PYTHONPATH=tests $(BIN)/python -m attacks $(if $(ATTACK),--only "$(ATTACK)") $(if $(FAMILY),--family "$(FAMILY)") $(if $(SANDBOX),--sandbox "$(SANDBOX)") $(if $(JOBS),--jobs "$(JOBS)")
 
 # A hundred kills, full disks and the like, done to the real grader: about a quarter of an hour.
 faults: $(DEV)

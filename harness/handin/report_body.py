@@ -87,7 +87,10 @@ def _code_end(lines: list[str], start: int, source: str, first_line: int) -> int
 def _table_end(lines: list[str], start: int) -> int | None:
     """Return the index after the table that begins here, or None; its second row is one of dashes."""
     # The second row first: looking for the last row from each line anew, 30,000 lines of "|" would take minutes.
-    if not _is_row(lines[start]) or _DELIMITER_ROW.fullmatch("".join(lines[start + 1 : start + 2]).strip()) is None:
+    if (
+        not _is_row(lines[start])
+        or _DELIMITER_ROW.fullmatch("".join(lines[start + 1 : start + 2]).strip()) is None
+    ):
         return None
     rows = start
     while rows < len(lines) and _is_row(lines[rows]):
