@@ -46,6 +46,7 @@ PLAIN = [
     "from torch import Tensor, nn",
     "from collections.abc import Callable",
     'scale = torch.amp.GradScaler("cpu")',
+    'scale = torch.GradScaler("cpu")',
     "for group in optimizer.param_groups:\n        group['lr'] = 0.1",
     "for p in model.parameters():\n        p.grad = None",
     "for p in model.parameters():\n        p.requires_grad = True",

@@ -41,7 +41,7 @@ _TORCH = words(
     BoolTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor Size Tensor
     bfloat16 bool cdouble cfloat complex128 complex64 double float float16 float32 float64 half int int16 int32
     int64 int8 long short uint8 channels_last contiguous_format preserve_format device dtype finfo iinfo strided
-    autocast enable_grad inference_mode is_grad_enabled is_inference_mode_enabled is_tensor no_grad
+    GradScaler autocast enable_grad inference_mode is_grad_enabled is_inference_mode_enabled is_tensor no_grad
     set_grad_enabled set_printoptions e inf nan newaxis pi
     amp autograd cuda fft linalg nn optim special
     """
