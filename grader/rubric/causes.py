@@ -75,6 +75,8 @@ def find_causes(document: Document, lexicon: Lexicon) -> Causes:
         for rival, mention in rivals:
             if mention.stance == stance:
                 first.setdefault(rival.id, (rival, mention))
+        if stance == "offered" and _are_only_edits(named) and _are_supposed_under_root_cause(own, rivals):
+            continue
         if named or (first and stance != "imagined"):
             break
     about = loose_own
@@ -92,6 +94,18 @@ def find_causes(document: Document, lexicon: Lexicon) -> Causes:
         rivals=tuple(item for item, is_outside in pairs if not is_outside),
         remarks=tuple(item for item, is_outside in pairs if is_outside),
     )
+
+
+def _are_only_edits(named: list[Mention]) -> bool:
+    return all(m.sentence.part in ("fix", "verification") for m in named)
+
+
+def _are_supposed_under_root_cause(own: list[Mention], rivals: list[tuple[Rival, Mention]]) -> bool:
+    """Say whether Root cause supposes a cause, or imagines many: what was edited offers none in their place."""
+    there = [(rival.id, m.stance) for rival, m in rivals if m.sentence.part == "root cause"]
+    there += [("own", m.stance) for m in own if m.sentence.part == "root cause"]
+    imagined = {name for name, stance in there if stance == "imagined"}
+    return any(stance == "supposed" for _, stance in there) or len(imagined) >= CATCH_ALL
 
 
 def _mentions_of(document: Document, rival: Rival, own: list[Mention], *, headed: bool) -> list[Mention]:
