@@ -183,7 +183,8 @@ for number in signal.valid_signals():
     except (OSError, ValueError): pass
 signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals()); signal.alarm(3600)
 for number in range(16):
-    try: resource.setrlimit(number, (0, 0)) if number != 1 else None
+    # Without processor time it would be killed, sooner or later; without file size it could say nothing.
+    try: resource.setrlimit(number, (0, 0)) if number > 1 else None
     except (OSError, ValueError): pass
 for place in ('/scratch', '/scratch/out', '/tmp', '/dev/shm'):
     os.mkdir(f'{place}/spoilt'); os.symlink('/', f'{place}/link')

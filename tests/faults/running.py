@@ -14,6 +14,7 @@ _KEEPER = Path(__file__).with_name("keeper.py")
 # Far more than anything here takes, on a busy machine too; who waits for longer waits in vain.
 PATIENCE_SECONDS = 300.0
 _POLL_SECONDS = 0.002
+_LASTING_SECONDS = 0.1
 
 
 class Stuck(AssertionError):
@@ -70,6 +71,27 @@ class Grader:
                 return process
         return None
 
+    def forked(self) -> int | None:
+        """Return the run that the warm process has forked, if there is one that has lasted for a while.
+
+        Below that process lie its launcher, process 1 of the run's own namespace, and the run. The first run of each,
+        which only shows that runs can be forked, is over at once.
+        """
+        run = self._innermost()
+        time.sleep(_LASTING_SECONDS)
+        return run if run is not None and run == self._innermost() else None
+
+    def warm(self) -> int | None:
+        """Return the warm process, if there is one that has forked a run."""
+        return self._chain()[0] if self._innermost() is not None else None
+
+    def _innermost(self) -> int | None:
+        chain = self._chain()
+        return chain[3] if len(chain) == 4 else None
+
+    def _chain(self) -> list[int]:
+        return [process for process in self.processes() if _is_warm(process)]
+
     def kill(self, *, everything: bool) -> None:
         """Kill the grader alone, or it and all that it started, as if at one moment."""
         processes = self.processes()
@@ -121,6 +143,11 @@ def _command_line(process: int) -> list[str]:
         return os.fsdecode(Path(f"/proc/{process}/cmdline").read_bytes()).split("\0")[:-1]
     except OSError:
         return []
+
+
+def _is_warm(process: int) -> bool:
+    words = _command_line(process)
+    return len(words) > 3 and words[1:3] == ["-P", "-c"] and "warm_inside" in words[3]
 
 
 def _send(process: int, number: int) -> None:

@@ -3,23 +3,31 @@
 import json
 import os
 import signal
+from collections.abc import Callable
 
 from faults.fault import Fault
 from faults.files import content
 from faults.held import must
 from faults.lab import RECIPE, Lab, Place, must_be_equal
-from faults.running import Ended
+from faults.running import Ended, Grader
+from grader.engines import Engine
+
+Finder = Callable[[Grader], int | None]
 
 
-def _killed(place: Place, script: str, most: int) -> tuple[int, Ended]:
-    """Score the class, killing the sandboxed process that runs this script so often; return how often it was."""
-    grader = place.start("--jobs", "1")
+def _in_fresh(script: str) -> Finder:
+    return lambda grader: grader.sandboxed(script)
+
+
+def _killed(place: Place, finder: Finder, engine: Engine, most: int) -> tuple[int, Ended]:
+    """Score the class, killing the process that the finder finds so often; return how often it was."""
+    grader = place.start("--jobs", "1", "--sandbox", engine)
     killed: list[int] = []
     while len(killed) < most:
         process: list[int] = []
 
         def there(process: list[int] = process) -> bool:
-            found = grader.sandboxed(script)
+            found = finder(grader)
             if found is not None and found not in killed:
                 process.append(found)
             return bool(process)
@@ -31,18 +39,18 @@ def _killed(place: Place, script: str, most: int) -> tuple[int, Ended]:
     return len(killed), grader.finish()
 
 
-def _once(script: str, lab: Lab, place: Place) -> str:
+def _once(finder: Finder, lab: Lab, place: Place, engine: Engine = "fresh") -> str:
     place.remember(without="bob")
-    count, ended = _killed(place, script, 1)
+    count, ended = _killed(place, finder, engine, 1)
     must(count == 1, "there was nothing to kill")
     place.must_be_right(ended)
     must_be_equal(content(place.store), content(lab.store))
     return "it was tried once more, and all is right"
 
 
-def _always(script: str, lab: Lab, place: Place) -> str:
+def _always(finder: Finder, lab: Lab, place: Place, engine: Engine = "fresh") -> str:
     place.remember(without="bob")
-    count, ended = _killed(place, script, 10)
+    count, ended = _killed(place, finder, engine, 10)
     must(count == 2, f"it was tried {count} times")
     must(ended.status == 1, f"exit {ended.status}: {ended.err}")
     rows = {
@@ -63,18 +71,28 @@ def _always(script: str, lab: Lab, place: Place) -> str:
 FAULTS = (
     Fault(
         "replay_killed", "the process that replays is killed once", "tried again, the same bytes",
-        lambda lab, place: _once("replay.py", lab, place), in_suite=False,
+        lambda lab, place: _once(_in_fresh("replay.py"), lab, place), in_suite=False,
     ),
     Fault(
         "replay_killed_always", "it is killed whenever it runs", "not judged, no zero, the others untouched",
-        lambda lab, place: _always("replay.py", lab, place),
+        lambda lab, place: _always(_in_fresh("replay.py"), lab, place), in_suite=False,
+    ),
+    Fault(
+        "forked_run_killed_always", "the run that was forked is killed whenever there is one",
+        "not judged, no zero, the others untouched",
+        lambda lab, place: _always(Grader.forked, lab, place, "warm"),
+    ),
+    Fault(
+        "warm_process_killed", "the process that forks the runs is killed while one runs",
+        "the run is made in a fresh process, the same bytes",
+        lambda lab, place: _once(Grader.warm, lab, place, "warm"), in_suite=False,
     ),
     Fault(
         "evaluator_killed", "the process that judges the weights is killed once", "tried again, the same bytes",
-        lambda lab, place: _once("evaluate.py", lab, place), in_suite=False,
+        lambda lab, place: _once(_in_fresh("evaluate.py"), lab, place), in_suite=False,
     ),
     Fault(
         "evaluator_killed_always", "it is killed whenever it runs", "not judged, no zero, the others untouched",
-        lambda lab, place: _always("evaluate.py", lab, place), in_suite=False,
+        lambda lab, place: _always(_in_fresh("evaluate.py"), lab, place), in_suite=False,
     ),
 )  # fmt: skip
