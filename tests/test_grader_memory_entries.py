@@ -34,7 +34,10 @@ def test_nothing_else_is_taken_for_an_entry(tmp_path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
     (tmp_path / key(3)[:2] / f"{key(3)}.json").mkdir(parents=True)
-    (tmp_path / key(4)[:2]).symlink_to(tmp_path / "mine" / entry.parent.name)
+    behind = tmp_path / "mine" / "behind" / f"{key(4)}.json"
+    behind.parent.mkdir()
+    behind.write_bytes(content)
+    (tmp_path / key(4)[:2]).symlink_to(behind.parent)
     (tmp_path / key(5)[:2]).mkdir()
     (tmp_path / key(5)[:2] / f"{key(5)}.json").symlink_to(entry)
     assert [found.path for found in entries_in(tmp_path)] == [entry]

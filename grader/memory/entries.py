@@ -34,7 +34,7 @@ class Entry:
 
 
 def entries_in(memory: Path) -> list[Entry]:
-    """Return the entries of every kind; whatever else lies there is none, and no link is followed.
+    """Return the entries of every kind; whatever else lies there is none, nor is a link.
 
     Raises `OSError`, which names the place, where a folder cannot be read.
     """
