@@ -14,6 +14,7 @@ from grader.graded import Graded, graded_row, nothing_to_show, row_without_check
 from grader.intake.gunzip import read_tarball
 from grader.intake.rejected import Rejected
 from grader.intake.submission import parse_submission, submission_name
+from grader.memory.kinds import SCORES
 from grader.replay import Replay
 from grader.replayer import HARNESS_BROKE, Replayer
 from grader.replays import Progress, Replays
@@ -43,7 +44,7 @@ class Classroom:
         trusted_submissions: bool = False,
     ) -> None:
         self._replays = Replays(replayer, memory, jobs=jobs, fresh=fresh)
-        self._graded_store = Store(memory / "graded", Graded)
+        self._graded_store = Store(memory / SCORES.folder, Graded)
         self._weights = weights
         self._fresh = fresh
         self._trusted_submissions = trusted_submissions

@@ -8,6 +8,8 @@ from typing import NoReturn
 import click
 
 from grader.engines import ENGINES, Engine
+from grader.memory.cli import cache as cache_verbs
+from grader.memory.cli import replays_option as _store
 from grader.reports.export_formats import FORMATS, Format
 from grader.selfcheck.parts import PARTS, Part
 from harness.command_line import HELP_OPTIONS, run_command
@@ -36,10 +38,6 @@ _engine = click.option(
 _cache = click.option(
     "--cache", type=click.Path(file_okay=False, path_type=Path),
     help="Where MNIST and CIFAR-10 lie; by default where make data puts them.",
-)  # fmt: skip
-_store = click.option(
-    "--replays", type=click.Path(file_okay=False, path_type=Path),
-    help="Where replays are remembered; by default in your cache folder.",
 )  # fmt: skip
 
 
@@ -196,6 +194,9 @@ def kit(to: Path) -> None:
 
     with naming(to):
         click.echo(f"The kit is {build_kit(to)}. Next: hand it out.")
+
+
+cli.add_command(cache_verbs)
 
 
 def main() -> NoReturn:

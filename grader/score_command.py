@@ -20,6 +20,8 @@ from grader.folder_lock import locked
 from grader.graded import WITHOUT_SANDBOX, Graded
 from grader.intake.names import printable
 from grader.intake.submission import SUFFIX, submission_name
+from grader.memory.bound import bounded
+from grader.memory.kinds import NO_SANDBOX
 from grader.overrides import Override, apply_overrides, load_overrides
 from grader.replayer import Replayer, Sandbox
 from grader.reports.write import INDEX, clear_leftovers, refuse_strangers, write_reports
@@ -61,10 +63,11 @@ def score_folder(folder: Path, options: ScoreOptions) -> int:
     paths = tarballs(folder, options.only)
     weights = load_weights(options.rubric or DEFAULT)
     overrides = load_overrides(options.overrides) if options.overrides else ()
-    with _sandbox(options, console) as sandbox, _reports_folder(options.out):
+    memory = options.replays or default_store()
+    with bounded(memory), _sandbox(options, console) as sandbox, _reports_folder(options.out):
         room = Classroom(
             Replayer(sandbox, options.cache or default_cache()),
-            _memory(options),
+            memory / NO_SANDBOX if options.trust_submissions else memory,
             weights,
             jobs=options.jobs,
             fresh=options.fresh,
@@ -171,12 +174,6 @@ def _sandbox(options: ScoreOptions, console: Console) -> Iterator[Sandbox]:
         raise UserError(f"{problem} Nothing was run. (--trust-submissions runs students' code without it.)")
     with open_sandbox(options.engine, options.jobs) as sandbox:
         yield sandbox
-
-
-def _memory(options: ScoreOptions) -> Path:
-    folder = options.replays or default_store()
-    # What ran without a sandbox is never taken for what ran in one.
-    return folder / "no-sandbox" if options.trust_submissions else folder
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 import errno
 import hashlib
 import os
-import re
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -11,13 +10,17 @@ from pydantic import ValidationError
 
 from grader.folder_lock import locked
 from grader.leftovers import remove_leftovers
+from grader.memory.entries import ENTRY
+from grader.memory.last_use import note_use
 from grader.score import Model
 from harness.errors import naming
 from harness.files import write_whole
 
 Record = TypeVar("Record", bound=Model)
 
-_ENTRY = re.compile(r"[0-9a-f]{64}\.json")
+
+class Damaged(Exception):
+    """An entry that cannot be used; the message says what is wrong with it."""
 
 
 def default_store() -> Path:
@@ -27,6 +30,17 @@ def default_store() -> Path:
     shared = Path(os.environ.get("XDG_CACHE_HOME", ""))
     home = shared if shared.is_absolute() else Path("~/.cache").expanduser()
     return home / "trainwreck" / "replays"
+
+
+def read_record(data: bytes, kind: type[Record]) -> Record:
+    """Return the record that an entry holds. Raises `Damaged` where it is not whole, or no record of this kind."""
+    digest, _, body = data.partition(b"\n")
+    if digest.decode("ascii", "replace") != hashlib.sha256(body).hexdigest():
+        raise Damaged("its digest is another")
+    try:
+        return kind.model_validate_json(body)
+    except ValidationError:
+        raise Damaged("it is whole, but of another form: another version may have written it") from None
 
 
 class Store(Generic[Record]):
@@ -45,17 +59,13 @@ class Store(Generic[Record]):
 
     def get(self, key: str) -> Record | None:
         """Return the record of this key, or None."""
+        path = self._path(key)
         try:
-            data = self._path(key).read_bytes()
-        except OSError:
+            record = read_record(path.read_bytes(), self._kind)
+        except (OSError, Damaged):
             return None
-        digest, _, body = data.partition(b"\n")
-        if digest.decode("ascii", "replace") != hashlib.sha256(body).hexdigest():
-            return None
-        try:
-            return self._kind.model_validate_json(body)
-        except ValidationError:
-            return None
+        note_use(path)
+        return record
 
     def put(self, key: str, record: Record) -> None:
         """Keep a record. Raises `OSError`, which names the place, where the folder cannot be written to."""
@@ -67,6 +77,7 @@ class Store(Generic[Record]):
         self._clear()
         with naming(self._folder), locked(self._folder, shared=True, wait=True):
             write_whole({path: hashlib.sha256(body).hexdigest().encode() + b"\n" + body}, durable=False)
+        note_use(path)
 
     def _clear(self) -> None:
         """Remove, once, what killed processes left half-written; while nobody writes, for it might be theirs."""
@@ -74,5 +85,5 @@ class Store(Generic[Record]):
             with locked(self._folder) as alone:
                 if alone:
                     folders = self._folder.glob("[0-9a-f][0-9a-f]")
-                    remove_leftovers(folders, lambda name: _ENTRY.fullmatch(name) is not None)
+                    remove_leftovers(folders, lambda name: ENTRY.fullmatch(name) is not None)
                     self._cleared = True

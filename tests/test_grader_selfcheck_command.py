@@ -8,9 +8,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from honest_class import HonestClass
+from memories import key, remember
 from sandbox_marks import needs_sandbox
 
 from grader.cli import cli
+from grader.memory.bound import LIMIT_VARIABLE
+from grader.memory.entries import entries_in
+from grader.memory.kinds import TRIALS
 from grader.requests import trusted_requests
 from grader.selfcheck.command import SelfcheckOptions, run_selfcheck
 from grader.selfcheck.parts import Part
@@ -81,9 +85,16 @@ def change(path: Path, find: str, replace: str) -> None:
 
 
 def test_a_recipe_that_is_as_declared_passes(
-    recipe_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    recipe_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    old = shutil.copytree(remember(tmp_path / "made", 1).parent, tmp_path / "replays" / key(1)[:2])
+    monkeypatch.setenv(LIMIT_VARIABLE, "no limit")
+    with pytest.raises(UserError, match=LIMIT_VARIABLE):
+        run_selfcheck(options(tmp_path, "seeds"))
+    monkeypatch.setenv(LIMIT_VARIABLE, "0MB")
     assert run_selfcheck(options(tmp_path, "seeds")) == 0
+    kinds = [entry.kind for entry in entries_in(tmp_path / "replays")]
+    assert kinds == [TRIALS] * 4, f"what was used stays, and what lies in {old} goes"
     out, err = capsys.readouterr()
     assert out.splitlines()[-1] == (
         "Seeds: 1 recipes, 1 seeds, 1 pairs of recipe and data: 2 of 2 runs are as declared,"

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from grader.canaries import CanaryFailed
 from grader.classroom import Classroom
+from grader.memory.bound import bounded
 from grader.replayer import Replayer, Sandbox
 from grader.replays import Replays
 from grader.rubric.weights import load_weights
@@ -66,11 +67,13 @@ def run_selfcheck(options: SelfcheckOptions) -> int:
         raise UserError(problem)
     console = Console(width=None if sys.stdout.isatty() else _WIDE)
     sections = []
+    memory = options.replays or default_store()
     with (
+        bounded(memory),
         tempfile.TemporaryDirectory(prefix="trainwreck-") as scratch,
         open_sandbox("warm", options.jobs) as sandbox,
     ):
-        made = _parts(recipes, options, Path(scratch), sandbox)
+        made = _parts(recipes, options, Path(scratch), sandbox, memory)
         for part in parts:
             try:
                 sections.append(made[part]())
@@ -85,11 +88,10 @@ def run_selfcheck(options: SelfcheckOptions) -> int:
 
 
 def _parts(
-    recipes: list[Recipe], options: SelfcheckOptions, scratch: Path, sandbox: Sandbox
+    recipes: list[Recipe], options: SelfcheckOptions, scratch: Path, sandbox: Sandbox, memory: Path
 ) -> Mapping[Part, Callable[[], Section]]:
     """Return what makes each part."""
-    cache, memory = options.cache or default_cache(), options.replays or default_store()
-    jobs, solutions = options.jobs, options.solutions
+    cache, jobs, solutions = options.cache or default_cache(), options.jobs, options.solutions
     replayer = Replayer(sandbox, cache)
     trials = TrialMemory(memory, fresh=options.fresh)
 

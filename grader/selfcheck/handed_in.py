@@ -10,6 +10,7 @@ from pydantic import Base64Bytes
 from grader import examples
 from grader.examples import example_submission
 from grader.machine import machine_state
+from grader.memory.kinds import TARBALLS
 from grader.score import Model
 from grader.solutions import SOLUTIONS
 from grader.store import Store
@@ -30,7 +31,7 @@ class Submissions:
     """
 
     def __init__(self, memory: Path, *, fresh: bool) -> None:
-        self._store = Store(memory / "handed-in", HandedIn)
+        self._store = Store(memory / TARBALLS.folder, HandedIn)
         self._fresh = fresh
 
     def known(self, recipe_id: str, student: str, source: str, out: Path) -> Path | None:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from grader.score import Model
 from harness.metrics_log import Record
 
 
@@ -35,3 +36,9 @@ class Outcome:
         """Say whether both left the same log and the same checkpoint, in two different processes."""
         mine, others = ((o.log_sha256, o.checkpoint_sha256) for o in (self, other))
         return mine == others and self.process != other.process and not (self.problem or other.problem)
+
+
+class KeptOutcome(Model):
+    """An outcome as it is remembered: its fields as JSON."""
+
+    outcome: str

@@ -5,15 +5,11 @@ import json
 from pathlib import Path
 
 from grader.machine import machine_state
-from grader.score import Model
+from grader.memory.kinds import TRIALS
 from grader.selfcheck import trial_process
-from grader.selfcheck.trial import Outcome, Trial
+from grader.selfcheck.trial import KeptOutcome, Outcome, Trial
 from grader.store import Store
 from harness.provenance import harness_hash
-
-
-class _Answer(Model):
-    outcome: str
 
 
 class TrialMemory:
@@ -23,7 +19,7 @@ class TrialMemory:
     """
 
     def __init__(self, memory: Path, *, fresh: bool) -> None:
-        self._store = Store(memory / "trials", _Answer)
+        self._store = Store(memory / TRIALS.folder, KeptOutcome)
         self._fresh = fresh
 
     def get(self, trial: Trial, turn: int) -> Outcome | None:
@@ -33,7 +29,7 @@ class TrialMemory:
 
     def put(self, trial: Trial, turn: int, outcome: Outcome) -> None:
         """Keep what came of a trial."""
-        self._store.put(_key(trial, turn), _Answer(outcome=json.dumps(vars(outcome))))
+        self._store.put(_key(trial, turn), KeptOutcome(outcome=json.dumps(vars(outcome))))
 
 
 def _key(trial: Trial, turn: int) -> str:

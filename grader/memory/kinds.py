@@ -1,0 +1,33 @@
+"""What is remembered, and where: each kind of record has a folder of its own in the memory."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+Holds = Literal["replay", "score", "tarball", "trial"]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Records of one kind: what each holds, and the `folder` where they lie, below the memory."""
+
+    title: str
+    holds: Holds
+    folder: Path
+
+
+REPLAYS = Kind("replays", "replay", Path())
+SCORES = Kind("scores", "score", Path("graded"))
+TARBALLS = Kind("tarballs of the self-check", "tarball", Path("handed-in"))
+TRIALS = Kind("trials of the self-check", "trial", Path("trials"))
+# What ran without a sandbox is never taken for what ran in one.
+NO_SANDBOX = Path("no-sandbox")
+
+KINDS = (
+    REPLAYS,
+    SCORES,
+    TARBALLS,
+    TRIALS,
+    Kind("replays without a sandbox", "replay", NO_SANDBOX / REPLAYS.folder),
+    Kind("scores without a sandbox", "score", NO_SANDBOX / SCORES.folder),
+)
