@@ -10,6 +10,9 @@ from sandbox_marks import needs_sandbox
 
 # Two replays that would sleep until their time is up, each waited for by a thread of its own.
 SCRIPT = """
+import signal
+# As at a terminal, also where whoever started the tests ignores it (a shell does so for what runs in the background).
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from pathlib import Path
 from grader.replayer import Replayer
 from grader.replays import Replays

@@ -56,6 +56,7 @@ def test_functions_of_torch_are_operations_on_tensors() -> None:
             "BoolTensor",
             "DoubleTensor",
             "FloatTensor",
+            "GradScaler",
             "HalfTensor",
             "IntTensor",
             "LongTensor",
