@@ -1,157 +1,93 @@
 """Scores a class: takes the tarballs in, replays what is distinct, scores each submission, in any order alike."""
 
-import hashlib
-import json
-import traceback
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
 from pathlib import Path
 
 from grader.canaries import check_canaries
-from grader.code_state import code_state
-from grader.evidence import Evidence, lexicon_of, recipe_of, solution_of
-from grader.graded import Graded, graded_row, nothing_to_show, row_without_checks
-from grader.intake.gunzip import read_tarball
-from grader.intake.rejected import Rejected
-from grader.intake.submission import parse_submission, submission_name
-from grader.memory.kinds import SCORES
-from grader.replay import Replay
-from grader.replayer import HARNESS_BROKE, Replayer
-from grader.replays import Progress, Replays
-from grader.requests import canary_requests
-from grader.rubric.weights import Weights
-from grader.score import Scores
-from grader.store import Store
-from grader.syntax.plain_code import Suspicion, suspicions
-from grader.taken import Taken, agree, take_in
+from grader.crew import Crew
+from grader.desk import Desk, Replayed
+from grader.intake.submission import submission_name
+from grader.plan import Plan
+from grader.progress import Progress
+from grader.replays import Replays
+from grader.requests import Request, canary_requests
+from grader.score import Scores, SubmissionScore
+
+_LOST = "The grader's process ended, twice, while it was at this submission."
 
 
 class Classroom:
-    """One class to score with one replayer.
+    """One class: each submission at the desk, by a crew; between taking in and scoring, the replays of all."""
 
-    What was replayed before is not replayed again, and an unchanged submission is not scored again: both are
-    remembered in the folder `memory`.
-    """
+    def __init__(self, replays: Replays, desk: Desk, crew: Crew) -> None:
+        self._replays = replays
+        self._desk = desk
+        self._crew = crew
 
-    def __init__(
-        self,
-        replayer: Replayer,
-        memory: Path,
-        weights: Weights,
-        *,
-        jobs: int,
-        fresh: bool = False,
-        trusted_submissions: bool = False,
-    ) -> None:
-        self._replays = Replays(replayer, memory, jobs=jobs, fresh=fresh)
-        self._graded_store = Store(memory / SCORES.folder, Graded)
-        self._weights = weights
-        self._fresh = fresh
-        self._trusted_submissions = trusted_submissions
+    def score(self, paths: Sequence[Path], progress: Progress) -> list[SubmissionScore]:
+        """Return the rows of the class, sorted by name; what their pages show lies in the desk's spool.
 
-    def score(self, paths: Sequence[Path], progress: Progress) -> list[Graded]:
-        """Return the rows of the class, sorted by name.
-
-        `progress(done, all)` counts replays. Raises `CanaryFailed` where the grader does not grade right here;
-        nothing is scored then.
+        Raises `CanaryFailed` where the grader does not grade right here; nothing is scored then.
         """
-        taken: list[Taken] = []
-        graded: list[Graded] = []
-        for path in paths:
-            intake = self._take(path)
-            if isinstance(intake, Taken):
-                taken.append(intake)
-            else:
-                graded.append(intake)
-        self._check_canaries({item.recipe for item in taken}, progress)
-        firsts = ((item.requests.broken, item.requests.reference, item.requests.fixed) for item in taken)
-        self._replays.make(chain.from_iterable(firsts), progress)
-        again = (item.requests.again().values() for item in taken if not self._same_class(item))
-        self._replays.make(chain.from_iterable(again), progress)
-        for item in taken:
-            graded.append(self._graded(item))
-            if graded[-1].row.status == "graded":
-                self._graded_store.put(self._key(item.name, item.sha256), graded[-1])
-        return sorted(graded, key=lambda item: item.row.submission)
+        progress.begin("taking in", len(paths))
+        taken = self._crew.each(
+            self._desk.take,
+            paths,
+            lost=lambda path: self._desk.not_judged(submission_name(path), None, None, _LOST),
+            noted=lambda path, seconds: progress.done(submission_name(path), seconds),
+        )
+        rows = [item for item in taken if isinstance(item, SubmissionScore)]
+        plans = [item for item in taken if isinstance(item, Plan)]
+        self._check_canaries({plan.recipe for plan in plans}, progress)
+        self._replay(plans, progress)
+        progress.begin("scoring", len(plans))
+        rows += self._crew.each(
+            self._desk.score,
+            [(plan, self._replayed(plan)) for plan in plans],
+            lost=lambda work: self._desk.not_judged(work[0].name, work[0].student, work[0].recipe, _LOST),
+            noted=lambda work, seconds: progress.done(work[0].name, seconds),
+        )
+        for row in rows:
+            self._desk.note_use(row)
+        return sorted(rows, key=lambda row: row.submission)
 
     def _check_canaries(self, recipes: Iterable[str], progress: Progress) -> None:
         """Raise `CanaryFailed` where the grader does not grade right here; no student's code has run by then."""
         canaries = {recipe: canary_requests(recipe) for recipe in sorted(recipes)}
-        self._replays.make(chain.from_iterable(canaries.values()), progress)
+        wanted = [(f"canary of {recipe}", item) for recipe, items in canaries.items() for item in items]
+        self._replays.make("canaries", wanted, progress)
         for recipe, requests in canaries.items():
-            check_canaries(recipe, *map(self._replays.of, requests), weights=self._weights)
+            check_canaries(recipe, *map(self._replays.of, requests), weights=self._desk.weights)
 
-    def _key(self, name: str, sha256: str) -> str:
-        """Return the SHA-256 of all that decides about a submission's score."""
-        parts = [name, sha256, code_state(), dict(self._weights), self._trusted_submissions]
-        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+    def _replay(self, plans: Sequence[Plan], progress: Progress) -> None:
+        wanted: list[tuple[str, Request]] = []
+        for plan in plans:
+            requests = plan.requests
+            wanted += ((plan.name, item) for item in (requests.broken, requests.reference, requests.fixed))
+        self._replays.make("replays", wanted, progress)
+        again = [
+            (plan.name, request)
+            for plan in plans
+            if not plan.same_class(self._replays.of(plan.requests.broken))
+            for request in plan.requests.again().values()
+        ]
+        self._replays.make("replays", again, progress)
 
-    def _take(self, path: Path) -> Taken | Graded:
-        """Return the submission, or its row where it cannot be taken or was scored before: its bytes tell."""
-        name = submission_name(path)
-        try:
-            data = read_tarball(path)
-            digest = hashlib.sha256(data).hexdigest()
-            known = None if self._fresh else self._graded_store.get(self._key(name, digest))
-            return known or take_in(parse_submission(name, data, digest))
-        except Rejected as refusal:
-            row = row_without_checks(
-                name, refusal.student, refusal.recipe, "rejected", f"{refusal.message} ({refusal.code})"
-            )
-        except Exception as error:
-            traceback.print_exc()
-            row = row_without_checks(
-                name, None, None, "not judged", f"The grader failed on it: {type(error).__name__}."
-            )
-        return Graded(row=row, exhibits=nothing_to_show(name))
-
-    def _same_class(self, item: Taken) -> bool:
-        ours = self._replays.of(item.requests.broken).platform
-        told = [claim.platform for claim in item.claims.values() if claim.platform is not None]
-        return ours is None or all(agree(platform, ours) for platform in told)
-
-    def _graded(self, item: Taken) -> Graded:
-        try:
-            return graded_row(
-                item, self._evidence(item), self._weights, sandboxed=not self._trusted_submissions
-            )
-        except Exception as error:
-            traceback.print_exc()
-            reason = f"The grader failed on it: {type(error).__name__}."
-            row = row_without_checks(item.name, item.student, item.recipe, "not judged", reason)
-            return Graded(row=row, exhibits=nothing_to_show(item.name))
-
-    def _evidence(self, item: Taken) -> Evidence:
-        runs, same = item.requests, self._same_class(item)
-        suspected = suspicions(item.source)
-        return Evidence(
-            recipe=recipe_of(item.recipe),
-            solution=solution_of(item.recipe),
-            lexicon=lexicon_of(item.recipe),
-            settings=item.settings,
-            command_problem=item.command_problem,
-            missing=item.missing,
-            claims=item.claims,
-            source=item.source,
-            report=item.report,
-            broken=self._replays.of(runs.broken),
-            fixed=_believed(self._replays.of(runs.fixed), suspected),
-            reference=self._replays.of(runs.reference),
+    def _replayed(self, plan: Plan) -> Replayed:
+        requests = plan.requests
+        broken = self._replays.of(requests.broken)
+        same = plan.same_class(broken)
+        return Replayed(
+            broken=broken,
+            reference=self._replays.of(requests.reference),
+            fixed=self._replays.of(requests.fixed),
+            again={} if same else {run: self._replays.of(item) for run, item in requests.again().items()},
             same_class=same,
-            suspicions=suspected,
-            again={} if same else {run: self._replays.of(request) for run, request in runs.again().items()},
         )
 
 
-def _believed(replay: Replay, suspected: tuple[Suspicion, ...]) -> Replay:
-    """Return the replay; what says that we broke is not believed of code that can say so itself."""
-    if replay.message == HARNESS_BROKE and suspected:
-        return replay.model_copy(
-            update={"status": "RE", "message": f"{HARNESS_BROKE}: {suspected[0].message}"}
-        )
-    return replay
-
-
-def scores_of(graded: Sequence[Graded], provenance: Mapping[str, str | int | float | bool | None]) -> Scores:
+def scores_of(
+    rows: Sequence[SubmissionScore], provenance: Mapping[str, str | int | float | bool | None]
+) -> Scores:
     """Return the whole of `scores.json`."""
-    return Scores(provenance=dict(provenance), submissions=tuple(item.row for item in graded))
+    return Scores(provenance=dict(provenance), submissions=tuple(rows))

@@ -3,11 +3,14 @@
 import errno
 import tempfile
 import traceback
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from pathlib import Path
+from time import perf_counter
+from typing import NamedTuple
 
+from grader.progress import Progress
 from grader.replay import Replay
 from grader.replayer import Replayer
 from grader.requests import Request
@@ -15,8 +18,6 @@ from grader.sandbox.stop import Stopped
 from grader.store import Store
 from grader.syntax.plain_code import suspicions
 from harness.errors import UserError, naming
-
-Progress = Callable[[int, int], None]
 
 # A disk that is full or cannot be written to: the next experiment would fare no better.
 _NO_DISK = frozenset([errno.ENOSPC, errno.EDQUOT, errno.EROFS])
@@ -39,15 +40,23 @@ class Replays:
             raise LookupError(f"{request.key} was not replayed")
         return replay
 
-    def make(self, requests: Iterable[Request], progress: Progress) -> None:
-        """Make what is not there yet; `progress(done, all)` counts it."""
-        requests = list(requests)
-        self._make_all({item.key: item for item in requests if self._recalled(item) is None}, progress)
+    def make(self, stage: str, wanted: Iterable[tuple[str, Request]], progress: Progress) -> None:
+        """Make what is not there yet, as a stage of this name; each request comes with who wants it."""
+        wanted = list(wanted)
+        self._make_all(stage, self._missing(wanted, lambda request: request.key), progress)
         # What one program gives, it gives whatever its text looks like; but where it does not come to its end, the
         # message tells lines of its own text, and others with that program have their own.
-        others = {item.text_key: item for item in requests if self._recalled(item) is None}
-        if others:
-            self._make_all(others, progress)
+        self._make_all(stage, self._missing(wanted, lambda request: request.text_key), progress)
+
+    def _missing(
+        self, wanted: Iterable[tuple[str, Request]], key: Callable[[Request], str]
+    ) -> list[tuple[str, Request]]:
+        """Return one request for each key, with the first who wants it."""
+        missing: dict[str, tuple[str, Request]] = {}
+        for name, request in wanted:
+            if self._recalled(request) is None:
+                missing.setdefault(key(request), (name, request))
+        return list(missing.values())
 
     def _recalled(self, request: Request) -> Replay | None:
         for key in (request.key, request.text_key):
@@ -59,15 +68,19 @@ class Replays:
             return self._known[key]
         return None
 
-    def _make_all(self, missing: Mapping[str, Request], progress: Progress) -> None:
-        progress(0, len(missing))
+    def _make_all(self, stage: str, missing: Sequence[tuple[str, Request]], progress: Progress) -> None:
+        if not missing:
+            return
+        progress.begin(stage, len(missing))
         pool = ThreadPoolExecutor(self._jobs)
-        futures: dict[Future[Replay], Request] = {}
+        futures: dict[Future[_Made], tuple[str, Request]] = {}
         try:
-            futures |= {pool.submit(self._made, request): request for request in missing.values()}
-            for done, future in enumerate(as_completed(futures), start=1):
-                self._keep(futures[future], future.result())
-                progress(done, len(missing))
+            futures |= {pool.submit(self._timed, item[1]): item for item in missing}
+            for future in as_completed(futures):
+                name, request = futures[future]
+                made = future.result()
+                self._keep(request, made.replay)
+                progress.done(name, made.seconds)
         except BaseException:  # Ctrl-C, a full disk: nobody waits for what runs until it ends by itself
             self._replayer.stop()
             pool.shutdown(cancel_futures=True)
@@ -76,12 +89,12 @@ class Replays:
         finally:
             pool.shutdown(cancel_futures=True)
 
-    def _keep_finished(self, futures: Mapping[Future[Replay], Request]) -> None:
+    def _keep_finished(self, futures: Mapping["Future[_Made]", tuple[str, Request]]) -> None:
         """Keep what was finished beside the one that failed, where it can be kept."""
-        for future, request in futures.items():
+        for future, (_, request) in futures.items():
             if future.done() and not future.cancelled() and future.exception() is None:
                 with suppress(OSError):
-                    self._keep(request, future.result())
+                    self._keep(request, future.result().replay)
 
     def _keep(self, request: Request, replay: Replay) -> None:
         key = request.key if replay.status in ("OK", "XX") else request.text_key
@@ -90,6 +103,11 @@ class Replays:
         self._known[key] = replay
         if replay.status != "XX":  # a fault of ours may pass
             self._store.put(key, replay)
+
+    def _timed(self, request: Request) -> "_Made":
+        begun = perf_counter()
+        replay = self._made(request)
+        return _Made(replay, perf_counter() - begun)
 
     def _made(self, request: Request) -> Replay:
         try:
@@ -105,6 +123,13 @@ class Replays:
             return Replay(status="XX", message=str(error))
         except Exception as error:
             return _failed(error)
+
+
+class _Made(NamedTuple):
+    """A replay, and how long it took."""
+
+    replay: Replay
+    seconds: float
 
 
 def _failed(error: Exception) -> Replay:

@@ -9,21 +9,23 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 import harness
-from grader import replays
 from grader.canaries import CanaryFailed
 from grader.classroom import Classroom, scores_of
+from grader.crew import Crew
+from grader.desk import Desk
 from grader.engines import Engine
 from grader.folder_lock import locked
-from grader.graded import WITHOUT_SANDBOX, Graded
+from grader.graded import WITHOUT_SANDBOX
 from grader.intake.names import printable
 from grader.intake.submission import SUFFIX, submission_name
 from grader.memory.bound import bounded
 from grader.memory.kinds import NO_SANDBOX
 from grader.overrides import Override, apply_overrides, load_overrides
+from grader.progress_bar import shown_progress
 from grader.replayer import Replayer, Sandbox
+from grader.replays import Replays
 from grader.reports.write import INDEX, clear_leftovers, refuse_strangers, write_reports
 from grader.rubric.weights import DEFAULT, load_weights
 from grader.sandbox.problem import sandbox_problem
@@ -31,6 +33,7 @@ from grader.sandbox.trusted import run_trusted
 from grader.sandboxes import open_sandbox
 from grader.score import Scores, SubmissionScore
 from grader.scores_file import SCORES, read_scores
+from grader.spool import SPOOL, Spool, open_spool
 from grader.store import default_store
 from harness.data.loading import default_cache
 from harness.errors import UserError
@@ -64,46 +67,47 @@ def score_folder(folder: Path, options: ScoreOptions) -> int:
     weights = load_weights(options.rubric or DEFAULT)
     overrides = load_overrides(options.overrides) if options.overrides else ()
     memory = options.replays or default_store()
-    with bounded(memory), _sandbox(options, console) as sandbox, _reports_folder(options.out):
+    kept = memory / NO_SANDBOX if options.trust_submissions else memory
+    with (
+        bounded(memory),
+        _sandbox(options, console) as sandbox,
+        _reports_folder(options.out) as spool,
+        Crew(options.jobs) as crew,
+    ):
+        replayer = Replayer(sandbox, options.cache or default_cache())
         room = Classroom(
-            Replayer(sandbox, options.cache or default_cache()),
-            memory / NO_SANDBOX if options.trust_submissions else memory,
-            weights,
-            jobs=options.jobs,
-            fresh=options.fresh,
-            trusted_submissions=options.trust_submissions,
+            Replays(replayer, kept, jobs=options.jobs, fresh=options.fresh),
+            Desk(spool, kept, weights, fresh=options.fresh, trusted_submissions=options.trust_submissions),
+            crew,
         )
-        return _score(paths, room, overrides, options, console)
+        others = _others(options)
+        refuse_strangers((*map(submission_name, paths), *(row.submission for row in others)), options.out)
+        try:
+            with shown_progress(console) as progress:
+                scores = scores_of(room.score(paths, progress), _provenance(options))
+                scores = _with_others(scores, overrides, others, options)
+                titles = {recipe: load_recipe(recipe).title for recipe in recipe_ids()}
+                write_reports(scores, spool, titles, options.out, crew, progress)
+        except CanaryFailed as error:
+            console.print(str(error), markup=False, highlight=False, style="bold red")
+            return 3
+        return _summarize(scores, options.out)
 
 
-def _score(
-    paths: Sequence[Path],
-    room: Classroom,
-    overrides: Sequence[Override],
-    options: ScoreOptions,
-    console: Console,
-) -> int:
-    others = _others(options)
-    refuse_strangers((*map(submission_name, paths), *(row.submission for row in others)), options.out)
-    try:
-        with _progress(console) as progress:
-            graded = room.score(paths, progress)
-    except CanaryFailed as error:
-        console.print(str(error), markup=False, highlight=False, style="bold red")
-        return 3
-    scores = scores_of(graded, _provenance(options))
+def _with_others(
+    scores: Scores, overrides: Sequence[Override], others: Sequence[SubmissionScore], options: ScoreOptions
+) -> Scores:
+    """Return the scores with the instructor's decisions, and with the rows that are not scored today."""
     if options.only:  # those of other submissions have nothing to stand on today
         overrides = [item for item in overrides if item.submission in options.only]
     scores = apply_overrides(scores, overrides)
     rows = sorted((*scores.submissions, *others), key=lambda row: row.submission)
-    scores = scores.model_copy(update={"submissions": tuple(rows)})
-    _write(scores, graded, options.out)
-    return _summarize(scores, options.out)
+    return scores.model_copy(update={"submissions": tuple(rows)})
 
 
 @contextmanager
-def _reports_folder(out: Path) -> Iterator[None]:
-    """Make the folder, if need be, and hold it alone; what a killed grader left half-written there goes.
+def _reports_folder(out: Path) -> Iterator[Spool]:
+    """Make the folder, if need be, hold it alone, and give a spool in it; what a killed grader left there goes.
 
     Raises `UserError`, before hours of replays, where nothing could be written there or another grader writes.
     """
@@ -119,7 +123,8 @@ def _reports_folder(out: Path) -> Iterator[None]:
                 " another folder with --out."
             )
         clear_leftovers(out)
-        yield
+        with open_spool(out / SPOOL) as spool:
+            yield spool
 
 
 def _others(options: ScoreOptions) -> tuple[SubmissionScore, ...]:
@@ -176,26 +181,6 @@ def _sandbox(options: ScoreOptions, console: Console) -> Iterator[Sandbox]:
         yield sandbox
 
 
-@contextmanager
-def _progress(console: Console) -> Iterator[replays.Progress]:
-    columns = (
-        TextColumn("replays"),
-        BarColumn(bar_width=None),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[left]} left"),
-        TimeRemainingColumn(compact=True),
-    )
-    with Progress(
-        *columns, console=console, transient=True, expand=True, disable=not console.is_terminal
-    ) as bar:
-        task = bar.add_task("replays", total=None, left="-")
-
-        def update(done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total, left=total - done)
-
-        yield update
-
-
 def _provenance(options: ScoreOptions) -> dict[str, str | int | float | bool | None]:
     from importlib.metadata import version
 
@@ -210,11 +195,6 @@ def _provenance(options: ScoreOptions) -> dict[str, str | int | float | bool | N
         "rubric_sha256": hashlib.sha256((options.rubric or DEFAULT).read_bytes()).hexdigest(),
         "sandbox": not options.trust_submissions,
     }
-
-
-def _write(scores: Scores, graded: Sequence[Graded], out: Path) -> None:
-    titles = {recipe: load_recipe(recipe).title for recipe in recipe_ids()}
-    write_reports(scores, {item.row.submission: item.exhibits for item in graded}, titles, out)
 
 
 def _summarize(scores: Scores, out: Path) -> int:

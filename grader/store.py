@@ -79,6 +79,10 @@ class Store(Generic[Record]):
             write_whole({path: hashlib.sha256(body).hexdigest().encode() + b"\n" + body}, durable=False)
         note_use(path)
 
+    def note_use(self, key: str) -> None:
+        """Note that another process of this run has read or written the record of this key."""
+        note_use(self._path(key))
+
     def _clear(self) -> None:
         """Remove, once, what killed processes left half-written; while nobody writes, for it might be theirs."""
         if not self._cleared:

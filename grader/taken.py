@@ -3,16 +3,13 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 from grader.evidence import RUNS, Claim, Run, recipe_of
 from grader.intake.rejected import Rejected
 from grader.intake.submission import Submission, read_settings
-from grader.requests import Requests, requests_for
 from grader.syntax.parse import program_digest
 from harness.data import DATASETS
-from harness.platform_class import same_class
 from harness.settings import RunSettings
 
 
@@ -32,11 +29,6 @@ class Taken:
     report: str | None
     missing: tuple[str, ...]
     ignored: tuple[str, ...]
-
-    @cached_property
-    def requests(self) -> Requests:
-        """The replays that its score rests on."""
-        return requests_for(self.recipe, self.settings, self.source, self.tree)
 
 
 def take_in(submission: Submission) -> Taken:
@@ -102,8 +94,3 @@ def _platform(submission: Submission, run: Run) -> Mapping[str, Any] | None:
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
     return platform if isinstance(platform, dict) else None
-
-
-def agree(claimed: Mapping[str, Any], ours: Mapping[str, Any]) -> bool:
-    """Say whether a run of the platform class that a student claims must have our bytes."""
-    return "golden" in claimed and "device" in claimed and same_class(claimed, ours)

@@ -10,13 +10,18 @@ from pathlib import Path
 import pytest
 
 from grader.classroom import Classroom
+from grader.crew import Crew
+from grader.desk import Desk
 from grader.examples import broken_workspace, example_submission
 from grader.folder_lock import locked
+from grader.progress import Silent
 from grader.replayer import Replayer
+from grader.replays import Replays
 from grader.requests import Request
 from grader.rubric.weights import load_weights
 from grader.sandbox.run import run_in_sandbox
 from grader.solutions import load_variants
+from grader.spool import open_spool
 from harness.recipe import load_recipe
 
 RECIPE = "huge_lr"
@@ -98,9 +103,12 @@ def _make(folder: Path) -> None:
     shutil.rmtree(folder / "work")
     (folder / "submissions").mkdir()
     _write(folder / "submissions", submissions)
-    room = Classroom(Replayer(run_in_sandbox, folder / "no data"), folder / "replays", load_weights(), jobs=2)
-    graded = room.score(sorted((folder / "submissions").iterdir()), lambda done, count: None)
-    assert [item.row.status for item in graded] == ["graded"] * len(STUDENTS)
+    memory = folder / "replays"
+    replays = Replays(Replayer(run_in_sandbox, folder / "no data"), memory, jobs=2, fresh=False)
+    with open_spool(folder / "spool") as spool, Crew(2) as crew:
+        room = Classroom(replays, Desk(spool, memory, load_weights()), crew)
+        rows = room.score(sorted((folder / "submissions").iterdir()), Silent())
+    assert [row.status for row in rows] == ["graded"] * len(STUDENTS)
 
 
 def _write(folder: Path, files: Mapping[str, bytes]) -> None:

@@ -4,9 +4,14 @@ import hashlib
 import math
 import random
 import re
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
 
+from grader.crew import Crew
 from grader.exhibits import Curve, Exhibits, HashComparison, Measurement, Number, ReplayOutcome, Run
+from grader.progress import Silent
+from grader.reports.write import write_reports
 from grader.score import (
     Check,
     Criterion,
@@ -19,6 +24,7 @@ from grader.score import (
     lost,
     open_check,
 )
+from grader.spool import Spool
 from harness.recipe import apply_edits, load_recipe, recipe_ids
 
 NAMES = re.findall(
@@ -381,3 +387,14 @@ def _curve(run: Run, rng: random.Random, *, rate: float, exploded: bool = False)
         for epoch in range(5)
     ]
     return Curve(run=run, loss=tuple(losses), validation=tuple(epochs))
+
+
+def write_made_up(
+    scores: Scores, exhibits: Mapping[str, Exhibits], titles: Mapping[str, str], out: Path
+) -> list[Path]:
+    """Write the reports of a class that was made up, with these exhibits in the spool."""
+    with tempfile.TemporaryDirectory() as folder, Crew(1) as crew:
+        spool = Spool(Path(folder))
+        for shown in exhibits.values():
+            spool.put_exhibits(shown)
+        return write_reports(scores, spool, titles, out, crew, Silent())

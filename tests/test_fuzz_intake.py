@@ -13,6 +13,7 @@ from grader.intake.archive import read_members
 from grader.intake.manifest import Manifest, parse_manifest
 from grader.intake.rejected import Rejected
 from grader.intake.submission import FILES, parse_submission
+from grader.plan import plan_of
 from grader.taken import Taken, take_in
 from harness.recipe import experiment_source
 
@@ -127,7 +128,7 @@ def test_what_a_submission_says_of_itself_is_taken_or_refused(
 
     def taken() -> Taken:
         found = take_in(parse_submission("ada_huge_lr", data, "0" * 64))
-        assert found.requests.fixed.key
+        assert plan_of(found).requests.fixed.key
         return found
 
     found = outcome(taken, Rejected)

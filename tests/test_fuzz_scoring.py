@@ -128,7 +128,7 @@ def test_any_submission_is_scored_and_shown(
         assert points is None or 0 <= points <= most
     assert (row.total is None) == (row.status == "not judged")
     assert Graded.model_validate_json(graded.model_dump_json()) == graded
-    assert json.loads(scores_bytes(scores_of([graded], {})))["submissions"][0]["submission"] == "ada_huge_lr"
+    assert json.loads(scores_bytes(scores_of([row], {})))["submissions"][0]["submission"] == "ada_huge_lr"
     page = outcome(lambda: render_submission_page(row, graded.exhibits, recipe_title="", provenance={}))
     assert page is not None
     assert "\x1b" not in page

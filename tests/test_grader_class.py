@@ -20,6 +20,7 @@ from grader.cli import main
 from grader.evidence import Evidence
 from grader.examples import broken_workspace, example_submission
 from grader.intake.submission import read_submission
+from grader.plan import plan_of
 from grader.replay import Evaluation, Replay, SplitFigures
 from grader.replayer import Replayer
 from grader.replays import Replays
@@ -74,7 +75,7 @@ def classroom(honest: HonestClass, tmp_path_factory: pytest.TempPathFactory) -> 
         (out / os.fsdecode(odd)).write_bytes(content)
     honest.remember(folder / "replays")
     two = [take_in(read_submission(out / f"{student}_huge_lr.tar.gz")) for student in ("ada", "dan")]
-    honest.remember(folder / "known", without=[taken.requests.fixed for taken in two])
+    honest.remember(folder / "known", without=[plan_of(taken).requests.fixed for taken in two])
     done = grader("score", "submissions", "--jobs", "1", cwd=folder)
     assert done.returncode == 0, done.stderr
     words = ("score", "submissions", "--jobs", "2", "--out", "again")

@@ -27,7 +27,18 @@ sources = [f"import time\\ntime.sleep(200 + {{number}})\\n" for number in range(
 requests = [
     Request(recipe, RunSettings(seed=42, dataset="digits"), source, source, trusted=False) for source in sources
 ]
-Replays(Replayer(run_in_sandbox, folder), folder / "memory", jobs=2, fresh=False).make(requests, print)
+wanted = [("ada", request) for request in requests]
+
+
+class Told:
+    def begin(self, stage, total):
+        print(0, total)
+
+    def done(self, name, seconds):
+        print(name)
+
+
+Replays(Replayer(run_in_sandbox, folder), folder / "memory", jobs=2, fresh=False).make("replays", wanted, Told())
 """
 PATIENCE = 120  # seconds, before the sleepers end by themselves
 

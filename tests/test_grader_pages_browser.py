@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from made_up_class import made_up_class
+from made_up_class import made_up_class, write_made_up
 from selenium.webdriver import Chrome, ChromeOptions
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
@@ -13,7 +13,6 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.select import Select
 from test_grader_reports_pages import hostile_exhibits, hostile_row
 
-from grader.reports.write import write_reports
 from grader.score import Scores, SubmissionScore
 
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
@@ -57,7 +56,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = (hostile, *scores.submissions)
     kept = {hostile.submission: hostile_exhibits(), **dict(list(exhibits.items())[:4])}
     out = tmp_path_factory.mktemp("reports")
-    write_reports(Scores(provenance={}, submissions=rows), kept, titles, out)
+    write_made_up(Scores(provenance={}, submissions=rows), kept, titles, out)
     return out
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from grader.progress import Silent
 from grader.replay import Replay
 from grader.replayer import Replayer
 from grader.replays import Replays
@@ -46,6 +47,21 @@ class Stand(Replayer):
         return Replay(status="OK", log_sha256=request.source.strip())
 
 
+class Told:
+    """Notes what it is told of the progress."""
+
+    def __init__(self) -> None:
+        self.begun: list[tuple[str, int]] = []
+        self.names: list[str] = []
+
+    def begin(self, stage: str, total: int) -> None:
+        self.begun.append((stage, total))
+
+    def done(self, name: str, seconds: float) -> None:
+        assert seconds >= 0
+        self.names.append(name)
+
+
 def request(source: str, dataset: str = "digits") -> Request:
     settings = RunSettings(seed=42, dataset=dataset)
     return Request(RECIPE, settings, source, tree_digest(source), trusted=False)
@@ -55,7 +71,7 @@ def replayed(folder: Path, *sources: str, jobs: int = 1) -> tuple[list[str], dic
     """Return what was made, in its order, and what each source got."""
     stand = Stand()
     replays = Replays(stand, folder, jobs=jobs, fresh=False)
-    replays.make([request(source) for source in sources], lambda done, total: None)
+    replays.make("replays", [("ada", request(source)) for source in sources], Silent())
     return stand.asked, {source: replays.of(request(source)) for source in sources}
 
 
@@ -86,7 +102,7 @@ def test_a_fault_of_ours_is_not_remembered(tmp_path: Path) -> None:
         stand = Stand()
         replays = Replays(stand, tmp_path, jobs=1, fresh=False)
         asked = request(SOUND, "mnist")
-        replays.make([asked, asked], lambda done, total: None)
+        replays.make("replays", [("ada", asked), ("bob", asked)], Silent())
         assert stand.asked == [SOUND]
         assert replays.of(asked) == Replay(status="XX", message="mnist is not here")
 
@@ -94,11 +110,12 @@ def test_a_fault_of_ours_is_not_remembered(tmp_path: Path) -> None:
 def test_what_is_wanted_fresh_is_made_again_and_counted(tmp_path: Path) -> None:
     replayed(tmp_path, SOUND)
     stand = Stand()
-    counted: list[tuple[int, int]] = []
+    told = Told()
     replays = Replays(stand, tmp_path, jobs=1, fresh=True)
-    replays.make([request(SOUND), request("y = 2\n")], lambda done, total: counted.append((done, total)))
+    replays.make("replays", [("ada", request(SOUND)), ("bob", request("y = 2\n"))], told)
     assert sorted(stand.asked) == [SOUND, "y = 2\n"]
-    assert counted == [(0, 2), (1, 2), (2, 2)]
+    assert told.begun == [("replays", 2)]
+    assert told.names == ["ada", "bob"]
 
 
 def test_a_signal_that_a_plain_experiment_cannot_raise_is_the_machines(tmp_path: Path) -> None:

@@ -3,10 +3,10 @@ import shutil
 from pathlib import Path
 
 import pytest
-from made_up_class import made_up_class, make_row
+from made_up_class import made_up_class, make_row, write_made_up
 
 from grader.reports.page_template import MARKER
-from grader.reports.write import clear_leftovers, refuse_strangers, write_reports
+from grader.reports.write import clear_leftovers, refuse_strangers
 from grader.score import Scores
 from grader.scores_file import read_scores
 from harness.errors import UserError
@@ -21,7 +21,7 @@ def content(folder: Path) -> dict[str, bytes]:
 
 def test_a_page_for_each_an_index_and_a_gradebook(tmp_path: Path) -> None:
     out = tmp_path / "a" / "reports"
-    paths = write_reports(SCORES, EXHIBITS, TITLES, out)
+    paths = write_made_up(SCORES, EXHIBITS, TITLES, out)
     assert [path.name for path in paths] == [
         "index.html",
         *(f"{row.submission}.html" for row in SCORES.submissions),
@@ -33,14 +33,14 @@ def test_a_page_for_each_an_index_and_a_gradebook(tmp_path: Path) -> None:
 
 
 def test_the_same_scores_give_the_same_bytes_again(tmp_path: Path) -> None:
-    write_reports(SCORES, EXHIBITS, TITLES, tmp_path / "1")
-    write_reports(SCORES, dict(reversed(EXHIBITS.items())), TITLES, tmp_path / "2")
-    write_reports(SCORES, EXHIBITS, TITLES, tmp_path / "2")
+    write_made_up(SCORES, EXHIBITS, TITLES, tmp_path / "1")
+    write_made_up(SCORES, dict(reversed(EXHIBITS.items())), TITLES, tmp_path / "2")
+    write_made_up(SCORES, EXHIBITS, TITLES, tmp_path / "2")
     assert content(tmp_path / "1") == content(tmp_path / "2")
 
 
 def test_a_page_that_is_there_is_not_made_again_and_one_that_was_touched_is(tmp_path: Path) -> None:
-    write_reports(SCORES, EXHIBITS, TITLES, tmp_path)
+    write_made_up(SCORES, EXHIBITS, TITLES, tmp_path)
     first = content(tmp_path)
     names = [f"{row.submission}.html" for row in SCORES.submissions]
     before = {name: (tmp_path / name).stat().st_ino for name in names}
@@ -51,23 +51,23 @@ def test_a_page_that_is_there_is_not_made_again_and_one_that_was_touched_is(tmp_
     }
     for name, data in touched.items():
         (tmp_path / name).write_bytes(data)
-    write_reports(SCORES, EXHIBITS, TITLES, tmp_path)
+    write_made_up(SCORES, EXHIBITS, TITLES, tmp_path)
     assert content(tmp_path) == first
     anew = {name for name in names if (tmp_path / name).stat().st_ino != before[name]}
     assert anew == set(touched)
     # Another score, another title, another grader.
     row = SCORES.submissions[0].model_copy(update={"reason": "Another."})
     other = SCORES.model_copy(update={"submissions": (row, *SCORES.submissions[1:])})
-    write_reports(other, EXHIBITS, TITLES, tmp_path)
+    write_made_up(other, EXHIBITS, TITLES, tmp_path)
     assert (tmp_path / names[0]).read_bytes() != first[names[0]]
     assert (tmp_path / names[1]).read_bytes() == first[names[1]]
     other = SCORES.model_copy(update={"provenance": {**SCORES.provenance, "grader": "9"}})
-    write_reports(other, EXHIBITS, TITLES, tmp_path)
+    write_made_up(other, EXHIBITS, TITLES, tmp_path)
     assert all((tmp_path / f"{name}.html").read_bytes() != first[f"{name}.html"] for name in EXHIBITS)
 
 
 def test_pages_of_submissions_that_are_gone_go_and_nothing_else(tmp_path: Path) -> None:
-    write_reports(SCORES, EXHIBITS, TITLES, tmp_path)
+    write_made_up(SCORES, EXHIBITS, TITLES, tmp_path)
     kept = {
         "notes.html": "<p>mine</p>",
         "nothing.html": "",
@@ -82,7 +82,7 @@ def test_pages_of_submissions_that_are_gone_go_and_nothing_else(tmp_path: Path) 
     (tmp_path / "link.html").symlink_to("elsewhere")
     others = {"folder.html", "elsewhere", "link.html", *kept}
     fewer = SCORES.model_copy(update={"submissions": SCORES.submissions[:2]})
-    write_reports(fewer, EXHIBITS, TITLES, tmp_path)
+    write_made_up(fewer, EXHIBITS, TITLES, tmp_path)
     names = {
         "index.html",
         "gradebook.csv",
@@ -96,7 +96,7 @@ def test_no_submission_writes_outside_the_folder_or_over_the_index(tmp_path: Pat
     names = ("../evil", "/tmp/evil", "index", "gradebook.csv", "a/b", "Ada", "ada")
     rows = tuple(make_row(name, name, "huge_lr", {}) for name in names)
     out = tmp_path / "reports"
-    paths = write_reports(Scores(provenance={}, submissions=rows), {}, {}, out)
+    paths = write_made_up(Scores(provenance={}, submissions=rows), {}, {}, out)
     assert {path.parent for path in paths} == {out}
     assert len({path.name.lower() for path in paths}) == len(names) + 3
     assert [path.name for path in tmp_path.iterdir()] == ["reports"]
@@ -105,17 +105,17 @@ def test_no_submission_writes_outside_the_folder_or_over_the_index(tmp_path: Pat
 def test_a_folder_that_cannot_be_made_is_an_error_that_names_it(tmp_path: Path) -> None:
     (tmp_path / "reports").touch()
     with pytest.raises(OSError, match="reports"):
-        write_reports(SCORES, EXHIBITS, TITLES, tmp_path / "reports")
+        write_made_up(SCORES, EXHIBITS, TITLES, tmp_path / "reports")
 
 
 def test_a_failure_leaves_what_was_there(tmp_path: Path) -> None:
-    write_reports(SCORES, EXHIBITS, TITLES, tmp_path)
+    write_made_up(SCORES, EXHIBITS, TITLES, tmp_path)
     before = content(tmp_path)
     (tmp_path / "index.html").unlink()
     (tmp_path / "index.html").mkdir()
     (tmp_path / "index.html" / "x").touch()
     with pytest.raises(OSError, match="index"):
-        write_reports(SCORES, EXHIBITS, TITLES, tmp_path)
+        write_made_up(SCORES, EXHIBITS, TITLES, tmp_path)
     shutil.rmtree(tmp_path / "index.html")
     assert content(tmp_path) == {name: data for name, data in before.items() if name != "index.html"}
 
@@ -123,7 +123,7 @@ def test_a_failure_leaves_what_was_there(tmp_path: Path) -> None:
 def test_reports_take_no_place_of_what_somebody_else_made(tmp_path: Path) -> None:
     names = [row.submission for row in SCORES.submissions]
     refuse_strangers(names, tmp_path)
-    write_reports(SCORES, EXHIBITS, TITLES, tmp_path)
+    write_made_up(SCORES, EXHIBITS, TITLES, tmp_path)
     for path in sorted(tmp_path.iterdir()):
         for left in (b"", bytes(2000)):  # as a loss of power may leave it
             ours = path.read_bytes()

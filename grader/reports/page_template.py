@@ -76,3 +76,19 @@ def _source(name: str, folder: Path) -> str:
 def _hash_of(source: str) -> str:
     digest = base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()
     return f"'sha256-{digest}'"
+
+
+def is_own_page(path: Path) -> bool:
+    """Say whether a page was made here."""
+    return MARKER.encode() in beginning_of(path)
+
+
+def beginning_of(path: Path) -> bytes:
+    """Return the beginning of a file; of what is none of our business, a folder among others, a question mark."""
+    if not path.is_file():  # a pipe would be waited for
+        return b"?"
+    try:
+        with path.open("rb") as file:
+            return file.read(1024)
+    except OSError:
+        return b"?"

@@ -7,7 +7,6 @@ from functools import cache
 from pathlib import Path
 
 from grader.code_state import code_state
-from grader.exhibits import Exhibits
 from grader.reports.page_template import TEMPLATE_FOLDERS
 from grader.score import SubmissionScore
 
@@ -16,13 +15,16 @@ _LENGTH = len(_SEAL.format("0" * 64, "0" * 64))
 
 
 def made_of(
-    row: SubmissionScore, exhibits: Exhibits | None, recipe_title: str, provenance: Mapping[str, object]
+    row: SubmissionScore, exhibits: bytes, recipe_title: str, provenance: Mapping[str, object]
 ) -> str:
-    """Return the SHA-256 of all that a page of one submission is made of, our programs and templates included."""
+    """Return the SHA-256 of all that a page of one submission is made of, our programs and templates included.
+
+    exhibits: what it shows, as JSON.
+    """
     parts = (
         _makers(),
         row.model_dump_json(),
-        exhibits.model_dump_json() if exhibits is not None else "",
+        hashlib.sha256(exhibits).hexdigest(),
         recipe_title,
         json.dumps(dict(provenance), sort_keys=True),
     )

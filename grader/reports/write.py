@@ -4,19 +4,21 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from grader.exhibits import Exhibits
+from grader.crew import Crew
 from grader.leftovers import remove_leftovers
+from grader.progress import Progress
 from grader.reports.class_page import render_class_page
 from grader.reports.gradebook import COLUMNS, csv_bytes, gradebook
+from grader.reports.page_job import PageJob, PageMaker
 from grader.reports.page_names import is_page_name, page_stems
-from grader.reports.page_template import MARKER
-from grader.reports.seal import is_sealed, made_of, sealed
-from grader.reports.submission_page import render_submission_page
+from grader.reports.page_template import MARKER, beginning_of, is_own_page
+from grader.reports.staging import Staging
 from grader.score import Scores
 from grader.scores_file import SCORES, scores_bytes
+from grader.spool import Spool
 from harness.errors import UserError
-from harness.files import write_whole
 from harness.handin.front_matter import shown
+from harness.launch import ChildFault
 
 INDEX, GRADEBOOK = "index.html", "gradebook.csv"
 # How the two files begin that are no pages.
@@ -24,36 +26,44 @@ _BEGINNINGS = {GRADEBOOK: csv_bytes([COLUMNS], mark=True), SCORES: b'{\n "format
 
 
 def write_reports(
-    scores: Scores, exhibits: Mapping[str, Exhibits], recipes: Mapping[str, str], out: Path
+    scores: Scores, spool: Spool, recipes: Mapping[str, str], out: Path, crew: Crew, progress: Progress
 ) -> list[Path]:
     """Write `index.html`, a page for each submission, `gradebook.csv` and `scores.json`, and return them.
 
-    exhibits: by submission; where one is missing, the page that is there stays, and if none is, it shows the score
-    alone. recipes: the title of each recipe. Equal input gives equal bytes. What else lies in the folder stays,
-    except for pages that were made here for submissions that are not among the scores any more. Raises `OSError`
-    where it cannot be written.
+    spool: holds what the pages show; where it has nothing on a submission, the page that is there stays, and if none
+    is, it shows the score alone. recipes: the title of each recipe. Equal input gives equal bytes. What else lies in
+    the folder stays, except for pages that were made here for submissions that are not among the scores any more.
+    Raises `OSError` where it cannot be written.
     """
     out.mkdir(parents=True, exist_ok=True)
     stems = page_stems(row.submission for row in scores.submissions)
     pages = {row.submission: out / f"{stems[row.submission]}.html" for row in scores.submissions}
-    made: dict[Path, bytes] = {}
-    for row in scores.submissions:
-        path = pages[row.submission]
-        if row.submission not in exhibits and _is_ours(path):
-            continue
-        shown_there, title = exhibits.get(row.submission), recipes.get(row.recipe, "")
-        inputs = made_of(row, shown_there, title, scores.provenance)
-        if not is_sealed(path, inputs):
-            page = render_submission_page(row, shown_there, recipe_title=title, provenance=scores.provenance)
-            made[path] = sealed(page, inputs)
     index, book = out / INDEX, out / GRADEBOOK
-    made |= {index: render_class_page(scores, recipes).encode(), book: gradebook(scores)}
     # All at once: a disk that fills up leaves the earlier reports as they were. Of all files scores.json alone is
     # waited for until it is on the disk: the others can be made again.
-    write_whole({**made, out / SCORES: scores_bytes(scores)}, durable=False)
+    with Staging() as staging:
+        jobs = [
+            PageJob(row, recipes.get(row.recipe, ""), path, staging.scratch_for(path))
+            for row, path in zip(scores.submissions, pages.values(), strict=True)
+        ]
+        progress.begin("pages", len(jobs))
+        crew.each(
+            PageMaker(spool, scores.provenance).make,
+            jobs,
+            lost=_lost,
+            noted=lambda job, seconds: progress.done(job.row.submission, seconds),
+        )
+        staging.write(index, render_class_page(scores, recipes).encode())
+        staging.write(book, gradebook(scores))
+        staging.write(out / SCORES, scores_bytes(scores))
+        staging.commit()
     _keep_on_disk(out / SCORES)
     _remove_stale(out, {path.name for path in pages.values()})
     return [index, *pages.values(), book, out / SCORES]
+
+
+def _lost(job: PageJob) -> None:
+    raise ChildFault(f"the process that made {job.path.name} ended before it was done, twice")
 
 
 def refuse_strangers(submissions: Iterable[str], out: Path) -> None:
@@ -75,7 +85,7 @@ def clear_leftovers(out: Path) -> None:
 
 def _may_go(path: Path) -> bool:
     """Say whether a report may take this file's place: one of ours, or one of which a loss of power left nothing."""
-    begins = _beginning(path)
+    begins = beginning_of(path)
     own = _BEGINNINGS.get(path.name)
     ours = MARKER.encode() in begins if own is None else begins.startswith(own)
     return ours or not begins.strip(b"\0")
@@ -88,20 +98,10 @@ def _keep_on_disk(path: Path) -> None:
 
 def _remove_stale(out: Path, current: set[str]) -> None:
     for path in sorted(out.glob("*.html")):
-        if path.name not in current and is_page_name(path.name) and not path.is_symlink() and _is_ours(path):
+        if (
+            path.name not in current
+            and is_page_name(path.name)
+            and not path.is_symlink()
+            and is_own_page(path)
+        ):
             path.unlink()
-
-
-def _is_ours(path: Path) -> bool:
-    return MARKER.encode() in _beginning(path)
-
-
-def _beginning(path: Path) -> bytes:
-    """Return the beginning of a file; of what is none of our business, a folder among others, a question mark."""
-    if not path.is_file():  # a pipe would be waited for
-        return b"?"
-    try:
-        with path.open("rb") as file:
-            return file.read(1024)
-    except OSError:
-        return b"?"

@@ -10,6 +10,8 @@ from rich.console import Console
 
 from grader.canaries import CanaryFailed
 from grader.classroom import Classroom
+from grader.crew import Crew
+from grader.desk import Desk
 from grader.memory.bound import bounded
 from grader.replayer import Replayer, Sandbox
 from grader.replays import Replays
@@ -25,6 +27,7 @@ from grader.selfcheck.texts import texts_section
 from grader.selfcheck.trial_memory import TrialMemory
 from grader.selfcheck.variants import variants_section
 from grader.solutions import SOLUTIONS, Text, Variant, load_texts, load_variants
+from grader.spool import open_spool
 from grader.store import default_store
 from harness.data.loading import default_cache
 from harness.errors import UserError
@@ -107,14 +110,16 @@ def _parts(
         )
 
     def variants() -> Section:
-        room = Classroom(replayer, memory, load_weights(), jobs=jobs, fresh=options.fresh)
+        replays = Replays(replayer, memory, jobs=jobs, fresh=options.fresh)
         submissions = Submissions(memory, fresh=options.fresh)
         wanted = [
             (recipe, item)
             for recipe in recipes
             for item in filter(asked, load_variants(recipe.id, solutions))
         ]
-        return variants_section(wanted, room, submissions, scratch, jobs=jobs)
+        with open_spool(scratch / "spool") as spool, Crew(jobs) as crew:
+            desk = Desk(spool, memory, load_weights(), fresh=options.fresh)
+            return variants_section(wanted, Classroom(replays, desk, crew), submissions, scratch, jobs=jobs)
 
     def texts() -> Section:
         replays = Replays(replayer, memory, jobs=jobs, fresh=options.fresh)

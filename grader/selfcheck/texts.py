@@ -9,7 +9,7 @@ from grader.rubric.explanation import judge_explanation
 from grader.rubric.lexicon import load_lexicon
 from grader.score import Check
 from grader.selfcheck.labels import BANDS, HOLLOW, RIGHT, complaint, points_of
-from grader.selfcheck.progress import counting
+from grader.selfcheck.progress import StagesCounted
 from grader.selfcheck.rank_agreement import spearman
 from grader.selfcheck.section import Row, Section, Table
 from grader.solutions import Text
@@ -79,8 +79,9 @@ def score_texts(
 def texts_section(wanted: Sequence[tuple[Recipe, Sequence[Text]]], replays: Replays) -> Section:
     """Score these texts of each recipe; `replays` brings the logs, which are remembered."""
     requests = {recipe.id: trusted_requests(recipe.id) for recipe, _ in wanted}
-    with counting("replays") as progress:
-        replays.make((request for pair in requests.values() for request in pair), progress)
+    wanted_logs = [(recipe, request) for recipe, pair in requests.items() for request in pair]
+    with StagesCounted() as progress:
+        replays.make("replays", wanted_logs, progress)
     scored: list[ScoredText] = []
     for recipe, texts in wanted:
         broken, healthy = (_log(replays, request) for request in requests[recipe.id])

@@ -12,7 +12,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from types import TracebackType
 
-from grader.replays import Progress
+from grader.selfcheck.progress import Count
 from grader.selfcheck.trial import Outcome, Trial
 from grader.selfcheck.trial_memory import TrialMemory
 from harness.environment import run_environment
@@ -58,7 +58,7 @@ class _Process:
 
 
 def run_trials(
-    trials: Sequence[Trial], *, jobs: int, cache: Path, progress: Progress, memory: TrialMemory, turn: int = 1
+    trials: Sequence[Trial], *, jobs: int, cache: Path, progress: Count, memory: TrialMemory, turn: int = 1
 ) -> dict[Trial, Outcome]:
     """Return the outcome of each trial; `cache` is where MNIST and CIFAR-10 lie.
 
@@ -98,7 +98,7 @@ def run_trials(
 
 
 def repeat_trials(
-    trials: Sequence[Trial], *, jobs: int, cache: Path, progress: Progress, memory: TrialMemory
+    trials: Sequence[Trial], *, jobs: int, cache: Path, progress: Count, memory: TrialMemory
 ) -> dict[Trial, Outcome]:
     """Make the trials once more, in new processes, the last one first, and without their probes.
 

@@ -7,10 +7,9 @@ from pathlib import Path
 
 from grader.classroom import Classroom
 from grader.examples import broken_workspace
-from grader.graded import Graded
 from grader.score import SubmissionScore
 from grader.selfcheck.handed_in import Submissions
-from grader.selfcheck.progress import counting
+from grader.selfcheck.progress import StagesCounted, counting
 from grader.selfcheck.section import Row, Section, Table
 from grader.solutions import Variant, Verdict
 from harness.errors import UserError
@@ -56,13 +55,13 @@ def variants_section(
     """
     handed = _hand_in(wanted, submissions, scratch, jobs)
     paths = [path for path in handed.values() if isinstance(path, Path)]
-    with counting("replays") as progress:
-        graded = {(item.row.recipe, item.row.student): item for item in room.score(paths, progress)}
+    with StagesCounted() as progress:
+        rows = {(row.recipe, row.student): row for row in room.score(paths, progress)}
     found = []
     for recipe, variant in wanted:
         path = handed[recipe.id, variant.id]
         if isinstance(path, Path):
-            found.append(_compared(recipe.id, variant, graded[recipe.id, variant.id]))
+            found.append(_compared(recipe.id, variant, rows[recipe.id, variant.id]))
         else:
             found.append(Comparison(recipe.id, variant, None, f"it cannot be handed in: {path}"))
     return _section(found)
@@ -104,8 +103,7 @@ def _hand_in(
     return found
 
 
-def _compared(recipe: str, variant: Variant, graded: Graded) -> Comparison:
-    row: SubmissionScore = graded.row
+def _compared(recipe: str, variant: Variant, row: SubmissionScore) -> Comparison:
     if "fix" not in row.criteria:
         return Comparison(recipe, variant, None, row.reason)
     fix = row.criteria["fix"]

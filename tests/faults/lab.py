@@ -12,6 +12,7 @@ from faults.files import Files, content, write_files
 from faults.held import must
 from faults.running import Ended, Grader, grader_command
 from grader.intake.submission import read_submission
+from grader.plan import plan_of
 from grader.solutions import SOLUTIONS
 from grader.taken import take_in
 from harness.recipe import load_recipe
@@ -61,7 +62,7 @@ class Place:
     def replay_of(self, student: str) -> Path:
         """Return where the replay of a student's own experiment is remembered."""
         taken = take_in(read_submission(self.lab.submissions / f"{student}_{RECIPE}.tar.gz"))
-        key = taken.requests.fixed.key
+        key = plan_of(taken).requests.fixed.key
         return self.store / key[:2] / f"{key}.json"
 
     def have_earlier_reports(self) -> None:

@@ -1,0 +1,145 @@
+"""What is done with each submission, in whatever process: it is taken in, and its evidence is scored."""
+
+import hashlib
+import json
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from grader.code_state import code_state
+from grader.evidence import Evidence, Run, lexicon_of, recipe_of, solution_of
+from grader.graded import Graded, graded_row, nothing_to_show, row_without_checks
+from grader.intake.gunzip import read_tarball
+from grader.intake.rejected import Rejected
+from grader.intake.submission import parse_submission, submission_name
+from grader.memory.kinds import SCORES
+from grader.plan import Plan, plan_of
+from grader.replay import Replay
+from grader.replayer import HARNESS_BROKE
+from grader.rubric.weights import Weights
+from grader.score import SubmissionScore
+from grader.spool import Spool
+from grader.store import Store
+from grader.syntax.plain_code import Suspicion, suspicions
+from grader.taken import Taken, take_in
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """The replays of one submission; `again` holds second ones where equal bytes cannot be demanded."""
+
+    broken: Replay
+    reference: Replay
+    fixed: Replay
+    again: Mapping[Run, Replay]
+    same_class: bool
+
+
+@dataclass(frozen=True)
+class Desk:
+    """How a class is taken in and scored. What a submission needs later is put aside in the spool.
+
+    An unchanged submission is not scored again: its row is remembered in `memory`, unless all is to be `fresh`.
+    """
+
+    spool: Spool
+    memory: Path
+    weights: Weights
+    fresh: bool = False
+    trusted_submissions: bool = False
+
+    def take(self, path: Path) -> Plan | SubmissionScore:
+        """Return what has to be replayed, or the row where it cannot be taken or was scored before: its bytes tell."""
+        name = submission_name(path)
+        try:
+            data = read_tarball(path)
+            digest = hashlib.sha256(data).hexdigest()
+            known = None if self.fresh else self._rows.get(self._key(name, digest))
+            if known is not None:
+                return self._put_aside(known)
+            taken = take_in(parse_submission(name, data, digest))
+        except Rejected as refusal:
+            reason = f"{refusal.message} ({refusal.code})"
+            row = row_without_checks(name, refusal.student, refusal.recipe, "rejected", reason)
+            return self._put_aside(Graded(row=row, exhibits=nothing_to_show(name)))
+        except Exception as error:
+            traceback.print_exc()
+            return self.not_judged(name, None, None, f"The grader failed on it: {type(error).__name__}.")
+        self.spool.put_taken(taken)
+        return plan_of(taken)
+
+    def score(self, work: tuple[Plan, Replayed]) -> SubmissionScore:
+        """Return the row of a submission that was taken in and replayed."""
+        plan, replayed = work
+        taken = self.spool.taken(plan.name)
+        try:
+            evidence = _evidence(taken, replayed)
+            graded = graded_row(taken, evidence, self.weights, sandboxed=not self.trusted_submissions)
+        except Exception as error:
+            traceback.print_exc()
+            reason = f"The grader failed on it: {type(error).__name__}."
+            return self.not_judged(plan.name, plan.student, plan.recipe, reason)
+        if graded.row.status == "graded":
+            self._rows.put(self._key(taken.name, taken.sha256), graded)
+        return self._put_aside(graded)
+
+    def not_judged(self, name: str, student: str | None, recipe: str | None, reason: str) -> SubmissionScore:
+        """Return the row of a submission that the grader failed on."""
+        row = row_without_checks(name, student, recipe, "not judged", reason)
+        return self._put_aside(Graded(row=row, exhibits=nothing_to_show(name)))
+
+    def note_use(self, row: SubmissionScore) -> None:
+        """Note, in the process that bounds the memory, that a row was read or written there."""
+        if row.status == "graded":
+            self._rows.note_use(self._key(row.submission, str(row.provenance["tarball_sha256"])))
+
+    def _put_aside(self, graded: Graded) -> SubmissionScore:
+        self.spool.put_exhibits(graded.exhibits)
+        return graded.row
+
+    @property
+    def _rows(self) -> Store[Graded]:
+        return _store(self.memory / SCORES.folder)
+
+    def _key(self, name: str, sha256: str) -> str:
+        """Return the SHA-256 of all that decides about a submission's score."""
+        parts = [name, sha256, code_state(), dict(self.weights), self.trusted_submissions]
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+@cache
+def _store(folder: Path) -> Store[Graded]:
+    """Return the store of a folder: one a process, whichever desk asks."""
+    return Store(folder, Graded)
+
+
+def _evidence(taken: Taken, replayed: Replayed) -> Evidence:
+    suspected = suspicions(taken.source)
+    return Evidence(
+        recipe=recipe_of(taken.recipe),
+        solution=solution_of(taken.recipe),
+        lexicon=lexicon_of(taken.recipe),
+        settings=taken.settings,
+        command_problem=taken.command_problem,
+        missing=taken.missing,
+        claims=taken.claims,
+        source=taken.source,
+        report=taken.report,
+        broken=replayed.broken,
+        fixed=_believed(replayed.fixed, suspected),
+        reference=replayed.reference,
+        same_class=replayed.same_class,
+        suspicions=suspected,
+        again=replayed.again,
+    )
+
+
+def _believed(replay: Replay, suspected: tuple[Suspicion, ...]) -> Replay:
+    """Return the replay; what says that we broke is not believed of code that can say so itself."""
+    if replay.message == HARNESS_BROKE and suspected:
+        return replay.model_copy(
+            update={"status": "RE", "message": f"{HARNESS_BROKE}: {suspected[0].message}"}
+        )
+    return replay
