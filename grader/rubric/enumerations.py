@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from grader.rubric.sentences import Sentence
 from grader.rubric.wording import FUNCTION_WORDS, VERBS
@@ -91,6 +92,7 @@ def _says(words: tuple[str, ...]) -> bool:
     return len(words) >= _SAYING and (finite or not FUNCTION_WORDS.isdisjoint(words))
 
 
+@lru_cache(maxsize=1024)  # each of some thirty rivals asks again
 def is_enumeration(sentence: Sentence) -> bool:
     """Say whether a sentence only strings things together: four or more, without a verb."""
     return _terms(sentence) >= _FEW_TERMS and not _has_verb(sentence)

@@ -1,5 +1,6 @@
 """The words of a recipe's explanation: `solutions/<id>/lexicon.toml`, and the rival causes it is told from."""
 
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -33,7 +34,7 @@ class Cause(StrictModel):
     rival: bool = True
     effect: bool = False
 
-    @property
+    @cached_property
     def faults(self) -> tuple[str, ...]:
         """All faults."""
         return (*self.fault, *self.loose)
