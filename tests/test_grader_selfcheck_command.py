@@ -170,7 +170,9 @@ def test_a_wrong_verdict_is_found_and_a_second_time_without_running_anything(
     assert run_selfcheck(options(tmp_path, "variants")) == 1
     again, err = capsys.readouterr()
     assert again == out
-    assert {line.partition(":")[0] for line in err.splitlines()} <= {"taking in"}  # no replay is counted, and no run
+    assert {line.partition(":")[0] for line in err.splitlines()} <= {
+        "taking in"
+    }  # no replay is counted, and no run
 
 
 @needs_sandbox

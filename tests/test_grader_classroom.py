@@ -1,0 +1,72 @@
+"""A class is the same whoever takes it in, scores it and makes its pages: this process, or a crew of others."""
+
+import os
+from pathlib import Path
+
+from honest_class import HonestClass
+from sandbox_marks import needs_sandbox
+
+from grader.classroom import Classroom, scores_of
+from grader.crew import Crew
+from grader.demo import special_cases
+from grader.desk import Desk
+from grader.intake.submission import submission_name
+from grader.plan import Plan
+from grader.progress import Silent
+from grader.replayer import Replayer
+from grader.replays import Replays
+from grader.reports.write import write_reports
+from grader.rubric.weights import load_weights
+from grader.sandbox.run import run_in_sandbox
+from grader.score import SubmissionScore
+from grader.spool import open_spool
+
+FATAL = "fatal_huge_lr"
+
+
+class FatalDesk(Desk):
+    """Ends its process at one submission, as a fault of the interpreter would."""
+
+    def take(self, path: Path) -> Plan | SubmissionScore:
+        if submission_name(path) == FATAL:
+            os._exit(1)
+        return super().take(path)
+
+
+def reports(
+    submissions: Path, memory: Path, out: Path, crew: Crew, desk: type[Desk] = Desk
+) -> dict[str, bytes]:
+    """Score a class, and return all its reports."""
+    replays = Replays(Replayer(run_in_sandbox, out), memory, jobs=2, fresh=False)
+    with open_spool(out.parent / f"{out.name}-spool") as spool, crew:
+        room = Classroom(replays, desk(spool, memory, load_weights()), crew)
+        scores = scores_of(room.score(sorted(submissions.iterdir()), Silent()), {})
+        write_reports(scores, spool, {}, out, crew, Silent())
+    assert not (out.parent / f"{out.name}-spool").exists()
+    return {path.name: path.read_bytes() for path in sorted(out.iterdir())}
+
+
+@needs_sandbox
+def test_a_crew_gives_the_same_bytes_and_an_ended_process_costs_one_submission(
+    honest: HonestClass, tmp_path: Path
+) -> None:
+    submissions = tmp_path / "submissions"
+    submissions.mkdir()
+    good = honest.tarball("reference")
+    names = {student: honest.tarball(kind) for kind, student in (("reference", "ada"), ("masked", "bob"))}
+    for name, data in {
+        **{f"{name}_huge_lr": data for name, data in names.items()},
+        **special_cases(good),
+    }.items():
+        (submissions / f"{name}.tar.gz").write_bytes(data)
+    for memory in ("one", "two", "three"):
+        honest.remember(tmp_path / memory)
+    here = reports(submissions, tmp_path / "one", tmp_path / "here", Crew(1))
+    assert reports(submissions, tmp_path / "two", tmp_path / "crew", Crew(2, worth=0, look=0)) == here
+    # Once more, with all rows remembered, over the pages that are there.
+    assert reports(submissions, tmp_path / "two", tmp_path / "crew", Crew(2, worth=0, look=0)) == here
+    (submissions / f"{FATAL}.tar.gz").write_bytes(good)
+    found = reports(submissions, tmp_path / "three", tmp_path / "fatal", Crew(2, worth=0, look=0), FatalDesk)
+    assert "ended, twice" in found[f"{FATAL}.html"].decode()
+    pages = {name for name in here if name.endswith(".html")} - {"index.html"}
+    assert {name: found[name] for name in pages} == {name: here[name] for name in pages}
