@@ -76,7 +76,8 @@ def test_few_fixes_are_handed_in_by_most_and_a_few_by_one() -> None:
 
 def test_no_fix_and_no_text_is_one_that_is_held_back() -> None:
     for recipe in recipe_ids():
-        assert not any(one.held_back for one in (*fixes_of(recipe), *texts_of(recipe)))
+        assert not any(fix.held_back for fix in fixes_of(recipe))
+        assert not any(text.held_back for text in texts_of(recipe))
 
 
 def test_a_smaller_course_is_the_beginning_of_a_larger() -> None:
