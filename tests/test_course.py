@@ -9,6 +9,7 @@ import pytest
 from honest_class import RECIPE, shared_class
 
 from benchmarks.course.attacks import REFUSED
+from benchmarks.course.claims import with_claim
 from benchmarks.course.make import Run, Runs, entry_source, fixed_source, link_class, make_course, tarball
 from benchmarks.course.own_work import own_source
 from benchmarks.course.plan import ATTACKS, CLAIMS, LOOP, Entry, fixes_of, planned, texts_of
@@ -156,6 +157,12 @@ def test_claims_are_untrue_in_what_they_say(runs: Runs) -> None:
     with pytest.raises(Rejected) as refused:
         taken(odd("wrong hash"), runs)
     assert refused.value.code == "wrong hash"
+
+
+def test_a_claim_that_would_be_true_is_none(runs: Runs) -> None:
+    members = runs[RECIPE, "reference"].members
+    with pytest.raises(ValueError, match="the same weights"):
+        with_claim("other run", members, members)
 
 
 @pytest.mark.parametrize("attack", [*ATTACKS, LOOP])

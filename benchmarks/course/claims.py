@@ -12,9 +12,12 @@ _LOG, _CHECKPOINT = "runs/fixed/metrics.log", "runs/fixed/checkpoint.pt"
 def with_claim(claim: str, members: Members, other: Members) -> tuple[Members, dict[str, str]]:
     """Return the members with an untrue claim, one of `plan.CLAIMS`, and the hashes that the manifest is to lie about.
 
-    other: a submission of another fix of the same recipe. Raises `ValueError` for no such claim.
+    other: a submission of another fix of the same recipe. Raises `ValueError` for no such claim, and where the other
+    fix ended with the same weights, so that the claim would be true.
     """
     members = dict(members)
+    if other[_CHECKPOINT] == members[_CHECKPOINT]:
+        raise ValueError("the two fixes end with the same weights")
     match claim:
         case "better log":
             members[_LOG] = _better(members[_LOG])

@@ -79,7 +79,8 @@ def _entry(index: int, number: int, recipe: str, seed: int) -> Entry:
     fixes = fixes_of(recipe)
     (fix,) = dice.choices(fixes, [1 / rank**TAIL for rank in range(1, len(fixes) + 1)])
     text = dice.choice(texts_of(recipe))
-    other = fixes[1] if fix is fixes[0] else fixes[0]
+    # Repairs may end with equal weights; the second fix masks the symptom, and ends like none of them.
+    other = fixes[0] if fix is fixes[1] else fixes[1]
     nth, claims = divmod(index, CLAIM_EVERY)
     claim = CLAIMS[nth % len(CLAIMS)] if claims == CLAIM_AT else ""
     nth, attacks = divmod(index, ATTACK_EVERY)
