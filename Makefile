@@ -13,7 +13,7 @@ options = $(if $(SEED),--seed "$(SEED)") $(if $(DATASET),--dataset "$(DATASET)")
 work    = $(if $(WORK),--work "$(WORK)")
 resume  = $(if $(RESUME),--resume)
 
-.PHONY: help exercise exercises verify check submit data clean-work doctor grade demo kit selfcheck redteam faults fuzz test test-portable lint bench
+.PHONY: help exercise exercises verify check submit data clean-work doctor grade demo kit selfcheck redteam faults fuzz test test-portable lint bench bench-class
 
 help:
 	@echo "make exercise BREAK=huge_lr    make the workspace, run the broken experiment"
@@ -32,7 +32,7 @@ help:
 	@echo "make redteam [FAMILY=archive] [SANDBOX=fresh]   every attack on the grader"
 	@echo "make faults | fuzz             kills and full disks; mutated files"
 	@echo ""
-	@echo "make test | lint | bench | test-portable"
+	@echo "make test | lint | bench | bench-class | test-portable"
 
 $(RUN): pyproject.toml
 	@$(PYTHON) -c 'import sys; assert (3, 11) <= sys.version_info[:2] < (3, 13)' || \
@@ -112,6 +112,10 @@ lint: $(DEV)
 
 bench: $(DEV)
 	@$(BIN)/python -m benchmarks.bench
+
+# A course of 2,100 submissions, made and graded: half an hour on two cores, and 10 GB.
+bench-class: $(DEV)
+	@$(BIN)/python -m benchmarks.bench_class $(if $(STUDENTS),--students "$(STUDENTS)") $(if $(WRITE),--write)
 
 test-portable: $(DEV)
 	@$(BIN)/python -m harness.portable_check

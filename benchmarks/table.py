@@ -1,4 +1,4 @@
-"""Shows the rows: as a table on a terminal, as `docs/benchmarks.md`, or as JSON."""
+"""Shows the rows: as a table on a terminal, as a section of `docs/benchmarks.md`, or as JSON."""
 
 import json
 import os
@@ -56,42 +56,56 @@ def processor_name(cpuinfo: Path) -> str:
 
 
 def figure(value: float, unit: str) -> str:
-    """Return a ratio or a time as people read it."""
-    return f"{value:.2f} {unit}"
+    """Return a ratio, a time or a size as people read it."""
+    return f"{value:.2f} {unit}" if abs(value) < 100 else f"{value:.0f} {unit}"
 
 
 def _cells(row: Row) -> tuple[str, str, str, str, str]:
-    met = "yes" if row.met else "NO"
-    return row.what, figure(row.value, row.unit), figure(row.target, row.unit), met, row.detail
+    target = f"at {'least' if row.at_least else 'most'} {figure(row.target, row.unit)}"
+    return row.what, figure(row.value, row.unit), target, "yes" if row.met else "NO", row.detail
 
 
-HEADINGS = ("what", "measured", "at most", "met", "how it came about")
+HEADINGS = ("what", "measured", "target", "met", "how it came about")
 
 
-def show(rows: Sequence[Row], machine: Machine, console: Console) -> None:
-    """Print the table with the machine below it."""
-    table = Table(title="What the harness and the grader cost", title_justify="left")
+def show(
+    rows: Sequence[Row],
+    machine: Machine,
+    console: Console,
+    *,
+    title: str = "What the harness and the grader cost",
+    how: str = HOW,
+) -> None:
+    """Print the table with the machine below it, and how its figures came about."""
+    table = Table(title=title, title_justify="left")
     for heading, justify in zip(HEADINGS, ("left", "right", "right", "center", "left"), strict=True):
         table.add_column(heading, justify=justify)  # type: ignore[arg-type]
     for row in rows:
         table.add_row(*_cells(row), style=None if row.met else "red")
     console.print(table)
     console.print(machine.describe(), markup=False, highlight=False)
-    console.print(HOW, markup=False, highlight=False)
+    console.print(how, markup=False, highlight=False)
 
 
-def as_markdown(rows: Sequence[Row], machine: Machine) -> str:
-    """Return the page `docs/benchmarks.md`."""
-    lines = [
-        "# What the harness and the grader cost",
-        "",
-        "Made by `python -m benchmarks.bench --write`; do not edit. `make bench` measures on your own machine.",
-        "",
+def rows_as_markdown(rows: Sequence[Row], machine: Machine) -> list[str]:
+    """Return the lines of a table of rows, and of the machine below it."""
+    return [
         "| " + " | ".join(HEADINGS) + " |",
         "| --- | ---: | ---: | :---: | --- |",
         *("| " + " | ".join(cell.replace("|", "\\|") for cell in _cells(row)) + " |" for row in rows),
         "",
         f"Measured on: {machine.describe()}.",
+    ]
+
+
+def as_markdown(rows: Sequence[Row], machine: Machine) -> str:
+    """Return the section of `make bench` in `docs/benchmarks.md`."""
+    lines = [
+        "## The harness and the grader",
+        "",
+        "Made by `make bench` (`python -m benchmarks.bench --write`).",
+        "",
+        *rows_as_markdown(rows, machine),
         "",
         HOW,
         "",

@@ -17,7 +17,8 @@ from typing import Any
 class Row:
     """One line of the table: a figure, the most it may be, and what it was computed from.
 
-    `unit` is "x" for a ratio and "s" for seconds; `seconds` holds every round, by what was timed.
+    `unit` is "x" for a ratio, "s" or "ms" for a time and "MB" for memory; `seconds` holds every round, by what was
+    timed. With `at_least`, the target is the least that the figure may be.
     """
 
     name: str
@@ -27,11 +28,12 @@ class Row:
     target: float
     detail: str
     seconds: Mapping[str, Sequence[float]]
+    at_least: bool = False
 
     @property
     def met(self) -> bool:
         """Whether the figure is within its target."""
-        return self.value <= self.target
+        return self.value >= self.target if self.at_least else self.value <= self.target
 
     def as_dict(self) -> dict[str, Any]:
         """Return the row for JSON, with `met`."""
