@@ -11,6 +11,7 @@ import click
 from rich.console import Console
 
 from benchmarks.grading import bench_cold, bench_unchanged, bench_without_replay
+from benchmarks.page import PAGE, write_section
 from benchmarks.table import as_json, as_markdown, show, this_machine
 from benchmarks.timing import (
     BenchmarkError,
@@ -28,7 +29,6 @@ from harness.environment import run_environment
 from harness.recipe import recipe_ids
 
 HERE = Path(__file__).parent
-PAGE = HERE.parent / "docs" / "benchmarks.md"
 PLAIN_RECIPE = "huge_lr"  # the one whose broken run benchmarks/plain_mlp.py writes out
 
 
@@ -102,11 +102,11 @@ BENCHMARKS: dict[str, tuple[Callable[[int], Row], int]] = {
 @click.option("--json", "json_wanted", is_flag=True, help="Print one JSON object, every round included.")
 @click.option("--rounds", type=click.IntRange(min=1), help="Rounds of each benchmark (its own number).")
 @click.option("--only", type=click.Choice(list(BENCHMARKS)), help="Run this one benchmark.")
-@click.option("--write", is_flag=True, help=f"Write {PAGE.parent.name}/{PAGE.name} too.")
+@click.option("--write", is_flag=True, help=f"Write the section of {PAGE.parent.name}/{PAGE.name} too.")
 def main(json_wanted: bool, rounds: int | None, only: str | None, write: bool) -> None:
     """Measure what the harness and the grader cost, and exit 1 where a target is missed."""
     if write and only:
-        raise click.UsageError("--write makes the whole page: leave --only out.")
+        raise click.UsageError("--write makes the whole table: leave --only out.")
     machine = this_machine()
     rows = []
     for name in [only] if only else BENCHMARKS:
@@ -121,8 +121,7 @@ def main(json_wanted: bool, rounds: int | None, only: str | None, write: bool) -
     else:
         show(rows, machine, Console())
     if write:
-        PAGE.parent.mkdir(exist_ok=True)
-        PAGE.write_text(as_markdown(rows, machine), encoding="utf-8")
+        write_section(PAGE, "bench", as_markdown(rows, machine))
     sys.exit(0 if all(row.met for row in rows) else 1)
 
 

@@ -225,3 +225,17 @@ def test_the_page_is_written_whole_or_not_at_all() -> None:
     done = CliRunner().invoke(bench.main, ["--only", "help", "--write"])
     assert done.exit_code == 2
     assert "leave --only out" in done.stderr
+
+
+def test_what_is_written_leaves_the_sections_of_others(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("<!-- bench -->\n\nstale\n\n<!-- end of bench -->\n\n<!-- peers -->\n\ntheirs\n")
+    monkeypatch.setattr(bench, "PAGE", page)
+    monkeypatch.setattr(bench, "BENCHMARKS", {"help": (lambda rounds: ROWS[0], 1)})
+    assert CliRunner().invoke(bench.main, ["--write"]).exit_code == 0
+    text = page.read_text()
+    assert "a \\| b" in text
+    assert "stale" not in text
+    assert text.endswith("<!-- end of bench -->\n\n<!-- peers -->\n\ntheirs\n")
