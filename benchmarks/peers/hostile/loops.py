@@ -1,0 +1,4 @@
+"""Never comes to an end."""
+
+while True:
+    pass
