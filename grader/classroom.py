@@ -10,13 +10,14 @@ from pathlib import Path
 from grader.canaries import check_canaries
 from grader.code_state import code_state
 from grader.evidence import Evidence, lexicon_of, recipe_of, solution_of
+from grader.executor import Executor
 from grader.graded import Graded, graded_row, nothing_to_show, row_without_checks
 from grader.intake.gunzip import read_tarball
 from grader.intake.rejected import Rejected
 from grader.intake.submission import parse_submission, submission_name
 from grader.memory.kinds import SCORES
 from grader.replay import Replay
-from grader.replayer import HARNESS_BROKE, Replayer
+from grader.replayer import HARNESS_BROKE
 from grader.replays import Progress, Replays
 from grader.requests import canary_requests
 from grader.rubric.weights import Weights
@@ -27,7 +28,7 @@ from grader.taken import Taken, agree, take_in
 
 
 class Classroom:
-    """One class to score with one replayer.
+    """One class to score.
 
     What was replayed before is not replayed again, and an unchanged submission is not scored again: both are
     remembered in the folder `memory`.
@@ -35,15 +36,14 @@ class Classroom:
 
     def __init__(
         self,
-        replayer: Replayer,
+        executor: Executor,
         memory: Path,
         weights: Weights,
         *,
-        jobs: int,
         fresh: bool = False,
         trusted_submissions: bool = False,
     ) -> None:
-        self._replays = Replays(replayer, memory, jobs=jobs, fresh=fresh)
+        self._replays = Replays(executor, memory, fresh=fresh)
         self._graded_store = Store(memory / SCORES.folder, Graded)
         self._weights = weights
         self._fresh = fresh

@@ -20,6 +20,7 @@ from grader.folder_lock import locked
 from grader.graded import WITHOUT_SANDBOX, Graded
 from grader.intake.names import printable
 from grader.intake.submission import SUFFIX, submission_name
+from grader.local_executor import LocalExecutor
 from grader.memory.bound import bounded
 from grader.memory.kinds import NO_SANDBOX
 from grader.overrides import Override, apply_overrides, load_overrides
@@ -66,10 +67,9 @@ def score_folder(folder: Path, options: ScoreOptions) -> int:
     memory = options.replays or default_store()
     with bounded(memory), _sandbox(options, console) as sandbox, _reports_folder(options.out):
         room = Classroom(
-            Replayer(sandbox, options.cache or default_cache()),
+            LocalExecutor(Replayer(sandbox, options.cache or default_cache()), jobs=options.jobs),
             memory / NO_SANDBOX if options.trust_submissions else memory,
             weights,
-            jobs=options.jobs,
             fresh=options.fresh,
             trusted_submissions=options.trust_submissions,
         )

@@ -12,6 +12,7 @@ import pytest
 from grader.classroom import Classroom
 from grader.examples import broken_workspace, example_submission
 from grader.folder_lock import locked
+from grader.local_executor import LocalExecutor
 from grader.replayer import Replayer
 from grader.requests import Request
 from grader.rubric.weights import load_weights
@@ -98,7 +99,8 @@ def _make(folder: Path) -> None:
     shutil.rmtree(folder / "work")
     (folder / "submissions").mkdir()
     _write(folder / "submissions", submissions)
-    room = Classroom(Replayer(run_in_sandbox, folder / "no data"), folder / "replays", load_weights(), jobs=2)
+    executor = LocalExecutor(Replayer(run_in_sandbox, folder / "no data"), jobs=2)
+    room = Classroom(executor, folder / "replays", load_weights())
     graded = room.score(sorted((folder / "submissions").iterdir()), lambda done, count: None)
     assert [item.row.status for item in graded] == ["graded"] * len(STUDENTS)
 

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from grader.canaries import CanaryFailed
 from grader.classroom import Classroom
+from grader.local_executor import LocalExecutor
 from grader.memory.bound import bounded
 from grader.replayer import Replayer, Sandbox
 from grader.replays import Replays
@@ -92,7 +93,7 @@ def _parts(
 ) -> Mapping[Part, Callable[[], Section]]:
     """Return what makes each part."""
     cache, jobs, solutions = options.cache or default_cache(), options.jobs, options.solutions
-    replayer = Replayer(sandbox, cache)
+    executor = LocalExecutor(Replayer(sandbox, cache), jobs=jobs)
     trials = TrialMemory(memory, fresh=options.fresh)
 
     def asked(item: Variant | Text) -> bool:
@@ -107,7 +108,7 @@ def _parts(
         )
 
     def variants() -> Section:
-        room = Classroom(replayer, memory, load_weights(), jobs=jobs, fresh=options.fresh)
+        room = Classroom(executor, memory, load_weights(), fresh=options.fresh)
         submissions = Submissions(memory, fresh=options.fresh)
         wanted = [
             (recipe, item)
@@ -117,7 +118,7 @@ def _parts(
         return variants_section(wanted, room, submissions, scratch, jobs=jobs)
 
     def texts() -> Section:
-        replays = Replays(replayer, memory, jobs=jobs, fresh=options.fresh)
+        replays = Replays(executor, memory, fresh=options.fresh)
         wanted = [(recipe, [*filter(asked, load_texts(recipe.id, solutions))]) for recipe in recipes]
         return texts_section(wanted, replays)
 
