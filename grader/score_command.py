@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -15,7 +16,9 @@ import harness
 from grader import replays
 from grader.canaries import CanaryFailed
 from grader.classroom import Classroom, scores_of
+from grader.cluster.session import open_cluster
 from grader.engines import Engine
+from grader.executor import Executor
 from grader.folder_lock import locked
 from grader.graded import WITHOUT_SANDBOX, Graded
 from grader.intake.names import printable
@@ -50,6 +53,7 @@ class ScoreOptions:
     fresh: bool = False
     trust_submissions: bool = False
     engine: Engine = "warm"
+    cluster: str | None = None
     cache: Path | None = None
     replays: Path | None = None
 
@@ -65,9 +69,9 @@ def score_folder(folder: Path, options: ScoreOptions) -> int:
     weights = load_weights(options.rubric or DEFAULT)
     overrides = load_overrides(options.overrides) if options.overrides else ()
     memory = options.replays or default_store()
-    with bounded(memory), _sandbox(options, console) as sandbox, _reports_folder(options.out):
+    with bounded(memory), _executor(options, console) as executor, _reports_folder(options.out):
         room = Classroom(
-            LocalExecutor(Replayer(sandbox, options.cache or default_cache()), jobs=options.jobs),
+            executor,
             memory / NO_SANDBOX if options.trust_submissions else memory,
             weights,
             fresh=options.fresh,
@@ -158,6 +162,18 @@ def tarballs(folder: Path, only: Sequence[str] = ()) -> list[Path]:
                 f"There is no {folder / name}{SUFFIX}: --only takes a tarball's name without its ending."
             )
     return [path for name, path in found.items() if not only or name in only]
+
+
+@contextmanager
+def _executor(options: ScoreOptions, console: Console) -> Iterator[Executor]:
+    cache = options.cache or default_cache()
+    if options.cluster is not None:
+        say = partial(console.print, markup=False, highlight=False, soft_wrap=True, style="bold red")
+        with open_cluster(options.cluster, cache, options.engine, say) as executor:
+            yield executor
+        return
+    with _sandbox(options, console) as sandbox:
+        yield LocalExecutor(Replayer(sandbox, cache), jobs=options.jobs)
 
 
 @contextmanager
