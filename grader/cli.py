@@ -14,7 +14,7 @@ from grader.reports.export_formats import FORMATS, Format
 from grader.selfcheck.parts import PARTS, Part
 from harness.command_line import HELP_OPTIONS, run_command
 from harness.environment import usable_cores
-from harness.errors import naming
+from harness.errors import UserError, naming
 from harness.run_options import whole_number
 
 # Everything else is imported inside the command that needs it: `grader --help` must be instant.
@@ -63,12 +63,17 @@ def cli() -> None:
 @click.option("--fresh", is_flag=True, help="Replay everything again, whatever is remembered.")
 @_trust
 @_engine
+@click.option(
+    "--cluster",
+    metavar="ADDRESS",
+    help="Replay on the workers of the Dask scheduler at tcp://HOST:8786 (docs/cluster.md).",
+)
 @_cache
 @_store
 def score(
     submissions: Path, out: Path, jobs: int | None, only: tuple[str, ...], rubric: Path | None,
-    overrides: Path | None, fresh: bool, trust_submissions: bool, engine: Engine, cache: Path | None,
-    replays: Path | None,
+    overrides: Path | None, fresh: bool, trust_submissions: bool, engine: Engine, cluster: str | None,
+    cache: Path | None, replays: Path | None,
 ) -> None:  # fmt: skip
     """Score the tarballs in SUBMISSIONS and write the reports.
 
@@ -76,9 +81,16 @@ def score(
     """
     from grader.score_command import ScoreOptions, score_folder
 
+    if cluster is not None and trust_submissions:
+        raise UserError("A cluster runs students' code in a sandbox only: leave --trust-submissions out.")
+    if cluster is not None and jobs is not None:
+        raise UserError(
+            "On a cluster every thread of a worker makes one replay at a time: leave --jobs out, and start the"
+            " workers with --nthreads."
+        )
     options = ScoreOptions(
         out=out, jobs=jobs or usable_cores(), only=only, rubric=rubric, overrides=overrides, fresh=fresh,
-        trust_submissions=trust_submissions, engine=engine, cache=cache, replays=replays,
+        trust_submissions=trust_submissions, engine=engine, cluster=cluster, cache=cache, replays=replays,
     )  # fmt: skip
     with naming(out):
         sys.exit(score_folder(submissions, options))

@@ -15,9 +15,13 @@ _SUFFIXES = {".py", ".toml", ".md"}
 
 @cache
 def code_state() -> str:
-    """Return the SHA-256; it is computed once a process."""
+    """Return the SHA-256 of the code and of this machine; it is computed once a process."""
+    return hashlib.sha256(f"{code_hash()} {machine_state()}".encode()).hexdigest()
+
+
+def code_hash() -> str:
+    """Return the SHA-256 of the files as they are now."""
     total = hashlib.sha256(harness_hash().encode())
-    total.update(machine_state().encode())
     for path in _files():
         total.update(f"{path.relative_to(ROOT).as_posix()}\0".encode() + path.read_bytes() + b"\0")
     return total.hexdigest()

@@ -4,7 +4,6 @@ import io
 import json
 import signal
 import sys
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from hashlib import sha256
@@ -13,16 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from grader.heldout_data import heldout_archive
 from grader.inside import FOLDER as INSIDE
 from grader.intake.gunzip import MIB
 from grader.intake.submission import LOG_BYTES
 from grader.replay import Evaluation, ProbeFigure, Replay
+from grader.replay_data import ReplayData
 from grader.requests import RUN_LIMITS, Request
 from grader.sandbox.result import Limits, SandboxResult
 from grader.sandbox.stop import StopSignal
-from harness.data import EMBEDDED
-from harness.data.loading import load_dataset, subset_file
 from harness.environment import run_environment
 from harness.handin.check_run import shape_faults
 from harness.recipe import ROOT, Recipe
@@ -34,18 +31,14 @@ HARNESS_BROKE = "the harness broke while it ran this experiment"
 
 
 class Replayer:
-    """Makes replays with one sandbox; `cache` is where MNIST and CIFAR-10 lie."""
+    """Makes replays with one sandbox; `data` is where MNIST and CIFAR-10 lie, or what holds them."""
 
-    def __init__(self, sandbox: Sandbox, cache: Path, limits: Limits = RUN_LIMITS) -> None:
+    def __init__(self, sandbox: Sandbox, data: Path | ReplayData, limits: Limits = RUN_LIMITS) -> None:
         self._sandbox = sandbox
-        self._cache = cache
+        self._data = data if isinstance(data, ReplayData) else ReplayData(data)
         self._limits = limits
         self._stop = StopSignal()
         self._environment = replay_environment()
-        # Reading images with torchvision changes `sys.modules`: not in two threads at a time.
-        self._loading = threading.Lock()
-        self._data: dict[str, dict[str, bytes]] = {}
-        self._heldout: dict[str, bytes] = {}
 
     def stop(self) -> None:
         """End the replays that are being made, in whatever thread, with `Stopped`; none can be made afterwards."""
@@ -68,7 +61,7 @@ class Replayer:
             "runs": [{"name": "run", "source": request.source}],
             "platform": request.trusted,
         }
-        inputs = {"job.json": json.dumps(job).encode(), **self._dataset(request.settings.dataset)}
+        inputs = {"job.json": json.dumps(job).encode(), **self._data.inputs(request.settings.dataset)}
         result = self._run("replay.py", inputs)
         replay = _read_replay(result, trusted=request.trusted)
         if replay.status != "OK":
@@ -91,7 +84,7 @@ class Replayer:
         Its code runs for that; so it is in a sandbox once more, in which no label of a held-out image is.
         """
         dataset = request.settings.dataset
-        with np.load(io.BytesIO(self._heldout[dataset])) as arrays:
+        with np.load(io.BytesIO(self._data.heldout(dataset))) as arrays:
             unlabelled = io.BytesIO()
             np.savez(unlabelled, allow_pickle=False, images=arrays["images"])
         inputs = {
@@ -99,7 +92,7 @@ class Replayer:
             "experiment.py": request.source.encode(),
             "heldout.npz": unlabelled.getvalue(),
             "checkpoints/run.pt": weights,
-            **self._dataset(dataset),
+            **self._data.inputs(dataset),
         }
         result = self._run("predict.py", inputs)
         if result.status != "OK" or "outputs.npz" not in result.files:
@@ -113,15 +106,12 @@ class Replayer:
         self, recipe: Recipe, settings: RunSettings, judged: Mapping[str, bytes]
     ) -> Evaluation | None:
         dataset = settings.dataset
-        with self._loading:
-            if dataset not in self._heldout:
-                self._heldout[dataset] = heldout_archive(dataset, self._cache)
         inputs = {
             "job.json": json.dumps({"dataset": dataset, "checkpoints": ["run"]}).encode(),
             "experiment.py": recipe.healthy_source().encode(),
-            "heldout.npz": self._heldout[dataset],
+            "heldout.npz": self._data.heldout(dataset),
             **judged,
-            **self._dataset(dataset),
+            **self._data.inputs(dataset),
         }
         result = self._run("evaluate.py", inputs)
         if result.status != "OK":
@@ -142,17 +132,6 @@ class Replayer:
             visible=visible_folders(),
             stop=self._stop,
         )
-
-    def _dataset(self, name: str) -> dict[str, bytes]:
-        """Return the files of a data set as they lie below /input; embedded data comes with the harness."""
-        if name in EMBEDDED:
-            return {}
-        with self._loading:
-            if name not in self._data:
-                load_dataset(name, cache=self._cache)
-                path = subset_file(name, self._cache)
-                self._data[name] = {f"cache/{path.relative_to(self._cache).as_posix()}": path.read_bytes()}
-        return self._data[name]
 
 
 def replay_environment() -> Mapping[str, str]:

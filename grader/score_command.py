@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -13,13 +14,16 @@ from rich.console import Console
 import harness
 from grader.canaries import CanaryFailed
 from grader.classroom import Classroom, scores_of
+from grader.cluster.session import open_cluster
 from grader.crew import Crew
 from grader.desk import Desk
 from grader.engines import Engine
+from grader.executor import Executor
 from grader.folder_lock import locked
 from grader.graded import WITHOUT_SANDBOX
 from grader.intake.names import printable
 from grader.intake.submission import SUFFIX, submission_name
+from grader.local_executor import LocalExecutor
 from grader.memory.bound import bounded
 from grader.memory.kinds import NO_SANDBOX
 from grader.overrides import Override, apply_overrides, load_overrides
@@ -52,6 +56,7 @@ class ScoreOptions:
     fresh: bool = False
     trust_submissions: bool = False
     engine: Engine = "warm"
+    cluster: str | None = None
     cache: Path | None = None
     replays: Path | None = None
 
@@ -70,13 +75,12 @@ def score_folder(folder: Path, options: ScoreOptions) -> int:
     kept = memory / NO_SANDBOX if options.trust_submissions else memory
     with (
         bounded(memory),
-        _sandbox(options, console) as sandbox,
+        _executor(options, console) as executor,
         _reports_folder(options.out) as spool,
         Crew(options.jobs) as crew,
     ):
-        replayer = Replayer(sandbox, options.cache or default_cache())
         room = Classroom(
-            Replays(replayer, kept, jobs=options.jobs, fresh=options.fresh),
+            Replays(executor, kept, fresh=options.fresh),
             Desk(spool, kept, weights, fresh=options.fresh, trusted_submissions=options.trust_submissions),
             crew,
         )
@@ -163,6 +167,18 @@ def tarballs(folder: Path, only: Sequence[str] = ()) -> list[Path]:
                 f"There is no {folder / name}{SUFFIX}: --only takes a tarball's name without its ending."
             )
     return [path for name, path in found.items() if not only or name in only]
+
+
+@contextmanager
+def _executor(options: ScoreOptions, console: Console) -> Iterator[Executor]:
+    cache = options.cache or default_cache()
+    if options.cluster is not None:
+        say = partial(console.print, markup=False, highlight=False, soft_wrap=True, style="bold red")
+        with open_cluster(options.cluster, cache, options.engine, say) as executor:
+            yield executor
+        return
+    with _sandbox(options, console) as sandbox:
+        yield LocalExecutor(Replayer(sandbox, cache), jobs=options.jobs)
 
 
 @contextmanager

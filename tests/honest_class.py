@@ -14,6 +14,7 @@ from grader.crew import Crew
 from grader.desk import Desk
 from grader.examples import broken_workspace, example_submission
 from grader.folder_lock import locked
+from grader.local_executor import LocalExecutor
 from grader.progress import Silent
 from grader.replayer import Replayer
 from grader.replays import Replays
@@ -104,7 +105,9 @@ def _make(folder: Path) -> None:
     (folder / "submissions").mkdir()
     _write(folder / "submissions", submissions)
     memory = folder / "replays"
-    replays = Replays(Replayer(run_in_sandbox, folder / "no data"), memory, jobs=2, fresh=False)
+    replays = Replays(
+        LocalExecutor(Replayer(run_in_sandbox, folder / "no data"), jobs=2), memory, fresh=False
+    )
     with open_spool(folder / "spool") as spool, Crew(2) as crew:
         room = Classroom(replays, Desk(spool, memory, load_weights()), crew)
         rows = room.score(sorted((folder / "submissions").iterdir()), Silent())

@@ -20,6 +20,7 @@ from grader.cli import main
 from grader.evidence import Evidence
 from grader.examples import broken_workspace, example_submission
 from grader.intake.submission import read_submission
+from grader.local_executor import LocalExecutor
 from grader.plan import plan_of
 from grader.replay import Evaluation, Replay, SplitFigures
 from grader.replayer import Replayer
@@ -315,7 +316,9 @@ def test_without_bubblewrap_nothing_runs(tmp_path: Path) -> None:
 def test_a_canary_that_fails_stops_the_class(
     classroom: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    known = Replays(Replayer(run_in_sandbox, tmp_path), classroom / "replays", jobs=1, fresh=False)
+    known = Replays(
+        LocalExecutor(Replayer(run_in_sandbox, tmp_path), jobs=1), classroom / "replays", fresh=False
+    )
     broken, reference, repaired = map(known.of, canary_requests(RECIPE))
 
     def check(**changed: Replay) -> None:

@@ -11,6 +11,7 @@ from grader.crew import Crew
 from grader.demo import special_cases
 from grader.desk import Desk
 from grader.intake.submission import submission_name
+from grader.local_executor import LocalExecutor
 from grader.plan import Plan
 from grader.progress import Silent
 from grader.replayer import Replayer
@@ -37,7 +38,7 @@ def reports(
     submissions: Path, memory: Path, out: Path, crew: Crew, desk: type[Desk] = Desk
 ) -> dict[str, bytes]:
     """Score a class, and return all its reports."""
-    replays = Replays(Replayer(run_in_sandbox, out), memory, jobs=2, fresh=False)
+    replays = Replays(LocalExecutor(Replayer(run_in_sandbox, out), jobs=2), memory, fresh=False)
     with open_spool(out.parent / f"{out.name}-spool") as spool, crew:
         room = Classroom(replays, desk(spool, memory, load_weights()), crew)
         scores = scores_of(room.score(sorted(submissions.iterdir()), Silent()), {})

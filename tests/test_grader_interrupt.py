@@ -14,6 +14,7 @@ import signal
 # As at a terminal, also where whoever started the tests ignores it (a shell does so for what runs in the background).
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from pathlib import Path
+from grader.local_executor import LocalExecutor
 from grader.replayer import Replayer
 from grader.replays import Replays
 from grader.requests import Request
@@ -38,7 +39,8 @@ class Told:
         print(name)
 
 
-Replays(Replayer(run_in_sandbox, folder), folder / "memory", jobs=2, fresh=False).make("replays", wanted, Told())
+executor = LocalExecutor(Replayer(run_in_sandbox, folder), jobs=2)
+Replays(executor, folder / "memory", fresh=False).make("replays", wanted, Told())
 """
 PATIENCE = 120  # seconds, before the sleepers end by themselves
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from grader.local_executor import LocalExecutor
 from grader.progress import Silent
 from grader.replay import Replay
 from grader.replayer import Replayer
@@ -70,7 +71,7 @@ def request(source: str, dataset: str = "digits") -> Request:
 def replayed(folder: Path, *sources: str, jobs: int = 1) -> tuple[list[str], dict[str, Replay]]:
     """Return what was made, in its order, and what each source got."""
     stand = Stand()
-    replays = Replays(stand, folder, jobs=jobs, fresh=False)
+    replays = Replays(LocalExecutor(stand, jobs=jobs), folder, fresh=False)
     replays.make("replays", [("ada", request(source)) for source in sources], Silent())
     return stand.asked, {source: replays.of(request(source)) for source in sources}
 
@@ -100,7 +101,7 @@ def test_each_text_of_a_failing_program_is_told_its_own_line(tmp_path: Path) -> 
 def test_a_fault_of_ours_is_not_remembered(tmp_path: Path) -> None:
     for _ in range(2):
         stand = Stand()
-        replays = Replays(stand, tmp_path, jobs=1, fresh=False)
+        replays = Replays(LocalExecutor(stand, jobs=1), tmp_path, fresh=False)
         asked = request(SOUND, "mnist")
         replays.make("replays", [("ada", asked), ("bob", asked)], Silent())
         assert stand.asked == [SOUND]
@@ -111,7 +112,7 @@ def test_what_is_wanted_fresh_is_made_again_and_counted(tmp_path: Path) -> None:
     replayed(tmp_path, SOUND)
     stand = Stand()
     told = Told()
-    replays = Replays(stand, tmp_path, jobs=1, fresh=True)
+    replays = Replays(LocalExecutor(stand, jobs=1), tmp_path, fresh=True)
     replays.make("replays", [("ada", request(SOUND)), ("bob", request("y = 2\n"))], told)
     assert sorted(stand.asked) == [SOUND, "y = 2\n"]
     assert told.begun == [("replays", 2)]

@@ -12,6 +12,7 @@ from grader.canaries import CanaryFailed
 from grader.classroom import Classroom
 from grader.crew import Crew
 from grader.desk import Desk
+from grader.local_executor import LocalExecutor
 from grader.memory.bound import bounded
 from grader.replayer import Replayer, Sandbox
 from grader.replays import Replays
@@ -95,7 +96,7 @@ def _parts(
 ) -> Mapping[Part, Callable[[], Section]]:
     """Return what makes each part."""
     cache, jobs, solutions = options.cache or default_cache(), options.jobs, options.solutions
-    replayer = Replayer(sandbox, cache)
+    executor = LocalExecutor(Replayer(sandbox, cache), jobs=jobs)
     trials = TrialMemory(memory, fresh=options.fresh)
 
     def asked(item: Variant | Text) -> bool:
@@ -110,7 +111,7 @@ def _parts(
         )
 
     def variants() -> Section:
-        replays = Replays(replayer, memory, jobs=jobs, fresh=options.fresh)
+        replays = Replays(executor, memory, fresh=options.fresh)
         submissions = Submissions(memory, fresh=options.fresh)
         wanted = [
             (recipe, item)
@@ -122,7 +123,7 @@ def _parts(
             return variants_section(wanted, Classroom(replays, desk, crew), submissions, scratch, jobs=jobs)
 
     def texts() -> Section:
-        replays = Replays(replayer, memory, jobs=jobs, fresh=options.fresh)
+        replays = Replays(executor, memory, fresh=options.fresh)
         wanted = [(recipe, [*filter(asked, load_texts(recipe.id, solutions))]) for recipe in recipes]
         return texts_section(wanted, replays)
 
