@@ -17,7 +17,7 @@ _MOST_ACCUMULATED = 8
 
 
 @contextmanager
-def _fresh_gradients(model: nn.Module) -> Iterator[dict[str, Tensor]]:
+def fresh_gradients(model: nn.Module) -> Iterator[dict[str, Tensor]]:
     """Collect what backward passes add to each parameter, before anything clears, scales or clips it."""
     gradients: dict[str, Tensor] = {}
 
@@ -74,10 +74,10 @@ def _gradients(bench: Bench, inputs: Tensor, labels: Tensor) -> tuple[dict[str, 
     """Return the gradients of a training step, and those of the mean cross-entropy at the same weights."""
     reference = copy.deepcopy(bench.model).train()
     state = torch.get_rng_state()
-    with _fresh_gradients(bench.model) as found:
+    with fresh_gradients(bench.model) as found:
         bench.step(inputs, labels)
     torch.set_rng_state(state)
-    with _fresh_gradients(reference) as expected:
+    with fresh_gradients(reference) as expected:
         mean_cross_entropy(reference(inputs), labels).backward()
     return found, expected
 

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from harness.errors import UserError
 from harness.evaluation import evaluate_in_eval_mode
+from harness.experiment import Experiment
 from harness.recorder import Recorder
 from harness.workbench import Bench, worst
 
@@ -36,7 +37,7 @@ def batch_pairing(bench: Bench) -> float:
     inputs = inputs.expand(-1, *bench.inputs.shape[1:]).clone()
     wrong = []
     for _ in range(_PAIRING_DRAWS):
-        images, given = bench.experiment.prepare_batch(inputs.clone(), labels.clone(), bench.rng)
+        images, given = bench.prepare(inputs.clone(), labels.clone())
         brightness = images.flatten(1).median(dim=1).values
         by_brightness = given[brightness.argsort(stable=True)]
         wrong.append((by_brightness != labels.sort().values).double().mean().item())
@@ -75,20 +76,22 @@ def gradient_underflow(bench: Bench) -> float:
             record = recorder.end_batch(bench.step(inputs, labels))
             if index >= _UNDERFLOW_STEPS // 2:
                 excess.append(
-                    (record["grad_zero_fraction"] or 0.0) - _float32_zeros(bench, reference, inputs, labels)
+                    (record["grad_zero_fraction"] or 0.0)
+                    - float32_zero_fraction(bench.experiment, reference, inputs, labels)
                 )
     return median(excess)
 
 
-def _float32_zeros(bench: Bench, model: nn.Module, inputs: Tensor, labels: Tensor) -> float:
+def float32_zero_fraction(experiment: Experiment, model: nn.Module, inputs: Tensor, labels: Tensor) -> float:
+    """Return the share of gradient entries that are exactly zero without autocast; `model` keeps the gradient."""
     model.zero_grad()
-    bench.experiment.compute_loss(model(inputs), labels).backward()
+    experiment.compute_loss(model(inputs), labels).backward()
     gradients = [p.grad for p in model.parameters() if p.grad is not None]
     zeros = sum(int((gradient == 0).sum()) for gradient in gradients)
     return zeros / sum(gradient.numel() for gradient in gradients)
 
 
-def _trained(bench: Bench) -> nn.Module:
+def trained(bench: Bench) -> nn.Module:
     """Return the network after a few steps, in training mode: its statistics are not those of the first batch."""
     for _, (inputs, labels) in zip(range(_STEPS), bench.batches(), strict=False):
         bench.step(inputs, labels)
@@ -102,14 +105,14 @@ def evaluation_repeats(bench: Bench) -> float:
     evaluation that is one. The larger one of two networks, the experiment's and one of ours that has modes:
     whoever takes everything out of a network that has a mode sets none in its evaluation all the same.
     """
-    apart = [_between_evaluations(bench, _trained(bench))]
+    apart = [between_evaluations(bench, trained(bench))]
     # An evaluation that is made for the experiment's network alone cannot take ours.
     with suppress(UserError):
-        apart.append(_between_evaluations(bench, _network_with_modes(bench)))
+        apart.append(between_evaluations(bench, network_with_modes(bench)))
     return worst(apart)
 
 
-def _network_with_modes(bench: Bench) -> nn.Module:
+def network_with_modes(bench: Bench) -> nn.Module:
     """Return a classifier of images with batch norm and dropout, in training mode."""
     inputs, labels = bench.validation
     pixels = 16 * inputs.shape[1]
@@ -123,7 +126,8 @@ def _network_with_modes(bench: Bench) -> nn.Module:
     return model.train()
 
 
-def _between_evaluations(bench: Bench, model: nn.Module) -> float:
+def between_evaluations(bench: Bench, model: nn.Module) -> float:
+    """Return how far two evaluations of one network lie apart, or how far its buffers moved, if that is more."""
     before = [buffer.clone() for buffer in model.buffers()]
     losses = [float(bench.experiment.evaluate(model, *bench.validation)["val_loss"] or 0.0) for _ in range(2)]
     moved = [
@@ -140,7 +144,7 @@ def evaluation_mode(bench: Bench) -> float:
 
     Without an accuracy, the relative distance between the losses.
     """
-    model = _trained(bench)
+    model = trained(bench)
     trusted = evaluate_in_eval_mode(bench.experiment, copy.deepcopy(model), *bench.validation)
     reported = bench.experiment.evaluate(model, *bench.validation)
     if reported["val_accuracy"] is not None and trusted["val_accuracy_eval_mode"] is not None:
