@@ -54,3 +54,14 @@ def _batches(
     for start in range(0, len(order), batch_size):
         stop = start + batch_size
         yield inputs[input_order[start:stop]], labels[label_order[start:stop]]
+
+
+def run_generators(seed: int) -> dict[str, torch.Generator]:
+    """Return the generators of a run: the order of the examples, and the experiment's own augmentation.
+
+    Two streams: how an experiment draws its augmentation never changes which examples come together.
+    """
+    return {
+        "order": torch.Generator().manual_seed(seed),
+        "augmentation": torch.Generator().manual_seed(seed + 2**32),
+    }

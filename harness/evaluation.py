@@ -39,3 +39,14 @@ def confusion_matrix(model: nn.Module, inputs: Tensor, labels: Tensor) -> list[l
     counts = torch.bincount((labels * classes + outputs.argmax(dim=1)).cpu(), minlength=classes * classes)
     table: list[list[int]] = counts.view(-1, classes)[:classes].tolist()
     return table
+
+
+def statistics_of(model: nn.Module) -> list[Tensor]:
+    """Return the floating-point buffers of a network: running statistics, of which an evaluation changes none."""
+    return [buffer for buffer in model.buffers() if buffer.is_floating_point() and buffer.numel()]
+
+
+def largest_change(before: list[Tensor], after: list[Tensor]) -> float:
+    """Return the largest absolute change of any entry; 0.0 where there is none."""
+    changes = [(new - old).abs().max().double() for old, new in zip(before, after, strict=True)]
+    return float(torch.stack(changes).max()) if changes else 0.0

@@ -1,4 +1,4 @@
-"""Starts the process that trains, shows how far it is, and turns its end into a result or an error."""
+"""Starts the process that runs an experiment, shows how far it is, and turns its end into a result or an error."""
 
 import contextlib
 import json
@@ -9,10 +9,11 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from types import FrameType
 from typing import IO, Any, Protocol
 
-from harness.environment import run_environment
+from harness.environment import Numerics, run_environment
 from harness.errors import Stopped, UserError
 from harness.settings import RunJob
 
@@ -24,15 +25,32 @@ class ChildFault(Exception):
     """The process that trains ended through a fault of ours; its traceback is on standard error."""
 
 
+@dataclass(frozen=True)
+class ChildJob:
+    """What a process is to do: the module that runs, and its job as one line.
+
+    `label` stands before the progress bar, `what` ("run") and `place` (the file at fault) in what is said of a process
+    that ended by itself, and `go_on` is how its user goes on after an interrupt.
+    """
+
+    module: str
+    line: str
+    numerics: Numerics
+    label: str
+    what: str
+    place: str
+    go_on: str
+
+
 class _Bar(Protocol):
-    def __call__(self, step: int, steps: int, loss: str) -> None: ...
+    def __call__(self, step: int, steps: int, says: str) -> None: ...
 
 
 @contextmanager
 def _progress_bar(label: str, *, shown: bool) -> Iterator[_Bar]:
     """Show a bar on a terminal; elsewhere nothing, so that logs stay readable."""
     if not shown or not sys.stderr.isatty():
-        yield lambda step, steps, loss: None
+        yield lambda step, steps, says: None
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -41,35 +59,35 @@ def _progress_bar(label: str, *, shown: bool) -> Iterator[_Bar]:
         TextColumn("{task.description}"),
         BarColumn(bar_width=None),
         MofNCompleteColumn(),
-        TextColumn("loss {task.fields[loss]}"),
+        TextColumn("{task.fields[says]}"),
         TimeRemainingColumn(compact=True),
     )
     # What the experiment prints goes through another process: rich cannot move it out of the bar's way.
     with Progress(*columns, console=Console(stderr=True), transient=True, expand=True) as progress:
-        task = progress.add_task(label, total=None, loss="-")
+        task = progress.add_task(label, total=None, says="")
 
-        def update(step: int, steps: int, loss: str) -> None:
-            progress.update(task, completed=step, total=steps, loss=f"{float(loss):.4g}")
+        def update(step: int, steps: int, says: str) -> None:
+            progress.update(task, completed=step, total=steps, says=says)
 
         yield update
 
 
 class _Child:
-    """The process that trains, and the pipe on which it reports.
+    """The process that runs an experiment, and the pipe on which it reports.
 
     Its standard input stays open while this process lives: the child goes down when it closes. What an
     experiment prints goes to standard error, since standard output is for what the command says.
     """
 
-    def __init__(self, job: RunJob) -> None:
+    def __init__(self, job: ChildJob) -> None:
         self.interrupted = False
         reading, writing = os.pipe()
         # Until it has said what it does about Ctrl-C, the child must not get one; a blocked signal waits.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             self.process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "harness.run_job", str(writing)],
-                env=run_environment(job.settings.numerics),
+                [sys.executable, "-P", "-m", job.module, str(writing)],
+                env=run_environment(job.numerics),
                 stdin=subprocess.PIPE,
                 stdout=2,
                 pass_fds=(writing,),
@@ -84,7 +102,7 @@ class _Child:
         assert self.process.stdin is not None
         self._lifeline: IO[str] = self.process.stdin
         with contextlib.suppress(BrokenPipeError):  # the child is gone; how it ended says why
-            self._lifeline.write(job.to_json() + "\n")
+            self._lifeline.write(job.line + "\n")
             self._lifeline.flush()
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
@@ -109,7 +127,7 @@ class _Child:
 
 
 @contextmanager
-def _started(job: RunJob) -> Iterator[_Child]:
+def _started(job: ChildJob) -> Iterator[_Child]:
     before = signal.getsignal(signal.SIGINT)
     child = _Child(job)
     try:
@@ -125,20 +143,39 @@ def _started(job: RunJob) -> Iterator[_Child]:
 def launch(job: RunJob, *, resumable: bool = True, bar: bool = True) -> dict[str, Any]:
     """Make one run in a process of its own and return its `result.json`.
 
-    Not `resumable` is a run whose folder will be gone: then no error sends anybody there. `bar` shows how far it
-    is, on a terminal. Raises `UserError`
-    for a mistake of the user's, `Stopped` after Ctrl-C, and `ChildFault` for a fault of ours.
+    Not `resumable` is a run whose folder will be gone: then no error sends anybody there. Raises as `launch_child`.
+    """
+    name = job.experiment if job.recipe == "none" else job.recipe
+    go_on = "give the same command again"
+    if resumable:
+        go_on += f" with --resume (RESUME=1) to go on from what is in {job.folder}.partial"
+    child = ChildJob(
+        module="harness.run_job",
+        line=job.to_json(),
+        numerics=job.settings.numerics,
+        label=f"{job.run} run of {name}",
+        what="run",
+        place=job.source_path or "The experiment",
+        go_on=go_on,
+    )
+    return launch_child(child, bar=bar)
+
+
+def launch_child(job: ChildJob, *, bar: bool = True) -> dict[str, Any]:
+    """Do a job in a process of its own and return its result; `bar` shows how far it is, on a terminal.
+
+    Raises `UserError` for a mistake of the user's, `Stopped` after Ctrl-C, and `ChildFault` for a fault of ours.
     """
     outcome: dict[str, Any] = {"event": "none"}
     when = "before the first step"
-    name = job.experiment if job.recipe == "none" else job.recipe
-    with _started(job) as child, _progress_bar(f"{job.run} run of {name}", shown=bar) as progress:
+    with _started(job) as child, _progress_bar(job.label, shown=bar) as progress:
         for line in child.events:
             if not line.endswith("\n"):
                 break  # the child was killed while it wrote
             event = json.loads(line)
             if event["event"] == "progress":
-                progress(event["step"], event["steps"], event["loss"])
+                says = f"loss {float(event['loss']):.4g}" if "loss" in event else str(event["says"])
+                progress(event["step"], event["steps"], says)
                 when = f"at step {event['step']} of {event['steps']}"
             else:
                 outcome = event
@@ -149,16 +186,14 @@ def launch(job: RunJob, *, resumable: bool = True, bar: bool = True) -> dict[str
     if outcome["event"] == "user_error":
         raise UserError(outcome["message"])
     if outcome["event"] == "fault":
-        raise ChildFault("the run ended through a fault of this program; its traceback is above")
-    go_on = "give the same command again"
-    if resumable:
-        go_on += f" with --resume (RESUME=1) to go on from what is in {job.folder}.partial"
+        raise ChildFault(f"the {job.what} ended through a fault of this program; its traceback is above")
     if child.interrupted or code in (130, -signal.SIGINT):
-        raise Stopped(f"Stopped {when}: {go_on}.")
+        raise Stopped(f"Stopped {when}: {job.go_on}.")
     if code < 0:
-        raise UserError(f"The run was killed {when} by {_describe_signal(-code)}: {go_on}.")
-    place = job.source_path or "The experiment"
-    raise UserError(f"{place} ended the whole process {when}, with status {code}: take out what exits there.")
+        raise UserError(f"The {job.what} was killed {when} by {_describe_signal(-code)}: {job.go_on}.")
+    raise UserError(
+        f"{job.place} ended the whole process {when}, with status {code}: take out what exits there."
+    )
 
 
 def _describe_signal(number: int) -> str:

@@ -54,3 +54,11 @@ def chance_loss(classes: int) -> float:
     if classes < 1:
         raise ValueError(f"there are {classes} classes: a classifier needs 1 or more")
     return math.log(classes)
+
+
+def constant_guess(targets: Tensor) -> float:
+    """Return the mean squared error of a model that always puts out the mean: the variance of all entries.
+
+    What `chance_loss` is to a classifier, this is to a regression, in the unit of its targets, squared.
+    """
+    return float(targets.double().var(correction=0))

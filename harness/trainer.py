@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from harness.batches import deterministic_minibatches
+from harness.batches import deterministic_minibatches, run_generators
 from harness.checkpoint import (
     CHECKPOINT,
     checkpoint_bytes,
@@ -35,7 +35,7 @@ from harness.checkpoint import (
     training_state,
 )
 from harness.errors import UserError
-from harness.evaluation import confusion_matrix, evaluate_in_eval_mode
+from harness.evaluation import confusion_matrix, evaluate_in_eval_mode, largest_change, statistics_of
 from harness.experiment import Experiment, TensorData
 from harness.files import write_whole
 from harness.guardrails import Finding, Guardrails
@@ -48,6 +48,7 @@ from harness.recorder import BatchMeasurements, Recorder
 from harness.settings import RunSettings
 from harness.shape_checks import check_batch, check_split
 from harness.steps import training_step
+from harness.switches import apply_switches
 
 METRICS_LOG = "metrics.log"
 BEST_CHECKPOINT = "best.pt"
@@ -103,7 +104,7 @@ class _Training:
         self.experiment, self.settings, self.folder = experiment, settings, folder
         self.progress = progress or (lambda step, steps, loss: None)
         self.device = torch.device(settings.device)
-        _apply_switches(experiment, settings)
+        apply_switches(experiment, settings)
         self.class_names = data.class_names
         training, validation = experiment.load_data(data)
         self.inputs, self.labels = self._place(training, "training")
@@ -118,11 +119,7 @@ class _Training:
             disable_dropout(self.model)
         self.optimizer = experiment.build_optimizer(self.model)
         self.scheduler = experiment.build_scheduler(self.optimizer, self.steps)
-        # Two streams: how an experiment draws its augmentation never changes which examples come together.
-        self.generators = {
-            "order": torch.Generator().manual_seed(settings.seed),
-            "augmentation": torch.Generator().manual_seed(settings.seed + 2**32),
-        }
+        self.generators = run_generators(settings.seed)
         self.guardrails = Guardrails(settings.guardrails)
         self.findings: list[Finding] = []
         self.position: dict[str, Any] = {"epoch": 0, "step": 0, "best": None}
@@ -235,10 +232,10 @@ class _Training:
     def _evaluate(self, *, last: bool) -> Record:
         """Evaluate as the experiment does; the training itself goes on as if nothing had been evaluated."""
         generators = rng_states()
-        before = [buffer.clone() for buffer in _statistics(self.model)]
+        before = [buffer.clone() for buffer in statistics_of(self.model)]
         record: Record = {"epoch": self.position["epoch"]}
         record |= self.experiment.evaluate(self.model, *self.validation)
-        record["eval_buffer_change"] = _largest_change(before, _statistics(self.model))
+        record["eval_buffer_change"] = largest_change(before, statistics_of(self.model))
         if last:
             record |= self._audit()
         restore_rng_states(generators)
@@ -263,17 +260,6 @@ class _Training:
             write_whole({self.folder / BEST_CHECKPOINT: data}, durable=False)
 
 
-def _apply_switches(experiment: Experiment, settings: RunSettings) -> None:
-    if settings.epochs is not None:
-        experiment.set_constant("EPOCHS", settings.epochs)
-    if settings.batch_size is not None:
-        experiment.set_constant("BATCH_SIZE", settings.batch_size)
-    if settings.disable_augment or settings.overfit_batch:
-        experiment.set_constant("AUGMENT", False)
-    if settings.disable_amp or settings.verify:
-        experiment.set_constant("AMP", False)
-
-
 def _truncate_log(path: Path, *, epochs: int) -> list[Record]:
     """Cut what was written after the checkpoint was made, and return the records that stay."""
     text = path.read_text(encoding="utf-8") if path.exists() else ""
@@ -287,12 +273,3 @@ def _truncate_log(path: Path, *, epochs: int) -> list[Record]:
         raise UserError(f"{path} ends before its checkpoint does: start the run again without --resume.")
     write_whole({path: "".join(kept).encode()}, durable=False)
     return read_metrics_log(path)
-
-
-def _statistics(model: nn.Module) -> list[Tensor]:
-    return [buffer for buffer in model.buffers() if buffer.is_floating_point() and buffer.numel()]
-
-
-def _largest_change(before: list[Tensor], after: list[Tensor]) -> float:
-    changes = [(new - old).abs().max().double() for old, new in zip(before, after, strict=True)]
-    return float(torch.stack(changes).max()) if changes else 0.0

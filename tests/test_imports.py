@@ -97,7 +97,7 @@ def test_the_command_line_starts_without_anything_heavy() -> None:
 LIGHT = [
     *(f"harness.{name}" for name in (
         "errors", "environment", "settings", "metrics_log", "recipe", "symptoms", "workspace", "launch", "exercise",
-        "summary", "stored_deflate", "run_job",
+        "summary", "stored_deflate", "run_job", "child_process",
     )),
     *(
         ".".join(path.relative_to(ROOT).with_suffix("").parts)

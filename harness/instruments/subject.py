@@ -1,0 +1,37 @@
+"""What an instrument looks at: a source, the settings of its run, and the data; each look starts from the seed anew."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from harness.data.image_sets import Dataset
+from harness.experiment import Experiment, TensorData, tensor_data
+from harness.load_experiment import load_experiment
+from harness.settings import RunSettings
+from harness.switches import apply_switches
+from harness.workbench import Bench
+
+
+@dataclass(frozen=True)
+class Subject:
+    """An experiment as its run would load it; `path` is the file that errors name."""
+
+    path: Path
+    source: str
+    settings: RunSettings
+    data: Dataset
+
+    def experiment(self, **switches: Any) -> Experiment:
+        """Return the experiment, loaded anew; `switches` are further settings, such as `disable_amp=True`."""
+        experiment = load_experiment(self.path, self.source)
+        apply_switches(experiment, replace(self.settings, **switches))
+        return experiment
+
+    def tensors(self) -> TensorData:
+        """Return the data as `load_data` receives it, copied."""
+        return tensor_data(self.data)
+
+    def bench(self, experiment: Experiment | None = None, **options: Any) -> Bench:
+        """Return a bench whose first epoch is that of the run, to the bit; `options` are those of `Bench`."""
+        experiment = experiment or self.experiment()
+        return Bench(experiment, self.tensors(), self.settings.seed, as_run=True, **options)
