@@ -7,13 +7,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 
+from grader.answers.room import Answers
 from grader.canaries import check_canaries
 from grader.code_state import code_state
 from grader.evidence import Evidence, lexicon_of, recipe_of, solution_of
 from grader.graded import Graded, graded_row, nothing_to_show, row_without_checks
+from grader.intake.answer import Answer, parse_tarball
 from grader.intake.gunzip import read_tarball
 from grader.intake.rejected import Rejected
-from grader.intake.submission import parse_submission, submission_name
+from grader.intake.submission import submission_name
 from grader.memory.kinds import SCORES
 from grader.replay import Replay
 from grader.replayer import HARNESS_BROKE, Replayer
@@ -44,6 +46,7 @@ class Classroom:
         trusted_submissions: bool = False,
     ) -> None:
         self._replays = Replays(replayer, memory, jobs=jobs, fresh=fresh)
+        self._answers = Answers(replayer, jobs=jobs, trusted_submissions=trusted_submissions)
         self._graded_store = Store(memory / SCORES.folder, Graded)
         self._weights = weights
         self._fresh = fresh
@@ -56,23 +59,31 @@ class Classroom:
         nothing is scored then.
         """
         taken: list[Taken] = []
+        answers: list[Answer] = []
         graded: list[Graded] = []
         for path in paths:
             intake = self._take(path)
             if isinstance(intake, Taken):
                 taken.append(intake)
+            elif isinstance(intake, Answer):
+                answers.append(intake)
             else:
                 graded.append(intake)
         self._check_canaries({item.recipe for item in taken}, progress)
+        self._answers.check_canaries(answers)
         firsts = ((item.requests.broken, item.requests.reference, item.requests.fixed) for item in taken)
         self._replays.make(chain.from_iterable(firsts), progress)
         again = (item.requests.again().values() for item in taken if not self._same_class(item))
         self._replays.make(chain.from_iterable(again), progress)
         for item in taken:
             graded.append(self._graded(item))
-            if graded[-1].row.status == "graded":
-                self._graded_store.put(self._key(item.name, item.sha256), graded[-1])
+            self._keep(item, graded[-1])
+        graded += self._answers.grade(answers, progress, self._keep)
         return sorted(graded, key=lambda item: item.row.submission)
+
+    def _keep(self, item: Taken | Answer, graded: Graded) -> None:
+        if graded.row.status == "graded":
+            self._graded_store.put(self._key(item.name, item.sha256), graded)
 
     def _check_canaries(self, recipes: Iterable[str], progress: Progress) -> None:
         """Raise `CanaryFailed` where the grader does not grade right here; no student's code has run by then."""
@@ -86,14 +97,17 @@ class Classroom:
         parts = [name, sha256, code_state(), dict(self._weights), self._trusted_submissions]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
-    def _take(self, path: Path) -> Taken | Graded:
+    def _take(self, path: Path) -> Taken | Answer | Graded:
         """Return the submission, or its row where it cannot be taken or was scored before: its bytes tell."""
         name = submission_name(path)
         try:
             data = read_tarball(path)
             digest = hashlib.sha256(data).hexdigest()
             known = None if self._fresh else self._graded_store.get(self._key(name, digest))
-            return known or take_in(parse_submission(name, data, digest))
+            if known is not None:
+                return known
+            parsed = parse_tarball(name, data, digest)
+            return parsed if isinstance(parsed, Answer) else take_in(parsed)
         except Rejected as refusal:
             row = row_without_checks(
                 name, refusal.student, refusal.recipe, "rejected", f"{refusal.message} ({refusal.code})"

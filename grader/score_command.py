@@ -34,7 +34,7 @@ from grader.scores_file import SCORES, read_scores
 from grader.store import default_store
 from harness.data.loading import default_cache
 from harness.errors import UserError
-from harness.recipe import load_recipe, recipe_ids
+from harness.file_exercise import exercise_ids, load_exercise
 
 
 @dataclass(frozen=True)
@@ -213,7 +213,7 @@ def _provenance(options: ScoreOptions) -> dict[str, str | int | float | bool | N
 
 
 def _write(scores: Scores, graded: Sequence[Graded], out: Path) -> None:
-    titles = {recipe: load_recipe(recipe).title for recipe in recipe_ids()}
+    titles = {id: load_exercise(id).title for id in exercise_ids()}
     write_reports(scores, {item.row.submission: item.exhibits for item in graded}, titles, out)
 
 

@@ -20,7 +20,7 @@ from harness.handin.front_matter import shown
 
 INDEX, GRADEBOOK = "index.html", "gradebook.csv"
 # How the two files begin that are no pages.
-_BEGINNINGS = {GRADEBOOK: csv_bytes([COLUMNS], mark=True), SCORES: b'{\n "format_version": '}
+_BEGINNINGS = {GRADEBOOK: csv_bytes([COLUMNS], mark=True).rstrip(), SCORES: b'{\n "format_version": '}
 
 
 def write_reports(

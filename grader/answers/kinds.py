@@ -1,0 +1,8 @@
+"""Which kinds of exercises there are whose answer is a file, and what examines each."""
+
+from collections.abc import Mapping
+
+from grader.answers.examination import Kind
+
+# By the `kind` of `exercise.toml`; the same names as in `harness.file_exercise.KINDS`.
+KINDS: Mapping[str, Kind] = {}
