@@ -35,7 +35,7 @@ class Derivation(FileExercise):
     problem: Literal["mlp", "layernorm"]
 
 
-# A kind is its record here, its checks in `harness.file_checks`, and what examines it in `grader.answers.kinds`.
+# A kind is its record here, its checks in `harness.file_checks`, and a function of the grader that examines it.
 KINDS: Mapping[str, type[FileExercise]] = {"derivation": Derivation}
 
 

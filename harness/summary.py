@@ -155,7 +155,6 @@ def show_exercises(work: Path) -> None:
         )
         titles.append(exercise.title)
     if files[1:]:
-        _show_line(console, "")
         _show_list(console, files, titles)
     _show_next(console, "make exercise BREAK=<exercise>")
 
