@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from grader.answers.examination import Kind
+from grader.derivation.examine import examine_derivation
 
 # By the `kind` of `exercise.toml`; the same names as in `harness.file_exercise.KINDS`.
-KINDS: Mapping[str, Kind] = {}
+KINDS: Mapping[str, Kind] = {"derivation": examine_derivation}

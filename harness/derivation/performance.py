@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from harness.derivation.problem import Array, Problem, WrongForm
+from harness.derivation.counted_builtins import counted_builtins
+from harness.derivation.problem import Array, Problem, Stage, WrongForm
 from harness.derivation.step_meter import StepMeter, TooManySteps
 
 # A right answer takes about 500 instructions in all, whatever the sizes; a loop over 100 samples some thousands.
@@ -36,8 +37,12 @@ def load_answer(source: str, file: str, problem: Problem) -> ModuleType:
     Raises `WrongForm`, with a sentence, where it cannot be loaded or lacks a function of the problem.
     """
     module = ModuleType(file.removesuffix(".py"))
+    module.__dict__["__builtins__"] = counted_builtins()
     try:
-        exec(compile(source, file, "exec"), module.__dict__)  # noqa: S102 - the student's own, where it is run
+        program = compile(source, file, "exec")
+        StepMeter(MOST_STEPS).call(partial(exec, program, module.__dict__))
+    except TooManySteps:
+        raise WrongForm(f"{file} takes more than {MOST_STEPS} instructions of Python to be loaded") from None
     except (Exception, SystemExit) as error:
         raise WrongForm(f"{file} cannot be loaded: {_told(error, file)}") from None
     for name in problem.stages:
@@ -55,8 +60,7 @@ def perform(problem: Problem, answer: ModuleType, inputs: Mapping[str, Array], f
     for name, stage in problem.stages.items():
         meter = StepMeter(MOST_STEPS, evaluated)
         try:
-            returned = meter.call(partial(stage, answer, given, state))
-            done.outputs |= {output: _array(output, value) for output, value in returned.items()}
+            done.outputs |= meter.call(partial(_arrays, stage, answer, given, state))
         except TooManySteps:
             done.problems[name] = (
                 f"{name} took more than {MOST_STEPS} instructions of Python, and was stopped"
@@ -74,6 +78,13 @@ def perform(problem: Problem, answer: ModuleType, inputs: Mapping[str, Array], f
         name for name, array in given.items() if not np.array_equal(array, inputs[name], equal_nan=True)
     )
     return done
+
+
+def _arrays(
+    stage: Stage, answer: ModuleType, given: Mapping[str, Array], state: dict[str, Any]
+) -> dict[str, Array]:
+    """Call a stage. What it returns is made an array while it is counted: an object may put its work off until then."""
+    return {output: _array(output, value) for output, value in stage(answer, given, state).items()}
 
 
 def _array(name: str, value: object) -> Array:
