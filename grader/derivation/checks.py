@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from grader.derivation.cases import AGAIN, ORDINARY, PLAIN
-from grader.derivation.compare import TOLERANCE, worst_error
+from grader.derivation.compare import EXACT, TOLERANCE
 from grader.derivation.plain_numpy import imported_others
 from grader.derivation.problems import Special
 from grader.derivation.seen import Seen
@@ -84,10 +84,11 @@ def judge_forward(seen: Seen) -> tuple[Check, ...]:
             id, title, 1, reason, "Write each line of the docstring's formulas as one line.", points=share
         )
     else:
-        worst = max(worst_error(seen.found(output), seen.right(output), (ORDINARY,)) for output in outputs)
+        verb = "agree" if len(outputs) > 1 else "agrees"
         summed = [output for output in outputs if seen.factors[output] != "mean"]
-        but = f" but for the division by the batch size in {summed[0]}" if summed else f" to {worst:.1e}"
-        values = full(id, title, 1, f"{' and '.join(outputs)} agree with torch{but}.")
+        but = f", but for the division by the batch size in {summed[0]}" if summed else ""
+        error = max(map(seen.error, outputs))
+        values = full(id, title, 1, f"{' and '.join(outputs)} {verb} with torch to {error:.1e}{but}.")
     return (values, *_specials(seen, "forward"))
 
 
@@ -101,25 +102,24 @@ def judge_gradients(seen: Seen) -> tuple[Check, ...]:
 
 def _gradient(seen: Seen, output: str, name: str) -> Check:
     title = f"The gradient of {name}"
-    found, right = seen.found(output), seen.right(output)
     if output in seen.measured:
-        error = worst_error(found, right, PLAIN)
-        reason = (
-            f"It agrees with autograd to {error:.1e}, but was measured by differences and not derived: where a formula"
-            " in float64 is right to 1e-14, or calls nothing for each entry, this is not so."
+        how = (
+            "as differences do, and a formula in float64 does to 1e-14"
+            if seen.error(output) > EXACT
+            else "but backward calls forward or loss for each entry of something"
         )
-        return lost(name, title, 1, reason, "Derive it with the chain rule, from the loss back.")
+        reason = f"It was measured by differences and not derived: it agrees with autograd to {seen.error(output):.1e}"
+        return lost(name, title, 1, f"{reason}, {how}.", "Derive it with the chain rule, from the loss back.")
     if seen.factors[output] is not None:
         differences = seen.differences[output] * seen.scale(output, ORDINARY)
-        by_differences = relative_error(found[ORDINARY], differences)
-        if by_differences < TOLERANCE:
+        off = relative_error(seen.found(output)[ORDINARY], differences)
+        if off < TOLERANCE:
             but = "" if seen.factors[output] == "mean" else ", but for the division by the batch size"
-            error = worst_error(
-                {case: array / seen.scale(output, case) for case, array in found.items()}, right, PLAIN
-            )
-            reason = f"It agrees with autograd to {error:.1e} and with finite differences to {by_differences:.1e}{but}."
+            reason = f"It agrees with autograd to {seen.error(output):.1e}, with finite differences to {off:.1e}{but}."
             return full(name, title, 1, reason)
     reason = wrong_output(seen, output)
+    if seen.called(ORDINARY).evaluations >= seen.cases.inputs[ORDINARY][name].size:
+        reason += " It calls forward or loss for each entry: a gradient is to be derived, and not measured."
     if any(seen.factors[forward] is None for forward in seen.judged.forward):
         reason += " The forward pass is not right either: mend that first."
     return lost(name, title, 1, reason, _BY_HAND)

@@ -14,6 +14,9 @@ MISTAKES: Mapping[str, str] = {
     "divided twice": "it were divided by the batch size twice",
     "no largest logit": "the softmax were taken without subtracting the largest logit first, so that exp overflows",
     "log of softmax": "the logarithm were taken of a softmax that has become 0: log softmax is a formula of its own",
+    "overflow": "the softmax were taken without subtracting the largest logit first, so that exp overflows",
+    "b1 missing": "b1 were not added",
+    "b2 missing": "b2 were not added",
     "no one-hot": "the one-hot labels were not subtracted from the softmax",
     "other sign": "it were subtracted the other way round: labels less softmax",
     "softmax over samples": "the softmax were taken over the samples (axis 0) and not over the classes",
@@ -37,13 +40,15 @@ def mlp(given: Mapping[str, Array], wrong: frozenset[str] = frozenset()) -> dict
     """Return the outputs with these mistakes in them. Raises `ValueError` where shapes do not allow a mistake."""
     x, y, second = given["x"], given["y"], given["W2"]
     rows, batch = np.arange(len(y)), len(y)
-    z1 = x @ given["W1"] + given["b1"]
+    z1 = x @ given["W1"] + (0 if "b1 missing" in wrong else given["b1"])
     h = np.maximum(z1, 0)
-    logits = h @ second + given["b2"]
+    logits = h @ second + (0 if "b2 missing" in wrong else given["b2"])
     axis = 0 if "softmax over samples" in wrong else 1
     shifted = logits - logits.max(axis=axis, keepdims=True)
     logs = shifted - np.log(np.exp(shifted).sum(axis=axis, keepdims=True))
     if "no largest logit" in wrong:
+        logs = logits - np.log(np.exp(logits).sum(axis=axis, keepdims=True))
+    if "overflow" in wrong:
         logs = np.log(np.exp(logits) / np.exp(logits).sum(axis=axis, keepdims=True))
     if "log of softmax" in wrong:
         logs = np.log(np.exp(shifted) / np.exp(shifted).sum(axis=axis, keepdims=True))

@@ -11,16 +11,17 @@ def _words(text: str) -> frozenset[str]:
 # to NumPy's insides is not here.
 NUMPY = _words(
     """
-    abs absolute add all allclose amax amin any append arange argmax argmin argsort argwhere array array_equal asarray
-    ascontiguousarray atleast_1d atleast_2d average bool_ broadcast_arrays broadcast_to ceil clip column_stack
-    concatenate copy cos cosh count_nonzero cumsum diag divide dot dtype e einsum empty empty_like equal errstate exp
-    expand_dims expm1 eye finfo flatnonzero float32 float64 floating floor full full_like greater greater_equal
-    heaviside hstack identity inf inner int32 int64 integer intp isclose isfinite isinf isnan isscalar kron less
-    less_equal linalg linspace log log10 log1p log2 logaddexp logical_and logical_not logical_or matmul
-    matrix_transpose max maximum mean min minimum moveaxis multiply nan nan_to_num ndarray ndim negative newaxis nonzero
-    not_equal number ones ones_like outer permute_dims pi power prod ravel reciprocal repeat reshape result_type round
-    shape sign signbit sin sinh size sqrt square squeeze stack std subtract sum swapaxes take take_along_axis tan tanh
-    tensordot tile trace transpose tri tril triu true_divide unique var vdot vstack where zeros zeros_like
+    abs absolute add all allclose amax amin any append arange argmax argmin argsort argwhere array array_equal
+    asarray ascontiguousarray atleast_1d atleast_2d average bool_ broadcast_arrays broadcast_to ceil clip
+    column_stack concatenate copy cos cosh count_nonzero cumsum diag divide dot dtype e einsum empty empty_like
+    equal errstate exp expand_dims expm1 eye finfo flatnonzero float32 float64 floating floor full full_like greater
+    greater_equal heaviside hstack identity inf inner int32 int64 integer intp isclose isfinite isinf isnan isscalar
+    kron less less_equal linalg linspace log log10 log1p log2 logaddexp logical_and logical_not logical_or matmul
+    matrix_transpose max maximum mean min minimum moveaxis multiply nan nan_to_num ndarray ndim negative newaxis
+    nonzero not_equal number ones ones_like outer permute_dims pi power prod put_along_axis ravel reciprocal repeat
+    reshape result_type round shape sign signbit sin sinh size sqrt square squeeze stack std subtract sum swapaxes
+    take take_along_axis tan tanh tensordot tile trace transpose tri tril triu true_divide unique var vdot vstack
+    where zeros zeros_like
     """
 )
 # Behind a name of NumPy: `np.linalg.norm`, `np.add.at`; and of what it returns, `np.finfo(float).eps`.

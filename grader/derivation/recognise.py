@@ -22,16 +22,24 @@ class Recogniser:
         self._cases = cases
         self._made: dict[tuple[str, Mistakes], Mapping[str, Array] | None] = {}
 
-    def mistakes_in(self, name: str, found: By, cases: Sequence[str]) -> Mistakes:
+    def mistakes_in(self, name: str, outputs: Mapping[str, By], cases: Sequence[str]) -> Mistakes:
         """Return the mistakes with which an output is as it is in all these cases where it is there; none if unknown.
 
-        One mistake is tried before two, in the order in which they are listed.
+        One mistake is tried before two, in the order in which they are listed; and of those that explain this output,
+        one that gives all the others as they are as well comes first.
         """
-        there = [case for case in cases if case in found]
+        there = [case for case in cases if case in outputs[name]]
         for count in (1, 2):
-            for chosen in map(frozenset, combinations(self._mistakes, count)):
-                if self._explains(chosen, name, found, there):
+            explaining = [
+                chosen
+                for chosen in map(frozenset, combinations(self._mistakes, count))
+                if self._explains(chosen, name, outputs[name], there)
+            ]
+            for chosen in explaining:
+                if all(self._agrees(chosen, other, outputs[other], there) for other in outputs):
                     return chosen
+            if explaining:
+                return explaining[0]
         return frozenset()
 
     def told(self, mistakes: Mistakes) -> str:
@@ -40,13 +48,18 @@ class Recogniser:
         return f"It looks as if {', and '.join(words)}." if words else ""
 
     def _explains(self, chosen: Mistakes, name: str, found: By, cases: Sequence[str]) -> bool:
-        other = False
+        if not self._agrees(chosen, name, found, cases):
+            return False
+        pairs = [(self._outputs(case, chosen), self._outputs(case, frozenset())) for case in cases]
+        return any(made and right and not same_values(made[name], right[name]) for made, right in pairs)
+
+    def _agrees(self, chosen: Mistakes, name: str, found: By, cases: Sequence[str]) -> bool:
+        """Say whether an output is, wherever it is there, as these mistakes make it."""
         for case in cases:
-            made, right = self._outputs(case, chosen), self._outputs(case, frozenset())
-            if made is None or right is None or not same_values(found[case], made[name]):
+            made = self._outputs(case, chosen)
+            if case in found and (made is None or not same_values(found[case], made[name])):
                 return False
-            other |= not same_values(made[name], right[name])
-        return other
+        return True
 
     def _outputs(self, case: str, chosen: Mistakes) -> Mapping[str, Array] | None:
         """Return what these mistakes give; None where the shapes do not allow them."""

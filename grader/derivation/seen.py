@@ -55,6 +55,11 @@ class Seen:
         power = POWERS[self.factors[output] or "mean"]
         return float(len(self.cases.inputs[case]["x"]) ** power)
 
+    def error(self, output: str) -> float:
+        """Return the largest relative error of an output over the plain cases, but for the batch size."""
+        right = {case: array * self.scale(output, case) for case, array in self.right(output).items()}
+        return worst_error(self.found(output), right, PLAIN)
+
     @cached_property
     def differences(self) -> Mapping[str, Array]:
         """The gradients of the small batch by central differences of our own forward pass."""
@@ -71,24 +76,15 @@ class Seen:
     def measured(self) -> frozenset[str]:
         """The gradients that are right, and were measured by differences instead of derived.
 
-        Who measures calls forward or loss for every entry, or gives inexact numbers with operations, or an amount of
-        memory, that grow with the entries.
+        Who measures calls forward or loss for every entry; or has gradients that are less exact than the forward pass,
+        which a formula in the same precision never is.
         """
-        small, wide = self.called(ORDINARY), self.called(WIDE)
         right = {output for output in self.judged.problem.gradients if self.factors[output] is not None}
-        inexact = {
-            output
-            for output in right
-            if self.factors[output] == "mean"
-            and worst_error(self.found(output), self.right(output), PLAIN) > EXACT
-        }
-        if wide.evaluations > small.evaluations:
+        inexact = {output for output in right if self.error(output) > EXACT}
+        if self.called(WIDE).evaluations > self.called(ORDINARY).evaluations:
             return frozenset(inexact or right)
-        return (
-            frozenset(inexact)
-            if self.growth(WIDE, "backward") or "backward" in wide.problems
-            else frozenset()
-        )
+        exact_before = all(self.error(output) < EXACT for output in self.judged.forward)
+        return frozenset(inexact) if exact_before else frozenset()
 
     @property
     def derived(self) -> frozenset[str]:
@@ -119,4 +115,5 @@ class Seen:
 
     def looks_like(self, output: str, cases: Sequence[str] = PLAIN) -> str:
         """Return which of the usual mistakes an output looks like, as a sentence, or ""."""
-        return self.recogniser.told(self.recogniser.mistakes_in(output, self.found(output), cases))
+        outputs = {name: self.found(name) for name in self.judged.problem.outputs}
+        return self.recogniser.told(self.recogniser.mistakes_in(output, outputs, cases))

@@ -19,23 +19,13 @@ class WrongForm(Exception):
 
 
 @dataclass(frozen=True)
-class KnownValue:
-    """What one output must be for some inputs, known without any calculation; `says` is the rule."""
-
-    inputs: Mapping[str, Array]
-    output: str
-    value: Array
-    says: str
-
-
-@dataclass(frozen=True)
 class Problem:
     """What an answer must do.
 
     inputs, outputs: shapes in terms of sizes such as B, the number of samples. gradients: by the name of an output
     the input by which it is the derivative of `objective`, one number. stages: by the name of a function how it is
     called; without the first nothing else can be. draw: fresh inputs of given sizes, at which the objective can be
-    differentiated. known: inputs like some drawn ones, for which an output is known.
+    differentiated. formulas: the forward pass as the docstrings of the exercise write it, good for ordinary numbers.
     """
 
     name: str
@@ -45,7 +35,7 @@ class Problem:
     stages: Mapping[str, Stage]
     objective: Callable[[Mapping[str, Array], Mapping[str, Array]], float]
     draw: Callable[[np.random.Generator, Mapping[str, int]], dict[str, Array]]
-    known: Callable[[Mapping[str, Array]], KnownValue]
+    formulas: Callable[[Mapping[str, Array]], dict[str, Array]]
 
     def shape(self, name: str, inputs: Mapping[str, Array]) -> tuple[int, ...]:
         """Return the shape that an output must have for these inputs."""
