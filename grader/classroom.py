@@ -3,9 +3,11 @@
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from grader.answers.room import Answers
 from grader.canaries import check_canaries
 from grader.crew import Crew
 from grader.desk import Desk, Replayed
+from grader.intake.answer import Answer
 from grader.intake.submission import submission_name
 from grader.plan import Plan
 from grader.progress import Progress
@@ -19,8 +21,9 @@ _LOST = "The grader's process ended, twice, while it was at this submission."
 class Classroom:
     """One class: each submission at the desk, by a crew; between taking in and scoring, the replays of all."""
 
-    def __init__(self, replays: Replays, desk: Desk, crew: Crew) -> None:
+    def __init__(self, replays: Replays, answers: Answers, desk: Desk, crew: Crew) -> None:
         self._replays = replays
+        self._answers = answers
         self._desk = desk
         self._crew = crew
 
@@ -38,7 +41,9 @@ class Classroom:
         )
         rows = [item for item in taken if isinstance(item, SubmissionScore)]
         plans = [item for item in taken if isinstance(item, Plan)]
+        answers = [item for item in taken if isinstance(item, Answer)]
         self._check_canaries({plan.recipe for plan in plans}, progress)
+        self._answers.check_canaries(answers)
         self._replay(plans, progress)
         progress.begin("scoring", len(plans))
         rows += self._crew.each(
@@ -47,6 +52,8 @@ class Classroom:
             lost=lambda work: self._desk.not_judged(work[0].name, work[0].student, work[0].recipe, _LOST),
             noted=lambda work, seconds: progress.done(work[0].name, seconds),
         )
+        graded = self._answers.grade(answers, progress)
+        rows += [self._desk.keep(answer.sha256, item) for answer, item in graded]
         for row in rows:
             self._desk.note_use(row)
         return sorted(rows, key=lambda row: row.submission)

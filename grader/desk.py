@@ -11,9 +11,10 @@ from pathlib import Path
 from grader.code_state import code_state
 from grader.evidence import Evidence, Run, lexicon_of, recipe_of, solution_of
 from grader.graded import Graded, graded_row, nothing_to_show, row_without_checks
+from grader.intake.answer import Answer, parse_tarball
 from grader.intake.gunzip import read_tarball
 from grader.intake.rejected import Rejected
-from grader.intake.submission import parse_submission, submission_name
+from grader.intake.submission import submission_name
 from grader.memory.kinds import SCORES
 from grader.plan import Plan, plan_of
 from grader.replay import Replay
@@ -50,8 +51,11 @@ class Desk:
     fresh: bool = False
     trusted_submissions: bool = False
 
-    def take(self, path: Path) -> Plan | SubmissionScore:
-        """Return what has to be replayed, or the row where it cannot be taken or was scored before: its bytes tell."""
+    def take(self, path: Path) -> Plan | Answer | SubmissionScore:
+        """Return what has to be replayed, an answer to examine, or a row.
+
+        It is a row where the tarball cannot be taken, or was scored before: its bytes tell.
+        """
         name = submission_name(path)
         try:
             data = read_tarball(path)
@@ -59,7 +63,10 @@ class Desk:
             known = None if self.fresh else self._rows.get(self._key(name, digest))
             if known is not None:
                 return self._put_aside(known)
-            taken = take_in(parse_submission(name, data, digest))
+            parsed = parse_tarball(name, data, digest)
+            if isinstance(parsed, Answer):
+                return parsed
+            taken = take_in(parsed)
         except Rejected as refusal:
             reason = f"{refusal.message} ({refusal.code})"
             row = row_without_checks(name, refusal.student, refusal.recipe, "rejected", reason)
@@ -81,8 +88,12 @@ class Desk:
             traceback.print_exc()
             reason = f"The grader failed on it: {type(error).__name__}."
             return self.not_judged(plan.name, plan.student, plan.recipe, reason)
+        return self.keep(taken.sha256, graded)
+
+    def keep(self, sha256: str, graded: Graded) -> SubmissionScore:
+        """Remember the row of a tarball with this SHA-256, unless something of it is open, and return it."""
         if graded.row.status == "graded":
-            self._rows.put(self._key(taken.name, taken.sha256), graded)
+            self._rows.put(self._key(graded.row.submission, sha256), graded)
         return self._put_aside(graded)
 
     def not_judged(self, name: str, student: str | None, recipe: str | None, reason: str) -> SubmissionScore:

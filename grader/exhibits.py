@@ -37,7 +37,7 @@ class HashComparison(Model):
 class ReplayOutcome(Model):
     """How one process of the grader ended: OK, RE, SG, TO, OL, ML or XX, with a sentence."""
 
-    what: Literal["broken run", "fixed run", "reference run", "evaluation", "probes"]
+    what: Literal["broken run", "fixed run", "reference run", "evaluation", "probes", "answer"]
     status: Status
     message: str = ""
 
@@ -51,13 +51,27 @@ class Measurement(Model):
     good: bool
 
 
+class Finding(Model):
+    """A table of what was found in an answer that is one file: a caption, headings, and rows of as many cells."""
+
+    caption: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
 class Exhibits(Model):
-    """Everything the page of one submission shows beside its score. All text is the student's own: untrusted."""
+    """Everything the page of one submission shows beside its score. All text is the student's own: untrusted.
+
+    answer_file: the name of the file, where the answer is one file and no run was repaired; its text is
+    `fixed_source` then, and `findings` tell what was found in it.
+    """
 
     submission: str
     broken_source: str | None
     fixed_source: str | None
     report: str | None
+    answer_file: str = ""
+    findings: tuple[Finding, ...] = ()
     curves: tuple[Curve, ...] = ()
     hashes: tuple[HashComparison, ...] = ()
     replays: tuple[ReplayOutcome, ...] = ()

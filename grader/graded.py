@@ -1,12 +1,14 @@
 """A row of the class with what its page shows, and the rows of what could not be scored."""
 
+from collections.abc import Sequence
+
 from grader.evidence import Evidence
 from grader.exhibits import Exhibits
 from grader.rubric.weights import Weights
 from grader.score import Flag, Model, SubmissionScore, rescored
 from grader.scoring import exhibits_of, flags_of, score_evidence
 from grader.taken import Taken
-from harness.recipe import recipe_ids
+from harness.file_exercise import exercise_ids
 
 WITHOUT_SANDBOX = "Students' code ran WITHOUT a sandbox (--trust-submissions): nothing kept it from lying."
 
@@ -21,16 +23,8 @@ class Graded(Model):
 def graded_row(item: Taken, evidence: Evidence, weights: Weights, *, sandboxed: bool) -> Graded:
     """Score one submission; where a check is open, so is the row."""
     criteria = score_evidence(evidence, weights)
-    flags = flags_of(evidence)
-    if item.ignored:
-        message = f"{len(item.ignored)} files that no submission has were not looked at."
-        flags = (*flags, Flag(id="ignored files", message=message))
-    # A learning platform may put words of its own around a file's name.
-    if f"{item.student}_{item.recipe}" not in item.name:
-        message = f"Its manifest says {item.student} and {item.recipe}, and the file's name does not."
-        flags = (*flags, Flag(id="other name", message=message))
-    if not sandboxed:
-        flags = (Flag(id="no sandbox", message=WITHOUT_SANDBOX), *flags)
+    told = common_flags(item.name, item.student, item.recipe, item.ignored)
+    flags = (*sandbox_flags(sandboxed=sandboxed), *flags_of(evidence), *told)
     row = SubmissionScore(
         submission=item.name,
         student=item.student,
@@ -40,7 +34,7 @@ def graded_row(item: Taken, evidence: Evidence, weights: Weights, *, sandboxed: 
         criteria={},
         flags=flags,
         provenance={
-            **({} if sandboxed else {"warning": WITHOUT_SANDBOX}),
+            **sandbox_warning(sandboxed=sandboxed),
             "tarball_sha256": item.sha256,
             "seed": item.settings.seed,
             "dataset": item.settings.dataset,
@@ -52,6 +46,29 @@ def graded_row(item: Taken, evidence: Evidence, weights: Weights, *, sandboxed: 
     return Graded(row=rescored(row, criteria), exhibits=exhibits_of(item.name, evidence, item.ignored))
 
 
+def common_flags(name: str, student: str, exercise: str, ignored: Sequence[str]) -> tuple[Flag, ...]:
+    """Return what an instructor should look at in a tarball of this name, whatever is in it."""
+    flags = []
+    if ignored:
+        message = f"{len(ignored)} files that no submission has were not looked at."
+        flags.append(Flag(id="ignored files", message=message))
+    # A learning platform may put words of its own around a file's name.
+    if f"{student}_{exercise}" not in name:
+        message = f"Its manifest says {student} and {exercise}, and the file's name does not."
+        flags.append(Flag(id="other name", message=message))
+    return tuple(flags)
+
+
+def sandbox_flags(*, sandboxed: bool) -> tuple[Flag, ...]:
+    """Return the flag of what ran without a sandbox."""
+    return () if sandboxed else (Flag(id="no sandbox", message=WITHOUT_SANDBOX),)
+
+
+def sandbox_warning(*, sandboxed: bool) -> dict[str, str]:
+    """Return what a row's provenance says first of what ran without a sandbox."""
+    return {} if sandboxed else {"warning": WITHOUT_SANDBOX}
+
+
 def nothing_to_show(name: str) -> Exhibits:
     """Return the exhibits of a submission that was not replayed."""
     return Exhibits(submission=name, broken_source=None, fixed_source=None, report=None)
@@ -61,7 +78,7 @@ def row_without_checks(
     name: str, student: str | None, recipe: str | None, status: str, reason: str
 ) -> SubmissionScore:
     """Return the row of a submission that was rejected, or that the grader failed on."""
-    known = next((known for known in recipe_ids() if name.endswith(f"_{known}")), "")
+    known = next((known for known in exercise_ids() if name.endswith(f"_{known}")), "")
     guessed_student, guessed_recipe = (name.removesuffix(f"_{known}"), known) if known else (name, "")
     return SubmissionScore.model_validate(
         {

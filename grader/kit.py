@@ -11,9 +11,20 @@ from typing import Any
 
 from grader.sandbox.kept_back import KEPT_BACK
 from harness.errors import UserError
+from harness.file_exercise import FileExercise, file_exercise_ids, load_exercise
+from harness.file_workspace import PROMPT
 from harness.files import scratch_path, write_with_sha256
 from harness.handin.archive import deterministic_tar_gz
-from harness.recipe import EXERCISES, ROOT, Edit, Recipe, apply_edits, load_recipe, recipe_ids
+from harness.recipe import (
+    EXERCISES,
+    FILE_EXERCISE,
+    ROOT,
+    Edit,
+    Recipe,
+    apply_edits,
+    load_recipe,
+    recipe_ids,
+)
 
 TEMPLATES = Path(__file__).with_name("kit_templates")
 # Lists every file of a kit, for `sha256sum -c`; by it a kit knows what may be replaced.
@@ -87,6 +98,10 @@ def kit_files() -> dict[str, bytes]:
         files[f"{folder}/PROMPT.md"] = (EXERCISES / recipe.id / "PROMPT.md").read_bytes()
         files[f"{folder}/recipe.toml"] = _written_out(recipe).encode()
         files[f"{folder}/experiment.py"] = recipe.broken_source().encode()
+    for exercise in map(load_exercise, file_exercise_ids()):
+        assert isinstance(exercise, FileExercise)
+        for name in (FILE_EXERCISE, PROMPT, exercise.file):
+            files[f"exercises/{exercise.id}/{name}"] = (EXERCISES / exercise.id / name).read_bytes()
     for path in _plain_files(TEMPLATES):
         name = path.relative_to(TEMPLATES).as_posix()
         if name != "pyproject.template":

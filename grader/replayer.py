@@ -123,14 +123,26 @@ class Replayer:
         return Evaluation.model_validate(found["run"])
 
     def _run(self, script: str, inputs: Mapping[str, bytes]) -> SandboxResult:
-        command = [sys.executable, "-P", str(INSIDE / script)]
-        return self._sandbox(
-            command,
-            inputs=inputs,
+        return self.run(
+            [sys.executable, "-P", str(INSIDE / script)],
+            inputs,
             environment=self._environment,
             limits=self._limits,
             visible=visible_folders(),
-            stop=self._stop,
+        )
+
+    def run(
+        self,
+        command: Sequence[str],
+        inputs: Mapping[str, bytes],
+        *,
+        environment: Mapping[str, str],
+        limits: Limits,
+        visible: Sequence[Path],
+    ) -> SandboxResult:
+        """Run a command in the sandbox, until `stop`; see `grader.sandbox.run_in_sandbox`."""
+        return self._sandbox(
+            command, inputs=inputs, environment=environment, limits=limits, visible=visible, stop=self._stop
         )
 
 

@@ -1,13 +1,14 @@
 """The verdict on submissions: what `scores.json` holds. Every report is a view of it and of the exhibits."""
 
 from collections.abc import Iterable, Mapping
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 Outcome = Literal["passed", "failed", "could not judge"]
 Status = Literal["graded", "rejected", "not judged"]
-Criterion = Literal["reproducibility", "diagnostics", "fix", "explanation"]
+# Those of a broken run; an exercise of another kind has criteria of its own, in its `rubric.toml`.
+Criterion = Annotated[str, Field(pattern="^[a-z][a-z_]{0,39}$")]
 CRITERIA: tuple[Criterion, ...] = ("reproducibility", "diagnostics", "fix", "explanation")
 
 
@@ -111,8 +112,19 @@ def criterion_score(checks: tuple[Check, ...]) -> CriterionScore:
 
 
 def total_of(criteria: Mapping[Criterion, CriterionScore]) -> float | None:
-    """Return the sum of all four criteria, or None where one is missing or open."""
-    return _sum(criteria[name].points if name in criteria else None for name in CRITERIA)
+    """Return the sum of all criteria, or None where one is open, or one of the four of a broken run is missing."""
+    names = CRITERIA if not criteria or criteria.keys() & set(CRITERIA) else tuple(criteria)
+    return _sum(criteria[name].points if name in criteria else None for name in names)
+
+
+def criteria_in(rows: Iterable[SubmissionScore]) -> tuple[Criterion, ...]:
+    """Return every criterion by which one of these was scored, those of broken runs first.
+
+    Where nothing was scored at all, they are those of broken runs.
+    """
+    found = dict.fromkeys(name for row in sorted(rows, key=lambda row: row.recipe) for name in row.criteria)
+    others = tuple(name for name in found if name not in CRITERIA)
+    return (*CRITERIA, *others) if found.keys() & set(CRITERIA) or not found else others
 
 
 def _sum(points: Iterable[float | None]) -> float | None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from rich.console import Console
 
 import harness
+from grader.answers.room import Answers
 from grader.canaries import CanaryFailed
 from grader.classroom import Classroom, scores_of
 from grader.cluster.session import open_cluster
@@ -33,6 +34,7 @@ from grader.replays import Replays
 from grader.reports.write import INDEX, clear_leftovers, refuse_strangers, write_reports
 from grader.rubric.weights import DEFAULT, load_weights
 from grader.sandbox.problem import sandbox_problem
+from grader.sandbox.run import run_in_sandbox
 from grader.sandbox.trusted import run_trusted
 from grader.sandboxes import open_sandbox
 from grader.score import Scores, SubmissionScore
@@ -41,7 +43,7 @@ from grader.spool import SPOOL, Spool, open_spool
 from grader.store import default_store
 from harness.data.loading import default_cache
 from harness.errors import UserError
-from harness.recipe import load_recipe, recipe_ids
+from harness.file_exercise import exercise_ids, load_exercise
 
 
 @dataclass(frozen=True)
@@ -75,12 +77,13 @@ def score_folder(folder: Path, options: ScoreOptions) -> int:
     kept = memory / NO_SANDBOX if options.trust_submissions else memory
     with (
         bounded(memory),
-        _executor(options, console) as executor,
+        _workers(options, console) as (executor, replayer),
         _reports_folder(options.out) as spool,
         Crew(options.jobs) as crew,
     ):
         room = Classroom(
             Replays(executor, kept, fresh=options.fresh),
+            Answers(replayer, jobs=options.jobs, trusted_submissions=options.trust_submissions),
             Desk(spool, kept, weights, fresh=options.fresh, trusted_submissions=options.trust_submissions),
             crew,
         )
@@ -90,7 +93,7 @@ def score_folder(folder: Path, options: ScoreOptions) -> int:
             with shown_progress(console) as progress:
                 scores = scores_of(room.score(paths, progress), _provenance(options))
                 scores = _with_others(scores, overrides, others, options)
-                titles = {recipe: load_recipe(recipe).title for recipe in recipe_ids()}
+                titles = {id: load_exercise(id).title for id in exercise_ids()}
                 write_reports(scores, spool, titles, options.out, crew, progress)
         except CanaryFailed as error:
             console.print(str(error), markup=False, highlight=False, style="bold red")
@@ -170,15 +173,17 @@ def tarballs(folder: Path, only: Sequence[str] = ()) -> list[Path]:
 
 
 @contextmanager
-def _executor(options: ScoreOptions, console: Console) -> Iterator[Executor]:
+def _workers(options: ScoreOptions, console: Console) -> Iterator[tuple[Executor, Replayer]]:
+    """Give what makes replays, and what examines answers, which is quick and never goes to a cluster."""
     cache = options.cache or default_cache()
     if options.cluster is not None:
         say = partial(console.print, markup=False, highlight=False, soft_wrap=True, style="bold red")
         with open_cluster(options.cluster, cache, options.engine, say) as executor:
-            yield executor
+            yield executor, Replayer(run_in_sandbox, cache)
         return
     with _sandbox(options, console) as sandbox:
-        yield LocalExecutor(Replayer(sandbox, cache), jobs=options.jobs)
+        replayer = Replayer(sandbox, cache)
+        yield LocalExecutor(replayer, jobs=options.jobs), replayer
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """The `harness` command: thin verbs over `harness.exercise`; each ends by naming the next step."""
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -33,10 +34,26 @@ def cli() -> None:
 def exercise(recipe: str, work: Path, resume: bool, **asked: Any) -> None:
     """Make the workspace of RECIPE and run the broken experiment."""
     from harness.exercise import Asked, start_exercise
-    from harness.summary import show_broken_run
+    from harness.file_exercise import FileExercise, load_exercise
+    from harness.file_workspace import start_file_exercise
+    from harness.summary import show_broken_run, show_file_workspace
 
+    found = load_exercise(recipe)
+    if isinstance(found, FileExercise):
+        _refuse_run_options(recipe, {**asked, "resume": resume or None})
+        answer, made = start_file_exercise(found, work)
+        show_file_workspace(answer, made=made)
+        return
     workspace, made = start_exercise(recipe, work, Asked(**asked), resume=resume)
     show_broken_run(workspace, made=made)
+
+
+def _refuse_run_options(exercise: str, asked: Mapping[str, object]) -> None:
+    """Raise `UserError` for what can be asked of a run, where there is none."""
+    given = next((name for name, value in asked.items() if value is not None), None)
+    if given is not None:
+        option = {"batch_size": "batch"}.get(given, given)
+        raise UserError(f"{exercise} trains nothing: leave --{option} ({option.upper()}=) out.")
 
 
 @cli.command()
@@ -67,9 +84,19 @@ def exercises(work: Path) -> None:
 def check(recipe: str, work: Path) -> None:
     """Judge what can be judged before you hand in."""
     from harness.exercise import check_exercise
+    from harness.file_checks import run_file_checks
+    from harness.file_exercise import FileExercise, load_exercise
+    from harness.file_workspace import FileWorkspace, open_file_workspace
     from harness.summary import show_checks
+    from harness.workspace import Workspace
 
-    workspace, items = check_exercise(recipe, work)
+    found = load_exercise(recipe)
+    workspace: Workspace | FileWorkspace
+    if isinstance(found, FileExercise):
+        workspace = open_file_workspace(found, work)
+        items = run_file_checks(workspace)
+    else:
+        workspace, items = check_exercise(recipe, work)
     if not show_checks(items, workspace):
         sys.exit(2)
 
@@ -88,16 +115,21 @@ def check(recipe: str, work: Path) -> None:
 )  # fmt: skip
 def submit(recipe: str, work: Path, student: str | None, out: Path) -> None:
     """Pack everything into one tarball to hand in."""
+    from harness.file_exercise import FileExercise, load_exercise
+    from harness.file_workspace import open_file_workspace
+    from harness.handin.file_submission import submit_file
     from harness.handin.submission import submit as pack
-    from harness.recipe import load_recipe
     from harness.summary import show_submission
     from harness.workspace import open_workspace
 
-    load_recipe(recipe)
+    found = load_exercise(recipe)
     if student is None:
         raise UserError("Say who hands this in: add --student NAME (make submit: STUDENT=NAME).")
     with naming(out):
-        show_submission(pack(open_workspace(work, recipe), student, out))
+        if isinstance(found, FileExercise):
+            show_submission(submit_file(open_file_workspace(found, work), student, out))
+        else:
+            show_submission(pack(open_workspace(work, recipe), student, out))
 
 
 @cli.command()
@@ -120,10 +152,18 @@ def data(dataset: str, cache: Path | None) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def clean_work(recipe: str, work: Path, yes: bool) -> None:
     """Start over: delete the runs, put your own files aside."""
-    from harness.recipe import load_recipe
-    from harness.workspace import remove_workspace
+    from harness.file_exercise import FileExercise, load_exercise
+    from harness.workspace import EXPERIMENT, REPORT, remove_workspace
 
-    load_recipe(recipe)
+    found = load_exercise(recipe)
+    question, theirs = (
+        (f"Start {work / recipe} over, and put {found.file} aside?", f"{found.file} lies")
+        if isinstance(found, FileExercise)
+        else (
+            f"Delete the runs in {work / recipe}, and put {EXPERIMENT} and {REPORT} aside?",
+            f"{EXPERIMENT} and {REPORT} lie",
+        )
+    )
     if not (work / recipe).is_dir():
         raise UserError(f"There is no workspace {work / recipe}: nothing to start over.")
     if not yes:
@@ -131,11 +171,10 @@ def clean_work(recipe: str, work: Path, yes: bool) -> None:
             raise UserError(
                 f"Starting {recipe} over needs a yes, and there is no terminal to ask at: give --yes (YES=1)."
             )
-        question = f"Delete the runs in {work / recipe}, and put experiment.py and report.md aside?"
         if not click.confirm(question):
             raise Stopped("Nothing was changed.")
     kept = remove_workspace(work, recipe)
-    click.echo(f"Your experiment.py and report.md lie in {kept}. Next: make exercise BREAK={recipe}")
+    click.echo(f"Your {theirs} in {kept}. Next: make exercise BREAK={recipe}")
 
 
 @cli.command()

@@ -13,6 +13,8 @@ from harness.errors import UserError
 ROOT = Path(__file__).resolve().parent.parent
 EXERCISES = ROOT / "exercises"
 EXPERIMENTS = Path(__file__).resolve().parent / "experiments"
+# What lies in the folder of an exercise that is no broken run (`harness.file_exercise`).
+FILE_EXERCISE = "exercise.toml"
 
 Layer = Literal["data", "pipeline", "model", "loss", "optimizer", "loop", "evaluation", "deployment"]
 Signal = Literal[
@@ -180,6 +182,10 @@ def load_recipe(recipe_id: str, exercises: Path = EXERCISES) -> Recipe:
     """
     known = recipe_ids(exercises)
     if recipe_id not in known:
+        if (exercises / recipe_id / FILE_EXERCISE).is_file():
+            raise UserError(
+                f"{recipe_id} trains nothing, so there is no run of it: make check judges what you wrote."
+            )
         raise UserError(f"There is no exercise {recipe_id!r}: {suggestion(recipe_id, known)}")
     path = exercises / recipe_id / "recipe.toml"
     written = path.with_name("experiment.py")

@@ -12,6 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.exercise import read_result
+from harness.file_exercise import file_exercise_ids, find_file_exercise
+from harness.file_workspace import FileWorkspace
 from harness.metrics_log import batch_records, epoch_records, read_metrics_log
 from harness.recipe import load_recipe, recipe_ids
 from harness.workspace import SETTINGS, Workspace, open_workspace
@@ -119,6 +121,21 @@ def show_comparison(workspace: Workspace) -> None:
     )
 
 
+def show_file_workspace(workspace: FileWorkspace, *, made: bool) -> None:
+    """Print where the file to write lies, and how to go on."""
+    console = Console()
+    if not made:
+        _show_line(console, f"{workspace.folder} is there already; nothing in it was changed.")
+    exercise = workspace.exercise
+    console.print(f"{exercise.id}: {exercise.title}", markup=False, style="bold")
+    _show_next(
+        console,
+        f"1. read {workspace.folder / 'PROMPT.md'}",
+        f"2. write {workspace.answer}",
+        f"3. {workspace.command('check')}",
+    )
+
+
 def show_exercises(work: Path) -> None:
     """Print the list of exercises with what this student has done."""
     console = Console()
@@ -129,16 +146,29 @@ def show_exercises(work: Path) -> None:
         state = open_workspace(work, recipe.id).state() if started else "not started"
         rows.append((recipe.id, recipe.layer, recipe.experiment, recipe.dataset, state))
         titles.append(recipe.title)
+    _show_list(console, rows, titles)
+    files = [("exercise", "kind", "file", "state")]
+    titles = [""]
+    for exercise in filter(None, map(find_file_exercise, file_exercise_ids())):
+        files.append(
+            (exercise.id, exercise.kind, exercise.file, FileWorkspace(work / exercise.id, exercise).state())
+        )
+        titles.append(exercise.title)
+    if files[1:]:
+        _show_list(console, files, titles)
+    _show_next(console, "make exercise BREAK=<exercise>")
+
+
+def _show_list(console: Console, rows: Sequence[tuple[str, ...]], titles: Sequence[str]) -> None:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row, title in zip(rows, titles, strict=True):
         line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         _show_line(console, line.rstrip(), style="bold")
         if title:
             _show_line(console, f"    {title}")
-    _show_next(console, "make exercise BREAK=<exercise>")
 
 
-def show_checks(items: "Sequence[CheckItem]", workspace: Workspace) -> bool:
+def show_checks(items: "Sequence[CheckItem]", workspace: Workspace | FileWorkspace) -> bool:
     """Print the checks; return whether none failed and all could be judged."""
     from harness.handin.check import render_checks
 

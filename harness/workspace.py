@@ -69,9 +69,7 @@ class Workspace:
 
     def command(self, verb: str, more: str = "") -> str:
         """Return the `make` command of a verb for this workspace, wherever it lies."""
-        work = self.folder.parent
-        place = "" if work == Path("work") else f" WORK={shlex.quote(str(work))}"
-        return f"make {verb} BREAK={self.recipe}{more}{place}"
+        return make_command(verb, self.folder, more)
 
     def has_run(self, run: str) -> bool:
         """Say whether that run is finished."""
@@ -107,6 +105,13 @@ class Workspace:
         return "fixed run done" if self.fixed_run_is_current() else "broken run done"
 
 
+def make_command(verb: str, folder: Path, more: str = "") -> str:
+    """Return the `make` command of a verb for the workspace in a folder, wherever it lies."""
+    work = folder.parent
+    place = "" if work == Path("work") else f" WORK={shlex.quote(str(work))}"
+    return f"make {verb} BREAK={folder.name}{more}{place}"
+
+
 def write_new(path: Path, text: str) -> None:
     """Write a file that must not exist yet, whole or not at all. Raises `FileExistsError` if it does."""
     scratch = scratch_path(path)
@@ -124,7 +129,8 @@ def write_new(path: Path, text: str) -> None:
         scratch.unlink(missing_ok=True)
 
 
-def _write_where_missing(path: Path, text: str) -> None:
+def write_where_missing(path: Path, text: str) -> None:
+    """Write a file as `write_new` does, unless it is there already."""
     # Another process may be quicker: what it wrote stays.
     with contextlib.suppress(FileExistsError):
         write_new(path, text)
@@ -140,10 +146,10 @@ def create_workspace(work: Path, recipe: str, source: str, settings: RunSettings
     if (folder / SETTINGS).is_file():
         open_workspace(work, recipe, settings)
     folder.mkdir(parents=True, exist_ok=True)
-    _write_where_missing(folder / EXPERIMENT, source)
-    _write_where_missing(folder / REPORT, REPORT_TEMPLATE)
+    write_where_missing(folder / EXPERIMENT, source)
+    write_where_missing(folder / REPORT, REPORT_TEMPLATE)
     record = {"format_version": 1, "recipe": recipe, "settings": dataclasses.asdict(settings)}
-    _write_where_missing(folder / SETTINGS, json.dumps(record, indent=1) + "\n")
+    write_where_missing(folder / SETTINGS, json.dumps(record, indent=1) + "\n")
     return open_workspace(work, recipe, settings)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from grader.answers.room import Answers
 from grader.classroom import Classroom
 from grader.crew import Crew
 from grader.desk import Desk
@@ -105,11 +106,11 @@ def _make(folder: Path) -> None:
     (folder / "submissions").mkdir()
     _write(folder / "submissions", submissions)
     memory = folder / "replays"
-    replays = Replays(
-        LocalExecutor(Replayer(run_in_sandbox, folder / "no data"), jobs=2), memory, fresh=False
-    )
+    replayer = Replayer(run_in_sandbox, folder / "no data")
+    answers = Answers(replayer, jobs=2, trusted_submissions=False)
+    replays = Replays(LocalExecutor(replayer, jobs=2), memory, fresh=False)
     with open_spool(folder / "spool") as spool, Crew(2) as crew:
-        room = Classroom(replays, Desk(spool, memory, load_weights()), crew)
+        room = Classroom(replays, answers, Desk(spool, memory, load_weights()), crew)
         rows = room.score(sorted((folder / "submissions").iterdir()), Silent())
     assert [row.status for row in rows] == ["graded"] * len(STUDENTS)
 

@@ -163,7 +163,7 @@ def make_row(
 def changed(address: str, judge: Callable[..., Check], *words: object, **more: object) -> dict[str, Check]:
     """Return one entry of `changes`: `judge` is `lost` or `open_check`."""
     criterion, id_ = address.split(".")
-    title, most = next((title, most) for one, title, most in RUBRIC[criterion] if one == id_)  # type: ignore[index]
+    title, most = next((title, most) for one, title, most in RUBRIC[criterion] if one == id_)
     return {address: judge(id_, title, most, *words, **more)}
 
 

@@ -6,10 +6,12 @@ from pathlib import Path
 from honest_class import HonestClass
 from sandbox_marks import needs_sandbox
 
+from grader.answers.room import Answers
 from grader.classroom import Classroom, scores_of
 from grader.crew import Crew
 from grader.demo import special_cases
 from grader.desk import Desk
+from grader.intake.answer import Answer
 from grader.intake.submission import submission_name
 from grader.local_executor import LocalExecutor
 from grader.plan import Plan
@@ -28,7 +30,7 @@ FATAL = "fatal_huge_lr"
 class FatalDesk(Desk):
     """Ends its process at one submission, as a fault of the interpreter would."""
 
-    def take(self, path: Path) -> Plan | SubmissionScore:
+    def take(self, path: Path) -> Plan | Answer | SubmissionScore:
         if submission_name(path) == FATAL:
             os._exit(1)
         return super().take(path)
@@ -38,9 +40,11 @@ def reports(
     submissions: Path, memory: Path, out: Path, crew: Crew, desk: type[Desk] = Desk
 ) -> dict[str, bytes]:
     """Score a class, and return all its reports."""
-    replays = Replays(LocalExecutor(Replayer(run_in_sandbox, out), jobs=2), memory, fresh=False)
+    replayer = Replayer(run_in_sandbox, out)
+    replays = Replays(LocalExecutor(replayer, jobs=2), memory, fresh=False)
+    answers = Answers(replayer, jobs=2, trusted_submissions=False)
     with open_spool(out.parent / f"{out.name}-spool") as spool, crew:
-        room = Classroom(replays, desk(spool, memory, load_weights()), crew)
+        room = Classroom(replays, answers, desk(spool, memory, load_weights()), crew)
         scores = scores_of(room.score(sorted(submissions.iterdir()), Silent()), {})
         write_reports(scores, spool, {}, out, crew, Silent())
     assert not (out.parent / f"{out.name}-spool").exists()

@@ -9,7 +9,7 @@ from made_up_class import changed, made_up_class, make_row
 
 from grader.reports.gradebook import COLUMNS, cell, csv_bytes, gradebook
 from grader.reports.text import visible
-from grader.score import Flag, Scores, open_check
+from grader.score import CRITERIA, Flag, Scores, open_check
 
 
 def rows_of(data: bytes) -> list[list[str]]:
@@ -55,10 +55,10 @@ def test_the_bytes() -> None:
 def test_one_row_a_submission_and_nothing_open_is_a_zero() -> None:
     scores, _, _ = made_up_class(40)
     header, *rows = rows_of(gradebook(scores))
-    assert tuple(header) == COLUMNS
+    assert tuple(header) == (*COLUMNS, *CRITERIA, "flags")
     assert len(rows) == 40
     for row, score in zip(rows, scores.submissions, strict=True):
-        assert len(row) == len(COLUMNS)
+        assert len(row) == len(header)
         assert row[4] == ("" if score.total is None else f"{score.total:g}")
         if score.status == "rejected":
             assert row[3:9] == ["rejected", "0", "", "", "", ""]

@@ -15,6 +15,7 @@ from commands import snapshot
 
 from grader.kit import TEMPLATES, build_kit
 from harness.errors import UserError
+from harness.file_exercise import FileExercise, file_exercise_ids, load_exercise
 from harness.recipe import ROOT, WrittenOut, experiment_source, load_recipe, recipe_ids
 
 ALL = recipe_ids()
@@ -67,6 +68,14 @@ def test_it_holds_what_students_use_and_nothing_of_the_instructors(files: dict[s
     exercises = {
         f"exercises/{name}/{file}" for name in ALL for file in ("PROMPT.md", "recipe.toml", "experiment.py")
     }
+    answers = {name: load_exercise(name) for name in file_exercise_ids()}
+    exercises |= {
+        f"exercises/{name}/{file}"
+        for name, exercise in answers.items()
+        if isinstance(exercise, FileExercise)
+        for file in ("PROMPT.md", "exercise.toml", exercise.file)
+    }
+    assert len(answers) >= 2
     assert {name for name in files if name.startswith("exercises/")} == exercises
     assert {name.split("/")[0] for name in files} == {
         "Makefile", "README.md", "docs", "exercises", "harness", "kit.sha256", "pyproject.toml", "tests",

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.file_exercise import FileExercise, file_exercise_ids, load_exercise
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -73,8 +75,14 @@ def test_nothing_imports_the_folders_that_hold_data() -> None:
         assert breaches(package, ("exercises", "solutions")) == []
 
 
-def test_the_folders_that_hold_data_hold_no_code() -> None:
-    assert [path for folder in ("exercises", "solutions") for path in modules(folder)] == []
+def test_the_folders_that_hold_data_hold_no_code_but_what_students_write() -> None:
+    answers = {
+        ROOT / folder / exercise.id / exercise.file
+        for exercise in map(load_exercise, file_exercise_ids())
+        if isinstance(exercise, FileExercise) and exercise.file.endswith(".py")
+        for folder in ("exercises", "solutions")
+    }
+    assert {path for folder in ("exercises", "solutions") for path in modules(folder)} == answers
 
 
 def loaded(statement: str) -> set[str]:

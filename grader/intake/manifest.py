@@ -1,7 +1,8 @@
 """The manifest of a submission: strict JSON, of one format, with nothing missing and nothing more."""
 
 import json
-from typing import Annotated, Any
+from collections.abc import Container
+from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
@@ -14,8 +15,8 @@ _REMEDY = "make submit writes a whole one"
 _Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
-class Manifest(BaseModel):
-    """What `manifest.json` says.
+class ManifestHead(BaseModel):
+    """What every `manifest.json` says, and that of an answer which is one file says no more.
 
     A student's name is any text of 1 to 64 characters that can be seen: no control characters, and none that
     change the direction of text or hide in it.
@@ -26,10 +27,6 @@ class Manifest(BaseModel):
     format_version: Annotated[int, Field(ge=1, le=1)]  # Literal[1] takes true for 1
     student: Annotated[str, Field(min_length=1, max_length=64)]
     recipe: Annotated[str, Field(min_length=1, max_length=64)]
-    # What `--seed` takes.
-    seed: Annotated[int, Field(ge=0, lt=2**32)]
-    dataset: Annotated[str, Field(min_length=1, max_length=64)]
-    dataset_digest: _Digest | None
     files: Annotated[dict[str, _Digest], Field(max_length=1000)]
 
     @field_validator("student")
@@ -40,21 +37,52 @@ class Manifest(BaseModel):
         return student
 
 
+class Manifest(ManifestHead):
+    """What `manifest.json` says of two runs."""
+
+    # What `--seed` takes.
+    seed: Annotated[int, Field(ge=0, lt=2**32)]
+    dataset: Annotated[str, Field(min_length=1, max_length=64)]
+    dataset_digest: _Digest | None
+
+
+_AnyManifest = TypeVar("_AnyManifest", bound=ManifestHead)
+
+
 def parse_manifest(data: bytes) -> Manifest:
-    """Return the manifest. Raises `Rejected` for anything that is not one, whatever it is."""
+    """Return the manifest of two runs. Raises `Rejected` for anything that is not one, whatever it is."""
+    return _validated(_read(data), Manifest)
+
+
+def parse_file_manifest(data: bytes, exercise_ids: Container[str]) -> ManifestHead | None:
+    """Return the manifest of an answer to one of these exercises, and None where it is of any other.
+
+    Raises `Rejected` where it names one of them and is no manifest of it.
+    """
+    value = _read(data)
+    if not isinstance(value, dict) or not isinstance(value.get("recipe"), str):
+        return None
+    return _validated(value, ManifestHead) if value["recipe"] in exercise_ids else None
+
+
+def _read(data: bytes) -> Any:
+    """Return what strict JSON says. Raises `Rejected` for anything else."""
     if len(data) > MANIFEST_BYTES:
         raise Rejected("manifest", f"manifest.json is larger than {MANIFEST_BYTES // 1024} KiB: {_REMEDY}.")
     try:
-        value = json.loads(data.decode("utf-8"), object_pairs_hook=_distinct, parse_constant=_refused)
+        return json.loads(data.decode("utf-8"), object_pairs_hook=_distinct, parse_constant=_refused)
     except (ValueError, RecursionError):
         raise Rejected("manifest", f"manifest.json is not strict JSON: {_REMEDY}.") from None
+
+
+def _validated(value: Any, form: type[_AnyManifest]) -> _AnyManifest:
     version = value.get("format_version") if isinstance(value, dict) else None
     if isinstance(version, int) and not isinstance(version, bool) and version != 1:
         raise Rejected(
             "format version", "manifest.json is of another format version: hand in with the current suite."
         )
     try:
-        return Manifest.model_validate(value)
+        return form.model_validate(value)
     except ValidationError as error:
         first = error.errors()[0]
         where = printable(".".join(map(str, first["loc"]))) or "it"

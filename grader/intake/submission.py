@@ -3,7 +3,8 @@
 import hashlib
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -11,10 +12,11 @@ from typing import Literal
 from grader.intake.archive import read_members
 from grader.intake.commands import parse_command
 from grader.intake.gunzip import MIB, gunzip, read_tarball
-from grader.intake.manifest import Manifest, parse_manifest
+from grader.intake.manifest import Manifest, parse_file_manifest, parse_manifest
 from grader.intake.names import printable
 from grader.intake.rejected import Rejected
 from harness.data import DATASETS
+from harness.file_exercise import file_exercise_ids
 from harness.handin.check_run import META, METRICS_LOG, RUN_FILES, RUNS
 from harness.handin.submission import COMMANDS, MANIFEST
 from harness.recipe import recipe_ids
@@ -72,13 +74,25 @@ def read_submission(path: Path) -> Submission:
 
 def parse_submission(name: str, data: bytes, sha256: str) -> Submission:
     """Return the submission in the bytes of a tarball with this SHA-256. Raises `Rejected`."""
+    with opened(data) as members:
+        return submission_in(members, name, sha256)
+
+
+@contextmanager
+def opened(data: bytes) -> Iterator[Mapping[str, bytes]]:
+    """Give the files in the bytes of a tarball; a `Rejected` of the block is told whose the tarball is."""
     members: dict[str, bytes] = {}
     try:
         read_members(gunzip(data), members)
-        manifest = _checked_manifest(members)
+        yield members
     except Rejected as refusal:
         refusal.student, refusal.recipe = _told_names(members)
         raise
+
+
+def submission_in(members: Mapping[str, bytes], name: str, sha256: str) -> Submission:
+    """Return the submission of two runs in the files of a tarball. Raises `Rejected`."""
+    manifest = _checked_manifest(members)
     return Submission(
         name=name,
         sha256=sha256,
@@ -96,7 +110,8 @@ def submission_name(path: Path) -> str:
 
 def _told_names(members: Mapping[str, bytes]) -> tuple[str | None, str | None]:
     try:
-        manifest = parse_manifest(members[MANIFEST])
+        data = members[MANIFEST]
+        manifest = parse_file_manifest(data, file_exercise_ids()) or parse_manifest(data)
     except (KeyError, Rejected):
         return None, None
     return manifest.student, manifest.recipe
@@ -115,15 +130,22 @@ def _checked_manifest(members: Mapping[str, bytes]) -> Manifest:
     return manifest
 
 
-def _faults(manifest: Manifest, members: Mapping[str, bytes]) -> Iterator[tuple[str, str]]:
-    for name, digest in manifest.files.items():
+def listing_faults(
+    listed: Mapping[str, str], members: Mapping[str, bytes], known: Iterable[str]
+) -> Iterator[tuple[str, str]]:
+    """Yield where the files of a tarball are not those that its manifest lists; `known` are those that are read."""
+    for name, digest in listed.items():
         if name not in members:
             yield "missing file", f"{printable(name)} is in the manifest and not in the archive: {_REMEDY}."
         elif hashlib.sha256(members[name]).hexdigest() != digest:
             yield "wrong hash", f"{printable(name)} has another SHA-256 than the manifest says: {_REMEDY}."
-    for name in FILES:
-        if name in members and name not in manifest.files and name != MANIFEST:
+    for name in known:
+        if name in members and name not in listed and name != MANIFEST:
             yield "unlisted file", f"{name} is in the archive and not in the manifest: {_REMEDY}."
+
+
+def _faults(manifest: Manifest, members: Mapping[str, bytes]) -> Iterator[tuple[str, str]]:
+    yield from listing_faults(manifest.files, members, FILES)
     if EXPERIMENT not in members:
         yield "no experiment", f"The archive has no {EXPERIMENT}: {_REMEDY}."
     for name in _TEXTS:

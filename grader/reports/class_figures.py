@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
-from grader.score import CRITERIA, Check, Criterion, SubmissionScore
+from grader.score import Check, Criterion, SubmissionScore, criteria_in
 
 _BIN = 10  # points
 
@@ -65,31 +65,35 @@ def distribution(values: Iterable[float]) -> tuple[Bar, ...]:
 
 
 def means(rows: Sequence[SubmissionScore]) -> tuple[Means, ...]:
-    """Return the means of each recipe, by name, and then of all of them."""
+    """Return the means of each recipe, by name, and then of all of them; criteria in the order of `criteria_in`."""
+    criteria = criteria_in(rows)
     recipes = sorted({row.recipe for row in rows if row.status == "graded"})
-    by_recipe = [_means(recipe, [row for row in rows if row.recipe == recipe]) for recipe in recipes]
-    return (*by_recipe, _means("", rows))
+    by_recipe = [
+        _means(recipe, [row for row in rows if row.recipe == recipe], criteria) for recipe in recipes
+    ]
+    return (*by_recipe, _means("", rows, criteria))
 
 
-def maxima(rows: Iterable[SubmissionScore]) -> dict[Criterion, float]:
+def maxima(rows: Sequence[SubmissionScore]) -> dict[Criterion, float]:
     """Return what each criterion is worth, as the first submission that has it says."""
     found: dict[Criterion, float] = {}
     for row in rows:
         for name, criterion in row.criteria.items():
             found.setdefault(name, criterion.max)
-    return {name: found[name] for name in CRITERIA if name in found}
+    return {name: found[name] for name in criteria_in(rows) if name in found}
 
 
-def lost_checks(rows: Iterable[SubmissionScore]) -> tuple[LostCheck, ...]:
-    """Return every check of the rubric, those most often lost first."""
-    found: dict[tuple[Criterion, str], list[Check]] = {}
+def lost_checks(rows: Sequence[SubmissionScore]) -> tuple[LostCheck, ...]:
+    """Return every check of the rubrics, those most often lost first; two of one name are one check if worth alike."""
+    found: dict[tuple[Criterion, str, float], list[Check]] = {}
     for row in rows:
-        for name in CRITERIA:
-            for check in row.criteria[name].checks if name in row.criteria else ():
-                found.setdefault((name, check.id), []).append(check)
-    every = [_lost_check(criterion, checks) for (criterion, _), checks in found.items()]
+        for name, criterion in row.criteria.items():
+            for check in criterion.checks:
+                found.setdefault((name, check.id, check.max), []).append(check)
+    every = [_lost_check(criterion, checks) for (criterion, *_), checks in found.items()]
+    place = criteria_in(rows).index
     return tuple(
-        sorted(every, key=lambda one: (-one.share, -one.points_lost, CRITERIA.index(one.criterion), one.id))
+        sorted(every, key=lambda one: (-one.share, -one.points_lost, place(one.criterion), one.id, one.max))
     )
 
 
@@ -109,10 +113,10 @@ def _lost_check(criterion: Criterion, checks: Sequence[Check]) -> LostCheck:
     )
 
 
-def _means(recipe: str, rows: Sequence[SubmissionScore]) -> Means:
+def _means(recipe: str, rows: Sequence[SubmissionScore], names: Iterable[Criterion]) -> Means:
     graded = [row for row in rows if row.status == "graded"]
     criteria = []
-    for name in CRITERIA:
+    for name in names:
         earned = [row.criteria[name].points for row in graded if name in row.criteria]
         criteria.append(_mean([value for value in earned if value is not None]))
     return Means(recipe, len(graded), _mean(totals(graded)), tuple(criteria))

@@ -7,7 +7,7 @@ from grader.reports.class_figures import Bar, distribution, lost_checks, maxima,
 from grader.reports.page_names import page_stems
 from grader.reports.page_template import render
 from grader.reports.text import clipped
-from grader.score import CRITERIA, Check, Scores, SubmissionScore
+from grader.score import Check, Criterion, Scores, SubmissionScore, criteria_in
 
 _PLOT_HEIGHT = 200
 _BAR_WIDTH = 40
@@ -45,13 +45,14 @@ class DrawnBar:
 def render_class_page(scores: Scores, recipes: Mapping[str, str]) -> str:
     """Return the page. `recipes` gives the title of each recipe, which its filter shows beside the name."""
     stems = page_stems(row.submission for row in scores.submissions)
-    rows = [_row(row, f"{stems[row.submission]}.html") for row in scores.submissions]
+    criteria = criteria_in(scores.submissions)
+    rows = [_row(row, f"{stems[row.submission]}.html", criteria) for row in scores.submissions]
     graded = totals(scores.submissions)
     return render(
         "index.html.j2",
         {
             "rows": rows,
-            "criteria": CRITERIA,
+            "criteria": criteria,
             "counts": {status: _count(rows, status) for status in ("graded", "rejected", "not judged")},
             "mean": sum(graded) / len(graded) if graded else None,
             "median": middle(graded),
@@ -76,8 +77,8 @@ def render_class_page(scores: Scores, recipes: Mapping[str, str]) -> str:
     )
 
 
-def _row(row: SubmissionScore, page: str) -> Row:
-    points = tuple(row.criteria[name].points if name in row.criteria else None for name in CRITERIA)
+def _row(row: SubmissionScore, page: str, criteria: Iterable[Criterion]) -> Row:
+    points = tuple(row.criteria[name].points if name in row.criteria else None for name in criteria)
     return Row(row, clipped(row.recipe, _NAME_LIMIT), page, points)
 
 
@@ -95,9 +96,8 @@ def _open_case(row: Row) -> OpenCase:
     score = row.score
     reasons = [
         (f"{name}.{check.id}", check.reason)
-        for name in CRITERIA
-        if name in score.criteria
-        for check in score.criteria[name].checks
+        for name, criterion in score.criteria.items()
+        for check in criterion.checks
         if check.outcome == "could not judge"
     ]
     if score.status == "not judged" and not reasons:
@@ -119,9 +119,8 @@ def _overrides(rows: Iterable[Row]) -> list[tuple[Row, str, Check]]:
     return [
         (row, f"{name}.{check.id}", check)
         for row in rows
-        for name in CRITERIA
-        if name in row.score.criteria
-        for check in row.score.criteria[name].checks
+        for name, criterion in row.score.criteria.items()
+        for check in criterion.checks
         if check.rule is not None
     ]
 

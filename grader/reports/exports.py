@@ -9,7 +9,7 @@ from grader.reports.export_formats import Format
 from grader.reports.gradebook import cell, csv_bytes, gradebook, number_cell
 from grader.reports.page_names import page_stems
 from grader.reports.text import clipped, points, visible
-from grader.score import CRITERIA, Check, Criterion, Scores, SubmissionScore
+from grader.score import Check, Criterion, Scores, SubmissionScore, criteria_in
 from harness.errors import UserError
 
 _FULL_MARKS = 100
@@ -57,7 +57,7 @@ def _gradescope(row: SubmissionScore) -> bytes:
     """
     tests = [
         _gradescope_test(criterion, f"{number}.{position}", check)
-        for number, criterion in enumerate(CRITERIA, start=1)
+        for number, criterion in enumerate(criteria_in([row]), start=1)
         if criterion in row.criteria
         for position, check in enumerate(row.criteria[criterion].checks, start=1)
     ]
@@ -171,9 +171,8 @@ def _feedback(row: SubmissionScore) -> str:
     """Return what was lost and why, in one text."""
     lost = [
         f"{check.title} ({points(check.points)} of {points(check.max)}): {_words(check)}"
-        for name in CRITERIA
-        if name in row.criteria
-        for check in row.criteria[name].checks
+        for criterion in row.criteria.values()
+        for check in criterion.checks
         if check.outcome != "passed" or check.comment
     ]
     words = " ".join([*([row.reason] if row.reason else []), *lost]) or "Every check passed."

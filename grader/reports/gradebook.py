@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterable, Sequence
 
 from grader.reports.text import points, visible
-from grader.score import CRITERIA, Scores, SubmissionScore
+from grader.score import Criterion, Scores, SubmissionScore, criteria_in
 
-COLUMNS = ("student", "recipe", "submission", "status", "total", *CRITERIA, "flags")
+# Between these and the flags stand the criteria of the class.
+COLUMNS = ("student", "recipe", "submission", "status", "total")
 
 # Where a spreadsheet begins a cell, and finds what it computes there: a sign, in ASCII or in the full-width forms
 # that East Asian editions accept, behind anything that it takes away first (blanks, quotes). A cell begins at the
@@ -23,7 +24,9 @@ def gradebook(scores: Scores) -> bytes:
     What is open is an empty cell, never 0. Text that a spreadsheet would compute, such as a student called
     `=1+1`, has an apostrophe before it; see `cell`.
     """
-    return csv_bytes([COLUMNS, *map(_row, scores.submissions)], mark=True)
+    criteria = criteria_in(scores.submissions)
+    rows = (_row(row, criteria) for row in scores.submissions)
+    return csv_bytes([(*COLUMNS, *criteria, "flags"), *rows], mark=True)
 
 
 def csv_bytes(rows: Iterable[Sequence[str]], *, mark: bool = False) -> bytes:
@@ -47,11 +50,11 @@ def number_cell(value: float | None) -> str:
     return "" if value is None else points(value)
 
 
-def _row(row: SubmissionScore) -> list[str]:
-    criteria = [row.criteria[name].points if name in row.criteria else None for name in CRITERIA]
+def _row(row: SubmissionScore, criteria: Iterable[Criterion]) -> list[str]:
+    earned = [row.criteria[name].points if name in row.criteria else None for name in criteria]
     flags = " | ".join(f"{flag.id}: {flag.message}" for flag in row.flags)
     return [
         *map(cell, (row.student, row.recipe, row.submission, row.status)),
-        *map(number_cell, (row.total, *criteria)),
+        *map(number_cell, (row.total, *earned)),
         cell(flags),
     ]

@@ -10,7 +10,7 @@ from grader.reports.page_template import render
 from grader.reports.source_diff import SourceDiff, source_diff
 from grader.reports.student_markdown import shown_report
 from grader.reports.text import MISSING
-from grader.score import CRITERIA, Criterion, CriterionScore, SubmissionScore
+from grader.score import Criterion, CriterionScore, SubmissionScore
 from harness.page.chart_axes import number_text
 from harness.page.run_page_data import number
 
@@ -62,8 +62,7 @@ def measured(value: Number) -> str:
 def _criteria(row: SubmissionScore) -> list[JudgedCriterion]:
     return [
         JudgedCriterion(name, score, None if score.points is None else score.points / max(score.max, 1e-9))
-        for name in CRITERIA
-        if (score := row.criteria.get(name)) is not None
+        for name, score in row.criteria.items()
     ]
 
 

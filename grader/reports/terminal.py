@@ -6,7 +6,7 @@ from rich.table import Table
 from rich.text import Text
 
 from grader.reports.text import clipped, points
-from grader.score import CRITERIA, Check, Criterion, CriterionScore, SubmissionScore
+from grader.score import Check, Criterion, CriterionScore, SubmissionScore
 
 _STYLES = {"graded": "green", "rejected": "red", "not judged": "yellow"}
 _MARKS = {"passed": ("✓", "green"), "failed": ("✗", "red"), "could not judge": ("?", "yellow")}
@@ -28,9 +28,8 @@ def show_submission(score: SubmissionScore, console: Console) -> None:
         console.print(Text(clipped(score.reason, _LIMIT)))
     for flag in score.flags:
         console.print(Text(f"Flag {clipped(flag.id, 60)}: {clipped(flag.message, _LIMIT)}", style="yellow"))
-    for name in CRITERIA:
-        if name in score.criteria:
-            _show_criterion(name, score.criteria[name], console)
+    for name, criterion in score.criteria.items():
+        _show_criterion(name, criterion, console)
     _show_provenance(score, console)
 
 

@@ -22,7 +22,7 @@ from harness.launch import ChildFault
 
 INDEX, GRADEBOOK = "index.html", "gradebook.csv"
 # How the two files begin that are no pages.
-_BEGINNINGS = {GRADEBOOK: csv_bytes([COLUMNS], mark=True), SCORES: b'{\n "format_version": '}
+_BEGINNINGS = {GRADEBOOK: csv_bytes([COLUMNS], mark=True).rstrip(), SCORES: b'{\n "format_version": '}
 
 
 def write_reports(

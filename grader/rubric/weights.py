@@ -1,6 +1,6 @@
 """The weights of the checks: `rubric.toml`, validated, and put on what the rules gave."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from grader.score import CRITERIA, Check, Criterion
@@ -14,16 +14,27 @@ Weights = Mapping[Criterion, Mapping[str, float]]
 
 def load_weights(path: Path = DEFAULT) -> Weights:
     """Return the points of every check. Raises `UserError` that names what is wrong with the file, and where."""
-    weights = _read(path)
+    weights = _read(path, CRITERIA)
     if path != DEFAULT:
-        _compare_names(path, weights, _read(DEFAULT))
-    total = sum(sum(checks.values()) for checks in weights.values())
-    if round(total, 6) != 100:
-        raise UserError(f"{path}: the points add up to {total:g}, not to 100: change some of them.")
+        _compare_names(path, weights, _read(DEFAULT, CRITERIA))
+    _require_hundred(path, weights)
     return weights
 
 
-def _read(path: Path) -> dict[Criterion, dict[str, float]]:
+def read_weights(path: Path, criteria: Sequence[Criterion]) -> Weights:
+    """Return the points of every check of these criteria. Raises `UserError` as `load_weights` does."""
+    weights = _read(path, criteria)
+    _require_hundred(path, weights)
+    return weights
+
+
+def _require_hundred(path: Path, weights: Weights) -> None:
+    total = sum(sum(checks.values()) for checks in weights.values())
+    if round(total, 6) != 100:
+        raise UserError(f"{path}: the points add up to {total:g}, not to 100: change some of them.")
+
+
+def _read(path: Path, criteria: Sequence[Criterion]) -> dict[Criterion, dict[str, float]]:
     try:
         table = read_table(path)
     except FileNotFoundError:
@@ -32,18 +43,18 @@ def _read(path: Path) -> dict[Criterion, dict[str, float]]:
         raise UserError(f"{path} cannot be read ({error.strerror}): check its permissions.") from None
     if table.pop("format_version", None) != 1:
         raise UserError(f"{path}: format_version must be 1: copy grader/rubric.toml and change that.")
-    unknown = [name for name in table if name not in CRITERIA]
-    missing = [name for name in CRITERIA if not isinstance(table.get(name), dict)]
+    unknown = [name for name in table if name not in criteria]
+    missing = [name for name in criteria if not isinstance(table.get(name), dict)]
     if unknown or missing:
         wrong = f"there is no criterion {unknown[0]!r}" if unknown else f"[{missing[0]}] is missing"
-        raise UserError(f"{path}: {wrong}: the criteria are {', '.join(CRITERIA)}.")
-    for criterion in CRITERIA:
+        raise UserError(f"{path}: {wrong}: the criteria are {', '.join(criteria)}.")
+    for criterion in criteria:
         for name, points in table[criterion].items():
             if isinstance(points, bool) or not isinstance(points, int | float) or not 0 <= points <= 100:
                 raise UserError(
                     f"{path}: {criterion}.{name} must be a number of points from 0 to 100, not {points!r}."
                 )
-    return {criterion: dict(table[criterion]) for criterion in CRITERIA}
+    return {criterion: dict(table[criterion]) for criterion in criteria}
 
 
 def _compare_names(path: Path, weights: Weights, known: Weights) -> None:

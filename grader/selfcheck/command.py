@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from grader.answers.room import Answers
 from grader.canaries import CanaryFailed
 from grader.classroom import Classroom
 from grader.crew import Crew
@@ -96,7 +97,8 @@ def _parts(
 ) -> Mapping[Part, Callable[[], Section]]:
     """Return what makes each part."""
     cache, jobs, solutions = options.cache or default_cache(), options.jobs, options.solutions
-    executor = LocalExecutor(Replayer(sandbox, cache), jobs=jobs)
+    replayer = Replayer(sandbox, cache)
+    executor = LocalExecutor(replayer, jobs=jobs)
     trials = TrialMemory(memory, fresh=options.fresh)
 
     def asked(item: Variant | Text) -> bool:
@@ -119,8 +121,11 @@ def _parts(
             for item in filter(asked, load_variants(recipe.id, solutions))
         ]
         with open_spool(scratch / "spool") as spool, Crew(jobs) as crew:
+            answers = Answers(replayer, jobs=jobs, trusted_submissions=False)
             desk = Desk(spool, memory, load_weights(), fresh=options.fresh)
-            return variants_section(wanted, Classroom(replays, desk, crew), submissions, scratch, jobs=jobs)
+            return variants_section(
+                wanted, Classroom(replays, answers, desk, crew), submissions, scratch, jobs=jobs
+            )
 
     def texts() -> Section:
         replays = Replays(executor, memory, fresh=options.fresh)

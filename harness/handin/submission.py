@@ -4,6 +4,7 @@ import hashlib
 import json
 import re
 import unicodedata
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,17 +63,14 @@ def build_submission(workspace: Workspace, student: str) -> dict[str, bytes]:
     metas = {run: read_object(workspace.run_folder(run) / META) for run in RUNS}
     lines = [f"# runs/{run}\n{' '.join(str(metas[run].get('command')).split())}\n" for run in RUNS]
     members[COMMANDS] = "\n".join(lines).encode()
-    manifest = {
-        "format_version": FORMAT_VERSION,
+    told = {
         "student": student,
         "recipe": workspace.recipe,
         "seed": workspace.settings.seed,
         "dataset": workspace.settings.dataset,
         "dataset_digest": metas["broken"].get("dataset_digest"),
-        "files": {name: hashlib.sha256(members[name]).hexdigest() for name in sorted(members)},
     }
-    members[MANIFEST] = (json.dumps(manifest, indent=1) + "\n").encode()
-    return members
+    return with_manifest(members, told)
 
 
 def submit(workspace: Workspace, student: str, out: Path) -> Submission:
@@ -88,16 +86,30 @@ def submit(workspace: Workspace, student: str, out: Path) -> Submission:
     if blocking:
         more = f" (and {len(blocking) - 1} more: {workspace.command('check')})" if blocking[1:] else ""
         raise UserError(f"Not handed in, {blocking[0].id}: {blocking[0].message}{more}")
-    data = deterministic_tar_gz(build_submission(workspace, student))
+    return hand_in(build_submission(workspace, student), workspace.folder, student, out, failures)
+
+
+def with_manifest(members: Mapping[str, bytes], told: Mapping[str, object]) -> dict[str, bytes]:
+    """Return the members with a manifest beside them: what is told of them, and the SHA-256 of each."""
+    digests = {name: hashlib.sha256(members[name]).hexdigest() for name in sorted(members)}
+    manifest = {"format_version": FORMAT_VERSION, **told, "files": digests}
+    return {**members, MANIFEST: (json.dumps(manifest, indent=1) + "\n").encode()}
+
+
+def hand_in(
+    members: Mapping[str, bytes], folder: Path, student: str, out: Path, warnings: Sequence[CheckItem]
+) -> Submission:
+    """Write the members as `<out>/<student>_<exercise>.tar.gz`, and note it in the workspace `folder`."""
+    data = deterministic_tar_gz(members)
     digest = hashlib.sha256(data).hexdigest()
     out.mkdir(parents=True, exist_ok=True)
-    path = out / f"{student}_{workspace.recipe}.tar.gz"
+    path = out / f"{student}_{folder.name}.tar.gz"
     before = path.read_bytes() if path.exists() else None
     kept = None if before is None or before == data else _keep(path, before)
     write_with_sha256(path, data)
     note = {"format_version": FORMAT_VERSION, "student": student, "file": path.name, "sha256": digest}
-    write_whole({workspace.folder / SUBMITTED: (json.dumps(note, indent=1) + "\n").encode()})
-    return Submission(path, digest, tuple(failures), kept, before == data)
+    write_whole({folder / SUBMITTED: (json.dumps(note, indent=1) + "\n").encode()})
+    return Submission(path, digest, tuple(warnings), kept, before == data)
 
 
 def _read(path: Path) -> bytes:

@@ -93,13 +93,16 @@ def test_this_machine_has_a_verdict() -> None:
 
 
 def test_every_exercise_is_listed_and_written_out(tmp_path: Path) -> None:
-    """Each has its prompt and its experiment."""
+    """Each has its prompt, and its experiment or the file to write."""
     said = harness("exercises", cwd=tmp_path)
     names = sorted(path.name for path in (ROOT / "exercises").iterdir())
     assert len(names) >= 7
     for name in names:
         assert re.search(rf"^{name}\b", said, re.MULTILINE)
-        assert {path.name for path in (ROOT / "exercises" / name).iterdir()} >= {"PROMPT.md", "experiment.py"}
+        files = {path.name for path in (ROOT / "exercises" / name).iterdir()}
+        assert "PROMPT.md" in files
+        assert files & {"experiment.py", "exercise.toml"}
+        assert len(files) == 3
 
 
 def test_the_broken_run_is_the_same_twice(folder: Path, tmp_path: Path) -> None:

@@ -1,0 +1,9 @@
+"""Which kinds of exercises there are whose answer is a file, and what examines each."""
+
+from collections.abc import Mapping
+
+from grader.answers.examination import Kind
+from grader.derivation.examine import examine_derivation
+
+# By the `kind` of `exercise.toml`; the same names as in `harness.file_exercise.KINDS`.
+KINDS: Mapping[str, Kind] = {"derivation": examine_derivation}
