@@ -35,13 +35,13 @@ def fresh_gradients(model: nn.Module) -> Iterator[dict[str, Tensor]]:
             handle.remove()
 
 
-def mean_cross_entropy(outputs: Tensor, labels: Tensor) -> Tensor:
+def mean_cross_entropy(scores: Tensor, labels: Tensor) -> Tensor:
     """Return the mean cross-entropy of what a network puts out: probabilities as such, all else as logits."""
     # Softmax and sigmoid alike; the equal logits of a network that starts at zero are no probabilities.
-    probabilities = bool(((outputs >= 0) & (outputs <= 1)).all()) and bool((outputs != outputs[0, 0]).any())
+    probabilities = bool(((scores >= 0) & (scores <= 1)).all()) and bool((scores != scores[0, 0]).any())
     if probabilities:
-        return F.nll_loss(outputs.clamp(min=1e-30).log(), labels)
-    return F.cross_entropy(outputs, labels)
+        return F.nll_loss(scores.clamp(min=1e-30).log(), labels)
+    return F.cross_entropy(scores, labels)
 
 
 def loss_gradient(bench: Bench) -> float:
