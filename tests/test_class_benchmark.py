@@ -171,6 +171,15 @@ def test_memory_is_that_of_a_process_and_its_forks_each_page_once(tmp_path: Path
             process.kill()
 
 
+def test_memory_of_one_process_is_what_the_kernel_says_of_it() -> None:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    status = {
+        name: rest.split()[0] for name, _, rest in (line.partition(":") for line in lines) if rest.strip()
+    }
+    resident = 1024 * (int(status["RssAnon"]) + int(status["RssFile"]))
+    assert together([os.getpid()]) == pytest.approx(resident, rel=0.02)
+
+
 class MadeLab(ClassLab):
     """A lab whose classes were never scored: so many seconds, replays and bytes for each size."""
 
