@@ -13,7 +13,7 @@ options = $(if $(SEED),--seed "$(SEED)") $(if $(DATASET),--dataset "$(DATASET)")
 work    = $(if $(WORK),--work "$(WORK)")
 resume  = $(if $(RESUME),--resume)
 
-.PHONY: help exercise exercises verify check submit data clean-work doctor grade demo kit selfcheck redteam faults fuzz test test-portable lint bench bench-class
+.PHONY: help exercise exercises verify check submit data clean-work doctor grade demo kit selfcheck redteam faults fuzz test test-portable lint bench bench-class bench-peers
 
 help:
 	@echo "make exercise BREAK=huge_lr    make the workspace, run the broken experiment"
@@ -32,7 +32,7 @@ help:
 	@echo "make redteam [FAMILY=archive] [SANDBOX=fresh]   every attack on the grader"
 	@echo "make faults | fuzz             kills and full disks; mutated files"
 	@echo ""
-	@echo "make test | lint | bench | bench-class | test-portable"
+	@echo "make test | lint | bench | bench-class | bench-peers | test-portable"
 
 $(RUN): pyproject.toml
 	@$(PYTHON) -c 'import sys; assert (3, 11) <= sys.version_info[:2] < (3, 13)' || \
@@ -116,6 +116,10 @@ bench: $(DEV)
 # A course of 2,100 submissions, made and graded: half an hour on two cores, and 10 GB.
 bench-class: $(DEV)
 	@$(BIN)/python -m benchmarks.bench_class $(if $(STUDENTS),--students "$(STUDENTS)") $(if $(WRITE),--write)
+
+# About a quarter of an hour, and as long again the first time, to install the others; ENVS= names where.
+bench-peers: $(DEV)
+	@$(BIN)/python -m benchmarks.peers $(if $(ENVS),--envs "$(ENVS)") $(if $(JOBS),--jobs "$(JOBS)") $(if $(WRITE),--write)
 
 test-portable: $(DEV)
 	@$(BIN)/python -m harness.portable_check

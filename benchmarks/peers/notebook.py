@@ -26,6 +26,11 @@ def student_notebook(handed_out: Path, one: HandedIn) -> str:
 
 
 def notebook_environment(python: Path, folder: Path) -> dict[str, str]:
-    """Return the environment for a tool of Jupyter's that reads no settings of whoever runs the benchmark."""
+    """Return the environment for a tool of Jupyter's that reads no settings of whoever runs the benchmark.
+
+    What it writes goes below `folder`, where a place is made for it.
+    """
+    home = folder / "jupyter"
+    home.mkdir(exist_ok=True)
     names = ("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR")
-    return {**activated(python), **{name: str(folder / "jupyter" / name.lower()) for name in names}}
+    return {**activated(python), **{name: str(home / name.lower()) for name in names}}

@@ -102,7 +102,7 @@ def as_markdown(columns: Sequence[Measured], notes: Sequence[str], machine: Mach
     lines = [
         f"## {TITLE}",
         "",
-        "Made by `python -m benchmarks.peers --write`; do not edit. `make bench-peers` measures on your own machine.",
+        "Made by `make bench-peers` (`python -m benchmarks.peers --write`).",
         "",
         *("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in table),
         "",
