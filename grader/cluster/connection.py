@@ -1,8 +1,9 @@
 """The connection to the scheduler of a cluster."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 from distributed import Client
 
@@ -33,14 +34,22 @@ def connected(address: str) -> Iterator[Client]:
         client.close(timeout=TIMEOUT_SECONDS)
 
 
+def scheduler_info(client: Client) -> Mapping[str, Any]:
+    """Return what the scheduler says of itself and of its workers. Raises `UserError` where it is gone."""
+    check_connection(client)
+    try:
+        return client.scheduler_info(n_workers=-1)
+    except OSError:
+        raise _lost() from None
+
+
 def check_connection(client: Client) -> None:
     """Raise `UserError` where the scheduler is gone."""
     if client.status != "running":
-        raise lost(client)
+        raise _lost()
 
 
-def lost(client: Client) -> UserError:
-    """Return what is raised where the scheduler is gone."""
+def _lost() -> UserError:
     return UserError(
         "The connection to the scheduler was lost: see that it runs, and give the same command again; what was"
         " replayed by then is not replayed again."

@@ -11,7 +11,7 @@ from distributed.diagnostics.plugin import WorkerPlugin
 
 from grader.attempt import attempt
 from grader.cluster.description import Description, describe, fingerprint
-from grader.cluster.messages import Answer, Job
+from grader.cluster.messages import Job
 from grader.cluster.places import Places
 from grader.code_state import code_hash
 from grader.engines import Engine
@@ -28,6 +28,10 @@ DEATHS = 3
 _LOOK_SECONDS = 0.5
 _NO_DATA = Path("/nonexistent")
 _LOADED = code_hash()  # of the modules that this process runs; the files may change under it
+
+
+class Unfit(Exception):
+    """This worker can make no replay any more; the message says why, and what to do."""
 
 
 class Desk(WorkerPlugin):
@@ -72,45 +76,43 @@ class Desk(WorkerPlugin):
             return "the files of its trainwreck have changed since it was started: start the worker anew"
         return await asyncio.to_thread(sandbox_problem)
 
-    async def answer(self, job: Job, subset: bytes, heldout: bytes) -> Answer:
-        """Make a replay, unless too many workers died under it or this one is not what is asked for.
+    async def replay(self, job: Job, subset: bytes, heldout: bytes) -> Replay:
+        """Make a replay, unless too many workers died under it. Raises `Unfit` where none can be made here.
 
-        Where the kernel takes a whole process away, nobody can say whose fault it was. So a replay that a worker
-        died under has the next process to itself.
+        Where the kernel takes a whole process away, nobody can say which of its replays was at fault. So one that a
+        worker died under has the next process to itself.
         """
         if fingerprint(await self.description()) != job.fingerprint:
-            return Answer(address=self._worker.address, unfit="it is not what it was: start the worker anew")
+            raise Unfit("it is not what it was: start the worker anew")
         begun = list(await self._worker.scheduler.get_metadata(keys=job.record, default=[]))
         if len(begun) >= DEATHS:
             message = f"{len(begun)} workers died while they replayed it: {', '.join(begun)}"
-            return Answer(address=self._worker.address, replay=Replay(status="XX", message=message))
+            return Replay(status="XX", message=message)
+        if subset:
+            self._data.take(str(job.settings["dataset"]), subset, heldout)
         async with self._places.taken(alone=bool(begun)):
             await self._note(job, [*begun, self.name])
             try:
-                return await self._made(job, subset, heldout)
+                replay = await self._made(job)
             finally:
                 with suppress(OSError):  # the scheduler is gone, and with it the record
                     await self._note(job, begun)
+        if replay.status == "XX" and (problem := await self.problem()) is not None:
+            raise Unfit(problem)
+        return replay
 
     async def _note(self, job: Job, begun: list[str]) -> None:
         """Have the scheduler remember which workers began this replay and did not end it."""
         await self._worker.scheduler.set_metadata(keys=job.record, value=begun)
 
-    async def _made(self, job: Job, subset: bytes, heldout: bytes) -> Answer:
-        if subset:
-            self._data.take(str(job.settings["dataset"]), subset, heldout)
+    async def _made(self, job: Job) -> Replay:
         try:
             with self._replayer(job.engine) as replayer:
-                replay = await self._watched(job, replayer)
-        except Stopped:
+                return await self._watched(job, replayer)
+        except Stopped:  # this worker is about to end, or nobody waits any more
             raise Reschedule from None
-        except OSError as error:
-            return Answer(
-                address=self._worker.address, unfit=f"{error}: mend that, and start the worker anew"
-            )
-        if replay.status == "XX" and (problem := await self.problem()) is not None:
-            return Answer(address=self._worker.address, unfit=problem)
-        return Answer(address=self._worker.address, replay=replay)
+        except OSError as error:  # no room on its disk
+            raise Unfit(f"{error}: mend that, and start the worker anew") from None
 
     async def _watched(self, job: Job, replayer: Replayer) -> Replay:
         """Make the replay in another thread, and end it where nobody waits for it any more."""

@@ -27,11 +27,11 @@ from grader.requests import Request
 from harness.data import EMBEDDED
 from harness.errors import UserError
 
-_WAIT_SECONDS = 1.0
+_WAIT_SECONDS = 0.5
 # A result that lies ready; where its worker dies just now, it does not come.
-_FETCH_SECONDS = 60.0
-# Dask gives a task up for reasons of its own: workers died under which it only waited, or none is left.
-_GIVEN_UP = (KilledWorker, NoValidWorkerError, CancelledError, TimeoutError)
+_FETCH_SECONDS = 300.0
+# Dask gives a task up for reasons of its own: workers died in whose queue it was, none is left, a line broke.
+_GIVEN_UP = (KilledWorker, NoValidWorkerError, CancelledError, OSError)
 
 
 @dataclass(frozen=True)
@@ -152,8 +152,9 @@ class ClusterExecutor:
         sent, self._sent = self._sent, {}
         for one in sent.values():
             if one.future.status == "finished":
-                with suppress(OSError, *_GIVEN_UP):
+                with suppress(*_GIVEN_UP):
                     answer = self._answer(one.future)
                     if answer.replay is not None:
                         one.keep(keep, answer.replay)
-        self._client.cancel([one.future for one in sent.values()])
+        if self._client.status == "running":
+            self._client.cancel([one.future for one in sent.values()])

@@ -4,8 +4,8 @@ import json
 
 from distributed import get_worker
 
-from grader.cluster.desk import Desk
-from grader.cluster.messages import Job
+from grader.cluster.desk import Desk, Unfit
+from grader.cluster.messages import Answer, Job
 
 _DESK = "trainwreck"
 
@@ -18,8 +18,12 @@ async def describe() -> bytes:
 
 async def replay(job: bytes, subset: bytes = b"", heldout: bytes = b"") -> bytes:
     """Make a replay, with the files of its data set where the harness does not bring them along."""
-    desk = await _desk()
-    answer = await desk.answer(Job.model_validate_json(job), subset, heldout)
+    desk, address = await _desk(), get_worker().address
+    try:
+        made = await desk.replay(Job.model_validate_json(job), subset, heldout)
+        answer = Answer(address=address, replay=made)
+    except (Unfit, OSError) as error:  # on another worker it may well be made
+        answer = Answer(address=address, unfit=str(error))
     return answer.model_dump_json().encode()
 
 

@@ -1,25 +1,20 @@
 """The workers that a scheduler has: each is asked what it is before it gets anything to do, and may be refused."""
 
-import json
 import time
 from collections.abc import Callable
 from functools import cached_property
-from itertools import count
-from typing import Any
 
-from distributed import Client, Future
+from distributed import Client
 
-from grader.cluster import worker
-from grader.cluster.connection import check_connection
-from grader.cluster.description import Description, describe, difference
+from grader.cluster.connection import scheduler_info
+from grader.cluster.description import Description, describe
+from grader.cluster.question import Question, Unanswered
 from harness.errors import UserError
 
 # How long it is waited for a worker where there is none. A nanny starts one anew within seconds; the first answer of
 # many that share a machine takes longer.
 PATIENCE_SECONDS = 120.0
-_LOOK_SECONDS = 1.0
-# Before all replays that wait for the same worker.
-_FIRST = 10
+_LOOK_SECONDS = 0.5
 
 
 class Workers:
@@ -31,9 +26,8 @@ class Workers:
         self._client = client
         self._say = say
         self._patience = patience_seconds
-        self._numbers = count()
         self._names: dict[str, str] = {}
-        self._asked: dict[str, Future[Any]] = {}
+        self._asked: dict[str, Question] = {}
         self._refused: set[str] = set()
         self._threads: dict[str, int] = {}
         self._looked: float | None = None
@@ -56,7 +50,7 @@ class Workers:
         return sum(self._threads.values())
 
     def look(self) -> None:
-        """Find out who has come and who has gone, at most once a second.
+        """Find out who has come and who has gone, at most twice a second.
 
         Raises `UserError` where no worker is left that fits, or the scheduler is gone.
         """
@@ -64,16 +58,17 @@ class Workers:
         if self._looked is not None and now < self._looked + _LOOK_SECONDS:
             return
         self._looked = now
-        check_connection(self._client)
-        scheduler = self._client.scheduler_info(n_workers=-1)
+        scheduler = scheduler_info(self._client)
         there = scheduler["workers"]
         for address in self._names.keys() - there.keys():
             self._forget(address)
         for address in sorted(there.keys() - self._names.keys()):
-            self._ask(address, str(there[address]["name"]))
-        for address, future in [item for item in self._asked.items() if item[1].done()]:
+            name = str(there[address]["name"])
+            self._names[address] = address if name == address else f"{name} ({address})"
+            self._asked[address] = Question(self._client, address)
+        for address, question in [item for item in self._asked.items() if item[1].is_answered()]:
             del self._asked[address]
-            self._judge(address, future, there[address]["nthreads"])
+            self._judge(address, question, there[address]["nthreads"])
         self._wait_for_some(scheduler["address"], now)
 
     def refuse(self, address: str, reason: str) -> None:
@@ -83,22 +78,14 @@ class Workers:
             self._refused.add(address)
             self._say(f"Refused: worker {self._names[address]}: {reason.rstrip('.')}.")
 
-    def _ask(self, address: str, name: str) -> None:
-        self._names[address] = address if name == address else f"{name} ({address})"
-        key = f"describe-{self._client.id}-{next(self._numbers)}"
-        self._asked[address] = self._client.submit(
-            worker.describe, key=key, workers=[address], priority=_FIRST
-        )
-
-    def _judge(self, address: str, future: Future[Any], threads: int) -> None:
-        if future.status == "error":
-            error = future.exception()
-            reason = f"trainwreck does not answer there ({type(error).__name__}: {error})"
-        else:
-            theirs, problem = json.loads(future.result())
-            reason = difference(self.ours, theirs) or problem
-        if reason:
-            self.refuse(address, reason)
+    def _judge(self, address: str, question: Question, threads: int) -> None:
+        try:
+            objection = question.objection(self.ours)
+        except Unanswered:
+            self._forget(address)
+            return
+        if objection:
+            self.refuse(address, objection)
         else:
             self._threads[address] = threads
             self._begun = True
@@ -107,8 +94,8 @@ class Workers:
         del self._names[address]
         self._threads.pop(address, None)
         self._refused.discard(address)
-        if (future := self._asked.pop(address, None)) is not None:
-            future.cancel()
+        if (question := self._asked.pop(address, None)) is not None:
+            question.withdraw()
 
     def _wait_for_some(self, where: str, now: float) -> None:
         """Raise `UserError` where waiting for a worker has no end."""
