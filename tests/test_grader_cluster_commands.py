@@ -29,6 +29,7 @@ from pathlib import Path
 from cluster_stand_in import description
 from grader.cluster import workers
 from grader.cluster.session import open_cluster
+from grader.progress import Silent
 from grader.replays import Replays
 from grader.requests import Request
 from harness.recipe import load_recipe
@@ -40,7 +41,7 @@ sources = ["done", f"wait {{folder}}"]
 recipe, settings = load_recipe("huge_lr"), RunSettings(seed=42, dataset="digits")
 requests = [Request(recipe, settings, source, source, trusted=False) for source in sources]
 with open_cluster({address!r}, folder, "fresh", print) as executor:
-    Replays(executor, folder / "memory", fresh=False).make(requests, lambda done, total: None)
+    Replays(executor, folder / "memory", fresh=False).make("replays", [("ada", one) for one in requests], Silent())
 """
 
 
