@@ -40,7 +40,8 @@ class Result:
 def main() -> int:
     """Run the attacks that were asked for; 1 where one did not hold, 2 for wrong use."""
     asked = _arguments()
-    console = Console(width=None if sys.stdout.isatty() else 160)
+    # Bound to it: in other threads, commands that are tried put something else in its place for a while.
+    console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else 160)
     try:
         attacks = chosen(asked.only, asked.family)
     except LookupError as error:

@@ -3,11 +3,13 @@
 import csv
 import io
 import re
+import threading
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from click.testing import CliRunner
+from click import Command
+from click.testing import CliRunner, Result
 from page_reader import Page
 
 from attacks.attack import Attack
@@ -46,6 +48,16 @@ _PICTURE = re.compile(r"data:image/(png|jpeg|gif|webp);base64,[A-Za-z0-9+/=]+$")
 _COMPUTED = re.compile(r"""(?:^|[;\t\n])[^\S\t\n]*["']?[^\S\t\n]*[=+\-@\uff1d\uff0b\uff0d\uff20]""")
 
 
+# While it runs, all that this process prints goes to it, whatever thread it comes from.
+_ONE_AT_A_TIME = threading.Lock()
+
+
+def _told(command: Command, words: Sequence[str]) -> Result:
+    """Return what a command of the grader says."""
+    with _ONE_AT_A_TIME:
+        return CliRunner().invoke(command, words)
+
+
 def view_faults(attack: Attack, scored: Scored) -> Iterator[str]:
     """Yield what is wrong with an attack's own page, and with what `grader show` prints of it."""
     row = row_of(attack, scored)
@@ -53,10 +65,10 @@ def view_faults(attack: Attack, scored: Scored) -> Iterator[str]:
         return
     name = row["submission"]
     yield from _page_file_faults(scored.reports / f"{page_stems([name])[name]}.html")
-    told = CliRunner().invoke(cli, ["show", "--out", str(scored.reports), "--", name])
+    told = _told(cli, ["show", "--out", str(scored.reports), "--", name])
     yield from _command_faults("grader show", told.output, told.exception)
     # Another name, mistyped, for which the attacker's is the nearest.
-    told = CliRunner().invoke(cli, ["show", "--out", str(scored.reports), "--", f"{name}x"])
+    told = _told(cli, ["show", "--out", str(scored.reports), "--", f"{name}x"])
     yield from _command_faults("grader show", f"{told.output}{told.exception or ''}", told.exception)
 
 
@@ -66,7 +78,7 @@ def class_view_faults(scored: Scored, exports: Path) -> Iterator[str]:
     yield from _table_faults((scored.reports / "gradebook.csv").read_bytes())
     for form in FORMATS:
         words = ["export", "--format", form, "--to", str(exports / form), "--out", str(scored.reports)]
-        told = CliRunner().invoke(cli, words)
+        told = _told(cli, words)
         yield from _command_faults(
             f"grader export {form}", f"{told.output}{told.exception or ''}", told.exception
         )
