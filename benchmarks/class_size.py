@@ -3,13 +3,16 @@
 from collections.abc import Iterator, Sequence
 from statistics import median
 
+from benchmarks.class_check import check_same_rows
 from benchmarks.class_lab import JOBS, ClassLab, ColdRun
 from benchmarks.course.plan import Entry
-from benchmarks.timing import Row
+from benchmarks.timing import BenchmarkError, Row
 
 # What each submission may cost beside the replays of its class.
 _MILLISECONDS_EACH = 30
 _MB = 10**6
+# So many submissions more are scored at once as well: it shows what each adds, apart from what a first one brings.
+_TOGETHER = 20
 
 
 def size_rows(lab: ClassLab) -> list[Row]:
@@ -73,7 +76,9 @@ def unchanged_rows(lab: ClassLab, rounds: int = 3) -> list[Row]:
     """Score the whole course again, with nothing changed."""
     size = len(lab.entries)
     lab.cold(size)
+    before = lab.rows(size)
     seconds = [lab.score(lab.course, size).seconds for _ in range(rounds)]
+    check_same_rows(before, lab.rows(size))
     detail = (
         f"fastest {min(seconds):.2f} s, {1000 * median(seconds) / size:.1f} ms a submission; {rounds} rounds"
     )
@@ -90,21 +95,21 @@ def one_more_rows(lab: ClassLab, rounds: int = 7) -> list[Row]:
     size = lab.sizes[0]
     lab.cold(size)
     waiting = _known(lab, size)
-    folder = lab.class_of(size, "one more")
+    if len(waiting) < rounds + _TOGETHER:
+        raise BenchmarkError(f"Only {len(waiting)} known fixes come in later: take a larger course.")
+    folder = lab.class_of(size, "one-more")
     without, with_one = [], []
-    lab.score(folder, size)
-    for _ in range(rounds):
+    for entry in waiting[:rounds]:
         without.append(lab.score(folder, size).seconds)
-        lab.add_later(next(waiting), folder)
+        lab.add_later(entry, folder)
         with_one.append(lab.score(folder, size).seconds)
-    several = list(waiting)[:20]
-    for entry in several:
+    for entry in waiting[-_TOGETHER:]:
         lab.add_later(entry, folder)
     many = lab.score(folder, size).seconds - median(without)
     more = [1000 * (b - a) for a, b in zip(without, with_one, strict=True)]
     detail = (
         f"a class of {size}, unchanged {median(without):.2f} s; least {min(more):.0f}, most {max(more):.0f} ms in"
-        f" {rounds} rounds; of {len(several)} more at once, {1000 * many / len(several):.0f} ms each"
+        f" {rounds} rounds; of {_TOGETHER} more at once, {1000 * many / _TOGETHER:.0f} ms each"
     )
     seconds = {"without": without, "with one more": with_one}
     return [
@@ -112,11 +117,11 @@ def one_more_rows(lab: ClassLab, rounds: int = 7) -> list[Row]:
     ]
 
 
-def _known(lab: ClassLab, size: int) -> Iterator[Entry]:
-    """Yield submissions that come in later, with a fix that this class has handed in."""
+def _known(lab: ClassLab, size: int) -> list[Entry]:
+    """Return the submissions that come in later, with a fix that this class has handed in."""
     honest = [entry for entry in lab.entries[:size] if not entry.attack and entry.claim != "wrong hash"]
     fixes = {(entry.recipe, entry.fix) for entry in honest}
-    return (entry for entry in lab.later if (entry.recipe, entry.fix) in fixes)
+    return [entry for entry in lab.later if (entry.recipe, entry.fix) in fixes]
 
 
 def worker_rows(lab: ClassLab) -> list[Row]:

@@ -53,7 +53,7 @@ def make_runs(entries: Iterable[Entry], memory: Path, jobs: int, progress: Progr
 
     Raises `UserError` where one cannot be made.
     """
-    wanted = sorted({(entry.recipe, fix) for entry in entries for fix in (entry.fix, entry.other_fix)})
+    wanted = sorted({(entry.recipe, fix) for entry in entries for fix in _needed(entry)})
     known = Submissions(memory, fresh=False)
     with (
         tempfile.TemporaryDirectory(prefix="trainwreck-course-") as scratch,
@@ -77,6 +77,10 @@ def make_runs(entries: Iterable[Entry], memory: Path, jobs: int, progress: Progr
             paths[key] = path
             progress(done, len(missing))
         return {key: Run(unpacked(path.read_bytes())) for key, path in paths.items()}
+
+
+def _needed(entry: Entry) -> tuple[str, ...]:
+    return (entry.fix, entry.other_fix) if entry.claim else (entry.fix,)
 
 
 def entry_source(entry: Entry, seed: int) -> str:
