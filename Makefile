@@ -117,7 +117,7 @@ bench: $(DEV)
 bench-class: $(DEV)
 	@$(BIN)/python -m benchmarks.bench_class $(if $(STUDENTS),--students "$(STUDENTS)") $(if $(WRITE),--write)
 
-# About a quarter of an hour, and as long again the first time, to install the others; ENVS= names where.
+# A quarter of an hour, and 6 GB and ten minutes the first time, to install the others; ENVS= says where.
 bench-peers: $(DEV)
 	@$(BIN)/python -m benchmarks.peers $(if $(ENVS),--envs "$(ENVS)") $(if $(JOBS),--jobs "$(JOBS)") $(if $(WRITE),--write)
 

@@ -21,8 +21,8 @@ from benchmarks.peers.nbgrader import nbgrader_verdict
 from benchmarks.peers.notebook import student_notebook
 from benchmarks.peers.ours import Trainwreck, our_verdict
 from benchmarks.peers.submissions import HandedIn, Kind, written
-from benchmarks.peers.table import as_markdown, findings, lost, outcome_cell, rows, show
-from benchmarks.peers.tool import CHECKS, Command, Lost, Verdict
+from benchmarks.peers.table import as_markdown, findings, kept, lost, outcome_cell, rows, show
+from benchmarks.peers.tool import CHECKS, TOOL_LIMIT_SECONDS, Command, Lost, Verdict
 from benchmarks.peers.watch import run_watched
 from benchmarks.table import Machine
 from benchmarks.timing import BenchmarkError
@@ -266,6 +266,21 @@ def test_the_table_tells_the_fastest_and_who_lost_nothing() -> None:
     assert findings([QUICK])[1:] == ["With nothing lost: none."]
 
 
+def test_ours_must_be_the_fastest_that_isolates_and_lose_nothing_alone() -> None:
+    assert kept("safe 1", [SAFE, QUICK])
+    assert not kept("quick 2", [SAFE, QUICK])
+    assert not kept("safe 1", [SAFE, replace(SAFE, name="another", first=1.0)])
+    assert not kept("safe 1", [SAFE, replace(SAFE, name="as_whole", isolates=False)])
+    assert not kept("safe 1", [replace(SAFE, isolates=False)])
+
+
+def test_the_tools_have_the_limit_that_the_page_tells() -> None:
+    checks = (CHECKS / "check50" / "checks.py").read_text(encoding="utf-8")
+    course = (CHECKS / "nbgrader" / "nbgrader_config.py").read_text(encoding="utf-8")
+    assert f"TIMEOUT_SECONDS = {TOOL_LIMIT_SECONDS}\n" in checks
+    assert f"timeout = {TOOL_LIMIT_SECONDS}\n" in course
+
+
 def test_the_table_has_a_column_for_each_tool() -> None:
     found = {row[0]: row[1:] for row in rows([SAFE, QUICK])}
     assert found["wall time a submission"] == ("3.00 s", "2.00 s")
@@ -283,7 +298,7 @@ def test_the_section_has_its_date_its_machine_and_its_limits() -> None:
     assert "|  | safe 1 | quick 2 |\n| --- | --- | --- |\n" in text
     assert "| what is around a submission | a \\| b | a \\| b |" in text
     assert "Measured on 2030-01-02: A Processor @ 1 GHz, 2 cores" in text
-    assert "are 30 s here" in text
+    assert f"are {TOOL_LIMIT_SECONDS} s here" in text
     assert "after 120 s" in text
     assert "{" not in text
 

@@ -71,13 +71,21 @@ def findings(columns: Sequence[Measured]) -> list[str]:
     lines = [f"The fastest of all: {fastest.name}, {fastest.first:.2f} s a submission."]
     isolating = sorted((one for one in columns if one.isolates), key=lambda one: one.first)
     if isolating:
+        many = "the only one here" if len(isolating) == 1 else f"one of {len(isolating)}"
         lines.append(
-            f"The fastest that isolates: {isolating[0].name}, {isolating[0].first:.2f} s; it is"
-            f" {'the only one here' if len(isolating) == 1 else f'one of {len(isolating)}'}."
+            f"The fastest that isolates: {isolating[0].name}, {isolating[0].first:.2f} s; it is {many}."
         )
     whole = [one.name for one in columns if not lost(one)]
     lines.append(f"With nothing lost: {', '.join(whole) or 'none'}.")
     return lines
+
+
+def kept(ours: str, columns: Sequence[Measured]) -> bool:
+    """Whether the tool of that name is the fastest that isolates, and the only one that lost nothing."""
+    isolating = [one for one in columns if one.isolates]
+    fastest = min(isolating, key=lambda one: one.first, default=None)
+    whole = [one.name for one in columns if not lost(one)]
+    return fastest is not None and fastest.name == ours and whole == [ours]
 
 
 def show(columns: Sequence[Measured], notes: Sequence[str], console: Console) -> None:

@@ -8,8 +8,8 @@ from typing import Protocol
 from benchmarks.peers.submissions import HandedIn
 
 CHECKS = Path(__file__).with_name("checks")
-# The limit of time that is given to each tool which has one: six times what the training takes.
-TOOL_LIMIT_SECONDS = 30
+# The limit of time that is given to each tool which has one: many times what the training takes.
+TOOL_LIMIT_SECONDS = 60
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ import sys
 
 import check50
 
-TIMEOUT_SECONDS = 30
+TIMEOUT_SECONDS = 60
 
 
 @check50.check()

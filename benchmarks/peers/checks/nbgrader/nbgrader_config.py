@@ -2,4 +2,4 @@
 
 c = get_config()  # noqa: F821 - nbgrader puts it there
 c.CourseDirectory.course_id = "trainwreck"
-c.ExecutePreprocessor.timeout = 30
+c.ExecutePreprocessor.timeout = 60
