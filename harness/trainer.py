@@ -86,11 +86,11 @@ def train(
     Raises `UserError` for a mistake in the experiment, for settings that do not fit it, and where strict
     guardrails stop the run.
     """
-    return _Training(experiment, data, settings, folder, progress).run(resume)
+    return Training(experiment, data, settings, folder, progress).run(resume)
 
 
-class _Training:
-    """The parts of one run, and the loop over them."""
+class Training:
+    """The parts of one run, and the loop over them; `position` says how far it is."""
 
     def __init__(
         self,
@@ -134,6 +134,7 @@ class _Training:
         return inputs, labels
 
     def run(self, resume: bool) -> TrainingResult:
+        """Train to the end; see `train`."""
         if resume and (self.folder / CHECKPOINT).exists():
             self._restore()
         log_path = self.folder / METRICS_LOG
@@ -160,14 +161,15 @@ class _Training:
 
     def _restore(self) -> None:
         state = load_checkpoint(self.folder / CHECKPOINT)
-        restore_training_state(state, **self._parts())
+        restore_training_state(state, **self.parts())
         self.position = {key: state[key] for key in self.position}
         records = _truncate_log(self.folder / METRICS_LOG, epochs=self.position["epoch"])
         for record in batch_records(records):
             self._note(record)
         self.last_epoch = records[-1]
 
-    def _parts(self) -> dict[str, Any]:
+    def parts(self) -> dict[str, Any]:
+        """Return what a checkpoint is made of, by the names that `training_state` has for it."""
         return {
             "model": self.model,
             "optimizer": self.optimizer,
@@ -176,7 +178,8 @@ class _Training:
             "generators": self.generators,
         }
 
-    def _batches(self, order: torch.Generator) -> Iterator[tuple[Tensor, Tensor]]:
+    def batches(self, order: torch.Generator) -> Iterator[tuple[Tensor, Tensor]]:
+        """Return the batches of one epoch, before `prepare_batch`."""
         if self.settings.overfit_batch:
             return itertools.repeat(
                 (self.inputs[: self.batch_size], self.labels[: self.batch_size]), self.steps_per_epoch
@@ -186,18 +189,19 @@ class _Training:
     def _epoch(self, recorder: Recorder, log: LogWriter) -> None:
         self.model.train()
         for inputs, labels in itertools.islice(
-            self._batches(self.generators["order"]), self.steps - self.position["step"]
+            self.batches(self.generators["order"]), self.steps - self.position["step"]
         ):
             at = {"step": self.position["step"], "epoch": self.position["epoch"]}
-            measured = self._batch(recorder, inputs, labels)
+            measured = self.step(recorder, inputs, labels)
             log.batch(at, measured)
             self.progress(self.position["step"], self.steps, measured.loss)
-        self.last_epoch = self._evaluate(last=self.position["step"] == self.steps)
+        self.last_epoch = self.evaluate(last=self.position["step"] == self.steps)
         log.epoch(self.last_epoch)
         self.position["epoch"] += 1
         self._save()
 
-    def _batch(self, recorder: Recorder, inputs: Tensor, labels: Tensor) -> BatchMeasurements:
+    def step(self, recorder: Recorder, inputs: Tensor, labels: Tensor) -> BatchMeasurements:
+        """Prepare a batch, train on it, and return what was measured."""
         inputs, labels = self.experiment.prepare_batch(inputs, labels, self.generators["augmentation"])
         check_batch(inputs, labels, where=f"{self.experiment.path}, what prepare_batch returned")
         if self.position["step"] == 0:
@@ -229,7 +233,7 @@ class _Training:
             self.first_non_finite = record["step"]
         self.findings += self.guardrails.check(record)
 
-    def _evaluate(self, *, last: bool) -> Record:
+    def evaluate(self, *, last: bool) -> Record:
         """Evaluate as the experiment does; the training itself goes on as if nothing had been evaluated."""
         generators = rng_states()
         before = [buffer.clone() for buffer in statistics_of(self.model)]
@@ -254,7 +258,7 @@ class _Training:
         improved = best is None or math.isnan(best) or score > best
         if improved:
             self.position["best"] = score
-        data = checkpoint_bytes(training_state(**self._parts(), position=self.position))
+        data = checkpoint_bytes(training_state(**self.parts(), position=self.position))
         write_whole({self.folder / CHECKPOINT: data}, durable=False)
         if improved:
             write_whole({self.folder / BEST_CHECKPOINT: data}, durable=False)

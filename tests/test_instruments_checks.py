@@ -30,10 +30,12 @@ def test_what_the_code_finds_is_what_the_data_declare(check: object) -> None:
 
 
 def test_every_outcome_says_where_to_go_on() -> None:
+    ids = {check.id for check in load_checks()}
     for check in load_checks():
         assert any(outcome.sound for outcome in check.outcomes), check.id
         for outcome in check.outcomes:
             assert outcome.next or outcome.look, (check.id, outcome.id)
+            assert set(outcome.next) <= ids - {check.id}, (check.id, outcome.id)
 
 
 def test_ids_come_in_the_order_of_the_method_and_once() -> None:

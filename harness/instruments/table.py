@@ -6,11 +6,14 @@ from typing import Any
 from harness.instruments import (
     activations,
     amp_off,
+    anomaly,
     audit,
     data,
     first_loss,
+    gradcheck,
     gradients,
     loss_form,
+    lr_find,
     lr_tenth,
     modes,
     overfit,
@@ -30,6 +33,9 @@ INSTRUMENTS: dict[str, Callable[..., Evidence]] = {
     "activations": lambda subject, **options: activations.show(activations.measure(subject, **options)),
     "modes": lambda subject, **options: modes.show(modes.measure(subject, **options)),
     "repeat": lambda subject: repeat.show(repeat.measure(subject)),
+    "lr_find": lambda subject: lr_find.show(lr_find.measure(subject)),
+    "gradcheck": lambda subject: gradcheck.show(gradcheck.measure(subject)),
+    "anomaly": lambda subject: anomaly.show(anomaly.measure(subject)),
     "audit": lambda subject, **options: audit.show(audit.measure(subject, **options)),
 }
 
