@@ -104,7 +104,7 @@ def _gradient(seen: Seen, output: str, name: str) -> Check:
     title = f"The gradient of {name}"
     if output in seen.measured:
         how = (
-            "as differences do, and a formula in float64 does to 1e-14"
+            "as differences do, and a formula in float64 does to 1e-15"
             if seen.error(output) > EXACT
             else "but backward calls forward or loss for each entry of something"
         )

@@ -78,9 +78,9 @@ JUDGED: Mapping[str, Judged] = {
             Special(
                 "gradients",
                 "flat",
-                "Samples whose features are all equal have gradients",
+                "The gradient of x is right for samples whose features are all equal",
                 "flat",
-                ("dx", "dgamma", "dbeta"),
+                ("dx",),
                 _FLAT,
             ),
         ),

@@ -13,7 +13,7 @@ from grader.score import Status
 from harness.handin.archive import deterministic_tar_gz
 
 Family = Literal["archive", "sandbox", "score", "reader"]
-Baseline = Literal["untouched", "masked", "reference"]
+Baseline = Literal["untouched", "masked", "reference", "stub", "looping"]
 RECIPE = "huge_lr"
 # An attack that reaches what it must not reach says so with this word, put together while it runs: an experiment
 # that raises an error with it has it in its row and on its page. It must be in no output, so that no source may
@@ -64,7 +64,7 @@ class Expected:
 class Attack:
     """One hostile tarball.
 
-    build: its bytes. file_name: the tarball's own, where that is the attack (else `<id>_huge_lr.tar.gz`). place: how
+    build: its bytes. file_name: the tarball's own, where that is the attack (else `<id>_<recipe>.tar.gz`). place: how
     it gets into the folder of the class, where it is no plain file. slow: it ends at a limit of time, only in
     `make redteam`.
     in_suite: whether the tests run it as well; one that costs a replay of seconds, and whose defence another
@@ -80,11 +80,12 @@ class Attack:
     place: Callable[[Path, bytes], object] = Path.write_bytes
     slow: bool = False
     in_suite: bool = True
+    recipe: str = RECIPE
 
     @property
     def tarball(self) -> str:
         """The name of its file."""
-        return self.file_name or f"{self.id}_{RECIPE}.tar.gz"
+        return self.file_name or f"{self.id}_{self.recipe}.tar.gz"
 
 
 def members_of(data: bytes) -> dict[str, bytes]:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,6 @@ from attacks.attack import BREACHED, Attack
 from attacks.lab import Lab, Scored
 from grader.intake.submission import submission_name
 from grader.reports.page_names import page_stems
-from grader.score import CRITERIA
 
 Row = Mapping[str, Any]
 # What moves a terminal's cursor or turns its text: control characters but the line feed, marks of direction, line
@@ -91,7 +90,7 @@ def row_of(attack: Attack, scored: Scored) -> Row | None:
 
 def known_points(row: Row, criterion: str | None = None) -> float:
     """Return the sum of the points that were given, open checks left out."""
-    names: Sequence[str] = CRITERIA if criterion is None else (criterion,)
+    names: Iterable[str] = row["criteria"] if criterion is None else (criterion,)
     checks = [check for name in names for check in row["criteria"].get(name, {"checks": ()})["checks"]]
     return float(sum(check["points"] or 0 for check in checks))
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from honest_class import STUDENTS, HonestClass, make_submissions
 
+from attacks import score_deriving as deriving
 from attacks import warden
 from attacks.attack import RECIPE, Attack, Base
 from attacks.traces import changes, traces
@@ -58,7 +59,8 @@ class Lab:
     def baselines(self) -> dict[str, dict[str, Any]]:
         """The rows that no attacker may exceed, by what they are."""
         rows = self.alone.rows()
-        return {what: rows[f"{student}_{RECIPE}"] for what, student in STUDENTS.items()}
+        runs = {what: rows[f"{student}_{RECIPE}"] for what, student in STUDENTS.items()}
+        return runs | {what: rows[f"{who}_{deriving.EXERCISE}"] for what, who in deriving.STUDENTS.items()}
 
 
 def make_lab(
@@ -85,6 +87,7 @@ def make_lab(
     else:
         honest = known.tarballs
     memory = None if known is None else known.remember(folder / "known")
+    honest = {**honest, **deriving.honest_tarballs()}
     bases = {what: honest[f"{student}_{RECIPE}.tar.gz"] for what, student in STUDENTS.items()}
     base = Base(**bases, canary=canary, secret=secret, submissions=folder / "alone" / "submissions")
     empty = Lab(folder, base, honest, Scored(None, b"", b"", 0.0, (), (), folder, folder))

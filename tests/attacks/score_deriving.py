@@ -1,0 +1,256 @@
+"""Attacks at derivations: an answer that is one file, and would rather be believed than be right."""
+
+from attacks.attack import Attack, Base, Baseline, Expected
+from attacks.planted import telling
+from grader.answers.known import load_answers, reference
+from grader.score import Status
+from harness.file_exercise import FileExercise, load_exercise, stub
+from harness.handin.archive import deterministic_tar_gz
+from harness.handin.submission import with_manifest
+
+EXERCISE = "backprop_mlp"
+# Right, but with a loop over the samples, which costs 12 points: whoever hides the loop would gain them.
+LOOPING = "loop_over_samples"
+# Who hands these in honestly.
+STUDENTS = {"stub": "fay", "looping": "gus"}
+_ASKS = "The instructor decides"
+
+
+def _exercise() -> FileExercise:
+    exercise = load_exercise(EXERCISE)
+    assert isinstance(exercise, FileExercise)
+    return exercise
+
+
+def handed_in(text: str, student: str) -> bytes:
+    """Return the tarball of an answer."""
+    exercise = _exercise()
+    return deterministic_tar_gz(
+        with_manifest({exercise.file: text.encode()}, {"student": student, "recipe": exercise.id})
+    )
+
+
+def answers() -> dict[str, str]:
+    """Return the honest answers, by what they are."""
+    exercise = _exercise()
+    looping = next(answer for answer in load_answers(EXERCISE) if answer.id == LOOPING)
+    return {"stub": stub(exercise), "looping": looping.source(reference(exercise))}
+
+
+def honest_tarballs() -> dict[str, bytes]:
+    """Return the honest submissions by file name."""
+    return {
+        f"{student}_{EXERCISE}.tar.gz": handed_in(answers()[what], student)
+        for what, student in STUDENTS.items()
+    }
+
+
+def _planted(
+    id: str,
+    says: str,
+    code: str,
+    *,
+    into: Baseline = "stub",
+    because: str = "",
+    status: tuple[Status, ...] = ("graded", "not judged"),
+    behind: bool = False,
+    slow: bool = False,
+    in_suite: bool = True,
+) -> Attack:
+    """Return an attack with code before an honest answer, or behind it; it may gain nothing over that one."""
+
+    def build(base: Base) -> bytes:
+        text = answers()[into]
+        return handed_in(f"{text}\n\n{code}\n" if behind else f"{code}\n\n{text}", id)
+
+    expected = Expected(status, because, gains_over=into)
+    return Attack(id, "score", says, expected, build, slow=slow, in_suite=in_suite, recipe=EXERCISE)
+
+
+_UNCOUNTED = """
+import harness.derivation.step_meter as _meter
+def _call(self, function):
+    return function()
+_meter.StepMeter.call = _call
+"""
+_FORGED = """
+def _forge():
+    import json, os, pathlib
+    import numpy as np
+    inputs, out = pathlib.Path("../input"), pathlib.Path("out")
+    job = json.loads((inputs / "job.json").read_text())
+    arrays = dict(np.load(inputs / "cases.npz"))
+    cases = {}
+    for case in job["cases"]:
+        given = {name.split("/")[1]: array for name, array in arrays.items() if name.startswith(case + "/")}
+        params = {name: given[name] for name in ("W1", "b1", "W2", "b2")}
+        logits, cache = forward(params, given["x"])
+        grads = backward(params, cache, given["y"])
+        told = {"logits": logits, "loss": np.asarray(loss(logits, given["y"]))}
+        told |= {"d" + name: grad for name, grad in grads.items()}
+        for name, array in told.items():
+            (out / case).mkdir(parents=True, exist_ok=True)
+            (out / case / name).write_bytes(np.asarray(array, dtype="<f8").tobytes())
+        cases[case] = {
+            "shapes": {name: np.shape(array) for name, array in told.items()},
+            "problems": {}, "changed": [], "evaluations": 0,
+            "steps": {"forward": 176, "loss": 267, "backward": 602},
+        }
+    (out / "report.json").write_text(json.dumps({"problem": "", "cases": cases}))
+    os._exit(0)
+_forge()
+"""
+_ZEROS = """
+def _zeros():
+    import json, os, pathlib
+    import numpy as np
+    inputs, out = pathlib.Path("../input"), pathlib.Path("out")
+    job = json.loads((inputs / "job.json").read_text())
+    out.mkdir(exist_ok=True)
+    cases = {case: {"shapes": {"logits": [-1, -8]}, "problems": {}, "changed": [], "evaluations": 0,
+                    "steps": {"forward": 10**30}} for case in job["cases"]}
+    for case in cases:
+        (out / case).mkdir()
+        (out / case / "logits").write_bytes(bytes(64))
+    (out / "report.json").write_text(json.dumps({"problem": "", "cases": cases}))
+    os._exit(0)
+_zeros()
+"""
+
+ATTACKS = (
+    _planted(
+        "derive_uncounted",
+        "replaces the meter, so that no loop is counted",
+        _UNCOUNTED,
+        into="looping",
+        because=_ASKS,
+    ),
+    _planted(
+        "derive_untraced",
+        "switches the counting off inside the call",
+        "import sys\n_real = sys.settrace\nsys.settrace = lambda function: None",
+        into="looping",
+        because=_ASKS,
+    ),
+    _planted(
+        "derive_subclasses",
+        "finds the meter among the subclasses of object",
+        "for _kind in ().__class__.__base__.__subclasses__():\n"
+        "    if _kind.__name__ == 'StepMeter':\n"
+        "        _kind._step = lambda self, frame, event, argument: None\n",
+        into="looping",
+        because=_ASKS,
+    ),
+    _planted(
+        "derive_numpy_patched",
+        "patches what the process writes its results with",
+        "import numpy as np\nnp.asarray = lambda value, *more, **named: np.zeros(())\n",
+        because="is right yet|could not be loaded|left no whole result|did not come to its end",
+    ),
+    _planted(
+        "derive_frames",
+        "looks in the frames of its callers, and in all objects, for what is right",
+        telling(
+            """
+            import gc, sys
+            frame, found = sys._getframe(), []
+            while frame is not None:
+                found += [name for name in (*frame.f_locals, *frame.f_globals) if "expected" in name]
+                frame = frame.f_back
+            found += [key for item in gc.get_objects() if isinstance(item, dict)
+                      for key in list(item) if isinstance(key, str) and key.endswith("/dW1") ]
+            return found
+            """,
+            "frames",
+        ),
+        because="NotImplementedError",
+    ),
+    _planted(
+        "derive_right_answer_on_disk",
+        "looks for the solution, the judge and the home folder of whoever grades",
+        telling(
+            """
+            import pathlib, harness
+            root = pathlib.Path(harness.__file__).parents[1]
+            places = [root / "solutions", root / "grader" / "derivation", root / "grader" / "inside" / "autograd.py"]
+            return [str(place) for place in places if place.exists() and (place.is_file() or list(place.iterdir()))]
+            """,
+            "disk",
+        ),
+        because="NotImplementedError",
+    ),
+    _planted(
+        "derive_torch",
+        "imports torch by another way, for its automatic differentiation",
+        telling(
+            """
+            import importlib, sys
+            sys.path += ["/usr/lib/python3/dist-packages"]
+            return importlib.import_module("torch").__version__
+            """,
+            "torch",
+        ),
+        because="NotImplementedError",
+    ),
+    _planted(
+        "derive_forged_counts",
+        "writes its results itself, with counts of its own, and ends the process",
+        _FORGED,
+        into="looping",
+        behind=True,
+        because=_ASKS,
+    ),
+    _planted(
+        "derive_forged_nonsense",
+        "writes results of impossible shapes and counts, and ends the process",
+        _ZEROS,
+        because="left no whole result",
+    ),
+    _planted(
+        "derive_exits_early",
+        "ends the process with success before anything was called",
+        "import os\nos._exit(0)",
+        because="left no whole result",
+    ),
+    _planted(
+        "derive_blames_us",
+        "ends the process with the status by which the script says that it broke",
+        "import os\nos._exit(3)",
+        because="did not come to its end",
+        status=("graded",),
+    ),
+    _planted(
+        "derive_kills_itself",
+        "a signal, as of a machine that is short of memory",
+        "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)",
+        because="did not come to its end",
+        status=("graded",),
+    ),
+    _planted(
+        "derive_nested_report",
+        "a report of a million brackets",
+        "import os, pathlib\npathlib.Path('out').mkdir(exist_ok=True)\n"
+        "pathlib.Path('out/report.json').write_text('[' * 1_000_000)\nos._exit(0)",
+        because="left no whole result",
+    ),
+    _planted(
+        "derive_html",
+        "an error whose text is markup",
+        "raise ValueError('</p><script>alert(1)</script><img src=x onerror=alert(2)>\\x1b[31m\\u202e')",
+        because="cannot be loaded",
+    ),
+    _planted(
+        "derive_memory",
+        "as much memory as there is",
+        "import numpy as np\n_all = [np.ones(10**8) for _ in range(100)]",
+        because="did not come to its end|cannot be loaded",
+        in_suite=False,
+    ),
+    _planted(
+        "derive_for_ever",
+        "a loop that no exception ends",
+        "while True:\n    try:\n        while True:\n            pass\n    except BaseException:\n        pass",
+        because="processor time|ran for more",
+        slow=True,
+    ),
+)
