@@ -58,24 +58,30 @@ class Desk:
         """
         name = submission_name(path)
         try:
-            data = read_tarball(path)
-            digest = hashlib.sha256(data).hexdigest()
-            known = None if self.fresh else self._rows.get(self._key(name, digest))
-            if known is not None:
-                return self._put_aside(known)
-            parsed = parse_tarball(name, data, digest)
-            if isinstance(parsed, Answer):
-                return parsed
-            taken = take_in(parsed)
+            found = self._taken(name, path)
         except Rejected as refusal:
             reason = f"{refusal.message} ({refusal.code})"
             row = row_without_checks(name, refusal.student, refusal.recipe, "rejected", reason)
-            return self._put_aside(Graded(row=row, exhibits=nothing_to_show(name)))
+            found = Graded(row=row, exhibits=nothing_to_show(name))
         except Exception as error:
             traceback.print_exc()
             return self.not_judged(name, None, None, f"The grader failed on it: {type(error).__name__}.")
-        self.spool.put_taken(taken)
-        return plan_of(taken)
+        if isinstance(found, Graded):
+            return self._put_aside(found)
+        if isinstance(found, Answer):
+            return found
+        self.spool.put_taken(found)
+        return plan_of(found)
+
+    def _taken(self, name: str, path: Path) -> Taken | Answer | Graded:
+        """Return what is in a tarball, or what is remembered of it. Raises `Rejected`."""
+        data = read_tarball(path)
+        digest = hashlib.sha256(data).hexdigest()
+        known = None if self.fresh else self._rows.get(self._key(name, digest))
+        if known is not None:
+            return known
+        parsed = parse_tarball(name, data, digest)
+        return parsed if isinstance(parsed, Answer) else take_in(parsed)
 
     def score(self, work: tuple[Plan, Replayed]) -> SubmissionScore:
         """Return the row of a submission that was taken in and replayed."""
