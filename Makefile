@@ -25,7 +25,7 @@ help:
 	@echo "make clean-work BREAK=huge_lr  start over"
 	@echo "make doctor                    is this machine in the portable class?"
 	@echo ""
-	@echo "make grade [SUBMISSIONS=submissions] [OUT=reports]   score a class"
+	@echo "make grade [SUBMISSIONS=submissions] [OUT=reports] [CLUSTER=tcp://...]   score a class"
 	@echo "make demo                      a small class, made, scored and shown"
 	@echo "make kit                       what to hand out to students"
 	@echo "make selfcheck [SEEDS=10] [WRITE=1]   the suite and the grader against what they declare"
@@ -79,7 +79,7 @@ doctor: $(RUN)
 UNLESS_OPEN = status=$$?; [ $$status -le 1 ] || exit $$status
 
 grade: $(GRADER)
-	@$(BIN)/grader score "$(if $(SUBMISSIONS),$(SUBMISSIONS),submissions)" $(if $(OUT),--out "$(OUT)") $(if $(JOBS),--jobs "$(JOBS)"); $(UNLESS_OPEN)
+	@$(BIN)/grader score "$(if $(SUBMISSIONS),$(SUBMISSIONS),submissions)" $(if $(OUT),--out "$(OUT)") $(if $(JOBS),--jobs "$(JOBS)") $(if $(CLUSTER),--cluster "$(CLUSTER)"); $(UNLESS_OPEN)
 
 demo: $(GRADER)
 	@$(BIN)/grader demo $(if $(JOBS),--jobs "$(JOBS)"); $(UNLESS_OPEN)

@@ -1,11 +1,13 @@
 """The connection to the scheduler of a cluster."""
 
+import asyncio
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from distributed import Client
+from distributed import Client, Security
+from distributed.comm.core import connect
 
 from harness.errors import UserError
 
@@ -20,8 +22,11 @@ def connected(address: str) -> Iterator[Client]:
     """
     # What it says of a lost connection, we say in a sentence.
     logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
+    security = Security()
     try:
-        client = Client(address, timeout=TIMEOUT_SECONDS, set_as_default=False)
+        # Where a scheduler speaks TLS and this does not, a client would wait, and close, for minutes.
+        asyncio.run(asyncio.wait_for(_knock(address, security), TIMEOUT_SECONDS))
+        client = Client(address, timeout=TIMEOUT_SECONDS, security=security, set_as_default=False)
     except (OSError, ValueError, TypeError, RuntimeError) as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
         raise UserError(
@@ -32,6 +37,11 @@ def connected(address: str) -> Iterator[Client]:
         yield client
     finally:
         client.close(timeout=TIMEOUT_SECONDS)
+
+
+async def _knock(address: str, security: Security) -> None:
+    comm = await connect(address, timeout=TIMEOUT_SECONDS, **security.get_connection_args("client"))
+    await comm.close()
 
 
 def scheduler_info(client: Client) -> Mapping[str, Any]:
