@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cluster_lab import Lab, cluster, until
+from cluster_lab import PATIENCE, Lab, cluster, until
 from cluster_stand_in import BROKEN, description
 
 from grader.cluster import connection, workers
@@ -106,12 +106,17 @@ def test_replays_come_back_whole_and_data_sets_travel(lab: Lab, tmp_path: Path) 
     }
 
 
-def test_what_a_killed_worker_was_at_is_replayed_by_another(lab: Lab, tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_what_a_worker_was_at_when_it_ended_is_replayed_by_another(
+    how: signal.Signals, lab: Lab, tmp_path: Path
+) -> None:
     lab.start("one", "two")
     course = Class(lab, tmp_path, *(waiting(tmp_path, number) for number in range(4)))
     until(lambda: len(set(begun(tmp_path))) == 2)
     killed, left = begun(tmp_path)
-    os.kill(killed, signal.SIGKILL)
+    os.kill(killed, how)
+    [process] = [process for process in lab.workers if process.pid == killed]
+    process.wait(PATIENCE)
     go(tmp_path)
     found = course.end()
     assert [replay.status for replay in found.values()] == ["OK"] * 4
