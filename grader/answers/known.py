@@ -1,10 +1,13 @@
 """Known answers of an exercise, right and wrong, with what each must lose: the test set of its judge."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field, model_validator
 
+from grader.answers.examination import Examination
+from grader.score import Outcome
 from grader.solutions import SOLUTIONS, StrictModel, read_toml
 from harness.file_exercise import FileExercise
 from harness.recipe import Edit, apply_edits
@@ -53,3 +56,32 @@ def load_answers(exercise_id: str, solutions: Path = SOLUTIONS) -> tuple[KnownAn
 def reference(exercise: FileExercise, solutions: Path = SOLUTIONS) -> str:
     """Return the reference solution."""
     return (solutions / exercise.id / exercise.file).read_text(encoding="utf-8")
+
+
+def complaint(answer: KnownAnswer, examination: Examination) -> str:
+    """Return in what an examination is not what was declared of an answer, or "" where it is."""
+    if examination.fault:
+        return examination.fault
+    wanted: dict[Outcome, Iterable[str]] = {"failed": answer.loses, "could not judge": answer.waits}
+    found = []
+    for outcome, declared in wanted.items():
+        expected = {name for item in declared for name in _addresses(item, examination)}
+        given = {
+            f"{criterion}.{check.id}"
+            for criterion, checks in examination.checks.items()
+            for check in checks
+            if check.outcome == outcome
+        }
+        if more := sorted(given - expected):
+            found.append(f"{outcome}, and not declared: {', '.join(more)}")
+        if less := sorted(expected - given):
+            found.append(f"not {outcome}: {', '.join(less)}")
+    reasons = " ".join(check.reason for checks in examination.checks.values() for check in checks)
+    if answer.tells not in reasons:
+        found.append(f"nobody is told {answer.tells!r}")
+    return "; ".join(found)
+
+
+def _addresses(item: str, examination: Examination) -> list[str]:
+    """Return the checks that are meant: one by its address, or all of a criterion."""
+    return [item] if "." in item else [f"{item}.{check.id}" for check in examination.checks[item]]

@@ -27,8 +27,6 @@ def examine_derivation(exercise: FileExercise, text: str, replayer: Replayer) ->
     judged, suspicions = JUDGED[exercise.problem], derivation_suspicions(text)
     cases = draw_cases(judged.problem, text)
     run = run_answer(judged.problem, exercise.file, text, cases, replayer)
-    flags = tuple(Flag(id="suspicious code", message=f"{item.message}.") for item in suspicions[:10])
-    outcome = ReplayOutcome(what="answer", status=run.status, message=run.message or run.problem)
     if fault := _fault(run, plain=not suspicions):
         return Examination(
             checks={}, fault=f"It could not be called, through no fault of its author's: {fault}"
@@ -37,7 +35,12 @@ def examine_derivation(exercise: FileExercise, text: str, replayer: Replayer) ->
         expected = expected_outputs(judged.problem, cases, replayer)
     except AutogradFailed as error:
         return Examination(checks={}, fault=f"What is right could not be found out: {error}")
-    seen = Seen(judged, run, cases, expected, suspicions)
+    return judge_derivation(Seen(judged, run, cases, expected, suspicions), text)
+
+
+def judge_derivation(seen: Seen, text: str) -> Examination:
+    """Judge what was seen of a text: a pure function."""
+    run = seen.run
     checks: dict[Criterion, tuple[Check, ...]] = {
         "form": judge_form(seen, text),
         "forward": judge_forward(seen),
@@ -46,8 +49,12 @@ def examine_derivation(exercise: FileExercise, text: str, replayer: Replayer) ->
     }
     if not run.cases:
         checks = _all_lost(checks, _why_nothing(run))
-    findings = (_outputs(seen), counted(seen)) if run.cases else ()
-    return Examination(checks=checks, flags=flags, findings=findings, outcomes=(outcome,))
+    return Examination(
+        checks=checks,
+        flags=tuple(Flag(id="suspicious code", message=f"{item.message}.") for item in seen.suspicions[:10]),
+        findings=(_outputs(seen), counted(seen)) if run.cases else (),
+        outcomes=(ReplayOutcome(what="answer", status=run.status, message=run.message or run.problem),),
+    )
 
 
 def _fault(run: AnswerRun, *, plain: bool) -> str:

@@ -26,7 +26,7 @@ def _judge(seen: Seen, id: str, title: str, case: str, what: str) -> Check:
         return lost(id, title, 1, f"With {TITLES[case]}, {words}.", _ARRAYS)
     for stage in seen.judged.problem.stages:
         if grown := seen.growth(case, stage):
-            before = seen.called(ORDINARY).steps[stage]
+            before = seen.least_steps(stage)
             counts = f"{before} instructions of Python with a small batch, and {before + grown}"
             return lost(id, title, 1, f"{stage} takes {counts} with {TITLES[case]}: it loops.", _ARRAYS)
     if seen.suspicions:

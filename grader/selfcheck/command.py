@@ -2,12 +2,13 @@
 
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
 
+from grader.answers.known import load_answers
 from grader.answers.room import Answers
 from grader.canaries import CanaryFailed
 from grader.classroom import Classroom
@@ -20,6 +21,7 @@ from grader.replays import Replays
 from grader.rubric.weights import load_weights
 from grader.sandbox.problem import sandbox_problem
 from grader.sandboxes import open_sandbox
+from grader.selfcheck.answers import answers_section
 from grader.selfcheck.handed_in import Submissions
 from grader.selfcheck.healthy import healthy_section
 from grader.selfcheck.parts import PARTS, Part
@@ -33,11 +35,12 @@ from grader.spool import open_spool
 from grader.store import default_store
 from harness.data.loading import default_cache
 from harness.errors import UserError
+from harness.file_exercise import FileExercise, exercise_ids, load_exercise
 from harness.files import write_whole
-from harness.recipe import EXERCISES, ROOT, Recipe, load_recipe, recipe_ids
+from harness.recipe import EXERCISES, ROOT, Recipe
 
 PAGE = ROOT / "docs" / "calibration.md"
-_SANDBOXED: tuple[Part, ...] = ("variants", "texts")
+_SANDBOXED: tuple[Part, ...] = ("variants", "texts", "answers")
 _WIDE = 160  # columns, where the output goes to no terminal
 
 
@@ -66,7 +69,9 @@ def run_selfcheck(options: SelfcheckOptions) -> int:
     if options.write and (options.only or options.parts or not options.held_back):
         raise UserError("--write makes the whole page: leave --only, --part and --without-held-back out.")
     parts = tuple(part for part in PARTS if part in (options.parts or PARTS))
-    recipes = [load_recipe(name, options.exercises) for name in options.only or recipe_ids(options.exercises)]
+    chosen = [
+        load_exercise(name, options.exercises) for name in options.only or exercise_ids(options.exercises)
+    ]
     problem = sandbox_problem() if set(parts) & set(_SANDBOXED) else None
     if problem is not None:
         raise UserError(problem)
@@ -78,7 +83,7 @@ def run_selfcheck(options: SelfcheckOptions) -> int:
         tempfile.TemporaryDirectory(prefix="trainwreck-") as scratch,
         open_sandbox("warm", options.jobs) as sandbox,
     ):
-        made = _parts(recipes, options, Path(scratch), sandbox, memory)
+        made = _parts(chosen, options, Path(scratch), sandbox, memory)
         for part in parts:
             try:
                 sections.append(made[part]())
@@ -93,9 +98,14 @@ def run_selfcheck(options: SelfcheckOptions) -> int:
 
 
 def _parts(
-    recipes: list[Recipe], options: SelfcheckOptions, scratch: Path, sandbox: Sandbox, memory: Path
+    chosen: Sequence[Recipe | FileExercise],
+    options: SelfcheckOptions,
+    scratch: Path,
+    sandbox: Sandbox,
+    memory: Path,
 ) -> Mapping[Part, Callable[[], Section]]:
     """Return what makes each part."""
+    recipes = [item for item in chosen if isinstance(item, Recipe)]
     cache, jobs, solutions = options.cache or default_cache(), options.jobs, options.solutions
     replayer = Replayer(sandbox, cache)
     executor = LocalExecutor(replayer, jobs=jobs)
@@ -132,4 +142,13 @@ def _parts(
         wanted = [(recipe, [*filter(asked, load_texts(recipe.id, solutions))]) for recipe in recipes]
         return texts_section(wanted, replays)
 
-    return {"seeds": seeds, "healthy": healthy, "variants": variants, "texts": texts}
+    def answers() -> Section:
+        wanted = [
+            (exercise, answer)
+            for exercise in chosen
+            if isinstance(exercise, FileExercise)
+            for answer in load_answers(exercise.id, solutions)
+        ]
+        return answers_section(wanted, replayer, jobs=jobs)
+
+    return {"seeds": seeds, "healthy": healthy, "variants": variants, "texts": texts, "answers": answers}

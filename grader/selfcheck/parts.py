@@ -2,5 +2,5 @@
 
 from typing import Literal, get_args
 
-Part = Literal["seeds", "healthy", "variants", "texts"]
+Part = Literal["seeds", "healthy", "variants", "texts", "answers"]
 PARTS: tuple[Part, ...] = get_args(Part)

@@ -1,0 +1,281 @@
+"""How a derivation is called and counted, on the student's machine and in the sandbox alike."""
+
+import contextlib
+
+import numpy as np
+import pytest
+
+from grader.answers.known import load_answers, reference
+from harness.derivation import PROBLEMS
+from harness.derivation.finite_differences import central_differences, relative_error
+from harness.derivation.performance import MOST_STEPS, Performance, load_answer, perform
+from harness.derivation.problem import WrongForm
+from harness.derivation.self_check_child import self_check
+from harness.derivation.step_meter import StepMeter, TooManySteps
+from harness.file_exercise import FileExercise, find_file_exercise
+
+MLP = PROBLEMS["mlp"]
+SIZES = {"B": 4, "D": 5, "H": 7, "C": 3}
+CALLS = """
+import numpy as np
+def whole(x): return x.sum(axis=0)
+def einsum(x): return np.einsum("bd,bd->d", x, x, optimize=True)
+def loop(x):
+    total = 0
+    for row in x:
+        total = total + row
+    return total
+def comprehension(x): return np.array([row.sum() for row in x])
+def builtin_sum(x): return sum(x)
+def builtin_max(x): return max(x[:, 0])
+def mapped(x): return list(map(np.sum, x))
+def filtered(x): return list(filter(None, x[:, 0]))
+def ordered(x): return sorted(x[:, 0])
+def vectorized(x): return np.vectorize(lambda v: v + 1)(x)
+def along(x): return np.apply_along_axis(np.sum, 1, x)
+def printed(x): print(x, f"{x}", repr(x))
+def recursive(x): return x if len(x) < 2 else recursive(x[1:]) + x[:1]
+"""
+LOOPS = (
+    "loop", "comprehension", "builtin_sum", "builtin_max", "mapped", "filtered", "ordered", "vectorized", "along",
+    "recursive",
+)  # fmt: skip
+
+
+def solution(exercise_id: str = "backprop_mlp") -> tuple[FileExercise, str]:
+    exercise = find_file_exercise(exercise_id)
+    assert exercise is not None
+    return exercise, reference(exercise)
+
+
+def done(source: str, sizes: dict[str, int] = SIZES) -> Performance:
+    answer = load_answer(source, "backprop.py", MLP)
+    return perform(MLP, answer, MLP.draw(np.random.default_rng(0), sizes), "backprop.py")
+
+
+def edited(find: str, replace: str) -> str:
+    source = solution()[1]
+    assert source.count(find) == 1
+    return source.replace(find, replace)
+
+
+# --- counting -----------------------------------------------------------------------------------------------
+
+
+def steps(name: str, rows: int) -> int:
+    from types import ModuleType
+
+    from harness.derivation.counted_builtins import counted_builtins
+
+    module = ModuleType("calls")
+    module.__dict__["__builtins__"] = counted_builtins()
+    exec(CALLS, module.__dict__)
+    x = np.random.default_rng(0).uniform(1, 2, size=(rows, 3))
+    for _ in range(2):  # NumPy takes a few more the first time
+        meter = StepMeter(MOST_STEPS)
+        meter.call(lambda: getattr(module, name)(x))
+    return meter.steps
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_a_loop_takes_more_instructions_for_more_samples_whoever_makes_it(name: str) -> None:
+    few, many = steps(name, 4), steps(name, 64)
+    assert many - few >= 60
+    assert (few, many) == (steps(name, 4), steps(name, 64))
+
+
+@pytest.mark.parametrize("name", ["whole", "einsum"])
+def test_what_is_done_for_all_at_once_takes_as_many(name: str) -> None:
+    assert steps(name, 4) == steps(name, 64) > 0
+
+
+def test_printing_an_array_is_no_loop(capsys: pytest.CaptureFixture[str]) -> None:
+    assert steps("printed", 64) - steps("printed", 4) < 60
+
+
+def test_a_call_that_takes_too_many_is_stopped_whatever_it_catches() -> None:
+    def stubborn() -> None:
+        while True:
+            with contextlib.suppress(Exception):
+                len("")
+
+    meter = StepMeter(1000)
+    with pytest.raises(TooManySteps):
+        meter.call(stubborn)
+    assert (meter.steps, meter.exceeded) == (1001, True)
+
+
+def test_calls_of_watched_functions_are_counted() -> None:
+    def inner() -> None: ...
+
+    def outer() -> None:
+        inner()
+        inner()
+
+    meter = StepMeter(1000, (inner,))
+    meter.call(outer)
+    assert meter.entries == 2
+
+
+# --- calling ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("exercise_id", ["backprop_mlp", "layernorm"])
+def test_the_reference_gives_every_output_and_takes_as_many_steps_for_any_size(exercise_id: str) -> None:
+    exercise, source = solution(exercise_id)
+    problem = PROBLEMS["mlp" if exercise_id == "backprop_mlp" else "layernorm"]
+    answer = load_answer(source, exercise.file, problem)
+    found = []
+    for sizes in (SIZES, {**SIZES, "B": 64}, {**SIZES, "D": 40, "H": 30, "C": 20}):
+        inputs = problem.draw(np.random.default_rng(0), sizes)
+        of = perform(problem, answer, inputs, exercise.file)
+        assert (of.problems, of.changed, of.evaluations) == ({}, (), 0)
+        assert {name: array.shape for name, array in of.outputs.items()} == {
+            name: problem.shape(name, inputs) for name in problem.outputs
+        }
+        found.append(of.steps)
+    assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("def forward(", "cannot be loaded: SyntaxError: '(' was never closed (backprop.py, line 1)"),
+        ("x = 1 / 0\n", "cannot be loaded: ZeroDivisionError: division by zero (backprop.py, line 1)"),
+        ("raise SystemExit(1)\n", "cannot be loaded: SystemExit: 1 (backprop.py, line 1)"),
+        ("while True: pass\n", "takes more than 300000 instructions of Python to be loaded"),
+        ("def forward(): ...\ndef loss(): ...\n", "has no function backward"),
+        ("forward = loss = backward = 3\n", "has no function forward"),
+    ],
+)
+def test_what_cannot_be_loaded_says_why(source: str, said: str) -> None:
+    with pytest.raises(WrongForm) as refusal:
+        load_answer(source, "backprop.py", MLP)
+    assert str(refusal.value).startswith(f"backprop.py {said}")
+
+
+@pytest.mark.parametrize(
+    ("find", "replace", "stage", "said"),
+    [
+        (
+            "    return logits, (x, z1, h, logits)",
+            "    return logits",
+            "forward",
+            "forward returns a value of type",
+        ),
+        (
+            "    return logits, (x, z1, h, logits)",
+            "    pass",
+            "forward",
+            "forward returns nothing, and the pair",
+        ),
+        ('return {"W1": dW1', 'return {"w1": dW1', "backward", "backward returns no 'W1'"),
+        ('"x": dx}', '"x": None}', "backward", "dx is no array of numbers but of type NoneType"),
+        ('"x": dx}', '"x": [[1], [2, 3]]}', "backward", "dx is no array of numbers but of type list"),
+        ('"x": dx}', '"x": dx * 1j}', "backward", "dx is no array of numbers but of type ndarray"),
+        (
+            "dz1 = dh * (z1 > 0)",
+            "dz1 = dh @ z1",
+            "backward",
+            "backward raised ValueError: matmul: Input operand 1 has",
+        ),
+        (
+            "dz1 = dh * (z1 > 0)",
+            "raise SystemExit",
+            "backward",
+            "backward raised SystemExit (backprop.py, line 34)",
+        ),
+    ],
+)
+def test_a_call_that_goes_wrong_says_where(find: str, replace: str, stage: str, said: str) -> None:
+    found = done(edited(find, replace))
+    assert list(found.problems) == [stage]
+    assert found.problems[stage].startswith(said)
+    assert ("logits" in found.outputs) == (stage == "backward")
+
+
+def test_inputs_that_were_written_into_are_named_and_those_of_others_stay() -> None:
+    source = edited(
+        "    return logits, (x", '    x += 1\n    params["b2"][0] = np.nan\n    return logits, (x'
+    )
+    assert done(source).changed == ("x", "b2")
+
+
+def test_what_puts_its_work_off_is_counted_all_the_same() -> None:
+    (late,) = (answer for answer in load_answers("backprop_mlp") if answer.id == "work_put_off")
+    source = late.source(solution()[1])
+    few, many = done(source), done(source, {**SIZES, "B": 64})
+    assert many.steps["backward"] - few.steps["backward"] >= 60
+
+
+# --- differences --------------------------------------------------------------------------------------------
+
+
+def test_central_differences_of_a_cubic_are_its_derivative() -> None:
+    x = np.array([[1.0, -2.0], [0.5, 3.0]])
+    found = central_differences(lambda given: float((given["x"] ** 3).sum()), {"x": x, "y": x}, "x")
+    assert relative_error(found, 3 * x**2) < 1e-9
+
+
+@pytest.mark.parametrize(
+    ("found", "error"),
+    [
+        (np.array([1.0, 2.0]), 0.0),
+        (np.array([1.0, 4.0]), 0.5),
+        (np.array([1.0, np.nan]), np.inf),
+        (np.array([[1.0, 2.0]]), np.inf),
+        (np.array([0.0, 0.0]), 1.0),
+    ],
+)
+def test_the_relative_error_is_the_largest_difference_over_the_largest_entry(
+    found: np.ndarray[tuple[int, ...], np.dtype[np.float64]], error: float
+) -> None:
+    assert relative_error(found, np.array([1.0, 2.0])) == error
+
+
+def test_two_zeros_agree() -> None:
+    assert relative_error(np.zeros(3), np.zeros(3)) == 0.0
+
+
+# --- make check ---------------------------------------------------------------------------------------------
+
+
+def failures(exercise_id: str, id: str) -> set[str]:
+    exercise, source = solution(exercise_id)
+    answer = next(answer for answer in load_answers(exercise_id) if answer.id == id)
+    problem = PROBLEMS["mlp" if exercise_id == "backprop_mlp" else "layernorm"]
+    with np.errstate(all="ignore"):
+        items = list(self_check(problem, answer.source(source), exercise.file))
+    assert len({item.id for item in items}) == len(items)
+    return {item.id for item in items if item.outcome != "passed"}
+
+
+@pytest.mark.parametrize(
+    ("exercise_id", "id", "failed"),
+    [
+        ("backprop_mlp", "reference", set()),
+        ("backprop_mlp", "einsum", set()),
+        ("backprop_mlp", "layers_as_classes", set()),
+        ("layernorm", "reference", set()),
+        ("layernorm", "step_by_step", set()),
+        ("backprop_mlp", "no_mask", {"gradient: W1", "gradient: b1", "gradient: x"}),
+        ("backprop_mlp", "bias_of_one_row", {"shape: db1", "shape: db2", "gradient: b1", "gradient: b2"}),
+        ("backprop_mlp", "bias_forgotten", {"value: logits", "value: loss", "gradient: b1"}),
+        ("backprop_mlp", "loop_in_loss", {"vectorized"}),
+        ("backprop_mlp", "inputs_changed", {"inputs"}),
+        ("backprop_mlp", "forward_alone", {"answer: backward"}),
+        ("backprop_mlp", "function_missing", {"answer: loads"}),
+        ("layernorm", "mean_term_missing", {"gradient: x"}),
+        ("layernorm", "eps_outside", {"value: out", "gradient: x"}),
+    ],
+)
+def test_make_check_finds_what_can_be_found_without_the_answer(
+    exercise_id: str, id: str, failed: set[str]
+) -> None:
+    assert failures(exercise_id, id) == failed
+
+
+def test_an_import_of_something_else_is_named() -> None:
+    exercise, source = solution()
+    items = {item.id: item for item in self_check(MLP, f"import json\n{source}", exercise.file)}
+    assert items["imports"].message == "backprop.py, line 1 imports json: NumPy alone may be used."
