@@ -9,6 +9,7 @@ import click
 
 from harness.command_line import HELP_OPTIONS, run_command
 from harness.errors import Stopped, UserError, naming
+from harness.instruments.commands import add_instruments
 from harness.run_options import resume_option, run_options
 
 # Everything else is imported inside the command that needs it: `harness --help` must be instant.
@@ -132,20 +133,6 @@ def submit(recipe: str, work: Path, student: str | None, out: Path) -> None:
             show_submission(pack(open_workspace(work, recipe), student, out))
 
 
-@cli.command()
-@click.argument("dataset")
-@click.option("--cache", type=click.Path(file_okay=False, path_type=Path), help="Where data sets are kept.")
-def data(dataset: str, cache: Path | None) -> None:
-    """Fetch DATASET (mnist or cifar10) and verify it."""
-    from harness.data.loading import default_cache, fetch_dataset
-
-    fetched = fetch_dataset(dataset, cache or default_cache())
-    click.echo(
-        f"{fetched.name}: {len(fetched.train.labels)} training and {len(fetched.validation.labels)} validation images,"
-        f" digest {fetched.digest[:16]}. Next: make exercise BREAK=huge_lr DATASET={fetched.name}"
-    )
-
-
 @cli.command("clean-work")
 @_breaks
 @_work
@@ -184,6 +171,9 @@ def doctor(as_json: bool) -> None:
     from harness.doctor import run_doctor
 
     sys.exit(run_doctor(as_json=as_json))
+
+
+add_instruments(cli)
 
 
 def main() -> NoReturn:

@@ -13,7 +13,7 @@ import math
 from bisect import insort
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import median
 from typing import Any, Literal, NamedTuple
 
@@ -44,11 +44,24 @@ VARIANCE_FLOOR = 1e4
 
 @dataclass(frozen=True)
 class Finding:
-    """What a guardrail saw: `step` counts from 0 over the whole run; `hard` findings end a strict run."""
+    """What a guardrail saw: `step` counts from 0 over the whole run; `hard` findings end a strict run.
+
+    `quantity` is what it is about, by its name in the log.
+    """
 
     step: int
     level: Level
     message: str
+    quantity: str = field(default="", compare=False)
+
+
+_QUANTITIES = {
+    "loss": "loss",
+    "gradient": "grad_norm",
+    "loss rise": "loss",
+    "gradient rise": "grad_norm",
+    "variance rise": "activations.last.var",
+}
 
 
 class GuardrailStop(UserError):
@@ -94,7 +107,7 @@ class Guardrails:
         for kind, level, message in self._violations(record):
             if kind not in self._reported:
                 self._reported.add(kind)
-                new.append(Finding(step, level, message))
+                new.append(Finding(step, level, message, _QUANTITIES[kind]))
         self.findings += new
         if self.mode == "strict":
             for finding in new:

@@ -85,11 +85,16 @@ def _provenance(job: RunJob, result: TrainingResult, data: Dataset) -> dict[str,
         "dataset_digest": data.digest,
         "epochs": result.epochs,
         "batch_size": result.batch_size,
-        "versions": {
-            "python": ".".join(map(str, sys.version_info[:3])),
-            "torch": torch.__version__,
-            "numpy": np.__version__,
-            "harness": harness.__version__,
-        },
+        "versions": versions(),
         "platform_class": platform_class(settings.numerics, settings.device),
+    }
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of what computes a run."""
+    return {
+        "python": ".".join(map(str, sys.version_info[:3])),
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "harness": harness.__version__,
     }

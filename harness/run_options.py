@@ -31,23 +31,34 @@ def positive_option(name: str, parameter: str, text: str) -> Command:
     return click.option(name, parameter, metavar="N", type=whole_number(1), help=text)
 
 
+_seed = click.option(
+    "--seed", metavar="N", type=whole_number(0, 2**32 - 1),
+    help="The seed of the run, 0 to 4294967295; by default the recipe's own, 42 where there is none.",
+)  # fmt: skip
+_dataset = click.option(
+    "--dataset", metavar="NAME",
+    help="digits, shapes, mnist or cifar10; by default the recipe's own.",
+)  # fmt: skip
+_device = click.option(
+    "--device", type=click.Choice(["cpu", "cuda"]), help="Where to train; by default on the CPU."
+)
+_epochs = positive_option(
+    "--epochs", "epochs", "Passes over the training data; by default the experiment's own."
+)
+_batch = positive_option("--batch", "batch_size", "Examples in a batch; by default the experiment's own.")
+
+
 def run_options(command: Command) -> Command:
     """Add what a person may ask of any run: seed, data set, device, epochs, batch size."""
-    options = [
-        click.option(
-            "--seed", metavar="N", type=whole_number(0, 2**32 - 1),
-            help="The seed of the run, 0 to 4294967295; by default the recipe's own, 42 where there is none.",
-        ),
-        click.option(
-            "--dataset", metavar="NAME",
-            help="digits, shapes, mnist or cifar10; by default the recipe's own.",
-        ),
-        click.option(
-            "--device", type=click.Choice(["cpu", "cuda"]), help="Where to train; by default on the CPU."
-        ),
-        positive_option("--epochs", "epochs", "Passes over the training data; by default the experiment's own."),
-        positive_option("--batch", "batch_size", "Examples in a batch; by default the experiment's own."),
-    ]  # fmt: skip
+    return _all_of(command, _seed, _dataset, _device, _epochs, _batch)
+
+
+def measure_options(command: Command) -> Command:
+    """Add what a person may ask of any measurement: as of a run, which is measured on the CPU."""
+    return _all_of(command, _seed, _dataset, _epochs, _batch)
+
+
+def _all_of(command: Command, *options: Callable[[Command], Command]) -> Command:
     for option in reversed(options):
         command = option(command)
     return command

@@ -1,6 +1,5 @@
 """Where a run first computes something that is no number: the step, the operation, the layer and the tensor."""
 
-import math
 import tempfile
 import warnings
 from collections.abc import Callable
@@ -15,7 +14,7 @@ from harness.instruments.evidence import Cell, Evidence, Line, Plot, Table, shor
 from harness.instruments.non_finite import OperationWatch, Origin
 from harness.instruments.overfit import BLOW_UP
 from harness.instruments.subject import Subject
-from harness.instruments.walk import State, Walk
+from harness.instruments.walk import State, Walk, not_finite
 from harness.metrics_log import Record
 
 SHOWN = 5
@@ -63,25 +62,10 @@ def _until_it_fails(subject: Subject, folder: Path) -> tuple[list[Record], State
         while not walk.over:
             before = walk.state()
             records.append(walk.step())
-            if what := _failure(walk, records[-1]):
+            if what := not_finite(walk, records[-1]):
                 return records, before, what
             walk.end_epoch()
     return records, None, ""
-
-
-def _failure(walk: Walk, record: Record) -> str:
-    if not math.isfinite(record["loss"]):
-        return f"the loss is {short(record['loss'])}"
-    norm = record["grad_norm"]
-    # A gradient scaler leaves out the updates whose gradients overflow: they do no harm.
-    scaled = bool(walk.training.experiment.scalers())
-    if norm is not None and not math.isfinite(norm) and record["optimizer_steps"] and not scaled:
-        return f"the norm of the gradient is {short(norm)}"
-    model = walk.training.model
-    for name, tensor in (*model.named_parameters(), *model.named_buffers()):
-        if tensor.is_floating_point() and not bool(tensor.detach().isfinite().all()):
-            return f"{name} is not finite after the update"
-    return ""
 
 
 def _replay(subject: Subject, folder: Path, before: State) -> tuple[Origin | None, str]:

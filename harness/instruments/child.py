@@ -19,7 +19,8 @@ def execute(job: InstrumentJob, reporter: Reporter) -> None:
 
     apply_numerics(job.settings.numerics, job.settings.device)
     path = Path(job.source_path) if job.source_path else _UNNAMED
-    subject = Subject(path, job.source, job.settings, load_dataset(job.settings.dataset))
+    checkpoint = Path(job.checkpoint) if job.checkpoint else None
+    subject = Subject(path, job.source, job.settings, load_dataset(job.settings.dataset), checkpoint)
     found = {}
     for done, name in enumerate(job.instruments):
         reporter.send("progress", step=done, steps=len(job.instruments), says=name)

@@ -42,9 +42,9 @@ def first_difference(first: Sequence[Record], second: Sequence[Record]) -> Diffe
 
 def differences(own: Record, other: Record) -> Iterator[Difference]:
     """Yield what differs between two records."""
-    theirs = dict(_numbers(other))
+    theirs = dict(numbers_of(other))
     place = place_of(own)
-    for name, value in _numbers(own):
+    for name, value in numbers_of(own):
         found = theirs.pop(name, None)
         if not _same(value, found):
             yield Difference(place, name, value, found)
@@ -57,10 +57,11 @@ def place_of(record: Record) -> str:
     return f"step {record['step']}" if "step" in record else f"epoch {record['epoch']}"
 
 
-def _numbers(record: Record, prefix: str = "") -> Iterator[tuple[str, float | None]]:
+def numbers_of(record: Record, prefix: str = "") -> Iterator[tuple[str, float | None]]:
+    """Yield every number of a record under its name in the log, names of tables joined by dots."""
     for key, value in record.items():
         if isinstance(value, dict):
-            yield from _numbers(value, f"{prefix}{key}.")
+            yield from numbers_of(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", value
 

@@ -14,8 +14,9 @@ from harness.settings import RunSettings
 class InstrumentJob:
     """An experiment, the settings of its run, and the instruments to hold to it, by id; `options` go to each.
 
-    `source_path` is the file that a person edits, if there is one: errors name it. Instruments compute on the CPU,
-    whatever device the run is made on.
+    `source_path` is the file that a person edits, if there is one: errors name it. `checkpoint` is that of a run of
+    this source, for the instruments that look at a trained network. Instruments compute on the CPU, whatever device
+    the run is made on.
     """
 
     settings: RunSettings
@@ -23,6 +24,7 @@ class InstrumentJob:
     instruments: tuple[str, ...]
     source_path: str | None = None
     options: dict[str, Any] = field(default_factory=dict)
+    checkpoint: str | None = None
 
     def to_json(self) -> str:
         """Return the job as one line."""

@@ -58,17 +58,17 @@ class Modes:
         return "agree" if _distance(written.first, eval_mode.first) <= SAME else "other-mode"
 
 
-def measure(subject: Subject, *, checkpoint: str | None = None) -> Modes:
-    """Evaluate the network of a checkpoint of this experiment; without one, that of a few steps of its run.
+def measure(subject: Subject) -> Modes:
+    """Evaluate the network of the run's checkpoint; without one, that of the first steps of the run.
 
     Before each way the network is as training leaves it, in training mode. Raises `UserError` for a checkpoint that
     does not fit.
     """
     bench = subject.bench()
-    if checkpoint is None:
+    if subject.checkpoint is None:
         model, origin = trained(bench), "the network after the first 6 steps of the run"
     else:
-        model, origin = _loaded(bench, Path(checkpoint)), "the network of the run's checkpoint"
+        model, origin = _loaded(bench, subject.checkpoint), "the network of the run's checkpoint"
 
     def written(model: nn.Module) -> Figures:
         found = bench.experiment.evaluate(model, *bench.validation)

@@ -14,12 +14,16 @@ from harness.workbench import Bench
 
 @dataclass(frozen=True)
 class Subject:
-    """An experiment as its run would load it; `path` is the file that errors name."""
+    """An experiment as its run would load it; `path` is the file that errors name.
+
+    `checkpoint` is that of a finished run of this source with these settings, if there is one.
+    """
 
     path: Path
     source: str
     settings: RunSettings
     data: Dataset
+    checkpoint: Path | None = None
 
     def experiment(self, **switches: Any) -> Experiment:
         """Return the experiment, loaded anew; `switches` are further settings, such as `disable_amp=True`."""

@@ -18,6 +18,7 @@ from harness.instruments import (
     modes,
     overfit,
     repeat,
+    repro,
 )
 from harness.instruments.evidence import Evidence
 from harness.instruments.subject import Subject
@@ -31,11 +32,13 @@ INSTRUMENTS: dict[str, Callable[..., Evidence]] = {
     "gradients": lambda subject, **options: gradients.show(gradients.measure(subject, **options)),
     "amp_off": lambda subject: amp_off.show(amp_off.measure(subject)),
     "activations": lambda subject, **options: activations.show(activations.measure(subject, **options)),
-    "modes": lambda subject, **options: modes.show(modes.measure(subject, **options)),
+    "modes": lambda subject: modes.show(modes.measure(subject)),
     "repeat": lambda subject: repeat.show(repeat.measure(subject)),
     "lr_find": lambda subject: lr_find.show(lr_find.measure(subject)),
     "gradcheck": lambda subject: gradcheck.show(gradcheck.measure(subject)),
     "anomaly": lambda subject: anomaly.show(anomaly.measure(subject)),
+    "repro": lambda subject, **options: repro.show(repro.measure(subject, **options)),
+    "reproduce": lambda subject, **options: repro.show_reproduced(repro.reproduce(subject, **options)),
     "audit": lambda subject, **options: audit.show(audit.measure(subject, **options)),
 }
 

@@ -1,6 +1,7 @@
 """A run that can be looked at between its batches, and gone on with from there: the very steps that `train` makes."""
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -84,3 +85,19 @@ class Walk:
         self._batches, self._skipped = None, 0
         self._order = training.generators["order"].get_state()
         return record
+
+
+def not_finite(walk: Walk, record: Record) -> str:
+    """Say what of the step that was just made is not finite, if anything: loss, gradient, weights or statistics."""
+    if not math.isfinite(record["loss"]):
+        return f"the loss is {record['loss']}"
+    norm = record["grad_norm"]
+    # A gradient scaler leaves out the updates whose gradients overflow: they do no harm.
+    scaled = bool(walk.training.experiment.scalers())
+    if norm is not None and not math.isfinite(norm) and record["optimizer_steps"] and not scaled:
+        return f"the norm of the gradient is {norm}"
+    model = walk.training.model
+    for name, tensor in (*model.named_parameters(), *model.named_buffers()):
+        if tensor.is_floating_point() and not bool(tensor.detach().isfinite().all()):
+            return f"{name} is not finite after the update"
+    return ""

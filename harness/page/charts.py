@@ -138,16 +138,18 @@ def line_chart(
     signal: str = "",
     scale: Scale | Literal["auto"] = "linear",
     y_axis: Axis | None = None,
+    log_x: bool = False,
     include: Iterable[float] = (),
     marks: Sequence[Mark] = (),
     frame: Frame = WIDE,
 ) -> LineChart | None:
-    """Lay out a chart of `series` over whole-numbered x; None if no series has a recorded value.
+    """Lay out a chart of `series` over whole-numbered x, or positive x; None if no series has a recorded value.
 
     identifier: unique in its page, of letters, digits and hyphens; ids in the markup start with it.
     signal: the name of the quantity in metrics.log, shown beside the title.
     scale: of the y axis; "auto" is linear unless a few values dwarf the rest, then symmetric log.
     y_axis: an axis shared with other charts, in place of one made from the values.
+    log_x: x is any positive number, on a log axis, in place of a count.
     include: finite values that the y axis must show as well.
     marks: further vertical marks; the first non-finite value of each line is marked in any case.
     frame: its size, WIDE or COMPACT.
@@ -160,7 +162,7 @@ def line_chart(
             scale = "symlog" if wants_symlog(finite) else "linear"
         y_axis = make_axis([*finite, *include], scale)
     ends = [point[0] for one in series if one.points for point in (one.points[0], one.points[-1])]
-    x_axis = integer_axis(int(min(ends)), int(max(ends)))
+    x_axis = make_axis(ends, "log") if log_x else integer_axis(int(min(ends)), int(max(ends)))
     all_marks = [*marks, *(mark for one in series if one.line for mark in _non_finite_mark(one, x_label))]
     return LineChart(
         identifier=identifier,

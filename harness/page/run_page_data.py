@@ -45,7 +45,7 @@ def read_run(run_dir: Path) -> RunFiles:
     log_path = run_dir / "metrics.log"
     records = read_metrics_log(log_path) if log_path.exists() else []
     provenance = _read_object(run_dir / "checkpoint.pt.meta.json")
-    images, size, problem = _read_images(_read_object(run_dir / "inputs.json"))
+    images, size, problem = read_images(_read_object(run_dir / "inputs.json"))
     return RunFiles(
         name=str(provenance.get("run") or run_dir.name),
         batches=[record for record in records if "step" in record],
@@ -92,7 +92,7 @@ def _read_object(path: Path) -> Record:
     return content
 
 
-def _read_images(inputs: Record) -> tuple[list[InputImage], tuple[int, int], str]:
+def read_images(inputs: Record) -> tuple[list[InputImage], tuple[int, int], str]:
     """Return the images of inputs.json, their (height, width), and why there are none if the file exists."""
     if not inputs:
         return [], (0, 0), ""
