@@ -19,7 +19,6 @@ from grader.answers.graded import answer_row
 from grader.answers.known import reference
 from grader.answers.room import Answers
 from grader.canaries import CanaryFailed
-from grader.graded import Graded
 from grader.intake.answer import Answer, parse_tarball
 from grader.intake.rejected import Rejected
 from grader.intake.submission import Submission
@@ -100,15 +99,26 @@ def test_another_text_than_the_manifest_says_is_refused() -> None:
 # --- a class ----------------------------------------------------------------------------------------------------
 
 
+class Counting:
+    """Counts what it is told of the progress."""
+
+    total = 0
+    count = 0
+
+    def begin(self, stage: str, total: int) -> None:
+        self.total = total
+
+    def done(self, name: str, seconds: float) -> None:
+        self.count += 1
+
+
 def grade(answers: list[Answer], **options: bool) -> dict[str, SubmissionScore]:
-    kept: list[Graded] = []
-    counted: list[tuple[int, int]] = []
-    rows = Answers(NEVER, jobs=2, trusted_submissions=options.get("trusted", False)).grade(
-        answers, lambda *of: counted.append(of), lambda answer, graded: kept.append(graded)
-    )
-    assert sorted(item.row.submission for item in rows) == sorted(item.row.submission for item in kept)
-    assert counted[-1] == (len({answer.text for answer in answers}),) * 2
-    return {item.row.submission: item.row for item in rows}
+    counted = Counting()
+    room = Answers(NEVER, jobs=2, trusted_submissions=options.get("trusted", False))
+    rows = room.grade(answers, counted)
+    assert sorted(answer.name for answer, _ in rows) == sorted(answer.name for answer in answers)
+    assert counted.count == counted.total == len({answer.text for answer in answers})
+    return {graded.row.submission: graded.row for _, graded in rows}
 
 
 def test_each_text_is_examined_once_and_gives_the_same_to_all(in_this_process: None) -> None:
