@@ -37,9 +37,10 @@ _NOTES = (
     " clock runs in `harness.trainer.train` alone: not while Python forks, data is loaded, probes are measured, or"
     " weights are evaluated. Attacks do not count.",
     "One more submission: `grader score` of a class with one new tarball, less the same without it, in turns.",
-    "Two workers share two cores with the grader itself, which scores and renders beside them.",
-    "The worker's memory: of a page that a fork shares with the process it came from each has its half, so that it is"
-    " counted once; pages of libraries count whole.",
+    "Two workers against one: `--jobs 2` against `--jobs 1`, which decides about replays, taking in, scoring and pages"
+    " alike, on the same two cores.",
+    "Memory is what is resident. Of a page that a fork shares with the process it came from each has its half, so that"
+    " it is counted once; pages of libraries count whole.",
     "The browser's times are those of the page's own clock, from the navigation or the press to the second frame after"
     " it.",
 )

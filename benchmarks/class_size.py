@@ -42,8 +42,9 @@ def _each(run: ColdRun) -> str:
 def _memory_rows(whole: ColdRun) -> Iterator[Row]:
     peak = whole.scored.peak
     what = f"memory of the grader itself, {whole.submissions} submissions from cold"
-    yield Row("memory-grader", what, peak.grader / _MB, "MB", 300.0, "resident, the kernel's own peak", {})
-    detail = "resident, the forking process and the run that it forks together, looked at twice a second"
+    detail = f"all its processes together, looked at twice a second; the first alone at most {peak.leader / _MB:.0f} MB"
+    yield Row("memory-grader", what, peak.grader / _MB, "MB", 300.0, detail, {})
+    detail = "the forking process and the run that it forks together, looked at twice a second"
     yield Row("memory-worker", "memory of a worker, the same", peak.worker / _MB, "MB", 500.0, detail, {})
 
 

@@ -13,21 +13,34 @@ SANDBOX = "bwrap"
 class Peak:
     """The most that was seen, in bytes.
 
-    grader: the resident memory of its largest process outside of sandboxes, by the kernel's own high-water mark.
-    worker: the resident memory of all processes of one sandbox together, each page counted once.
+    leader: the resident memory of the grader's first process, by the kernel's own high-water mark. grader: that of all
+    its processes together that are in no sandbox, each page counted once. worker: the same of all in one sandbox.
     """
 
+    leader: int = 0
     grader: int = 0
     worker: int = 0
 
-    def look(self, grader: int, *, sandboxes: bool) -> None:
-        """Look at the process with this number and at those below it; at `sandboxes` only where they are wanted."""
-        self.grader = max(self.grader, high_water(grader))
-        for child in children(grader):
-            if _command(child) != SANDBOX:
-                self.grader = max(self.grader, *map(high_water, [child, *_below(child)]))
-            elif sandboxes:
-                self.worker = max(self.worker, together([child, *_below(child)]))
+    def look(self, leader: int, *, below: bool) -> None:
+        """Look at the process with this number, and at those `below` it only where that is wanted."""
+        self.leader = max(self.leader, high_water(leader))
+        if below:
+            own, sandboxes = _parted(leader)
+            self.grader = max(self.grader, together(own))
+            self.worker = max([self.worker, *map(together, sandboxes)])
+
+
+def _parted(process: int) -> tuple[list[int], list[list[int]]]:
+    """Return a process with those below it that are in no sandbox, and those of each sandbox."""
+    own, sandboxes = [process], []
+    for child in children(process):
+        if _command(child) == SANDBOX:
+            sandboxes.append([child, *_below(child)])
+        else:
+            others, theirs = _parted(child)
+            own += others
+            sandboxes += theirs
+    return own, sandboxes
 
 
 def high_water(process: int) -> int:

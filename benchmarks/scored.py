@@ -13,9 +13,9 @@ from benchmarks.process_memory import Peak
 from benchmarks.timing import BenchmarkError
 from grader.memory.entries import entries_in
 
-# How often the grader's memory is looked at, and every which time that of its sandboxes, which takes some 10 ms and
-# lasts a second or more.
-_LOOK_SECONDS, _SANDBOXES_EVERY = 0.1, 5
+# How often the memory of the grader's first process is looked at, and every which time that of all others, which takes
+# some 10 ms; a replay lasts a second or more.
+_LOOK_SECONDS, _BELOW_EVERY = 0.1, 5
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def _watch(process: subprocess.Popen[bytes], peak: Peak) -> None:
             process.wait(_LOOK_SECONDS)
             return
         except subprocess.TimeoutExpired:
-            peak.look(process.pid, sandboxes=turn % _SANDBOXES_EVERY == 0)
+            peak.look(process.pid, below=turn % _BELOW_EVERY == 0)
 
 
 def replays_in(memory: Path) -> int:

@@ -161,11 +161,27 @@ def test_memory_is_that_of_a_process_and_its_forks_each_page_once(tmp_path: Path
             assert 96 * 2**20 < together([process.pid, child]) < 128 * 2**20
             assert 64 * 2**20 < high_water(process.pid) < 96 * 2**20
             peak = Peak()
-            peak.look(os.getpid(), sandboxes=False)
-            assert peak.grader > 0
-            assert peak.worker == 0
-            peak.look(os.getpid(), sandboxes=True)
+            peak.look(os.getpid(), below=False)
+            assert peak.leader > 0
+            assert peak.grader == peak.worker == 0
+            peak.look(os.getpid(), below=True)
             assert 96 * 2**20 < peak.worker < 128 * 2**20
+        finally:
+            os.kill(child, signal.SIGKILL)
+            process.kill()
+
+
+def test_what_the_grader_starts_outside_of_sandboxes_is_its_own() -> None:
+    with subprocess.Popen([sys.executable, "-I", "-c", FORKED], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        child = int(
+            next(line for line in [process.stdout.readline(), process.stdout.readline()] if line != "ready\n")
+        )
+        try:
+            peak = Peak()
+            peak.look(process.pid, below=True)
+            assert 64 * 2**20 < peak.leader < 96 * 2**20 < peak.grader < 128 * 2**20
+            assert peak.worker == 0
         finally:
             os.kill(child, signal.SIGKILL)
             process.kill()
@@ -185,7 +201,12 @@ class MadeLab(ClassLab):
 
     def cold(self, size: int, jobs: int = 2) -> ColdRun:
         seconds = {100: 50.0, 500: 100.0, 2100: 300.0}[size]
-        return ColdRun(size, 60, size // 10, Scored(seconds, Peak(250 * 10**6, 600 * 10**6)))
+        return ColdRun(
+            size,
+            60,
+            size // 10,
+            Scored(seconds, Peak(leader=120 * 10**6, grader=250 * 10**6, worker=600 * 10**6)),
+        )
 
     @property
     def training(self) -> Training:
