@@ -13,7 +13,7 @@ _BEGINNING = """\
 # Optimizers
 
 What one step does, in the terms of PyTorch: `p` is a parameter, `g` its gradient, `t` the number of the step, counted
-from 1. State begins at 0. The same table is in [optimizers.csv](optimizers.csv), whose updates are Python; a test runs
+from 1. State begins at 0. The same table is in `docs/optimizers.csv`, whose updates are Python; a test runs
 each of them beside `torch.optim` for 50 steps in float64, where they agree to 1e-12, and compares the defaults.
 
 """

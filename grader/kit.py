@@ -35,6 +35,8 @@ _FOLDER = "trainwreck"
 # Pages about the suite that students may read, less what they say of things that are not in a kit.
 _PAGES = {
     "docs/determinism.md": (),
+    "docs/optimizers.md": (),
+    "docs/optimizers.csv": (),
     "docs/harness.md": (
         Edit(
             find="| recipes, and what they measure | `recipe`, `symptoms`, `probes` |",

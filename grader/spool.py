@@ -7,10 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from grader.exhibits import Exhibits
-from grader.taken import Taken
 from harness.errors import naming
+
+if TYPE_CHECKING:  # what takes tarballs in is of no use to whoever only makes pages
+    from grader.taken import Taken
 
 # Its name among the reports, which nobody else takes.
 SPOOL = ".trainwreck-spool"
@@ -22,12 +25,14 @@ class Spool:
 
     folder: Path
 
-    def put_taken(self, taken: Taken) -> None:
+    def put_taken(self, taken: "Taken") -> None:
         """Put a submission that was taken in aside."""
         self._write(self._path(taken.name, "taken"), pickle.dumps(taken))
 
-    def taken(self, name: str) -> Taken:
+    def taken(self, name: str) -> "Taken":
         """Return a submission that was taken in."""
+        from grader.taken import Taken
+
         taken = pickle.loads(self._path(name, "taken").read_bytes())  # noqa: S301 - written by this run
         assert isinstance(taken, Taken)
         return taken

@@ -43,9 +43,16 @@ def scored(folder: Path, *rows: dict[str, Any]) -> Scored:
     return Scored(0, b"", b"", 1.0, (), (), folder / "reports", folder / "memory")
 
 
+def derivations() -> list[dict[str, Any]]:
+    """Return the rows of those who derive by hand, whom attacks on derivations are compared with."""
+    return [row(student, 0, 10, submission=f"{student}_backprop_mlp") for student in ("fay", "gus")]
+
+
 @pytest.fixture
 def lab(tmp_path: Path) -> Lab:
-    alone = scored(tmp_path / "alone", row("ada", 20, 80), row("bob", 4, 78), row("cem", 0, 73))
+    alone = scored(
+        tmp_path / "alone", row("ada", 20, 80), row("bob", 4, 78), row("cem", 0, 73), *derivations()
+    )
     base = Base(b"", b"", b"", tmp_path / "canary", "canary-12", tmp_path)
     return Lab(tmp_path, base, {}, alone)
 

@@ -28,7 +28,7 @@ USAGE = [
 
 @pytest.mark.parametrize("command", [*cli.commands.values(), trainer], ids=lambda command: command.name)
 def test_every_command_and_option_says_what_it_is_for(command: click.Command) -> None:
-    assert command.get_short_help_str(limit=66).endswith(".")
+    assert command.get_short_help_str(limit=66).endswith((".", "?"))
     for parameter in command.params:
         if isinstance(parameter, click.Option):
             assert parameter.help, parameter.name

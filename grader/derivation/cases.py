@@ -10,23 +10,29 @@ import numpy as np
 from harness.derivation.problem import Array, Problem
 
 Inputs = Mapping[str, Array]
-ORDINARY, LARGE, WIDE, AGAIN = "ordinary", "large", "wide", "again"
+ORDINARY, AGAIN = "ordinary", "again"
+# Operations are counted in two cases of which one is larger: NumPy itself takes other ways with small arrays than with
+# large ones (`einsum` looks for the cheapest order of its products), but the same with two that are both large.
+LARGE, LARGER, WIDE, WIDER = "large", "larger", "wide", "wider"
 # Where gradients must be right. In `square` every matrix fits everywhere, whichever way it is turned.
-PLAIN = (ORDINARY, "square", "single", LARGE)
+PLAIN = (ORDINARY, "square", "single", LARGE, LARGER)
 # How a case is told of, behind "with".
 TITLES = {
     ORDINARY: "a small batch",
     "square": "sizes that are all equal",
     "single": "a batch of one sample",
     LARGE: "a large batch",
+    LARGER: "a larger batch",
     WIDE: "large matrices",
+    WIDER: "larger matrices",
     "zeros": "inputs of the ReLU that are exactly 0",
     "huge": "logits of 10,000",
     "flat": "samples whose features are all equal",
     "far": "samples around a million",
     AGAIN: "the small batch a second time",
 }
-_WIDE_SIZES = {"D": 384, "H": 400, "C": 96}
+_WIDE_SIZES = {"D": 192, "H": 200, "C": 48}
+_WIDER_SIZES = {"D": 384, "H": 400, "C": 96}
 
 
 @dataclass(frozen=True)
@@ -64,7 +70,9 @@ def draw_cases(problem: Problem, text: str) -> Cases:
         "square": problem.draw(rng, {"B": square + 2, "D": square, "H": square, "C": square}),
         "single": problem.draw(rng, {**sizes, "B": 1}),
         LARGE: problem.draw(rng, {**sizes, "B": 64 + int(rng.integers(16))}),
+        LARGER: problem.draw(rng, {**sizes, "B": 192 + int(rng.integers(48))}),
         WIDE: problem.draw(rng, {**sizes, **_WIDE_SIZES}),
+        WIDER: problem.draw(rng, {**sizes, **_WIDER_SIZES}),
         **_SPECIAL[problem.name](rng, problem, sizes),
     }
     found[AGAIN] = found[ORDINARY]

@@ -4,9 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
-
-from grader.derivation.cases import AGAIN, LARGE, ORDINARY, PLAIN, WIDE, Cases
+from grader.derivation.cases import ORDINARY, PLAIN, WIDER, Cases
 from grader.derivation.compare import EXACT, POWERS, By, Factor, factor_of, worst_error
 from grader.derivation.problems import Judged
 from grader.derivation.recognise import Recogniser
@@ -81,7 +79,7 @@ class Seen:
         """
         right = {output for output in self.judged.problem.gradients if self.factors[output] is not None}
         inexact = {output for output in right if self.error(output) > EXACT}
-        if self.called(WIDE).evaluations > self.called(ORDINARY).evaluations:
+        if self.called(WIDER).evaluations > self.called(ORDINARY).evaluations:
             return frozenset(inexact or right)
         exact_before = all(self.error(output) < EXACT for output in self.judged.forward)
         return frozenset(inexact) if exact_before else frozenset()
@@ -92,25 +90,20 @@ class Seen:
         right = {output for output in self.judged.problem.gradients if self.factors[output] is not None}
         return frozenset(right - self.measured)
 
-    def growth(self, case: str, stage: str) -> int:
-        """Return how many more instructions a stage takes in a larger case than in the small one.
+    def growth(self, case: str, larger: str, stage: str) -> int:
+        """Return how many more instructions a stage takes in the larger case of two.
 
         0 where they are fewer than the samples, or than the entries of the smallest gradient, by which that case is
         larger: what loops over them takes at least one instruction for each.
         """
-        more = self.called(case).steps.get(stage, 0) - self.least_steps(stage)
-        return more if more >= self._larger(case) else 0
+        more = self.called(larger).steps.get(stage, 0) - self.called(case).steps.get(stage, 0)
+        return more if more >= self._excess(case, larger) else 0
 
-    def least_steps(self, stage: str) -> int:
-        """Return the instructions of a stage with a small batch; NumPy takes a few more the first time."""
-        return min(self.called(case).steps.get(stage, 0) for case in (ORDINARY, AGAIN))
-
-    def _larger(self, case: str) -> int:
-        large, small = self.cases.inputs[case], self.cases.inputs[ORDINARY]
-        if case == LARGE:
+    def _excess(self, case: str, larger: str) -> int:
+        small, large = self.cases.inputs[case], self.cases.inputs[larger]
+        if len(small["x"]) != len(large["x"]):
             return len(large["x"]) - len(small["x"])
-        sizes = [large[name].size - small[name].size for name in self.judged.problem.gradients.values()]
-        return int(np.min(sizes))
+        return min(large[name].size - small[name].size for name in self.judged.problem.gradients.values())
 
     @cached_property
     def recogniser(self) -> Recogniser:

@@ -18,7 +18,6 @@ from grader.scores_file import SCORES, scores_bytes
 from grader.spool import Spool
 from harness.errors import UserError
 from harness.handin.front_matter import shown
-from harness.launch import ChildFault
 
 INDEX, GRADEBOOK = "index.html", "gradebook.csv"
 # How the two files begin that are no pages.
@@ -63,6 +62,8 @@ def write_reports(
 
 
 def _lost(job: PageJob) -> None:
+    from harness.launch import ChildFault
+
     raise ChildFault(f"the process that made {job.path.name} ended before it was done, twice")
 
 

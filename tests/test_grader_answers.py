@@ -1,0 +1,261 @@
+"""A class with answers that are one file: taken in, examined, scored and shown, beside submissions of runs."""
+
+import csv
+import io
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from attacks.score_deriving import handed_in
+from deriving import derivation, examined
+from made_up_class import make_row
+from sandbox_marks import needs_sandbox
+
+from grader.answers import room as room_module
+from grader.answers.examination import Examination
+from grader.answers.graded import answer_row
+from grader.answers.known import reference
+from grader.answers.room import Answers
+from grader.canaries import CanaryFailed
+from grader.intake.answer import Answer, parse_tarball
+from grader.intake.rejected import Rejected
+from grader.intake.submission import Submission
+from grader.replayer import Replayer
+from grader.reports.class_page import render_class_page
+from grader.reports.exports import export
+from grader.reports.gradebook import gradebook
+from grader.reports.submission_page import render_submission_page
+from grader.sandbox.run import run_in_sandbox
+from grader.score import CRITERIA, Scores, SubmissionScore, criteria_in, total_of
+from grader.score_command import ScoreOptions, score_folder
+from harness.file_exercise import FileExercise, stub
+from harness.handin.archive import deterministic_tar_gz
+from harness.handin.submission import with_manifest
+
+EXERCISE = "backprop_mlp"
+NEVER = Replayer(run_in_sandbox, Path("nowhere"))
+
+
+def taken(text: str, student: str = "ada", exercise: str = EXERCISE, name: str | None = None) -> Answer:
+    return Answer(name or f"{student}_{exercise}", "0" * 64, derivation(exercise), student, text, ())
+
+
+def solution(exercise: str = EXERCISE) -> str:
+    return reference(derivation(exercise))
+
+
+@pytest.fixture
+def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    def examine(exercise: FileExercise, text: str, replayer: Replayer) -> Examination:
+        return examined(exercise.id, text)
+
+    monkeypatch.setattr(room_module, "KINDS", {"derivation": examine})
+
+
+# --- intake ---------------------------------------------------------------------------------------------------
+
+
+def parsed(members: dict[str, bytes], **told: object) -> Submission | Answer:
+    manifest = {"student": "ada", "recipe": EXERCISE, **told}
+    return parse_tarball("ada", deterministic_tar_gz(with_manifest(members, manifest)), "0" * 64)
+
+
+def test_an_answer_is_taken_with_its_text_and_nothing_else() -> None:
+    found = parsed({"backprop.py": b"x = 1\n", "notes.txt": b"mine"})
+    assert isinstance(found, Answer)
+    assert (found.text, found.student, found.exercise.id) == ("x = 1\n", "ada", EXERCISE)
+    assert found.ignored == ("notes.txt",)
+
+
+@pytest.mark.parametrize(
+    ("members", "told", "code"),
+    [
+        ({}, {}, "no answer"),
+        ({"layernorm.py": b"x"}, {}, "no answer"),
+        ({"backprop.py": b"\xff"}, {}, "not UTF-8"),
+        ({"backprop.py": b"#" * 70_000}, {}, "text too large"),
+        ({"backprop.py": b"x"}, {"seed": 42}, "manifest"),
+        ({"backprop.py": b"x"}, {"student": "a\u202eb"}, "manifest"),
+        ({"backprop.py": b"x"}, {"recipe": "backprop"}, "manifest"),
+        ({"backprop.py": b"x"}, {"format_version": 2}, "format version"),
+    ],
+)
+def test_what_is_no_answer_is_refused(members: dict[str, bytes], told: dict[str, object], code: str) -> None:
+    with pytest.raises(Rejected) as refusal:
+        parsed(members, **told)
+    assert refusal.value.code == code
+    if code in ("no answer", "not UTF-8", "text too large"):
+        assert (refusal.value.student, refusal.value.recipe) == ("ada", EXERCISE)
+
+
+def test_another_text_than_the_manifest_says_is_refused() -> None:
+    members = with_manifest({"backprop.py": b"x = 1\n"}, {"student": "ada", "recipe": EXERCISE})
+    with pytest.raises(Rejected, match="another SHA-256"):
+        parse_tarball("ada", deterministic_tar_gz({**members, "backprop.py": b"x = 2\n"}), "0" * 64)
+
+
+# --- a class ----------------------------------------------------------------------------------------------------
+
+
+class Counting:
+    """Counts what it is told of the progress."""
+
+    total = 0
+    count = 0
+
+    def begin(self, stage: str, total: int) -> None:
+        self.total = total
+
+    def done(self, name: str, seconds: float) -> None:
+        self.count += 1
+
+
+def grade(answers: list[Answer], **options: bool) -> dict[str, SubmissionScore]:
+    counted = Counting()
+    room = Answers(NEVER, jobs=2, trusted_submissions=options.get("trusted", False))
+    rows = room.grade(answers, counted)
+    assert sorted(answer.name for answer, _ in rows) == sorted(answer.name for answer in answers)
+    assert counted.count == counted.total == len({answer.text for answer in answers})
+    return {graded.row.submission: graded.row for _, graded in rows}
+
+
+def test_each_text_is_examined_once_and_gives_the_same_to_all(in_this_process: None) -> None:
+    texts = {"ada": solution(), "bob": solution(), "cem": stub(derivation(EXERCISE))}
+    answers = [taken(text, student) for student, text in texts.items()]
+    rows = grade(answers)
+    assert {name: row.total for name, row in rows.items()} == {
+        "ada_backprop_mlp": 100,
+        "bob_backprop_mlp": 100,
+        "cem_backprop_mlp": 0,
+    }
+    assert rows["ada_backprop_mlp"].criteria == rows["bob_backprop_mlp"].criteria
+    assert grade(answers[::-1]) == rows
+
+
+def test_what_ran_without_a_sandbox_and_under_another_name_is_flagged(in_this_process: None) -> None:
+    [row] = grade([taken(solution(), name="other")], trusted=True).values()
+    assert [flag.id for flag in row.flags] == ["no sandbox", "other name"]
+    assert "WITHOUT a sandbox" in str(row.provenance["warning"])
+
+
+def test_our_own_fault_is_tried_once_more_and_is_never_a_zero(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    calls = []
+
+    def broken(exercise: FileExercise, text: str, replayer: Replayer) -> Examination:
+        calls.append(text)
+        if "raise" in text:
+            raise RuntimeError("ours")
+        return Examination(checks={}, fault="the disk is gone")
+
+    monkeypatch.setattr(room_module, "KINDS", {"derivation": broken})
+    rows = grade([taken("x"), taken("raise", "bob")])
+    assert len(calls) == 4
+    assert [(row.status, row.total) for row in rows.values()] == [("not judged", None)] * 2
+    assert {row.reason for row in rows.values()} == {
+        "the disk is gone",
+        "The grader failed on it: RuntimeError.",
+    }
+    assert "RuntimeError: ours" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("examine", "said"),
+    [
+        (lambda text: stub(derivation(EXERCISE)), "the reference solution of backprop_mlp got 0"),
+        (lambda text: solution(), "the untouched file of backprop_mlp got 100"),
+    ],
+)
+def test_nothing_is_scored_where_a_canary_comes_out_wrong(
+    examine: Callable[[str], str], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def judged(exercise: FileExercise, text: str, replayer: Replayer) -> Examination:
+        return examined(exercise.id, examine(text))
+
+    monkeypatch.setattr(room_module, "KINDS", {"derivation": judged})
+    with pytest.raises(CanaryFailed, match=said):
+        Answers(NEVER, jobs=1, trusted_submissions=False).check_canaries([taken("x")])
+
+
+def test_the_canaries_are_those_of_the_exercises_that_were_answered(in_this_process: None) -> None:
+    Answers(NEVER, jobs=1, trusted_submissions=False).check_canaries([taken("x", exercise="layernorm")])
+
+
+# --- reports ----------------------------------------------------------------------------------------------------
+
+
+def mixed(*, runs: bool) -> Scores:
+    graded = answer_row(taken(solution()), examined(EXERCISE, solution()), sandboxed=True)
+    rows = [graded.row, *([make_row("bob_huge_lr", "bob", "huge_lr", {})] if runs else [])]
+    return Scores(provenance={}, submissions=tuple(rows))
+
+
+OWN = ("form", "forward", "gradients", "vectorization")
+
+
+@pytest.mark.parametrize(("runs", "criteria"), [(True, (*CRITERIA, *OWN)), (False, OWN)])
+def test_its_criteria_are_columns_behind_those_of_runs(runs: bool, criteria: tuple[str, ...]) -> None:
+    scores = mixed(runs=runs)
+    assert criteria_in(scores.submissions) == criteria
+    header, ada, *others = csv.reader(io.StringIO(gradebook(scores).decode("utf-8-sig"), newline=""))
+    assert tuple(header) == ("student", "recipe", "submission", "status", "total", *criteria, "flags")
+    assert ada[-5:] == ["15", "20", "45", "20", ""]
+    for other in others:
+        assert other[-5:] == ["", "", "", "", ""]
+    page = render_class_page(scores, {EXERCISE: "By hand"})
+    for name in criteria:
+        assert f'extra">{name.capitalize()}</th>' in page
+    assert ("Reproducibility" in page) == runs
+
+
+def test_nothing_that_was_scored_leaves_the_columns_of_runs() -> None:
+    assert criteria_in([]) == CRITERIA
+    assert total_of({}) is None
+
+
+def test_an_export_has_every_check_and_the_total() -> None:
+    files = dict(export(mixed(runs=True), "gradescope"))
+    result = json.loads(files["ada_backprop_mlp.results.json"])
+    assert result["score"] == 100
+    assert [test["number"] for test in result["tests"]][:4] == ["1.1", "1.2", "1.3", "2.1"]
+    assert sum(test["max_score"] for test in result["tests"]) == 100
+
+
+def test_the_page_shows_the_file_and_what_was_found_in_it() -> None:
+    source = solution().replace("dz1 = dh * (z1 > 0)", "dz1 = dh")
+    graded = answer_row(taken(source), examined(EXERCISE, source), sandboxed=True)
+    page = render_submission_page(graded.row, graded.exhibits, recipe_title="By hand", provenance={})
+    text = re.sub(r"<[^>]+>", "", page)
+    assert "backprop.py, as it was handed in." in text
+    assert "the mask was not applied" in text
+    assert "the gradient of W1" in text
+    assert "Instructions of Python" in text
+    assert "Your fix" not in text
+    assert "broken" not in text
+
+
+# --- from tarballs to reports -----------------------------------------------------------------------------------
+
+
+@needs_sandbox
+def test_a_folder_of_answers_is_scored_and_remembered(tmp_path: Path) -> None:
+    submissions, out = tmp_path / "submissions", tmp_path / "reports"
+    submissions.mkdir()
+    texts = {"ada": solution(), "bob": solution().replace("    dlogits /= len(y)\n", ""), "cem": "x ="}
+    for student, text in texts.items():
+        (submissions / f"{student}_{EXERCISE}.tar.gz").write_bytes(handed_in(text, student))
+    options = ScoreOptions(out=out, jobs=2, engine="fresh", replays=tmp_path / "memory")
+    assert score_folder(submissions, options) == 0
+    scores = json.loads((out / "scores.json").read_text())
+    assert {row["student"]: row["total"] for row in scores["submissions"]} == {
+        "ada": 100,
+        "bob": 94,
+        "cem": 0,
+    }
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
+    assert score_folder(submissions, options) == 0
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == before
+    assert len(list((tmp_path / "memory" / "graded").rglob("*.json"))) == 3
