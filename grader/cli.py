@@ -29,7 +29,7 @@ _trust = click.option(
 )  # fmt: skip
 _jobs = click.option(
     "--jobs", metavar="N", type=whole_number(1, 1024),
-    help="Replays side by side; by default as many as this machine has cores.",
+    help="Processes side by side on this machine; by default as many as it has cores.",
 )  # fmt: skip
 _engine = click.option(
     "--sandbox", "engine", type=click.Choice(ENGINES), default="warm", show_default=True,
@@ -83,11 +83,6 @@ def score(
 
     if cluster is not None and trust_submissions:
         raise UserError("A cluster runs students' code in a sandbox only: leave --trust-submissions out.")
-    if cluster is not None and jobs is not None:
-        raise UserError(
-            "On a cluster every thread of a worker makes one replay at a time: leave --jobs out, and start the"
-            " workers with --nthreads."
-        )
     options = ScoreOptions(
         out=out, jobs=jobs or usable_cores(), only=only, rubric=rubric, overrides=overrides, fresh=fresh,
         trust_submissions=trust_submissions, engine=engine, cluster=cluster, cache=cache, replays=replays,

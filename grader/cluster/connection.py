@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from distributed import Client, Security
@@ -36,7 +36,8 @@ def connected(address: str) -> Iterator[Client]:
     try:
         yield client
     finally:
-        client.close(timeout=TIMEOUT_SECONDS)
+        with suppress(TimeoutError):  # the scheduler is gone
+            client.close(timeout=TIMEOUT_SECONDS)
 
 
 async def _knock(address: str, security: Security) -> None:

@@ -30,6 +30,7 @@ from harness.errors import UserError
 _WAIT_SECONDS = 0.5
 # A result that lies ready; where its worker dies just now, it does not come.
 _FETCH_SECONDS = 300.0
+_LAST_FETCH_SECONDS = 5.0  # of what lies ready when everything is given up
 # Dask gives a task up for reasons of its own: workers died in whose queue it was, none is left, a line broke.
 _GIVEN_UP = (KilledWorker, NoValidWorkerError, CancelledError, OSError)
 
@@ -114,7 +115,7 @@ class ClusterExecutor:
         if sent is None:  # it was called back
             return
         try:
-            answer = self._answer(future)
+            answer = self._answer(future, _FETCH_SECONDS)
         except _GIVEN_UP:
             check_connection(self._client)
             self._wait_again(sent)
@@ -125,9 +126,9 @@ class ClusterExecutor:
             return
         sent.keep(keep, answer.replay)
 
-    def _answer(self, future: Future[Any]) -> Answer:
+    def _answer(self, future: Future[Any], seconds: float) -> Answer:
         try:
-            return Answer.model_validate_json(future.result(timeout=_FETCH_SECONDS))
+            return Answer.model_validate_json(future.result(timeout=seconds))
         except _GIVEN_UP:
             raise
         except Exception as error:
@@ -153,7 +154,7 @@ class ClusterExecutor:
         for one in sent.values():
             if one.future.status == "finished":
                 with suppress(*_GIVEN_UP):
-                    answer = self._answer(one.future)
+                    answer = self._answer(one.future, _LAST_FETCH_SECONDS)
                     if answer.replay is not None:
                         one.keep(keep, answer.replay)
         if self._client.status == "running":
