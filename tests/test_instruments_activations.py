@@ -24,7 +24,7 @@ def test_units_that_a_recipe_killed_are_found_and_a_healthy_network_answers() ->
         ((), "alive"),
         ((("nn.ReLU()", "nn.Tanh()"),), "alive"),
         ((("nn.ReLU()", "Large(), nn.Tanh()"),), "saturated"),
-        ((("lr=0.05", "lr=1e4"), ("nn.ReLU()", "nn.Identity()")), "exploding"),
+        ((("lr=0.05", "lr=1.0"), ("nn.ReLU()", "nn.Identity()")), "exploding"),
         ((("lr=0.05", "lr=1e30"),), "non-finite"),
     ],
 )

@@ -31,12 +31,10 @@ def show_reported(reported: Reported, heading: str) -> None:
         for text in _table(table):
             _line(console, text)
     for plot in evidence.plots:
-        _line(
-            console,
-            f"{plot.title} ({plot.y_label} by {plot.x_label}{', log' if plot.scale == 'log' else ''})",
-        )
+        _line(console, f"{plot.title}, by {plot.x_label}")
         for line in plot.lines:
-            _line(console, f"  {_spark(line, log=plot.scale == 'log')}")
+            if len(line.points) > 2:  # a level needs no curve
+                _line(console, f"  {_spark(line, log=plot.scale == 'log')}")
     if evidence.sheet is not None and evidence.sheet.pixels:
         _line(console, "The first images of the batch, as the network gets them, with their labels")
         for row in _pictures(evidence.sheet):
