@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -81,16 +82,11 @@ def data(name: str, cache: Path | None, **shared: Any) -> None:
     from harness.data import DATASETS
     from harness.recipe import recipe_ids
 
-    if name in recipe_ids():
+    if name not in DATASETS and get_close_matches(name, recipe_ids(), n=1):
         _look("data", exercise=name, **shared)
         return
     from harness.data.loading import default_cache, fetch_dataset
-    from harness.errors import UserError
-    from harness.recipe import suggestion
 
-    if name not in DATASETS:
-        known = [*recipe_ids(), *DATASETS]
-        raise UserError(f"There is no exercise and no data set {name!r}: {suggestion(name, known)}")
     fetched = fetch_dataset(name, cache or default_cache())
     click.echo(
         f"{fetched.name}: {len(fetched.train.labels)} training and {len(fetched.validation.labels)} validation images,"

@@ -89,7 +89,7 @@ def measure(subject: Subject) -> Data:
         if key in known and known[key].shape == label.shape
     ]
     inputs, labels = batches[0]
-    is_classes = not bench.labels.is_floating_point()
+    comparable = not bench.labels.is_floating_point() and labels.dtype == bench.labels.dtype
     names = ("training inputs", "training targets", "validation inputs", "validation targets")
     tensors = (*training, *bench.validation, inputs, labels)
     return Data(
@@ -97,10 +97,8 @@ def measure(subject: Subject) -> Data:
             _figures(name, tensor)
             for name, tensor in zip((*names, "batch: inputs", "batch: targets"), tensors, strict=True)
         ),
-        histogram=_histogram(bench.labels, bench.validation[1], labels) if is_classes else None,
-        unpaired=batch_pairing(subject.bench())
-        if is_classes and labels.dtype == bench.labels.dtype
-        else None,
+        histogram=_histogram(bench.labels, bench.validation[1], labels) if comparable else None,
+        unpaired=batch_pairing(subject.bench()) if comparable else None,
         looked_up=len(found),
         relabelled=found.count(False),
         doubles=(

@@ -1,4 +1,4 @@
-"""The experiment's loss against the stable form, on its own outputs, on half of them, and on logits of 10,000."""
+"""The experiment's loss against the stable form: on its own outputs, on all of them twice, on logits of 10,000."""
 
 import math
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ Outcome = Literal["agrees", "grows", "bounded", "differs", "overflows", "no-refe
 
 @dataclass(frozen=True)
 class LossFigures:
-    """Losses of the first batch, by the experiment and by the stable form, whole and half, and of large logits.
+    """Losses of the first batch, by the experiment and by the stable form: as it is, twice over, and of large logits.
 
     `gradient` is the relative distance between the gradients of the two at the outputs; `least` what the experiment's
     loss gives for the best outputs of the range that the network's outputs keep to, and None where they keep to none.
@@ -32,7 +32,7 @@ class LossFigures:
     """
 
     whole: tuple[float, float]
-    half: tuple[float, float]
+    twice: tuple[float, float]
     gradient: float
     large: tuple[float, float] | None
     least: float | None
@@ -40,13 +40,16 @@ class LossFigures:
     classes: int | None
 
     @property
+    def growth(self) -> float:
+        """The loss of every example twice over that of every example once: 1 for a mean."""
+        return _ratio((self.twice[0], self.whole[0]))
+
+    @property
     def outcome(self) -> Outcome:
         """What came of it; the first that applies."""
         if self.large is not None and not (math.isfinite(self.large[0]) and math.isfinite(self.whole[0])):
             return "overflows"
-        # A sum grows with the examples; where it is a sum of means, so do their ratios.
-        growth = _ratio(self.whole) / _ratio(self.half) if _ratio(self.half) else math.nan
-        if not _near(growth, 1.0):
+        if not _near(self.growth, 1.0):
             return "grows"
         if self.least is not None:
             return "bounded"
@@ -61,7 +64,6 @@ def measure(subject: Subject) -> LossFigures:
     inputs, labels = next(bench.batches())
     with torch.no_grad():
         outputs = bench.model.train()(inputs).float()
-    half = max(len(labels) // 2, 1)
     classifies = is_classification(outputs, labels)
     reference = stable_cross_entropy if classifies else torch.nn.functional.mse_loss
     experiment = bench.experiment
@@ -77,7 +79,7 @@ def measure(subject: Subject) -> LossFigures:
         large = both(LARGE * signs * torch.nn.functional.one_hot(labels, outputs.shape[1]), labels)
     return LossFigures(
         whole=both(outputs, labels),
-        half=both(outputs[:half], labels[:half]),
+        twice=both(torch.cat([outputs, outputs]), torch.cat([labels, labels])),
         gradient=_gradient_distance(experiment, reference, outputs, labels),
         large=large,
         least=_least(experiment, outputs, labels) if classifies else None,
@@ -120,12 +122,13 @@ def show(measured: LossFigures) -> Evidence:
     """Return the table of losses."""
     rows: list[tuple[Cell, ...]] = [
         (f"first batch, {measured.examples} examples", *measured.whole, _ratio(measured.whole)),
-        ("its first half", *measured.half, _ratio(measured.half)),
+        ("the same, each example twice", *measured.twice, _ratio(measured.twice)),
     ]
     if measured.large is not None:
         rows.append((f"outputs of +-{LARGE:.0f}", *measured.large, _ratio(measured.large)))
     said = (
-        f"loss / stable form {short(_ratio(measured.whole))}, on half a batch {short(_ratio(measured.half))}"
+        f"loss / stable form {short(_ratio(measured.whole))}; with each example twice, {short(measured.growth)} times"
+        " the loss"
     )
     if measured.least is not None:
         said = f"the least loss within the range of the outputs is {short(measured.least)}"
@@ -136,7 +139,7 @@ def show(measured: LossFigures) -> Evidence:
         said=said,
         figures={
             "loss over the stable form": _ratio(measured.whole),
-            "the same for half a batch": _ratio(measured.half),
+            "loss of each example twice over once": measured.growth,
             "distance of the gradients": measured.gradient,
             "least loss within the outputs' range": measured.least,
         },

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.instruments.evidence import Cell, Evidence, Plot, Sheet, Table
-from harness.instruments.report import Reported
+from harness.instruments.report import Reported, where_next
 from harness.page.chart_axes import number_text
 from harness.page.charts import LineChart, Mark, Series, line_chart
 from harness.page.run_page import page_environment
@@ -46,12 +46,12 @@ def render_page(title: str, subject: str, reported: Sequence[Reported]) -> str:
     """Return the page as HTML; all text is escaped."""
     shown = [_shown(one) for one in reported]
     minutes = sum(one.minutes for one in reported)
-    unsound = [one for one in reported if not one.outcome.sound] or list(reported[-1:])
-    next_lines = list(dict.fromkeys(line for one in unsound for line in one.next_lines))[:3]
     return (
         page_environment()
         .get_template(TEMPLATE)
-        .render(title=title, subject=subject, shown=shown, minutes=f"{minutes:g}", next_lines=next_lines)
+        .render(
+            title=title, subject=subject, shown=shown, minutes=f"{minutes:g}", next_lines=where_next(reported)
+        )
     )
 
 

@@ -1,6 +1,6 @@
 """Evidence with what is known of its instrument: the question, the command, what the outcome means, where to go on."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,6 +8,9 @@ from harness.instruments.checks import Outcome, find_check
 from harness.instruments.evidence import Evidence
 from harness.instruments.target import Target
 from harness.metrics_log import to_strict
+
+_READ = "read: "
+SHOWN_NEXT = 3
 
 
 @dataclass(frozen=True)
@@ -59,9 +62,21 @@ def report(target: Target, found: Mapping[str, Evidence]) -> list[Reported]:
     return reported
 
 
+def where_next(reported: Sequence[Reported]) -> list[str]:
+    """Return where to go on after these instruments: what the unsound ones say, less the commands just given.
+
+    Of sound ones alone, what the last of them says.
+    """
+    given = {one.command for one in reported}
+    telling = [one for one in reported if not one.outcome.sound] or list(reported[-1:])
+    lines = dict.fromkeys(line for one in telling for line in one.next_lines)
+    places = sorted(lines, key=lambda line: not line.startswith(_READ))
+    return [line for line in places if line not in given][:SHOWN_NEXT]
+
+
 def next_lines(outcome: Outcome, exercise: str) -> tuple[str, ...]:
     """Return where an outcome sends: first the place to read, then the commands of further checks."""
-    place = () if outcome.look is None else (f"read: {outcome.look}",)
+    place = () if outcome.look is None else (f"{_READ}{outcome.look}",)
     return (*place, *(find_check(check).command_for(exercise) for check in outcome.next))
 
 

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from harness.instruments.evidence import Cell, Evidence, Line, Sheet, Table, short
-from harness.instruments.report import Reported
+from harness.instruments.report import Reported, where_next
 
 _SHADES = " .:-=+*#%@"
 _WIDTH = 60
@@ -31,12 +31,10 @@ def show_reported(reported: Reported, heading: str) -> None:
         for text in _table(table):
             _line(console, text)
     for plot in evidence.plots:
-        _line(
-            console,
-            f"{plot.title} ({plot.y_label} by {plot.x_label}{', log' if plot.scale == 'log' else ''})",
-        )
+        _line(console, f"{plot.title}, by {plot.x_label}")
         for line in plot.lines:
-            _line(console, f"  {_spark(line, log=plot.scale == 'log')}")
+            if len(line.points) > 2:  # a level needs no curve
+                _line(console, f"  {_spark(line, log=plot.scale == 'log')}")
     if evidence.sheet is not None and evidence.sheet.pixels:
         _line(console, "The first images of the batch, as the network gets them, with their labels")
         for row in _pictures(evidence.sheet):
@@ -53,25 +51,23 @@ def show_triage(all_reported: Sequence[Reported], heading: str, page: str | None
     for number, reported in enumerate(all_reported, 1):
         text = Text(f"{number:2} ")
         text.append(f"{reported.outcome.id:<12} ", style="green" if reported.outcome.sound else "bold red")
-        text.append(reported.question)
+        text.append(f"{reported.command:<46} {reported.minutes:g} min")
         console.print(text, highlight=False, soft_wrap=True)
         _line(console, f"     {reported.evidence.said}")
         _line(console, f"     {reported.outcome.reading}", style="dim")
-        _line(console, f"     {reported.command}   [{reported.minutes:g} min]")
     total = sum(reported.minutes for reported in all_reported)
     _line(console, f"{total:g} minutes, had each been run and read by hand.")
     if page is not None:
         _line(console, f"With curves and tables: {page}")
-    unsound = [reported for reported in all_reported if not reported.outcome.sound]
-    show_next(console, unsound or list(all_reported[-1:]))
+    show_next(console, all_reported)
 
 
 def show_next(console: Console, reported: Sequence[Reported]) -> None:
-    """Print where to look next, each place once: of several findings, the earliest first."""
-    places = dict.fromkeys(line for one in reported for line in one.next_lines)
-    if places:
+    """Print where to look next."""
+    lines = where_next(reported)
+    if lines:
         console.print("Next:", style="bold")
-    for line in list(places)[:3]:
+    for line in lines:
         _line(console, f"  {line}")
 
 
