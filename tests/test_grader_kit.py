@@ -1,6 +1,7 @@
 import hashlib
 import json
 import os
+import posixpath
 import re
 import subprocess
 import sys
@@ -225,7 +226,7 @@ def test_its_pages_name_only_what_is_there(texts: dict[str, str], files: dict[st
                 rules(texts["Makefile"])
             ), name
             for target in re.findall(r"\]\((?!https?:)([^)]+)\)", text):
-                assert target in files, name
+                assert posixpath.normpath(posixpath.join(posixpath.dirname(name), target)) in files, name
 
 
 def test_its_project_file_has_the_same_pins_and_no_grader(texts: dict[str, str]) -> None:
