@@ -25,7 +25,7 @@ PAGE = Path(__file__).parent.parent / "docs" / "instruments.md"
 SEEDS = (42, 1, 2)
 
 Outcomes = Mapping[str, str]
-Matrix = dict[str, dict[int, Outcomes]]
+Matrix = Mapping[str, Mapping[int, Outcomes]]
 """Outcome by check, by seed, by recipe or healthy experiment."""
 
 
@@ -38,7 +38,7 @@ def subjects() -> dict[str, tuple[str, str]]:
 def measure(names: Sequence[str], seeds: Sequence[int], checks: Sequence[str] | None = None) -> Matrix:
     """Return the outcomes; each subject and seed is measured in a process of its own."""
     known = subjects()
-    matrix: Matrix = {}
+    matrix: dict[str, dict[int, Outcomes]] = {}
     for name in names:
         source, dataset = known[name]
         matrix[name] = {}
@@ -129,7 +129,7 @@ def main(seeds: tuple[int, ...], out: Path | None, write: bool) -> None:
     click.echo(section(matrix))
     if write:
         replace_section(PAGE, "matrix", section(matrix))
-    sys.exit(1 if confused(matrix) or list(alarms(matrix)) else 0)
+    sys.exit(1 if [*confused(matrix), *alarms(matrix)] else 0)
 
 
 if __name__ == "__main__":
