@@ -17,6 +17,7 @@ from commands import snapshot
 from grader.kit import TEMPLATES, build_kit
 from harness.errors import UserError
 from harness.file_exercise import FileExercise, file_exercise_ids, load_exercise
+from harness.hints import load_hints
 from harness.recipe import ROOT, WrittenOut, experiment_source, load_recipe, recipe_ids
 
 ALL = recipe_ids()
@@ -166,6 +167,16 @@ def test_no_file_gives_the_answer_away(recipe_id: str, texts: dict[str, str]) ->
             elif name.startswith("harness/"):
                 answers = [part for part in answers if part not in EVERYDAY]
             assert [part for part in answers if part in text] == [], name
+
+
+@pytest.mark.parametrize("recipe_id", ALL)
+def test_its_hints_are_the_same_and_nobody_reads_one_in_passing(
+    recipe_id: str, kit: Path, texts: dict[str, str]
+) -> None:
+    hints = load_hints(recipe_id, kit / "exercises")
+    assert hints == load_hints(recipe_id)
+    pages = [" ".join(text.split()) for text in texts.values()]
+    assert not any(hint in page for hint in hints for page in pages)
 
 
 def test_no_file_holds_what_only_a_recipe_or_a_solution_holds(texts: dict[str, str]) -> None:
