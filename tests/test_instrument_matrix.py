@@ -8,7 +8,7 @@ SOUND = {check.id: next(o.id for o in check.outcomes if o.sound) for check in lo
 def test_the_page_has_the_outcomes_that_the_instruments_give() -> None:
     """A reduced matrix, measured now, beside the whole one in the page."""
     checks = ["overfit", "first_loss", "loss_form", "gradients", "gradcheck"]
-    names = ["digits_mlp", "double_softmax", "loss_sum", "missing_zero_grad"]
+    names = ["digits_mlp", "loss_sum", "missing_zero_grad"]
     assert confused(measured := measure(names, [42], checks)) == []
     assert list(alarms(measured)) == []
     rows = [row.strip("| ").split(" | ") for row in PAGE.read_text().splitlines() if row.startswith("| ")]
