@@ -23,7 +23,8 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
 LONGEST = (
     "test_grader_class.py", "test_attacks.py", "test_grader_replay.py", "test_grader_selfcheck_command.py",
     "test_faults.py", "test_bad_input.py", "test_recipes.py", "test_golden.py", "test_launch.py", "test_exercise.py",
-    "test_bench.py", "test_grader_kit.py", "test_demo_run.py",
+    "test_bench.py", "test_grader_kit.py", "test_transcripts.py", "test_demo_run.py", "test_watch.py",
+    "test_instrument_matrix.py", "test_checklist_page.py", "test_instruments_commands.py",
 )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from explanations import log_bytes
 from rich.console import Console
 
 from benchmarks import bench
+from benchmarks.instruments import INSTRUMENTS
 from benchmarks.table import Machine, as_json, as_markdown, processor_name, show, this_machine
 from benchmarks.timing import (
     BenchmarkError,
@@ -26,6 +27,7 @@ from benchmarks.timing import (
 )
 from harness.environment import run_environment
 from harness.exercise import single_run_job
+from harness.instruments.commands import COMMANDS
 from harness.launch import launch
 from harness.settings import RunSettings
 
@@ -219,6 +221,11 @@ def test_help_is_measured_through_the_installed_command() -> None:
     done = CliRunner().invoke(bench.main, ["--only", "help", "--rounds", "1", "--json"])
     (row,) = json.loads(done.stdout)["rows"]
     assert sorted(row["seconds"]) == ["harness --help", "python -c pass"]
+
+
+def test_every_instrument_is_timed() -> None:
+    commands = {str(command.name) for command in COMMANDS} - {"reproduce"}
+    assert {f"instrument-{name}" for name in commands} == set(INSTRUMENTS) <= set(bench.BENCHMARKS)
 
 
 def test_the_section_is_written_whole_or_not_at_all() -> None:

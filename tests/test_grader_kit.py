@@ -1,6 +1,7 @@
 import hashlib
 import json
 import os
+import posixpath
 import re
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from commands import snapshot
 from grader.kit import TEMPLATES, build_kit
 from harness.errors import UserError
 from harness.file_exercise import FileExercise, file_exercise_ids, load_exercise
+from harness.hints import load_hints
 from harness.recipe import ROOT, WrittenOut, experiment_source, load_recipe, recipe_ids
 
 ALL = recipe_ids()
@@ -66,7 +68,9 @@ def start(python: Path, *words: str, cwd: Path) -> "subprocess.Popen[str]":
 
 def test_it_holds_what_students_use_and_nothing_of_the_instructors(files: dict[str, bytes]) -> None:
     exercises = {
-        f"exercises/{name}/{file}" for name in ALL for file in ("PROMPT.md", "recipe.toml", "experiment.py")
+        f"exercises/{name}/{file}"
+        for name in ALL
+        for file in ("PROMPT.md", "recipe.toml", "experiment.py", "hints.toml")
     }
     answers = {name: load_exercise(name) for name in file_exercise_ids()}
     exercises |= {
@@ -80,7 +84,10 @@ def test_it_holds_what_students_use_and_nothing_of_the_instructors(files: dict[s
     assert {name.split("/")[0] for name in files} == {
         "Makefile", "README.md", "docs", "exercises", "harness", "kit.sha256", "pyproject.toml", "tests",
     }  # fmt: skip
-    pages = {"determinism.md", "harness.md", "optimizers.md", "optimizers.csv"}
+    pages = {
+        "determinism.md", "harness.md", "optimizers.md", "optimizers.csv", "instruments.md", "checklist.md",
+        "checklist.html",
+    }  # fmt: skip
     assert {name for name in files if name.startswith("docs/")} == {f"docs/{page}" for page in pages}
     assert {name for name in files if name.endswith(".npz")} == {
         "harness/datasets/digits.npz",
@@ -162,6 +169,16 @@ def test_no_file_gives_the_answer_away(recipe_id: str, texts: dict[str, str]) ->
             assert [part for part in answers if part in text] == [], name
 
 
+@pytest.mark.parametrize("recipe_id", ALL)
+def test_its_hints_are_the_same_and_nobody_reads_one_in_passing(
+    recipe_id: str, kit: Path, texts: dict[str, str]
+) -> None:
+    hints = load_hints(recipe_id, kit / "exercises")
+    assert hints == load_hints(recipe_id)
+    pages = [" ".join(text.split()) for text in texts.values()]
+    assert not any(hint in page for hint in hints for page in pages)
+
+
 def test_no_file_holds_what_only_a_recipe_or_a_solution_holds(texts: dict[str, str]) -> None:
     for name, text in texts.items():
         assert re.findall(r"\[\[(?:break|symptom|observation|probe|variant)\b", text) == [], name
@@ -220,7 +237,7 @@ def test_its_pages_name_only_what_is_there(texts: dict[str, str], files: dict[st
                 rules(texts["Makefile"])
             ), name
             for target in re.findall(r"\]\((?!https?:)([^)]+)\)", text):
-                assert target in files, name
+                assert posixpath.normpath(posixpath.join(posixpath.dirname(name), target)) in files, name
 
 
 def test_its_project_file_has_the_same_pins_and_no_grader(texts: dict[str, str]) -> None:

@@ -86,12 +86,10 @@ def test_what_is_no_reproducer_is_refused(tmp_path: Path) -> None:
         read_settings(tmp_path)
     measure(mini_subject(), folder=str(tmp_path), step=1)
     job = json.loads((tmp_path / "job.json").read_text())
-    for broken in (
-        {**job, "format_version": 2},
-        {**job, "settings": {"seed": 1, "what": 2}},
-        [],
-        {"failure": {}},
-    ):
+    other: tuple[object, ...] = (
+        {**job, "format_version": 2}, {**job, "settings": {"seed": 1, "what": 2}}, [], {"failure": {}},
+    )  # fmt: skip
+    for broken in other:
         (tmp_path / "job.json").write_text(json.dumps(broken))
         with pytest.raises(UserError, match="no job of a reproducer"):
             read_failure(tmp_path)

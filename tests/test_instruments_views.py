@@ -80,7 +80,7 @@ def test_the_walk_is_shown_on_a_screen(tmp_path: Path, capsys: Capture) -> None:
     show_triage(walk, "heading", "page.html")
     said = capsys.readouterr().out
     assert len(said.splitlines()) == 1 + 3 * 3 + 2 + 2
-    assert " 1 stalls       harness overfit huge_lr" in said
+    assert " 1 stalls         harness overfit huge_lr" in said
     assert "6 minutes" in said
     assert "page.html" in said
     # The data were looked at already; where to read comes first.

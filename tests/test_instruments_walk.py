@@ -32,7 +32,7 @@ def test_a_walk_is_the_run_to_the_byte(source: str, tmp_path: Path) -> None:
 def test_it_goes_on_from_any_step_as_if_it_had_never_stopped(step: int, tmp_path: Path) -> None:
     subject = mini_subject(CHANCE)
     state: State | None = None
-    lines = []
+    lines: list[str] = []
     with Walk(subject, tmp_path) as walk:
         while not walk.over:
             if walk.position == step:

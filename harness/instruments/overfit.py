@@ -102,8 +102,10 @@ def show(measured: Overfit) -> Evidence:
     """Return the curve and the figures."""
     losses = measured.losses
     finite = [loss for loss in losses if math.isfinite(loss)]
-    lowest = short(min(finite, default=None))
+    lowest, highest = short(min(finite, default=None)), short(max(losses, key=_size))
     said = f"lowest loss {lowest} in {len(losses)} steps, target {short(measured.target)}"
+    if measured.outcome == "diverges":
+        said = f"first loss {short(losses[0])}, highest {highest} in {len(losses)} steps"
     if measured.reached_at is not None:
         said = f"loss {short(losses[-1])} at step {measured.reached_at}, target {short(measured.target)}"
     return Evidence(

@@ -49,11 +49,14 @@ def walk_through(
     page: Path | None,
     only: Sequence[str],
 ) -> None:
-    """Make the checks of the method, or those asked for, and show the walk; the page lies in the workspace."""
+    """Make the checks of the method, or those asked for, and show the walk; a person gets a page of it, too.
+
+    Where no place for the page is named, it lies in the workspace, or in this folder where there is none.
+    """
     ids = checked_ids(only) if only else tuple(check.id for check in triage_checks())
     target = find_target(exercise, work, asked, untouched=untouched)
     reported = report(target, measured(target, ids, {}))
-    if page is None and not only:
+    if page is None and not only and not as_json:
         page = (
             target.workspace.folder / "triage.html" if target.workspace else Path(f"triage_{exercise}.html")
         )

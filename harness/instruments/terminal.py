@@ -48,10 +48,11 @@ def show_triage(all_reported: Sequence[Reported], heading: str, page: str | None
     """Print the walk on one screen: for each check its outcome, what it rules in or out, command and minutes."""
     console = Console()
     _line(console, heading, style="bold")
+    width = max(len(reported.command) for reported in all_reported)
     for number, reported in enumerate(all_reported, 1):
         text = Text(f"{number:2} ")
-        text.append(f"{reported.outcome.id:<12} ", style="green" if reported.outcome.sound else "bold red")
-        text.append(f"{reported.command:<46} {reported.minutes:g} min")
+        text.append(f"{reported.outcome.id:<14} ", style="green" if reported.outcome.sound else "bold red")
+        text.append(f"{reported.command:<{width}}  {reported.minutes:g} min")
         console.print(text, highlight=False, soft_wrap=True)
         _line(console, f"     {reported.evidence.said}")
         _line(console, f"     {reported.outcome.reading}", style="dim")
