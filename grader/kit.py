@@ -34,6 +34,7 @@ _FOLDER = "trainwreck"
 
 # Pages about the suite that students may read, less what they say of things that are not in a kit.
 _PAGES = {
+    "docs/decision-tree.md": (),
     "docs/determinism.md": (),
     "docs/optimizers.md": (),
     "docs/optimizers.csv": (),
