@@ -3,8 +3,8 @@
 import ast
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -67,24 +67,42 @@ def subjects() -> tuple[Subject, ...]:
     return tuple(found)
 
 
-def record(
-    known: Mapping[str, Recorded], *, jobs: int, told: Callable[[Subject, Recorded], None]
-) -> Recording:
-    """Make every check of every subject, `jobs` subjects side by side; what is known under its key is kept."""
+def record(known: Mapping[str, Recorded], *, jobs: int) -> Iterator[Recording]:
+    """Make every check of every subject, `jobs` of them side by side; what is known under its key is kept.
 
-    def one(subject: Subject) -> Recorded:
-        if subject.key in known:
-            return known[subject.key].model_copy(update={"name": subject.name, "truth": subject.truth})
-        settings = RunSettings(seed=subject.seed, dataset=subject.dataset)
-        outcomes = run_checks(subject.source, settings)
-        made = Recorded(
-            truth=subject.truth, name=subject.name, seed=subject.seed, key=subject.key, outcomes=outcomes
+    Yields what there is so far whenever there is more, and at the end the whole, in the order of `subjects`.
+    """
+    wanted = subjects()
+    found = {one.key: known[one.key] for one in wanted if one.key in known}
+
+    def so_far() -> Recording:
+        ones = (
+            found[one.key].model_copy(update={"name": one.name, "truth": one.truth})
+            for one in wanted
+            if one.key in found
         )
-        told(subject, made)
-        return made
+        return Recording(made_by=COMMAND, experiments=tuple(ones))
 
     with ThreadPoolExecutor(jobs) as pool:
-        return Recording(made_by=COMMAND, experiments=tuple(pool.map(one, subjects())))
+        futures = [pool.submit(_recorded, one) for one in wanted if one.key not in found]
+        try:
+            for future in as_completed(futures):
+                found[future.result().key] = future.result()
+                yield so_far()
+        finally:
+            pool.shutdown(cancel_futures=True)
+    yield so_far()
+
+
+def _recorded(subject: Subject) -> Recorded:
+    settings = RunSettings(seed=subject.seed, dataset=subject.dataset)
+    return Recorded(
+        truth=subject.truth,
+        name=subject.name,
+        seed=subject.seed,
+        key=subject.key,
+        outcomes=run_checks(subject.source, settings),
+    )
 
 
 def stale(recording: Recording, wanted: Sequence[Subject]) -> list[str]:

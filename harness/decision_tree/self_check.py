@@ -73,4 +73,5 @@ def _mended(tree: Tree, found: Workspace, outcomes: Outcomes) -> CheckItem:
 
 
 def _told(walked: Walked) -> str:
-    return f"{walked.path} → concludes {walked.conclusion}, after {walked.minutes:g} minutes."
+    unit = "minute" if walked.minutes == 1 else "minutes"
+    return f"{walked.path} → concludes {walked.conclusion}, after {walked.minutes:g} {unit}."
