@@ -8,18 +8,22 @@ DEV := $(VENV)/.installed-dev
 GRADER := $(VENV)/.installed-grader
 
 # What a person may say: make exercise BREAK=huge_lr SEED=7 DATASET=mnist DEVICE=cuda EPOCHS=3 BATCH=32 WORK=folder
-options = $(if $(SEED),--seed "$(SEED)") $(if $(DATASET),--dataset "$(DATASET)") $(if $(DEVICE),--device "$(DEVICE)") \
-          $(if $(EPOCHS),--epochs "$(EPOCHS)") $(if $(BATCH),--batch "$(BATCH)")
-work    = $(if $(WORK),--work "$(WORK)")
-resume  = $(if $(RESUME),--resume)
+measured = $(if $(SEED),--seed "$(SEED)") $(if $(DATASET),--dataset "$(DATASET)") \
+           $(if $(EPOCHS),--epochs "$(EPOCHS)") $(if $(BATCH),--batch "$(BATCH)")
+options  = $(measured) $(if $(DEVICE),--device "$(DEVICE)")
+work     = $(if $(WORK),--work "$(WORK)")
+resume   = $(if $(RESUME),--resume)
 
-.PHONY: help exercise exercises verify check submit data clean-work doctor grade demo kit selfcheck redteam faults fuzz test test-portable lint bench bench-class bench-peers
+.PHONY: help exercise exercises verify check triage watch hint submit data clean-work doctor grade demo kit selfcheck redteam faults fuzz test test-portable lint bench bench-class bench-peers
 
 help:
 	@echo "make exercise BREAK=huge_lr    make the workspace, run the broken experiment"
 	@echo "make exercises                 list all exercises"
 	@echo "make verify BREAK=huge_lr      run your edited experiment, compare"
 	@echo "make check BREAK=huge_lr       judge what can be judged before handing in"
+	@echo "make triage BREAK=huge_lr      walk the checks of the method (one by one: harness --help)"
+	@echo "make watch BREAK=huge_lr       run your experiment at each save"
+	@echo "make hint BREAK=huge_lr LEVEL=1   a hint, noted in what you hand in"
 	@echo "make submit BREAK=huge_lr STUDENT=ada"
 	@echo "make data DATASET=mnist        fetch MNIST or CIFAR-10"
 	@echo "make clean-work BREAK=huge_lr  start over"
@@ -62,6 +66,15 @@ verify: $(RUN)
 
 check: $(RUN)
 	@$(BIN)/harness check "$(BREAK)" $(work)
+
+triage: $(RUN)
+	@$(BIN)/harness triage "$(BREAK)" $(measured) $(work)
+
+watch: $(RUN)
+	@$(BIN)/harness watch "$(BREAK)" $(work)
+
+hint: $(RUN)
+	@$(BIN)/harness hint "$(BREAK)" $(if $(LEVEL),--level "$(LEVEL)") $(work)
 
 submit: $(RUN)
 	@$(BIN)/harness submit "$(BREAK)" $(if $(STUDENT),--student "$(STUDENT)") $(work)

@@ -11,6 +11,7 @@ import click
 from rich.console import Console
 
 from benchmarks.grading import bench_cold, bench_unchanged, bench_without_replay
+from benchmarks.instruments import INSTRUMENTS
 from benchmarks.page import PAGE, replace_section
 from benchmarks.table import as_json, as_markdown, show, this_machine
 from benchmarks.timing import (
@@ -95,6 +96,7 @@ BENCHMARKS: dict[str, tuple[Callable[[int], Row], int]] = {
     "grade-cold": (bench_cold, 3),
     "grade-checks": (bench_without_replay, 3),
     "grade-unchanged": (bench_unchanged, 3),
+    **INSTRUMENTS,
 }
 
 

@@ -115,6 +115,8 @@ def as_markdown(rows: Sequence[Row], machine: Machine) -> str:
         "- The training loops are those of `benchmarks/loop.py`: the first steps of the healthy experiment, with hooks,"
         " log and guardrails or without, in one process.",
         "- Whole commands each start in an empty workspace folder, with everything installed and compiled.",
+        "- Instruments are held to `huge_lr` as it is handed out; beside each stands a process that imports torch and"
+        " does nothing else.",
     ]
     return "\n".join(lines) + "\n"
 

@@ -9,6 +9,7 @@ from grader.score import Flag, Model, SubmissionScore, rescored
 from grader.scoring import exhibits_of, flags_of, score_evidence
 from grader.taken import Taken
 from harness.file_exercise import exercise_ids
+from harness.hints import LEVELS
 
 WITHOUT_SANDBOX = "Students' code ran WITHOUT a sandbox (--trust-submissions): nothing kept it from lying."
 
@@ -24,7 +25,7 @@ def graded_row(item: Taken, evidence: Evidence, weights: Weights, *, sandboxed: 
     """Score one submission; where a check is open, so is the row."""
     criteria = score_evidence(evidence, weights)
     told = common_flags(item.name, item.student, item.recipe, item.ignored)
-    flags = (*sandbox_flags(sandboxed=sandboxed), *flags_of(evidence), *told)
+    flags = (*sandbox_flags(sandboxed=sandboxed), *flags_of(evidence), *told, *hint_flags(item.hints))
     row = SubmissionScore(
         submission=item.name,
         student=item.student,
@@ -40,6 +41,7 @@ def graded_row(item: Taken, evidence: Evidence, weights: Weights, *, sandboxed: 
             "dataset": item.settings.dataset,
             "sandbox": sandboxed,
             "same_platform_class": evidence.same_class,
+            **({"hints": item.hints} if item.hints else {}),
             "tree_sha256": item.tree,
         },
     )
@@ -57,6 +59,14 @@ def common_flags(name: str, student: str, exercise: str, ignored: Sequence[str])
         message = f"Its manifest says {student} and {exercise}, and the file's name does not."
         flags.append(Flag(id="other name", message=message))
     return tuple(flags)
+
+
+def hint_flags(hints: int) -> tuple[Flag, ...]:
+    """Return what tells how many hints were asked for: a note of the student's own, which costs nothing."""
+    if not hints:
+        return ()
+    message = f"{hints} of {LEVELS} were asked for, as the workspace noted it."
+    return (Flag(id="hints", message=message),)
 
 
 def sandbox_flags(*, sandboxed: bool) -> tuple[Flag, ...]:

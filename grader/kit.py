@@ -15,6 +15,7 @@ from harness.file_exercise import FileExercise, file_exercise_ids, load_exercise
 from harness.file_workspace import PROMPT
 from harness.files import scratch_path, write_with_sha256
 from harness.handin.archive import deterministic_tar_gz
+from harness.hints import HINTS, encoded, load_hints
 from harness.recipe import (
     EXERCISES,
     FILE_EXERCISE,
@@ -36,6 +37,9 @@ _FOLDER = "trainwreck"
 _PAGES = {
     "docs/decision-tree.md": (),
     "docs/determinism.md": (),
+    "docs/instruments.md": (),
+    "docs/checklist.md": (),
+    "docs/checklist.html": (),
     "docs/optimizers.md": (),
     "docs/optimizers.csv": (),
     "docs/harness.md": (
@@ -101,6 +105,7 @@ def kit_files() -> dict[str, bytes]:
         files[f"{folder}/PROMPT.md"] = (EXERCISES / recipe.id / "PROMPT.md").read_bytes()
         files[f"{folder}/recipe.toml"] = _written_out(recipe).encode()
         files[f"{folder}/experiment.py"] = recipe.broken_source().encode()
+        files[f"{folder}/{HINTS}"] = encoded(load_hints(recipe.id)).encode()
     for exercise in map(load_exercise, file_exercise_ids()):
         assert isinstance(exercise, FileExercise)
         for name in (FILE_EXERCISE, PROMPT, exercise.file):

@@ -29,6 +29,7 @@ class Taken:
     report: str | None
     missing: tuple[str, ...]
     ignored: tuple[str, ...]
+    hints: int = 0
 
 
 def take_in(submission: Submission) -> Taken:
@@ -66,6 +67,7 @@ def take_in(submission: Submission) -> Taken:
         report=_text(submission.files.get("report.md")),
         missing=submission.missing,
         ignored=submission.ignored,
+        hints=manifest.hints,
     )
 
 

@@ -10,7 +10,7 @@ import click
 from harness.command_line import HELP_OPTIONS, run_command
 from harness.errors import Stopped, UserError, naming
 from harness.instruments.commands import add_instruments
-from harness.run_options import resume_option, run_options
+from harness.run_options import resume_option, run_options, whole_number
 
 # Everything else is imported inside the command that needs it: `harness --help` must be instant.
 
@@ -68,6 +68,36 @@ def verify(recipe: str, work: Path, resume: bool, **asked: Any) -> None:
     from harness.summary import show_comparison
 
     show_comparison(verify_exercise(recipe, work, Asked(**asked), resume=resume))
+
+
+@cli.command()
+@_breaks
+@_work
+def watch(recipe: str, work: Path) -> None:
+    """Run your experiment at each save, beside the runs before."""
+    from harness.recipe import load_recipe
+    from harness.summary import show_watched
+    from harness.watch import looking
+    from harness.watch import watch as run_at_each_save
+    from harness.workspace import open_workspace
+
+    load_recipe(recipe)
+    workspace = open_workspace(work, recipe)
+    run_at_each_save(workspace, show_watched, looking())
+    click.echo(f"Stopped watching. Next: {workspace.command('verify')}")
+
+
+@cli.command()
+@_breaks
+@_work
+@click.option(
+    "--level", metavar="N", type=whole_number(1, 3), help="The hint to give: 1, 2 or 3, one after the other."
+)
+def hint(recipe: str, work: Path, level: int | None) -> None:
+    """Give a hint, or show the ones you had; it is noted."""
+    from harness.hint_command import show_hint
+
+    show_hint(recipe, work, level)
 
 
 @cli.command()

@@ -21,6 +21,7 @@ from harness.workspace import SETTINGS, Workspace, open_workspace
 if TYPE_CHECKING:  # reading reports takes libraries that no run needs
     from harness.handin.check_item import CheckItem
     from harness.handin.submission import Submission
+    from harness.watch import Watched
 
 Figures = dict[str, str]
 
@@ -119,6 +120,22 @@ def show_comparison(workspace: Workspace) -> None:
         f"2. write what you found into {workspace.report}",
         f"3. {workspace.command('check')}",
     )
+
+
+def show_watched(watched: "Watched") -> None:
+    """Print what a save led to: the runs side by side and the checks of what is there, or the mistake."""
+    from harness.handin.check import quick_checks, render_checks
+
+    console, workspace = Console(), watched.workspace
+    console.clear()
+    console.print(f"{workspace.recipe}: {workspace.experiment}", markup=False, style="bold", highlight=False)
+    console.print(_table(watched.columns))
+    if watched.mistake is not None:
+        _show_line(console, f"Not run: {watched.mistake}", style="bold red")
+    elif "now" in watched.columns:
+        _show_findings(console, workspace.run_folder("fixed"))
+        console.print(render_checks(quick_checks(workspace)))
+    _show_line(console, "Each save runs it again; Ctrl-C ends.", style="dim")
 
 
 def show_file_workspace(workspace: FileWorkspace, *, made: bool) -> None:

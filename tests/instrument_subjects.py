@@ -3,12 +3,19 @@
 from functools import cache
 from pathlib import Path
 
+import pytest
+from click.testing import CliRunner
 from runs import MINI, mini_data
 
+from harness.cli import cli
 from harness.data.image_sets import Dataset, Split
 from harness.data.loading import load_dataset
 from harness.experiment import TensorSplit
+from harness.instruments.evidence import Evidence
+from harness.instruments.job import InstrumentJob
 from harness.instruments.subject import Subject
+from harness.instruments.table import look
+from harness.metrics_log import to_strict
 from harness.recipe import load_recipe
 from harness.settings import RunSettings
 
@@ -32,3 +39,28 @@ def real_subject(recipe_id: str, *, healthy: bool = False, seed: int = 42) -> Su
     source = recipe.healthy_source() if healthy else recipe.broken_source()
     settings = RunSettings(seed=seed, dataset=recipe.dataset)
     return Subject(Path("experiment.py"), source, settings, load(recipe.dataset))
+
+
+def measure_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the commands measure in this process, which has torch already: a process of their own takes seconds.
+
+    Figures may then differ in their last digits from those of a command; `test_instruments_commands.py` starts some.
+    """
+
+    def examine(job: InstrumentJob, *, bar: bool = True) -> dict[str, Evidence]:
+        assert InstrumentJob.from_json(job.to_json()) == job
+        path = Path(job.source_path or "experiment.py")
+        checkpoint = None if job.checkpoint is None else Path(job.checkpoint)
+        subject = Subject(path, job.source, job.settings, load(job.settings.dataset), checkpoint)
+        found = {name: to_strict(look(name, subject, **job.options).to_json()) for name in job.instruments}
+        return {name: Evidence.model_validate(evidence) for name, evidence in found.items()}
+
+    monkeypatch.setattr("harness.instruments.session.examine", examine)
+    monkeypatch.setattr("harness.instruments.repro_session.examine", examine)
+
+
+def say(*words: str) -> str:
+    """Run a command in this process, and return what it printed."""
+    done = CliRunner().invoke(cli, words, catch_exceptions=False, standalone_mode=False)
+    assert done.exit_code == 0, done.output
+    return done.output

@@ -66,7 +66,9 @@ def start(python: Path, *words: str, cwd: Path) -> "subprocess.Popen[str]":
 
 def test_it_holds_what_students_use_and_nothing_of_the_instructors(files: dict[str, bytes]) -> None:
     exercises = {
-        f"exercises/{name}/{file}" for name in ALL for file in ("PROMPT.md", "recipe.toml", "experiment.py")
+        f"exercises/{name}/{file}"
+        for name in ALL
+        for file in ("PROMPT.md", "recipe.toml", "experiment.py", "hints.toml")
     }
     answers = {name: load_exercise(name) for name in file_exercise_ids()}
     exercises |= {
@@ -80,7 +82,10 @@ def test_it_holds_what_students_use_and_nothing_of_the_instructors(files: dict[s
     assert {name.split("/")[0] for name in files} == {
         "Makefile", "README.md", "docs", "exercises", "harness", "kit.sha256", "pyproject.toml", "tests",
     }  # fmt: skip
-    pages = {"decision-tree.md", "determinism.md", "harness.md", "optimizers.md", "optimizers.csv"}
+    pages = {
+        "decision-tree.md", "determinism.md", "harness.md", "optimizers.md", "optimizers.csv", "instruments.md",
+        "checklist.md", "checklist.html",
+    }  # fmt: skip
     assert {name for name in files if name.startswith("docs/")} == {f"docs/{page}" for page in pages}
     assert {name for name in files if name.endswith(".npz")} == {
         "harness/datasets/digits.npz",

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from grader.intake.names import printable
 from grader.intake.rejected import Rejected
+from harness.hints import LEVELS
 
 # A manifest of 20 files has 2 KiB.
 MANIFEST_BYTES = 64 * 1024
@@ -44,6 +45,8 @@ class Manifest(ManifestHead):
     seed: Annotated[int, Field(ge=0, lt=2**32)]
     dataset: Annotated[str, Field(min_length=1, max_length=64)]
     dataset_digest: _Digest | None
+    # How many hints the student asked for, by the student's own note; left out where it is none.
+    hints: Annotated[int, Field(ge=0, le=LEVELS)] = 0
 
 
 _AnyManifest = TypeVar("_AnyManifest", bound=ManifestHead)

@@ -13,6 +13,7 @@ from harness.files import write_whole, write_with_sha256
 from harness.handin.archive import deterministic_tar_gz
 from harness.handin.check import CheckItem, quick_checks
 from harness.handin.check_run import META, RUN_FILES, RUNS, read_object
+from harness.hints import hints_given
 from harness.workspace import EXPERIMENT, REPORT, SUBMITTED, Workspace
 
 FORMAT_VERSION = 1
@@ -70,7 +71,8 @@ def build_submission(workspace: Workspace, student: str) -> dict[str, bytes]:
         "dataset": workspace.settings.dataset,
         "dataset_digest": metas["broken"].get("dataset_digest"),
     }
-    return with_manifest(members, told)
+    given = hints_given(workspace)
+    return with_manifest(members, told | ({"hints": given} if given else {}))
 
 
 def submit(workspace: Workspace, student: str, out: Path) -> Submission:

@@ -72,8 +72,8 @@ def run_folder(name: str, work: Path) -> Path:
     Raises `UserError` where there is no finished run.
     """
     exercise, _, run = name.partition("/")
-    for folder in (Path(name), work / exercise / "runs" / run):
-        if run and (folder / RESULT).is_file():
+    for folder in (Path(name), *([work / exercise / "runs" / run] if run else [])):
+        if (folder / RESULT).is_file():
             return folder
     raise UserError(
         f"There is no finished run {name!r}: name its folder, or an exercise and a run, such as huge_lr/broken."
