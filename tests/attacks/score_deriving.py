@@ -55,7 +55,7 @@ def _planted(
     status: tuple[Status, ...] = ("graded", "not judged"),
     behind: bool = False,
     slow: bool = False,
-    in_suite: bool = True,
+    in_suite: bool = False,
 ) -> Attack:
     """Return an attack with code before an honest answer, or behind it; it may gain nothing over that one."""
 
@@ -124,6 +124,7 @@ ATTACKS = (
         _UNCOUNTED,
         into="looping",
         because=_ASKS,
+        in_suite=True,
     ),
     _planted(
         "derive_untraced",
@@ -146,6 +147,7 @@ ATTACKS = (
         "patches what the process writes its results with",
         "import numpy as np\nnp.asarray = lambda value, *more, **named: np.zeros(())\n",
         because="is right yet|could not be loaded|left no whole result|did not come to its end",
+        in_suite=True,
     ),
     _planted(
         "derive_frames",
@@ -199,6 +201,7 @@ ATTACKS = (
         into="looping",
         behind=True,
         because=_ASKS,
+        in_suite=True,
     ),
     _planted(
         "derive_forged_nonsense",
@@ -238,13 +241,13 @@ ATTACKS = (
         "an error whose text is markup",
         "raise ValueError('</p><script>alert(1)</script><img src=x onerror=alert(2)>\\x1b[31m\\u202e')",
         because="cannot be loaded",
+        in_suite=True,
     ),
     _planted(
         "derive_memory",
         "as much memory as there is",
         "import numpy as np\n_all = [np.ones(10**8) for _ in range(100)]",
         because="did not come to its end|cannot be loaded",
-        in_suite=False,
     ),
     _planted(
         "derive_for_ever",
