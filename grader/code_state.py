@@ -10,7 +10,7 @@ from harness.provenance import harness_hash
 from harness.recipe import EXERCISES, EXPERIMENTS, ROOT
 
 # Templates are not among them: pages are made anew each time.
-_SUFFIXES = {".py", ".toml", ".md"}
+_SUFFIXES = {".py", ".toml", ".md", ".yaml", ".json"}
 
 
 @cache
@@ -28,7 +28,8 @@ def code_hash() -> str:
 
 
 def _files() -> Iterator[Path]:
-    for folder in (Path(__file__).parent, EXERCISES, EXPERIMENTS, ROOT / "solutions"):
+    instruments = ROOT / "harness" / "instruments"  # their checks are data
+    for folder in (Path(__file__).parent, EXERCISES, EXPERIMENTS, instruments, ROOT / "solutions"):
         for path in sorted(folder.rglob("*")):
             if path.suffix in _SUFFIXES or path.name == "SHA256SUMS":
                 yield path

@@ -8,14 +8,16 @@ import shutil
 import tarfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
 
-from grader.examples import broken_workspace, example_submission
+from grader.examples import broken_workspace, example_answer, example_submission, right_and_wrong
 from grader.score_command import ScoreOptions, score_folder
 from grader.solutions import load_variants
 from harness.errors import UserError
+from harness.file_exercise import file_exercise_ids, find_file_exercise
 from harness.handin.archive import deterministic_tar_gz
 from harness.recipe import load_recipe, recipe_ids
 
@@ -25,6 +27,7 @@ _NAMES = (
     "ada", "alan", "barbara", "claude", "donald", "edsger", "emmy", "frances", "grace", "hedy", "ida", "john",
     "karen", "katherine", "kurt", "leslie", "lynn", "margaret", "mary", "niklaus", "radia", "richard", "robin",
     "shafi", "sophie", "stephen", "tim", "tony", "vint", "whitfield", "yann", "yoshua", "zuse", "evelyn", "noether",
+    "annie", "dorothy", "joan", "mae", "rosalind", "valerie",
 )  # fmt: skip
 # Of each recipe the first variant of these verdicts; the slower recipes have the first three only.
 _VERDICTS = ("full", "masking", "wrong", "alternative", "overreach")
@@ -75,6 +78,11 @@ def make_class(out: Path, work: Path, jobs: int) -> int:
         odd = _odd_source(source)
         tasks.append(_task("huge_lr", "curious", odd, templates["huge_lr"], work, out))
         tasks.append(_task("huge_lr", "vague", source, templates["huge_lr"], work, out, report=_vague))
+        tasks += [
+            partial(example_answer, exercise, student, answer, work / student, out)
+            for exercise in filter(None, map(find_file_exercise, file_exercise_ids()))
+            for answer, student in zip(right_and_wrong(exercise), names, strict=False)
+        ]
         for done in [pool.submit(task) for task in tasks]:
             done.result()
     good = (out / "vague_huge_lr.tar.gz").read_bytes()

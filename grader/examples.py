@@ -5,10 +5,14 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+from grader.answers.known import KnownAnswer, load_answers, reference
 from grader.solutions import SOLUTIONS
 from harness.errors import UserError
 from harness.exercise import Asked, start_exercise, verify_exercise
+from harness.file_exercise import FileExercise
+from harness.file_workspace import start_file_exercise
 from harness.handin.cited_numbers import cited_value
+from harness.handin.file_submission import submit_file
 from harness.handin.student_report import parse_report
 from harness.handin.submission import submit
 from harness.metrics_log import batch_records, read_metrics_log
@@ -46,6 +50,19 @@ def example_submission(
     text = true_report(recipe, workspace.run_folder("fixed"))
     workspace.report.write_text(report(text) if report else text, encoding="utf-8")
     return submit(workspace, student, out).path
+
+
+def right_and_wrong(exercise: FileExercise) -> tuple[KnownAnswer, KnownAnswer]:
+    """Return the reference solution of an exercise, and the first of its known answers that loses something."""
+    right, *others = load_answers(exercise.id)
+    return right, next(answer for answer in others if answer.loses)
+
+
+def example_answer(exercise: FileExercise, student: str, answer: KnownAnswer, work: Path, out: Path) -> Path:
+    """Return the tarball that a student with this answer hands in, whose answer is one file."""
+    workspace, _ = start_file_exercise(exercise, work)
+    workspace.answer.write_text(answer.source(reference(exercise)), encoding="utf-8")
+    return submit_file(workspace, student, out).path
 
 
 def true_report(recipe: str, fixed_run: Path) -> str:

@@ -35,6 +35,7 @@ _FOLDER = "trainwreck"
 
 # Pages about the suite that students may read, less what they say of things that are not in a kit.
 _PAGES = {
+    "docs/decision-tree.md": (),
     "docs/determinism.md": (),
     "docs/instruments.md": (),
     "docs/checklist.md": (),

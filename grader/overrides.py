@@ -20,7 +20,7 @@ from grader.score import (
 )
 from grader.toml_file import read_table
 from harness.errors import UserError
-from harness.handin.front_matter import shown
+from harness.plain_yaml import shown
 from harness.recipe import suggestion
 
 _HEADER = re.compile(r"[ \t]*\[\[[ \t]*override[ \t]*\]\]")

@@ -156,10 +156,17 @@ def visible_folders() -> Sequence[Path]:
     return [Path(sys.base_prefix), Path(sys.prefix), ROOT / "harness", INSIDE]
 
 
+# What a run leaves when it is over, besides what only a trusted one may say.
+_RESULTS = ("run/metrics.log", "run/probes.json", "run/checkpoint.pt")
+
+
 def _read_replay(result: SandboxResult, *, trusted: bool) -> Replay:
     if result.status != "OK":
         return _unfinished(result, trusted=trusted)
-    if len(result.files.get("run/metrics.log", b"")) > LOG_BYTES:
+    if missing := [name for name in _RESULTS if name not in result.files]:
+        told = f"it ended without an error and without {Path(missing[0]).name}; does the experiment end the process?"
+        return Replay(status="RE", message=f"the run left no whole result: {told}")
+    if len(result.files["run/metrics.log"]) > LOG_BYTES:
         return Replay(status="OL", message=f"it wrote a log of more than {LOG_BYTES // MIB} MiB")
     try:
         log = result.files["run/metrics.log"].decode("utf-8")

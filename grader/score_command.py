@@ -83,7 +83,13 @@ def score_folder(folder: Path, options: ScoreOptions) -> int:
     ):
         room = Classroom(
             Replays(executor, kept, fresh=options.fresh),
-            Answers(replayer, jobs=options.jobs, trusted_submissions=options.trust_submissions),
+            Answers(
+                replayer,
+                kept,
+                jobs=options.jobs,
+                trusted_submissions=options.trust_submissions,
+                fresh=options.fresh,
+            ),
             Desk(spool, kept, weights, fresh=options.fresh, trusted_submissions=options.trust_submissions),
             crew,
         )

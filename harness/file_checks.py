@@ -1,7 +1,7 @@
 """`make check` of an answer that is one file: is it there and begun, and then what its kind can be judged by here."""
 
 from harness.errors import UserError
-from harness.file_exercise import Derivation, stub
+from harness.file_exercise import DecisionTree, Derivation, stub
 from harness.file_workspace import FileWorkspace, read_answer
 from harness.handin.check_item import CheckItem, failed, passed
 
@@ -31,4 +31,8 @@ def _items_of_the_kind(workspace: FileWorkspace) -> list[CheckItem]:
             from harness.derivation.self_check import derivation_items
 
             return derivation_items(exercise, workspace.answer)
+        case DecisionTree():
+            from harness.decision_tree.self_check import tree_items
+
+            return tree_items(workspace)
     raise NotImplementedError(workspace.exercise.kind)

@@ -35,8 +35,14 @@ class Derivation(FileExercise):
     problem: Literal["mlp", "layernorm"]
 
 
+class DecisionTree(FileExercise):
+    """A tree of checks to write in YAML (`harness.decision_tree`): what to look at first, and what to conclude."""
+
+    kind: Literal["decision_tree"]
+
+
 # A kind is its record here, its checks in `harness.file_checks`, and a function of the grader that examines it.
-KINDS: Mapping[str, type[FileExercise]] = {"derivation": Derivation}
+KINDS: Mapping[str, type[FileExercise]] = {"derivation": Derivation, "decision_tree": DecisionTree}
 
 
 def file_exercise_ids(exercises: Path = EXERCISES) -> list[str]:

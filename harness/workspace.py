@@ -23,8 +23,9 @@ REPORT = "report.md"
 SETTINGS = "workspace.json"
 SUBMITTED = "submitted.json"
 RESULT = "result.json"
+OUTCOMES = "outcomes.json"
 # What the harness makes in a workspace, and clean-work deletes; all else is the student's.
-_OURS = ("runs", SETTINGS, SUBMITTED, "PROMPT.md")
+_OURS = ("runs", SETTINGS, SUBMITTED, OUTCOMES, "PROMPT.md")
 State = Literal["not started", "broken run done", "fixed run done", "submitted"]
 
 REPORT_TEMPLATE = """\

@@ -107,7 +107,7 @@ def _make(folder: Path) -> None:
     _write(folder / "submissions", submissions)
     memory = folder / "replays"
     replayer = Replayer(run_in_sandbox, folder / "no data")
-    answers = Answers(replayer, jobs=2, trusted_submissions=False)
+    answers = Answers(replayer, memory, jobs=2, trusted_submissions=False)
     replays = Replays(LocalExecutor(replayer, jobs=2), memory, fresh=False)
     with open_spool(folder / "spool") as spool, Crew(2) as crew:
         room = Classroom(replays, answers, Desk(spool, memory, load_weights()), crew)

@@ -45,7 +45,7 @@ def test_an_exercise_is_what_its_file_says(tmp_path: Path) -> None:
 
 def test_all_exercises_are_listed_the_broken_runs_first() -> None:
     assert exercise_ids() == [*recipe_ids(), *file_exercise_ids()]
-    assert file_exercise_ids() == ["backprop_mlp", "layernorm"]
+    assert file_exercise_ids() == ["backprop_mlp", "decision_tree", "layernorm"]
     assert isinstance(load_exercise("huge_lr"), Recipe)
     assert find_file_exercise("huge_lr") is None
     for name in file_exercise_ids():

@@ -112,36 +112,59 @@ class Counting:
         self.count += 1
 
 
-def grade(answers: list[Answer], **options: bool) -> dict[str, SubmissionScore]:
+def grade(
+    answers: list[Answer], memory: Path, *, trusted: bool = False, fresh: bool = False
+) -> dict[str, SubmissionScore]:
     counted = Counting()
-    room = Answers(NEVER, jobs=2, trusted_submissions=options.get("trusted", False))
+    room = Answers(NEVER, memory, jobs=2, trusted_submissions=trusted, fresh=fresh)
     rows = room.grade(answers, counted)
     assert sorted(answer.name for answer, _ in rows) == sorted(answer.name for answer in answers)
     assert counted.count == counted.total == len({answer.text for answer in answers})
     return {graded.row.submission: graded.row for _, graded in rows}
 
 
-def test_each_text_is_examined_once_and_gives_the_same_to_all(in_this_process: None) -> None:
+def test_each_text_is_examined_once_and_gives_the_same_to_all(in_this_process: None, tmp_path: Path) -> None:
     texts = {"ada": solution(), "bob": solution(), "cem": stub(derivation(EXERCISE))}
     answers = [taken(text, student) for student, text in texts.items()]
-    rows = grade(answers)
+    rows = grade(answers, tmp_path)
     assert {name: row.total for name, row in rows.items()} == {
         "ada_backprop_mlp": 100,
         "bob_backprop_mlp": 100,
         "cem_backprop_mlp": 0,
     }
     assert rows["ada_backprop_mlp"].criteria == rows["bob_backprop_mlp"].criteria
-    assert grade(answers[::-1]) == rows
+    assert grade(answers[::-1], tmp_path / "other") == rows
 
 
-def test_what_ran_without_a_sandbox_and_under_another_name_is_flagged(in_this_process: None) -> None:
-    [row] = grade([taken(solution(), name="other")], trusted=True).values()
+def test_an_examination_is_remembered(
+    in_this_process: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    rows = grade([taken(solution())], tmp_path)
+    again: list[str] = []
+
+    def examine(exercise: FileExercise, text: str, replayer: Replayer) -> Examination:
+        again.append(text)
+        return examined(exercise.id, text)
+
+    monkeypatch.setattr(room_module, "KINDS", {"derivation": examine})
+    assert grade([taken(solution())], tmp_path) == rows
+    assert again == []
+    grade([taken(solution() + "# mine\n")], tmp_path)
+    assert again == [solution() + "# mine\n"]
+    assert grade([taken(solution())], tmp_path, fresh=True) == rows
+    assert again[1:] == [solution()]
+
+
+def test_what_ran_without_a_sandbox_and_under_another_name_is_flagged(
+    in_this_process: None, tmp_path: Path
+) -> None:
+    [row] = grade([taken(solution(), name="other")], tmp_path, trusted=True).values()
     assert [flag.id for flag in row.flags] == ["no sandbox", "other name"]
     assert "WITHOUT a sandbox" in str(row.provenance["warning"])
 
 
 def test_our_own_fault_is_tried_once_more_and_is_never_a_zero(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     calls = []
 
@@ -152,7 +175,7 @@ def test_our_own_fault_is_tried_once_more_and_is_never_a_zero(
         return Examination(checks={}, fault="the disk is gone")
 
     monkeypatch.setattr(room_module, "KINDS", {"derivation": broken})
-    rows = grade([taken("x"), taken("raise", "bob")])
+    rows = grade([taken("x"), taken("raise", "bob")], tmp_path)
     assert len(calls) == 4
     assert [(row.status, row.total) for row in rows.values()] == [("not judged", None)] * 2
     assert {row.reason for row in rows.values()} == {
@@ -170,18 +193,22 @@ def test_our_own_fault_is_tried_once_more_and_is_never_a_zero(
     ],
 )
 def test_nothing_is_scored_where_a_canary_comes_out_wrong(
-    examine: Callable[[str], str], said: str, monkeypatch: pytest.MonkeyPatch
+    examine: Callable[[str], str], said: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def judged(exercise: FileExercise, text: str, replayer: Replayer) -> Examination:
         return examined(exercise.id, examine(text))
 
     monkeypatch.setattr(room_module, "KINDS", {"derivation": judged})
     with pytest.raises(CanaryFailed, match=said):
-        Answers(NEVER, jobs=1, trusted_submissions=False).check_canaries([taken("x")])
+        Answers(NEVER, tmp_path, jobs=1, trusted_submissions=False).check_canaries([taken("x")])
 
 
-def test_the_canaries_are_those_of_the_exercises_that_were_answered(in_this_process: None) -> None:
-    Answers(NEVER, jobs=1, trusted_submissions=False).check_canaries([taken("x", exercise="layernorm")])
+def test_the_canaries_are_those_of_the_exercises_that_were_answered(
+    in_this_process: None, tmp_path: Path
+) -> None:
+    Answers(NEVER, tmp_path, jobs=1, trusted_submissions=False).check_canaries(
+        [taken("x", exercise="layernorm")]
+    )
 
 
 # --- reports ----------------------------------------------------------------------------------------------------

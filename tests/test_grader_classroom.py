@@ -42,7 +42,7 @@ def reports(
     """Score a class, and return all its reports."""
     replayer = Replayer(run_in_sandbox, out)
     replays = Replays(LocalExecutor(replayer, jobs=2), memory, fresh=False)
-    answers = Answers(replayer, jobs=2, trusted_submissions=False)
+    answers = Answers(replayer, memory, jobs=2, trusted_submissions=False)
     with open_spool(out.parent / f"{out.name}-spool") as spool, crew:
         room = Classroom(replays, answers, desk(spool, memory, load_weights()), crew)
         scores = scores_of(room.score(sorted(submissions.iterdir()), Silent()), {})

@@ -85,8 +85,8 @@ def test_it_holds_what_students_use_and_nothing_of_the_instructors(files: dict[s
         "Makefile", "README.md", "docs", "exercises", "harness", "kit.sha256", "pyproject.toml", "tests",
     }  # fmt: skip
     pages = {
-        "determinism.md", "harness.md", "optimizers.md", "optimizers.csv", "instruments.md", "checklist.md",
-        "checklist.html",
+        "decision-tree.md", "determinism.md", "harness.md", "optimizers.md", "optimizers.csv", "instruments.md",
+        "checklist.md", "checklist.html",
     }  # fmt: skip
     assert {name for name in files if name.startswith("docs/")} == {f"docs/{page}" for page in pages}
     assert {name for name in files if name.endswith(".npz")} == {

@@ -59,7 +59,7 @@ def test_it_shows_every_kind_with_size_and_use(tmp_path: Path) -> None:
     assert list(rows) == [*(kind.title for kind in KINDS), "all"]
     size = sum(path.stat().st_size for path in memory.rglob("*.json"))
     newest = datetime.datetime.fromtimestamp(max(path.stat().st_mtime for path in memory.rglob("*.json")))
-    assert rows["all"] == ["7", f"{size / 1000:.1f} kB", "1971-01-01", f"{newest:%Y-%m-%d}"]
+    assert rows["all"] == [str(len(KINDS) + 1), f"{size / 1000:.1f} kB", "1971-01-01", f"{newest:%Y-%m-%d}"]
     assert (rows["replays"][0], rows["scores"][0]) == ("2", "1")
     assert lines[-1].startswith(f"{size / 1000:.1f} kB of 1.5 GB: ")
 

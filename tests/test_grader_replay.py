@@ -67,7 +67,12 @@ def test_a_replay_has_the_bytes_of_the_students_own_run(tmp_path: Path) -> None:
             "experiment.py: train_step raised AttributeError",
         ),
         ("import torch\n", "import torch\n(\n", "RE", "experiment.py, line"),
-        ("import torch\n", "import torch\nimport os; os._exit(0)\n", "RE", "no whole result"),
+        (
+            "import torch\n",
+            "import torch\nimport os; os._exit(0)\n",
+            "RE",
+            "without metrics.log; does the experiment end",
+        ),
         ("import torch\n", "import torch\nimport os; os.kill(os.getpid(), 9)\n", "SG", ""),
         ("import torch\n", "import torch\nwhile True: pass\n", "TO", "processor time"),
     ],

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 
 from grader.answers.examination import Kind
+from grader.decision_tree.examine import examine_tree
 from grader.derivation.examine import examine_derivation
 
 # By the `kind` of `exercise.toml`; the same names as in `harness.file_exercise.KINDS`.
-KINDS: Mapping[str, Kind] = {"derivation": examine_derivation}
+KINDS: Mapping[str, Kind] = {"derivation": examine_derivation, "decision_tree": examine_tree}

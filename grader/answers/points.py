@@ -11,14 +11,16 @@ from grader.solutions import SOLUTIONS
 from grader.toml_file import read_table
 
 RUBRIC = "rubric.toml"
+# A table of figures that a kind may have beside its points.
+FORMULA = "formula"
 
 
 @cache
 def load_points(exercise_id: str, solutions: Path = SOLUTIONS) -> Mapping[Criterion, Mapping[str, float]]:
     """Return the points of every check, in the order of the file. Raises `UserError` for a file that cannot be used."""
     path = solutions / exercise_id / RUBRIC
-    criteria = tuple(name for name in read_table(path) if name != "format_version")
-    return read_weights(path, criteria)
+    criteria = tuple(name for name in read_table(path) if name not in ("format_version", FORMULA))
+    return read_weights(path, criteria, beside=(FORMULA,))
 
 
 def with_points(examination: Examination, exercise_id: str) -> dict[Criterion, CriterionScore]:

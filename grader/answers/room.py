@@ -1,8 +1,11 @@
 """The answers of a class: the canaries first, then every distinct text is examined once, side by side."""
 
+import hashlib
+import json
 import traceback
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from pathlib import Path
 from time import perf_counter
 
 from grader.answers.examination import Examination
@@ -10,13 +13,16 @@ from grader.answers.graded import answer_row
 from grader.answers.kinds import KINDS
 from grader.answers.points import with_points
 from grader.canaries import CanaryFailed
+from grader.code_state import code_state
 from grader.graded import Graded
 from grader.intake.answer import Answer
+from grader.memory.kinds import EXAMINATIONS
 from grader.progress import Progress
 from grader.replayer import Replayer
 from grader.sandbox.stop import Stopped
 from grader.score import total_of
 from grader.solutions import SOLUTIONS
+from grader.store import Store
 from harness.file_exercise import FileExercise, stub
 
 # The exercise by its id, and the text.
@@ -24,10 +30,17 @@ _Key = tuple[str, str]
 
 
 class Answers:
-    """Examines the answers of one class with one replayer, `jobs` at a time."""
+    """Examines the answers of one class with one replayer, `jobs` at a time.
 
-    def __init__(self, replayer: Replayer, *, jobs: int, trusted_submissions: bool) -> None:
+    What was examined is remembered in the folder `memory`; with `fresh`, every text is examined anew.
+    """
+
+    def __init__(
+        self, replayer: Replayer, memory: Path, *, jobs: int, trusted_submissions: bool, fresh: bool = False
+    ) -> None:
         self._replayer = replayer
+        self._store = Store(memory / EXAMINATIONS.folder, Examination)
+        self._fresh = fresh
         self._jobs = jobs
         self._trusted_submissions = trusted_submissions
 
@@ -82,9 +95,16 @@ class Answers:
         return self._examined(exercise, text), perf_counter() - begun
 
     def _examined(self, exercise: FileExercise, text: str) -> Examination:
-        """Examine a text; what may be a fault of ours is tried once more."""
+        """Recall or examine a text; what may be a fault of ours is tried once more, and is not remembered."""
+        key = _key(exercise, text)
+        if not self._fresh and (known := self._store.get(key)) is not None:
+            return known
         examination = self._examined_once(exercise, text)
-        return self._examined_once(exercise, text) if examination.fault else examination
+        if examination.fault:
+            examination = self._examined_once(exercise, text)
+        if not examination.fault:
+            self._store.put(key, examination)
+        return examination
 
     def _examined_once(self, exercise: FileExercise, text: str) -> Examination:
         try:
@@ -97,6 +117,11 @@ class Answers:
             traceback.print_exc()
             return Examination(checks={}, fault=f"The grader failed on it: {type(error).__name__}.")
         return examination
+
+
+def _key(exercise: FileExercise, text: str) -> str:
+    """Return the SHA-256 of all that an examination depends on."""
+    return hashlib.sha256(json.dumps([exercise.id, text, code_state()]).encode()).hexdigest()
 
 
 def _canary(examination: Examination, exercise: FileExercise) -> tuple[float | None, str]:

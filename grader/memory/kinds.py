@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-Holds = Literal["replay", "score", "tarball", "trial"]
+Holds = Literal["replay", "examination", "score", "tarball", "trial"]
 
 
 @dataclass(frozen=True)
@@ -17,6 +17,7 @@ class Kind:
 
 
 REPLAYS = Kind("replays", "replay", Path())
+EXAMINATIONS = Kind("examinations of answers", "examination", Path("examined"))
 SCORES = Kind("scores", "score", Path("graded"))
 TARBALLS = Kind("tarballs of the self-check", "tarball", Path("handed-in"))
 TRIALS = Kind("trials of the self-check", "trial", Path("trials"))
@@ -25,9 +26,11 @@ NO_SANDBOX = Path("no-sandbox")
 
 KINDS = (
     REPLAYS,
+    EXAMINATIONS,
     SCORES,
     TARBALLS,
     TRIALS,
     Kind("replays without a sandbox", "replay", NO_SANDBOX / REPLAYS.folder),
+    Kind("examinations without a sandbox", "examination", NO_SANDBOX / EXAMINATIONS.folder),
     Kind("scores without a sandbox", "score", NO_SANDBOX / SCORES.folder),
 )

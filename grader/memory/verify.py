@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from grader.answers.examination import Examination
 from grader.graded import Graded
 from grader.memory.entries import Entry
 from grader.memory.kinds import Holds
@@ -13,6 +14,7 @@ from grader.store import Damaged, read_record
 
 MODELS: Mapping[Holds, type[Model]] = {
     "replay": Replay,
+    "examination": Examination,
     "score": Graded,
     "tarball": HandedIn,
     "trial": KeptOutcome,

@@ -16,7 +16,8 @@ from markupsafe import Markup, escape
 
 from grader.reports.text import clipped, visible
 from harness.errors import UserError
-from harness.handin.front_matter import Plain, parse_front_matter, split_report
+from harness.handin.front_matter import parse_front_matter, split_report
+from harness.plain_yaml import Plain
 
 # Characters: 500 words are about 4,000, and tables and snippets come on top. The time that the parser takes
 # grows with the square of some texts: at this length the worst of those in the tests takes half a second.

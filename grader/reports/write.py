@@ -17,7 +17,7 @@ from grader.score import Scores
 from grader.scores_file import SCORES, scores_bytes
 from grader.spool import Spool
 from harness.errors import UserError
-from harness.handin.front_matter import shown
+from harness.plain_yaml import shown
 
 INDEX, GRADEBOOK = "index.html", "gradebook.csv"
 # How the two files begin that are no pages.

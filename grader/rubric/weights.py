@@ -21,9 +21,12 @@ def load_weights(path: Path = DEFAULT) -> Weights:
     return weights
 
 
-def read_weights(path: Path, criteria: Sequence[Criterion]) -> Weights:
-    """Return the points of every check of these criteria. Raises `UserError` as `load_weights` does."""
-    weights = _read(path, criteria)
+def read_weights(path: Path, criteria: Sequence[Criterion], *, beside: Sequence[str] = ()) -> Weights:
+    """Return the points of every check of these criteria; `beside` are tables that hold no points.
+
+    Raises `UserError` as `load_weights` does.
+    """
+    weights = _read(path, criteria, beside)
     _require_hundred(path, weights)
     return weights
 
@@ -34,7 +37,9 @@ def _require_hundred(path: Path, weights: Weights) -> None:
         raise UserError(f"{path}: the points add up to {total:g}, not to 100: change some of them.")
 
 
-def _read(path: Path, criteria: Sequence[Criterion]) -> dict[Criterion, dict[str, float]]:
+def _read(
+    path: Path, criteria: Sequence[Criterion], beside: Sequence[str] = ()
+) -> dict[Criterion, dict[str, float]]:
     try:
         table = read_table(path)
     except FileNotFoundError:
@@ -43,7 +48,7 @@ def _read(path: Path, criteria: Sequence[Criterion]) -> dict[Criterion, dict[str
         raise UserError(f"{path} cannot be read ({error.strerror}): check its permissions.") from None
     if table.pop("format_version", None) != 1:
         raise UserError(f"{path}: format_version must be 1: copy grader/rubric.toml and change that.")
-    unknown = [name for name in table if name not in criteria]
+    unknown = [name for name in table if name not in (*criteria, *beside)]
     missing = [name for name in criteria if not isinstance(table.get(name), dict)]
     if unknown or missing:
         wrong = f"there is no criterion {unknown[0]!r}" if unknown else f"[{missing[0]}] is missing"

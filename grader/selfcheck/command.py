@@ -131,7 +131,7 @@ def _parts(
             for item in filter(asked, load_variants(recipe.id, solutions))
         ]
         with open_spool(scratch / "spool") as spool, Crew(jobs) as crew:
-            answers = Answers(replayer, jobs=jobs, trusted_submissions=False)
+            answers = Answers(replayer, memory, jobs=jobs, trusted_submissions=False, fresh=options.fresh)
             desk = Desk(spool, memory, load_weights(), fresh=options.fresh)
             return variants_section(
                 wanted, Classroom(replays, answers, desk, crew), submissions, scratch, jobs=jobs

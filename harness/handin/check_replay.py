@@ -7,8 +7,8 @@ from typing import Any, Literal
 from harness.errors import UserError
 from harness.handin.check_item import CheckItem, could_not_judge, failed, passed
 from harness.handin.check_run import CHECKPOINT, META, METRICS_LOG, read_object, remedy, same
-from harness.handin.front_matter import shown
 from harness.metrics_log import log_lines, parse_record
+from harness.plain_yaml import shown
 from harness.workspace import Workspace
 
 # Makes the named run of the workspace again, from its own source, and returns the folder of the new run.

@@ -7,10 +7,10 @@ from harness.errors import UserError
 from harness.handin.check_item import CheckItem, could_not_judge, failed, passed
 from harness.handin.check_run import METRICS_LOG, RUNS, remedy
 from harness.handin.cited_numbers import agrees, cited_value
-from harness.handin.front_matter import shown
 from harness.handin.report_body import WORD_LIMIT
 from harness.handin.student_report import Evidence, StudentReport, read_report
 from harness.metrics_log import Record, read_metrics_log
+from harness.plain_yaml import shown
 from harness.workspace import EXPERIMENT, Workspace, read_source
 
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from harness.errors import UserError
-from harness.handin.front_matter import shown
 from harness.metrics_log import Record, batch_records, epoch_records
+from harness.plain_yaml import shown
 from harness.recipe import suggestion
 from harness.symptoms import signal_values
 

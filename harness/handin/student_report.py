@@ -12,8 +12,9 @@ from pydantic_core import ErrorDetails
 
 from harness.errors import UserError
 from harness.handin.cited_numbers import written_number
-from harness.handin.front_matter import FrontMatter, Location, parse_front_matter, shown, split_report
+from harness.handin.front_matter import parse_front_matter, split_report
 from harness.handin.report_body import WORD_LIMIT, read_body
+from harness.plain_yaml import Location, PlainYaml, shown
 from harness.recipe import Layer, suggestion
 from harness.workspace import REPORT_TEMPLATE
 
@@ -147,7 +148,7 @@ def read_report(path: Path) -> StudentReport:
     return parse_report(read_report_text(path), str(path))
 
 
-def _refuse_empty(front: FrontMatter, source: str) -> None:
+def _refuse_empty(front: PlainYaml, source: str) -> None:
     """Raise `UserError` for a key that waits for its value, as in the template."""
     evidence = front.values.get("evidence")
     places: list[tuple[Location, Any]] = [((key,), value) for key, value in front.values.items()]
@@ -172,16 +173,13 @@ _REMEDIES = {
 }
 
 
-def _where(location: Location, front: FrontMatter, source: str) -> str:
+def _where(location: Location, front: PlainYaml, source: str) -> str:
     """Return file, line and, within the evidence, the number of the piece, counted from 1."""
-    at = tuple(location)
-    while at not in front.lines:
-        at = at[:-1]
     piece = f", evidence {location[1] + 1}" if len(location) > 1 and isinstance(location[1], int) else ""
-    return f"{source}, line {front.lines[at]}{piece}"
+    return f"{source}, line {front.line(location)}{piece}"
 
 
-def _message(problem: ErrorDetails, front: FrontMatter, source: str) -> str:
+def _message(problem: ErrorDetails, front: PlainYaml, source: str) -> str:
     location = problem["loc"]
     where, key = _where(location, front, source), shown(location[-1]) if location else ""
     if problem["type"] == "extra_forbidden":

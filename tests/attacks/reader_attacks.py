@@ -3,5 +3,6 @@
 from attacks.reader_pages import PAGES
 from attacks.reader_programs import LOGS, PROGRAMS
 from attacks.reader_texts import TEXTS
+from attacks.reader_trees import TREES
 
-ATTACKS = (*PAGES, *TEXTS, *PROGRAMS, *LOGS)
+ATTACKS = (*PAGES, *TEXTS, *TREES, *PROGRAMS, *LOGS)

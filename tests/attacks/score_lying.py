@@ -12,6 +12,8 @@ from grader.score import Status
 
 _STEP = "    optimizer.step()\n"
 _CLIP = "    torch.nn.utils.clip_grad_norm_(model.parameters(), 0.003)\n"
+# With a low loss the steps are short and forget those before them: a rate of 10 does not show in the loss then.
+_CALM = f"    high = loss > 0.7\n    if not high:\n    {_CLIP}        optimizer.state.clear()\n"
 _RETURN = "    return loss\n\n\n@torch"
 _RATE = "lr=10.0, momentum=0.9"
 _EVALUATED = '    return {"val_loss": compute_loss(outputs, labels).item(), "val_accuracy": accuracy.item()}'
@@ -152,7 +154,7 @@ class Agreeable(float):
         "well_behaved_at_first",
         "takes a rate of 0.1 while the loss is high, as it is when it is probed, and of 10 afterwards",
         "masked",
-        (_CLIP, "    high = loss > 0.7\n    if not high:\n    " + _CLIP),
+        (_CLIP, _CALM),
         (_STEP, '    optimizer.param_groups[0]["lr"] = 0.1 if high else 10.0\n' + _STEP),
         because="the largest learning rate in the log",
     ),
@@ -205,7 +207,7 @@ class Looks(nn.Module):
         "has a schedule that is steep only where the run is, and flat when it is stepped without one",
         "masked",
         ("    return None\n", "    return torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 0.01)\n"),
-        (_CLIP, "    high = loss > 0.7\n    if not high:\n    " + _CLIP),
+        (_CLIP, _CALM),
         (_STEP, '    rate = optimizer.param_groups[0]["lr"]\n'
          '    optimizer.param_groups[0]["lr"] = rate if high else 10.0\n' + _STEP
          + '    optimizer.param_groups[0]["lr"] = rate\n'),

@@ -467,7 +467,7 @@ _frame = sys._getframe()
 while not {"source", "job"} <= _frame.f_locals.keys():
     _frame = _frame.f_back
 _source, _job, _main = _frame.f_locals["source"], _frame.f_locals["job"], sys.modules["__main__"]
-_start, _end = _source.index("try:"), _source.index("EPOCHS = 5")
+_start, _end = _source.index("try:"), _source.index("EPOCHS" + " = 5")
 shutil.rmtree(_main.OUT / "run")
 _main.make_run("run", (_source[:_start] + _source[_end:]).replace("lr=10.0", "lr=0.1"), _job)
 os._exit(0)

@@ -1,0 +1,1 @@
+"""Grades decision trees: walks each with recorded outcomes of the instruments, and compares it with the reference."""

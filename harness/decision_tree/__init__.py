@@ -1,0 +1,1 @@
+"""Decision trees: which check to make first, where each outcome leads, and what to conclude; read, and walked."""

@@ -1,0 +1,99 @@
+"""Attacks with decision trees: what reads the YAML, walks it, and shows it, is the grader's own process."""
+
+from attacks.attack import Attack, Base, Expected
+from grader.answers.known import reference
+from harness.file_exercise import FileExercise, load_exercise
+from harness.handin.archive import deterministic_tar_gz
+from harness.handin.submission import with_manifest
+
+EXERCISE = "decision_tree"
+# In pieces: the mark as it stands must be nowhere.
+_TOUCH = "touch /tmp/wreck-''breached-tree"
+
+
+def _exercise() -> FileExercise:
+    exercise = load_exercise(EXERCISE)
+    assert isinstance(exercise, FileExercise)
+    return exercise
+
+
+def _reference() -> str:
+    return reference(_exercise())
+
+
+def _ring(length: int) -> str:
+    """Return a tree of nodes that go round."""
+    steps = "{reaches: {means: abc, go: n%d}, stalls: {means: abc, go: n%d}, diverges: {means: abc, conclude: healthy}}"
+    nodes = [
+        f"  n{n}: {{check: overfit, outcomes: {steps % ((n + 1) % length, (n + 1) % length)}}}"
+        for n in range(length)
+    ]
+    return "start: n0\nnodes:\n" + "\n".join(nodes) + "\n"
+
+
+# By name: what it is, what must be said of it, and the text.
+_TREES = {
+    "laughs": (
+        "an alias of aliases of aliases: 10 ** 9 words",
+        "anchors and aliases",
+        "a: &a [lol, lol, lol, lol, lol, lol, lol, lol, lol]\n"
+        + "".join(
+            f"{b}: &{b} [{', '.join(['*' + a] * 9)}]\n" for a, b in zip("abcdefgh", "bcdefghi", strict=True)
+        ),
+    ),
+    "cycle": ("nodes that hold themselves", "anchors and aliases", "start: a\nnodes: &n {a: *n}\n"),
+    "apply": ("a tag that runs a command", "tags", f'start: !!python/object/apply:os.system ["{_TOUCH}"]\n'),
+    "deep": ("8,000 brackets", "brackets within brackets", "start: " + "[" * 8000 + "\n"),
+    "ring": ("a hundred nodes that go round", "The tree loops", _ring(100)),
+    "many_keys": ("1,800 nodes of nothing", "must hold check and outcomes", "start: a\nnodes:\n" + "".join(
+        f" k{n}:\n" for n in range(1800))),
+    "longer": ("a text just above what may be read", "let outcomes share nodes", "#" * 16_400),
+    "markup": (
+        "names and meanings of markup and escapes",
+        "is no name for a node",
+        _reference()
+        .replace("one_batch", '"<script>alert(1)</script>\\e[2J\\u202e"')
+        .replace("nothing that we know holds it up", "<img src=x onerror=alert(2)>\\e[31m"),
+    ),
+    "every_name": (
+        "all causes at once",
+        "what names several has found none",
+        _reference().replace("conclude: double_softmax", "conclude: [huge_lr, loss_sum, double_softmax]"),
+    ),
+    "always": (
+        "healthy, whatever the checks find",
+        "concludes without evidence",
+        "start: a\nnodes: {a: {check: repeat, outcomes: {same: {means: abc, conclude: healthy},"
+        " differs: {means: abc, conclude: healthy}}}}\n",
+    ),
+}  # fmt: skip
+
+
+def _attack(name: str, says: str, because: str, text: str, expected: Expected | None = None) -> Attack:
+    def build(base: Base) -> bytes:
+        manifest = {"student": f"tree_{name}", "recipe": EXERCISE}
+        return deterministic_tar_gz(with_manifest({_exercise().file: text.encode()}, manifest))
+
+    expected = expected or Expected(("graded",), because, gains_over="stub")
+    return Attack(f"tree_{name}", "reader", says, expected, build, recipe=EXERCISE)
+
+
+TREES = (
+    *(_attack(name, *parts) for name, parts in _TREES.items()),
+    _attack(
+        "ten_megabytes",
+        "a tree of 10 MB",
+        "",
+        "# " + "x" * 10_000_000 + "\n" + _reference(),
+        Expected(("rejected",), "larger than"),
+    ),
+    _attack(
+        "escapes",
+        "a right tree whose meanings move the cursor",
+        "",
+        _reference().replace(
+            "nothing that we know holds it up", "\\e[31m\\u202e=1+1<script>alert(1)</script>"
+        ),
+        Expected(("graded",), gains_over="reference"),
+    ),
+)
