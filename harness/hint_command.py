@@ -1,5 +1,6 @@
 """`harness hint`: shows one hint, or which ones were given and how to ask for the next."""
 
+import shlex
 from pathlib import Path
 
 from rich.console import Console
@@ -37,7 +38,8 @@ def _show_next(console: Console, workspace: Workspace) -> None:
     if given == LEVELS:
         lines = [workspace.command("verify")]
     else:
-        place = "" if workspace.folder.parent == Path("work") else f" --work {workspace.folder.parent}"
+        work = workspace.folder.parent
+        place = "" if work == Path("work") else f" --work {shlex.quote(str(work))}"
         command = f"harness hint {workspace.recipe} --level {given + 1}{place}"
         lines = [f"{command} ({_LEADS_TO[given]}; what you hand in says how many you asked for)"]
     console.print("Next:", style="bold")

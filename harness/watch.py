@@ -65,20 +65,20 @@ def _run(
     workspace: Workspace, before: dict[str, Figures], show: Callable[[Watched], None]
 ) -> dict[str, Figures]:
     """Run the experiment as it now stands, and return the columns that the next run is shown beside."""
+    earlier = {"broken": before["broken"]} | ({"last": before["now"]} if "now" in before else {})
     try:
         verify_exercise(workspace.recipe, workspace.folder.parent, Asked())
     except UserError as error:
-        show(Watched(workspace, before, str(error)))
+        show(Watched(workspace, earlier, str(error)))
         return before
-    last = {"last": before["now"]} if "now" in before else {}
-    columns = {"broken": before["broken"], **last, "now": run_figures(workspace.run_folder("fixed"))}
+    columns = {**earlier, "now": run_figures(workspace.run_folder("fixed"))}
     show(Watched(workspace, columns))
     return columns
 
 
 def _text(path: Path) -> str | None:
-    """Return the text of the experiment; None while an editor has it away, or it is no text."""
+    """Return the text of the experiment; None while an editor has it away or has just emptied it, or it is no text."""
     try:
-        return read_source(path)
+        return read_source(path) or None
     except (UserError, OSError):
         return None

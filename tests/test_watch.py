@@ -3,7 +3,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from commands import edit, start, succeed, wait_until
+from commands import edit, start, succeed
 from run_files import BROKEN, FIXED, complete_run, make_workspace
 
 import harness.watch
@@ -79,7 +79,8 @@ def test_a_mistake_is_shown_once_and_the_next_save_runs(workspace: Workspace) ->
         lambda: workspace.experiment.write_text(FIXED + "# mended\n"),
     )
     assert [one.mistake for one in shown] == [None, "line 2: '(' was never closed", None]
-    assert shown[1].columns == shown[0].columns
+    assert list(shown[1].columns) == ["broken", "last"]
+    assert shown[1].columns["last"] == shown[2].columns["last"] == shown[0].columns["now"]
 
 
 def test_an_interrupt_ends_it(workspace: Workspace) -> None:
@@ -101,26 +102,28 @@ def test_the_command_goes_on_after_a_mistake_and_ends_with_ctrl_c(tmp_path: Path
     succeed("exercise", "huge_lr", "--epochs", "1", cwd=tmp_path)
     experiment = tmp_path / "work/huge_lr/experiment.py"
     process = start("watch", "huge_lr", cwd=tmp_path)
-    assert process.stdout is not None
-    said = ""
+    said: list[str] = []
 
-    def until(text: str) -> None:
-        nonlocal said
+    def screen() -> str:
+        """Wait for what one save leads to, and return it."""
         assert process.stdout is not None
-        while text not in said:
-            line = process.stdout.readline()
-            assert line, said
-            said += line
+        said.clear()
+        while not said or "Ctrl-C ends." not in said[-1]:
+            said.append(process.stdout.readline())
+            assert said[-1], said
+        return "".join(said)
 
-    until("Ctrl-C ends.")
+    first = screen()
+    assert "broken" in first and "now" not in first
     edit(experiment, "lr=10.0, momentum", "lr=0.1, momentum")
-    until("SHA-256")
+    second = screen()
+    assert "now" in second and "fixed: provenance" in second
     edit(experiment, "lr=0.1, momentum", "lr=0.1 momentum")
-    until("Not run: ")
-    until("Ctrl-C ends.")
-    fixed = tmp_path / "work/huge_lr/runs/fixed/experiment.py"
+    third = screen()
+    assert "Not run: " in third and "line" in third and "last" in third
     edit(experiment, "lr=0.1 momentum", "lr=0.2, momentum")
-    wait_until(lambda: fixed.is_file() and "lr=0.2" in fixed.read_text(), "the run after the mistake")
+    assert "fixed: provenance" in screen()
+    assert "lr=0.2" in (tmp_path / "work/huge_lr/runs/fixed/experiment.py").read_text()
     process.send_signal(signal.SIGINT)
     rest, error = process.communicate(timeout=60)
     assert (process.returncode, error) == (0, ""), rest

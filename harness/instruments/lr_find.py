@@ -105,7 +105,7 @@ def show(measured: LrFind) -> Evidence:
         },
         plots=(
             Plot(
-                title="Loss by learning rate",
+                title="Loss",
                 x_label="learning rate",
                 y_label="loss",
                 lines=(

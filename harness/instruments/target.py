@@ -7,7 +7,15 @@ from harness.errors import UserError
 from harness.exercise import Asked
 from harness.recipe import load_recipe
 from harness.settings import RunSettings
-from harness.workspace import RESULT, SETTINGS, Workspace, open_workspace, read_source, source_hash
+from harness.workspace import (
+    RESULT,
+    SETTINGS,
+    Workspace,
+    make_command,
+    open_workspace,
+    read_source,
+    source_hash,
+)
 
 CHECKPOINT = "checkpoint.pt"
 
@@ -75,6 +83,10 @@ def run_folder(name: str, work: Path) -> Path:
     for folder in (Path(name), *([work / exercise / "runs" / run] if run else [])):
         if (folder / RESULT).is_file():
             return folder
+    if run == "fixed" and (work / exercise / SETTINGS).is_file():
+        raise UserError(
+            f"{exercise} has no fixed run yet: {make_command('verify', work / exercise)} makes it."
+        )
     raise UserError(
         f"There is no finished run {name!r}: name its folder, or an exercise and a run, such as huge_lr/broken."
     )
