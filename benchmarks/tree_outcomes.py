@@ -2,8 +2,8 @@
 
     python -m benchmarks.tree_outcomes [--write] [--fresh] [--jobs 1]
 
-Some 90 experiments by 14 checks, half an hour of one core. Without --fresh, what is there of the same source and the
-same instruments is kept; whoever is interrupted goes on from there.
+Some 60 experiments by 14 checks, a quarter of an hour of one core. Without --fresh, what is there of the same source
+and the same instruments is kept; whoever is interrupted goes on from there.
 """
 
 import click

@@ -205,10 +205,11 @@ def show_checks(items: "Sequence[CheckItem]", workspace: Workspace | FileWorkspa
 def show_submission(submission: "Submission") -> None:
     """Print where the tarball is, and what may cost points."""
     console = Console()
-    size = submission.path.stat().st_size / 1e6
+    size = submission.path.stat().st_size / 1000
+    told = f"{size:.1f} kB" if size < 100 else f"{size / 1000:.1f} MB"
     done = "were there already, the same." if submission.unchanged else "are written."
     _show_line(
-        console, f"{submission.path} ({size:.1f} MB, SHA-256 {submission.sha256[:16]}) and its .sha256 {done}"
+        console, f"{submission.path} ({told}, SHA-256 {submission.sha256[:16]}) and its .sha256 {done}"
     )
     if submission.kept is not None:
         _show_line(console, f"What lay there before is kept as {submission.kept}.")

@@ -122,8 +122,8 @@ def test_from_the_first_command_to_the_tarball(exercise: FileExercise, tmp_path:
     succeed("submit", EXERCISE, "--student", "ada", cwd=tmp_path)
     assert (tmp_path / "submissions" / "ada_backprop_mlp.tar.gz").is_file()
     listed = succeed("exercises", cwd=tmp_path)
-    assert "backprop_mlp  derivation  backprop.py   submitted\n" in listed
-    assert "layernorm     derivation  layernorm.py  not started\n" in listed
+    assert "backprop_mlp   derivation     backprop.py   submitted\n" in listed
+    assert "layernorm      derivation     layernorm.py  not started\n" in listed
 
 
 def test_starting_over_keeps_the_file(tmp_path: Path) -> None:

@@ -113,6 +113,13 @@ def test_a_submission_is_told_with_what_may_cost_points(tmp_path: Path, capsys: 
     )
 
 
+def test_a_small_submission_is_told_in_small_units(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "ada_layernorm.tar.gz"
+    path.write_bytes(b"x" * 1_260)
+    show_submission(Submission(path, "ab" * 32, (), None, False))
+    assert f"{path} (1.3 kB, SHA-256" in capsys.readouterr().out
+
+
 def test_a_single_run_is_told_to_people_and_to_programs(workspace: Workspace, capsys: Capture) -> None:
     folder = workspace.run_folder("broken")
     result = json.loads((folder / "result.json").read_text())

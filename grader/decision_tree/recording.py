@@ -19,7 +19,9 @@ from harness.settings import RunSettings
 
 COMMAND = "python -m benchmarks.tree_outcomes --write"
 # Neither a recipe's own seed nor one of those under which docs/calibration.md shows the runs.
-SEEDS = (2741, 3389, 5101, 7919)
+SEEDS = (2741, 3389, 5101)
+# All checks of a variant of this one take 3 seconds together; of the others, half a minute: every third of theirs.
+_QUICK = "digits_mlp"
 # What decides about outcomes is what this imports, of the harness.
 _MEASURES = "harness.instruments.table"
 # But for what draws and packs: it measures nothing.
@@ -60,7 +62,12 @@ def subjects() -> tuple[Subject, ...]:
         for name, dataset in sorted(datasets.items())
         for seed in SEEDS
     ]
-    for place, variant in enumerate(load_healthy()):
+    chosen = [
+        variant
+        for place, variant in enumerate(load_healthy())
+        if variant.experiment == _QUICK or place % 3 == 0
+    ]
+    for place, variant in enumerate(chosen):
         seed = SEEDS[place % len(SEEDS)]
         name = f"{variant.experiment}, {variant.says}"
         found.append(Subject(HEALTHY, name, seed, datasets[variant.experiment], variant.source()))

@@ -15,6 +15,7 @@ from harness.derivation.finite_differences import relative_error
 
 _NOTHING = "Nothing that it returns is right yet, so this does not count."
 _BY_HAND = "Write down the shapes of all factors, then compare with finite differences: make check does."
+_PLAIN_FIRST = "Mend what is wrong in the plain cases first."
 
 
 def judge_form(seen: Seen, source: str) -> tuple[Check, ...]:
@@ -157,9 +158,8 @@ def _special(seen: Seen, special: Special) -> Check:
         if seen.factors[output] is not None and output not in seen.measured
     ]
     if not looked_at:
-        return lost(
-            id, title, 1, "It is looked at where the plain cases are right, and here none is.", _BY_HAND
-        )
+        reason = "It is looked at where the plain cases are right, and here none is."
+        return lost(id, title, 1, reason, _PLAIN_FIRST)
     for output in looked_at:
         found, right = seen.found(output), seen.right(output)
         scaled = {special.case: right[special.case] * seen.scale(output, special.case)}
@@ -176,7 +176,7 @@ def _special(seen: Seen, special: Special) -> Check:
             title,
             1,
             f"Looked at and right: {names}; the others are wrong in plain cases.",
-            _BY_HAND,
+            _PLAIN_FIRST,
             points=share,
         )
     return full(id, title, 1, "All that it concerns is right there as well.")

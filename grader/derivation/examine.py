@@ -87,11 +87,16 @@ def _outputs(seen: Seen) -> Finding:
         error = worst_error(found, right, PLAIN)
         by_differences = ""
         if output in seen.differences and ORDINARY in found:
-            by_differences = f"{relative_error(found[ORDINARY], seen.differences[output]):.1e}"
+            by_differences = _told(relative_error(found[ORDINARY], seen.differences[output]))
         wrong = seen.factors[output] != "mean"
         rows.append(
-            (shown(seen, output), f"{error:.1e}", by_differences, seen.looks_like(output) if wrong else "")
+            (shown(seen, output), _told(error), by_differences, seen.looks_like(output) if wrong else "")
         )
     columns = ("Output", "From autograd, at most", "From finite differences", "Looks like")
     caption = "Relative errors in float64, over a small batch, equal sizes, one sample and a large batch"
     return Finding(caption=caption, columns=columns, rows=tuple(rows))
+
+
+def _told(error: float) -> str:
+    """Return an error; one that is infinite is that of something missing, or of another shape."""
+    return f"{error:.1e}" if error < float("inf") else "no number"

@@ -21,10 +21,12 @@ from grader.score import Model
 from harness.derivation.problem import Array, Problem
 from harness.recipe import ROOT
 
-# With room to spare; not measured at its edges yet.
+# Measured, in seconds of processor: the reference takes 0.6, and so does a loop over samples; a backward pass by
+# differences, the slowest that comes to its end, 3.0. 65 MB at most, 71 files of 2.0 MB. With a load of 7 on two cores
+# 3.0 seconds took 34 of the clock: the clock is for what sleeps.
 LIMITS = Limits(
     cpu_seconds=30,
-    wall_seconds=90,
+    wall_seconds=240,
     memory_bytes=512 * MIB,
     processes=16,
     file_bytes=16 * MIB,
@@ -115,7 +117,7 @@ def expected_outputs(problem: Problem, cases: Cases, replayer: Replayer) -> Mapp
         return {case: {name: archive[f"{case}/{name}"] for name in problem.outputs} for case in cases.inputs}
 
 
-# Importing torch alone takes some 400 MB where a sandbox is started anew.
+# Importing torch alone takes some 400 MB where a sandbox is started anew; it takes 3.3 s, nearly all of it to import.
 LIMITS_OF_AUTOGRAD = Limits(memory_bytes=2048 * MIB, result_bytes=32 * MIB)
 
 
