@@ -42,7 +42,7 @@ def test_transcripts_are_what_the_instruments_show(
     monkeypatch.setenv("COLUMNS", str(COLUMNS))
     monkeypatch.setenv("NO_COLOR", "1")
     asked = list(untouched(PAGES[name]))
-    assert {check for _, check, _ in asked} > {"triage", "gradients", "gradcheck"}
+    assert {check for _, check, _ in asked} >= {"triage", "gradients", "gradcheck"}
     for exercise in {exercise for exercise, _, _ in asked}:
         target = find_target(exercise, tmp_path, Asked())
         texts = {check: text for other, check, text in asked if other == exercise}
