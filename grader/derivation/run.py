@@ -22,8 +22,8 @@ from harness.derivation.problem import Array, Problem
 from harness.recipe import ROOT
 
 # Measured, in seconds of processor: the reference takes 0.6, and so does a loop over samples; a backward pass by
-# differences, the slowest that comes to its end, 3.0. 32 MiB are enough, 71 files of 2.0 MB are left. With a load of 7 on two cores
-# 3.0 seconds took 34 of the clock: the clock is for what sleeps.
+# differences, the slowest that comes to its end, 3.0. 32 MiB are enough, 71 files of 2.0 MB are left. With a load of 7
+# on two cores 3.0 seconds took 34 of the clock: the clock is for what sleeps.
 LIMITS = Limits(
     cpu_seconds=30,
     wall_seconds=240,
