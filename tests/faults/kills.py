@@ -10,7 +10,7 @@ from pathlib import Path
 from faults.files import Stamp, content, is_scratch, stamps
 from faults.held import must
 from faults.lab import Lab, Place, replays_in
-from faults.running import Grader
+from faults.running import Ended, Grader
 
 # Nobody who is killed more often would ever see an end: so many, and then this class is scored to its end.
 _MOST_OF_A_CLASS = 8
@@ -82,12 +82,14 @@ class _Class:
         """Kill at most so often, then let it end, and compare."""
         for _ in range(most):
             grader = self._place.start()
-            if not self._wait(grader):
-                break  # it was quicker than the moment drawn
-            self._kill(grader)
+            came = self._wait(grader)
+            ended = self._kill(grader) if came else grader.finish()
+            if ended.status == 0:
+                break  # it was quicker than the moment drawn, or than the signal
+            self._look_after(ended)
         else:
-            grader = self._place.start()
-        self._place.must_be_right(grader.finish())
+            ended = self._place.start().finish()
+        self._place.must_be_right(ended)
         self._check_store()
         # Whose names are those of an undisturbed run, so that none is half-written either; nor has one been made anew.
         found = content(self._place.store)
@@ -108,12 +110,16 @@ class _Class:
         came = grader.wait_until(lambda: _changed(folder) != before)
         return came and _passed(grader, self._rng.uniform(0, longest))
 
-    def _kill(self, grader: Grader) -> None:
+    def _kill(self, grader: Grader) -> Ended:
         everything = self._rng.random() < 0.5
         grader.kill(everything=everything)
         ended = grader.finish(_GONE_SECONDS)
+        if ended.status != 0:
+            self._figures.targets["everything" if everything else "the grader alone"] += 1
+        return ended
+
+    def _look_after(self, ended: Ended) -> None:
         must(ended.status == 128 + 9, f"exit {ended.status} of a killed grader: {ended.err[-300:]}")
-        self._figures.targets["everything" if everything else "the grader alone"] += 1
         self._figures.stages[self._stage()] += 1
         self._check_store()
         self._check_reports()
