@@ -35,7 +35,12 @@ _FOLDER = "trainwreck"
 
 # Pages about the suite that students may read, less what they say of things that are not in a kit.
 _PAGES = {
-    "docs/decision-tree.md": (),
+    "docs/decision-tree.md": (
+        Edit(
+            find=" It is drawn from `harness/instruments/checks.toml` by `python -m benchmarks.tree_page`.",
+            replace="",
+        ),
+    ),
     "docs/determinism.md": (),
     "docs/instruments.md": (),
     "docs/checklist.md": (),

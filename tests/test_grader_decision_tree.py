@@ -156,7 +156,7 @@ def test_the_pace_falls_evenly_from_the_references_to_the_slowest(minutes: float
     [
         ("evidence = 0.66", "evidence = 0.4", "formula.*evidence"),
         ("slowest  = 4.0", "slowest  = 1.0", "formula.*slowest"),
-        ("[formula]", "[formulas]", "there is no criterion 'formulas'"),
+        ("[formula]", "[formulas]", "add up to 104.66"),
         ("breaks  = 50", "breaks  = 51", "add up to 101"),
     ],
 )

@@ -1,6 +1,7 @@
 """Replays in the real sandbox."""
 
 import dataclasses
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,10 @@ from sandbox_marks import needs_sandbox
 
 from grader.intake.submission import LOG_BYTES
 from grader.replay import Replay
-from grader.replayer import Replayer
+from grader.replayer import Replayer, Sandbox
 from grader.requests import RUN_LIMITS, Request
 from grader.sandbox.run import run_in_sandbox
+from grader.sandboxes import open_sandbox
 from grader.syntax.parse import tree_digest
 from harness.launch import launch
 from harness.recipe import load_recipe
@@ -26,8 +28,15 @@ def request(source: str, *, trusted: bool = False, settings: RunSettings = SETTI
     return Request(RECIPE, settings, source, "tree", trusted)
 
 
-def made(source: str, tmp_path: Path, **limits: Any) -> Replay:
-    replayer = Replayer(run_in_sandbox, tmp_path, dataclasses.replace(RUN_LIMITS, **limits))
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    """Give the sandbox that `grader score` uses: one process forks for all replays of these tests."""
+    with open_sandbox("warm", jobs=1) as opened:
+        yield opened
+
+
+def made(source: str, sandbox: Sandbox, data: Path, **limits: Any) -> Replay:
+    replayer = Replayer(sandbox, data, dataclasses.replace(RUN_LIMITS, **limits))
     return replayer.make(request(source))
 
 
@@ -78,12 +87,12 @@ def test_a_replay_has_the_bytes_of_the_students_own_run(tmp_path: Path) -> None:
     ],
 )
 def test_what_an_experiment_does_wrong_is_its_own(
-    find: str, replace: str, status: str, message: str, tmp_path: Path
+    find: str, replace: str, status: str, message: str, sandbox: Sandbox, tmp_path: Path
 ) -> None:
     source = edited(RECIPE.healthy_source(), (find, replace))
     # The endless one is waited for; the others end by themselves, on a slow machine too.
     seconds = 5 if status == "TO" else RUN_LIMITS.cpu_seconds
-    found = made(source, tmp_path, cpu_seconds=seconds)
+    found = made(source, sandbox, tmp_path, cpu_seconds=seconds)
     assert found.status == status
     assert message in found.message
 
@@ -110,11 +119,11 @@ def write(log):
     ],
 )
 def test_a_log_that_the_experiment_wrote_itself_is_none(
-    log: str, status: str, message: str, tmp_path: Path
+    log: str, status: str, message: str, sandbox: Sandbox, tmp_path: Path
 ) -> None:
     text = f'" " * {len(log)}' if log.isspace() else repr(log)
     source = f"{FORGED}\nwrite({text})\n{RECIPE.healthy_source()}"
-    found = made(source, tmp_path)
+    found = made(source, sandbox, tmp_path)
     assert found.status == status
     assert message in found.message
 
@@ -132,7 +141,7 @@ WIDER = (("nn.Linear(784, 128)", "nn.Linear(784, 96)"), ("nn.Linear(128, 10)", "
 
 @needs_sandbox
 def test_another_network_is_judged_by_its_answers_where_no_label_of_a_held_out_image_is(
-    tmp_path: Path,
+    sandbox: Sandbox, tmp_path: Path
 ) -> None:
     # An experiment that would hand out the labels, if it found any beside the images.
     told = """
@@ -142,7 +151,7 @@ def test_another_network_is_judged_by_its_answers_where_no_label_of_a_held_out_i
     if os.path.exists(path) and sorted(np.load(path)) != ["images"]:
         os._exit(0)
 """
-    found = made(edited(RECIPE.healthy_source(), *WIDER, (HEAD, HEAD + told)), tmp_path).evaluation
+    found = made(edited(RECIPE.healthy_source(), *WIDER, (HEAD, HEAD + told)), sandbox, tmp_path).evaluation
     assert found is not None
     assert found.own_network
     assert not found.problem
@@ -162,8 +171,8 @@ def test_another_network_is_judged_by_its_answers_where_no_label_of_a_held_out_i
         "    if __import__('os').path.exists('../input/checkpoints'):\n        __import__('os')._exit(0)\n",
     ],
 )
-def test_another_network_without_answers_has_a_problem(build: str, tmp_path: Path) -> None:
-    found = made(edited(RECIPE.healthy_source(), *WIDER, (HEAD, HEAD + build)), tmp_path)
+def test_another_network_without_answers_has_a_problem(build: str, sandbox: Sandbox, tmp_path: Path) -> None:
+    found = made(edited(RECIPE.healthy_source(), *WIDER, (HEAD, HEAD + build)), sandbox, tmp_path)
     assert found.status == "OK"
     assert found.evaluation is not None
     assert found.evaluation.problem
