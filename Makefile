@@ -14,7 +14,7 @@ options  = $(measured) $(if $(DEVICE),--device "$(DEVICE)")
 work     = $(if $(WORK),--work "$(WORK)")
 resume   = $(if $(RESUME),--resume)
 
-.PHONY: help exercise exercises verify check triage watch hint submit data clean-work doctor grade demo kit selfcheck redteam faults fuzz test test-portable lint bench bench-class bench-peers
+.PHONY: help exercise exercises verify check triage watch hint submit data clean-work doctor grade demo kit selfcheck redteam faults fuzz test test-slow test-portable lint bench bench-class bench-peers
 
 help:
 	@echo "make exercise BREAK=huge_lr    make the workspace, run the broken experiment"
@@ -36,7 +36,7 @@ help:
 	@echo "make redteam [FAMILY=archive] [SANDBOX=fresh]   every attack on the grader"
 	@echo "make faults | fuzz             kills and full disks; mutated files"
 	@echo ""
-	@echo "make test | lint | bench | bench-class | bench-peers | test-portable"
+	@echo "make test | test-slow | lint | bench | bench-class | bench-peers | test-portable"
 
 $(RUN): pyproject.toml
 	@$(PYTHON) -c 'import sys; assert (3, 11) <= sys.version_info[:2] < (3, 13)' || \
@@ -116,7 +116,11 @@ fuzz: $(DEV)
 	@HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -n auto tests/test_fuzz_*.py
 
 test: $(DEV)
-	@$(BIN)/python -m pytest -n auto --dist loadfile
+	@$(BIN)/python -m pytest -n auto --dist loadfile -m "not slow"
+
+# Whole flows by real processes, whose parts make test looks at.
+test-slow: $(DEV)
+	@$(BIN)/python -m pytest -n auto --dist loadfile -m slow
 
 lint: $(DEV)
 	@$(BIN)/ruff check .

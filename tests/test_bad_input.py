@@ -149,6 +149,7 @@ def stopped(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_what_cannot_be_gone_on_with_is_refused_and_kept(stopped: Path) -> None:
     words = ("--break", "none", "--epochs", "2", "--out", "run", "--script", "experiment.py", "--resume")
     partial = stopped / "run.partial"
@@ -204,6 +205,7 @@ def test_a_report_that_cannot_be_read_is_not_handed_in(report: str, message: str
     assert not (tmp_path / "submissions").exists()
 
 
+@pytest.mark.slow
 def test_check_names_the_line_that_was_edited_and_a_long_report(tmp_path: Path) -> None:
     succeed("exercise", "huge_lr", "--epochs", "1", cwd=tmp_path)
     folder = tmp_path / "work/huge_lr"
@@ -272,6 +274,7 @@ def test_a_file_that_may_not_grow_is_named(tmp_path: Path) -> None:
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_told_and_the_run_goes_on_from_there(tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()

@@ -69,6 +69,7 @@ def python(code: str, *arguments: str | Path) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_the_plain_script_does_the_same_work_as_the_recipe(tmp_path: Path) -> None:
     settings = RunSettings(seed=42, dataset="digits")
     result = launch(single_run_job(bench.PLAIN_RECIPE, settings, tmp_path / "run"))
@@ -91,6 +92,7 @@ def test_the_plain_script_owes_the_harness_nothing() -> None:
     assert "import harness" not in source
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("experiment", ["digits_mlp", "shapes_cnn"])
 def test_the_recorded_loop_writes_what_a_run_writes(experiment: str, tmp_path: Path) -> None:
     python(LOG_FIRST_STEPS, BENCHMARKS_FOLDER, experiment, tmp_path / "first.log")
@@ -100,6 +102,7 @@ def test_the_recorded_loop_writes_what_a_run_writes(experiment: str, tmp_path: P
     assert lines[: len(logged)] == logged
 
 
+@pytest.mark.slow
 def test_the_loop_benchmark_prints_its_rounds() -> None:
     words = [sys.executable, str(BENCHMARKS_FOLDER / "loop.py"), "digits_mlp", "3"]
     seconds = parse_seconds(run(words, run_environment("portable")))

@@ -34,6 +34,7 @@ def test_every_check_and_outcome_is_on_both_pages_in_order() -> None:
             assert outcome.id in printed
 
 
+@pytest.mark.slow
 def test_every_command_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, torch_as_found: None) -> None:
     """In the order of the page, in one folder, on a short run; triage as a whole is the checks that follow it."""
     measure_here(monkeypatch)

@@ -123,6 +123,7 @@ def test_what_a_class_trains_is_each_program_once_and_the_suite_s_own() -> None:
     assert sum(counts.values()) == 3 + 3
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sandbox_problem() is not None, reason="needs a sandbox")
 def test_a_training_is_timed_in_the_sandbox(tmp_path: Path) -> None:
     source = load_recipe("huge_lr").healthy_source().replace("EPOCHS = 5", "EPOCHS = 1")

@@ -62,6 +62,7 @@ def told(items: list[CheckItem]) -> dict[str, tuple[str, str]]:
     return {item.id: (item.outcome, item.message) for item in items}
 
 
+@pytest.mark.slow
 def test_a_tree_is_walked_with_what_lies_beside_it_and_what_was_found_is_kept(
     begun: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -90,6 +90,7 @@ def test_a_student_goes_from_the_broken_run_to_the_tarball(tmp_path: Path) -> No
         )
 
 
+@pytest.mark.slow
 def test_settings_that_cannot_be_met_do_not_tie_the_workspace(tmp_path: Path) -> None:
     work = tmp_path / "a folder"
     said = mistake("exercise", "huge_lr", "--dataset", "mnist", "--work", work, cwd=tmp_path,

@@ -232,6 +232,7 @@ def test_a_submission_that_cannot_be_judged_waits_and_the_rest_goes_on(
     assert found["ada_huge_lr"]["total"] == 100
 
 
+@pytest.mark.slow
 @needs_sandbox
 def test_without_a_sandbox_every_report_says_so_and_fresh_replays_what_is_remembered(
     honest: HonestClass, classroom: Path, tmp_path: Path
@@ -253,6 +254,7 @@ def test_without_a_sandbox_every_report_says_so_and_fresh_replays_what_is_rememb
     assert sum(after[path] != before[path] for path in after) == 4
 
 
+@pytest.mark.slow
 @needs_sandbox
 @needs_shared_data
 def test_a_submission_made_on_mnist_is_graded(

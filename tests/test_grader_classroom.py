@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+import pytest
 from honest_class import HonestClass
 from sandbox_marks import needs_sandbox
 
@@ -51,6 +52,7 @@ def reports(
     return {path.name: path.read_bytes() for path in sorted(out.iterdir())}
 
 
+@pytest.mark.slow
 @needs_sandbox
 def test_a_crew_gives_the_same_bytes_and_an_ended_process_costs_one_submission(
     honest: HonestClass, tmp_path: Path

@@ -66,6 +66,7 @@ def test_a_grader_that_is_stopped_leaves_nothing_running(how: signal.Signals, tm
         until((tmp_path / "stopped").exists)
 
 
+@pytest.mark.slow
 def test_a_class_gets_the_same_bytes_from_a_cluster_that_loses_a_worker(
     honest: HonestClass, tmp_path: Path
 ) -> None:

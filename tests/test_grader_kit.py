@@ -298,6 +298,7 @@ def test_a_kit_is_replaced_and_anything_else_is_not(tmp_path: Path) -> None:
 # --- it works ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_run_made_with_it_has_the_bytes_of_one_made_here(python: Path, tmp_path: Path) -> None:
     words = ("-m", "harness.trainer", "--break", "missing_zero_grad", "--epochs", "1", "--max-steps", "5")
     started = [

@@ -19,6 +19,7 @@ def silent(done: int, total: int) -> None:
     pass
 
 
+@pytest.mark.slow
 def test_trials_run_in_processes_of_their_own_and_repeat_in_others(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,3 +1,5 @@
+import pytest
+
 from benchmarks.instrument_matrix import PAGE, alarms, confused, measure, section, subjects, table
 from harness.instruments.checks import load_checks
 from harness.recipe import recipe_ids
@@ -5,6 +7,7 @@ from harness.recipe import recipe_ids
 SOUND = {check.id: next(o.id for o in check.outcomes if o.sound) for check in load_checks()}
 
 
+@pytest.mark.slow
 def test_the_page_has_the_outcomes_that_the_instruments_give() -> None:
     """A reduced matrix, measured now, beside the whole one in the page."""
     checks = ["overfit", "first_loss", "loss_form", "gradients", "gradcheck"]

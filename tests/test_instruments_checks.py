@@ -44,6 +44,7 @@ def test_ids_come_in_the_order_of_the_method_and_once() -> None:
         checked_ids(["overfi"])
 
 
+@pytest.mark.slow
 def test_outcomes_come_from_a_process_of_their_own() -> None:
     recipe = load_recipe("loss_sum")
     settings = RunSettings(seed=7, dataset=recipe.dataset)

@@ -8,6 +8,7 @@ import subprocess
 import time
 from pathlib import Path
 
+import pytest
 from commands import (
     HARNESS,
     MISTAKE,
@@ -68,6 +69,7 @@ def at_a_terminal(*words: str, cwd: Path, press: str, when: str) -> tuple[int, s
     return os.waitstatus_to_exitcode(status), shown.decode()
 
 
+@pytest.mark.slow
 def test_stopped_at_any_moment_and_resumed_it_ends_with_the_same_bytes(tmp_path: Path) -> None:
     whole, stopped = tmp_path / "whole", tmp_path / "stopped"
     whole.mkdir()

@@ -35,6 +35,7 @@ def untouched(page: str) -> Iterator[tuple[str, str, str]]:
                 yield found[2], found[3] or found[1].replace("-", "_"), output
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PAGES)
 def test_transcripts_are_what_the_instruments_show(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

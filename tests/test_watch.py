@@ -98,6 +98,7 @@ def test_without_a_broken_run_there_is_nothing_to_compare_with(workspace: Worksp
         shown_after(workspace)
 
 
+@pytest.mark.slow
 def test_the_command_goes_on_after_a_mistake_and_ends_with_ctrl_c(tmp_path: Path) -> None:
     succeed("exercise", "huge_lr", "--epochs", "1", cwd=tmp_path)
     experiment = tmp_path / "work/huge_lr/experiment.py"
