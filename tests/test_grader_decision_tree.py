@@ -240,7 +240,7 @@ def test_the_page_lists_the_way_of_every_recipe_and_nothing_of_the_student_as_ma
     graded = answer_row(answer, examined(text), sandboxed=True)
     page = render_submission_page(graded.row, graded.exhibits, recipe_title="A tree", provenance={})
     for truth in (*recipe_ids(), "healthy"):
-        assert f'<th scope="row">{truth}</th>' in page
+        assert f'<th scope="row">{truth}, ' in page
     assert "overfit: diverges → first_loss: high" in page
     assert "&lt;script&gt;" in page
     assert "<script>alert" not in page

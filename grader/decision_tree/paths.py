@@ -6,7 +6,7 @@ from grader.decision_tree.arrivals import Arrival
 from grader.exhibits import Finding
 from harness.decision_tree.walk import Taken
 
-_COLUMNS = ("Experiment", "How many", "Way through the tree", "Minutes", "Reference", "Concludes", "Verdict")
+_COLUMNS = ("Experiment", "Way through the tree", "Minutes", "Reference", "Concludes", "Verdict")
 
 
 def paths_table(found: Sequence[Arrival], reference: Sequence[Arrival]) -> Finding:
@@ -32,8 +32,7 @@ def _row(truth: str, pairs: Sequence[tuple[Arrival, Arrival]], counts: Mapping[s
     if arrival.verdict == "a guess":
         verdict = f"a guess: {', '.join(arrival.others)} came here, too"
     return (
-        truth,
-        f"{len(pairs)} of {counts[truth]}",
+        f"{truth}, {len(pairs)} of {counts[truth]}",
         arrival.walked.path,
         f"{arrival.walked.minutes:g}",
         f"{reference:.3g}",
