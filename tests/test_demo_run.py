@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from commands import MISTAKE, ROOT, command_environment, snapshot
 
 SCRIPT = ROOT / "harness/demo_run.sh"
@@ -19,6 +20,7 @@ def demo_run(*words: str, cwd: Path, **environment: str) -> "subprocess.Complete
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_same_command_leaves_the_same_bytes_wherever_it_is_given(tmp_path: Path) -> None:
     plain, hostile = tmp_path / "plain", tmp_path / "hostile folder"
     plain.mkdir()

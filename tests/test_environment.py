@@ -115,6 +115,7 @@ def test_starts_from_this_process_as_it_is_now(monkeypatch: pytest.MonkeyPatch) 
     assert run_environment("portable")["SET_AFTER_IMPORT"] == "1"
 
 
+@pytest.mark.slow
 def test_hostile_settings_and_folders_change_no_byte(tmp_path: Path) -> None:
     (tmp_path / "random.py").write_text("raise SystemExit('shadowed')\n", encoding="utf-8")
     hostile = {**os.environ, **HOSTILE, **HARMLESS, "PYTHONPATH": str(tmp_path)}

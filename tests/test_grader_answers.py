@@ -267,6 +267,7 @@ def test_the_page_shows_the_file_and_what_was_found_in_it() -> None:
 # --- from tarballs to reports -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @needs_sandbox
 def test_a_folder_of_answers_is_scored_and_remembered(tmp_path: Path) -> None:
     submissions, out = tmp_path / "submissions", tmp_path / "reports"

@@ -35,6 +35,7 @@ def test_a_known_answer_loses_what_was_declared(exercise: str, answer: KnownAnsw
     assert complaint(answer, found) == ""
 
 
+@pytest.mark.slow
 @needs_sandbox
 @pytest.mark.parametrize("id", [*ONLY_IN_THE_SANDBOX, "reference", "finite_differences"])
 def test_so_does_it_in_the_sandbox(id: str, tmp_path: Path) -> None:

@@ -224,6 +224,7 @@ def test_it_is_readable_without_scripts(index: Chrome, reports: Path) -> None:
         index.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
 
 
+@pytest.mark.slow
 def test_colours_have_enough_contrast_in_light_and_dark(browser: Chrome, reports: Path) -> None:
     """WCAG 2.2, success criterion 1.4.3: 4.5 to 1 for text."""
     for page in ("ada_amp_no_scaling", "index", "barbara_huge_lr"):

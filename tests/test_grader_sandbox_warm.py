@@ -518,6 +518,7 @@ os.environ.clear(); sys.modules.clear(); os.chdir('/')
 ENDLESS = "def deeper(n):\n    return deeper(n + 1)\n\n\ndeeper(0)\n"
 
 
+@pytest.mark.slow
 @needs_sandbox
 def test_a_replay_has_the_same_bytes_in_both_engines_whatever_ran_before() -> None:
     def replayed(sandbox: Callable[..., SandboxResult], *sources: str) -> SandboxResult:

@@ -155,6 +155,7 @@ def selected_variants(folder: Path, *ids: str, verdict: str) -> None:
     (folder / "variants.toml").write_text("\n".join(lines), encoding="utf-8")
 
 
+@pytest.mark.slow
 @needs_sandbox
 def test_a_wrong_verdict_is_found_and_a_second_time_without_running_anything(
     honest: HonestClass, recipe_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]

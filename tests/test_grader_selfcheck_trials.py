@@ -55,6 +55,7 @@ def test_trials_run_in_processes_of_their_own_and_repeat_in_others(
     assert "x" in capfd.readouterr().err  # what an experiment prints goes where errors go
 
 
+@pytest.mark.slow
 def test_a_process_that_ends_is_a_fault_of_ours_and_leaves_none_waiting(tmp_path: Path) -> None:
     trials = [Trial(EXITS, "digits", 1), *(Trial(SHORT, "digits", seed) for seed in range(3))]
     with pytest.raises(ChildFault, match="ended before its trial did"):

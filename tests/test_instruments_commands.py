@@ -39,6 +39,7 @@ def tells(text: str, recipe: Recipe) -> list[str]:
     return [secret for secret in (*secrets, *words) if secret and secret in text]
 
 
+@pytest.mark.slow
 def test_triage_without_a_workspace_ends_with_a_page_and_the_next_step(tmp_path: Path) -> None:
     recipe = load_recipe("huge_lr")
     said = succeed("triage", "huge_lr", cwd=tmp_path)
