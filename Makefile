@@ -118,7 +118,7 @@ fuzz: $(DEV)
 test: $(DEV)
 	@$(BIN)/python -m pytest -n auto --dist loadfile -m "not slow"
 
-# Whole flows by real processes, whose parts make test looks at.
+# The longest tests, some ten seconds of a processor or more each: whole flows by real processes, most of them.
 test-slow: $(DEV)
 	@$(BIN)/python -m pytest -n auto --dist loadfile -m slow
 

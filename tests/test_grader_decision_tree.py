@@ -156,7 +156,7 @@ def test_the_pace_falls_evenly_from_the_references_to_the_slowest(minutes: float
     [
         ("evidence = 0.66", "evidence = 0.4", "formula.*evidence"),
         ("slowest  = 4.0", "slowest  = 1.0", "formula.*slowest"),
-        ("[formula]", "[formulas]", "add up to 104.66"),
+        ("[formula]", "[formulas]", r"\[formula\] is missing: it holds evidence, slowest"),
         ("breaks  = 50", "breaks  = 51", "add up to 101"),
     ],
 )
@@ -166,8 +166,8 @@ def test_a_rubric_that_cannot_be_used_is_refused(find: str, replace: str, said: 
     (tmp_path / EXERCISE).mkdir()
     (tmp_path / EXERCISE / "rubric.toml").write_text(text.replace(find, replace))
     with pytest.raises(UserError, match=said):
-        load_points(EXERCISE, tmp_path)
         load_formula(EXERCISE, tmp_path)
+        load_points(EXERCISE, tmp_path)
 
 
 # --- the recording ------------------------------------------------------------------------------------------

@@ -29,8 +29,11 @@ class Formula(StrictModel):
 def load_formula(exercise_id: str, solutions: Path = SOLUTIONS) -> Formula:
     """Return the formula of an exercise. Raises `UserError` for a file that cannot be used."""
     path = solutions / exercise_id / RUBRIC
+    table = read_table(path).get(FORMULA)
+    if table is None:
+        raise UserError(f"{path}: [{FORMULA}] is missing: it holds {', '.join(Formula.model_fields)}.")
     try:
-        return Formula.model_validate(read_table(path).get(FORMULA))
+        return Formula.model_validate(table)
     except ValidationError as error:
         problems = "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors())
         raise UserError(f"{path}: [{FORMULA}] cannot be used: {problems}.") from None

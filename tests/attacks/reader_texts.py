@@ -12,14 +12,15 @@ _LARGE = Expected(("rejected",), "shorten it")
 # In pieces: the mark as it stands must be nowhere.
 _TOUCH = "touch /tmp/wreck-''breached-yaml"
 
+# A billion laughs in nine lines.
+LAUGHS = "a: &a [lol, lol, lol, lol, lol, lol, lol, lol, lol]\n" + "".join(
+    f"{b}: &{b} [{', '.join(['*' + a] * 9)}]\n" for a, b in zip("abcdefgh", "bcdefghi", strict=True)
+)
 _MATTER = {
     "laughs": (
         "an alias of aliases of aliases: 10 ** 9 words",
         "anchors and aliases",
-        "a: &a [lol, lol, lol, lol, lol, lol, lol, lol, lol]\n"
-        + "".join(
-            f"{b}: &{b} [{', '.join(['*' + a] * 9)}]\n" for a, b in zip("abcdefgh", "bcdefghi", strict=True)
-        ),
+        LAUGHS,
     ),
     "cycle": ("a list that holds itself", "anchors and aliases", "root_cause_layer: &a [*a]\n"),
     "merge": (

@@ -1,6 +1,7 @@
 """Attacks with decision trees: what reads the YAML, walks it, and shows it, is the grader's own process."""
 
 from attacks.attack import Attack, Base, Expected
+from attacks.reader_texts import LAUGHS
 from grader.answers.known import reference
 from harness.file_exercise import FileExercise, load_exercise
 from harness.handin.archive import deterministic_tar_gz
@@ -36,10 +37,7 @@ _TREES = {
     "laughs": (
         "an alias of aliases of aliases: 10 ** 9 words",
         "anchors and aliases",
-        "a: &a [lol, lol, lol, lol, lol, lol, lol, lol, lol]\n"
-        + "".join(
-            f"{b}: &{b} [{', '.join(['*' + a] * 9)}]\n" for a, b in zip("abcdefgh", "bcdefghi", strict=True)
-        ),
+        LAUGHS,
     ),
     "cycle": ("nodes that hold themselves", "anchors and aliases", "start: a\nnodes: &n {a: *n}\n"),
     "apply": ("a tag that runs a command", "tags", f'start: !!python/object/apply:os.system ["{_TOUCH}"]\n'),
