@@ -181,6 +181,10 @@ def launch_child(job: ChildJob, *, bar: bool = True) -> dict[str, Any]:
                 outcome = event
         code = child.wait()
     if outcome["event"] == "finished":
+        if (
+            child.interrupted
+        ):  # too late for the child, and yet a wish of whoever does several things in a row
+            raise Stopped(f"Stopped when the {job.what} had just ended: give the same command again.")
         result: dict[str, Any] = outcome["result"]
         return result
     if outcome["event"] == "user_error":

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from harness.workbench import Bench, worst
 
 # Gradients are accumulated over a few batches; who steps more seldom is taken at each batch's word.
-_MOST_ACCUMULATED = 8
+MOST_ACCUMULATED = 8
 
 
 @contextmanager
@@ -60,7 +60,7 @@ def loss_gradient(bench: Bench) -> float:
     for part in (inputs, labels), (inputs[:half], labels[:half]):
         pairs.append(_gradients(bench, *part))
         call += 1
-    while call < 2 * _MOST_ACCUMULATED and len(set(stepped)) < 2:
+    while call < 2 * MOST_ACCUMULATED and len(set(stepped)) < 2:
         bench.step(*next(batches))
         call += 1
     counter.remove()

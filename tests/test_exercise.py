@@ -37,6 +37,7 @@ def write_report(folder: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_student_goes_from_the_broken_run_to_the_tarball(tmp_path: Path) -> None:
     folder = tmp_path / "work/huge_lr"
     assert state_of(tmp_path) == "not started"

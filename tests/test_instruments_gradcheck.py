@@ -51,15 +51,67 @@ def test_chance_and_scaling_are_no_error(source: str) -> None:
     assert measure(mini_subject(source)).outcome == "passes"
 
 
-def test_clipping_is_another_gradient() -> None:
-    clipped = train_step(
-        "    optimizer.zero_grad()\n"
+STEP = "    optimizer.zero_grad()\n    loss = compute_loss(model(inputs), labels)\n    loss.backward()\n"
+
+
+@pytest.mark.parametrize(
+    ("between", "outcome"),
+    [
+        ("    nn.utils.clip_grad_norm_(model.parameters(), 0.01)\n", "passes"),
+        ("    for p in model.parameters():\n        p.grad.neg_()\n", "used-differs"),
+        ("    for p in model.parameters():\n        p.grad.sign_()\n", "used-differs"),
+        ("    model[1].weight.grad = None\n", "passes"),
+    ],
+    ids=["clipped", "turned round", "signs alone", "one that is not used"],
+)
+def test_what_is_used_may_be_shorter_but_not_another(between: str, outcome: str) -> None:
+    assert measure(mini_subject(train_step(STEP + between + "    optimizer.step()\n"))).outcome == outcome
+
+
+@pytest.mark.parametrize(("every", "outcome"), [(2, "passes"), (3, "passes"), (9, "passes")])
+def test_gradients_of_several_batches_are_compared_with_their_sum(every: int, outcome: str) -> None:
+    accumulated = train_step(
         "    loss = compute_loss(model(inputs), labels)\n"
         "    loss.backward()\n"
-        "    nn.utils.clip_grad_norm_(model.parameters(), 0.01)\n"
-        "    optimizer.step()\n"
+        "    model.batches = getattr(model, 'batches', 0) + 1\n"
+        f"    if model.batches % {every} == 0:\n"
+        "        optimizer.step()\n"
+        "        optimizer.zero_grad()\n"
     )
-    assert measure(mini_subject(clipped)).outcome == "used-differs"
+    measured = measure(mini_subject(accumulated))
+    assert measured.outcome == outcome
+    assert all((parameter.used is None) == (every > 8) for parameter in measured.parameters)
+    kept = measure(mini_subject(accumulated.replace("        optimizer.zero_grad()\n", "")))
+    assert kept.outcome == ("used-differs" if every <= 8 else "passes")
+
+
+# A factor with corners: within the step of finite differences where an entry of `shift` is next to zero.
+CORNERS = edited(
+    MINI,
+    ("nn.Linear(16, 10)", "nn.Linear(16, 10), Corners()"),
+    ("SGD(model.parameters()", "SGD((p for name, p in model.named_parameters() if 'shift' not in name)"),
+    (
+        "def build_model",
+        "class Corners(nn.Module):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.shift = nn.Parameter(torch.tensor(SHIFT))\n\n"
+        "    def forward(self, x):\n"
+        "        return x * (1 + self.shift.abs().sum())\n\n\n"
+        "def build_model",
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("shift", "outcome", "kinks"),
+    [([0.1, 0.2, 0.3], "passes", 0), ([3e-7, 0.2, 0.3], "passes", 1), ([3e-7, -3e-7, 0.3], "differs", 0)],
+)
+def test_a_kink_is_left_out_unless_nearly_all_is_kinks(shift: list[float], outcome: str, kinks: int) -> None:
+    measured = measure(mini_subject(CORNERS.replace("SHIFT", str(shift))))
+    assert measured.outcome == outcome
+    found = {p.name: (p.entries, p.kinks) for p in measured.parameters if "shift" in p.name}
+    assert found == {"4.shift": (3 - kinks, kinks)}
 
 
 def test_a_small_loss_is_not_judged_more_leniently() -> None:

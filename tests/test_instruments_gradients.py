@@ -62,8 +62,9 @@ FAINT = edited(
         (train_step(CLEARED.replace("    loss.backward()\n", "")), "none"),
         (train_step(CLEARED.replace("loss.backward", "(loss / 0).backward")), "non-finite"),
         (FAINT, "vanishing"),
+        (edited(MINI, ("nn.Linear(36, 16)", "nn.Linear(36, 16), nn.BatchNorm1d(16)")), "fresh"),
     ],
-    ids=["healthy", "scaled", "none", "non-finite", "vanishing"],
+    ids=["healthy", "scaled", "none", "non-finite", "vanishing", "a bias before a batch norm"],
 )
 def test_outcomes(source: str, outcome: str) -> None:
     assert measure(mini_subject(source)).outcome == outcome

@@ -4,7 +4,7 @@ import pytest
 from instrument_subjects import mini_subject, real_subject
 from runs import AMP, CHANCE, MINI, edited
 
-from harness.instruments.overfit import BLOW_UP, TARGET, measure, show
+from harness.instruments.overfit import BLOW_UP, MOST_STEPS, STEPS, TARGET, measure, show
 
 pytestmark = pytest.mark.usefixtures("torch_as_found")
 
@@ -28,6 +28,19 @@ def test_a_healthy_network_learns_a_batch_and_one_that_has_a_floor_does_not() ->
     broken = measure(real_subject("double_softmax"))
     assert (broken.outcome, broken.reached_at, len(broken.losses)) == ("stalls", None, 120)
     assert min(broken.losses) > 1.46
+
+
+def test_whoever_is_slow_gets_more_steps_while_the_loss_falls() -> None:
+    slow = edited(MINI, ("lr=0.05, momentum=0.9", "lr=0.2"))
+    measured = measure(mini_subject(slow))
+    assert measured.outcome == "reaches"
+    assert measured.reached_at is not None
+    assert STEPS < measured.reached_at == len(measured.losses) - 1 < MOST_STEPS
+    assert [record["step"] for record in measured.records] == list(range(len(measured.losses)))
+    slower = measure(mini_subject(slow.replace("lr=0.2", "lr=0.1")))
+    assert (slower.outcome, len(slower.losses)) == ("stalls", MOST_STEPS)
+    told = measure(mini_subject(slow), steps=STEPS)
+    assert (told.outcome, len(told.losses)) == ("stalls", STEPS)
 
 
 def test_steps_that_are_far_too_long_are_told_from_a_loss_that_stays() -> None:

@@ -191,6 +191,19 @@ def test_ctrl_c_before_training_begins_leaves_no_traceback(tmp_path: Path) -> No
     assert said_by(run).startswith("Stopped before the first step: give the same command again with --resume")
 
 
+def test_ctrl_c_when_the_run_has_just_ended_is_not_lost(tmp_path: Path) -> None:
+    ending = tmp_path / "ending"
+    path = script(
+        tmp_path,
+        f"\nimport atexit, time\natexit.register(time.sleep, 60)\natexit.register(open, {str(ending)!r}, 'w')\n",
+    )
+    run = start(*SHORT, "--script", str(path), cwd=tmp_path, program=TRAINER)
+    wait_until(ending.is_file, "the end of the run")
+    run.send_signal(signal.SIGINT)
+    assert said_by(run).endswith("Stopped when the run had just ended: give the same command again.\n")
+    succeed(*SHORT, cwd=tmp_path, program=TRAINER)
+
+
 def test_an_experiment_that_ends_the_process_is_named(tmp_path: Path) -> None:
     path = script(tmp_path, "\nimport os\n\ndef evaluate(model, inputs, labels):\n    os._exit(0)\n")
     said = mistake(*SHORT, "--script", path, cwd=tmp_path, program=TRAINER)

@@ -60,7 +60,9 @@ def triage(exercise: str, work: Path, untouched: bool, as_json: bool, page: Path
 
 @click.command()
 @_shared
-@positive_option("--steps", "steps", "Give up after N steps; by default 120.")
+@positive_option(
+    "--steps", "steps", "Give up after N steps; by default 120, or 480 where the loss still falls."
+)
 @positive_option("--examples", "examples", "Examples to learn; by default one batch.")
 def overfit(steps: int | None, examples: int | None, **shared: Any) -> None:
     """Can it learn one batch by heart?"""

@@ -27,7 +27,8 @@ UNDERFLOW = 0.1
 # The greatest norm over the first one. Healthy: at most 10 (a regression whose last layer begins at zero; 4 for the
 # classifiers); runs whose loss blows up: 140 and more.
 EXPLODING = 30.0
-# Between the layers' root mean squares, least over greatest. Healthy: 0.06 at least.
+# Between the layers' root mean squares, least over greatest, of matrices alone: a bias before a batch norm has no
+# gradient at all. Healthy: 0.06 at least.
 VANISHING = 1e-3
 
 Outcome = Literal["fresh", "none", "non-finite", "stale", "underflow", "exploding", "vanishing"]
@@ -37,11 +38,13 @@ Outcome = Literal["fresh", "none", "non-finite", "stale", "underflow", "explodin
 class LayerGradient:
     """The gradient of one parameter at the last step, as the optimizer used it.
 
-    `quantiles` are of its absolute entries at 1, 10, 50, 90 and 99 %; `moved` is the length of the update over that of
-    the weights; `cosine` that between this gradient and what the backward pass of the batch alone computed.
+    `is_matrix`: a weight of two or more dimensions, no bias and no scale of a norm. `quantiles` are of its absolute
+    entries at 1, 10, 50, 90 and 99 %; `moved` is the length of the update over that of the weights; `cosine` that
+    between this gradient and what the backward pass of the batch alone computed.
     """
 
     name: str
+    is_matrix: bool
     norm: float
     entries: int
     quantiles: list[float]
@@ -82,8 +85,8 @@ class Gradients:
             return "underflow"
         if max(self.norms) > EXPLODING * self.norms[0]:
             return "exploding"
-        sizes = [layer.norm / layer.entries**0.5 for layer in self.layers]
-        return "vanishing" if min(sizes) < VANISHING * max(sizes) else "fresh"
+        sizes = [layer.norm / layer.entries**0.5 for layer in self.layers if layer.is_matrix]
+        return "vanishing" if sizes and min(sizes) < VANISHING * max(sizes) else "fresh"
 
 
 def measure(subject: Subject, *, steps: int = STEPS) -> Gradients:
@@ -133,6 +136,7 @@ def _layers_of_step(bench: Bench, inputs: Tensor, labels: Tensor) -> tuple[Layer
     return tuple(
         LayerGradient(
             name=name,
+            is_matrix=gradient.ndim > 1,
             norm=float(gradient.double().norm()),
             entries=gradient.numel(),
             quantiles=quantiles[name],

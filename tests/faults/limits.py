@@ -30,5 +30,6 @@ FAULTS = (
     Fault(
         "no_room_to_remember", "two graders on one memory of at most no bytes",
         "the same bytes, and what a run has used is there for the next", _no_room,
+        in_suite=False,
     ),
 )  # fmt: skip
