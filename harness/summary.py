@@ -197,8 +197,11 @@ def show_checks(items: "Sequence[CheckItem]", workspace: Workspace | FileWorkspa
     good = all(item.outcome == "passed" for item in items)
     if good:
         _show_next(console, workspace.command("submit", " STUDENT=<your login>"))
-    else:
+    elif any(item.outcome == "failed" for item in items):
         _show_next(console, "mend what failed", workspace.command("check"))
+    else:
+        submit = workspace.command("submit", " STUDENT=<your login>")
+        _show_next(console, "do what the lines with ? say, and check again", f"or, as it is: {submit}")
     return good
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from run_files import change_json, make_workspace
 
-from harness.handin.check_item import failed, passed
+from harness.handin.check_item import could_not_judge, failed, passed
 from harness.handin.submission import Submission
 from harness.summary import (
     number,
@@ -88,6 +88,11 @@ def test_checks_end_with_the_next_step(workspace: Workspace, capsys: Capture) ->
     assert not show_checks([passed("broken: files", "all there."), wrong], workspace)
     said = capsys.readouterr().out
     assert said.endswith(f"  make check BREAK=huge_lr WORK='{workspace.folder.parent}'\n")
+    assert "mend what failed" in said
+    assert not show_checks([could_not_judge("walk", "no run: make one.")], workspace)
+    said = capsys.readouterr().out
+    assert "mend what failed" not in said
+    assert "or, as it is: make submit BREAK=huge_lr STUDENT=<your login>" in said
     assert show_checks([passed("broken: files", "all there.")], workspace)
     assert "  make submit BREAK=huge_lr STUDENT=<your login>" in capsys.readouterr().out
 
