@@ -29,12 +29,12 @@ OTHERS = ("loss_sum",)
 
 @dataclass(frozen=True)
 class Result:
-    """What became of one attack: the grader's verdict in words, what went wrong, and how long the class took."""
+    """What became of one attack: the grader's verdict in words, what went wrong, and how long its own class took."""
 
     attack: Attack
     given: str
     faults: tuple[str, ...]
-    seconds: float
+    seconds: float | None
 
 
 def main() -> int:
@@ -57,18 +57,25 @@ def main() -> int:
             f"{len(lab.honest)} honest submissions, {len(attacks)} attacks, engine {asked.engine}",
             highlight=False,
         )
-        with ThreadPoolExecutor(asked.jobs) as pool:
-            results = []
-            for result in pool.map(lambda attack: alone(lab, attack, engine=asked.engine), attacks):
-                results.append(result)
-                _say(console, result)
-        faults = together(lab, attacks, jobs=asked.jobs, engine=asked.engine) if len(attacks) > 1 else []
+        results: list[Result] = []
+        in_one: list[Result] = []
+        if not asked.together:
+            with ThreadPoolExecutor(asked.jobs) as pool:
+                for result in pool.map(lambda attack: alone(lab, attack, engine=asked.engine), attacks):
+                    results.append(result)
+                    _say(console, result)
+        faults: list[str] = []
+        if asked.together or len(attacks) > 1:
+            in_one, faults = together(lab, attacks, jobs=asked.jobs, engine=asked.engine)
+            faults += [f"{result.attack.id}: {fault}" for result in in_one for fault in result.faults]
+    results = results or in_one
     _table(console, results)
     for fault in faults:
         console.print(f"all together: {fault}", markup=False, highlight=False, style="red")
     held = sum(not result.faults for result in results)
+    where = "in one class" if asked.together else "alone"
     console.print(
-        f"{held} of {len(results)} attacks held alone, {len(faults)} faults with all of them in one class;"
+        f"{held} of {len(results)} attacks held {where}, {len(faults)} faults with all of them in one class;"
         f" {sum(attack.slow for attack in attacks)} ended at a limit of time;"
         f" {time.monotonic() - start:.0f} s.",
         highlight=False,
@@ -89,16 +96,22 @@ def alone(lab: Lab, attack: Attack, *, engine: Engine) -> Result:
     return result
 
 
-def together(lab: Lab, attacks: Sequence[Attack], *, jobs: int, engine: Engine) -> list[str]:
-    """Score all attacks beside the honest submissions, everything replayed anew, and return what went wrong."""
+def together(
+    lab: Lab, attacks: Sequence[Attack], *, jobs: int, engine: Engine
+) -> tuple[list[Result], list[str]]:
+    """Score all attacks beside the honest submissions, everything replayed anew.
+
+    Returns what became of each, and what went wrong with the class.
+    """
     scored = score_class(lab, "together", attacks, memory=None, jobs=jobs, engine=engine)
     faults = list(class_faults(lab, scored))
     if scored.rows():
         faults += class_view_faults(scored, lab.folder / "together" / "exports")
+    results = []
     for attack in attacks:
-        own = [*attack_faults(attack, lab, scored), *view_faults(attack, scored)]
-        faults += [f"{attack.id}: {fault}" for fault in own]
-    return faults
+        own = (*attack_faults(attack, lab, scored), *view_faults(attack, scored))
+        results.append(Result(attack, _given(attack, scored), own, None))
+    return results, faults
 
 
 def _given(attack: Attack, scored: Scored) -> str:
@@ -114,7 +127,7 @@ def _say(console: Console, result: Result) -> None:
     line = Text(
         "held    " if not result.faults else "FAILED  ", style="green" if not result.faults else "red"
     )
-    line.append(f"{result.attack.id}  {result.given}  {result.seconds:.1f} s", style="default")
+    line.append(f"{result.attack.id}  {result.given}  {_seconds(result)} s", style="default")
     console.print(line)
     for fault in result.faults:
         console.print(Text(f"        {fault}"))
@@ -127,10 +140,14 @@ def _table(console: Console, results: Sequence[Result]) -> None:
         expected = " or ".join(attack.expected.status)
         if attack.expected.status != ("rejected",):
             expected += f", at most {attack.expected.gains_over}"
-        words = (attack.id, attack.family, attack.says, expected, result.given, f"{result.seconds:.1f}")
+        words = (attack.id, attack.family, attack.says, expected, result.given, _seconds(result))
         held = Text("no", style="bold red") if result.faults else Text("yes", style="green")
         table.add_row(*(Text(_fit(word)) for word in words), held)
     console.print(table)
+
+
+def _seconds(result: Result) -> str:
+    return "" if result.seconds is None else f"{result.seconds:.1f}"
 
 
 def _fit(text: str) -> str:
@@ -143,6 +160,7 @@ def _arguments() -> argparse.Namespace:
         "--only", action="append", default=[], metavar="ID", help="this attack alone; repeatable"
     )
     parser.add_argument("--family", choices=get_args(Family), help="the attacks of one family")
+    parser.add_argument("--together", action="store_true", help="all in one class, none alone")
     parser.add_argument(
         "--jobs", type=int, default=usable_cores(), help=f"classes side by side, of {len(ALL)}"
     )
