@@ -115,7 +115,7 @@ def section(matrix: Matrix) -> str:
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
-    "--seeds", type=click.IntRange(min=1), default=3, show_default=True, help="How many, from 42 on."
+    "--seed", "seeds", type=int, multiple=True, default=SEEDS, show_default=True, help="Repeatable."
 )
 @click.option(
     "--json", "out", type=click.Path(dir_okay=False, path_type=Path), help="Write the outcomes too."

@@ -1,6 +1,21 @@
-import pytest
+import json
+from collections.abc import Sequence
+from pathlib import Path
 
-from benchmarks.instrument_matrix import PAGE, alarms, confused, measure, section, subjects, table
+import pytest
+from click.testing import CliRunner
+
+from benchmarks.instrument_matrix import (
+    PAGE,
+    Matrix,
+    alarms,
+    confused,
+    main,
+    measure,
+    section,
+    subjects,
+    table,
+)
 from harness.instruments.checks import load_checks
 from harness.recipe import recipe_ids
 
@@ -42,3 +57,19 @@ def test_a_false_alarm_is_named_with_its_seed() -> None:
     assert "False alarms: digits_mlp, seed 2: data overlap." in section(matrix)
     (row,) = (row for row in table(matrix) if row.startswith("| data "))
     assert row == "| data | sound | sound (1), **overlap** (1) |"
+
+
+@pytest.mark.parametrize(("words", "seeds"), [((), [42, 1, 2]), (("--seed", "7"), [7])])
+def test_the_command_measures_under_the_seeds_that_are_asked_for(
+    words: tuple[str, ...], seeds: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def measured(names: Sequence[str], asked: Sequence[int]) -> Matrix:
+        assert names == list(subjects())
+        return {name: dict.fromkeys(asked, SOUND) for name in names}
+
+    monkeypatch.setattr("benchmarks.instrument_matrix.measure", measured)
+    done = CliRunner().invoke(main, [*words, "--json", str(tmp_path / "matrix.json")])
+    assert done.exit_code == 1  # here no recipe can be told from another
+    assert f"seeds {', '.join(map(str, seeds))}, on its own data" in done.output
+    matrix = json.loads((tmp_path / "matrix.json").read_text())
+    assert {tuple(map(int, by_seed)) for by_seed in matrix.values()} == {tuple(seeds)}
