@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -55,7 +56,10 @@ def sentence(done: "subprocess.CompletedProcess[str]") -> str:
 
 
 def start(*words: str | Path, cwd: Path, program: tuple[str, ...] = HARNESS) -> "subprocess.Popen[str]":
-    """Start a command and return its process, in a group of its own."""
+    """Start a command and return its process, in a group of its own.
+
+    It minds Ctrl-C even where these tests do not, as in the background of a script's shell.
+    """
     return subprocess.Popen(
         [*program, *map(str, words)],
         cwd=cwd,
@@ -65,6 +69,7 @@ def start(*words: str | Path, cwd: Path, program: tuple[str, ...] = HARNESS) -> 
         stderr=subprocess.PIPE,
         text=True,
         process_group=0,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
 
 
