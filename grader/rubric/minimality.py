@@ -30,6 +30,7 @@ from grader.syntax.layers import LAYERS, Changes, Program, compare_programs, rea
 from grader.syntax.local_names import drop_unread, inline_locals, names_by_function
 from grader.syntax.parse import Unparsable, normalized, parse_experiment
 from grader.syntax.prints import without_prints
+from grader.syntax.settings import spread_settings
 from grader.syntax.tampering import tampering
 from grader.syntax.training_mode import without_mode_restored
 from grader.syntax.unread import drop_unread_functions
@@ -122,7 +123,7 @@ def _essence(tree: ast.Module, broken: Program) -> tuple[Program, Program]:
     """
     kept = {name for statement in broken.tree.body for name in bound_names(statement)}
     local = names_by_function(broken.tree)
-    plain = inline_helpers(inline_constants(normalized(tree), kept), kept)
+    plain = inline_helpers(inline_constants(spread_settings(normalized(tree), kept), kept), kept)
     plain = without_mode_restored(without_prints(plain))
     plain = drop_unread_functions(drop_unread(plain, local), kept | LAYERS.keys())
     plain = with_calls_alike(inline_criteria(with_sums_augmented(plain), kept))
