@@ -62,8 +62,7 @@ def shown(text: object, limit: int = 40) -> str:
 def read_plain_yaml(text: str, place: Place) -> PlainYaml:
     """Return the mapping in a text. Raises `UserError` that names file and line; the text may be anything."""
     try:
-        _refuse_machinery(text, place)
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        node = _Loader.compose(text, place)
     except yaml.YAMLError as error:
         raise UserError(_yaml_message(error, place)) from None
     except (ValueError, OverflowError) as error:  # an escape beyond Unicode, a version of 5,000 digits
@@ -87,20 +86,42 @@ def _where(mark: Any, place: Place) -> str:
     return f"{place.source}, line {_line(mark, place)}"
 
 
-def _refuse_machinery(text: str, place: Place) -> None:
-    depth = 0
-    for event in yaml.parse(text, Loader=yaml.SafeLoader):
-        where = _where(event.start_mark, place)
+class _Loader(yaml.SafeLoader):
+    """Composes nodes, and refuses machinery where it stands: before anything is made of it."""
+
+    def __init__(self, text: str, place: Place) -> None:
+        super().__init__(text)
+        self._place = place
+        self._depth = 0
+
+    @classmethod
+    def compose(cls, text: str, place: Place) -> yaml.Node | None:
+        loader = cls(text, place)
+        try:
+            node: yaml.Node | None = loader.get_single_node()
+            return node
+        finally:
+            loader.dispose()
+
+    def get_event(self) -> yaml.Event:
+        event: yaml.Event = super().get_event()
+        self._check(event)
+        return event
+
+    def _check(self, event: yaml.Event) -> None:
+        where = _where(event.start_mark, self._place)
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None) is not None:
             raise UserError(f"{where}: anchors and aliases (& and *) are not allowed: write the value out.")
         if getattr(event, "tag", None) is not None:
             raise UserError(f"{where}: tags (!) are not allowed: write the value plainly.")
         if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
+            self._depth += 1
         elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
-        if depth > DEPTH:
-            raise UserError(f"{where}: brackets within brackets, {depth} deep: write it as PROMPT.md shows.")
+            self._depth -= 1
+        if self._depth > DEPTH:
+            raise UserError(
+                f"{where}: brackets within brackets, {self._depth} deep: write it as PROMPT.md shows."
+            )
 
 
 def _yaml_message(error: yaml.YAMLError, place: Place) -> str:
