@@ -92,7 +92,7 @@ def test_what_may_be_concluded_is_an_exercise_with_a_run_or_one_of_two_words() -
         ("conclude: unknown", "conclude: *all", 16, "anchors and aliases"),
         ("conclude: unknown", "conclude: !!python/name:os.system x", 16, "tags (!) are not allowed"),
         ("  marks:", "  learns:", 11, "`learns` is there twice"),
-        ("conclude: unknown}", "conclude: unknown", 17, "the tree is not YAML"),
+        ("conclude: unknown}", "conclude: unknown", 16, "the tree is not YAML"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_told_with_its_line(find: str, replace: str, line: int, said: str) -> None:

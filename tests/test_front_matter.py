@@ -44,7 +44,7 @@ def test_a_report_without_whole_front_matter_is_refused(text: str, message: str)
         ("a: " + "[" * 5000, "brackets within brackets"),
         ("a: {b: 1", "line 2: the front matter is not YAML"),
         ("a: 1\n\tb: 2", "line 3: the front matter is not YAML"),
-        ("a: \x07", "special characters"),
+        ("a: \x07", "control characters"),
         ('a: "\\U00110000"', "is not YAML"),
         ("%YAML " + "9" * 5000 + ".1\n--- {}", "is not YAML"),
         ("a: 1\n...\nb: 2", "is not YAML"),
