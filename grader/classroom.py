@@ -1,18 +1,21 @@
 """Scores a class: takes the tarballs in, replays what is distinct, scores each submission, in any order alike."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from grader.answers.room import Answers
-from grader.canaries import check_canaries
+from grader.canaries import CanaryFailed, check_canaries
 from grader.crew import Crew
 from grader.desk import Desk, Replayed
 from grader.intake.answer import Answer
 from grader.intake.submission import submission_name
 from grader.plan import Plan
 from grader.progress import Progress
+from grader.replay import Replay
 from grader.replays import Replays
 from grader.requests import Request, canary_requests
+from grader.rubric.weights import Weights
 from grader.score import Scores, SubmissionScore
 
 _LOST = "The grader's process ended, twice, while it was at this submission."
@@ -65,8 +68,12 @@ class Classroom:
         canaries = {recipe: canary_requests(recipe) for recipe in sorted(recipes)}
         wanted = [(f"canary of {recipe}", item) for recipe, items in canaries.items() for item in items]
         self._replays.make("canaries", wanted, progress)
-        for recipe, requests in canaries.items():
-            check_canaries(recipe, *map(self._replays.of, requests), weights=self._desk.weights)
+        self._crew.each(
+            partial(_check_canaries, self._desk.weights),
+            [(recipe, tuple(map(self._replays.of, requests))) for recipe, requests in canaries.items()],
+            lost=_canaries_lost,
+            noted=lambda item, seconds: None,
+        )
 
     def _replay(self, plans: Sequence[Plan], progress: Progress) -> None:
         wanted: list[tuple[str, Request]] = []
@@ -93,6 +100,17 @@ class Classroom:
             again={} if same else {run: self._replays.of(item) for run, item in requests.again().items()},
             same_class=same,
         )
+
+
+def _check_canaries(weights: Weights, item: tuple[str, tuple[Replay, ...]]) -> None:
+    recipe, (broken, reference, repaired) = item
+    check_canaries(recipe, broken, reference, repaired, weights=weights)
+
+
+def _canaries_lost(item: tuple[str, tuple[Replay, ...]]) -> None:
+    raise CanaryFailed(
+        f"Nothing was scored: the process that looked at the canaries of {item[0]} ended, twice."
+    )
 
 
 def scores_of(

@@ -30,8 +30,11 @@ def drop_idle_annotations(tree: ast.Module) -> None:
     module), constants and well-known types go; anything else may raise or act, and stays. A class keeps its
     own: they can be its fields.
     """
+    nodes = list(ast.walk(tree))
+    if not any(map(_is_annotated, nodes)):  # as most experiments are: what names stand for need not be read
+        return
     names, bound = read_names(tree), Counter(bindings(tree))
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             if node.returns is not None and _is_idle(node.returns, names, bound):
                 node.returns = None
@@ -44,6 +47,12 @@ def drop_idle_annotations(tree: ast.Module) -> None:
         else item
         for item in tree.body
     ]
+
+
+def _is_annotated(node: ast.AST) -> bool:
+    return isinstance(node, ast.AnnAssign) or any(
+        getattr(node, name, None) is not None for name in ("annotation", "returns")
+    )
 
 
 def _drop_of_variables(function: ast.FunctionDef | ast.AsyncFunctionDef) -> None:

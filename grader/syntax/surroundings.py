@@ -9,7 +9,7 @@ from collections import Counter
 from functools import lru_cache
 
 from grader.syntax.names import UNCLEAR, imported
-from grader.syntax.parse import Unparsable, parse_experiment
+from grader.syntax.parse import ProgramText, Unparsable, parse_experiment
 from grader.syntax.plain_code import Suspicion, suspicions
 from grader.syntax.plain_names import is_module, problem_of
 from grader.syntax.program import Program, read_program
@@ -33,9 +33,19 @@ _DEAF = words(
 )
 
 
-@lru_cache(maxsize=256)
 def looks_around(source: str) -> Suspicion | None:
     """Return the first thing by which an experiment could know where it runs; None where there is nothing."""
+    # As in `suspicions`: that there is nothing is so of a program, whatever its looks.
+    return None if _looks_nowhere(ProgramText.of(source)) else _looks_around(source)
+
+
+@lru_cache(maxsize=256)
+def _looks_nowhere(program: ProgramText) -> bool:
+    return _looks_around(program.source) is None
+
+
+@lru_cache(maxsize=256)
+def _looks_around(source: str) -> Suspicion | None:
     try:
         program = read_program(parse_experiment(source))
     except Unparsable as error:
