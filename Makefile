@@ -103,8 +103,8 @@ kit: $(GRADER)
 selfcheck: $(GRADER)
 	@$(BIN)/grader selfcheck --seeds "$(if $(SEEDS),$(SEEDS),10)" $(if $(JOBS),--jobs "$(JOBS)") $(if $(WRITE),--write)
 
-# Some 400 attacks, each beside honest submissions in a class of its own, then all in one: an hour or more
-# (the one class alone, TOGETHER=1: a quarter of one).
+# Some 400 attacks, each beside honest submissions in a class of its own, then all in one: an hour or more.
+# TOGETHER=1 makes the one class alone.
 redteam: $(DEV)
 	@PYTHONPATH=tests $(BIN)/python -m attacks $(if $(ATTACK),--only "$(ATTACK)") $(if $(FAMILY),--family "$(FAMILY)") $(if $(SANDBOX),--sandbox "$(SANDBOX)") $(if $(TOGETHER),--together) $(if $(JOBS),--jobs "$(JOBS)")
 

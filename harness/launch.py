@@ -181,9 +181,8 @@ def launch_child(job: ChildJob, *, bar: bool = True) -> dict[str, Any]:
                 outcome = event
         code = child.wait()
     if outcome["event"] == "finished":
-        if (
-            child.interrupted
-        ):  # too late for the child, and yet a wish of whoever does several things in a row
+        # Too late for the child, and yet a wish: whoever does several things in a row is to stop here.
+        if child.interrupted:
             raise Stopped(f"Stopped when the {job.what} had just ended: give the same command again.")
         result: dict[str, Any] = outcome["result"]
         return result
