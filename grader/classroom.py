@@ -1,6 +1,6 @@
 """Scores a class: takes the tarballs in, replays what is distinct, scores each submission, in any order alike."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -47,16 +47,14 @@ class Classroom:
         answers = [item for item in taken if isinstance(item, Answer)]
         self._check_canaries({plan.recipe for plan in plans}, progress)
         self._answers.check_canaries(answers)
-        self._replay(plans, progress)
-        progress.begin("scoring", len(plans))
-        # Those with the same fix one after the other: what is read of a replay is read once for all of them.
-        alike = sorted(plans, key=lambda plan: (plan.recipe, plan.requests.fixed.key))
-        rows += self._crew.each(
+        # What has all its replays is scored while others are still made: the last may run for minutes, and alone.
+        scored = self._crew.batch(
             self._desk.score,
-            [(plan, self._replayed(plan)) for plan in alike],
             lost=lambda work: self._desk.not_judged(work[0].name, work[0].student, work[0].recipe, _LOST),
-            noted=lambda work, seconds: progress.done(work[0].name, seconds),
         )
+        self._replay(plans, progress, lambda plan: scored.add((plan, self._replayed(plan))))
+        progress.begin("scoring", len(plans))
+        rows += scored.results(lambda work, seconds: progress.done(work[0].name, seconds))
         graded = self._answers.grade(answers, progress)
         rows += [self._desk.keep(answer.sha256, item) for answer, item in graded]
         for row in rows:
@@ -75,19 +73,26 @@ class Classroom:
             noted=lambda item, seconds: None,
         )
 
-    def _replay(self, plans: Sequence[Plan], progress: Progress) -> None:
+    def _replay(self, plans: Sequence[Plan], progress: Progress, complete: Callable[[Plan], None]) -> None:
+        """Make the replays of all; each plan is given to `complete` as soon as all of its own are there."""
+        # Those with the same fix one after the other: what is read of a replay is read once for all of them.
+        alike = sorted(plans, key=lambda plan: (plan.recipe, plan.requests.fixed.key))
+        by_name = {plan.name: plan for plan in alike}
         wanted: list[tuple[str, Request]] = []
-        for plan in plans:
+        again: list[tuple[str, Request]] = []
+        for name, plan in by_name.items():
             requests = plan.requests
-            wanted += ((plan.name, item) for item in (requests.broken, requests.reference, requests.fixed))
-        self._replays.make("replays", wanted, progress)
-        again = [
-            (plan.name, request)
-            for plan in plans
-            if not plan.same_class(self._replays.of(plan.requests.broken))
-            for request in plan.requests.again().values()
-        ]
-        self._replays.make("replays", again, progress)
+            wanted += ((name, item) for item in (requests.broken, requests.reference, requests.fixed))
+
+        def first_complete(name: str) -> None:
+            plan = by_name[name]
+            if plan.same_class(self._replays.of(plan.requests.broken)):
+                complete(plan)
+            else:
+                again.extend((name, request) for request in plan.requests.again().values())
+
+        self._replays.make("replays", wanted, progress, first_complete)
+        self._replays.make("replays", again, progress, lambda name: complete(by_name[name]))
 
     def _replayed(self, plan: Plan) -> Replayed:
         requests = plan.requests

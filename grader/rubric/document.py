@@ -2,10 +2,11 @@
 
 import re
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from grader.rubric.headings import BOLD_LINE, BULLET, find_label, labelled_lines, line_of, part_of_heading
 from grader.rubric.part_words import Part
-from grader.rubric.phrases import Line
+from grader.rubric.phrases import Line, beginnings
 from grader.rubric.plain_text import plain_text
 from grader.rubric.sentences import SENTENCE_LIMIT, Sentence, make_sentence, split_sentences
 from grader.rubric.words import words_of
@@ -33,6 +34,14 @@ class Document:
     def word_count(self) -> int:
         """The number of words in sentences."""
         return sum(len(sentence.words) for sentence in self.sentences)
+
+    def may_hold(self, phrases: tuple[str, ...]) -> bool:
+        """Say whether a word begins as one of the phrases does: where none does, no sentence holds one of them."""
+        return not self._prefixes.isdisjoint(beginnings(phrases))
+
+    @cached_property
+    def _prefixes(self) -> frozenset[str]:
+        return frozenset().union(*(sentence.line.prefixes for sentence in self.sentences))
 
 
 @dataclass

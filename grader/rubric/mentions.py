@@ -53,7 +53,8 @@ def find_mentions(
     steps" says nothing of the size of the network.
     """
     found = []
-    for index, sentence in enumerate(document.sentences):
+    causes = [cause for cause in causes if document.may_hold(cause.thing)]
+    for index, sentence in enumerate(document.sentences if causes else ()):
         following = document.sentences[index + 1] if index + 1 < len(document.sentences) else None
         pairs = list(
             islice(chain.from_iterable(_pairs(sentence, cause, accusing) for cause in causes), _PAIRS)
@@ -172,9 +173,11 @@ def find_loose(document: Document, causes: Iterable[Cause], *, headed: bool = Tr
     found = []
     named = tuple(phrase for cause in causes for phrase in cause.named)
     effects = tuple(phrase for cause in causes if cause.effect for phrase in cause.named)
+    if not document.may_hold(named):
+        return []
     for index, sentence in enumerate(document.sentences):
         following = document.sentences[index + 1] if index + 1 < len(document.sentences) else None
-        frames = [] if not named else sentence.find(FRAMES)
+        frames = sentence.find(FRAMES)
         short = sentence.part == "root cause" and (
             (headed and len(sentence.words) <= _SHORT) or is_enumeration(sentence)
         )

@@ -35,7 +35,7 @@ class Span:
 
 
 class Line:
-    """The words of one sentence, made ready to be searched."""
+    """The words of one sentence, made ready to be searched; `prefixes` is what a word of it begins with."""
 
     def __init__(self, words: tuple[str, ...]) -> None:
         self.words = words
@@ -45,20 +45,19 @@ class Line:
         for word in words:
             self._starts.append(at)
             at += len(word) + 1
-        self._prefixes = frozenset(
-            f"{word} "[:length] for word in words for length in range(1, len(word) + 2)
-        )
+        self.prefixes = frozenset(f"{word} "[:length] for word in words for length in range(1, len(word) + 2))
         self._found: dict[tuple[str, ...], list[Span]] = {}
 
     def find(self, phrases: tuple[str, ...]) -> list[Span]:
         """Return where phrases stand, in order, none overlapping another."""
-        if phrases not in self._found:
-            self._found[phrases] = self._search(phrases)
-        return [*self._found[phrases]]
+        found = self._found.get(phrases)
+        if found is None:
+            found = self._found[phrases] = self._search(phrases)
+        return [*found]
 
     def _search(self, phrases: tuple[str, ...]) -> list[Span]:
         # Most phrases are in few sentences: looking for how they begin takes a fraction of the search.
-        if self._prefixes.isdisjoint(_beginnings(phrases)):
+        if self.prefixes.isdisjoint(beginnings(phrases)):
             return []
         spans = []
         for match in _pattern(phrases).finditer(self._text):
@@ -68,7 +67,7 @@ class Line:
 
 
 @lru_cache(maxsize=_PATTERNS)
-def _beginnings(phrases: tuple[str, ...]) -> frozenset[str]:
+def beginnings(phrases: tuple[str, ...]) -> frozenset[str]:
     """Return what the first words of phrases begin with; a whole word with the space after it."""
     found = set()
     for choice in (choice for phrase in phrases for choice in phrase.split()[0].split("|")):
