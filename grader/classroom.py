@@ -1,21 +1,18 @@
 """Scores a class: takes the tarballs in, replays what is distinct, scores each submission, in any order alike."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from grader.answers.room import Answers
-from grader.canaries import CanaryFailed, check_canaries
+from grader.canary_check import CanaryCheck
 from grader.crew import Crew
 from grader.desk import Desk, Replayed
 from grader.intake.answer import Answer
 from grader.intake.submission import submission_name
 from grader.plan import Plan
 from grader.progress import Progress
-from grader.replay import Replay
 from grader.replays import Replays
-from grader.requests import Request, canary_requests
-from grader.rubric.weights import Weights
+from grader.requests import Request
 from grader.score import Scores, SubmissionScore
 
 _LOST = "The grader's process ended, twice, while it was at this submission."
@@ -29,6 +26,7 @@ class Classroom:
         self._answers = answers
         self._desk = desk
         self._crew = crew
+        self._canaries = CanaryCheck(replays, desk, crew)
 
     def score(self, paths: Sequence[Path], progress: Progress) -> list[SubmissionScore]:
         """Return the rows of the class, sorted by name; what their pages show lies in the desk's spool.
@@ -45,7 +43,7 @@ class Classroom:
         rows = [item for item in taken if isinstance(item, SubmissionScore)]
         plans = [item for item in taken if isinstance(item, Plan)]
         answers = [item for item in taken if isinstance(item, Answer)]
-        self._check_canaries({plan.recipe for plan in plans}, progress)
+        self._canaries.check({plan.recipe for plan in plans}, progress)
         self._answers.check_canaries(answers)
         # What has all its replays is scored while others are still made: the last may run for minutes, and alone.
         scored = self._crew.batch(
@@ -60,18 +58,6 @@ class Classroom:
         for row in rows:
             self._desk.note_use(row)
         return sorted(rows, key=lambda row: row.submission)
-
-    def _check_canaries(self, recipes: Iterable[str], progress: Progress) -> None:
-        """Raise `CanaryFailed` where the grader does not grade right here; no student's code has run by then."""
-        canaries = {recipe: canary_requests(recipe) for recipe in sorted(recipes)}
-        wanted = [(f"canary of {recipe}", item) for recipe, items in canaries.items() for item in items]
-        self._replays.make("canaries", wanted, progress)
-        self._crew.each(
-            partial(_check_canaries, self._desk.weights),
-            [(recipe, tuple(map(self._replays.of, requests))) for recipe, requests in canaries.items()],
-            lost=_canaries_lost,
-            noted=lambda item, seconds: None,
-        )
 
     def _replay(self, plans: Sequence[Plan], progress: Progress, complete: Callable[[Plan], None]) -> None:
         """Make the replays of all; each plan is given to `complete` as soon as all of its own are there."""
@@ -105,17 +91,6 @@ class Classroom:
             again={} if same else {run: self._replays.of(item) for run, item in requests.again().items()},
             same_class=same,
         )
-
-
-def _check_canaries(weights: Weights, item: tuple[str, tuple[Replay, ...]]) -> None:
-    recipe, (broken, reference, repaired) = item
-    check_canaries(recipe, broken, reference, repaired, weights=weights)
-
-
-def _canaries_lost(item: tuple[str, tuple[Replay, ...]]) -> None:
-    raise CanaryFailed(
-        f"Nothing was scored: the process that looked at the canaries of {item[0]} ended, twice."
-    )
 
 
 def scores_of(

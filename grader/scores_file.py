@@ -2,7 +2,9 @@
 
 import difflib
 import json
+from io import StringIO
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -14,9 +16,20 @@ SCORES = "scores.json"
 
 
 def scores_bytes(scores: Scores) -> bytes:
-    """Return what `scores.json` holds."""
-    text = json.dumps(scores.model_dump(mode="json"), indent=1, allow_nan=False, ensure_ascii=False)
-    return f"{text}\n".encode()
+    """Return what `scores.json` holds.
+
+    It is put together piece by piece: all rows of a course as dictionaries, and then as a list of words, would be
+    most of the memory that grading it takes.
+    """
+    encoder = json.JSONEncoder(indent=1, allow_nan=False, ensure_ascii=False, default=_dumped)
+    text = StringIO()
+    text.writelines(encoder.iterencode(dict(scores)))
+    text.write("\n")
+    return text.getvalue().encode()
+
+
+def _dumped(row: SubmissionScore) -> dict[str, Any]:
+    return row.model_dump(mode="json")
 
 
 def read_scores(out: Path) -> Scores:

@@ -53,7 +53,10 @@ class HonestClass:
         return self.tarballs[f"{STUDENTS[what]}_{RECIPE}.tar.gz"]
 
     def remember(self, memory: Path, *, without: Iterable[Request] = ()) -> Path:
-        """Copy the replays of canaries and submissions into a new folder, all `without` these; no score is in it."""
+        """Copy the replays of canaries and submissions into a new folder, all `without` these.
+
+        It is known there that the canaries passed; no score of a submission is in it.
+        """
         left_out = shutil.ignore_patterns("graded", *(f"{request.key}.json" for request in without))
         return shutil.copytree(self.folder / "replays", memory, ignore=left_out)
 

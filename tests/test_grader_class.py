@@ -93,7 +93,7 @@ def rows(reports: Path) -> dict[str, Any]:
 def replays_below(folder: Path) -> dict[Path, int]:
     """Return when each replay that is remembered there was made."""
     found = folder.glob("replays/**/*.json")
-    return {path: path.stat().st_mtime_ns for path in found if "graded" not in path.parts}
+    return {path: path.stat().st_mtime_ns for path in found if not {"graded", "canaries"} & {*path.parts}}
 
 
 def files(reports: Path) -> Files:

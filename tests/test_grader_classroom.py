@@ -1,6 +1,9 @@
 """A class is the same whoever takes it in, scores it and makes its pages: this process, or a crew of others."""
 
+import multiprocessing
 import os
+import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -8,6 +11,7 @@ from honest_class import HonestClass
 from sandbox_marks import needs_sandbox
 
 from grader.answers.room import Answers
+from grader.canaries import CanaryFailed
 from grader.classroom import Classroom, scores_of
 from grader.crew import Crew
 from grader.demo import special_cases
@@ -15,14 +19,15 @@ from grader.desk import Desk
 from grader.intake.answer import Answer
 from grader.intake.submission import submission_name
 from grader.local_executor import LocalExecutor
+from grader.memory.kinds import CANARIES
 from grader.plan import Plan
 from grader.progress import Silent
 from grader.replayer import Replayer
 from grader.replays import Replays
 from grader.reports.write import write_reports
-from grader.rubric.weights import load_weights
+from grader.rubric.weights import Weights, load_weights
 from grader.sandbox.run import run_in_sandbox
-from grader.score import SubmissionScore
+from grader.score import Criterion, SubmissionScore
 from grader.spool import open_spool
 
 FATAL = "fatal_huge_lr"
@@ -37,15 +42,29 @@ class FatalDesk(Desk):
         return super().take(path)
 
 
+class FatalWeights(dict[Criterion, Mapping[str, float]]):
+    """Ends the process of a crew that looks at it."""
+
+    def __getitem__(self, criterion: Criterion) -> Mapping[str, float]:
+        if multiprocessing.parent_process() is not None:
+            os._exit(1)
+        return super().__getitem__(criterion)
+
+
 def reports(
-    submissions: Path, memory: Path, out: Path, crew: Crew, desk: type[Desk] = Desk
+    submissions: Path,
+    memory: Path,
+    out: Path,
+    crew: Crew,
+    desk: type[Desk] = Desk,
+    weights: Weights | None = None,
 ) -> dict[str, bytes]:
     """Score a class, and return all its reports."""
     replayer = Replayer(run_in_sandbox, out)
     replays = Replays(LocalExecutor(replayer, jobs=2), memory, fresh=False)
     answers = Answers(replayer, memory, jobs=2, trusted_submissions=False)
     with open_spool(out.parent / f"{out.name}-spool") as spool, crew:
-        room = Classroom(replays, answers, desk(spool, memory, load_weights()), crew)
+        room = Classroom(replays, answers, desk(spool, memory, weights or load_weights()), crew)
         scores = scores_of(room.score(sorted(submissions.iterdir()), Silent()), {})
         write_reports(scores, spool, {}, out, crew, Silent())
     assert not (out.parent / f"{out.name}-spool").exists()
@@ -77,3 +96,17 @@ def test_a_crew_gives_the_same_bytes_and_an_ended_process_costs_one_submission(
     assert "ended, twice" in found[f"{FATAL}.html"].decode()
     pages = {name for name in here if name.endswith(".html")} - {"index.html"}
     assert {name: found[name] for name in pages} == {name: here[name] for name in pages}
+
+
+@pytest.mark.slow
+@needs_sandbox
+def test_nothing_is_scored_where_a_process_ends_at_the_canaries(honest: HonestClass, tmp_path: Path) -> None:
+    submissions = tmp_path / "submissions"
+    submissions.mkdir()
+    for student in ("ada", "bob"):
+        (submissions / f"{student}_huge_lr.tar.gz").write_bytes(honest.tarball("reference"))
+    shutil.rmtree(honest.remember(tmp_path / "memory") / CANARIES.folder)
+    weights = FatalWeights(load_weights())
+    with pytest.raises(CanaryFailed, match="canaries of huge_lr ended, twice"):
+        reports(submissions, tmp_path / "memory", tmp_path / "out", Crew(2, worth=0, look=0), weights=weights)
+    assert not (tmp_path / "out").exists()

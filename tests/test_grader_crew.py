@@ -5,7 +5,9 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -40,6 +42,18 @@ def process_of(item: int) -> tuple[int, int]:
     return item, os.getpid()
 
 
+def touched(path: str) -> tuple[str, int]:
+    Path(path).touch()
+    return path, os.getpid()
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
 def ends_at_three(item: int) -> str:
     if item == ENDS_THE_PROCESS:
         os._exit(1)
@@ -63,7 +77,7 @@ def lost(item: int) -> str:
     return f"lost {item}"
 
 
-def never_lost(item: object) -> tuple[int, int]:
+def never_lost(item: object) -> NoReturn:
     raise AssertionError(item)
 
 
@@ -79,6 +93,26 @@ def test_results_come_in_the_order_of_the_items_whoever_made_them() -> None:
             assert crew.each(process_of, [], lost=never_lost, noted=lambda item, _: None) == []
     others = {process for _, process in found} - {os.getpid()}
     assert 1 <= len(others) <= 2
+
+
+def test_what_comes_one_by_one_is_begun_as_it_comes_where_processes_run(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    with at_once() as crew:
+        unstarted = crew.batch(touched, lost=never_lost)
+        unstarted.add(str(first))
+        assert not crew.is_started
+        crew.each(process_of, [0, 1], lost=never_lost, noted=lambda item, _: None)
+        assert not first.exists()
+        begun = crew.batch(touched, lost=never_lost)
+        begun.add(str(second))
+        wait_for(second.exists)
+        begun.add(str(first))
+        noted: list[str] = []
+        found = begun.results(lambda item, _: noted.append(item))
+        assert [path for path, _ in found] == [str(second), str(first)]
+        assert {process for _, process in found}.isdisjoint({os.getpid()})
+        assert sorted(noted) == [str(first), str(second)]
+        assert [path for path, _ in unstarted.results(lambda item, _: None)] == [str(first)]
 
 
 def test_few_or_quick_items_are_not_worth_a_process() -> None:

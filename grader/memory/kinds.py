@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-Holds = Literal["replay", "examination", "score", "tarball", "trial"]
+Holds = Literal["replay", "examination", "score", "canary", "tarball", "trial"]
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,7 @@ class Kind:
 REPLAYS = Kind("replays", "replay", Path())
 EXAMINATIONS = Kind("examinations of answers", "examination", Path("examined"))
 SCORES = Kind("scores", "score", Path("graded"))
+CANARIES = Kind("canaries that passed", "canary", Path("canaries"))
 TARBALLS = Kind("tarballs of the self-check", "tarball", Path("handed-in"))
 TRIALS = Kind("trials of the self-check", "trial", Path("trials"))
 # What ran without a sandbox is never taken for what ran in one.
@@ -28,9 +29,11 @@ KINDS = (
     REPLAYS,
     EXAMINATIONS,
     SCORES,
+    CANARIES,
     TARBALLS,
     TRIALS,
     Kind("replays without a sandbox", "replay", NO_SANDBOX / REPLAYS.folder),
     Kind("examinations without a sandbox", "examination", NO_SANDBOX / EXAMINATIONS.folder),
     Kind("scores without a sandbox", "score", NO_SANDBOX / SCORES.folder),
+    Kind("canaries that passed without a sandbox", "canary", NO_SANDBOX / CANARIES.folder),
 )

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 
 from grader.answers.examination import Examination
+from grader.canary_check import CanaryPassed
 from grader.graded import Graded
 from grader.memory.entries import Entry
 from grader.memory.kinds import Holds
@@ -16,6 +17,7 @@ MODELS: Mapping[Holds, type[Model]] = {
     "replay": Replay,
     "examination": Examination,
     "score": Graded,
+    "canary": CanaryPassed,
     "tarball": HandedIn,
     "trial": KeptOutcome,
 }

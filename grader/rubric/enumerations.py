@@ -92,7 +92,7 @@ def _says(words: tuple[str, ...]) -> bool:
     return len(words) >= _SAYING and (finite or not FUNCTION_WORDS.isdisjoint(words))
 
 
-@lru_cache(maxsize=1024)  # each of some thirty rivals asks again
+@lru_cache(maxsize=128)  # each of some thirty rivals asks again, for the sentences of one report
 def is_enumeration(sentence: Sentence) -> bool:
     """Say whether a sentence only strings things together: four or more, without a verb."""
     return _terms(sentence) >= _FEW_TERMS and not _has_verb(sentence)

@@ -1,6 +1,6 @@
 """The words of a recipe's explanation: `solutions/<id>/lexicon.toml`, and the rival causes it is told from."""
 
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -142,5 +142,7 @@ def _forms(choice: str) -> tuple[str, ...]:
     return (choice, stem, f"{stem}s", f"{stem}e", f"{stem}es", f"{stem}ing")
 
 
+@cache
 def _read_words(recipe_id: str, solutions: Path) -> _Words:
+    # Once a process: the words of each recipe are among the rivals of all others.
     return read_toml(solutions / recipe_id / "lexicon.toml", _Words)

@@ -88,7 +88,11 @@ def judge_minimality(
             f" It touches {_listed(foreign)}, which {'was' if len(foreign) == 1 else 'were'} not broken."
         )
         remedies.append(f"Mend the {recipe.layer} and leave {_listed(foreign)} alone.")
-    if any(_is_same(ours, theirs, wanted, _known_edit(source, broken)) for source in ways_around):
+    to_reference = _apart(theirs, wanted)
+    # The reference edit itself, which most hand in, is no way around: those need not be read.
+    if to_reference and any(
+        _is_same(ours, theirs, to_reference, _known_edit(source, broken)) for source in ways_around
+    ):
         share *= _WAY_AROUND
         reason += " It mends the run in another way than by mending what was broken."
         remedies.append("Mend the very place that was broken.")
@@ -133,10 +137,10 @@ def _essence(tree: ast.Module, broken: Program) -> tuple[Program, Program]:
     return read_program(inline_locals(plain, local)), beside_it
 
 
-def _is_same(ours: Program, theirs: Program, wanted: Program, way: Program) -> bool:
+def _is_same(ours: Program, theirs: Program, to_reference: int, way: Program) -> bool:
     """Say whether an edit is a known one, give or take, and not nearer to the reference edit."""
     apart = _apart(theirs, way)
-    return apart <= max(_SAME_NODES, _SAME * _apart(ours, way)) and apart < _apart(theirs, wanted)
+    return apart < to_reference and apart <= max(_SAME_NODES, _SAME * _apart(ours, way))
 
 
 def _apart(first: Program, second: Program) -> int:

@@ -16,6 +16,8 @@ from grader.rubric.words import words_of
 _DOTS = "..."
 # The rubric looks for 300 groups of phrases, those of every lexicon included.
 _PATTERNS = 1024
+# 1,300 words and choices are in them, most of them more than once.
+_CHOICES = 2048
 
 
 @dataclass(frozen=True, order=True)
@@ -96,6 +98,7 @@ def _phrase(phrase: str) -> str:
     return pattern
 
 
+@lru_cache(maxsize=_CHOICES)
 def _choice(choice: str) -> str:
     words = " ".join(re.escape(word.text) for word in words_of(choice.rstrip("*")))
     if not words:
