@@ -1,5 +1,6 @@
 """The replays of a class: what is remembered is not made again, the rest is made side by side."""
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -9,6 +10,8 @@ from grader.progress import Progress
 from grader.replay import Replay
 from grader.requests import Request
 from grader.store import Store
+
+_OPEN_LOOP = re.compile(r"\bwhile\b")
 
 
 class Replays:
@@ -83,7 +86,7 @@ class Replays:
             waiting.look_at(request)
 
         progress.begin(stage, len(missing))
-        self._executor.replay([request for _, request in missing], keep)
+        self._executor.replay(sorted((request for _, request in missing), key=_seems_to_end), keep)
 
     def _keep(self, request: Request, replay: Replay) -> None:
         key = request.key if replay.status in ("OK", "XX") else request.text_key
@@ -92,6 +95,11 @@ class Replays:
         self._known[key] = replay
         if replay.status != "XX":  # a fault of ours may pass
             self._store.put(key, replay)
+
+
+def _seems_to_end(request: Request) -> bool:
+    """Say whether no loop of a text may go on for ever: one that does, begun last, is what a whole class waits for."""
+    return not _OPEN_LOOP.search(request.source)
 
 
 class _Waiting:

@@ -130,6 +130,12 @@ def test_who_has_all_is_told_while_others_wait(tmp_path: Path) -> None:
     assert told == [("claude", 0), ("ada", 1), ("bob", 2), ("donald", 4), ("edsger", 4)]
 
 
+def test_what_may_not_end_is_begun_first(tmp_path: Path) -> None:
+    endless = "while True:\n    pass\n"
+    asked, _ = replayed(tmp_path, SOUND, "y = 2\n", endless)
+    assert asked == [endless, SOUND, "y = 2\n"]
+
+
 def test_a_fault_of_ours_is_not_remembered(tmp_path: Path) -> None:
     for _ in range(2):
         stand = Stand()
