@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 from grader.answers.examination import Examination
+from grader.canary_check import CanaryPassed
 from grader.exhibits import Exhibits
 from grader.graded import Graded, row_without_checks
 from grader.memory.entries import entries_in
@@ -36,6 +37,8 @@ def record(holds: Holds, size: int = 0) -> Model:
             row=row_without_checks("ada_huge_lr", None, None, "rejected", filling),
             exhibits=Exhibits(submission="ada_huge_lr", broken_source=None, fixed_source=None, report=None),
         )
+    if holds == "canary":
+        return CanaryPassed(recipe=filling)
     if holds == "tarball":
         return HandedIn(tarball=base64.b64encode(filling.encode()))
     return KeptOutcome(outcome=filling)
