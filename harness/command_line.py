@@ -1,6 +1,7 @@
 """Runs a click command: exit 2 and one sentence for a user's mistake, 3 and a traceback for a fault of ours."""
 
 import io
+import os
 import sys
 import traceback
 from typing import NoReturn
@@ -41,6 +42,7 @@ def run_command(command: click.Command, program: str) -> NoReturn:
         mistake = from_os_error(error)
         if mistake is None:
             _fault()
+        _drop_unwritten_output()
         _fail(str(mistake))
     except Exception as error:
         from harness.launch import ChildFault
@@ -50,6 +52,16 @@ def run_command(command: click.Command, program: str) -> NoReturn:
         click.echo(f"{program}: {error}. Please report it.", err=True)
         sys.exit(3)
     sys.exit(0)
+
+
+def _drop_unwritten_output() -> None:
+    """Let what standard output would not take go: the interpreter would try again at its end, and exit 120."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
 
 
 def _fail(message: str) -> NoReturn:

@@ -6,7 +6,6 @@ import re
 import subprocess
 import sys
 import sysconfig
-import tarfile
 import tomllib
 import venv
 from pathlib import Path
@@ -257,8 +256,7 @@ def test_the_tarball_holds_the_same_and_has_the_same_bytes_anywhere(
     kit: Path, files: dict[str, bytes], tmp_path: Path
 ) -> None:
     tarball = kit.with_name("kit.tar.gz")
-    with tarfile.open(tarball) as tar:
-        tar.extractall(tmp_path, filter="data")
+    subprocess.run(["tar", "-xzf", tarball, "-C", tmp_path], check=True)
     assert snapshot(tmp_path / "trainwreck") == files
     build_kit(tmp_path / "another")
     assert (tmp_path / "another.tar.gz").read_bytes() == tarball.read_bytes()

@@ -2,7 +2,7 @@
 
 import json
 import re
-import tarfile
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -126,8 +126,8 @@ def test_a_reproducer_fails_the_same_way_in_another_folder(
     assert re.search(r"packed: step 2, loss = 630\d", said)
     assert said.endswith("  tar xzf repro.tar.gz && harness reproduce repro\n")
     elsewhere = tmp_path / "elsewhere"
-    with tarfile.open(tmp_path / "repro.tar.gz") as tar:
-        tar.extractall(elsewhere, filter="data")
+    elsewhere.mkdir()
+    subprocess.run(["tar", "-xzf", "repro.tar.gz", "-C", elsewhere], check=True)
     monkeypatch.chdir(elsewhere)
     assert "It fails the same way here" in say("reproduce", "repro")
     edit(elsewhere / "repro" / "experiment.py", "    loss.backward()\n", "    (2 * loss).backward()\n")

@@ -14,14 +14,15 @@ from grader.reports.text import visible
 
 LINES, COLUMNS = 1000, 300  # an experiment has about 90 lines; a page must not grow with a hostile one
 
-# Every alternative takes all it can and gives nothing back; a string that does not end takes the rest.
+# Every alternative takes all it can and gives nothing back; a string that does not end takes the rest. Groups are
+# atomic, (?>...), where they could be possessive: before 3.11.5, *+ after a group matches what it must not.
 _TOKEN = re.compile(
     r"""
       (?P<c> \#[^\n]*+ )
-    | (?P<s> (?:[rRbBuUfF]{1,2}+)? (?: \"{3} (?: [^\\"] | \\. | "(?!"") )*+ (?: \"{3} | \\?\Z )
-                                   | '{3} (?: [^\\'] | \\. | '(?!'') )*+ (?: '{3} | \\?\Z )
-                                   | " (?: [^\\"\n] | \\. )*+ "?+ | ' (?: [^\\'\n] | \\. )*+ '?+ ) )
-    | (?P<m> (?<![\w.]) \.?[0-9] (?: [eE][+-] | [\w.] )*+ )
+    | (?P<s> (?:[rRbBuUfF]{1,2}+)? (?: \"{3} (?> (?: [^\\"] | \\. | "(?!"") )* ) (?: \"{3} | \\?\Z )
+                                   | '{3} (?> (?: [^\\'] | \\. | '(?!'') )* ) (?: '{3} | \\?\Z )
+                                   | " (?> (?: [^\\"\n] | \\. )* ) "?+ | ' (?> (?: [^\\'\n] | \\. )* ) '?+ ) )
+    | (?P<m> (?<![\w.]) \.?[0-9] (?> (?: [eE][+-] | [\w.] )* ) )
     | (?P<f> ^[ \t]*+@[\w.]*+ )
     | (?P<word> [^\W\d]\w*+ )
     """,
