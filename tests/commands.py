@@ -18,9 +18,8 @@ FAULT = 3
 
 
 def command_environment(**changes: str) -> dict[str, str]:
-    """Return this environment, 80 columns wide and without colours; output waits in a buffer, as at a shell."""
-    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
-    return {**inherited, "COLUMNS": "80", "NO_COLOR": "1", **changes}
+    """Return this environment, 80 columns wide and without colours."""
+    return {**os.environ, "COLUMNS": "80", "NO_COLOR": "1", **changes}
 
 
 def run_command(

@@ -18,6 +18,9 @@ settings.register_profile(
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
 
+# Containers often set it. What commands print then waits in no buffer, as it does at a user's shell.
+os.environ.pop("PYTHONUNBUFFERED", None)
+
 
 # The files that take longest, the longest first: what is left for the end is short, and all workers end together.
 LONGEST = (

@@ -120,9 +120,8 @@ def test_a_reader_that_leaves_early_is_no_fault(tmp_path: Path) -> None:
     for _ in range(3):
         command = f"{HARNESS[0]} exercises | true"
         done = subprocess.run(
-            ["bash", "-c", command], cwd=tmp_path, env=command_environment(), capture_output=True,
-            text=True, check=True,
-        )  # fmt: skip
+            ["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=True
+        )
         assert done.stderr == ""
 
 

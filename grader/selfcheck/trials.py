@@ -24,7 +24,8 @@ class _Process:
 
     def __init__(self, cache: Path) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "grader.selfcheck.trial_process", str(cache.absolute())],
+            # Unbuffered: it is killed at its end, and what an experiment printed is shown before.
+            [sys.executable, "-P", "-u", "-m", "grader.selfcheck.trial_process", str(cache.absolute())],
             env=run_environment("portable"),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
