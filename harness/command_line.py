@@ -1,10 +1,11 @@
 """Runs a click command: exit 2 and one sentence for a user's mistake, 3 and a traceback for a fault of ours."""
 
+import contextlib
 import io
 import os
 import sys
 import traceback
-from typing import NoReturn
+from typing import NoReturn, TextIO
 
 import click
 
@@ -22,7 +23,7 @@ def run_command(command: click.Command, program: str) -> NoReturn:
             )  # a terminal that knows no check mark, a name that is no text
     try:
         command.main(prog_name=program, standalone_mode=False)
-        sys.stdout.flush()  # here a full disk can still be told
+        print(end="", flush=True)  # here a full disk can still be told; a closed output takes it as well
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())
         sys.exit(2)
@@ -42,7 +43,6 @@ def run_command(command: click.Command, program: str) -> NoReturn:
         mistake = from_os_error(error)
         if mistake is None:
             _fault()
-        _drop_unwritten_output()
         _fail(str(mistake))
     except Exception as error:
         from harness.launch import ChildFault
@@ -54,19 +54,22 @@ def run_command(command: click.Command, program: str) -> NoReturn:
     sys.exit(0)
 
 
-def _drop_unwritten_output() -> None:
-    """Let what standard output would not take go: the interpreter would try again at its end, and exit 120."""
+def _fail(message: str) -> NoReturn:
+    with contextlib.suppress(OSError):  # a log on the same full disk
+        click.echo(f"Error: {message}", err=True)
+    for stream in (sys.stdout, sys.stderr):
+        _let_go_of_unwritten(stream)
+    sys.exit(2)
+
+
+def _let_go_of_unwritten(stream: TextIO) -> None:
+    """Forget what a stream cannot write: the interpreter would try again at its end, and exit 120."""
     try:
-        sys.stdout.flush()
+        print(end="", file=stream, flush=True)
     except OSError:
         nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
+        os.dup2(nowhere, stream.fileno())
         os.close(nowhere)
-
-
-def _fail(message: str) -> NoReturn:
-    click.echo(f"Error: {message}", err=True)
-    sys.exit(2)
 
 
 def _fault() -> NoReturn:

@@ -18,7 +18,7 @@ settings.register_profile(
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
 
-# Containers often set it. What commands print then waits in no buffer, as it does at a user's shell.
+# Containers often set it, shells do not: what commands print has to wait in a buffer, as it does for users.
 os.environ.pop("PYTHONUNBUFFERED", None)
 
 

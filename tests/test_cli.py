@@ -116,6 +116,15 @@ def test_output_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     assert done.stderr.startswith("Error: No space left on device")
 
 
+@pytest.mark.parametrize(
+    ("where", "status"), [("> /dev/full 2>&1", MISTAKE), (">&-", 0)], ids=["full", "closed"]
+)
+def test_output_that_goes_nowhere_is_no_fault(where: str, status: int, tmp_path: Path) -> None:
+    command = f"{HARNESS[0]} exercises {where}"
+    done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (status, "")
+
+
 def test_a_reader_that_leaves_early_is_no_fault(tmp_path: Path) -> None:
     for _ in range(3):
         command = f"{HARNESS[0]} exercises | true"
