@@ -42,7 +42,7 @@ from grader.scores_file import SCORES, read_scores
 from grader.spool import SPOOL, Spool, open_spool
 from grader.store import default_store
 from harness.data.loading import default_cache
-from harness.errors import UserError
+from harness.errors import UserError, naming
 from harness.file_exercise import exercise_ids, load_exercise
 
 
@@ -104,7 +104,8 @@ def score_folder(folder: Path, options: ScoreOptions) -> int:
         except CanaryFailed as error:
             console.print(str(error), markup=False, highlight=False, style="bold red")
             return 3
-        return _summarize(scores, options.out)
+        with naming(Path("standard output")):  # else it would be told of the reports, which are whole
+            return _summarize(scores, options.out)
 
 
 def _with_others(

@@ -5,6 +5,7 @@ import io
 import os
 import sys
 import traceback
+from pathlib import Path
 from typing import NoReturn, TextIO
 
 import click
@@ -16,6 +17,7 @@ HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}
 
 def run_command(command: click.Command, program: str) -> NoReturn:
     """Run a command: exit 2 with one sentence for a user's mistake, 3 with a traceback for a fault of ours."""
+    _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(
@@ -23,7 +25,7 @@ def run_command(command: click.Command, program: str) -> NoReturn:
             )  # a terminal that knows no check mark, a name that is no text
     try:
         command.main(prog_name=program, standalone_mode=False)
-        print(end="", flush=True)  # here a full disk can still be told; a closed output takes it as well
+        sys.stdout.flush()  # here a full disk can still be told
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())
         sys.exit(2)
@@ -54,6 +56,15 @@ def run_command(command: click.Command, program: str) -> NoReturn:
     sys.exit(0)
 
 
+def _open_closed_streams() -> None:
+    """Put nothing where a stream was closed, as by `>&-`: else a file opened later has its number."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            nothing = Path(os.devnull).open(mode, encoding="utf-8")  # noqa: SIM115 - to the end of the process
+            os.set_inheritable(nothing.fileno(), True)
+            setattr(sys, name, nothing)
+
+
 def _fail(message: str) -> NoReturn:
     with contextlib.suppress(OSError):  # a log on the same full disk
         click.echo(f"Error: {message}", err=True)
@@ -65,7 +76,7 @@ def _fail(message: str) -> NoReturn:
 def _let_go_of_unwritten(stream: TextIO) -> None:
     """Forget what a stream cannot write: the interpreter would try again at its end, and exit 120."""
     try:
-        print(end="", file=stream, flush=True)
+        stream.flush()
     except OSError:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())

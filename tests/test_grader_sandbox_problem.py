@@ -1,4 +1,6 @@
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -21,6 +23,23 @@ def program(folder: Path, name: str, text: str) -> None:
 @needs_sandbox
 def test_where_a_sandbox_starts_there_is_no_problem() -> None:
     assert sandbox_problem() is None
+
+
+@pytest.mark.parametrize(("where", "status"), [(">&-", 0), (">/dev/full", 2)], ids=["closed", "full"])
+@needs_sandbox
+def test_whether_anybody_reads_the_output_a_class_is_scored(where: str, status: int, tmp_path: Path) -> None:
+    (tmp_path / "submissions").mkdir()
+    (tmp_path / "submissions" / "ada_huge_lr.tar.gz").write_bytes(b"")
+    done = subprocess.run(
+        ["bash", "-c", f"{sys.executable} -P -m grader score submissions --out reports {where}"],
+        cwd=tmp_path,
+        env={**os.environ, "TRAINWRECK_REPLAYS": str(tmp_path / "replays")},
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, "at standard output" in done.stderr) == (status, status == 2), done.stderr
+    assert (tmp_path / "reports" / "scores.json").exists()
 
 
 @pytest.mark.usefixtures("_own_version")
