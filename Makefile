@@ -140,4 +140,4 @@ bench-peers: $(DEV)
 	@$(BIN)/python -m benchmarks.peers $(if $(ENVS),--envs "$(ENVS)") $(if $(JOBS),--jobs "$(JOBS)") $(if $(WRITE),--write)
 
 test-portable: $(DEV)
-	@$(BIN)/python -m harness.portable_check
+	@$(BIN)/python -m harness.doctor.portable_check

@@ -1,4 +1,4 @@
-"""Measures how far from the reference fix a sound repair may end on held-out data, and writes grader/bands.toml.
+"""Measures how far from the reference fix a sound repair may end on held-out data, and writes grader/score/bands.toml.
 
     python -m benchmarks.bands [--seeds 10] [--cache FOLDER] [--write]
 
@@ -63,13 +63,13 @@ def heldout_figures(name: str, source: str, dataset: str, seed: int, cache: Path
 
     import numpy as np
 
-    from grader.heldout_data import heldout_archive
-    from grader.inside.evaluate import evaluate
+    from grader.replay.heldout_data import heldout_archive
+    from grader.replay.inside.evaluate import evaluate
     from harness.data.image_sets import Dataset, Split
     from harness.data.loading import load_dataset
-    from harness.experiment import tensor_data
-    from harness.load_experiment import load_experiment
-    from harness.settings import RunSettings
+    from harness.run.experiment import tensor_data
+    from harness.run.load_experiment import load_experiment
+    from harness.run.settings import RunSettings
     from harness.trainer import train
 
     data = load_dataset(dataset, cache=cache)
@@ -159,15 +159,17 @@ def measure(name: str, dataset: str, seeds: int, cache: Path) -> str:
 @click.command()
 @click.option("--seeds", default=10, show_default=True, help="How many seeds of the reference.")
 @click.option("--cache", type=click.Path(path_type=Path), help="Where MNIST and CIFAR-10 lie.")
-@click.option("--write", is_flag=True, help="Write grader/bands.toml.")
+@click.option("--write", is_flag=True, help="Write grader/score/bands.toml.")
 def main(seeds: int, cache: Path | None, write: bool) -> None:
     """Measure every band."""
-    from grader.bands import BANDS
+    from grader.score.bands import BANDS
     from harness.data.loading import default_cache
-    from harness.numerics import apply_numerics
+    from harness.run.numerics import apply_numerics
 
     apply_numerics("portable")
-    head = "# Made by `python -m benchmarks.bands --write`; grader/bands.py says what the figures mean.\n"
+    head = (
+        "# Made by `python -m benchmarks.bands --write`; grader/score/bands.py says what the figures mean.\n"
+    )
     entries = [f"{head}format_version = 1\n"]
     for name, dataset in PAIRS:
         entries.append(measure(name, dataset, seeds, cache or default_cache()))

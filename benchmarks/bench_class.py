@@ -18,14 +18,14 @@ from benchmarks.course.plan import STUDENTS
 from benchmarks.page import PAGE, replace_section
 from benchmarks.table import as_json, this_machine
 from benchmarks.timing import BenchmarkError, Row
+from grader.replay.store import default_store
 from grader.sandbox.problem import sandbox_problem
-from grader.store import default_store
 from harness.errors import UserError
 
 
 def _page(lab: ClassLab) -> list[Row]:
     from benchmarks.browser_time import page_rows  # it needs selenium
-    from grader.reports.write import INDEX
+    from grader.report.write import INDEX
 
     size = len(lab.entries)
     lab.cold(size)

@@ -6,7 +6,7 @@ python -m benchmarks.checklist_page
 from html import escape
 from pathlib import Path
 
-from harness.instruments.checks import Check, Outcome, load_checks
+from harness.checks.checks import Check, Outcome, load_checks
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 PAGE = DOCS / "checklist.md"
@@ -43,7 +43,7 @@ _RULES = (
 _MAKING = (
     "## Making them again",
     "",
-    "Both pages are written by `python -m benchmarks.checklist_page` from `harness/instruments/checks.toml`.",
+    "Both pages are written by `python -m benchmarks.checklist_page` from `harness/checks/checks.toml`.",
 )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from benchmarks.course.attacks import REFUSED
 from benchmarks.course.plan import Entry, fixes_of
 from benchmarks.timing import BenchmarkError
-from grader.score import SubmissionScore
+from grader.score.verdict import SubmissionScore
 from grader.selfcheck.variants import EXPECTED
 
 

@@ -12,8 +12,8 @@ from benchmarks.course.make import Runs, link_class, make_course, make_runs, tar
 from benchmarks.course.plan import SEED, Entry, planned
 from benchmarks.scored import Scored, replays_in, score
 from benchmarks.training_time import Program, trained_programs, training_seconds
-from grader.score import SubmissionScore
-from grader.scores_file import read_scores
+from grader.report.scores_file import read_scores
+from grader.score.verdict import SubmissionScore
 
 JOBS = 2
 SMALLER = (100, 500)

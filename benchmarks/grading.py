@@ -11,12 +11,12 @@ from pathlib import Path
 from time import perf_counter
 
 from benchmarks.timing import BenchmarkError, Row, interleaved, ratio_row, seconds_of, seconds_row
-from grader.demo import repacked
-from grader.examples import broken_workspace, example_submission
-from grader.requests import canary_requests
+from grader.course.demo import repacked
+from grader.course.examples import broken_workspace, example_submission
+from grader.replay.requests import canary_requests
 from grader.sandbox.problem import sandbox_problem
-from harness.environment import run_environment
 from harness.recipe import load_recipe
+from harness.run.environment import run_environment
 
 RECIPE = "huge_lr"
 CLASS = 60

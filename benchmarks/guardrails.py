@@ -15,7 +15,8 @@ import click
 
 from benchmarks.bands import FIRST_SEED, VARIANTS, variant_sources
 from benchmarks.portable import restart_portably
-from harness.guardrails import (
+from harness.recipe import experiment_source, load_recipe, recipe_ids
+from harness.run.guardrails import (
     EARLY_LOSS_RISE,
     GRADIENT_RISE,
     LOSS_RISE,
@@ -24,9 +25,8 @@ from harness.guardrails import (
     Guardrails,
     Levels,
 )
-from harness.metrics_log import Record, read_metrics_log
-from harness.recipe import experiment_source, load_recipe, recipe_ids
-from harness.settings import RunSettings
+from harness.run.metrics_log import Record, read_metrics_log
+from harness.run.settings import RunSettings
 
 PAGE = Path(__file__).parent.parent / "docs" / "guardrails.md"
 DATASET = {"digits_mlp": "digits", "shapes_cnn": "shapes", "digits_heat": "digits"}
@@ -108,7 +108,7 @@ def page(sound: Sequence[str], broken: Sequence[str]) -> str:
         "# What the guardrails' limits rest on",
         "",
         "Written by `python -m benchmarks.guardrails --write`. Of each group of sound runs, the most that any of them",
-        "reached, in the terms of the rules in `harness/guardrails.py`, and how many of them were reported.",
+        "reached, in the terms of the rules in `harness/run/guardrails.py`, and how many of them were reported.",
         "",
         "| " + " | ".join(HEADINGS) + " |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
@@ -129,8 +129,8 @@ def _run(
     source: str, dataset: str, seed: int, *, epochs: int | None = None, batch_size: int | None = None
 ) -> list[Record]:
     from harness.data.loading import load_dataset
-    from harness.experiment import tensor_data
-    from harness.load_experiment import load_experiment
+    from harness.run.experiment import tensor_data
+    from harness.run.load_experiment import load_experiment
     from harness.trainer import train
 
     with tempfile.TemporaryDirectory() as scratch:
@@ -148,7 +148,7 @@ def _run(
 @click.option("--write", is_flag=True, help=f"Write {PAGE.parent.name}/{PAGE.name} too.")
 def main(seeds: int, write: bool) -> None:
     """Run every sound and every broken experiment, and print how near they come to the limits."""
-    from harness.numerics import apply_numerics
+    from harness.run.numerics import apply_numerics
 
     apply_numerics("portable")
     every = range(FIRST_SEED, FIRST_SEED + seeds)

@@ -16,9 +16,9 @@ import click
 
 from benchmarks.guardrails import DATASET
 from benchmarks.page import replace_section
-from harness.instruments.checks import find_check, load_checks, run_checks
+from harness.checks.checks import find_check, load_checks, run_checks
 from harness.recipe import experiment_source, load_recipe, recipe_ids
-from harness.settings import RunSettings
+from harness.run.settings import RunSettings
 
 PAGE = Path(__file__).parent.parent / "docs" / "instruments.md"
 # That of the recipes, and two others.

@@ -15,15 +15,15 @@ from time import perf_counter
 
 import torch
 
-from harness.batches import deterministic_minibatches
 from harness.data.loading import load_dataset
-from harness.experiment import Experiment, TensorData, tensor_data
-from harness.guardrails import Guardrails
-from harness.load_experiment import load_experiment
-from harness.log_writer import LogWriter
-from harness.numerics import canonical_setup
 from harness.recipe import experiment_source
-from harness.recorder import Recorder
+from harness.run.batches import deterministic_minibatches
+from harness.run.experiment import Experiment, TensorData, tensor_data
+from harness.run.guardrails import Guardrails
+from harness.run.load_experiment import load_experiment
+from harness.run.log_writer import LogWriter
+from harness.run.numerics import canonical_setup
+from harness.run.recorder import Recorder
 
 SEED = 42
 DATASETS = {"digits_mlp": "digits", "shapes_cnn": "shapes"}

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-DIGITS = Path(__file__).parent.parent / "harness" / "datasets" / "digits.npz"
+DIGITS = Path(__file__).parent.parent / "harness" / "data" / "embedded" / "digits.npz"
 SEED = 42
 EPOCHS = 5
 BATCH_SIZE = 64

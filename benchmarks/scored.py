@@ -11,7 +11,7 @@ from time import perf_counter
 
 from benchmarks.process_memory import Peak
 from benchmarks.timing import BenchmarkError
-from grader.memory.entries import entries_in
+from grader.replay.memory.entries import entries_in
 
 # How often the memory of the grader's first process is looked at, and every which time that of all others, which takes
 # some 10 ms; a replay lasts a second or more.

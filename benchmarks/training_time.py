@@ -11,13 +11,13 @@ from benchmarks.course.attacks import attacking_source
 from benchmarks.course.make import fixed_source
 from benchmarks.course.plan import Entry
 from benchmarks.timing import BenchmarkError
-from grader.inside import FOLDER
-from grader.replayer import replay_environment, visible_folders
-from grader.requests import RUN_LIMITS
+from grader.replay.inside import FOLDER
+from grader.replay.replayer import replay_environment, visible_folders
+from grader.replay.requests import RUN_LIMITS
 from grader.sandbox.warm import WarmSandbox
 from grader.syntax.parse import tree_digest
 from harness.recipe import load_recipe
-from harness.settings import RunSettings
+from harness.run.settings import RunSettings
 
 INSIDE = Path(__file__).parent / "inside"
 Program = tuple[str, str]  # a recipe and the source of an experiment

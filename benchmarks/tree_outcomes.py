@@ -8,8 +8,8 @@ and the same instruments is kept; whoever is interrupted goes on from there.
 
 import click
 
-from grader.decision_tree.recorded import OUTCOMES, Recorded, Recording
-from grader.solutions import SOLUTIONS
+from grader.score.solutions import SOLUTIONS
+from grader.written.decision_tree.recorded import OUTCOMES, Recorded, Recording
 from harness.files import write_whole
 
 FILE = SOLUTIONS / "decision_tree" / OUTCOMES
@@ -28,7 +28,7 @@ def text_of(recording: Recording) -> str:
 @click.option("--jobs", default=1, show_default=True, help="Experiments side by side.")
 def main(write: bool, fresh: bool, jobs: int) -> None:
     """Record what every check finds of the experiments with which decision trees are graded."""
-    from grader.decision_tree.recording import record
+    from grader.written.decision_tree.recording import record
 
     known: dict[str, Recorded] = {}
     if FILE.is_file() and not fresh:

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from harness.instruments.checks import Check, Outcome, load_checks, triage_checks
+from harness.checks.checks import Check, Outcome, load_checks, triage_checks
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "decision-tree.md"
 _WIDTH = 34  # characters of a line in a box
@@ -17,7 +17,7 @@ _BEGINNING = """\
 
 How `harness triage` goes about it: the cheapest checks first, each of which rules something out or says where to read
 on. A box is a check, with its minutes; an arrow is an outcome; a rounded box is where to look, or which checks go on
-from there. It is drawn from `harness/instruments/checks.toml` by `python -m benchmarks.tree_page`.
+from there. It is drawn from `harness/checks/checks.toml` by `python -m benchmarks.tree_page`.
 
 """
 _BETWEEN = """

@@ -3,17 +3,17 @@
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from grader.answers.room import Answers
-from grader.canary_check import CanaryCheck
 from grader.crew import Crew
 from grader.desk import Desk, Replayed
 from grader.intake.answer import Answer
 from grader.intake.submission import submission_name
 from grader.plan import Plan
-from grader.progress import Progress
-from grader.replays import Replays
-from grader.requests import Request
-from grader.score import Scores, SubmissionScore
+from grader.replay.replays import Replays
+from grader.replay.requests import Request
+from grader.report.progress import Progress
+from grader.score.canary_check import CanaryCheck
+from grader.score.verdict import Scores, SubmissionScore
+from grader.written.answers.room import Answers
 
 _LOST = "The grader's process ended, twice, while it was at this submission."
 

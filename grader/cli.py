@@ -7,15 +7,15 @@ from typing import NoReturn
 
 import click
 
-from grader.engines import ENGINES, Engine
-from grader.memory.cli import cache as cache_verbs
-from grader.memory.cli import replays_option as _store
-from grader.reports.export_formats import FORMATS, Format
+from grader.replay.engines import ENGINES, Engine
+from grader.replay.memory.cli import cache as cache_verbs
+from grader.replay.memory.cli import replays_option as _store
+from grader.report.export_formats import FORMATS, Format
 from grader.selfcheck.parts import PARTS, Part
 from harness.command_line import HELP_OPTIONS, run_command
-from harness.environment import usable_cores
 from harness.errors import UserError, naming
-from harness.run_options import whole_number
+from harness.run.environment import usable_cores
+from harness.run.run_options import whole_number
 
 # Everything else is imported inside the command that needs it: `grader --help` must be instant.
 
@@ -55,7 +55,9 @@ def cli() -> None:
     "--only", metavar="NAME", multiple=True, help="Score this submission alone (ada_huge_lr); repeatable."
 )
 @click.option(
-    "--rubric", type=click.Path(dir_okay=False, path_type=Path), help="Other weights than grader/rubric.toml."
+    "--rubric",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Other weights than grader/score/rubric.toml.",
 )
 @click.option(
     "--overrides", type=click.Path(dir_okay=False, path_type=Path), help="Your own decisions, on top."
@@ -98,8 +100,8 @@ def show(submission: str, out: Path) -> None:
     """Show one SUBMISSION's score in the terminal."""
     from rich.console import Console
 
-    from grader.reports.terminal import show_submission
-    from grader.scores_file import find_submission, read_scores
+    from grader.report.scores_file import find_submission, read_scores
+    from grader.report.terminal import show_submission
 
     show_submission(find_submission(read_scores(out), submission), Console())
 
@@ -113,10 +115,10 @@ def show(submission: str, out: Path) -> None:
 @_reports
 def export(form: Format, to: Path | None, out: Path) -> None:
     """Write the scores in the form that a learning platform takes in."""
-    from grader.reports.exports import export as exported
-    from grader.reports.exports import left_out
-    from grader.reports.text import clipped
-    from grader.scores_file import read_scores
+    from grader.report.exports import export as exported
+    from grader.report.exports import left_out
+    from grader.report.scores_file import read_scores
+    from grader.report.text import clipped
     from harness.files import write_whole
 
     folder = to or out / "export" / form
@@ -185,7 +187,7 @@ def selfcheck(
 @_jobs
 def demo(to: Path, jobs: int | None) -> None:
     """Make a small class out of solutions/, score it, and say which page to open."""
-    from grader.demo import run_demo
+    from grader.course.demo import run_demo
 
     with naming(to):
         sys.exit(run_demo(to, jobs=jobs or usable_cores()))
@@ -197,7 +199,7 @@ def demo(to: Path, jobs: int | None) -> None:
 )
 def kit(to: Path) -> None:
     """Build what students get: the suite without its answers."""
-    from grader.kit import build_kit
+    from grader.course.kit import build_kit
 
     with naming(to):
         click.echo(f"The kit is {build_kit(to)}. Next: hand it out.")

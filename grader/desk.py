@@ -8,21 +8,21 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from grader.code_state import code_state
-from grader.evidence import Evidence, Run, lexicon_of, recipe_of, solution_of
 from grader.graded import Graded, graded_row, nothing_to_show, row_without_checks
 from grader.intake.answer import Answer, parse_tarball
 from grader.intake.gunzip import read_tarball
 from grader.intake.rejected import Rejected
 from grader.intake.submission import submission_name
-from grader.memory.kinds import SCORES
 from grader.plan import Plan, plan_of
-from grader.replay import Replay
-from grader.replayer import HARNESS_BROKE
-from grader.rubric.weights import Weights
-from grader.score import SubmissionScore
+from grader.replay.memory.kinds import SCORES
+from grader.replay.replay import Replay
+from grader.replay.replayer import HARNESS_BROKE
+from grader.replay.store import Store
+from grader.score.code_state import code_state
+from grader.score.evidence import Evidence, Run, lexicon_of, recipe_of, solution_of
+from grader.score.verdict import SubmissionScore
+from grader.score.weights import Weights
 from grader.spool import Spool
-from grader.store import Store
 from grader.syntax.plain_code import Suspicion, suspicions
 from grader.taken import Taken, take_in
 

@@ -2,12 +2,12 @@
 
 from rich.console import Console
 
+from grader.replay.sandboxes import warm_works
 from grader.sandbox.problem import sandbox_problem
-from grader.sandboxes import warm_works
 from harness.data.loading import default_cache, load_dataset
-from harness.doctor import examine
-from harness.environment import usable_cores
+from harness.doctor.report import examine
 from harness.errors import UserError
+from harness.run.environment import usable_cores
 
 
 def run_doctor() -> int:

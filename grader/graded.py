@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 
-from grader.evidence import Evidence
-from grader.exhibits import Exhibits
-from grader.rubric.weights import Weights
-from grader.score import Flag, Model, SubmissionScore, rescored
-from grader.scoring import exhibits_of, flags_of, score_evidence
+from grader.score.evidence import Evidence
+from grader.score.exhibits import Exhibits
+from grader.score.scoring import exhibits_of, flags_of, score_evidence
+from grader.score.verdict import Flag, Model, SubmissionScore, rescored
+from grader.score.weights import Weights
 from grader.taken import Taken
-from harness.file_exercise import exercise_ids
 from harness.hints import LEVELS
+from harness.written.file_exercise import exercise_ids
 
 WITHOUT_SANDBOX = "Students' code ran WITHOUT a sandbox (--trust-submissions): nothing kept it from lying."
 

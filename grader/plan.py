@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from grader.replay import Replay
-from grader.requests import Requests, requests_for
+from grader.replay.replay import Replay
+from grader.replay.requests import Requests, requests_for
 from grader.taken import Taken
-from harness.platform_class import same_class
-from harness.settings import RunSettings
+from harness.doctor.platform_class import same_class
+from harness.run.settings import RunSettings
 
 
 @dataclass(frozen=True)

@@ -12,38 +12,38 @@ from pathlib import Path
 from rich.console import Console
 
 import harness
-from grader.answers.room import Answers
-from grader.canaries import CanaryFailed
 from grader.classroom import Classroom, scores_of
-from grader.cluster.session import open_cluster
+from grader.course.overrides import Override, apply_overrides, load_overrides
 from grader.crew import Crew
 from grader.desk import Desk
-from grader.engines import Engine
-from grader.executor import Executor
-from grader.folder_lock import locked
 from grader.graded import WITHOUT_SANDBOX
 from grader.intake.names import printable
 from grader.intake.submission import SUFFIX, submission_name
-from grader.local_executor import LocalExecutor
-from grader.memory.bound import bounded
-from grader.memory.kinds import NO_SANDBOX
-from grader.overrides import Override, apply_overrides, load_overrides
-from grader.progress_bar import shown_progress
-from grader.replayer import Replayer, Sandbox
-from grader.replays import Replays
-from grader.reports.write import INDEX, clear_leftovers, refuse_strangers, write_reports
-from grader.rubric.weights import DEFAULT, load_weights
+from grader.replay.cluster.session import open_cluster
+from grader.replay.engines import Engine
+from grader.replay.executor import Executor
+from grader.replay.folder_lock import locked
+from grader.replay.local_executor import LocalExecutor
+from grader.replay.memory.bound import bounded
+from grader.replay.memory.kinds import NO_SANDBOX
+from grader.replay.replayer import Replayer, Sandbox
+from grader.replay.replays import Replays
+from grader.replay.sandboxes import open_sandbox
+from grader.replay.store import default_store
+from grader.report.progress_bar import shown_progress
+from grader.report.scores_file import SCORES, read_scores
+from grader.report.write import INDEX, clear_leftovers, refuse_strangers, write_reports
 from grader.sandbox.problem import sandbox_problem
 from grader.sandbox.run import run_in_sandbox
 from grader.sandbox.trusted import run_trusted
-from grader.sandboxes import open_sandbox
-from grader.score import Scores, SubmissionScore
-from grader.scores_file import SCORES, read_scores
+from grader.score.canaries import CanaryFailed
+from grader.score.verdict import Scores, SubmissionScore
+from grader.score.weights import DEFAULT, load_weights
 from grader.spool import SPOOL, Spool, open_spool
-from grader.store import default_store
+from grader.written.answers.room import Answers
 from harness.data.loading import default_cache
 from harness.errors import UserError, naming
-from harness.file_exercise import exercise_ids, load_exercise
+from harness.written.file_exercise import exercise_ids, load_exercise
 
 
 @dataclass(frozen=True)
@@ -212,7 +212,7 @@ def _sandbox(options: ScoreOptions, console: Console) -> Iterator[Sandbox]:
 def _provenance(options: ScoreOptions) -> dict[str, str | int | float | bool | None]:
     from importlib.metadata import version
 
-    from harness.provenance import harness_hash
+    from harness.run.provenance import harness_hash
 
     warning = {"warning": WITHOUT_SANDBOX} if options.trust_submissions else {}
     return {

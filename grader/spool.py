@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from grader.exhibits import Exhibits
+from grader.score.exhibits import Exhibits
 from harness.errors import naming
 
 if TYPE_CHECKING:  # what takes tarballs in is of no use to whoever only makes pages

@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from grader.evidence import RUNS, Claim, Run, recipe_of
 from grader.intake.rejected import Rejected
 from grader.intake.submission import Submission, read_settings
+from grader.score.evidence import RUNS, Claim, Run, recipe_of
 from grader.syntax.parse import program_digest
 from harness.data import DATASETS
-from harness.settings import RunSettings
+from harness.run.settings import RunSettings
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ from typing import Any, NoReturn
 
 import click
 
+from harness.checks.commands import add_instruments
 from harness.command_line import HELP_OPTIONS, run_command
 from harness.errors import Stopped, UserError, naming
-from harness.instruments.commands import add_instruments
-from harness.run_options import resume_option, run_options, whole_number
+from harness.run.run_options import resume_option, run_options, whole_number
 
 # Everything else is imported inside the command that needs it: `harness --help` must be instant.
 
@@ -35,9 +35,9 @@ def cli() -> None:
 def exercise(recipe: str, work: Path, resume: bool, **asked: Any) -> None:
     """Make the workspace of RECIPE and run the broken experiment."""
     from harness.exercise import Asked, start_exercise
-    from harness.file_exercise import FileExercise, load_exercise
-    from harness.file_workspace import start_file_exercise
     from harness.summary import show_broken_run, show_file_workspace
+    from harness.written.file_exercise import FileExercise, load_exercise
+    from harness.written.file_workspace import start_file_exercise
 
     found = load_exercise(recipe)
     if isinstance(found, FileExercise):
@@ -115,11 +115,11 @@ def exercises(work: Path) -> None:
 def check(recipe: str, work: Path) -> None:
     """Judge what can be judged before you hand in."""
     from harness.exercise import check_exercise
-    from harness.file_checks import run_file_checks
-    from harness.file_exercise import FileExercise, load_exercise
-    from harness.file_workspace import FileWorkspace, open_file_workspace
     from harness.summary import show_checks
     from harness.workspace import Workspace
+    from harness.written.file_checks import run_file_checks
+    from harness.written.file_exercise import FileExercise, load_exercise
+    from harness.written.file_workspace import FileWorkspace, open_file_workspace
 
     found = load_exercise(recipe)
     workspace: Workspace | FileWorkspace
@@ -146,12 +146,12 @@ def check(recipe: str, work: Path) -> None:
 )  # fmt: skip
 def submit(recipe: str, work: Path, student: str | None, out: Path) -> None:
     """Pack everything into one tarball to hand in."""
-    from harness.file_exercise import FileExercise, load_exercise
-    from harness.file_workspace import open_file_workspace
-    from harness.handin.file_submission import submit_file
-    from harness.handin.submission import submit as pack
+    from harness.submission.file_submission import submit_file
+    from harness.submission.submission import submit as pack
     from harness.summary import show_submission
     from harness.workspace import open_workspace
+    from harness.written.file_exercise import FileExercise, load_exercise
+    from harness.written.file_workspace import open_file_workspace
 
     found = load_exercise(recipe)
     if student is None:
@@ -169,8 +169,8 @@ def submit(recipe: str, work: Path, student: str | None, out: Path) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def clean_work(recipe: str, work: Path, yes: bool) -> None:
     """Start over: delete the runs, put your own files aside."""
-    from harness.file_exercise import FileExercise, load_exercise
     from harness.workspace import EXPERIMENT, REPORT, remove_workspace
+    from harness.written.file_exercise import FileExercise, load_exercise
 
     found = load_exercise(recipe)
     question, theirs = (
@@ -198,7 +198,7 @@ def clean_work(recipe: str, work: Path, yes: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def doctor(as_json: bool) -> None:
     """Say whether runs have the same bytes here as everywhere."""
-    from harness.doctor import run_doctor
+    from harness.doctor.report import run_doctor
 
     sys.exit(run_doctor(as_json=as_json))
 

@@ -47,7 +47,7 @@ def run_command(command: click.Command, program: str) -> NoReturn:
             _fault()
         _fail(str(mistake))
     except Exception as error:
-        from harness.launch import ChildFault
+        from harness.run.launch import ChildFault
 
         if not isinstance(error, ChildFault):
             _fault()

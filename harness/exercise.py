@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from harness.data import DATASETS
 from harness.errors import Stopped, UserError, naming
-from harness.launch import launch
-from harness.metrics_log import from_strict
 from harness.recipe import EXERCISES, Recipe, experiment_source, load_recipe, recipe_ids
-from harness.settings import RunJob, RunName, RunSettings
+from harness.run.launch import launch
+from harness.run.metrics_log import from_strict
+from harness.run.settings import RunJob, RunName, RunSettings
 from harness.workspace import (
     EXPERIMENT,
     RESULT,
@@ -25,7 +25,7 @@ from harness.workspace import (
 )
 
 if TYPE_CHECKING:  # reading reports takes libraries that no run needs
-    from harness.handin.check_item import CheckItem
+    from harness.submission.check_item import CheckItem
 
 DEFAULT_SEED = 42
 DEFAULT_EXPERIMENT = "digits_mlp"
@@ -194,7 +194,7 @@ def read_result(folder: Path) -> dict[str, Any]:
 
 def check_exercise(recipe_id: str, work: Path) -> "tuple[Workspace, list[CheckItem]]":
     """Judge all that can be judged before handing in; both runs are made again to see that they repeat."""
-    from harness.handin.check import run_checks
+    from harness.submission.check import run_checks
 
     recipe = load_recipe(recipe_id)
     workspace = open_workspace(work, recipe_id)

@@ -13,7 +13,7 @@ from harness.errors import UserError
 ROOT = Path(__file__).resolve().parent.parent
 EXERCISES = ROOT / "exercises"
 EXPERIMENTS = Path(__file__).resolve().parent / "experiments"
-# What lies in the folder of an exercise that is no broken run (`harness.file_exercise`).
+# What lies in the folder of an exercise that is no broken run (`harness.written.file_exercise`).
 FILE_EXERCISE = "exercise.toml"
 
 Layer = Literal["data", "pipeline", "model", "loss", "optimizer", "loop", "evaluation", "deployment"]
@@ -80,7 +80,7 @@ class Symptom(_Strict):
 
 
 class Probe(_Strict):
-    """A mechanism probe (`harness.probes`): the cause is gone where what it measures stays below the bound."""
+    """A mechanism probe (`harness.checks.probes`): the cause is gone where what it measures stays below the bound."""
 
     kind: ProbeKind
     below: float

@@ -12,15 +12,15 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.exercise import read_result
-from harness.file_exercise import file_exercise_ids, find_file_exercise
-from harness.file_workspace import FileWorkspace
-from harness.metrics_log import batch_records, epoch_records, read_metrics_log
 from harness.recipe import load_recipe, recipe_ids
+from harness.run.metrics_log import batch_records, epoch_records, read_metrics_log
 from harness.workspace import SETTINGS, Workspace, open_workspace
+from harness.written.file_exercise import file_exercise_ids, find_file_exercise
+from harness.written.file_workspace import FileWorkspace
 
 if TYPE_CHECKING:  # reading reports takes libraries that no run needs
-    from harness.handin.check_item import CheckItem
-    from harness.handin.submission import Submission
+    from harness.submission.check_item import CheckItem
+    from harness.submission.submission import Submission
     from harness.watch import Watched
 
 Figures = dict[str, str]
@@ -124,7 +124,7 @@ def show_comparison(workspace: Workspace) -> None:
 
 def show_watched(watched: "Watched") -> None:
     """Print what a save led to: the runs side by side and the checks of what is there, or the mistake."""
-    from harness.handin.check import quick_checks, render_checks
+    from harness.submission.check import quick_checks, render_checks
 
     console, workspace = Console(), watched.workspace
     console.clear()
@@ -187,7 +187,7 @@ def _show_list(console: Console, rows: Sequence[tuple[str, ...]], titles: Sequen
 
 def show_checks(items: "Sequence[CheckItem]", workspace: Workspace | FileWorkspace) -> bool:
     """Print the checks; return whether none failed and all could be judged."""
-    from harness.handin.check import render_checks
+    from harness.submission.check import render_checks
 
     console = Console()
     # A path that is longer than its column is left to the terminal to break: it must survive being copied.

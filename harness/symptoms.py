@@ -5,8 +5,8 @@ import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from harness.metrics_log import Record, batch_records, epoch_records
 from harness.recipe import Symptom
+from harness.run.metrics_log import Record, batch_records, epoch_records
 
 _BATCH_SIGNALS = ("loss", "lr", "grad_norm", "grad_zero_fraction", "stale_grad_ratio")
 

@@ -8,7 +8,7 @@ if __name__ == "__main__":
 
     if not sys.flags.safe_path:
         sys.path.pop(0)
-    from harness.trainer_cli import trainer_command
+    from harness.run.trainer_cli import trainer_command
 
     trainer_command()
 
@@ -24,8 +24,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from harness.batches import deterministic_minibatches, run_generators
-from harness.checkpoint import (
+from harness.errors import UserError
+from harness.files import write_whole
+from harness.page.input_sheet import INPUT_SHEET, input_sheet
+from harness.run.batches import deterministic_minibatches, run_generators
+from harness.run.checkpoint import (
     CHECKPOINT,
     checkpoint_bytes,
     load_checkpoint,
@@ -34,21 +37,18 @@ from harness.checkpoint import (
     rng_states,
     training_state,
 )
-from harness.errors import UserError
-from harness.evaluation import confusion_matrix, evaluate_in_eval_mode, largest_change, statistics_of
-from harness.experiment import Experiment, TensorData
-from harness.files import write_whole
-from harness.guardrails import Finding, Guardrails
-from harness.input_sheet import INPUT_SHEET, input_sheet
-from harness.log_writer import BATCHES_AT_ONCE, LogWriter
-from harness.metrics_log import Record, batch_records, read_metrics_log
-from harness.numerics import canonical_setup
-from harness.overfit import disable_dropout
-from harness.recorder import BatchMeasurements, Recorder
-from harness.settings import RunSettings
-from harness.shape_checks import check_batch, check_split
-from harness.steps import training_step
-from harness.switches import apply_switches
+from harness.run.evaluation import confusion_matrix, evaluate_in_eval_mode, largest_change, statistics_of
+from harness.run.experiment import Experiment, TensorData
+from harness.run.guardrails import Finding, Guardrails
+from harness.run.log_writer import BATCHES_AT_ONCE, LogWriter
+from harness.run.metrics_log import Record, batch_records, read_metrics_log
+from harness.run.numerics import canonical_setup
+from harness.run.overfit import disable_dropout
+from harness.run.recorder import BatchMeasurements, Recorder
+from harness.run.settings import RunSettings
+from harness.run.shape_checks import check_batch, check_split
+from harness.run.steps import training_step
+from harness.run.switches import apply_switches
 
 METRICS_LOG = "metrics.log"
 BEST_CHECKPOINT = "best.pt"

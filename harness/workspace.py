@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 
 from harness.errors import UserError
 from harness.files import scratch_path
-from harness.settings import RunSettings
+from harness.run.settings import RunSettings
 
 EXPERIMENT = "experiment.py"
 REPORT = "report.md"

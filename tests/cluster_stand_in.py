@@ -10,10 +10,10 @@ import time
 import uuid
 from pathlib import Path
 
-from grader.cluster import desk
-from grader.replay import Replay
-from grader.replayer import Replayer
-from grader.requests import Request
+from grader.replay.cluster import desk
+from grader.replay.replay import Replay
+from grader.replay.replayer import Replayer
+from grader.replay.requests import Request
 from grader.sandbox.stop import Stopped
 
 CODE = "STAND_IN_CODE"

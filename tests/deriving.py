@@ -7,17 +7,17 @@ from functools import cache
 import numpy as np
 import torch
 
-from grader.answers.examination import Examination
-from grader.derivation.cases import Cases, draw_cases
-from grader.derivation.examine import judge_derivation
-from grader.derivation.plain_numpy import derivation_suspicions
-from grader.derivation.problems import JUDGED
-from grader.derivation.run import AnswerRun, Called
-from grader.derivation.seen import Seen
-from grader.inside.autograd import EXPECTED
-from harness.derivation.performance import load_answer, perform
-from harness.derivation.problem import Array, Problem, WrongForm
-from harness.file_exercise import Derivation, load_exercise
+from grader.replay.inside.autograd import EXPECTED
+from grader.written.answers.examination import Examination
+from grader.written.derivation.cases import Cases, draw_cases
+from grader.written.derivation.examine import judge_derivation
+from grader.written.derivation.plain_numpy import derivation_suspicions
+from grader.written.derivation.problems import JUDGED
+from grader.written.derivation.run import AnswerRun, Called
+from grader.written.derivation.seen import Seen
+from harness.written.derivation.performance import load_answer, perform
+from harness.written.derivation.problem import Array, Problem, WrongForm
+from harness.written.file_exercise import Derivation, load_exercise
 
 
 def derivation(exercise_id: str) -> Derivation:
@@ -27,7 +27,7 @@ def derivation(exercise_id: str) -> Derivation:
 
 
 def called(exercise: Derivation, text: str, cases: Cases) -> AnswerRun:
-    """Call an answer as `grader.inside.derive` does. It must be one that does nothing to this process."""
+    """Call an answer as `grader.replay.inside.derive` does. It must be one that does nothing to this process."""
     problem = JUDGED[exercise.problem].problem
     with contextlib.redirect_stdout(io.StringIO()), np.errstate(all="ignore"):
         try:
@@ -42,7 +42,7 @@ def called(exercise: Derivation, text: str, cases: Cases) -> AnswerRun:
 
 
 def by_autograd(problem: Problem, cases: Cases) -> dict[str, dict[str, Array]]:
-    """Return what is right, as `grader.inside.autograd` finds it."""
+    """Return what is right, as `grader.replay.inside.autograd` finds it."""
     found = {}
     for case, inputs in cases.inputs.items():
         given = {name: torch.from_numpy(np.array(array)) for name, array in inputs.items()}

@@ -4,13 +4,13 @@ import gzip
 from functools import cache
 from pathlib import Path
 
-from grader.rubric.explanation import judge_explanation
-from grader.rubric.lexicon import Lexicon, load_lexicon
-from grader.score import Check
+from grader.score.explanation import judge_explanation
+from grader.score.lexicon import Lexicon, load_lexicon
+from grader.score.verdict import Check
 from grader.selfcheck.labels import points_of
 from grader.selfcheck.texts import report_around
-from harness.metrics_log import Record, log_lines, parse_log
 from harness.recipe import Recipe, load_recipe
+from harness.run.metrics_log import Record, log_lines, parse_log
 
 # Made by `python tests/runs.py` (in portable numerics), then `gzip -9n`; tests/test_recipes.py runs them again.
 LOGS = Path(__file__).parent / "whole_logs"

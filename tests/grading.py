@@ -10,22 +10,22 @@ from typing import Any
 
 from runs import load, real_data
 
-from grader.evidence import Claim, Evidence
-from grader.inside.evaluate import evaluate
-from grader.replay import Evaluation, ProbeFigure, Replay
-from grader.rubric.lexicon import load_lexicon
-from grader.solutions import SOLUTIONS, load_solution
+from grader.replay.inside.evaluate import evaluate
+from grader.replay.replay import Evaluation, ProbeFigure, Replay
+from grader.score.evidence import Claim, Evidence
+from grader.score.lexicon import load_lexicon
+from grader.score.solutions import SOLUTIONS, load_solution
+from harness.checks.probes import run_probe
 from harness.data.embedded_data import read_embedded_split
 from harness.data.image_sets import Dataset
 from harness.data.loading import load_dataset
-from harness.experiment import Experiment, tensor_data
-from harness.metrics_log import to_strict
-from harness.probes import run_probe
 from harness.recipe import Recipe, load_recipe
-from harness.settings import RunSettings
+from harness.run.experiment import Experiment, tensor_data
+from harness.run.metrics_log import to_strict
+from harness.run.settings import RunSettings
 from harness.trainer import train
 
-HELDOUT = Path(__file__).parents[1] / "grader" / "heldout"
+HELDOUT = Path(__file__).parents[1] / "grader" / "replay" / "heldout"
 PLATFORM: dict[str, Any] = {
     "architecture": "x86_64",
     "numerics": "portable",

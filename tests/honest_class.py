@@ -9,21 +9,21 @@ from pathlib import Path
 
 import pytest
 
-from grader.answers.room import Answers
 from grader.classroom import Classroom
+from grader.course.examples import broken_workspace, example_submission
 from grader.crew import Crew
 from grader.desk import Desk
-from grader.examples import broken_workspace, example_submission
-from grader.folder_lock import locked
-from grader.local_executor import LocalExecutor
-from grader.progress import Silent
-from grader.replayer import Replayer
-from grader.replays import Replays
-from grader.requests import Request
-from grader.rubric.weights import load_weights
+from grader.replay.folder_lock import locked
+from grader.replay.local_executor import LocalExecutor
+from grader.replay.replayer import Replayer
+from grader.replay.replays import Replays
+from grader.replay.requests import Request
+from grader.report.progress import Silent
 from grader.sandbox.run import run_in_sandbox
-from grader.solutions import load_variants
+from grader.score.solutions import load_variants
+from grader.score.weights import load_weights
 from grader.spool import open_spool
+from grader.written.answers.room import Answers
 from harness.recipe import load_recipe
 
 RECIPE = "huge_lr"

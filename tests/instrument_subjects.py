@@ -7,17 +7,17 @@ import pytest
 from click.testing import CliRunner
 from runs import MINI, mini_data
 
+from harness.checks.evidence import Evidence
+from harness.checks.job import InstrumentJob
+from harness.checks.subject import Subject
+from harness.checks.table import look
 from harness.cli import cli
 from harness.data.image_sets import Dataset, Split
 from harness.data.loading import load_dataset
-from harness.experiment import TensorSplit
-from harness.instruments.evidence import Evidence
-from harness.instruments.job import InstrumentJob
-from harness.instruments.subject import Subject
-from harness.instruments.table import look
-from harness.metrics_log import to_strict
 from harness.recipe import load_recipe
-from harness.settings import RunSettings
+from harness.run.experiment import TensorSplit
+from harness.run.metrics_log import to_strict
+from harness.run.settings import RunSettings
 
 load = cache(load_dataset)
 
@@ -55,8 +55,8 @@ def measure_here(monkeypatch: pytest.MonkeyPatch) -> None:
         found = {name: to_strict(look(name, subject, **job.options).to_json()) for name in job.instruments}
         return {name: Evidence.model_validate(evidence) for name, evidence in found.items()}
 
-    monkeypatch.setattr("harness.instruments.session.examine", examine)
-    monkeypatch.setattr("harness.instruments.repro_session.examine", examine)
+    monkeypatch.setattr("harness.checks.session.examine", examine)
+    monkeypatch.setattr("harness.checks.repro_session.examine", examine)
 
 
 def say(*words: str) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from grader.intake.submission import FILES
-from harness.handin.archive import deterministic_tar_gz
+from harness.submission.archive import deterministic_tar_gz
 
 COMMAND = "python -m harness.trainer --seed 42 --break huge_lr --dataset digits"
 COMMANDS = f"# runs/broken\n{COMMAND}\n\n# runs/fixed\n{COMMAND} --script experiment.py\n".encode()

@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from grader.crew import Crew
-from grader.exhibits import Curve, Exhibits, HashComparison, Measurement, Number, ReplayOutcome, Run
-from grader.progress import Silent
-from grader.reports.write import write_reports
-from grader.score import (
+from grader.report.progress import Silent
+from grader.report.write import write_reports
+from grader.score.exhibits import Curve, Exhibits, HashComparison, Measurement, Number, ReplayOutcome, Run
+from grader.score.verdict import (
     Check,
     Criterion,
     Flag,

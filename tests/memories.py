@@ -5,17 +5,17 @@ import os
 import time
 from pathlib import Path
 
-from grader.answers.examination import Examination
-from grader.canary_check import CanaryPassed
-from grader.exhibits import Exhibits
 from grader.graded import Graded, row_without_checks
-from grader.memory.entries import entries_in
-from grader.memory.kinds import REPLAYS, Holds, Kind
-from grader.replay import Replay
-from grader.score import Model
+from grader.replay.memory.entries import entries_in
+from grader.replay.memory.kinds import REPLAYS, Holds, Kind
+from grader.replay.replay import Replay
+from grader.replay.store import Store
+from grader.score.canary_check import CanaryPassed
+from grader.score.exhibits import Exhibits
+from grader.score.verdict import Model
 from grader.selfcheck.handed_in import HandedIn
 from grader.selfcheck.trial import KeptOutcome
-from grader.store import Store
+from grader.written.answers.examination import Examination
 
 A_DAY = 86_400
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from run_folders import make_run
 
-from harness.settings import RunSettings
+from harness.run.settings import RunSettings
 from harness.workspace import Workspace, create_workspace
 
 BROKEN = "def build_optimizer(model):\n    return SGD(model.parameters(), lr=10.0)\n"

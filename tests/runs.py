@@ -8,13 +8,13 @@ from typing import Any
 
 import torch
 
+from harness.checks.probes import run_probe
 from harness.data.loading import load_dataset
-from harness.experiment import Experiment, TensorData, TensorSplit, tensor_data
-from harness.load_experiment import load_experiment
-from harness.metrics_log import Record, batch_records, epoch_records, read_metrics_log
-from harness.probes import run_probe
 from harness.recipe import Edit, Recipe, apply_edits, load_recipe
-from harness.settings import RunSettings
+from harness.run.experiment import Experiment, TensorData, TensorSplit, tensor_data
+from harness.run.load_experiment import load_experiment
+from harness.run.metrics_log import Record, batch_records, epoch_records, read_metrics_log
+from harness.run.settings import RunSettings
 from harness.trainer import METRICS_LOG, TrainingResult, train
 
 MINI = '''\
@@ -27,7 +27,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from harness.schedules import warmup_cosine
+from harness.run.schedules import warmup_cosine
 
 EPOCHS = 3
 BATCH_SIZE = 8

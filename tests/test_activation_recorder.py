@@ -2,8 +2,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from harness.activation_recorder import ActivationRecorder
-from harness.diagnostics import activation_quantiles, activation_statistics
+from harness.run.activation_recorder import ActivationRecorder
+from harness.run.diagnostics import activation_quantiles, activation_statistics
 
 
 def model_and_inputs() -> tuple[nn.Sequential, Tensor]:

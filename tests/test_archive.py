@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.handin.archive import deterministic_tar_gz
+from harness.submission.archive import deterministic_tar_gz
 
 PINNED = "43d02f242f79c4841f93b96946bd10d9c74fb3628efa28eb3699acd657f3e548"
 LONG = "runs/" + "a" * 90 + "/" + "b" * 180 + "/metrics.log"

@@ -49,7 +49,7 @@ EXPERIMENTS = {
         r"{path}: train_step raised EOFError: .*\n  line \d+, in train_step: input\(.*\n.*",
     ),
     "damages the harness": (
-        "import torch\n", "import torch\nimport harness.recorder\nharness.recorder.Recorder.measure_batch = None\n", "",
+        "import torch\n", "import torch\nimport harness.run.recorder as r\nr.Recorder.measure_batch = None\n", "",
     ),
 }  # fmt: skip
 
@@ -235,7 +235,7 @@ def test_data_that_was_altered_is_refused(tmp_path: Path) -> None:
     source = Path(harness.__file__).parent
     shutil.copytree(source, package / "harness", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(source.parent / "exercises", package / "exercises")
-    archive = package / "harness/datasets/digits.npz"
+    archive = package / "harness/data/embedded/digits.npz"
     archive.write_bytes(archive.read_bytes()[:-1] + b"\0\0")
     # The copy trains in this process: the one that a command starts takes the installed package.
     code = (

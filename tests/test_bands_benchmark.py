@@ -3,7 +3,7 @@ import math
 import pytest
 
 from benchmarks.bands import PAIRS, VARIANTS, band_of, entry, variant_sources
-from grader.bands import load_band
+from grader.score.bands import load_band
 from harness.recipe import experiment_source
 
 ACCURACY = [0.95, 0.90, 0.94, 0.93]

@@ -25,11 +25,11 @@ from benchmarks.timing import (
     seconds_row,
     slowest_row,
 )
-from harness.environment import run_environment
+from harness.checks.commands import COMMANDS
 from harness.exercise import single_run_job
-from harness.instruments.commands import COMMANDS
-from harness.launch import launch
-from harness.settings import RunSettings
+from harness.run.environment import run_environment
+from harness.run.launch import launch
+from harness.run.settings import RunSettings
 
 MACHINE = Machine("A Processor @ 1 GHz", 2, "3.11.7", "2.13.0", 0.25)
 ROWS = [

@@ -9,7 +9,7 @@ from rich.console import Console
 from run_files import FIXED, change_json, make_workspace, read_lines, seal, write_lines
 
 from harness.errors import UserError
-from harness.handin.check import CheckItem, quick_checks, render_checks, run_checks
+from harness.submission.check import CheckItem, quick_checks, render_checks, run_checks
 from harness.workspace import REPORT_TEMPLATE, Workspace
 
 

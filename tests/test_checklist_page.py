@@ -8,7 +8,7 @@ from instrument_subjects import measure_here, say
 from page_reader import Page
 
 from benchmarks.checklist_page import AFTER, BEFORE, EXERCISE, PAGE, SHEET, page, sheet
-from harness.instruments.checks import load_checks
+from harness.checks.checks import load_checks
 
 LISTED = re.compile(r"^- \[ \] `harness ([^`]+)`", re.MULTILINE)
 

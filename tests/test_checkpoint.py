@@ -13,7 +13,8 @@ import torch
 from runs import AMP, CHANCE, MINI, edited, load, mini_data, mini_run
 from torch import nn
 
-from harness.checkpoint import (
+from harness.errors import UserError
+from harness.run.checkpoint import (
     canonical,
     checkpoint_bytes,
     load_checkpoint,
@@ -22,7 +23,6 @@ from harness.checkpoint import (
     rng_states,
     training_state,
 )
-from harness.errors import UserError
 
 pytestmark = pytest.mark.usefixtures("torch_as_found")
 

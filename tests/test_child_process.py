@@ -1,7 +1,7 @@
 import json
 import os
 
-from harness.child_process import Reporter
+from harness.run.child_process import Reporter
 
 
 def test_a_parent_that_is_gone_ends_the_process_that_trains() -> None:

@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from harness.errors import UserError
-from harness.handin.cited_numbers import agrees, cited_value, written_number
+from harness.submission.cited_numbers import agrees, cited_value, written_number
 
 RECORDS: list[dict[str, Any]] = [
     {

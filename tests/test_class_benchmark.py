@@ -22,7 +22,7 @@ from benchmarks.table import Machine
 from benchmarks.timing import BenchmarkError
 from benchmarks.training_time import trained_programs, training_seconds
 from grader.sandbox.problem import sandbox_problem
-from grader.score import CRITERIA, Criterion, Status, SubmissionScore, criterion_score, full, lost
+from grader.score.verdict import CRITERIA, Criterion, Status, SubmissionScore, criterion_score, full, lost
 from harness.recipe import load_recipe
 
 MACHINE = Machine("A Processor @ 1 GHz", 2, "3.11.7", "2.13.0", 0.25)

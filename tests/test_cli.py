@@ -8,7 +8,7 @@ from commands import FAULT, HARNESS, MISTAKE, TRAINER, command_environment, mist
 from run_files import make_workspace
 
 from harness.cli import cli
-from harness.trainer_cli import trainer
+from harness.run.trainer_cli import trainer
 
 COMMANDS = sorted(cli.commands)
 # What a command takes from the environment comes through make, and may be anything.

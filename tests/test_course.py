@@ -17,8 +17,8 @@ from benchmarks.course.tarballs import unpacked
 from grader.intake.rejected import Rejected
 from grader.intake.submission import Submission, parse_submission
 from grader.syntax.parse import tree_digest
-from harness.handin.student_report import parse_report
 from harness.recipe import recipe_ids
+from harness.submission.student_report import parse_report
 
 SEED = 7
 COURSE = planned(300, SEED)

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from harness.exercise import single_run_job
-from harness.launch import launch
-from harness.settings import RunSettings
+from harness.run.launch import launch
+from harness.run.settings import RunSettings
 
 pytestmark = pytest.mark.skipif(
     not torch.cuda.is_available(), reason="there is no CUDA card that torch can use"

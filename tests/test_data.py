@@ -7,9 +7,9 @@ import pytest
 from shared_data import link_shared_data, needs_shared_data, shared_cifar10_checksums
 
 from harness.data import CLASS_NAMES, DATASETS, EMBEDDED
+from harness.data.embedded.figures import FIGURES
 from harness.data.image_sets import Dataset
 from harness.data.loading import default_cache, fetch_dataset, load_dataset
-from harness.datasets.figures import FIGURES
 from harness.errors import UserError
 
 

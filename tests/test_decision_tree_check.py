@@ -4,17 +4,17 @@ from pathlib import Path
 
 import pytest
 
-from harness.decision_tree import outcomes as outcomes_module
-from harness.decision_tree.outcomes import Outcomes
-from harness.decision_tree.self_check import tree_items
 from harness.exercise import Asked, start_exercise
-from harness.file_checks import run_file_checks
-from harness.file_exercise import FileExercise, find_file_exercise, stub
-from harness.file_workspace import FileWorkspace, start_file_exercise
-from harness.handin.check_item import CheckItem
 from harness.recipe import load_recipe
-from harness.settings import RunSettings
+from harness.run.settings import RunSettings
+from harness.submission.check_item import CheckItem
 from harness.workspace import OUTCOMES, Workspace, remove_workspace
+from harness.written.decision_tree import outcomes as outcomes_module
+from harness.written.decision_tree.outcomes import Outcomes
+from harness.written.decision_tree.self_check import tree_items
+from harness.written.file_checks import run_file_checks
+from harness.written.file_exercise import FileExercise, find_file_exercise, stub
+from harness.written.file_workspace import FileWorkspace, start_file_exercise
 
 # Two checks of a second each tell this recipe from what it breaks.
 TREE = """\

@@ -5,14 +5,14 @@ import contextlib
 import numpy as np
 import pytest
 
-from grader.answers.known import load_answers, reference
-from harness.derivation import PROBLEMS
-from harness.derivation.finite_differences import central_differences, relative_error
-from harness.derivation.performance import MOST_STEPS, Performance, load_answer, perform
-from harness.derivation.problem import WrongForm
-from harness.derivation.self_check_child import self_check
-from harness.derivation.step_meter import StepMeter, TooManySteps
-from harness.file_exercise import FileExercise, find_file_exercise
+from grader.written.answers.known import load_answers, reference
+from harness.written.derivation import PROBLEMS
+from harness.written.derivation.finite_differences import central_differences, relative_error
+from harness.written.derivation.performance import MOST_STEPS, Performance, load_answer, perform
+from harness.written.derivation.problem import WrongForm
+from harness.written.derivation.self_check_child import self_check
+from harness.written.derivation.step_meter import StepMeter, TooManySteps
+from harness.written.file_exercise import FileExercise, find_file_exercise
 
 MLP = PROBLEMS["mlp"]
 SIZES = {"B": 4, "D": 5, "H": 7, "C": 3}
@@ -65,7 +65,7 @@ def edited(find: str, replace: str) -> str:
 def steps(name: str, rows: int) -> int:
     from types import ModuleType
 
-    from harness.derivation.counted_builtins import counted_builtins
+    from harness.written.derivation.counted_builtins import counted_builtins
 
     module = ModuleType("calls")
     module.__dict__["__builtins__"] = counted_builtins()

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from harness import diagnostics
-from harness.diagnostics import (
+from harness.run import diagnostics
+from harness.run.diagnostics import (
     QUANTILES,
     activation_quantiles,
     activation_statistics,

@@ -3,7 +3,7 @@ import platform
 
 import pytest
 
-from harness import doctor
+from harness.doctor import report as doctor
 
 x86_64 = pytest.mark.skipif(platform.machine() != "x86_64", reason="the table is that of x86-64 processors")
 

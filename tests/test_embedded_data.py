@@ -7,7 +7,7 @@ import pytest
 from harness.data.embedded_data import STUDENTS_FOLDER, read_embedded_split, read_embedded_splits
 from harness.errors import UserError
 
-GRADERS_FOLDER = Path(__file__).parents[1] / "grader" / "heldout"
+GRADERS_FOLDER = Path(__file__).parents[1] / "grader" / "replay" / "heldout"
 NAMES = ("digits", "shapes")
 
 

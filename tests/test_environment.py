@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from portable_child import run_child
 
-from harness.environment import (
+from harness.run.environment import (
     COMMON_VARIABLES,
     PORTABLE_VARIABLES,
     Numerics,
@@ -56,7 +56,7 @@ HARMLESS = {"MALLOC_PERTURB_": "165"}
 TRAINING = """
 import hashlib, locale, random, torch
 import numpy as np
-from harness.numerics import canonical_setup
+from harness.run.numerics import canonical_setup
 canonical_setup(42)
 model = torch.nn.Sequential(
     torch.nn.Conv2d(1, 6, 3), torch.nn.BatchNorm2d(6), torch.nn.ReLU(), torch.nn.Dropout(0.3),
@@ -142,5 +142,6 @@ def test_glibc_takes_the_tunable_without_a_word() -> None:
 
 
 def test_importing_it_does_not_import_torch() -> None:
-    code = "import sys, harness.environment, harness.doctor; print('torch' in sys.modules, 'numpy' in sys.modules)"
+    code = "import sys, harness.run.environment, harness.doctor.report\n"
+    code += "print('torch' in sys.modules, 'numpy' in sys.modules)"
     assert run_child(code) == "False False"

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from grader.answers.known import reference
-from grader.examples import example_answer, right_and_wrong
+from grader.course.examples import example_answer, right_and_wrong
 from grader.intake.answer import Answer, parse_tarball
-from harness.file_exercise import file_exercise_ids, find_file_exercise
+from grader.written.answers.known import reference
+from harness.written.file_exercise import file_exercise_ids, find_file_exercise
 
 
 @pytest.mark.parametrize("exercise_id", file_exercise_ids())

@@ -9,7 +9,7 @@ from commands import edit, mistake, snapshot, succeed
 from harness.errors import UserError
 from harness.exercise import Asked, check_dataset, default_dataset, prompt_text, single_run_job
 from harness.recipe import load_recipe
-from harness.settings import RunSettings
+from harness.run.settings import RunSettings
 
 EXERCISE = ("exercise", "huge_lr", "--epochs", "1")
 

@@ -10,8 +10,8 @@ from runs import CHANCE, MINI, edited, load, mini_data, mini_run, train_step
 from torch import nn
 
 from harness.errors import UserError
-from harness.experiment import FUNCTIONS, Experiment, HarnessFault, describe, tensor_data
-from harness.load_experiment import load_experiment
+from harness.run.experiment import FUNCTIONS, Experiment, HarnessFault, describe, tensor_data
+from harness.run.load_experiment import load_experiment
 
 pytestmark = pytest.mark.usefixtures("torch_as_found")
 
@@ -402,7 +402,7 @@ def test_a_class_of_the_experiment_can_be_pickled_and_its_module_found(tmp_path:
         MINI + "\n\nfrom dataclasses import dataclass\n\n\n@dataclass\nclass Pair:\n    x: 'int'\n"
     )
     code = (
-        "import pickle; from pathlib import Path; from harness.load_experiment import load_experiment\n"
+        "import pickle; from pathlib import Path; from harness.run.load_experiment import load_experiment\n"
         "path = Path('experiment.py'); e = load_experiment(path, path.read_text())\n"
         "print(pickle.loads(pickle.dumps(e.module.Pair(3))).x)"
     )

@@ -17,8 +17,8 @@ from honest_class import HonestClass
 from rich.console import Console
 from sandbox_marks import needs_sandbox
 
-from grader.replay import Replay
-from grader.store import Store
+from grader.replay.replay import Replay
+from grader.replay.store import Store
 from harness.files import scratch_path
 
 

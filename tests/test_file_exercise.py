@@ -3,7 +3,8 @@ from pathlib import Path
 import pytest
 
 from harness.errors import UserError
-from harness.file_exercise import (
+from harness.recipe import EXERCISES, Recipe, load_recipe, recipe_ids
+from harness.written.file_exercise import (
     Derivation,
     exercise_ids,
     file_exercise_ids,
@@ -11,7 +12,6 @@ from harness.file_exercise import (
     load_exercise,
     stub,
 )
-from harness.recipe import EXERCISES, Recipe, load_recipe, recipe_ids
 
 TOML = """\
 format_version = 1

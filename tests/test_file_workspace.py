@@ -9,13 +9,18 @@ from pathlib import Path
 import pytest
 from commands import mistake, run_command, snapshot, succeed
 
-from grader.answers.known import load_answers, reference
+from grader.written.answers.known import load_answers, reference
 from harness.errors import UserError
-from harness.file_checks import file_items
-from harness.file_exercise import FileExercise, find_file_exercise
-from harness.file_workspace import ANSWER_BYTES, FileWorkspace, open_file_workspace, start_file_exercise
-from harness.handin.file_submission import submit_file
 from harness.recipe import EXERCISES
+from harness.submission.file_submission import submit_file
+from harness.written.file_checks import file_items
+from harness.written.file_exercise import FileExercise, find_file_exercise
+from harness.written.file_workspace import (
+    ANSWER_BYTES,
+    FileWorkspace,
+    open_file_workspace,
+    start_file_exercise,
+)
 
 EXERCISE = "backprop_mlp"
 

@@ -1,8 +1,8 @@
 import pytest
 
 from harness.errors import UserError
-from harness.handin.front_matter import parse_front_matter, split_report
 from harness.plain_yaml import LIMIT, shown
+from harness.submission.front_matter import parse_front_matter, split_report
 
 
 def test_values_stay_as_they_were_written_and_know_their_line() -> None:

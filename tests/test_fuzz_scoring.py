@@ -9,18 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grader.classroom import scores_of
-from grader.evidence import Claim, Evidence, Run
 from grader.graded import Graded, graded_row
-from grader.replay import Evaluation, ProbeFigure, Replay, SplitFigures
-from grader.reports.submission_page import render_submission_page
-from grader.rubric.weights import load_weights
-from grader.score import CRITERIA
-from grader.scores_file import scores_bytes
-from grader.solutions import load_solution, load_texts
+from grader.replay.replay import Evaluation, ProbeFigure, Replay, SplitFigures
+from grader.report.scores_file import scores_bytes
+from grader.report.submission_page import render_submission_page
+from grader.score.evidence import Claim, Evidence, Run
+from grader.score.solutions import load_solution, load_texts
+from grader.score.verdict import CRITERIA
+from grader.score.weights import load_weights
 from grader.syntax.parse import program_digest
 from grader.syntax.plain_code import suspicions
 from grader.taken import Taken
-from harness.settings import RunSettings
+from harness.run.settings import RunSettings
 
 pytestmark = LARGE
 RECIPE, LEXICON = recipe_and_lexicon("huge_lr")

@@ -6,7 +6,7 @@ from fuzzing import LARGE, examples, mutated_text, outcome
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grader.rubric.minimality import judge_minimality
+from grader.score.minimality import judge_minimality
 from grader.syntax.edit_size import edit_size
 from grader.syntax.layers import changed_layers
 from grader.syntax.parse import Unparsable, parse_experiment, program_digest

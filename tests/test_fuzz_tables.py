@@ -11,19 +11,19 @@ from hypothesis import given
 from made_up_class import made_up_class
 from rich.console import Console
 
+from grader.course.overrides import apply_overrides, load_overrides
 from grader.graded import Graded
-from grader.overrides import apply_overrides, load_overrides
-from grader.replay import Replay
-from grader.reports.class_page import render_class_page
-from grader.reports.exports import export
-from grader.reports.gradebook import gradebook
-from grader.reports.submission_page import render_submission_page
-from grader.reports.terminal import show_submission
-from grader.rubric.lexicon import load_lexicon
-from grader.rubric.weights import DEFAULT, load_weights
-from grader.scores_file import read_scores, scores_bytes
-from grader.solutions import SOLUTIONS, load_solution, load_texts, load_variants
-from grader.store import Store
+from grader.replay.replay import Replay
+from grader.replay.store import Store
+from grader.report.class_page import render_class_page
+from grader.report.exports import export
+from grader.report.gradebook import gradebook
+from grader.report.scores_file import read_scores, scores_bytes
+from grader.report.submission_page import render_submission_page
+from grader.report.terminal import show_submission
+from grader.score.lexicon import load_lexicon
+from grader.score.solutions import SOLUTIONS, load_solution, load_texts, load_variants
+from grader.score.weights import DEFAULT, load_weights
 from harness.errors import UserError
 from harness.recipe import EXERCISES, load_recipe
 

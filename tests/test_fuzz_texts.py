@@ -8,14 +8,14 @@ from fuzzing import LARGE, examples, mutated_text, outcome
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grader.reports.student_markdown import shown_report
-from grader.reports.text import visible
-from grader.rubric.reading import read_explanation
-from grader.solutions import SOLUTIONS, load_texts
+from grader.report.student_markdown import shown_report
+from grader.report.text import visible
+from grader.score.reading import read_explanation
+from grader.score.solutions import SOLUTIONS, load_texts
 from harness.errors import UserError
-from harness.handin.front_matter import parse_front_matter, split_report
-from harness.handin.student_report import parse_report
-from harness.metrics_log import batch_records, epoch_records, log_lines, parse_log
+from harness.run.metrics_log import batch_records, epoch_records, log_lines, parse_log
+from harness.submission.front_matter import parse_front_matter, split_report
+from harness.submission.student_report import parse_report
 
 pytestmark = LARGE
 _LOGS = tuple(

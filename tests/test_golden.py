@@ -10,17 +10,17 @@ import pytest
 import torch
 from portable_child import run_child
 
-from harness.environment import run_environment
-from harness.golden import (
+from harness.doctor.golden import (
     compare,
     compute_goldens,
     platform_class,
     read_table,
 )
-from harness.golden_kernels import numbers
-from harness.golden_operations import DIFFERS, OPERATIONS, SENTINELS
-from harness.platform_class import same_class
-from harness.portable_check import QEMU, emulated_python, features
+from harness.doctor.golden_kernels import numbers
+from harness.doctor.golden_operations import DIFFERS, OPERATIONS, SENTINELS
+from harness.doctor.platform_class import same_class
+from harness.doctor.portable_check import QEMU, emulated_python, features
+from harness.run.environment import run_environment
 
 x86_64 = pytest.mark.skipif(platform.machine() != "x86_64", reason="the table is that of x86-64 processors")
 cpuinfo = Path("/proc/cpuinfo")
@@ -29,8 +29,8 @@ one_path_only = not cpuinfo.exists() or "avx2" not in cpuinfo.read_text(encoding
 # One process asks everything: each costs the import of torch.
 QUESTIONS = """
 import json, torch
-from harness.golden import compare, compute_goldens, platform_class
-from harness.numerics import canonical_setup
+from harness.doctor.golden import compare, compute_goldens, platform_class
+from harness.run.numerics import canonical_setup
 
 canonical_setup(1)
 facts = {"wrong": compare(compute_goldens()).wrong}
@@ -99,7 +99,7 @@ def test_the_sentinels_notice_a_variable_missing(name: str) -> None:
     code = (
         "import numpy, torch; torch.backends.mkldnn.enabled = False\n"
         "torch.backends.nnpack.set_flags(False); torch.set_deterministic_debug_mode('error')\n"
-        "from harness.golden import platform_class; print(platform_class('portable', 'cpu')['golden'])"
+        "from harness.doctor.golden import platform_class; print(platform_class('portable', 'cpu')['golden'])"
     )
     environment = run_environment("portable")
     del environment[name]

@@ -13,26 +13,26 @@ from deriving import derivation, examined
 from made_up_class import make_row
 from sandbox_marks import needs_sandbox
 
-from grader.answers import room as room_module
-from grader.answers.examination import Examination
-from grader.answers.graded import answer_row
-from grader.answers.known import reference
-from grader.answers.room import Answers
-from grader.canaries import CanaryFailed
 from grader.intake.answer import Answer, parse_tarball
 from grader.intake.rejected import Rejected
 from grader.intake.submission import Submission
-from grader.replayer import Replayer
-from grader.reports.class_page import render_class_page
-from grader.reports.exports import export
-from grader.reports.gradebook import gradebook
-from grader.reports.submission_page import render_submission_page
+from grader.replay.replayer import Replayer
+from grader.report.class_page import render_class_page
+from grader.report.exports import export
+from grader.report.gradebook import gradebook
+from grader.report.submission_page import render_submission_page
 from grader.sandbox.run import run_in_sandbox
-from grader.score import CRITERIA, Scores, SubmissionScore, criteria_in, total_of
+from grader.score.canaries import CanaryFailed
+from grader.score.verdict import CRITERIA, Scores, SubmissionScore, criteria_in, total_of
 from grader.score_command import ScoreOptions, score_folder
-from harness.file_exercise import FileExercise, stub
-from harness.handin.archive import deterministic_tar_gz
-from harness.handin.submission import with_manifest
+from grader.written.answers import room as room_module
+from grader.written.answers.examination import Examination
+from grader.written.answers.graded import answer_row
+from grader.written.answers.known import reference
+from grader.written.answers.room import Answers
+from harness.submission.archive import deterministic_tar_gz
+from harness.submission.submission import with_manifest
+from harness.written.file_exercise import FileExercise, stub
 
 EXERCISE = "backprop_mlp"
 NEVER = Replayer(run_in_sandbox, Path("nowhere"))

@@ -6,12 +6,12 @@ import pytest
 from grading import evidence, replay
 from runs import edited
 
-from grader.evidence import Evidence
-from grader.replay import Evaluation, SplitFigures
-from grader.rubric.belief import code_doubt, log_doubt
-from grader.rubric.weights import load_weights
-from grader.score import Check
-from grader.scoring import flags_of, score_evidence
+from grader.replay.replay import Evaluation, SplitFigures
+from grader.score.belief import code_doubt, log_doubt
+from grader.score.evidence import Evidence
+from grader.score.scoring import flags_of, score_evidence
+from grader.score.verdict import Check
+from grader.score.weights import load_weights
 from grader.syntax.plain_code import Suspicion, suspicions
 from harness.recipe import load_recipe
 

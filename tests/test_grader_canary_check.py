@@ -7,21 +7,21 @@ import pytest
 from honest_class import HonestClass
 from sandbox_marks import needs_sandbox
 
-from grader import canary_check
-from grader.canary_check import CanaryCheck
 from grader.crew import Crew
 from grader.desk import Desk
-from grader.local_executor import LocalExecutor
-from grader.memory.kinds import CANARIES
-from grader.progress import Silent
-from grader.replay import Replay
-from grader.replayer import Replayer
-from grader.replays import Replays
-from grader.requests import canary_requests
-from grader.rubric.weights import Weights, load_weights
+from grader.replay.local_executor import LocalExecutor
+from grader.replay.memory.kinds import CANARIES
+from grader.replay.replay import Replay
+from grader.replay.replayer import Replayer
+from grader.replay.replays import Replays
+from grader.replay.requests import canary_requests
+from grader.replay.store import Store
+from grader.report.progress import Silent
 from grader.sandbox.run import run_in_sandbox
+from grader.score import canary_check
+from grader.score.canary_check import CanaryCheck
+from grader.score.weights import Weights, load_weights
 from grader.spool import open_spool
-from grader.store import Store
 
 RECIPE = "huge_lr"
 

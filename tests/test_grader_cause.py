@@ -3,7 +3,7 @@
 import pytest
 from explanations import judged, recipe_and_lexicon, report, total
 
-from grader.score import Check
+from grader.score.verdict import Check
 from harness.recipe import recipe_ids
 
 RECIPES = recipe_ids()

@@ -14,22 +14,23 @@ from runs import edited
 from sandbox_marks import needs_sandbox
 from shared_data import link_shared_data, needs_shared_data
 
-from grader import canaries, demo
-from grader.canaries import CanaryFailed, check_canaries
 from grader.cli import main
-from grader.evidence import Evidence
-from grader.examples import broken_workspace, example_submission
+from grader.course import demo
+from grader.course.examples import broken_workspace, example_submission
 from grader.intake.submission import read_submission
-from grader.local_executor import LocalExecutor
 from grader.plan import plan_of
-from grader.replay import Evaluation, Replay, SplitFigures
-from grader.replayer import Replayer
-from grader.replays import Replays
-from grader.requests import canary_requests
-from grader.rubric.weights import DEFAULT, Weights, load_weights
+from grader.replay.local_executor import LocalExecutor
+from grader.replay.replay import Evaluation, Replay, SplitFigures
+from grader.replay.replayer import Replayer
+from grader.replay.replays import Replays
+from grader.replay.requests import canary_requests
 from grader.sandbox.run import run_in_sandbox
-from grader.score import CRITERIA, Criterion, CriterionScore
-from grader.scoring import score_evidence
+from grader.score import canaries
+from grader.score.canaries import CanaryFailed, check_canaries
+from grader.score.evidence import Evidence
+from grader.score.scoring import score_evidence
+from grader.score.verdict import CRITERIA, Criterion, CriterionScore
+from grader.score.weights import DEFAULT, Weights, load_weights
 from grader.taken import take_in
 from harness.exercise import Asked
 from harness.recipe import load_recipe

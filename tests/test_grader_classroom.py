@@ -10,25 +10,25 @@ import pytest
 from honest_class import HonestClass
 from sandbox_marks import needs_sandbox
 
-from grader.answers.room import Answers
-from grader.canaries import CanaryFailed
 from grader.classroom import Classroom, scores_of
+from grader.course.demo import special_cases
 from grader.crew import Crew
-from grader.demo import special_cases
 from grader.desk import Desk
 from grader.intake.answer import Answer
 from grader.intake.submission import submission_name
-from grader.local_executor import LocalExecutor
-from grader.memory.kinds import CANARIES
 from grader.plan import Plan
-from grader.progress import Silent
-from grader.replayer import Replayer
-from grader.replays import Replays
-from grader.reports.write import write_reports
-from grader.rubric.weights import Weights, load_weights
+from grader.replay.local_executor import LocalExecutor
+from grader.replay.memory.kinds import CANARIES
+from grader.replay.replayer import Replayer
+from grader.replay.replays import Replays
+from grader.report.progress import Silent
+from grader.report.write import write_reports
 from grader.sandbox.run import run_in_sandbox
-from grader.score import Criterion, SubmissionScore
+from grader.score.canaries import CanaryFailed
+from grader.score.verdict import Criterion, SubmissionScore
+from grader.score.weights import Weights, load_weights
 from grader.spool import open_spool
+from grader.written.answers.room import Answers
 
 FATAL = "fatal_huge_lr"
 

@@ -10,18 +10,18 @@ import pytest
 from cluster_lab import PATIENCE, Lab, cluster, until
 from cluster_stand_in import BROKEN, description
 
-from grader.cluster import connection, workers
-from grader.cluster.connection import connected
-from grader.cluster.executor import ClusterExecutor
-from grader.cluster.workers import Workers
-from grader.progress import Silent
-from grader.replay import Replay
-from grader.replay_data import ReplayData
-from grader.replays import Replays
-from grader.requests import Request
+from grader.replay.cluster import connection, workers
+from grader.replay.cluster.connection import connected
+from grader.replay.cluster.executor import ClusterExecutor
+from grader.replay.cluster.workers import Workers
+from grader.replay.replay import Replay
+from grader.replay.replay_data import ReplayData
+from grader.replay.replays import Replays
+from grader.replay.requests import Request
+from grader.report.progress import Silent
 from harness.errors import UserError
 from harness.recipe import load_recipe
-from harness.settings import RunSettings
+from harness.run.settings import RunSettings
 
 RECIPE = load_recipe("huge_lr")
 

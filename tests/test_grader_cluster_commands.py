@@ -14,10 +14,10 @@ from honest_class import HonestClass
 from test_imports import loaded
 
 from grader.cli import cli
-from grader.cluster import session
-from grader.cluster.session import open_cluster
 from grader.intake.submission import read_submission
 from grader.plan import plan_of
+from grader.replay.cluster import session
+from grader.replay.cluster.session import open_cluster
 from grader.taken import take_in
 from harness.errors import UserError
 
@@ -27,13 +27,13 @@ import signal
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from pathlib import Path
 from cluster_stand_in import description
-from grader.cluster import workers
-from grader.cluster.session import open_cluster
-from grader.progress import Silent
-from grader.replays import Replays
-from grader.requests import Request
+from grader.replay.cluster import workers
+from grader.replay.cluster.session import open_cluster
+from grader.report.progress import Silent
+from grader.replay.replays import Replays
+from grader.replay.requests import Request
 from harness.recipe import load_recipe
-from harness.settings import RunSettings
+from harness.run.settings import RunSettings
 
 workers.describe = description
 folder = Path({folder!r})

@@ -8,26 +8,26 @@ from test_decision_tree import TEXT
 
 from benchmarks.tree_outcomes import FILE, text_of
 from benchmarks.tree_page import PAGE, page
-from grader.answers.examination import Examination
-from grader.answers.graded import answer_row
-from grader.answers.known import KnownAnswer, complaint, load_answers, reference
-from grader.answers.points import load_points, with_points
-from grader.decision_tree.arrivals import Arrival, arrivals, mean_minutes, share_right
-from grader.decision_tree.examine import examine_tree
-from grader.decision_tree.formula import Formula, load_formula
-from grader.decision_tree.recorded import Recorded, Recording, load_recording
-from grader.decision_tree.recording import SEEDS, measuring_modules, stale, subjects
 from grader.intake.answer import Answer
-from grader.replayer import Replayer
-from grader.reports.submission_page import render_submission_page
+from grader.replay.replayer import Replayer
+from grader.report.submission_page import render_submission_page
 from grader.sandbox.run import run_in_sandbox
-from grader.score import total_of
-from harness.decision_tree.tree import parse_tree
+from grader.score.verdict import total_of
+from grader.written.answers.examination import Examination
+from grader.written.answers.graded import answer_row
+from grader.written.answers.known import KnownAnswer, complaint, load_answers, reference
+from grader.written.answers.points import load_points, with_points
+from grader.written.decision_tree.arrivals import Arrival, arrivals, mean_minutes, share_right
+from grader.written.decision_tree.examine import examine_tree
+from grader.written.decision_tree.formula import Formula, load_formula
+from grader.written.decision_tree.recorded import Recorded, Recording, load_recording
+from grader.written.decision_tree.recording import SEEDS, measuring_modules, stale, subjects
+from harness.checks.checks import load_checks, run_checks
 from harness.errors import UserError
-from harness.file_exercise import DecisionTree, load_exercise, stub
-from harness.instruments.checks import load_checks, run_checks
 from harness.recipe import load_recipe, recipe_ids
-from harness.settings import RunSettings
+from harness.run.settings import RunSettings
+from harness.written.decision_tree.tree import parse_tree
+from harness.written.file_exercise import DecisionTree, load_exercise, stub
 
 EXERCISE = "decision_tree"
 NEVER = Replayer(run_in_sandbox, Path("nowhere"))
@@ -203,9 +203,9 @@ def test_the_instruments_give_what_was_recorded() -> None:
 
 def test_what_measures_decides_whether_a_recording_is_stale() -> None:
     modules = measuring_modules()
-    assert {"harness.instruments.overfit", "harness.trainer", "harness.workbench"} <= modules
+    assert {"harness.checks.overfit", "harness.trainer", "harness.checks.workbench"} <= modules
     assert not [
-        name for name in modules if name.startswith(("harness.page", "harness.cli", "harness.handin"))
+        name for name in modules if name.startswith(("harness.page", "harness.cli", "harness.submission"))
     ]
     recording = load_recording(EXERCISE)
     changed = recording.experiments[0].model_copy(update={"key": "0"})

@@ -6,18 +6,18 @@ import numpy as np
 import pytest
 from deriving import by_autograd, derivation, seen
 
-from grader.answers.known import load_answers, reference
-from grader.derivation.cases import AGAIN, ORDINARY, PLAIN, WIDER, draw_cases
-from grader.derivation.compare import factor_of, first_difference, same_values
-from grader.derivation.plain_numpy import derivation_suspicions, imported_others
-from grader.derivation.problems import JUDGED, Judged
-from grader.derivation.recognise import Recogniser
-from grader.derivation.run import run_answer
-from grader.replayer import Replayer
+from grader.replay.replayer import Replayer
 from grader.sandbox.result import SandboxResult
-from harness.derivation import PROBLEMS
-from harness.derivation.finite_differences import central_differences, relative_error
-from harness.derivation.problem import Array
+from grader.written.answers.known import load_answers, reference
+from grader.written.derivation.cases import AGAIN, ORDINARY, PLAIN, WIDER, draw_cases
+from grader.written.derivation.compare import factor_of, first_difference, same_values
+from grader.written.derivation.plain_numpy import derivation_suspicions, imported_others
+from grader.written.derivation.problems import JUDGED, Judged
+from grader.written.derivation.recognise import Recogniser
+from grader.written.derivation.run import run_answer
+from harness.written.derivation import PROBLEMS
+from harness.written.derivation.finite_differences import central_differences, relative_error
+from harness.written.derivation.problem import Array
 
 EXERCISES = ("backprop_mlp", "layernorm")
 MISTAKES = [(name, mistake) for name, judged in JUDGED.items() for mistake in judged.mistakes]

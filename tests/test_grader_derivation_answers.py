@@ -6,16 +6,16 @@ import pytest
 from deriving import derivation, examined
 from sandbox_marks import needs_sandbox
 
-from grader.answers.known import KnownAnswer, complaint, load_answers, reference
-from grader.answers.points import load_points, with_points
-from grader.derivation.examine import examine_derivation
-from grader.derivation.mistaken_layernorm import MISTAKES as LAYERNORM_MISTAKES
-from grader.derivation.mistaken_mlp import MISTAKES as MLP_MISTAKES
-from grader.replayer import Replayer
+from grader.replay.replayer import Replayer
 from grader.sandbox.run import run_in_sandbox
-from grader.score import total_of
+from grader.score.verdict import total_of
+from grader.written.answers.known import KnownAnswer, complaint, load_answers, reference
+from grader.written.answers.points import load_points, with_points
+from grader.written.derivation.examine import examine_derivation
+from grader.written.derivation.mistaken_layernorm import MISTAKES as LAYERNORM_MISTAKES
+from grader.written.derivation.mistaken_mlp import MISTAKES as MLP_MISTAKES
 from harness.errors import UserError
-from harness.file_exercise import stub
+from harness.written.file_exercise import stub
 
 EXERCISES = ("backprop_mlp", "layernorm")
 # These end the process, or find torch where no sandbox hides it.
@@ -72,7 +72,7 @@ def test_the_points_of_the_criteria_are_those_of_the_documentation(exercise: str
     ],
 )
 def test_a_rubric_that_cannot_be_used_is_refused(find: str, replace: str, said: str, tmp_path: Path) -> None:
-    from grader.solutions import SOLUTIONS
+    from grader.score.solutions import SOLUTIONS
 
     text = (SOLUTIONS / "layernorm" / "rubric.toml").read_text()
     assert text.count(find) == 1

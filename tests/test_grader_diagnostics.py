@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from grading import claim, evidence, replay
 
-from grader.evidence import Evidence
-from grader.replay import Evaluation, Replay, SplitFigures
-from grader.rubric.belief import flattery
-from grader.rubric.diagnostics import judge_diagnostics
+from grader.replay.replay import Evaluation, Replay, SplitFigures
+from grader.score.belief import flattery
+from grader.score.diagnostics import judge_diagnostics
+from grader.score.evidence import Evidence
 from grader.syntax.plain_code import Suspicion
 from harness.recipe import load_recipe
 

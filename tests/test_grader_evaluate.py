@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from grader.inside.evaluate import PIECE, InPieces, fitting_weights, read_weights
+from grader.replay.inside.evaluate import PIECE, InPieces, fitting_weights, read_weights
 
 
 def network() -> nn.Module:

@@ -4,7 +4,7 @@
 import pytest
 from explanations import judged, recipe_and_lexicon, report, total
 
-from grader.score import Check
+from grader.score.verdict import Check
 
 RIGHT = [
     (

@@ -5,10 +5,10 @@ from explanations import judged, recipe_and_lexicon, report, whole_log
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grader.rubric.document import read_document
-from grader.rubric.explanation import judge_explanation
-from grader.rubric.logged import LoggedValues
-from grader.rubric.stated import stated_numbers
+from grader.score.document import read_document
+from grader.score.explanation import judge_explanation
+from grader.score.logged import LoggedValues
+from grader.score.stated import stated_numbers
 
 WHY = "The learning rate of 10 is too large, so the loss explodes. I put lr back to 0.1, and it works again."
 

@@ -3,8 +3,8 @@
 import pytest
 from explanations import recipe_and_lexicon
 
-from grader.rubric.document import read_document
-from grader.rubric.mentions import find_loose, find_mentions
+from grader.score.document import read_document
+from grader.score.mentions import find_loose, find_mentions
 
 RATE = recipe_and_lexicon("huge_lr")[1].causes
 

@@ -3,9 +3,9 @@
 import pytest
 from explanations import judged, recipe_and_lexicon, report, total
 
-from grader.score import Check
+from grader.score.solutions import SOLUTIONS, load_texts
+from grader.score.verdict import Check
 from grader.selfcheck.labels import BANDS, complaint
-from grader.solutions import SOLUTIONS, load_texts
 from harness.recipe import recipe_ids
 
 RECIPES = recipe_ids()

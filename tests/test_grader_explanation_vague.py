@@ -3,8 +3,8 @@
 import pytest
 from explanations import judged, recipe_and_lexicon, report, total
 
-from grader.rubric.claims import admits
-from grader.rubric.document import read_document
+from grader.score.claims import admits
+from grader.score.document import read_document
 from harness.recipe import recipe_ids
 
 RECIPES = recipe_ids()

@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grader.rubric.document import read_document
-from grader.rubric.headings import part_of_heading
-from grader.rubric.phrases import Line, Span, check_phrase
-from grader.rubric.plain_text import plain_text
-from grader.rubric.prose import kind_of_text
-from grader.rubric.sentences import printable, split_sentences
-from grader.rubric.words import words_of
+from grader.score.document import read_document
+from grader.score.headings import part_of_heading
+from grader.score.phrases import Line, Span, check_phrase
+from grader.score.plain_text import plain_text
+from grader.score.prose import kind_of_text
+from grader.score.sentences import printable, split_sentences
+from grader.score.words import words_of
 
 
 def texts(text: str) -> list[str]:

@@ -8,11 +8,11 @@ from click.testing import CliRunner
 from made_up_class import HOSTILE, changed, made_up_class, make_row
 
 from grader.cli import cli
-from grader.reports.export_formats import FORMATS, Format
-from grader.reports.exports import export, left_out
-from grader.reports.gradebook import gradebook
-from grader.score import Scores, SubmissionScore, lost, open_check
-from grader.scores_file import SCORES, scores_bytes
+from grader.report.export_formats import FORMATS, Format
+from grader.report.exports import export, left_out
+from grader.report.gradebook import gradebook
+from grader.report.scores_file import SCORES, scores_bytes
+from grader.score.verdict import Scores, SubmissionScore, lost, open_check
 from harness.errors import UserError
 
 

@@ -4,16 +4,16 @@ import pytest
 from grading import evidence, replay, replay_with
 from runs import edited
 
-from grader.evidence import Evidence
-from grader.exhibits import Number
-from grader.replay import Evaluation, ProbeFigure, Replay
-from grader.rubric.belief import same_bytes
-from grader.rubric.fix import judge_fix
-from grader.rubric.measured import measurements
-from grader.score import Check
+from grader.replay.replay import Evaluation, ProbeFigure, Replay
+from grader.score.belief import same_bytes
+from grader.score.evidence import Evidence
+from grader.score.exhibits import Number
+from grader.score.fix import judge_fix
+from grader.score.measured import measurements
+from grader.score.verdict import Check
 from grader.syntax.plain_code import Suspicion
 from harness.recipe import load_recipe
-from harness.settings import RunSettings
+from harness.run.settings import RunSettings
 
 pytestmark = pytest.mark.usefixtures("torch_as_found")
 RECIPE = "huge_lr"

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from grader.folder_lock import locked
+from grader.replay.folder_lock import locked
 
 HOLDER = """
 import sys, time
 from pathlib import Path
-from grader.folder_lock import locked
+from grader.replay.folder_lock import locked
 with locked(Path(sys.argv[1]), shared=sys.argv[2] == "shared") as held:
     print(held, flush=True)
     time.sleep(600)

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_up_class import changed, made_up_class, make_row
 
-from grader.reports.gradebook import COLUMNS, cell, csv_bytes, gradebook
-from grader.reports.text import visible
-from grader.score import CRITERIA, Flag, Scores, open_check
+from grader.report.gradebook import COLUMNS, cell, csv_bytes, gradebook
+from grader.report.text import visible
+from grader.score.verdict import CRITERIA, Flag, Scores, open_check
 
 
 def rows_of(data: bytes) -> list[list[str]]:

@@ -8,16 +8,16 @@ from explanations import recipe_and_lexicon
 from intake_archives import packed, whole
 
 from grader.classroom import scores_of
-from grader.evidence import Evidence
 from grader.graded import Graded, graded_row
 from grader.intake.rejected import Rejected
 from grader.intake.submission import parse_submission
-from grader.replay import Replay
-from grader.reports.gradebook import gradebook
-from grader.reports.submission_page import render_submission_page
-from grader.rubric.weights import load_weights
-from grader.scores_file import scores_bytes
-from grader.solutions import load_solution
+from grader.replay.replay import Replay
+from grader.report.gradebook import gradebook
+from grader.report.scores_file import scores_bytes
+from grader.report.submission_page import render_submission_page
+from grader.score.evidence import Evidence
+from grader.score.solutions import load_solution
+from grader.score.weights import load_weights
 from grader.taken import Taken, take_in
 
 

@@ -6,13 +6,13 @@ from dataclasses import asdict
 
 from sandbox_marks import needs_sandbox
 
-from grader.inside import FOLDER
-from grader.replayer import visible_folders
-from grader.requests import RUN_LIMITS
+from grader.replay.inside import FOLDER
+from grader.replay.replayer import visible_folders
+from grader.replay.requests import RUN_LIMITS
 from grader.sandbox import SandboxResult, run_in_sandbox
-from harness.environment import run_environment
 from harness.recipe import load_recipe
-from harness.settings import RunSettings
+from harness.run.environment import run_environment
+from harness.run.settings import RunSettings
 
 RECIPE = load_recipe("huge_lr")
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from grader.intake.commands import parse_command
 from harness.data import DATASETS
-from harness.environment import Numerics
-from harness.settings import GuardrailMode, RunSettings
+from harness.run.environment import Numerics
+from harness.run.settings import GuardrailMode, RunSettings
 
 START = "python -m harness.trainer --seed 42 --break huge_lr --dataset digits"
 

@@ -14,13 +14,13 @@ import signal
 # As at a terminal, also where whoever started the tests ignores it (a shell does so for what runs in the background).
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from pathlib import Path
-from grader.local_executor import LocalExecutor
-from grader.replayer import Replayer
-from grader.replays import Replays
-from grader.requests import Request
+from grader.replay.local_executor import LocalExecutor
+from grader.replay.replayer import Replayer
+from grader.replay.replays import Replays
+from grader.replay.requests import Request
 from grader.sandbox.run import run_in_sandbox
 from harness.recipe import load_recipe
-from harness.settings import RunSettings
+from harness.run.settings import RunSettings
 
 folder = Path({folder!r})
 recipe = load_recipe("huge_lr")

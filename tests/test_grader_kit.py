@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 from commands import snapshot
 
-from grader.kit import TEMPLATES, build_kit
+from grader.course.kit import TEMPLATES, build_kit
 from harness.errors import UserError
-from harness.file_exercise import FileExercise, file_exercise_ids, load_exercise
 from harness.hints import load_hints
 from harness.recipe import ROOT, WrittenOut, experiment_source, load_recipe, recipe_ids
+from harness.written.file_exercise import FileExercise, file_exercise_ids, load_exercise
 
 ALL = recipe_ids()
 # Ordinary lines of any training program: the harness may have them, and its pages and prompts may not.
@@ -89,8 +89,8 @@ def test_it_holds_what_students_use_and_nothing_of_the_instructors(files: dict[s
     }  # fmt: skip
     assert {name for name in files if name.startswith("docs/")} == {f"docs/{page}" for page in pages}
     assert {name for name in files if name.endswith(".npz")} == {
-        "harness/datasets/digits.npz",
-        "harness/datasets/shapes.npz",
+        "harness/data/embedded/digits.npz",
+        "harness/data/embedded/shapes.npz",
     }
     kept_back = [
         name for name in files if re.search(r"experiments/|probes|make_|heldout|__pycache__|/\.", name)
@@ -100,7 +100,7 @@ def test_it_holds_what_students_use_and_nothing_of_the_instructors(files: dict[s
 
 def test_the_rest_of_the_harness_is_the_repositorys_own(files: dict[str, bytes]) -> None:
     changed = {n for n in files if n.startswith("harness/") and files[n] != (ROOT / n).read_bytes()}
-    assert changed == {"harness/datasets/README.md"}
+    assert changed == {"harness/data/embedded/README.md"}
     # Whatever is imported is there.
     imported = {
         f"harness/{match.replace('.', '/')}"
@@ -203,9 +203,9 @@ def test_no_experiment_of_the_repository_is_in_it_unbroken(texts: dict[str, str]
 
 def test_no_held_out_image_can_be_drawn_with_it(texts: dict[str, str]) -> None:
     seeds = {
-        re.findall(r"^SEED = (\d+)$", (ROOT / "harness" / "datasets" / f"make_{name}.py").read_text(), re.M)[
-            0
-        ]
+        re.findall(
+            r"^SEED = (\d+)$", (ROOT / "harness" / "data" / "embedded" / f"make_{name}.py").read_text(), re.M
+        )[0]
         for name in ("digits", "shapes")
     }
     assert [name for name, text in texts.items() if any(seed in text for seed in seeds)] == []

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from explanations import judged, report
 
-from grader.rubric.lexicon import load_lexicon
-from grader.solutions import SOLUTIONS
+from grader.score.lexicon import load_lexicon
+from grader.score.solutions import SOLUTIONS
 from harness.errors import UserError
 from harness.recipe import EXERCISES, recipe_ids
 

@@ -10,12 +10,12 @@ from click.testing import CliRunner
 from memories import key, numbers_in, remember
 
 from grader.cli import cli
-from grader.folder_lock import locked
-from grader.memory.bound import DEFAULT_LIMIT, LIMIT_VARIABLE, bounded, chosen_limit, drop_oldest
-from grader.memory.entries import entries_in
-from grader.memory.kinds import REPLAYS, SCORES
-from grader.replay import Replay
-from grader.store import Store
+from grader.replay.folder_lock import locked
+from grader.replay.memory.bound import DEFAULT_LIMIT, LIMIT_VARIABLE, bounded, chosen_limit, drop_oldest
+from grader.replay.memory.entries import entries_in
+from grader.replay.memory.kinds import REPLAYS, SCORES
+from grader.replay.replay import Replay
+from grader.replay.store import Store
 from harness.errors import UserError
 
 
@@ -153,9 +153,9 @@ def test_a_run_that_fails_ends_within_the_limit_too_and_with_its_own_error(
 BUSY = """
 import sys
 from pathlib import Path
-from grader.memory.bound import bounded
-from grader.replay import Replay
-from grader.store import Store
+from grader.replay.memory.bound import bounded
+from grader.replay.replay import Replay
+from grader.replay.store import Store
 memory, first = Path(sys.argv[1]), int(sys.argv[2])
 for run in range(12):
     with bounded(memory):

@@ -15,8 +15,8 @@ from faults.mounts import Mounted
 from memories import key, numbers_in, remember
 
 from grader.cli import cli
-from grader.memory import command
-from grader.memory.kinds import KINDS, REPLAYS, SCORES
+from grader.replay.memory import command
+from grader.replay.memory.kinds import KINDS, REPLAYS, SCORES
 from harness.errors import UserError
 from harness.files import scratch_path
 

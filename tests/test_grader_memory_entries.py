@@ -3,9 +3,9 @@ from pathlib import Path
 
 from memories import A_DAY, key, numbers_in, remember
 
-from grader.folder_lock import locked
-from grader.memory.entries import are_ours, entries_in, remove
-from grader.memory.kinds import KINDS, REPLAYS, SCORES
+from grader.replay.folder_lock import locked
+from grader.replay.memory.entries import are_ours, entries_in, remove
+from grader.replay.memory.kinds import KINDS, REPLAYS, SCORES
 from harness.files import scratch_path
 
 

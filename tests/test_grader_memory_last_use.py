@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from memories import A_DAY, key, remember
 
-from grader.memory.last_use import was_used
-from grader.replay import Replay
-from grader.store import Store
+from grader.replay.memory.last_use import was_used
+from grader.replay.replay import Replay
+from grader.replay.store import Store
 
 
 def age(path: Path) -> float:

@@ -6,9 +6,9 @@ import re
 import pytest
 from runs import edited
 
-from grader.rubric.minimality import judge_minimality
-from grader.score import Check
-from grader.solutions import load_variants
+from grader.score.minimality import judge_minimality
+from grader.score.solutions import load_variants
+from grader.score.verdict import Check
 from grader.syntax.edit_size import bound_names
 from grader.syntax.parse import MAX_BYTES
 from grader.syntax.renaming import renamed, variables_of

@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 from made_up_class import changed, make_row
 
-from grader.overrides import Override, apply_overrides, load_overrides
-from grader.score import Scores, SubmissionScore, criterion_score, full, lost, open_check
+from grader.course.overrides import Override, apply_overrides, load_overrides
+from grader.score.verdict import Scores, SubmissionScore, criterion_score, full, lost, open_check
 from harness.errors import UserError
 
 WITHOUT_CHECKS = {

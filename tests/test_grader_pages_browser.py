@@ -13,7 +13,7 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.select import Select
 from test_grader_reports_pages import hostile_exhibits, hostile_row
 
-from grader.score import Scores, SubmissionScore
+from grader.score.verdict import Scores, SubmissionScore
 
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
 DRIVER = shutil.which("chromedriver")

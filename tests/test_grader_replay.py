@@ -10,15 +10,15 @@ from runs import edited
 from sandbox_marks import needs_sandbox
 
 from grader.intake.submission import LOG_BYTES
-from grader.replay import Replay
-from grader.replayer import Replayer, Sandbox
-from grader.requests import RUN_LIMITS, Request
+from grader.replay.replay import Replay
+from grader.replay.replayer import Replayer, Sandbox
+from grader.replay.requests import RUN_LIMITS, Request
+from grader.replay.sandboxes import open_sandbox
 from grader.sandbox.run import run_in_sandbox
-from grader.sandboxes import open_sandbox
 from grader.syntax.parse import tree_digest
-from harness.launch import launch
 from harness.recipe import load_recipe
-from harness.settings import RunJob, RunSettings
+from harness.run.launch import launch
+from harness.run.settings import RunJob, RunSettings
 
 RECIPE = load_recipe("huge_lr")
 SETTINGS = RunSettings(seed=42, dataset="digits", epochs=1)

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from grader.executor import Keep
-from grader.local_executor import LocalExecutor
-from grader.progress import Silent
-from grader.replay import Replay
-from grader.replayer import Replayer
-from grader.replays import Replays
-from grader.requests import Request
+from grader.replay.executor import Keep
+from grader.replay.local_executor import LocalExecutor
+from grader.replay.replay import Replay
+from grader.replay.replayer import Replayer
+from grader.replay.replays import Replays
+from grader.replay.requests import Request
+from grader.report.progress import Silent
 from grader.syntax.parse import tree_digest
 from harness.errors import UserError
 from harness.recipe import load_recipe
-from harness.settings import RunSettings
+from harness.run.settings import RunSettings
 
 RECIPE = load_recipe("huge_lr")
 SETTINGS = RunSettings(seed=42, dataset="digits")

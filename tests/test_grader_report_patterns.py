@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from grader.rubric.document import read_document
-from grader.rubric.headings import _BOLD_LABEL, _BRACKETED, _LABEL, _STOPPED_LABEL, BOLD_LINE, part_of_heading
-from grader.rubric.sentences import _SENTENCE_END, split_sentences
+from grader.score.document import read_document
+from grader.score.headings import _BOLD_LABEL, _BRACKETED, _LABEL, _STOPPED_LABEL, BOLD_LINE, part_of_heading
+from grader.score.sentences import _SENTENCE_END, split_sentences
 
 MANY = 10**6
 

@@ -1,8 +1,8 @@
 import pytest
 from made_up_class import changed, made_up_class, make_row
 
-from grader.reports.class_figures import distribution, lost_checks, maxima, means, middle, totals
-from grader.score import SubmissionScore, lost, open_check
+from grader.report.class_figures import distribution, lost_checks, maxima, means, middle, totals
+from grader.score.verdict import SubmissionScore, lost, open_check
 
 
 def rejected() -> SubmissionScore:

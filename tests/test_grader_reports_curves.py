@@ -1,5 +1,5 @@
-from grader.exhibits import Curve
-from grader.reports.curves import curve_charts
+from grader.report.curves import curve_charts
+from grader.score.exhibits import Curve
 
 BROKEN = Curve(
     run="broken",

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grader.reports.page_names import is_page_name, page_stems
+from grader.report.page_names import is_page_name, page_stems
 
 
 def test_an_ordinary_submission_keeps_its_name() -> None:

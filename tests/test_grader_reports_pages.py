@@ -14,13 +14,13 @@ import pytest
 from made_up_class import HOSTILE, changed, digest, made_up_class, make_exhibits, make_row
 from page_reader import Page
 
-from grader.exhibits import Curve, Exhibits, HashComparison, Measurement, Number, ReplayOutcome
-from grader.overrides import Override, apply_overrides
-from grader.reports.class_page import render_class_page
-from grader.reports.page_names import page_stems
-from grader.reports.page_template import MARKER
-from grader.reports.submission_page import measured, render_submission_page
-from grader.score import Check, Flag, RuleVerdict, Scores, SubmissionScore, lost, open_check
+from grader.course.overrides import Override, apply_overrides
+from grader.report.class_page import render_class_page
+from grader.report.page_names import page_stems
+from grader.report.page_template import MARKER
+from grader.report.submission_page import measured, render_submission_page
+from grader.score.exhibits import Curve, Exhibits, HashComparison, Measurement, Number, ReplayOutcome
+from grader.score.verdict import Check, Flag, RuleVerdict, Scores, SubmissionScore, lost, open_check
 
 SCORES, EXHIBITS, TITLES = made_up_class(40)
 ROWS = {row.submission: row for row in SCORES.submissions}
@@ -177,7 +177,7 @@ def test_the_same_scores_give_the_same_bytes() -> None:
 
 def test_the_reports_need_no_torch() -> None:
     code = (
-        "import sys, grader.reports.write; print([m for m in ('torch', 'numpy', 'rich') if m in sys.modules])"
+        "import sys, grader.report.write; print([m for m in ('torch', 'numpy', 'rich') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
     assert done.stdout.strip() == "[]"

@@ -4,8 +4,8 @@ from hypothesis import strategies as st
 from made_up_class import HOSTILE
 from page_reader import Page
 
-from grader.reports.code_lines import COLUMNS, LINES, highlighted_lines, plain_lines
-from grader.reports.source_diff import source_diff
+from grader.report.code_lines import COLUMNS, LINES, highlighted_lines, plain_lines
+from grader.report.source_diff import source_diff
 from harness.recipe import load_recipe, recipe_ids
 
 

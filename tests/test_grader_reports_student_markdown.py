@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from made_up_class import HOSTILE, REPORT
 from page_reader import Page
 
-from grader.reports.student_markdown import LIMIT, TABLE_LIMIT, cleaned_html, safe_html, shown_report
+from grader.report.student_markdown import LIMIT, TABLE_LIMIT, cleaned_html, safe_html, shown_report
 
 ALLOWED = {
     *("a", "blockquote", "br", "code", "em", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre", "s"),

@@ -4,9 +4,9 @@ import pytest
 from made_up_class import HOSTILE, changed, made_up_class, make_row
 from rich.console import Console
 
-from grader.reports.terminal import show_submission
-from grader.score import Check, Flag, RuleVerdict, Scores, SubmissionScore, lost, open_check
-from grader.scores_file import find_submission
+from grader.report.scores_file import find_submission
+from grader.report.terminal import show_submission
+from grader.score.verdict import Check, Flag, RuleVerdict, Scores, SubmissionScore, lost, open_check
 from harness.errors import UserError
 
 

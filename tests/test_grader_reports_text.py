@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grader.reports.text import MISSING, clipped, points, tenths, visible
+from grader.report.text import MISSING, clipped, points, tenths, visible
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from made_up_class import made_up_class, make_row, write_made_up
 
-from grader.reports.page_template import MARKER
-from grader.reports.write import clear_leftovers, refuse_strangers
-from grader.score import Scores
-from grader.scores_file import read_scores
+from grader.report.page_template import MARKER
+from grader.report.scores_file import read_scores
+from grader.report.write import clear_leftovers, refuse_strangers
+from grader.score.verdict import Scores
 from harness.errors import UserError
 from harness.files import scratch_path
 

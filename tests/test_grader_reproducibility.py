@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from grading import PLATFORM, claim, evidence, replay
 
-from grader.evidence import Claim, Evidence, Run
-from grader.replay import Replay
-from grader.rubric.diagnostics import judge_diagnostics
-from grader.rubric.reproducibility import judge_reproducibility
+from grader.replay.replay import Replay
+from grader.score.diagnostics import judge_diagnostics
+from grader.score.evidence import Claim, Evidence, Run
+from grader.score.reproducibility import judge_reproducibility
 from harness.recipe import Symptom, load_recipe
 
 pytestmark = pytest.mark.usefixtures("torch_as_found")

@@ -9,13 +9,13 @@ import pytest
 from sandbox_marks import needs_sandbox
 from sandboxed import SMALL, sandboxed
 
-from grader.kit import kit_files
-from grader.replayer import Replayer, visible_folders
-from grader.requests import Request
+from grader.course.kit import kit_files
+from grader.replay.replayer import Replayer, visible_folders
+from grader.replay.requests import Request
 from grader.sandbox import mounts, run_in_sandbox
 from grader.sandbox.kept_back import KEPT_BACK, hidden_of_harness
 from harness.recipe import ROOT, load_recipe
-from harness.settings import RunSettings
+from harness.run.settings import RunSettings
 
 
 def files_below(folder: Path) -> set[str]:
@@ -55,14 +55,14 @@ def test_it_is_what_the_kit_keeps_back() -> None:
 def test_a_replay_can_open_what_the_kit_holds_of_the_harness_and_the_probes() -> None:
     folders = ("harness", "exercises", "solutions", "grader", "tests", "benchmarks", "docs")
     names = set().union(*(files_below(ROOT / folder) for folder in folders))
-    expected = {name for name in kit_files() if name.startswith("harness/")} | {"harness/probes.py"}
-    expected |= {name for name in names if name.startswith("grader/inside/")}
+    expected = {name for name in kit_files() if name.startswith("harness/")} | {"harness/checks/probes.py"}
+    expected |= {name for name in names if name.startswith("grader/replay/inside/")}
     opened = opened_inside([ROOT / name for name in sorted(names)], visible_folders())
     assert {Path(path).relative_to(ROOT).as_posix() for path in opened} == expected
 
 
 @needs_sandbox
-@pytest.mark.parametrize("module", ["harness.experiments.digits_mlp", "harness.datasets.figures"])
+@pytest.mark.parametrize("module", ["harness.experiments.digits_mlp", "harness.data.embedded.figures"])
 def test_what_is_kept_back_cannot_be_imported(module: str) -> None:
     code = f"""
 import harness.errors
@@ -93,16 +93,16 @@ def suite_in(folder: Path) -> Path:
     suite = folder / "suite"
     for name in (
         "harness/trainer.py",
-        "harness/probes.py",
+        "harness/checks/probes.py",
         "harness/__pycache__/trainer.cpython-311.pyc",
         "harness/experiments/digits_mlp.py",
         "harness/experiments/__pycache__/digits_mlp.cpython-311.pyc",
-        "harness/datasets/digits.npz",
-        "harness/datasets/figures.py",
-        "harness/datasets/__pycache__/figures.cpython-311.pyc",
-        "harness/datasets/__pycache__/make_digits.cpython-311.pyc",
-        "grader/inside/replay.py",
-        "grader/rubric.toml",
+        "harness/data/embedded/digits.npz",
+        "harness/data/embedded/figures.py",
+        "harness/data/embedded/__pycache__/figures.cpython-311.pyc",
+        "harness/data/embedded/__pycache__/make_digits.cpython-311.pyc",
+        "grader/replay/inside/replay.py",
+        "grader/score/rubric.toml",
         "exercises/huge_lr/recipe.toml",
         "final-projects/bob.tar.gz",
         "reports/scores.json",
@@ -125,10 +125,10 @@ def test_a_suite_inside_a_visible_folder_shows_no_more(
     opened = {path.removeprefix(f"{suite}/") for path in opened_inside(files, visible)}
     expected = {
         "harness/trainer.py",
-        "harness/probes.py",
+        "harness/checks/probes.py",
         "harness/__pycache__/trainer.cpython-311.pyc",
-        "harness/datasets/digits.npz",
-        "grader/inside/replay.py",
+        "harness/data/embedded/digits.npz",
+        "grader/replay/inside/replay.py",
     }
     # Who shows the whole suite shows what no list can know.
     assert opened == expected | (set() if around else {"final-projects/bob.tar.gz", "reports/scores.json"})

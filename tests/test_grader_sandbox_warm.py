@@ -21,15 +21,15 @@ from forked import Warm, opened
 from sandbox_marks import needs_sandbox, require_sandbox
 from sandboxed import MIB, SMALL
 
-from grader.inside import FOLDER
-from grader.replayer import replay_environment, visible_folders
-from grader.requests import RUN_LIMITS
+from grader.replay.inside import FOLDER
+from grader.replay.replayer import replay_environment, visible_folders
+from grader.replay.requests import RUN_LIMITS
+from grader.replay.sandboxes import open_sandbox
 from grader.sandbox import SandboxResult, Stopped, StopSignal, run_in_sandbox
 from grader.sandbox.seccomp import filter_program
 from grader.sandbox.warm import WarmSandbox
-from grader.sandboxes import open_sandbox
 from harness.recipe import load_recipe
-from harness.settings import RunSettings
+from harness.run.settings import RunSettings
 
 # What follows is done by a child of the run.
 FORKED = "import os\nif os.fork():\n    os.wait()\n    raise SystemExit\n"

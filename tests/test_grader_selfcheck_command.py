@@ -12,14 +12,14 @@ from memories import key, remember
 from sandbox_marks import needs_sandbox
 
 from grader.cli import cli
-from grader.memory.bound import LIMIT_VARIABLE
-from grader.memory.entries import entries_in
-from grader.memory.kinds import TRIALS
-from grader.requests import trusted_requests
+from grader.replay.memory.bound import LIMIT_VARIABLE
+from grader.replay.memory.entries import entries_in
+from grader.replay.memory.kinds import TRIALS
+from grader.replay.requests import trusted_requests
+from grader.score.solutions import SOLUTIONS, load_variants
 from grader.selfcheck.command import SelfcheckOptions, run_selfcheck
 from grader.selfcheck.parts import Part
 from grader.selfcheck.seeds import data_sets_for
-from grader.solutions import SOLUTIONS, load_variants
 from harness.errors import UserError
 from harness.recipe import EXERCISES, load_recipe
 

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from explanations import LOGS
 
-from grader.examples import true_report
-from grader.solutions import SOLUTIONS
-from harness.handin.cited_numbers import agrees, cited_value
-from harness.handin.student_report import parse_report
-from harness.metrics_log import read_metrics_log
+from grader.course.examples import true_report
+from grader.score.solutions import SOLUTIONS
 from harness.recipe import load_recipe, recipe_ids
+from harness.run.metrics_log import read_metrics_log
+from harness.submission.cited_numbers import agrees, cited_value
+from harness.submission.student_report import parse_report
 
 
 @pytest.fixture(params=recipe_ids())

@@ -2,9 +2,9 @@ from typing import get_args
 
 import pytest
 
-from grader.score import Check, full, lost, open_check
+from grader.score.solutions import Label
+from grader.score.verdict import Check, full, lost, open_check
 from grader.selfcheck.labels import BANDS, HOLLOW, RIGHT, complaint, points_of
-from grader.solutions import Label
 
 MOST = {"parts": 2.0, "cause": 6.0, "chain": 4.0, "numbers": 3.0}
 

@@ -5,7 +5,8 @@ import dataclasses
 import pytest
 from explanations import whole_log
 
-from grader.score import lost, open_check
+from grader.score.solutions import Label, load_texts
+from grader.score.verdict import lost, open_check
 from grader.selfcheck.texts import (
     ScoredText,
     hollow_above_vague,
@@ -13,7 +14,6 @@ from grader.selfcheck.texts import (
     rank_agreement,
     score_texts,
 )
-from grader.solutions import Label, load_texts
 from harness.recipe import load_recipe
 
 

@@ -8,8 +8,8 @@ import pytest
 from grader.selfcheck.trial import Trial
 from grader.selfcheck.trial_memory import TrialMemory
 from grader.selfcheck.trials import repeat_trials, run_trials
-from harness.launch import ChildFault
 from harness.recipe import experiment_source
+from harness.run.launch import ChildFault
 
 SHORT = experiment_source("digits_mlp").replace("EPOCHS = 5", "EPOCHS = 1")
 EXITS = SHORT.replace("    optimizer.step()\n", "    import os\n    os._exit(0)\n")

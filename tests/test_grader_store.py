@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from grader.folder_lock import locked
-from grader.replay import Replay
-from grader.store import Store, default_store
+from grader.replay.folder_lock import locked
+from grader.replay.replay import Replay
+from grader.replay.store import Store, default_store
 from harness.files import scratch_path
 
 KEY = "ab" * 32

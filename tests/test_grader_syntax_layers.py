@@ -4,8 +4,8 @@ import pytest
 from runs import edited
 
 from grader.syntax.layers import LAYERS, changed_layers, compare
-from harness.experiment import FUNCTIONS
 from harness.recipe import experiment_source
+from harness.run.experiment import FUNCTIONS
 
 SOURCE = experiment_source("digits_heat")
 

@@ -3,7 +3,7 @@ import time
 import pytest
 from runs import edited
 
-from grader.solutions import load_variants
+from grader.score.solutions import load_variants
 from grader.syntax.plain_code import suspicions
 from harness.recipe import experiment_source, load_recipe, recipe_ids
 
@@ -75,7 +75,7 @@ ODD = [
     ("from torch import save", "import"),
     ("from torch import os", "import"),
     ("from torch import *", "import"),
-    ("from harness.recorder import Recorder", "import"),
+    ("from harness.run.recorder import Recorder", "import"),
     ("import harness.trainer", "import"),
     ("from . import x", "import"),
     ("import random", "import"),

@@ -91,7 +91,7 @@ def test_allowed_builtins_are_builtins_that_run_no_text() -> None:
         ("torch.nn.functional.importlib", False),
         ("torch.nn.modules.module", False),
         ("torch.optim.optimizer.register_optimizer_step_pre_hook", False),
-        ("harness.recorder", False),
+        ("harness.run.recorder", False),
         ("sys.modules", False),
         ("?.modules", False),
         ("..relative", False),

@@ -3,7 +3,7 @@
 import pytest
 from runs import edited
 
-from grader.solutions import load_variants
+from grader.score.solutions import load_variants
 from grader.syntax.surroundings import looks_around
 from harness.recipe import experiment_source, load_recipe, recipe_ids
 

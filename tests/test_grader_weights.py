@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from grader.rubric.weights import DEFAULT, load_weights, weighted
-from grader.score import CRITERIA, full, lost, open_check
+from grader.score.verdict import CRITERIA, full, lost, open_check
+from grader.score.weights import DEFAULT, load_weights, weighted
 from harness.errors import UserError
 
 

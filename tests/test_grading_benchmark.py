@@ -6,9 +6,9 @@ from intake_archives import contents, manifest, packed, written
 from benchmarks.grading import RECIPE, forget_the_students, make_class
 from benchmarks.timing import BenchmarkError
 from grader.intake.submission import read_submission
-from grader.replay import Replay
-from grader.requests import canary_requests
-from grader.store import Store
+from grader.replay.replay import Replay
+from grader.replay.requests import canary_requests
+from grader.replay.store import Store
 from grader.syntax.parse import tree_digest
 from harness.recipe import load_recipe
 

@@ -9,11 +9,11 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from harness.batches import deterministic_minibatches
-from harness.diagnostics import activation_statistics, global_gradient_norm
 from harness.errors import UserError
-from harness.guardrails import Finding, Guardrails, GuardrailStop
-from harness.metrics_log import format_record, parse_record
+from harness.run.batches import deterministic_minibatches
+from harness.run.diagnostics import activation_statistics, global_gradient_norm
+from harness.run.guardrails import Finding, Guardrails, GuardrailStop
+from harness.run.metrics_log import format_record, parse_record
 
 Record = dict[str, Any]
 
@@ -204,7 +204,7 @@ def test_an_unknown_mode_is_refused() -> None:
 
 
 def test_it_does_not_import_torch() -> None:
-    code = "import sys, harness.guardrails; sys.exit('torch' in sys.modules)"
+    code = "import sys, harness.run.guardrails; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from benchmarks.guardrails import LIMITS, broken_row, first_report, page, reached, sound_row
-from harness.guardrails import EARLY, RECENT, START
+from harness.run.guardrails import EARLY, RECENT, START
 
 
 def record(step: int, loss: float = 1.0, norm: float | None = 1.0, var: float = 0.1) -> dict[str, Any]:

@@ -7,9 +7,9 @@ from commands import mistake, succeed
 from run_files import make_workspace
 
 from harness.errors import UserError
-from harness.handin.submission import build_submission
 from harness.hints import LEVELS, encoded, give_hint, hints_given, load_hints
 from harness.recipe import Recipe, load_recipe, recipe_ids
+from harness.submission.submission import build_submission
 from harness.workspace import remove_workspace
 
 ONE = '[[hint]]\nsays = "look"\n'

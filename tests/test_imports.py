@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.file_exercise import FileExercise, file_exercise_ids, load_exercise
+from harness.written.file_exercise import FileExercise, file_exercise_ids, load_exercise
 
 ROOT = Path(__file__).parents[1]
 
@@ -104,12 +104,12 @@ def test_the_command_line_starts_without_anything_heavy() -> None:
 # What a command needs before any run, and the whole of what is drawn, checked and packed after it.
 LIGHT = [
     *(f"harness.{name}" for name in (
-        "errors", "environment", "settings", "metrics_log", "recipe", "symptoms", "workspace", "launch", "exercise",
-        "summary", "stored_deflate", "run_job", "child_process",
+        "errors", "recipe", "symptoms", "workspace", "exercise", "summary", "run.environment", "run.settings",
+        "run.metrics_log", "run.launch", "run.stored_deflate", "run.run_job", "run.child_process",
     )),
     *(
         ".".join(path.relative_to(ROOT).with_suffix("").parts)
-        for package in ("harness/page", "harness/handin")
+        for package in ("harness/page", "harness/submission")
         for path in modules(package)
         if path.stem != "__init__"
     ),

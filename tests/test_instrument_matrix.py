@@ -16,7 +16,7 @@ from benchmarks.instrument_matrix import (
     subjects,
     table,
 )
-from harness.instruments.checks import load_checks
+from harness.checks.checks import load_checks
 from harness.recipe import recipe_ids
 
 SOUND = {check.id: next(o.id for o in check.outcomes if o.sound) for check in load_checks()}

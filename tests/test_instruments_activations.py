@@ -3,7 +3,7 @@ import torch
 from instrument_subjects import mini_subject, real_subject
 from runs import CHANCE, MINI, edited
 
-from harness.instruments.activations import measure, show
+from harness.checks.activations import measure, show
 
 pytestmark = pytest.mark.usefixtures("torch_as_found")
 

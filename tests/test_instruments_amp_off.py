@@ -2,7 +2,7 @@ import pytest
 from instrument_subjects import mini_subject, real_subject
 from runs import AMP, MINI, edited
 
-from harness.instruments.amp_off import measure, show
+from harness.checks.amp_off import measure, show
 
 pytestmark = pytest.mark.usefixtures("torch_as_found")
 

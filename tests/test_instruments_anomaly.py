@@ -4,7 +4,7 @@ import pytest
 from instrument_subjects import mini_subject, real_subject
 from runs import AMP, MINI, edited
 
-from harness.instruments.anomaly import measure, show
+from harness.checks.anomaly import measure, show
 
 pytestmark = pytest.mark.usefixtures("torch_as_found")
 

@@ -2,7 +2,7 @@ import pytest
 from instrument_subjects import mini_subject, real_subject
 from runs import AMP, MINI, edited
 
-from harness.instruments.audit import measure, show
+from harness.checks.audit import measure, show
 
 pytestmark = pytest.mark.usefixtures("torch_as_found")
 

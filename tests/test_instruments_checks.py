@@ -3,11 +3,11 @@ from typing import get_args
 
 import pytest
 
+from harness.checks.checks import checked_ids, find_check, load_checks, run_checks, triage_checks
+from harness.checks.table import INSTRUMENTS
 from harness.errors import UserError
-from harness.instruments.checks import checked_ids, find_check, load_checks, run_checks, triage_checks
-from harness.instruments.table import INSTRUMENTS
 from harness.recipe import load_recipe
-from harness.settings import RunSettings
+from harness.run.settings import RunSettings
 
 # In the order of the method; a tree that a student wrote names them, so none may change its name.
 TRIAGE = (
@@ -22,7 +22,7 @@ def test_the_walk_is_the_method_in_its_order() -> None:
 @pytest.mark.parametrize("check", load_checks(), ids=lambda check: check.id)
 def test_what_the_code_finds_is_what_the_data_declare(check: object) -> None:
     found = find_check(getattr(check, "id"))  # noqa: B009
-    module = importlib.import_module(f"harness.instruments.{found.id}")
+    module = importlib.import_module(f"harness.checks.{found.id}")
     assert {outcome.id for outcome in found.outcomes} == set(get_args(module.Outcome))
     assert found.id in INSTRUMENTS
     assert "{exercise}" in found.command

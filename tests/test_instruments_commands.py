@@ -20,7 +20,7 @@ from harness.workspace import create_workspace
 
 def workspace_of(recipe: Recipe, work: Path) -> Path:
     """Make a workspace without any run, and return its experiment."""
-    from harness.settings import RunSettings
+    from harness.run.settings import RunSettings
 
     settings = RunSettings(seed=recipe.seed, dataset=recipe.dataset)
     return create_workspace(work, recipe.id, recipe.broken_source(), settings).experiment

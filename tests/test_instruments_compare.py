@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 from runs import MINI, edited, mini_run
 
-from harness.instruments.compare import OUTCOMES, measure, show
+from harness.checks.compare import OUTCOMES, measure, show
 
 pytestmark = pytest.mark.usefixtures("torch_as_found")
 

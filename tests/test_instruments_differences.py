@@ -2,8 +2,8 @@ import math
 
 import pytest
 
-from harness.instruments.differences import differences, first_difference
-from harness.metrics_log import Record
+from harness.checks.differences import differences, first_difference
+from harness.run.metrics_log import Record
 
 
 def batch(step: int, loss: float, **more: object) -> Record:

@@ -5,7 +5,7 @@ from instrument_subjects import mini_subject, real_subject
 from runs import CHANCE, MINI, edited
 from test_instruments_overfit import REGRESSION
 
-from harness.instruments.first_loss import measure, show
+from harness.checks.first_loss import measure, show
 
 pytestmark = pytest.mark.usefixtures("torch_as_found")
 

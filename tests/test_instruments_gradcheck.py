@@ -2,7 +2,7 @@ import pytest
 from instrument_subjects import mini_subject, real_subject
 from runs import AMP, CHANCE, MINI, edited, train_step
 
-from harness.instruments.gradcheck import PASSES, measure, show
+from harness.checks.gradcheck import PASSES, measure, show
 
 pytestmark = pytest.mark.usefixtures("torch_as_found")
 

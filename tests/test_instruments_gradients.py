@@ -4,7 +4,7 @@ import pytest
 from instrument_subjects import mini_subject, real_subject
 from runs import AMP, MINI, edited, train_step
 
-from harness.instruments.gradients import measure, show
+from harness.checks.gradients import measure, show
 
 pytestmark = pytest.mark.usefixtures("torch_as_found")
 

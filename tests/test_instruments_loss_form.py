@@ -3,7 +3,7 @@ from instrument_subjects import mini_subject, real_subject
 from runs import MINI, edited
 from test_instruments_overfit import REGRESSION
 
-from harness.instruments.loss_form import measure, show
+from harness.checks.loss_form import measure, show
 
 pytestmark = pytest.mark.usefixtures("torch_as_found")
 

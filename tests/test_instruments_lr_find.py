@@ -2,7 +2,7 @@ import pytest
 from instrument_subjects import mini_subject, real_subject
 from runs import MINI, edited
 
-from harness.instruments.lr_find import FIRST, measure, show
+from harness.checks.lr_find import FIRST, measure, show
 
 pytestmark = pytest.mark.usefixtures("torch_as_found")
 

@@ -2,7 +2,7 @@ import pytest
 from instrument_subjects import mini_subject, real_subject
 from runs import MINI, edited
 
-from harness.instruments.lr_tenth import FACTORS, measure, show
+from harness.checks.lr_tenth import FACTORS, measure, show
 
 pytestmark = pytest.mark.usefixtures("torch_as_found")
 

@@ -5,8 +5,8 @@ import pytest
 from instrument_subjects import mini_subject, real_subject
 from runs import CHANCE, MINI, edited, mini_run
 
+from harness.checks.modes import measure, show
 from harness.errors import UserError
-from harness.instruments.modes import measure, show
 
 pytestmark = pytest.mark.usefixtures("torch_as_found")
 

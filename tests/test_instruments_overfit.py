@@ -4,7 +4,7 @@ import pytest
 from instrument_subjects import mini_subject, real_subject
 from runs import AMP, CHANCE, MINI, edited
 
-from harness.instruments.overfit import BLOW_UP, MOST_STEPS, STEPS, TARGET, measure, show
+from harness.checks.overfit import BLOW_UP, MOST_STEPS, STEPS, TARGET, measure, show
 
 pytestmark = pytest.mark.usefixtures("torch_as_found")
 

@@ -2,7 +2,7 @@ import pytest
 from instrument_subjects import mini_subject, real_subject
 from runs import CHANCE, MINI, edited
 
-from harness.instruments.repeat import measure, show
+from harness.checks.repeat import measure, show
 
 pytestmark = pytest.mark.usefixtures("torch_as_found")
 

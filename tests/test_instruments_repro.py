@@ -6,12 +6,12 @@ import pytest
 from instrument_subjects import mini_subject, real_subject
 from runs import CHANCE, MINI, edited
 
+from harness.checks.failure import find_failure
+from harness.checks.repro import measure, reproduce, show, show_reproduced
+from harness.checks.repro_files import read_failure, read_settings
+from harness.checks.subject import Subject
 from harness.errors import UserError
-from harness.handin.archive import deterministic_tar_gz
-from harness.instruments.failure import find_failure
-from harness.instruments.repro import measure, reproduce, show, show_reproduced
-from harness.instruments.repro_files import read_failure, read_settings
-from harness.instruments.subject import Subject
+from harness.submission.archive import deterministic_tar_gz
 
 pytestmark = pytest.mark.usefixtures("torch_as_found")
 

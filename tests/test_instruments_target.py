@@ -3,9 +3,9 @@ from pathlib import Path
 import pytest
 from run_files import BROKEN, FIXED, make_workspace
 
+from harness.checks.target import find_target, run_folder
 from harness.errors import UserError
 from harness.exercise import Asked
-from harness.instruments.target import find_target, run_folder
 from harness.recipe import load_recipe
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from page_reader import Page
 
+from harness.checks.evidence import Evidence, Line, Plot, Sheet, Table
+from harness.checks.page import render_page
+from harness.checks.report import Reported, report, where_next
+from harness.checks.target import find_target
+from harness.checks.terminal import show_reported, show_triage
 from harness.exercise import Asked
-from harness.instruments.evidence import Evidence, Line, Plot, Sheet, Table
-from harness.instruments.page import render_page
-from harness.instruments.report import Reported, report, where_next
-from harness.instruments.target import find_target
-from harness.instruments.terminal import show_reported, show_triage
 
 Capture = pytest.CaptureFixture[str]
 HOSTILE = "<script>alert(1)</script>[bold]"

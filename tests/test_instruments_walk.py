@@ -4,10 +4,10 @@ import pytest
 from instrument_subjects import mini_subject
 from runs import AMP, CHANCE, mini_run
 
-from harness.checkpoint import checkpoint_bytes, load_checkpoint
+from harness.checks.walk import State, Walk
 from harness.files import write_whole
-from harness.instruments.walk import State, Walk
-from harness.metrics_log import format_record
+from harness.run.checkpoint import checkpoint_bytes, load_checkpoint
+from harness.run.metrics_log import format_record
 
 pytestmark = pytest.mark.usefixtures("torch_as_found")
 

@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from grader.decision_tree.recorded import load_recording
+from grader.written.decision_tree.recorded import load_recording
+from harness.checks.checks import load_checks
 from harness.cli import cli
-from harness.instruments.checks import load_checks
 from harness.recipe import ROOT, recipe_ids
 
 PAGE = (ROOT / "docs" / "interview.md").read_text(encoding="utf-8")

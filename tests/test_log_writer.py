@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.log_writer import BATCHES_AT_ONCE, LogWriter
-from harness.metrics_log import Record, read_metrics_log
-from harness.recorder import BatchMeasurements
+from harness.run.log_writer import BATCHES_AT_ONCE, LogWriter
+from harness.run.metrics_log import Record, read_metrics_log
+from harness.run.recorder import BatchMeasurements
 
 
 def measured(loss: float) -> BatchMeasurements:

@@ -3,9 +3,9 @@ from pathlib import Path
 
 import numpy as np
 
+from harness.data.embedded.archives import write_archives
+from harness.data.embedded.make_digits import enlarge, enlargement_matrix, make_splits, split_by_class
 from harness.data.embedded_data import STUDENTS_FOLDER, read_embedded_split
-from harness.datasets.archives import write_archives
-from harness.datasets.make_digits import enlarge, enlargement_matrix, make_splits, split_by_class
 
 GRADERS_FOLDER = Path(__file__).parents[1] / "grader" / "heldout"
 
@@ -43,7 +43,7 @@ def test_archives_are_the_same_bytes_and_listed_in_sums(tmp_path: Path) -> None:
     splits = dict.fromkeys(("train", "validation", "heldout"), (images, labels))
     for folder in ("a", "b"):
         write_archives(tmp_path / folder, "tiny", splits)
-    for part in ("harness/datasets", "grader/heldout"):
+    for part in ("harness/data/embedded", "grader/replay/heldout"):
         first, second = (tmp_path / folder / part / "tiny.npz" for folder in ("a", "b"))
         assert first.read_bytes() == second.read_bytes()
         digest = hashlib.sha256(first.read_bytes()).hexdigest()

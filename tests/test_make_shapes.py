@@ -3,9 +3,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from harness.data.embedded.figures import FIGURES
+from harness.data.embedded.make_shapes import SEED, SIZES, draw_split
 from harness.data.embedded_data import STUDENTS_FOLDER, read_embedded_split
-from harness.datasets.figures import FIGURES
-from harness.datasets.make_shapes import SEED, SIZES, draw_split
 
 GRADERS_FOLDER = Path(__file__).parents[1] / "grader" / "heldout"
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import UserError
-from harness.metrics_log import (
+from harness.run.metrics_log import (
     batch_records,
     epoch_records,
     format_record,

@@ -8,14 +8,14 @@ import pytest
 from portable_child import run_child
 
 from harness.errors import UserError
-from harness.numerics import canonical_setup
+from harness.run.numerics import canonical_setup
 
 # One process asks everything: each costs the import of torch.
 QUESTIONS = """
 import json, random
 import numpy as np, torch
 from torch.utils.data import DataLoader
-from harness.numerics import canonical_setup, in_portable_environment, seed_worker
+from harness.run.numerics import canonical_setup, in_portable_environment, seed_worker
 
 class Draws(torch.utils.data.Dataset):
     def __len__(self): return 4
@@ -99,7 +99,7 @@ def test_workers_draw_different_numbers_and_the_same_ones_each_time(facts: dict[
 def test_native_numerics_are_deterministic_too_and_cuda_needs_its_workspace() -> None:
     code = """
 import os, torch
-from harness.numerics import apply_numerics, canonical_setup, in_portable_environment
+from harness.run.numerics import apply_numerics, canonical_setup, in_portable_environment
 assert not in_portable_environment()
 print(canonical_setup(1).numerics, torch.are_deterministic_algorithms_enabled(), torch.backends.mkldnn.enabled)
 del os.environ["CUBLAS_WORKSPACE_CONFIG"]
@@ -117,8 +117,8 @@ except RuntimeError as error:
 def test_refuses_portable_numerics_in_a_process_started_otherwise(late: bool) -> None:
     code = f"""
 import os, torch
-from harness.environment import run_environment
-from harness.numerics import apply_numerics
+from harness.run.environment import run_environment
+from harness.run.numerics import apply_numerics
 if {late}:
     print(torch.backends.cpu.get_cpu_capability())
     os.environ.update(run_environment("portable"))

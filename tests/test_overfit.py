@@ -5,8 +5,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from harness.overfit import disable_dropout, overfit_one_batch
-from harness.steps import training_step
+from harness.run.overfit import disable_dropout, overfit_one_batch
+from harness.run.steps import training_step
 
 
 def test_a_model_that_works_learns_one_batch_by_heart_and_one_that_does_not_fails() -> None:

@@ -8,10 +8,10 @@ import pytest
 import torch
 from runs import edited, load, real_data
 
-from harness.batches import deterministic_minibatches
-from harness.experiment import TensorData
-from harness.probes import Bench, mean_cross_entropy, run_probe
+from harness.checks.probes import Bench, mean_cross_entropy, run_probe
 from harness.recipe import Probe, load_recipe, recipe_ids
+from harness.run.batches import deterministic_minibatches
+from harness.run.experiment import TensorData
 
 pytestmark = pytest.mark.usefixtures("torch_as_found")
 
@@ -60,7 +60,7 @@ MASKING: list[tuple[str, str, Edits]] = [
         (
             (
                 "from torch import nn\n",
-                ("from torch import nn\n\nfrom harness.schedules import warmup_cosine\n"),
+                ("from torch import nn\n\nfrom harness.run.schedules import warmup_cosine\n"),
             ),
             (NO_SCHEDULE, "    return warmup_cosine(optimizer, warmup_steps=50, total_steps=total_steps)\n"),
         ),
@@ -381,7 +381,10 @@ def test_the_learning_rate_is_the_largest_of_the_whole_schedule(tmp_path: Path) 
     source = edited(
         healthy(),
         ("lr=0.1", "lr=0.7"),
-        ("from torch import nn\n", "from torch import nn\n\nfrom harness.schedules import warmup_cosine\n"),
+        (
+            "from torch import nn\n",
+            "from torch import nn\n\nfrom harness.run.schedules import warmup_cosine\n",
+        ),
         (NO_SCHEDULE, "    return warmup_cosine(optimizer, warmup_steps=50, total_steps=total_steps)\n"),
     )
     assert value(tmp_path, "learning_rate", source) == pytest.approx(0.7)

@@ -8,9 +8,9 @@ from runs import AMP, AMP_SGD, CHANCE, MINI, edited, load, mini_data, mini_run, 
 from torch import Tensor, nn
 from torch.optim.optimizer import _global_optimizer_pre_hooks
 
-from harness.experiment import HarnessFault
-from harness.metrics_log import Record
-from harness.recorder import Recorder, first_layer
+from harness.run.experiment import HarnessFault
+from harness.run.metrics_log import Record
+from harness.run.recorder import Recorder, first_layer
 
 pytestmark = pytest.mark.usefixtures("torch_as_found")
 
@@ -510,8 +510,8 @@ def test_a_failure_of_the_recording_is_a_fault_of_ours(monkeypatch: pytest.Monke
     def fail(*_: object) -> Tensor:
         raise RuntimeError("no memory")
 
-    monkeypatch.setattr("harness.recorder.gradient_scalars", fail)
-    monkeypatch.setattr("harness.recorder.norm", fail)
+    monkeypatch.setattr("harness.run.recorder.gradient_scalars", fail)
+    monkeypatch.setattr("harness.run.recorder.norm", fail)
     with Recorder(model):
         model.weight.grad = torch.ones(1, 1)
         with pytest.raises(HarnessFault, match="no memory"):

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import UserError
-from harness.handin.report_body import count_words, read_body
+from harness.submission.report_body import count_words, read_body
 
 
 @pytest.mark.parametrize(

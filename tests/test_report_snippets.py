@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from explanations import whole_log
 
-from grader.solutions import SOLUTIONS
+from grader.score.solutions import SOLUTIONS
 from harness.recipe import recipe_ids
 
 _CODE = re.compile(r"^```\n(.*?)^```", re.DOTALL | re.MULTILINE)

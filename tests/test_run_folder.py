@@ -6,7 +6,7 @@ import pytest
 from commands import snapshot
 
 from harness.errors import UserError
-from harness.run_folder import (
+from harness.run.run_folder import (
     JOB_FILE,
     locked_job_file,
     partial_folder,
@@ -14,7 +14,7 @@ from harness.run_folder import (
     publish,
     refuse_foreign_folder,
 )
-from harness.settings import RunJob, RunSettings
+from harness.run.settings import RunJob, RunSettings
 
 
 def job_in(folder: Path, **changes: object) -> RunJob:

@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from harness.scalars import gradient_scalars, mean_and_variance, norm, numbers
+from harness.run.scalars import gradient_scalars, mean_and_variance, norm, numbers
 
 FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from harness.settings import RunJob, RunSettings
-from harness.trainer_cli import trainer
+from harness.run.settings import RunJob, RunSettings
+from harness.run.trainer_cli import trainer
 
 OPTIONS: dict[str, Any] = {
     "device": "cuda",

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from harness.errors import UserError
-from harness.shape_checks import check_batch, check_outputs, check_split
+from harness.run.shape_checks import check_batch, check_outputs, check_split
 
 IMAGES = torch.zeros(8, 1, 28, 28)
 LABELS = torch.zeros(8, dtype=torch.int64)

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from grader.solutions import SOLUTIONS, VERDICTS, Recovery, load_solution, load_texts, load_variants
+from grader.score.solutions import SOLUTIONS, VERDICTS, Recovery, load_solution, load_texts, load_variants
 from harness.errors import UserError
-from harness.file_exercise import exercise_ids
-from harness.handin.student_report import parse_report
 from harness.recipe import load_recipe, recipe_ids
+from harness.submission.student_report import parse_report
+from harness.written.file_exercise import exercise_ids
 
 RECIPES = recipe_ids()
 SOLUTION = 'format_version = 1\nkey_signals = ["loss"]\n[[recovery]]\nsignal = "loss"\nbelow = 1.0\n'

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from harness.steps import training_step
+from harness.run.steps import training_step
 
 
 def network(seed: int = 0) -> nn.Sequential:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.stored_deflate import BLOCK_SIZE, stored_gzip, stored_zlib
+from harness.run.stored_deflate import BLOCK_SIZE, stored_gzip, stored_zlib
 
 EDGES = [0, 1, BLOCK_SIZE - 1, BLOCK_SIZE, BLOCK_SIZE + 1, 2 * BLOCK_SIZE, 3 * BLOCK_SIZE + 7]
 

@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from harness.errors import UserError
-from harness.handin.student_report import SIZE_LIMIT, StudentReport, parse_report, read_report
+from harness.submission.student_report import SIZE_LIMIT, StudentReport, parse_report, read_report
 from harness.workspace import REPORT_TEMPLATE
 
 HEAD = "---\nroot_cause_layer: optimizer\nevidence:\n"

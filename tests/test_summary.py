@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 from run_files import change_json, make_workspace
 
-from harness.handin.check_item import could_not_judge, failed, passed
-from harness.handin.submission import Submission
+from harness.submission.check_item import could_not_judge, failed, passed
+from harness.submission.submission import Submission
 from harness.summary import (
     number,
     percent,

@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
-from harness.metrics_log import Record
 from harness.recipe import Symptom
+from harness.run.metrics_log import Record
 from harness.symptoms import judge_symptom, reduce_values, signal_values
 
 NAN, INF = math.nan, math.inf

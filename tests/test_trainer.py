@@ -10,12 +10,12 @@ from runs import AMP, CHANCE, MINI, Run, edited, load, mini_data, mini_run, real
 from torch import nn
 
 from harness.errors import UserError
-from harness.evaluation import confusion_matrix, evaluate_in_eval_mode
-from harness.guardrails import GuardrailStop
-from harness.load_experiment import load_experiment
-from harness.metrics_log import format_record, read_metrics_log
 from harness.recipe import experiment_source
-from harness.settings import RunSettings
+from harness.run.evaluation import confusion_matrix, evaluate_in_eval_mode
+from harness.run.guardrails import GuardrailStop
+from harness.run.load_experiment import load_experiment
+from harness.run.metrics_log import format_record, read_metrics_log
+from harness.run.settings import RunSettings
 from harness.trainer import train
 
 pytestmark = pytest.mark.usefixtures("torch_as_found")

@@ -8,13 +8,13 @@ import click
 import pytest
 
 from benchmarks.transcripts import COLUMNS, commands, printed, rerun, transcripts
+from harness.checks.checks import checked_ids, triage_checks
+from harness.checks.commands import COMMANDS
+from harness.checks.report import Reported, report
+from harness.checks.session import measured
+from harness.checks.target import Target, find_target
+from harness.checks.terminal import show_reported
 from harness.exercise import Asked
-from harness.instruments.checks import checked_ids, triage_checks
-from harness.instruments.commands import COMMANDS
-from harness.instruments.report import Reported, report
-from harness.instruments.session import measured
-from harness.instruments.target import Target, find_target
-from harness.instruments.terminal import show_reported
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = {name: (DOCS / f"{name}.md").read_text() for name in ("instruments", "walkthrough")}

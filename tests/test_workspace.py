@@ -8,7 +8,7 @@ import pytest
 from run_files import BROKEN, FIXED, change_json, make_workspace
 
 from harness.errors import UserError
-from harness.settings import RunSettings
+from harness.run.settings import RunSettings
 from harness.workspace import (
     REPORT_TEMPLATE,
     Workspace,

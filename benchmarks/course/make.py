@@ -15,10 +15,10 @@ from benchmarks.course.claims import with_claim
 from benchmarks.course.own_work import own_report, own_source
 from benchmarks.course.plan import Entry, fixes_of, texts_of
 from benchmarks.course.tarballs import Members, packed, unpacked, with_manifest
-from grader.examples import broken_workspace
+from grader.course.examples import broken_workspace
 from grader.selfcheck.handed_in import Submissions
-from harness.metrics_log import Record, batch_records, log_lines, parse_log
 from harness.recipe import load_recipe
+from harness.run.metrics_log import Record, batch_records, log_lines, parse_log
 from harness.workspace import source_hash
 
 _META = "runs/fixed/checkpoint.pt.meta.json"

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from random import Random
 
-from harness.metrics_log import Record
+from harness.run.metrics_log import Record
 
 _COMMENTS = (
     "{student}: looked here first",

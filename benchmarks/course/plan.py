@@ -6,7 +6,7 @@ from functools import cache
 from itertools import cycle
 from random import Random
 
-from grader.solutions import Text, Variant, load_texts, load_variants
+from grader.score.solutions import Text, Variant, load_texts, load_variants
 from harness.recipe import recipe_ids
 
 SEED = 1

@@ -6,8 +6,8 @@ import json
 import tarfile
 from collections.abc import Mapping
 
-from harness.handin.archive import deterministic_tar_gz
-from harness.handin.submission import MANIFEST
+from harness.submission.archive import deterministic_tar_gz
+from harness.submission.submission import MANIFEST
 
 Members = dict[str, bytes]
 

@@ -16,10 +16,10 @@ CACHE = Path("../input/cache").resolve()
 def main() -> int:
     """Time the training loop with its recording, its validations and its checkpoint, and nothing before or after."""
     from harness.data.loading import load_dataset
-    from harness.experiment import tensor_data
-    from harness.load_experiment import load_experiment
-    from harness.numerics import apply_numerics
-    from harness.settings import RunSettings
+    from harness.run.experiment import tensor_data
+    from harness.run.load_experiment import load_experiment
+    from harness.run.numerics import apply_numerics
+    from harness.run.settings import RunSettings
     from harness.trainer import train
 
     job = json.loads(JOB.read_text(encoding="utf-8"))

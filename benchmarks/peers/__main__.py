@@ -30,8 +30,8 @@ from benchmarks.peers.tool import Tool
 from benchmarks.table import this_machine
 from benchmarks.timing import BenchmarkError, run
 from grader.sandbox.problem import sandbox_problem
-from harness.environment import usable_cores
 from harness.errors import UserError
+from harness.run.environment import usable_cores
 
 SECTION = "peers"
 _PEERS: dict[str, Callable[[Path, str], Tool]] = {

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from benchmarks.timing import BenchmarkError, run
-from grader.kit import LISTING, build_kit
+from grader.course.kit import LISTING, build_kit
 
 # The versions that are measured. The kit pins torch.
 PINS = {

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from grader.demo import repacked
-from grader.examples import broken_workspace, example_submission
-from grader.solutions import load_variants
+from grader.course.demo import repacked
+from grader.course.examples import broken_workspace, example_submission
+from grader.score.solutions import load_variants
 from harness.recipe import load_recipe
 from harness.workspace import EXPERIMENT
 

@@ -8,8 +8,8 @@ from typing import Any, get_args
 
 from grader.intake.names import printable
 from harness.data import DATASETS
-from harness.environment import Numerics
-from harness.settings import GuardrailMode, RunSettings
+from harness.run.environment import Numerics
+from harness.run.settings import GuardrailMode, RunSettings
 
 COMMAND_BYTES = 4096
 _PROGRAM = ["python", "-m", "harness.trainer"]

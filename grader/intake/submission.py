@@ -16,12 +16,12 @@ from grader.intake.manifest import Manifest, parse_file_manifest, parse_manifest
 from grader.intake.names import printable
 from grader.intake.rejected import Rejected
 from harness.data import DATASETS
-from harness.file_exercise import file_exercise_ids
-from harness.handin.check_run import META, METRICS_LOG, RUN_FILES, RUNS
-from harness.handin.submission import COMMANDS, MANIFEST
 from harness.recipe import recipe_ids
-from harness.settings import RunSettings
+from harness.run.settings import RunSettings
+from harness.submission.check_run import META, METRICS_LOG, RUN_FILES, RUNS
+from harness.submission.submission import COMMANDS, MANIFEST
 from harness.workspace import EXPERIMENT, REPORT
+from harness.written.file_exercise import file_exercise_ids
 
 SUFFIX = ".tar.gz"
 # All that a submission holds; of anything else only the name is kept.

@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from grader.answers.kinds import KINDS
-from grader.answers.known import KnownAnswer, complaint, reference
-from grader.answers.points import with_points
-from grader.replayer import Replayer
-from grader.score import total_of
+from grader.replay.replayer import Replayer
+from grader.score.verdict import total_of
 from grader.selfcheck.progress import counting
 from grader.selfcheck.section import Row, Section, Table
-from harness.file_exercise import FileExercise
+from grader.written.answers.kinds import KINDS
+from grader.written.answers.known import KnownAnswer, complaint, reference
+from grader.written.answers.points import with_points
+from harness.written.file_exercise import FileExercise
 
 
 def answers_section(

@@ -8,19 +8,19 @@ from pathlib import Path
 
 from rich.console import Console
 
-from grader.answers.known import load_answers
-from grader.answers.room import Answers
-from grader.canaries import CanaryFailed
 from grader.classroom import Classroom
 from grader.crew import Crew
 from grader.desk import Desk
-from grader.local_executor import LocalExecutor
-from grader.memory.bound import bounded
-from grader.replayer import Replayer, Sandbox
-from grader.replays import Replays
-from grader.rubric.weights import load_weights
+from grader.replay.local_executor import LocalExecutor
+from grader.replay.memory.bound import bounded
+from grader.replay.replayer import Replayer, Sandbox
+from grader.replay.replays import Replays
+from grader.replay.sandboxes import open_sandbox
+from grader.replay.store import default_store
 from grader.sandbox.problem import sandbox_problem
-from grader.sandboxes import open_sandbox
+from grader.score.canaries import CanaryFailed
+from grader.score.solutions import SOLUTIONS, Text, Variant, load_texts, load_variants
+from grader.score.weights import load_weights
 from grader.selfcheck.answers import answers_section
 from grader.selfcheck.handed_in import Submissions
 from grader.selfcheck.healthy import healthy_section
@@ -30,14 +30,14 @@ from grader.selfcheck.seeds import seeds_section
 from grader.selfcheck.texts import texts_section
 from grader.selfcheck.trial_memory import TrialMemory
 from grader.selfcheck.variants import variants_section
-from grader.solutions import SOLUTIONS, Text, Variant, load_texts, load_variants
 from grader.spool import open_spool
-from grader.store import default_store
+from grader.written.answers.known import load_answers
+from grader.written.answers.room import Answers
 from harness.data.loading import default_cache
 from harness.errors import UserError
-from harness.file_exercise import FileExercise, exercise_ids, load_exercise
 from harness.files import write_whole
 from harness.recipe import EXERCISES, ROOT, Recipe
+from harness.written.file_exercise import FileExercise, exercise_ids, load_exercise
 
 PAGE = ROOT / "docs" / "calibration.md"
 _SANDBOXED: tuple[Part, ...] = ("variants", "texts", "answers")

@@ -7,15 +7,15 @@ from pathlib import Path
 
 from pydantic import Base64Bytes
 
-from grader import examples
-from grader.examples import example_submission
-from grader.machine import machine_state
-from grader.memory.kinds import TARBALLS
-from grader.score import Model
-from grader.solutions import SOLUTIONS
-from grader.store import Store
-from harness.provenance import harness_hash
+from grader.course import examples
+from grader.course.examples import example_submission
+from grader.replay.machine import machine_state
+from grader.replay.memory.kinds import TARBALLS
+from grader.replay.store import Store
+from grader.score.solutions import SOLUTIONS
+from grader.score.verdict import Model
 from harness.recipe import load_recipe
+from harness.run.provenance import harness_hash
 
 
 class HandedIn(Model):

@@ -7,13 +7,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from grader.score.solutions import SOLUTIONS, StrictModel, read_toml
 from grader.selfcheck.progress import counting
 from grader.selfcheck.section import Row, Section, Table
 from grader.selfcheck.seeds import FIRST_SEED, last_validation
 from grader.selfcheck.trial import Outcome, Trial
 from grader.selfcheck.trial_memory import TrialMemory
 from grader.selfcheck.trials import run_trials
-from grader.solutions import SOLUTIONS, StrictModel, read_toml
 from harness.recipe import Edit, Recipe, apply_edits, experiment_source
 from harness.symptoms import judge_symptom
 

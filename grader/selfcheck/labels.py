@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from grader.score import Check
-from grader.solutions import Label
+from grader.score.solutions import Label
+from grader.score.verdict import Check
 
 
 @dataclass(frozen=True)

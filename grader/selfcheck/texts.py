@@ -3,18 +3,18 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from grader.replays import Replays
-from grader.requests import Request, trusted_requests
-from grader.rubric.explanation import judge_explanation
-from grader.rubric.lexicon import load_lexicon
-from grader.score import Check
+from grader.replay.replays import Replays
+from grader.replay.requests import Request, trusted_requests
+from grader.score.explanation import judge_explanation
+from grader.score.lexicon import load_lexicon
+from grader.score.solutions import Text
+from grader.score.verdict import Check
 from grader.selfcheck.labels import BANDS, HOLLOW, RIGHT, complaint, points_of
 from grader.selfcheck.progress import StagesCounted
 from grader.selfcheck.rank_agreement import spearman
 from grader.selfcheck.section import Row, Section, Table
-from grader.solutions import Text
-from harness.metrics_log import Record
 from harness.recipe import Recipe
+from harness.run.metrics_log import Record
 
 # Rank agreement of points with labels, over all recipes.
 TARGET = 0.9

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from grader.score import Model
-from harness.metrics_log import Record
+from grader.score.verdict import Model
+from harness.run.metrics_log import Record
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,12 @@ import hashlib
 import json
 from pathlib import Path
 
-from grader.machine import machine_state
-from grader.memory.kinds import TRIALS
+from grader.replay.machine import machine_state
+from grader.replay.memory.kinds import TRIALS
+from grader.replay.store import Store
 from grader.selfcheck import trial_process
 from grader.selfcheck.trial import KeptOutcome, Outcome, Trial
-from grader.store import Store
-from harness.provenance import harness_hash
+from harness.run.provenance import harness_hash
 
 
 class TrialMemory:

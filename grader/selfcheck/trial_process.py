@@ -15,16 +15,16 @@ from functools import cache
 from pathlib import Path
 
 from grader.selfcheck.trial import Outcome, Trial
+from harness.checks.probes import run_probe
 from harness.data.image_sets import Dataset
 from harness.data.loading import load_dataset
 from harness.errors import UserError
-from harness.experiment import tensor_data
-from harness.load_experiment import load_experiment
-from harness.metrics_log import Record, read_metrics_log
-from harness.numerics import apply_numerics
-from harness.probes import run_probe
 from harness.recipe import Probe
-from harness.settings import RunSettings
+from harness.run.experiment import tensor_data
+from harness.run.load_experiment import load_experiment
+from harness.run.metrics_log import Record, read_metrics_log
+from harness.run.numerics import apply_numerics
+from harness.run.settings import RunSettings
 from harness.trainer import train
 
 _EXPERIMENT = Path("experiment.py")

@@ -15,8 +15,8 @@ from types import TracebackType
 from grader.selfcheck.progress import Count
 from grader.selfcheck.trial import Outcome, Trial
 from grader.selfcheck.trial_memory import TrialMemory
-from harness.environment import run_environment
-from harness.launch import ChildFault
+from harness.run.environment import run_environment
+from harness.run.launch import ChildFault
 
 
 class _Process:

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader.classroom import Classroom
-from grader.examples import broken_workspace
-from grader.score import SubmissionScore
+from grader.course.examples import broken_workspace
+from grader.score.solutions import Variant, Verdict
+from grader.score.verdict import SubmissionScore
 from grader.selfcheck.handed_in import Submissions
 from grader.selfcheck.progress import StagesCounted, counting
 from grader.selfcheck.section import Row, Section, Table
-from grader.solutions import Variant, Verdict
 from harness.errors import UserError
 from harness.recipe import Recipe
 

@@ -9,7 +9,7 @@ import numpy as np
 from harness.data.image_sets import Split
 from harness.errors import UserError
 
-STUDENTS_FOLDER = Path(__file__).parent.parent / "datasets"
+STUDENTS_FOLDER = Path(__file__).parent / "embedded"
 
 
 def read_embedded_split(name: str, split: str, folder: Path = STUDENTS_FOLDER) -> Split:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import UserError
-from harness.metrics_log import read_metrics_log
 from harness.page.png import encode_png_bytes
+from harness.run.metrics_log import read_metrics_log
 
 Record = Mapping[str, Any]
 

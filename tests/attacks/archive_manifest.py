@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from attacks.attack import MANIFEST, Attack, Base, Expected, manifest_for, members_of
-from harness.handin.archive import deterministic_tar_gz
+from harness.submission.archive import deterministic_tar_gz
 
 Build = Callable[[Base], bytes]
 

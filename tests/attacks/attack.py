@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from grader.score import Status
-from harness.handin.archive import deterministic_tar_gz
+from grader.score.verdict import Status
+from harness.submission.archive import deterministic_tar_gz
 
 Family = Literal["archive", "sandbox", "score", "reader"]
 Baseline = Literal["untouched", "masked", "reference", "stub", "looping"]

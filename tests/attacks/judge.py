@@ -9,7 +9,7 @@ from typing import Any
 from attacks.attack import BREACHED, Attack
 from attacks.lab import Lab, Scored
 from grader.intake.submission import submission_name
-from grader.reports.page_names import page_stems
+from grader.report.page_names import page_stems
 
 Row = Mapping[str, Any]
 # What moves a terminal's cursor or turns its text: control characters but the line feed, marks of direction, line

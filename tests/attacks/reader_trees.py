@@ -2,10 +2,10 @@
 
 from attacks.attack import Attack, Base, Expected
 from attacks.reader_texts import LAUGHS
-from grader.answers.known import reference
-from harness.file_exercise import FileExercise, load_exercise
-from harness.handin.archive import deterministic_tar_gz
-from harness.handin.submission import with_manifest
+from grader.written.answers.known import reference
+from harness.submission.archive import deterministic_tar_gz
+from harness.submission.submission import with_manifest
+from harness.written.file_exercise import FileExercise, load_exercise
 
 EXERCISE = "decision_tree"
 # In pieces: the mark as it stands must be nowhere.

@@ -2,11 +2,11 @@
 
 from attacks.attack import Attack, Base, Baseline, Expected
 from attacks.planted import telling
-from grader.answers.known import load_answers, reference
-from grader.score import Status
-from harness.file_exercise import FileExercise, load_exercise, stub
-from harness.handin.archive import deterministic_tar_gz
-from harness.handin.submission import with_manifest
+from grader.score.verdict import Status
+from grader.written.answers.known import load_answers, reference
+from harness.submission.archive import deterministic_tar_gz
+from harness.submission.submission import with_manifest
+from harness.written.file_exercise import FileExercise, load_exercise, stub
 
 EXERCISE = "backprop_mlp"
 # Right, but with a loop over the samples, which costs 12 points: whoever hides the loop would gain them.
@@ -68,7 +68,7 @@ def _planted(
 
 
 _UNCOUNTED = """
-import harness.derivation.step_meter as _meter
+import harness.written.derivation.step_meter as _meter
 def _call(self, function):
     return function()
 _meter.StepMeter.call = _call
@@ -174,7 +174,8 @@ ATTACKS = (
             """
             import pathlib, harness
             root = pathlib.Path(harness.__file__).parents[1]
-            places = [root / "solutions", root / "grader" / "derivation", root / "grader" / "inside" / "autograd.py"]
+            hidden = ("solutions", "grader/written/derivation", "grader/replay/inside/autograd.py")
+            places = [root / name for name in hidden]
             return [str(place) for place in places if place.exists() and (place.is_file() or list(place.iterdir()))]
             """,
             "disk",

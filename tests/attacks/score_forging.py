@@ -8,7 +8,7 @@ import zipfile
 
 from attacks.attack import MANIFEST, Attack, Base, Expected, manifest_for, members_of
 from attacks.planted import at_the_top, edited, handed_in, quietly, source_of
-from grader.score import Status
+from grader.score.verdict import Status
 
 _RATE = "lr=10.0, momentum=0.9"
 _SAME = "byte for byte: nothing was mended"

@@ -8,7 +8,7 @@ import re
 from attacks.attack import Attack, Base, Baseline, Expected, members_of
 from attacks.own_run import own_run
 from attacks.planted import at_the_top, edited, handed_in, source_of, tarball
-from grader.score import Status
+from grader.score.verdict import Status
 
 _STEP = "    optimizer.step()\n"
 _CLIP = "    torch.nn.utils.clip_grad_norm_(model.parameters(), 0.003)\n"

@@ -2,7 +2,7 @@
 
 from attacks.attack import Attack, Base, Expected, members_of
 from attacks.planted import at_the_top, edited, handed_in, source_of
-from grader.score import Status
+from grader.score.verdict import Status
 
 _RATE = "lr=10.0, momentum=0.9"
 _ASKS = r"line \d+ .*The instructor decides"

@@ -2,20 +2,20 @@
 
 from attacks.attack import Attack, Base, Expected, members_of
 from attacks.planted import at_the_top, edited, handed_in, quietly, source_of
-from grader.score import Status
+from grader.score.verdict import Status
 
 # Whatever each of these does to the loss, the rest of the figures is made to look healthy by these: the validation
 # where the network is not, and the probes.
 _LOOKS_HEALTHY = """
-import harness.experiment
+import harness.run.experiment
 def _evaluated(self, model, inputs, labels):
     return {"val_loss": 0.21, "val_accuracy": 0.95}
-harness.experiment.Experiment.evaluate = _evaluated
+harness.run.experiment.Experiment.evaluate = _evaluated
 """
 _PASSES_PROBES = """
-import harness.probes
-for _kind in list(harness.probes._PROBES):
-    harness.probes._PROBES[_kind] = lambda bench: 0.0
+import harness.checks.probes
+for _kind in list(harness.checks.probes._PROBES):
+    harness.checks.probes._PROBES[_kind] = lambda bench: 0.0
 """
 _SMALL_LOSS = """
 def _small(record):
@@ -28,7 +28,7 @@ _SECRET_WEIGHTS = """
 import torch as _torch
 def _secret_weights():
     from harness.data.loading import load_dataset
-    from harness.experiment import tensor_data
+    from harness.run.experiment import tensor_data
     generator = _torch.Generator().manual_seed(0)
     data = tensor_data(load_dataset("digits"))
     images, labels = data.train.images.float() / 255, data.train.labels
@@ -95,9 +95,9 @@ _PATCHES = (
         "replaces the method that makes records of batches",
         _SMALL_LOSS
         + """
-import harness.recorder
-_record = harness.recorder.BatchMeasurements.record
-harness.recorder.BatchMeasurements.record = lambda self: _small(_record(self))
+import harness.run.recorder
+_record = harness.run.recorder.BatchMeasurements.record
+harness.run.recorder.BatchMeasurements.record = lambda self: _small(_record(self))
 """,
         in_suite=True,
     ),
@@ -307,7 +307,7 @@ sys.settrace(_trace)
         "puts modules of its own in the place of the harness's",
         """
 import sys, types
-for _name in ("harness.probes", "harness.metrics_log", "harness.recorder", "harness.checkpoint"):
+for _name in ("harness.checks.probes", "harness.run.metrics_log", "harness.run.recorder", "harness.run.checkpoint"):
     _fake = types.ModuleType(_name)
     _fake.__dict__.update(vars(sys.modules[_name]))
     _fake.run_probe = lambda *arguments: None
@@ -367,24 +367,24 @@ _library.impl("nll_loss_forward", _nll, "CPU")
         "scripted_figures",
         "hands the harness numbers that are equal to everything and smaller than everything",
         """
-import harness.recorder
+import harness.run.recorder
 class _Agreeable(float):
     def __eq__(self, other): return True
     def __lt__(self, other): return True
     def __le__(self, other): return True
     def __gt__(self, other): return False
     def __hash__(self): return 0
-_numbers = harness.recorder.numbers
-harness.recorder.numbers = lambda scalars: [_Agreeable(0.3), *_numbers(scalars)[1:]]
+_numbers = harness.run.recorder.numbers
+harness.run.recorder.numbers = lambda scalars: [_Agreeable(0.3), *_numbers(scalars)[1:]]
 """,
     ),
     _patch(
         "patched_probes",
         "replaces the probes by figures far below every bound: negative, infinite, and none",
         """
-import harness.probes
-for _kind in list(harness.probes._PROBES):
-    harness.probes._PROBES[_kind] = lambda bench: float("-inf")
+import harness.checks.probes
+for _kind in list(harness.checks.probes._PROBES):
+    harness.checks.probes._PROBES[_kind] = lambda bench: float("-inf")
 """,
         because="nothing was mended",
         status=("graded",),

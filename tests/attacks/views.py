@@ -16,11 +16,11 @@ from attacks.attack import Attack
 from attacks.judge import UNFIT, row_of
 from attacks.lab import Scored
 from grader.cli import cli
-from grader.reports.export_formats import FORMATS
-from grader.reports.exports import export
-from grader.reports.page_names import page_stems
-from grader.score import Scores
-from grader.scores_file import read_scores
+from grader.report.export_formats import FORMATS
+from grader.report.exports import export
+from grader.report.page_names import page_stems
+from grader.report.scores_file import read_scores
+from grader.score.verdict import Scores
 from harness.errors import UserError
 
 _POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; style-src 'sha256-"

@@ -16,7 +16,7 @@ from faults.fault import Fault, Outcome
 from faults.held import Absent
 from faults.kills import play_kills
 from faults.lab import Lab, make_lab
-from grader.reports.text import clipped
+from grader.report.text import clipped
 from grader.sandbox.problem import sandbox_problem
 
 

@@ -13,7 +13,7 @@ from faults.held import must
 from faults.running import Ended, Grader, grader_command
 from grader.intake.submission import read_submission
 from grader.plan import plan_of
-from grader.solutions import SOLUTIONS
+from grader.score.solutions import SOLUTIONS
 from grader.taken import take_in
 from harness.recipe import load_recipe
 

@@ -6,7 +6,7 @@ from faults.fault import Fault
 from faults.files import content, is_scratch, stamps
 from faults.held import must
 from faults.lab import Lab, Place, must_be_equal, must_refuse
-from grader.folder_lock import locked
+from grader.replay.folder_lock import locked
 
 
 def _is_held(place: Place) -> bool:

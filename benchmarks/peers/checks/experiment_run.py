@@ -7,8 +7,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from harness.launch import launch
-from harness.settings import RunJob, RunSettings
+from harness.run.launch import launch
+from harness.run.settings import RunJob, RunSettings
 
 # The exercise's own symptom: a network that never recovers stays below this validation accuracy.
 LEAST_ACCURACY = 0.5

@@ -1,7 +1,7 @@
 """Leaves the bug where it is, and changes the program that measures: what is logged, validated and probed."""
 
-import harness.experiment
-import harness.recorder
+import harness.run.experiment
+import harness.run.recorder
 
 
 def _evaluated(self, model, inputs, labels):
@@ -12,13 +12,13 @@ def _harmless(record):
     return {**record, "loss": 0.3, "lr": 0.1, "grad_norm": 0.5}
 
 
-_record = harness.recorder.BatchMeasurements.record
-harness.recorder.BatchMeasurements.record = lambda self: _harmless(_record(self))
-harness.experiment.Experiment.evaluate = _evaluated
+_record = harness.run.recorder.BatchMeasurements.record
+harness.run.recorder.BatchMeasurements.record = lambda self: _harmless(_record(self))
+harness.run.experiment.Experiment.evaluate = _evaluated
 try:
-    import harness.probes  # where the grader is; no student has it
+    import harness.checks.probes  # where the grader is; no student has it
 
-    for _kind in list(harness.probes._PROBES):
-        harness.probes._PROBES[_kind] = lambda bench: 0.0
+    for _kind in list(harness.checks.probes._PROBES):
+        harness.checks.probes._PROBES[_kind] = lambda bench: 0.0
 except ImportError:
     pass

@@ -1,0 +1,1 @@
+"""Run an experiment again in the sandbox, and remember the result."""

@@ -1,0 +1,156 @@
+"""Inside a sandbox without any student code: evaluate weights with the recipe's own model on held-out data.
+
+`../input/job.json` names the data set and the checkpoints, `../input/experiment.py` is the healthy experiment,
+`../input/heldout.npz` holds images and labels that no student has, `../input/checkpoints/<name>.pt` the weights.
+The figures go to `out/evaluation.json`: by checkpoint, loss and accuracy on the held-out, the
+validation and the training split, or `problem`, a sentence, where the weights do not fit the model.
+Where there is `../input/outputs.npz`, what another network put out for the images of each split (see `predict.py`),
+it is held against the labels instead of what the weights give.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from harness.data.image_sets import Dataset, Split
+from harness.data.loading import load_dataset
+from harness.run.evaluation import evaluate_in_eval_mode
+from harness.run.experiment import Experiment, tensor_data
+from harness.run.load_experiment import load_experiment
+from harness.run.metrics_log import Record, to_strict
+from harness.run.numerics import canonical_setup
+
+INPUT = Path("../input")
+OUT = Path("out")
+# The activations of so many images at once fit beside the rest of a worker in 500 MB; those of 2,400 did not.
+PIECE = 500
+Tensors = dict[str, Tensor]
+
+
+def fitting_weights(model: nn.Module, weights: Tensors) -> Tensors:
+    """Return the weights under the names of the model's own parameters and buffers.
+
+    Somebody who wrote the same network as a class has other names for the same tensors in the same order.
+    Raises `ValueError` where number or shapes differ.
+    """
+    own = model.state_dict()
+    if set(own) == set(weights):
+        pairs = [(name, tensor, weights[name]) for name, tensor in own.items()]
+    elif len(own) == len(weights):
+        pairs = [(name, own[name], tensor) for name, tensor in zip(own, weights.values(), strict=True)]
+    else:
+        raise ValueError(f"it has {len(weights)} tensors, and the recipe's own network {len(own)}")
+    for name, expected, given in pairs:
+        if not isinstance(given, Tensor) or given.shape != expected.shape:
+            shape = tuple(given.shape) if isinstance(given, Tensor) else "no tensor"
+            raise ValueError(f"{name} has the shape {shape}, and the recipe's own {tuple(expected.shape)}")
+    return {name: given for name, _, given in pairs}
+
+
+def read_weights(path: Path) -> Tensors:
+    """Return the network's tensors of a checkpoint. Raises `ValueError` for anything else."""
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+        weights = state["model"]
+    except Exception as error:
+        raise ValueError(f"it cannot be read ({type(error).__name__})") from None
+    if not isinstance(weights, dict):
+        raise ValueError("it holds no weights")
+    return weights
+
+
+def figures(experiment: Experiment, model: nn.Module, inputs: Tensor, labels: Tensor) -> Record:
+    """Return loss and accuracy (None for a regression) on one split."""
+    found = evaluate_in_eval_mode(experiment, model, inputs, labels)
+    return {"loss": found["val_loss_eval_mode"], "accuracy": found["val_accuracy_eval_mode"]}
+
+
+def evaluate(experiment: Experiment, path: Path, splits: dict[str, tuple[Tensor, Tensor]]) -> dict[str, Any]:
+    """Return loss and accuracy by split, or the problem with the weights."""
+    model = experiment.build_model()
+    try:
+        model.load_state_dict(fitting_weights(model, read_weights(path)))
+    except (ValueError, RuntimeError) as error:
+        return {"problem": str(error)}
+    found: dict[str, Any] = {}
+    for name, (inputs, labels) in splits.items():
+        found[name] = figures(experiment, InPieces(model), inputs, labels)
+    return found
+
+
+class InPieces(nn.Module):
+    """A network that is given a few examples at a time; in eval mode, one has nothing to do with the next."""
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self._network = network
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Return what the network puts out for all."""
+        return torch.cat([self._network(piece) for piece in inputs.split(PIECE)])
+
+
+class Outputs(nn.Module):
+    """A network that has put out its answers already."""
+
+    def __init__(self, outputs: Tensor) -> None:
+        super().__init__()
+        self._outputs = outputs
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Return the answers, whatever is asked."""
+        return self._outputs
+
+
+def evaluate_outputs(
+    experiment: Experiment, path: Path, splits: dict[str, tuple[Tensor, Tensor]]
+) -> dict[str, Any]:
+    """Return loss and accuracy by split of outputs that were made elsewhere, or the problem with them."""
+    own, found = experiment.build_model().eval(), {}
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            given = {name: torch.from_numpy(arrays[name]).float() for name in splits}
+    except Exception as error:
+        return {"problem": f"its outputs cannot be read ({type(error).__name__})"}
+    for name, (inputs, labels) in splits.items():
+        with torch.no_grad():
+            expected = (len(inputs), *own(inputs[:2]).shape[1:])
+        if given[name].shape != expected:
+            return {
+                "problem": f"it puts out {tuple(given[name].shape)} for the {name} images, not {expected}"
+            }
+        found[name] = figures(experiment, Outputs(given[name]), inputs, labels)
+    return found
+
+
+def main() -> int:
+    """Evaluate every checkpoint of the job, or the outputs that are there."""
+    job = json.loads((INPUT / "job.json").read_text(encoding="utf-8"))
+    canonical_setup(0, numerics="portable")
+    known = load_dataset(job["dataset"], cache=INPUT / "cache")
+    with np.load(INPUT / "heldout.npz", allow_pickle=False) as arrays:
+        heldout = Split(arrays["images"], arrays["labels"])
+    source = (INPUT / "experiment.py").read_text(encoding="utf-8")
+    experiment = load_experiment(Path("experiment.py"), source)
+    training, validation = experiment.load_data(tensor_data(known))
+    _, unseen = experiment.load_data(tensor_data(Dataset.of(known.name, known.train, heldout)))
+    splits = {"heldout": unseen, "validation": validation, "training": training}
+    outputs = INPUT / "outputs.npz"
+    found = {
+        name: evaluate_outputs(experiment, outputs, splits)
+        if outputs.exists()
+        else evaluate(experiment, INPUT / "checkpoints" / f"{name}.pt", splits)
+        for name in job["checkpoints"]
+    }
+    OUT.mkdir(exist_ok=True)
+    (OUT / "evaluation.json").write_text(json.dumps(to_strict(found), allow_nan=False), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,57 @@
+"""`scores.json`: written whole, read back, searched."""
+
+import difflib
+import json
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from grader.report.text import clipped
+from grader.score.verdict import Scores, SubmissionScore
+from harness.errors import UserError
+
+SCORES = "scores.json"
+
+
+def scores_bytes(scores: Scores) -> bytes:
+    """Return what `scores.json` holds.
+
+    It is put together piece by piece: all rows of a course as dictionaries, and then as a list of words, would be
+    most of the memory that grading it takes.
+    """
+    encoder = json.JSONEncoder(indent=1, allow_nan=False, ensure_ascii=False, default=_dumped)
+    text = StringIO()
+    text.writelines(encoder.iterencode(dict(scores)))
+    text.write("\n")
+    return text.getvalue().encode()
+
+
+def _dumped(row: SubmissionScore) -> dict[str, Any]:
+    return row.model_dump(mode="json")
+
+
+def read_scores(out: Path) -> Scores:
+    """Return the scores in a folder of reports. Raises `UserError` where there are none that can be read."""
+    path = out / SCORES
+    try:
+        return Scores.model_validate_json(path.read_bytes())
+    except FileNotFoundError:
+        raise UserError(f"There is no {path}: grader score makes it (name its folder with --out).") from None
+    except ValidationError:
+        raise UserError(f"{path} does not hold scores of this version: score the class again.") from None
+
+
+def find_submission(scores: Scores, name: str) -> SubmissionScore:
+    """Return one row by its name. Raises `UserError` that names the close match."""
+    rows = {row.submission: row for row in scores.submissions}
+    if name in rows:
+        return rows[name]
+    close = difflib.get_close_matches(name, rows, n=1)
+    hint = (
+        f"did you mean {clipped(close[0], 80)}?"
+        if close
+        else f"there are {len(rows)}; index.html lists them."
+    )
+    raise UserError(f"There is no submission {name!r} among the scores: {hint}")

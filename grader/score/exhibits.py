@@ -1,0 +1,80 @@
+"""What a submission's page shows beside the score: sources, curves, hashes, the student's report."""
+
+from typing import Literal
+
+from grader.sandbox.result import Status
+from grader.score.verdict import Model
+
+Run = Literal["broken", "fixed", "reference"]
+# A number of a log; a non-finite one by its name, as strict JSON needs it.
+Number = float | Literal["NaN", "Infinity", "-Infinity"] | None
+
+
+class Curve(Model):
+    """One run, drawn: (step, training loss) of at most 200 batches, (epoch, loss, accuracy) of each epoch.
+
+    All from the grader's own replay.
+    """
+
+    run: Run
+    loss: tuple[tuple[int, Number], ...]
+    validation: tuple[tuple[int, Number, Number], ...]
+
+
+class HashComparison(Model):
+    """A file's SHA-256 as the student claims it and as the replay made it; None where there is none.
+
+    `agree` is None where hashes are not demanded (another platform class).
+    """
+
+    run: Literal["broken", "fixed"]
+    file: Literal["metrics.log", "checkpoint.pt"]
+    claimed: str | None
+    replayed: str | None
+    agree: bool | None
+
+
+class ReplayOutcome(Model):
+    """How one process of the grader ended: OK, RE, SG, TO, OL, ML or XX, with a sentence."""
+
+    what: Literal["broken run", "fixed run", "reference run", "evaluation", "probes", "answer"]
+    status: Status
+    message: str = ""
+
+
+class Measurement(Model):
+    """One figure that decided about the fix: a probe, a symptom, or the trusted evaluator's."""
+
+    name: str
+    value: Number
+    wanted: str  # "below 1.0", "not above 50"
+    good: bool
+
+
+class Finding(Model):
+    """A table of what was found in an answer that is one file: a caption, headings, and rows of as many cells."""
+
+    caption: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+class Exhibits(Model):
+    """Everything the page of one submission shows beside its score. All text is the student's own: untrusted.
+
+    answer_file: the name of the file, where the answer is one file and no run was repaired; its text is
+    `fixed_source` then, and `findings` tell what was found in it.
+    """
+
+    submission: str
+    broken_source: str | None
+    fixed_source: str | None
+    report: str | None
+    answer_file: str = ""
+    findings: tuple[Finding, ...] = ()
+    curves: tuple[Curve, ...] = ()
+    hashes: tuple[HashComparison, ...] = ()
+    replays: tuple[ReplayOutcome, ...] = ()
+    measurements: tuple[Measurement, ...] = ()
+    ignored_files: tuple[str, ...] = ()
+    symptom: str = ""  # what the broken run shows, in the recipe's words

@@ -1,0 +1,164 @@
+"""The fix: is the cause gone or only the symptom, and was no more changed than it takes.
+
+Correct is a run that equals the reference fix's to the byte; or else one whose weights the trusted evaluator
+finds healthy, whose log shows no symptom, and whose mechanism passes the recipe's probes. Accuracy alone proves
+nothing: clipping or a smaller learning rate brings several broken runs to healthy accuracy.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from grader.score.belief import code_doubt, log_doubt, same_as_reference, same_bytes
+from grader.score.evidence import Evidence, recipe_of
+from grader.score.exhibits import Measurement
+from grader.score.measured import evaluations, has_reference, probes, symptoms
+from grader.score.minimality import judge_minimality
+from grader.score.solutions import load_variants
+from grader.score.verdict import Check, full, lost, open_check
+from grader.syntax.layers import changed_layers
+from grader.syntax.parse import ProgramText, Unparsable
+
+CORRECT, MINIMAL = 12.0, 8.0
+MASKED = 4.0
+_CORRECT = ("correct", "The cause is gone, not only the symptom", CORRECT)
+_MINIMAL = ("minimal", "No more was changed than the cause takes", MINIMAL)
+_REMEDY = "Find what makes the symptom, and mend that; make verify shows both runs side by side."
+
+
+def judge_fix(evidence: Evidence) -> tuple[Check, ...]:
+    """Return the two checks of the criterion; only a correct fix can be minimal."""
+    correct = _judge_correct(evidence)
+    if correct.outcome == "could not judge":
+        return correct, open_check(*_MINIMAL, "It counts only for a correct fix, which is not decided yet.")
+    if correct.outcome == "failed":
+        reason = "Only a correct fix is looked at for what else it changes."
+        return correct, lost(*_MINIMAL, reason, "Mend the cause first.")
+    return correct, _judge_minimal(evidence.recipe.id, ProgramText.of(evidence.source))
+
+
+@lru_cache(maxsize=256)
+def _judge_minimal(recipe_id: str, program: ProgramText) -> Check:
+    """Judge the size of an edit once, however many students made the same, and whatever they wrote beside it."""
+    recipe = recipe_of(recipe_id)
+    broken, healthy = recipe.broken_source(), recipe.healthy_source()
+    around = [
+        variant.source(broken) for variant in load_variants(recipe_id) if variant.verdict == "alternative"
+    ]
+    return judge_minimality(recipe, broken, program.source, healthy, maximum=MINIMAL, ways_around=around)
+
+
+def _judge_correct(evidence: Evidence) -> Check:
+    fixed = evidence.fixed
+    if fixed.status == "XX":
+        reason = f"Your experiment could not be replayed, through no fault of yours: {fixed.message}"
+        return open_check(*_CORRECT, reason)
+    if not has_reference(evidence):
+        reason = f"The reference fix could not be run under your settings: {evidence.reference.message}"
+        return open_check(*_CORRECT, reason)
+    if fixed.status != "OK":
+        reason = f"Your experiment did not come to its end ({fixed.status}): {fixed.message}"
+        return lost(*_CORRECT, reason, _REMEDY)
+    if same_as_reference(evidence):
+        return _judge_same(evidence)
+    if same_bytes(fixed, evidence.broken):
+        return lost(*_CORRECT, "Your run is the broken run, byte for byte: nothing was mended.", _REMEDY)
+    bad_symptoms = [item for item in symptoms(evidence) if not item.good]
+    bad_probes = [item for item in probes(evidence) if not item.good]
+    bad_evaluations = [item for item in evaluations(evidence) if not item.good]
+    if bad_symptoms:
+        reason = f"The symptom is still there. {_told(bad_symptoms[0])}."
+        return lost(*_CORRECT, reason, _REMEDY)
+    if (verdict := _nothing_to_mask(evidence, bad_probes)) is not None:
+        return verdict
+    if bad_probes and bad_evaluations:
+        reason = (
+            f"The symptom is gone, the cause is not ({_told(bad_probes[0])}), and the network is not healthy"
+            f" ({_told(bad_evaluations[0])})."
+        )
+        return lost(*_CORRECT, reason, _REMEDY)
+    if bad_probes:
+        reason = f"The symptom is masked: it is gone, but the cause is not: {_told(bad_probes[0])}."
+        return _masked(evidence, reason)
+    if bad_evaluations and _other_network(evidence) and not _put_out_answers(evidence):
+        reason = (
+            "The symptom is gone and the mechanism is sound, but build_model makes another network than the recipe's"
+            f" own, which gave no answers that the trusted evaluator could judge ({_told(bad_evaluations[0])}). The"
+            " instructor decides."
+        )
+        return open_check(*_CORRECT, reason)
+    if bad_evaluations:
+        reason = f"The symptom is gone, but the network is not healthy: {_told(bad_evaluations[0])}."
+        return _masked(evidence, reason)
+    if evidence.suspicions:
+        reason = (
+            "The figures are those of a correct fix, but the experiment's own process measured some of them, and"
+            f" {evidence.suspicions[0].message}. The instructor decides."
+        )
+        return open_check(*_CORRECT, reason)
+    return full(
+        *_CORRECT, "The trusted evaluator finds it healthy, no symptom is left, and the mechanism is sound."
+    )
+
+
+def _judge_same(evidence: Evidence) -> Check:
+    """Judge a run with the bytes of the reference fix's: where could they come from but from a repair?"""
+    if same_bytes(evidence.fixed, evidence.broken):
+        reason = (
+            "Under the settings of these runs the broken experiment and the reference fix are the same run, byte for"
+            " byte, so that yours shows nothing. The instructor decides."
+        )
+        return open_check(*_CORRECT, reason)
+    if doubt := code_doubt(evidence):
+        reason = f"Log and checkpoint are those of the reference fix, but {doubt}. The instructor decides."
+        return open_check(*_CORRECT, reason)
+    return full(*_CORRECT, "Log and checkpoint are those of the reference fix, byte for byte.")
+
+
+def _nothing_to_mask(evidence: Evidence, bad_probes: Sequence[Measurement]) -> Check | None:
+    """Judge a run without a symptom where our own broken run shows none either; None where that shows one.
+
+    Settings that a student chooses, as a batch of one, can leave nothing of a failure to see.
+    """
+    broken = evidence.broken
+    if broken.status != "OK" or not all(item.good for item in symptoms(evidence, broken)):
+        return None
+    nothing = "Under the settings of these runs the broken experiment shows no symptom"
+    if bad_probes:
+        reason = f"{nothing} either, and the cause is still there: {_told(bad_probes[0])}."
+        return lost(*_CORRECT, reason, _REMEDY)
+    if all(item.good for item in probes(evidence, broken)):
+        reason = (
+            f"{nothing} and fails no probe, so that yours without any shows nothing. The instructor decides."
+        )
+        return open_check(*_CORRECT, reason)
+    return None
+
+
+def _masked(evidence: Evidence, reason: str) -> Check:
+    """Give the points of a masked cause, unless the log in which the symptom is gone may be made up."""
+    doubt = log_doubt(evidence)
+    if not doubt:
+        return lost(*_CORRECT, reason, _REMEDY, points=MASKED)
+    reason = f"{reason} But its own process wrote that log, and {doubt}. The instructor decides."
+    return open_check(*_CORRECT, reason)
+
+
+def _told(item: Measurement) -> str:
+    value = f"{item.value:.4g}" if isinstance(item.value, float) else item.value
+    return f"{item.name}: {value}, wanted {item.wanted}"
+
+
+def _put_out_answers(evidence: Evidence) -> bool:
+    evaluation = evidence.fixed.evaluation
+    return evaluation is not None and evaluation.own_network and not evaluation.problem
+
+
+def _other_network(evidence: Evidence) -> bool:
+    """Say whether the experiment builds a network that neither the broken nor the healthy experiment does."""
+    try:
+        return all(
+            "model" in changed_layers(source, evidence.source)
+            for source in (evidence.recipe.broken_source(), evidence.recipe.healthy_source())
+        )
+    except Unparsable:
+        return False

@@ -1,0 +1,187 @@
+"""From evidence to the score: a pure function, whatever the order, the job count or the day."""
+
+from collections.abc import Mapping, Sequence
+
+from grader.replay.replay import Replay
+from grader.score.belief import code_doubt, figure_doubt, same_as_reference
+from grader.score.diagnostics import judge_diagnostics
+from grader.score.evidence import RUNS, Evidence
+from grader.score.exhibits import Curve, Exhibits, HashComparison, Number, ReplayOutcome, Run
+from grader.score.explanation import judge_explanation
+from grader.score.fix import judge_fix
+from grader.score.measured import measurements
+from grader.score.reproducibility import judge_reproducibility
+from grader.score.verdict import (
+    CRITERIA,
+    Check,
+    Criterion,
+    CriterionScore,
+    Flag,
+    criterion_score,
+    lost,
+    open_check,
+)
+from grader.score.weights import Weights, weighted
+from harness.run.metrics_log import Record, batch_records, epoch_records, to_strict
+
+_POINTS_OF_A_CURVE = 200
+
+
+def score_evidence(evidence: Evidence, weights: Weights) -> dict[Criterion, CriterionScore]:
+    """Return every criterion with its checks, weighted."""
+    judged: Mapping[Criterion, tuple[Check, ...]] = {
+        "reproducibility": judge_reproducibility(evidence),
+        "diagnostics": judge_diagnostics(evidence),
+        "fix": judge_fix(evidence),
+        "explanation": _judge_explanation(evidence),
+    }
+    return {
+        criterion: criterion_score(
+            tuple(weighted(check, weights[criterion][check.id]) for check in judged[criterion])
+        )
+        for criterion in CRITERIA
+    }
+
+
+def _judge_explanation(evidence: Evidence) -> tuple[Check, ...]:
+    checks = judge_explanation(
+        evidence.report,
+        evidence.recipe,
+        evidence.lexicon,
+        broken_log=_records(evidence.broken),
+        fixed_log=_records(evidence.fixed),
+        broken_source=evidence.recipe.broken_source(),
+        fixed_source=evidence.source,
+    )
+    if evidence.fixed.status == "OK" and (doubt := figure_doubt(evidence)):
+        return tuple(_not_proven(check, doubt) if check.id == "numbers" else check for check in checks)
+    if evidence.fixed.status in ("OK", "XX"):
+        return checks
+    # Numbers that nothing can be held against, since the experiment itself does not run, are not open: they are
+    # not true.
+    return tuple(
+        _not_shown(check) if check.id == "numbers" and check.points is None else check for check in checks
+    )
+
+
+def _not_proven(check: Check, doubt: str) -> Check:
+    if not check.points:
+        return check
+    reason = f"The numbers agree with the logs, but {doubt}. The instructor decides."
+    return open_check(check.id, check.title, check.max, reason)
+
+
+def _not_shown(check: Check) -> Check:
+    reason = "The fixed run did not come to its end when it was made again, so its numbers are not shown."
+    remedy = "Hand in an experiment that runs to its end with make verify."
+    return lost(check.id, check.title, check.max, reason, remedy)
+
+
+def _records(replay: Replay) -> Sequence[Record]:
+    return replay.records() if replay.status == "OK" else ()
+
+
+def flags_of(evidence: Evidence) -> tuple[Flag, ...]:
+    """Return what an instructor should look at."""
+    flags = [
+        Flag(id="suspicious code", message=f"{suspicion.message}.") for suspicion in evidence.suspicions[:10]
+    ]
+    if evidence.suspicions and evidence.fixed.status == "OK" and same_as_reference(evidence):
+        cost = "" if code_doubt(evidence) else ", so the code above cost nothing"
+        message = f"The result is the reference fix's to the byte{cost}."
+        flags.append(Flag(id="suspicious code", message=message))
+    if not evidence.same_class:
+        message = "It says that it was made on another platform class, so equal bytes were not demanded."
+        flags.append(Flag(id="other platform", message=message))
+    own = evidence.recipe
+    if evidence.settings.seed != own.seed:
+        message = f"Seed {evidence.settings.seed} in place of the recipe's {own.seed}."
+        flags.append(Flag(id="other settings", message=message))
+    for name in ("epochs", "batch_size"):
+        value = getattr(evidence.settings, name)
+        if value is not None:
+            message = f"{name.replace('_', ' ')} {value}, which the student chose for both runs."
+            flags.append(Flag(id="other settings", message=message))
+    return tuple(flags)
+
+
+def exhibits_of(name: str, evidence: Evidence, ignored: tuple[str, ...]) -> Exhibits:
+    """Return what the page of a submission shows beside its score."""
+    replays: dict[Run, Replay] = {
+        "broken": evidence.broken,
+        "fixed": evidence.fixed,
+        "reference": evidence.reference,
+    }
+    return Exhibits(
+        submission=name,
+        broken_source=evidence.recipe.broken_source(),
+        fixed_source=evidence.source,
+        report=evidence.report,
+        curves=tuple(_curve(run, replay) for run, replay in replays.items() if replay.status == "OK"),
+        hashes=_hashes(evidence),
+        replays=tuple(_outcomes(replays)),
+        measurements=measurements(evidence),
+        ignored_files=ignored,
+        symptom="; ".join(symptom.says for symptom in evidence.recipe.on(evidence.settings.dataset).symptoms),
+    )
+
+
+def _outcomes(replays: Mapping[Run, Replay]) -> list[ReplayOutcome]:
+    outcomes = []
+    for run in ("broken", "fixed", "reference"):
+        replay = replays[run]
+        outcomes.append(
+            ReplayOutcome.model_validate(
+                {"what": f"{run} run", "status": replay.status, "message": replay.message}
+            )
+        )
+    return outcomes
+
+
+def _hashes(evidence: Evidence) -> tuple[HashComparison, ...]:
+    from hashlib import sha256
+
+    found = []
+    for run in RUNS:
+        claim, replay = evidence.claims[run], evidence.replay(run)
+        log = None if claim.log is None else sha256(claim.log).hexdigest()
+        rows = [
+            ("metrics.log", log, replay.log_sha256),
+            ("checkpoint.pt", claim.checkpoint_sha256, replay.checkpoint_sha256),
+        ]
+        for file, claimed, replayed in rows:
+            agree = claimed is not None and claimed == replayed
+            found.append(
+                HashComparison.model_validate(
+                    {
+                        "run": run,
+                        "file": file,
+                        "claimed": claimed,
+                        "replayed": replayed,
+                        "agree": agree if agree or evidence.same_class else None,
+                    }
+                )
+            )
+    return tuple(found)
+
+
+def _curve(run: Run, replay: Replay) -> Curve:
+    records = replay.records()
+    batches = batch_records(records)
+    stride = -(-len(batches) // _POINTS_OF_A_CURVE)
+    kept = batches[::stride]
+    if kept[-1] is not batches[-1]:
+        kept = [*kept[: _POINTS_OF_A_CURVE - 1], batches[-1]]
+    return Curve(
+        run=run,
+        loss=tuple((record["step"], _number(record["loss"])) for record in kept),
+        validation=tuple(
+            (record["epoch"], _number(record["val_loss"]), _number(record["val_accuracy"]))
+            for record in epoch_records(records)
+        ),
+    )
+
+
+def _number(value: float | None) -> Number:
+    number: Number = None if value is None else to_strict(float(value))
+    return number

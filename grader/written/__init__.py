@@ -1,0 +1,1 @@
+"""Grade exercises whose answer is a file."""

@@ -1,0 +1,132 @@
+"""Draws the data set `shapes`: `python -m harness.data.embedded.make_shapes [repository]`.
+
+Every random number is a uniform float from a seeded PCG64, and every pixel comes from additions,
+multiplications and comparisons alone (sine and cosine are rounded first), so that another processor or
+another NumPy draws the same pixels.
+"""
+
+import math
+import sys
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.data.embedded.archives import write_archives
+from harness.data.embedded.figures import FIGURES
+
+SEED = 20240611
+SIZES = {"train": 1920, "validation": 400, "heldout": 400}
+SIDE = 32
+LEVELS = 16
+_FINE = 4  # each pixel is the mean of 4 x 4 samples of the outline
+
+Image = NDArray[np.float64]
+
+
+class Painter:
+    """Draws one picture after another from one stream of random numbers."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = np.random.Generator(np.random.PCG64(seed))
+
+    def uniform(self, low: float, high: float) -> float:
+        """Return one number between `low` and `high`."""
+        return low + (high - low) * float(self._random.random())
+
+    def picture(self, label: int) -> NDArray[np.uint8]:
+        """Draw the figure of class `label`: uint8 (3, SIDE, SIDE)."""
+        figure = list(FIGURES.values())[label]
+        ground, paint = self._two_colours()
+        canvas = self._textured(ground)
+        for _ in range(int(self.uniform(1, 5))):
+            canvas = _cover(canvas, self._fragment(), self._colour())
+        x, y = self._pose(self.uniform(10.0, 13.0), 2.1, 18.0)
+        canvas = _cover(canvas, _coverage(figure(x, y)), self._textured(paint))
+        if self.uniform(0, 1) < 0.5:
+            canvas = _cover(canvas, self._twig(), self._colour())
+        levels = np.floor(np.clip(canvas, 0.0, 0.9999) * LEVELS)
+        return (levels * (255 // (LEVELS - 1))).astype(np.uint8)
+
+    def _colour(self) -> Image:
+        return np.asarray(self._random.random((3, 1, 1)))
+
+    def _two_colours(self) -> tuple[Image, Image]:
+        """A colour for the ground and a lighter one for the figure."""
+        while True:
+            ground, paint = 0.8 * self._colour(), 1.0 - 0.8 * self._colour()
+            red, green, blue = (float(step) for step in (paint - ground).reshape(3))
+            if 0.3 * red + 0.6 * green + 0.1 * blue > 0.28:
+                return ground, paint
+
+    def _textured(self, colour: Image) -> Image:
+        """Fill a picture with a colour that drifts in blotches: (3, SIDE, SIDE)."""
+        strength = self.uniform(0.08, 0.32)
+        cells = 2 + int(self.uniform(0, 4))
+        blotches = self._random.random((1, cells + 1, cells + 1)) - 0.5
+        drift = self._random.random((3, 2, 2)) - 0.5
+        return colour + strength * _stretch(blotches) + 0.5 * strength * _stretch(drift)
+
+    def _pose(self, radius: float, shift: float, degrees: float) -> tuple[Image, Image]:
+        """Coordinates of every fine sample, seen by a figure of that radius in pixels, moved and turned."""
+        angle = math.radians(self.uniform(-degrees, degrees))
+        # Rounded, so that the last bit of a mathematical library cannot move an outline.
+        sine, cosine = round(math.sin(angle), 6), round(math.cos(angle), 6)
+        middle = (SIDE * _FINE - 1) / 2
+        steps = (np.arange(SIDE * _FINE) - middle) / _FINE
+        across = (steps - self.uniform(-shift, shift))[None, :] / radius
+        down = (steps - self.uniform(-shift, shift))[:, None] / radius
+        squeeze = self.uniform(0.85, 1.15)
+        return (cosine * across + sine * down) * squeeze, (cosine * down - sine * across) / squeeze
+
+    def _fragment(self) -> Image:
+        """Clutter behind the figure: a small round or square blot."""
+        x, y = self._pose(self.uniform(1.5, 4.0), 15.0, 180.0)
+        if self.uniform(0, 1) < 0.5:
+            return _coverage(x * x + y * y < 1.0)
+        return _coverage((np.abs(x) < 1.0) & (np.abs(y) < 0.6))
+
+    def _twig(self) -> Image:
+        """A thin bar that hides a part of the figure."""
+        x, y = self._pose(self.uniform(1.0, 1.8), 9.0, 180.0)
+        return _coverage((np.abs(y) < 1.0) & (np.abs(x) < 9.0))
+
+
+def _coverage(mask: NDArray[np.bool_]) -> Image:
+    """The covered part of each pixel, from 0 to 1, of a mask of fine samples."""
+    blocks = mask.reshape(SIDE, _FINE, SIDE, _FINE)
+    return np.asarray(blocks.sum(axis=(1, 3)) / (_FINE * _FINE))
+
+
+def _cover(below: Image, coverage: Image, above: Image) -> Image:
+    return below + coverage * (above - below)
+
+
+def _stretch(grid: Image) -> Image:
+    """Enlarge a small grid (C, n, n) to (C, SIDE, SIDE), smoothly."""
+    cells = grid.shape[-1] - 1
+    position = (np.arange(SIDE) + 0.5) * cells / SIDE
+    left = position.astype(np.int64)
+    part = position - left
+    part = part * part * (3.0 - 2.0 * part)
+    wide = grid[:, :, left] + part * (grid[:, :, left + 1] - grid[:, :, left])
+    return np.asarray(wide[:, left] + part[:, None] * (wide[:, left + 1] - wide[:, left]))
+
+
+def draw_split(size: int, seed: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Draw `size` pictures, equally many of each class: uint8 (size, 3, SIDE, SIDE), int64 (size,)."""
+    painter = Painter(seed)
+    order = np.argsort([painter.uniform(0, 1) for _ in range(size)], kind="stable")
+    labels = (order % len(FIGURES)).astype(np.int64)
+    return np.stack([painter.picture(int(label)) for label in labels]), labels
+
+
+def main() -> None:
+    """Draw every split and write the archives."""
+    repository = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parents[2]
+    splits = {name: draw_split(size, SEED + k) for k, (name, size) in enumerate(SIZES.items())}
+    write_archives(repository, "shapes", splits)
+
+
+if __name__ == "__main__":
+    main()

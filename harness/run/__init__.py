@@ -1,0 +1,1 @@
+"""A training run: start its process, train, record, log, checkpoint."""

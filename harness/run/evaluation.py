@@ -1,0 +1,52 @@
+"""What the harness itself finds out about a network's outputs, whatever the experiment's own `evaluate` says."""
+
+import copy
+
+import torch
+from torch import Tensor, nn
+
+from harness.run.experiment import Experiment
+from harness.run.metrics_log import Record
+
+
+def is_classification(outputs: Tensor, labels: Tensor) -> bool:
+    """Say whether outputs are scores of classes, (B, C), and labels class indices, (B,)."""
+    return outputs.dim() == 2 and labels.dim() == 1 and not labels.is_floating_point()
+
+
+@torch.no_grad()
+def evaluate_in_eval_mode(experiment: Experiment, model: nn.Module, inputs: Tensor, labels: Tensor) -> Record:
+    """Return `val_loss_eval_mode` and `val_accuracy_eval_mode` (None for a regression), by the harness's own hand."""
+    model.eval()
+    outputs = model(inputs)
+    accuracy = None
+    if is_classification(outputs, labels):
+        accuracy = (outputs.argmax(dim=1) == labels).double().mean().item()
+    return {
+        "val_loss_eval_mode": experiment.compute_loss(outputs, labels).item(),
+        "val_accuracy_eval_mode": accuracy,
+    }
+
+
+@torch.no_grad()
+def confusion_matrix(model: nn.Module, inputs: Tensor, labels: Tensor) -> list[list[int]] | None:
+    """Return counts by true class (rows) and predicted class (columns) in eval mode; None for a regression."""
+    model = copy.deepcopy(model).eval()
+    outputs = model(inputs)
+    if not is_classification(outputs, labels):
+        return None
+    classes = outputs.shape[1]
+    counts = torch.bincount((labels * classes + outputs.argmax(dim=1)).cpu(), minlength=classes * classes)
+    table: list[list[int]] = counts.view(-1, classes)[:classes].tolist()
+    return table
+
+
+def statistics_of(model: nn.Module) -> list[Tensor]:
+    """Return the floating-point buffers of a network: running statistics, of which an evaluation changes none."""
+    return [buffer for buffer in model.buffers() if buffer.is_floating_point() and buffer.numel()]
+
+
+def largest_change(before: list[Tensor], after: list[Tensor]) -> float:
+    """Return the largest absolute change of any entry; 0.0 where there is none."""
+    changes = [(new - old).abs().max().double() for old, new in zip(before, after, strict=True)]
+    return float(torch.stack(changes).max()) if changes else 0.0

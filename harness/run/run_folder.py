@@ -1,0 +1,106 @@
+"""The folder of a run: where it lies while it is unfinished, who works in it, and how it takes its name."""
+
+import errno
+import fcntl
+import os
+import shutil
+from pathlib import Path
+from typing import IO
+
+from harness.errors import UserError
+from harness.run.settings import RunJob
+
+# It lies in the folder of a run while that is unfinished, and whoever works there holds a lock on it.
+JOB_FILE = "job.json"
+_FILES_OF_A_RUN = {"metrics.log", "checkpoint.pt", "result.json"}
+
+
+def partial_folder(folder: Path) -> Path:
+    """Return where an unfinished run lies until it takes its final name."""
+    return folder.with_name(folder.name + ".partial")
+
+
+def refuse_foreign_folder(folder: Path) -> None:
+    """Raise `UserError` where the folder of a run would take the place of something that is no run."""
+    if not folder.is_dir():
+        if os.path.lexists(folder):
+            raise UserError(f"{folder} is a file, and a run needs a folder: choose another place for it.")
+        return
+    names = {path.name for path in folder.iterdir()}
+    if folder == Path.cwd() or (names and not names & _FILES_OF_A_RUN):
+        raise UserError(f"{folder} is a folder for other things than a run: choose a new one for it.")
+
+
+def locked_job_file(partial: Path) -> IO[str]:
+    """Return the open job file of an unfinished run, made where it was missing, with a lock on it.
+
+    The system takes the lock away from a process that ends, however it ends.
+    """
+    while True:
+        partial.mkdir(parents=True, exist_ok=True)
+        job_file = (partial / JOB_FILE).open("a+", encoding="utf-8")
+        try:
+            fcntl.flock(job_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            job_file.close()
+            raise UserError(
+                f"Another run is at work in {partial}: wait until it is done, or stop it first."
+            ) from None
+        except OSError as error:
+            if error.errno not in (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS):
+                raise
+            return job_file  # a file system without locks
+        # Between the opening and the lock, the other run may have been published.
+        try:
+            if os.path.samestat(os.fstat(job_file.fileno()), (partial / JOB_FILE).stat()):
+                return job_file
+        except FileNotFoundError:
+            pass
+        job_file.close()
+
+
+def prepare_partial(job: RunJob, partial: Path, job_file: IO[str]) -> None:
+    """Make the folder ready to go on from where it stands, or else to start from the beginning."""
+    job_file.seek(0)
+    text = job_file.read()
+    going_on = job.resume and text != ""
+    if going_on:
+        _check_same_job(job, text, partial)
+    for path in partial.iterdir():
+        # A hidden file is one that was being written when the run was killed.
+        if path.name.startswith(".") or not (going_on or path.name == JOB_FILE):
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+    if not going_on:
+        (partial / "experiment.py").write_text(job.source, encoding="utf-8")
+        job_file.truncate(0)
+        job_file.write(job.to_json())
+        job_file.flush()
+
+
+def _check_same_job(job: RunJob, text: str, partial: Path) -> None:
+    remedy = "start the run without --resume."
+    try:
+        before = RunJob.from_json(text)
+    except (ValueError, KeyError, TypeError):
+        raise UserError(f"{partial / JOB_FILE} is damaged: {remedy}") from None
+    if before.source != job.source:
+        raise UserError(f"{partial} was begun with another experiment.py than it would go on with: {remedy}")
+    if before.settings != job.settings:
+        raise UserError(f"{partial} was begun with other settings than these: give the same, or {remedy}")
+
+
+def publish(partial: Path, folder: Path) -> None:
+    """Give a finished run its name, in place of an older one; what a person put into that one is kept."""
+    old = folder.with_name(f".{folder.name}.replaced")
+    if old.exists():
+        shutil.rmtree(old)
+    if folder.exists():
+        folder.rename(old)
+    partial.rename(folder)
+    # After the renaming: a run that is killed before it can still be resumed.
+    (folder / JOB_FILE).unlink()
+    if old.exists():
+        for path in old.iterdir():
+            if not os.path.lexists(folder / path.name):
+                path.rename(folder / path.name)
+        shutil.rmtree(old)

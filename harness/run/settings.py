@@ -1,0 +1,83 @@
+"""What a run is asked to do, as data that travels to the process that trains."""
+
+import dataclasses
+import json
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from harness.run.environment import Numerics
+
+GuardrailMode = Literal["off", "warn", "strict"]
+RunName = Literal["broken", "fixed", "healthy"]
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """Everything besides the source that decides what a run computes. None means: as the experiment says."""
+
+    seed: int
+    dataset: str
+    device: str = "cpu"
+    numerics: Numerics = "portable"
+    epochs: int | None = None
+    batch_size: int | None = None
+    max_steps: int | None = None
+    overfit_batch: int | None = None
+    disable_augment: bool = False
+    disable_dropout: bool = False
+    disable_amp: bool = False
+    verify: bool = False
+    clip_norm: float | None = None
+    accumulate: int = 1
+    guardrails: GuardrailMode = "warn"
+
+    def command(self, recipe: str, script: str | None = None) -> str:
+        """Return the command that makes this run: of the recipe as it was handed out, or of a script."""
+        words = [
+            "python -m harness.trainer",
+            "--seed",
+            str(self.seed),
+            "--break",
+            recipe,
+            "--dataset",
+            self.dataset,
+        ]
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if field.name in ("seed", "dataset") or value == field.default:
+                continue
+            option = {"batch_size": "batch"}.get(field.name, field.name).replace("_", "-")
+            words += [f"--{option}"] if value is True else [f"--{option}", str(value)]
+        if script is not None:
+            words += ["--script", script]
+        return " ".join(words)
+
+
+@dataclass(frozen=True)
+class RunJob:
+    """One run: its settings, the source to run, and the folder that is to hold its files.
+
+    `source_path` is the file that a person edits, if there is one: errors name it.
+    """
+
+    settings: RunSettings
+    recipe: str
+    experiment: str
+    title: str
+    run: RunName
+    source: str
+    folder: str
+    source_path: str | None = None
+    cache: str | None = None
+    resume: bool = False
+    compare_with: str | None = None
+
+    def to_json(self) -> str:
+        """Return the job as one line."""
+        return json.dumps(dataclasses.asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> "RunJob":
+        """Undo `to_json`."""
+        fields: dict[str, Any] = json.loads(text)
+        return cls(**{**fields, "settings": RunSettings(**fields["settings"])})

@@ -1,0 +1,106 @@
+"""`python -m harness.trainer`: one run, outside any workspace."""
+
+from pathlib import Path
+from typing import Any, NoReturn
+
+import click
+
+from harness.command_line import HELP_OPTIONS, run_command
+from harness.errors import naming
+from harness.run.run_options import positive_option, resume_option, run_options, whole_number
+
+
+@click.command(context_settings=HELP_OPTIONS)
+@run_options
+@click.option(
+    "--break",
+    "break_id",
+    metavar="RECIPE",
+    default="none",
+    show_default=True,
+    help="The recipe to run broken, or none.",
+)
+@click.option(
+    "--experiment", metavar="NAME",
+    help="With --break none, the healthy experiment to run; by default digits_mlp.",
+)  # fmt: skip
+@positive_option("--overfit-batch", "overfit_batch", "Train on the first N examples only, over and over.")
+@positive_option("--max-steps", "max_steps", "Stop after N steps.")
+@click.option("--disable-augment", is_flag=True, help="No augmentation.")
+@click.option("--disable-dropout", is_flag=True, help="Every dropout probability 0.")
+@click.option("--disable-amp", is_flag=True, help="No automatic mixed precision.")
+@click.option("--verify", is_flag=True, help="Compute in float64.")
+@click.option(
+    "--clip-norm",
+    metavar="NORM",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Clip the global gradient norm.",
+)
+@click.option(
+    "--accumulate",
+    metavar="N",
+    type=whole_number(1),
+    default=1,
+    help="Split every batch into N parts, with the harness's own step.",
+)
+@click.option(
+    "--numerics",
+    type=click.Choice(["portable", "native"]),
+    default="portable",
+    show_default=True,
+    help="The same bytes on every CPU, or speed.",
+)
+@click.option(
+    "--guardrails",
+    type=click.Choice(["off", "warn", "strict"]),
+    default="warn",
+    show_default=True,
+    help="What to do about bad signs in the log: nothing, tell, or stop.",
+)
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="The folder of the run; by default run_<break>_<seed>.",
+)
+@click.option(
+    "--script",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="An experiment.py to run in place of the recipe's.",
+)
+@click.option(
+    "--tarball",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Pack the run's files into this .tgz, too.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
+@resume_option
+def trainer(
+    break_id: str, experiment: str | None, script: Path | None, out: Path | None, tarball: Path | None,
+    as_json: bool, resume: bool,
+    seed: int | None, dataset: str | None, device: str | None, **options: Any,
+) -> None:  # fmt: skip
+    """Make one run: a recipe's broken experiment, or a healthy one."""
+    from harness.exercise import DEFAULT_SEED, check_dataset, default_dataset, single_run_job
+    from harness.recipe import load_recipe
+    from harness.run.launch import launch
+    from harness.run.settings import RunSettings
+    from harness.submission.archive import pack_folder
+    from harness.summary import show_single_run
+
+    if seed is None:
+        seed = DEFAULT_SEED if break_id == "none" else load_recipe(break_id).seed
+    default = default_dataset(break_id, experiment)
+    check_dataset(dataset or default, default)
+    settings = RunSettings(seed=seed, dataset=dataset or default, device=device or "cpu", **options)
+    folder = out or Path(f"run_{break_id}_{seed}")
+    job = single_run_job(break_id, settings, folder, experiment=experiment, script=script, resume=resume)
+    result = launch(job)
+    if tarball is not None:
+        with naming(tarball):
+            pack_folder(folder, tarball)
+    show_single_run(result, folder, as_json=as_json)
+
+
+def trainer_command() -> NoReturn:
+    """Run `python -m harness.trainer`."""
+    run_command(trainer, "python -m harness.trainer")

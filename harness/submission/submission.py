@@ -1,0 +1,134 @@
+"""`make submit`: one tarball of both runs, the experiment and the report; equal content has equal bytes."""
+
+import hashlib
+import json
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.errors import UserError
+from harness.files import write_whole, write_with_sha256
+from harness.hints import hints_given
+from harness.submission.archive import deterministic_tar_gz
+from harness.submission.check import CheckItem, quick_checks
+from harness.submission.check_run import META, RUN_FILES, RUNS, read_object
+from harness.workspace import EXPERIMENT, REPORT, SUBMITTED, Workspace
+
+FORMAT_VERSION = 1
+MANIFEST = "manifest.json"
+COMMANDS = "command.txt"
+
+_STUDENT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A tarball that lies ready to be handed in.
+
+    `warnings` are checks that failed without breaking it; `kept` is where an older one of another content
+    lies now; `unchanged` says that the same tarball was there already.
+    """
+
+    path: Path
+    sha256: str
+    warnings: tuple[CheckItem, ...]
+    kept: Path | None
+    unchanged: bool
+
+
+def check_student_name(student: str) -> None:
+    """Raise `UserError`, with a suggestion, unless it is 1 to 64 letters, digits, dots, dashes or _."""
+    if _STUDENT.fullmatch(student):
+        return
+    ascii_name = unicodedata.normalize("NFKD", student).encode("ascii", "ignore").decode()
+    better = re.sub(r"[^A-Za-z0-9._-]+", "-", ascii_name).strip(".-")[:64] or "ada"
+    raise UserError(
+        f"STUDENT={student!a} cannot be part of a file name: use up to 64 letters, digits, dots, dashes or"
+        f" underscores, and begin with a letter or digit, as in STUDENT={better}."
+    )
+
+
+def build_submission(workspace: Workspace, student: str) -> dict[str, bytes]:
+    """Return the members of the tarball, by name: runs, experiment, report, commands, and a manifest.
+
+    Whatever else lies in the workspace stays there. Raises `UserError` for a name that does not serve, and
+    for a file that is missing.
+    """
+    check_student_name(student)
+    sources = {EXPERIMENT: workspace.experiment, REPORT: workspace.report}
+    for run in RUNS:
+        sources |= {f"runs/{run}/{name}": workspace.run_folder(run) / name for name in RUN_FILES}
+    members = {name: _read(path) for name, path in sources.items()}
+    metas = {run: read_object(workspace.run_folder(run) / META) for run in RUNS}
+    lines = [f"# runs/{run}\n{' '.join(str(metas[run].get('command')).split())}\n" for run in RUNS]
+    members[COMMANDS] = "\n".join(lines).encode()
+    told = {
+        "student": student,
+        "recipe": workspace.recipe,
+        "seed": workspace.settings.seed,
+        "dataset": workspace.settings.dataset,
+        "dataset_digest": metas["broken"].get("dataset_digest"),
+    }
+    given = hints_given(workspace)
+    return with_manifest(members, told | ({"hints": given} if given else {}))
+
+
+def submit(workspace: Workspace, student: str, out: Path) -> Submission:
+    """Write `<out>/<student>_<recipe>.tar.gz` and its `.sha256`, and note in the workspace that it was done.
+
+    A tarball of another content under that name is kept under another. Raises `UserError` where the tarball
+    would be incomplete or contradict itself; a student may hand in work that is not perfect, so whatever else
+    `make check` would complain of comes back as a warning.
+    """
+    check_student_name(student)
+    failures = [item for item in quick_checks(workspace) if item.outcome == "failed"]
+    blocking = [item for item in failures if item.blocks]
+    if blocking:
+        more = f" (and {len(blocking) - 1} more: {workspace.command('check')})" if blocking[1:] else ""
+        raise UserError(f"Not handed in, {blocking[0].id}: {blocking[0].message}{more}")
+    return hand_in(build_submission(workspace, student), workspace.folder, student, out, failures)
+
+
+def with_manifest(members: Mapping[str, bytes], told: Mapping[str, object]) -> dict[str, bytes]:
+    """Return the members with a manifest beside them: what is told of them, and the SHA-256 of each."""
+    digests = {name: hashlib.sha256(members[name]).hexdigest() for name in sorted(members)}
+    manifest = {"format_version": FORMAT_VERSION, **told, "files": digests}
+    return {**members, MANIFEST: (json.dumps(manifest, indent=1) + "\n").encode()}
+
+
+def hand_in(
+    members: Mapping[str, bytes], folder: Path, student: str, out: Path, warnings: Sequence[CheckItem]
+) -> Submission:
+    """Write the members as `<out>/<student>_<exercise>.tar.gz`, and note it in the workspace `folder`."""
+    data = deterministic_tar_gz(members)
+    digest = hashlib.sha256(data).hexdigest()
+    out.mkdir(parents=True, exist_ok=True)
+    path = out / f"{student}_{folder.name}.tar.gz"
+    before = path.read_bytes() if path.exists() else None
+    kept = None if before is None or before == data else _keep(path, before)
+    write_with_sha256(path, data)
+    note = {"format_version": FORMAT_VERSION, "student": student, "file": path.name, "sha256": digest}
+    write_whole({folder / SUBMITTED: (json.dumps(note, indent=1) + "\n").encode()})
+    return Submission(path, digest, tuple(warnings), kept, before == data)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise UserError(f"{path} is missing: make check says which step makes it.") from None
+
+
+def _keep(path: Path, content: bytes) -> Path:
+    """Return where an older tarball lies now: `<name>.<n>.tar.gz`, written unless it is there already."""
+    number = 1
+    while True:
+        kept = path.with_name(f"{path.name.removesuffix('.tar.gz')}.{number}.tar.gz")
+        if not kept.exists():
+            write_with_sha256(kept, content)
+            return kept
+        if kept.read_bytes() == content:
+            return kept
+        number += 1

@@ -1,0 +1,1 @@
+"""Exercises whose answer is a file: derivations and the decision tree."""
