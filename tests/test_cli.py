@@ -146,5 +146,5 @@ def test_a_fault_of_ours_keeps_its_traceback_and_exits_3(tmp_path: Path) -> None
     assert "Traceback (most recent call last)" in done.stderr
     assert "RuntimeError: an oversight" in done.stderr
     assert done.stderr.endswith(
-        "This is a fault of trainwreck, not of yours. Please report it with the lines above.\n"
+        "This is a bug in trainwreck, not your mistake. Please report it with the lines above.\n"
     )
