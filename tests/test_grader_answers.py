@@ -21,7 +21,7 @@ from grader.report.class_page import render_class_page
 from grader.report.exports import export
 from grader.report.gradebook import gradebook
 from grader.report.submission_page import render_submission_page
-from grader.sandbox.run import run_in_sandbox
+from grader.sandbox import run_in_sandbox
 from grader.score.canaries import CanaryFailed
 from grader.score.verdict import CRITERIA, Scores, SubmissionScore, criteria_in, total_of
 from grader.score_command import ScoreOptions, score_folder
