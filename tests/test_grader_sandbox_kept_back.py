@@ -120,7 +120,7 @@ def test_a_suite_inside_a_visible_folder_shows_no_more(
 ) -> None:
     suite = suite_in(tmp_path)
     monkeypatch.setattr(mounts, "_ROOT", suite)
-    visible = [suite / "harness", suite / "grader" / "inside", tmp_path if around else suite]
+    visible = [suite / "harness", suite / "grader" / "replay" / "inside", tmp_path if around else suite]
     files = sorted(path for path in suite.rglob("*") if path.is_file())
     opened = {path.removeprefix(f"{suite}/") for path in opened_inside(files, visible)}
     expected = {
@@ -135,6 +135,6 @@ def test_a_suite_inside_a_visible_folder_shows_no_more(
 
 
 def test_what_was_compiled_of_a_hidden_file_is_hidden(tmp_path: Path) -> None:
-    assert tmp_path / "datasets" / "__pycache__" in hidden_of_harness(tmp_path)
+    assert tmp_path / "data" / "embedded" / "__pycache__" in hidden_of_harness(tmp_path)
     # That of the probes is that of the whole harness.
     assert tmp_path / "__pycache__" not in hidden_of_harness(tmp_path)

@@ -5,16 +5,16 @@ from pathlib import Path
 # Below harness/; a folder ends in a slash.
 KEPT_BACK = (
     "experiments/",  # the healthy experiments
-    "probes.py",  # one for each cause: a student would only have to try them
+    "checks/probes.py",  # one for each cause: a student would only have to try them
     # These draw the held-out images too.
-    "datasets/archives.py",
-    "datasets/figures.py",
-    "datasets/make_digits.py",
-    "datasets/make_shapes.py",
+    "data/embedded/archives.py",
+    "data/embedded/figures.py",
+    "data/embedded/make_digits.py",
+    "data/embedded/make_shapes.py",
 )
 # A replay calls the probes in the process of the experiment, which could read them there whatever was hidden.
 # They say how a mechanism is measured; not which one an exercise breaks, nor how.
-_CALLED_IN_A_REPLAY = "probes.py"
+_CALLED_IN_A_REPLAY = "checks/probes.py"
 
 
 def hidden_of_harness(harness: Path) -> list[Path]:
