@@ -34,9 +34,7 @@ from grader.replay.store import default_store
 from grader.report.progress import shown_progress
 from grader.report.scores_file import SCORES, read_scores
 from grader.report.write import INDEX, check_reports_folder, write_reports
-from grader.sandbox.problem import sandbox_problem
-from grader.sandbox.run import run_in_sandbox
-from grader.sandbox.trusted import run_trusted
+from grader.sandbox import run_in_sandbox, run_trusted, sandbox_problem
 from grader.score.canaries import CanaryFailed
 from grader.score.exhibits import Exhibits
 from grader.score.verdict import Scores, SubmissionScore

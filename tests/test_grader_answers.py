@@ -20,7 +20,7 @@ from grader.replay.replayer import Replayer
 from grader.report.class_page import render_class_page
 from grader.report.gradebook import export, gradebook
 from grader.report.submission_page import render_submission
-from grader.sandbox.run import run_in_sandbox
+from grader.sandbox import run_in_sandbox
 from grader.score.canaries import CanaryFailed
 from grader.score.verdict import CRITERIA, Scores, SubmissionScore, criteria_in, total_of
 from grader.score_command import ScoreOptions, score_folder

@@ -23,7 +23,7 @@ from grader.replay.replayer import Replayer
 from grader.replay.replays import Replays
 from grader.report.progress import Silent
 from grader.report.write import write_reports
-from grader.sandbox.run import run_in_sandbox
+from grader.sandbox import run_in_sandbox
 from grader.score.canaries import CanaryFailed
 from grader.score.exhibits import Exhibits
 from grader.score.verdict import Criterion, SubmissionScore

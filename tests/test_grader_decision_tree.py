@@ -11,7 +11,7 @@ from benchmarks.tree_page import PAGE, page
 from grader.intake.answer import Answer
 from grader.replay.replayer import Replayer
 from grader.report.submission_page import render_submission
-from grader.sandbox.run import run_in_sandbox
+from grader.sandbox import run_in_sandbox
 from grader.score.verdict import total_of
 from grader.written.answers.examination import Examination
 from grader.written.answers.graded import answer_row

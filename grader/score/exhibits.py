@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from grader.sandbox.result import Status
+from grader.sandbox import Status
 from grader.score.verdict import Model
 
 Run = Literal["broken", "fixed", "reference"]
