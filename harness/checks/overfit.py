@@ -10,9 +10,9 @@ from torch import Tensor, nn
 
 from harness.checks.evidence import Evidence, Line, Plot, short
 from harness.checks.subject import Subject
+from harness.losses import constant_guess
 from harness.run.experiment import disable_dropout
 from harness.run.guardrails import EARLY_LOSS_RISE, LOSS_RISE, Levels
-from harness.run.losses import constant_guess
 from harness.run.metrics_log import Record
 from harness.run.recorder import Recorder
 
