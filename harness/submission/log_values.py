@@ -150,8 +150,12 @@ class LogValues:
                 yield place
 
     def first_departure(self, healthy: "LogValues") -> tuple[str, int] | None:
-        """Return the signal and place at which this run first departs from a healthy one, steps before epochs."""
-        first = ((name, next(self.departures(name, healthy), None)) for name in self.series)
+        """Return the signal and place at which this run first departs from a healthy one, steps before epochs.
+
+        Nested signals are left out: a mean over a layer is near zero, where any difference is a large share.
+        """
+        names = (name for name in self.series if "." not in name)
+        first = ((name, next(self.departures(name, healthy), None)) for name in names)
         found = [(name, place) for name, place in first if place is not None]
         return min(found, key=lambda item: (_place_or_none(item[0]) == "epoch", item[1]), default=None)
 

@@ -17,8 +17,8 @@ from harness.errors import UserError
 from harness.plain_yaml import LIMIT, Location, Place, Plain, PlainYaml, read_plain_yaml, shown
 from harness.recipe import suggestion
 from harness.submission.numbers import read_number
+from harness.workspace import report_template
 
-TEMPLATE = Path(__file__).resolve().parent.parent / "templates" / "report.md"
 SIZE_LIMIT = 1024 * 1024  # bytes; 500 words are a few KiB, but a picture may be written into a report
 WORD_LIMIT = 500
 PARTS = ("symptom", "root cause", "fix", "verification")
@@ -186,11 +186,6 @@ class Report:
         if run == "broken":
             found += [item.first_wrong for item in self.diagnosis if item.first_wrong.check is None]
         return tuple(found)
-
-
-def report_template() -> str:
-    """Return the report that `make exercise` puts into a workspace."""
-    return TEMPLATE.read_text(encoding="utf-8")
 
 
 def parse_report(text: str, source: str = "report.md") -> Report:
