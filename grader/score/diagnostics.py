@@ -89,7 +89,9 @@ def _not_compared(
         return lost(*check, f"The report cites no value of the {run} run.", remedy)
     replay = evidence.replay(run)
     if replay.status == "XX":
-        return open_check(*check, f"The {run} run could not be replayed, which is not your fault: {replay.message}")
+        return open_check(
+            *check, f"The {run} run could not be replayed, which is not your fault: {replay.message}"
+        )
     if replay.status != "OK":
         return lost(*check, f"The {run} run failed when it was made again ({replay.status}).", remedy)
     return None
@@ -110,12 +112,16 @@ def _true_signs(
         except UserError as error:
             problem = problem or f"You cite {sign} of the {run} run, but {error}"
             continue
-        near = sorted(range(sign.index - within, sign.index + within + 1), key=lambda at: abs(at - sign.index))
+        near = sorted(
+            range(sign.index - within, sign.index + within + 1), key=lambda at: abs(at - sign.index)
+        )
         place = next((at for at in near if log.agrees(written, signal, at)), None)
         if place is not None:
             true.append((sign, place))
         else:
-            problem = problem or f"You cite {sign} of the {run} run as {written}, and the replay has {value:.6g}."
+            problem = (
+                problem or f"You cite {sign} of the {run} run as {written}, and the replay has {value:.6g}."
+            )
     return true, problem
 
 

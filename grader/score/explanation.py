@@ -1,7 +1,7 @@
 """The explanation: a diagnosis as data, checked against our own replays, and the form of the text.
 
-Nothing here reads sentences. `cause`, `where`, `first_wrong` and `ruled_out` come from the front matter, in any language;
-of the text only its length, its parts, and the numbers beside a signal's name count.
+Nothing here reads sentences, so a report may be in any language. `cause`, `where`, `first_wrong` and `ruled_out` come
+from the front matter; of the text only its length, its parts, and the numbers beside a signal's name count.
 """
 
 import ast
@@ -122,7 +122,9 @@ def _judge_where(evidence: Evidence, diagnosis: Sequence[Diagnosis], accepted: b
         if accepted:
             return full(*_WHERE, f"Your right fix is in {shown(where)}.")
         if accepted is None:
-            return open_check(*_WHERE, f"Your edit is in {shown(where)}, and it is not decided whether it is right.")
+            return open_check(
+                *_WHERE, f"Your edit is in {shown(where)}, and it is not decided whether it is right."
+            )
     return lost(*_WHERE, f"{shown(where)} does not hold the cause.", right)
 
 
@@ -149,7 +151,9 @@ def _statements(source: str) -> dict[str, str]:
 
 
 def _targets(node: ast.stmt) -> list[str]:
-    return [item.id for item in ast.walk(node) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store)]
+    return [
+        item.id for item in ast.walk(node) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store)
+    ]
 
 
 def _not_compared(check: tuple[str, str, float], evidence: Evidence) -> Check | None:
@@ -178,7 +182,10 @@ def _judge_first_wrong(evidence: Evidence, diagnosis: Sequence[Diagnosis]) -> Ch
     if place_found is None:
         return lost(*_FIRST_WRONG, f"The broken run has no {sign} of {sign.value}.", remedy)
     assert sign.signal is not None
-    value, beside = broken.series[sign.signal][place_found], healthy.series.get(sign.signal, {}).get(place_found)
+    value, beside = (
+        broken.series[sign.signal][place_found],
+        healthy.series.get(sign.signal, {}).get(place_found),
+    )
     if beside is None or not departs(sign.signal, value, beside):
         there = "" if beside is None else f": a healthy run has {beside:.4g} there"
         return lost(*_FIRST_WRONG, f"{sign} is {value:.4g}, which is not wrong{there}.", remedy)
@@ -210,7 +217,8 @@ def _judge_first_check(evidence: Evidence, sign: Sign, *, shown_by_log: bool, re
     name = _check_name(sign)
     if trips.get(name) == sign.outcome:
         return full(*_FIRST_WRONG, f"No signal shows the fault, and {sign} finds {sign.outcome}.")
-    return lost(*_FIRST_WRONG, f"{sign} does not find {shown(sign.outcome)}.", f"It trips {', '.join(trips) or 'none'}.")
+    unsound = f"The checks that find it unsound: {', '.join(trips) or 'none'}."
+    return lost(*_FIRST_WRONG, f"{sign} does not find {shown(sign.outcome)}.", unsound)
 
 
 def _check_name(sign: Sign) -> str:
@@ -218,7 +226,9 @@ def _check_name(sign: Sign) -> str:
 
 
 def _judge_ruled_out(evidence: Evidence, report: Report) -> Check:
-    remedy = "Rule out two other causes, each with a fact of the broken run that the other cause cannot explain."
+    remedy = (
+        "Rule out two other causes, each with a fact of the broken run that the other cause cannot explain."
+    )
     if not report.ruled_out:
         return lost(*_RULED_OUT, "No other cause is ruled out.", remedy)
     if (verdict := _not_compared(_RULED_OUT, evidence)) is not None:
@@ -284,9 +294,13 @@ def _judge_numbers(evidence: Evidence, body: Body) -> Check:
     true = [number for number in numbers if number.verdict == "true"]
     wrong = [f"{number.text} ({number.signals[0]})" for number in numbers if number.verdict == "wrong"]
     if not wrong:
-        return full(*_NUMBERS, f"{len(true)} numbers beside a signal's name agree with the logs, none disagrees.")
+        return full(
+            *_NUMBERS, f"{len(true)} numbers beside a signal's name agree with the logs, none disagrees."
+        )
     if any(replay.status == "XX" for replay in (evidence.broken, evidence.fixed)):
-        return open_check(*_NUMBERS, f"A log of the replay is missing to compare {', '.join(wrong[:3])} with.")
+        return open_check(
+            *_NUMBERS, f"A log of the replay is missing to compare {', '.join(wrong[:3])} with."
+        )
     reason = f"Neither log holds {', '.join(wrong[:3])}."
     slip = len(wrong) == 1 and len(true) >= _SLIP
     return lost(*_NUMBERS, reason, remedy, points=_NUMBERS[2] / 2 if slip else 0.0)
@@ -301,4 +315,3 @@ def _judge_form(body: Body) -> Check:
         reason = f"{body.filled_sections} headings have text under them."
         return lost(*_FORM, reason, f"Write {', '.join(PARTS)}, each under a heading of its own.")
     return full(*_FORM, f"{body.words} words under {body.filled_sections} headings.")
-

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 from grader.score.explanation import functions_changed
@@ -18,9 +19,7 @@ _TOLD = ("loss", "grad_norm", "val_loss", "val_accuracy")
 _PREFERRED = ("val_accuracy", "val_loss", "loss")
 
 
-def reference_report(
-    recipe_id: str, broken_log: str, fixed_log: str, solutions: Path = SOLUTIONS
-) -> str:
+def reference_report(recipe_id: str, broken_log: str, fixed_log: str, solutions: Path = SOLUTIONS) -> str:
     """Return a whole `report.md` about these two logs.
 
     It earns full marks if the fixed run is the reference fix's. With another fixed run it is as true, but may not tell
@@ -38,11 +37,12 @@ def reference_report(
         check, outcome = next(iter(trips.items()))
         first_wrong = f"check: {check}, outcome: {outcome}"
     cited = _value(broken, *first) if first is not None else _value(broken, "loss", 0)
-    rivals = [f"  - {{{line}}}\n" for line, _ in zip(_ruled_out(recipe, broken_log, solutions), range(_RIVALS), strict=False)]
+    lines = islice(_ruled_out(recipe, broken_log, solutions), _RIVALS)
+    rivals = "".join(f"  - {{{line}}}\n" for line in lines) or "  []\n"
     recovered = _recovered(broken, fixed) or ("loss", 0)
     matter = (
         f"---\ndiagnosis:\n  - cause: {recipe_id}\n    where: {where}\n    first_wrong: {{{first_wrong}}}\n"
-        f"ruled_out:\n{''.join(rivals) or '  []' + chr(10)}"
+        f"ruled_out:\n{rivals}"
         f"evidence:\n  - {{run: broken, {cited}}}\n  - {{run: fixed, {_value(fixed, *recovered)}}}\n---\n"
     )
     return matter + _text(recipe, where, broken, fixed, recovered)

@@ -6,8 +6,8 @@ from grader.replay.replay import Replay
 from grader.score.belief import code_doubt, same_as_reference
 from grader.score.diagnostics import judge_diagnostics
 from grader.score.evidence import RUNS, Evidence
-from grader.score.exhibits import Curve, Exhibits, HashComparison, Number, ReplayOutcome, Run
-from grader.score.explanation import judge_explanation
+from grader.score.exhibits import CitedNumber, Curve, Exhibits, HashComparison, Number, ReplayOutcome, Run
+from grader.score.explanation import body_of, judge_explanation, numbers_of
 from grader.score.fix import judge_fix
 from grader.score.measured import measurements
 from grader.score.reproducibility import judge_reproducibility
@@ -76,17 +76,37 @@ def exhibits_of(name: str, evidence: Evidence, ignored: tuple[str, ...]) -> Exhi
         "fixed": evidence.fixed,
         "reference": evidence.reference,
     }
+    report = None if evidence.report is None else evidence.report.removeprefix("\ufeff").replace("\r\n", "\n")
     return Exhibits(
         submission=name,
         broken_source=evidence.recipe.broken_source(),
         fixed_source=evidence.source,
-        report=evidence.report,
+        report=report,
+        numbers=() if report is None else _looked_up(evidence, report),
         curves=tuple(_curve(run, replay) for run, replay in replays.items() if replay.status == "OK"),
         hashes=_hashes(evidence),
         replays=tuple(_outcomes(replays)),
         measurements=measurements(evidence),
         ignored_files=ignored,
         symptom="; ".join(symptom.says for symptom in evidence.recipe.on(evidence.settings.dataset).symptoms),
+    )
+
+
+def _looked_up(evidence: Evidence, report: str) -> tuple[CitedNumber, ...]:
+    """Return the numbers of a report that agree or disagree with the logs, by their places in the whole file."""
+    body = body_of(report)
+    begins = len(report) - len(body.text)
+    verdicts = {"true": "verified", "wrong": "refuted"}
+    return tuple(
+        CitedNumber.model_validate(
+            {
+                "start": begins + number.start,
+                "end": begins + number.end,
+                "verdict": verdicts[number.verdict],
+            }
+        )
+        for number in numbers_of(evidence, body)
+        if number.verdict in verdicts
     )
 
 

@@ -4,18 +4,19 @@ import json
 import tomllib
 from collections.abc import Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from harness.recipe import EXERCISES, Symptom, load_recipes
+from harness.recipe import Symptom, load_recipes
 from harness.run.metrics_log import Record
 from harness.submission.log_values import LogValues
 from harness.submission.report import HEALTHY, Sign
 from harness.symptoms import judge_symptom, signal_values
 
-# A student's kit has this file beside its exercises; the suite itself has the recipes.
-CAUSES = EXERCISES / "causes.toml"
+# Only a student's kit has this file; the suite itself has the recipes.
+CAUSES = Path(__file__).with_name("causes.toml")
 # People count steps from 1, too: a step that is off by one is a slip of the place, not of the finding.
 OFF_BY = 1
 

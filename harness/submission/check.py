@@ -197,8 +197,14 @@ class _ReportJudge:
             item = f"report: ruled out {number}"
             if problem := _unknown_cause(entry.cause):
                 yield failed(item, problem)
+            elif entry.cause == HEALTHY:
+                yield failed(
+                    item, f"{HEALTHY} is no other cause: rule out one that could have broken the run."
+                )
             elif entry.cause in named:
-                yield failed(item, f"{entry.cause} is your diagnosis, too: rule out a cause that you do not name.")
+                yield failed(
+                    item, f"{entry.cause} is your diagnosis, too: rule out a cause that you do not name."
+                )
             elif (problem_item := self._fact(item, "broken", entry)) is not None:
                 yield problem_item
             else:
@@ -208,8 +214,10 @@ class _ReportJudge:
 
     def _contradicted(self, item: str, entry: RuledOut) -> CheckItem:
         log = self.logs["broken"]
-        if entry.check is not None or log is None or entry.cause == HEALTHY:
-            return passed(item, "it is true of the broken run; grading judges whether it contradicts the cause.")
+        if entry.check is not None or log is None:
+            return passed(
+                item, "it is true of the broken run; grading judges whether it contradicts the cause."
+            )
         records = read_metrics_log(self.workspace.run_folder("broken") / METRICS_LOG)
         symptoms = load_causes()[entry.cause].on(self.workspace.settings.dataset)
         symptom = contradicted(entry, symptoms, records, log)
@@ -240,12 +248,18 @@ class _ReportJudge:
         try:
             value = log.value(sign.signal or "", sign.step, sign.epoch)
         except UserError as error:
-            return failed(item, f"{self.workspace.report} cites {sign} of the {run} run, but in {path} {error}")
+            return failed(
+                item, f"{self.workspace.report} cites {sign} of the {run} run, but in {path} {error}"
+            )
         if log.agrees(sign.value or "", sign.signal or "", sign.index):
             return None
-        message = f"{self.workspace.report} says {sign} of the {run} run is {sign.value}, and {path} says {value}"
+        message = (
+            f"{self.workspace.report} says {sign} of the {run} run is {sign.value}, and {path} says {value}"
+        )
         if log.agrees(sign.value or "", sign.signal or "", sign.index, within=OFF_BY):
-            return failed(item, f"{message}: your value is that of the place before or after; both count from 0.")
+            return failed(
+                item, f"{message}: your value is that of the place before or after; both count from 0."
+            )
         return failed(item, f"{message}: cite what the log holds, rounded as you like.")
 
     def _outcome(self, item: str, sign: Sign) -> CheckItem | None:
@@ -258,7 +272,9 @@ class _ReportJudge:
             return failed(item, str(error))
         if found == sign.outcome:
             return None
-        message = f"{self.workspace.report} says that {sign} finds {shown(sign.outcome)}, and it finds {found}"
+        message = (
+            f"{self.workspace.report} says that {sign} finds {shown(sign.outcome)}, and it finds {found}"
+        )
         return failed(item, f"{message}: write what the check prints.")
 
     def text(self) -> Iterator[CheckItem]:
@@ -274,7 +290,8 @@ class _ReportJudge:
         else:
             yield passed("report: length", f"{body.words} words of {WORD_LIMIT}.")
         if body.filled_sections < len(PARTS):
-            message = f"{body.filled_sections} headings of {report} have text: write {', '.join(PARTS)}, each under one."
+            parts = f"write {', '.join(PARTS)}, each under a heading"
+            message = f"{body.filled_sections} headings of {report} have text: {parts}."
             yield failed("report: parts", message)
         else:
             yield passed("report: parts", f"{body.filled_sections} headings have text.")

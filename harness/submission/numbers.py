@@ -25,7 +25,9 @@ def _pattern(group: str) -> str:
 
 # A whole value may group its digits with plain spaces, too; in a sentence two numbers may stand side by side.
 _WHOLE = re.compile(_pattern(rf"[ {_NARROW}'’_,.]"), re.ASCII)
-_IN_TEXT = re.compile(rf"(?<![A-Za-z0-9_.]){_pattern(rf'[{_NARROW}’,.' + chr(39) + ']')}(?![A-Za-z0-9_])", re.ASCII)
+_IN_TEXT = re.compile(
+    rf"(?<![A-Za-z0-9_.]){_pattern(rf'[{_NARROW}’,.' + chr(39) + ']')}(?![A-Za-z0-9_])", re.ASCII
+)
 # A float64 has at most 767 significant digits and exponents down to -324: nothing here is ever rounded.
 _EXACT = decimal.Context(prec=2000, Emax=10**6, Emin=-(10**6))
 

@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Literal
 
 from harness.submission.log_values import NESTED_SIGNALS, SIGNALS, LogValues, is_fraction
@@ -44,14 +44,16 @@ class StatedNumber:
     verdict: Verdict
 
 
-def judge_numbers(body: Body, logs: Sequence[LogValues], sources: Iterable[str] = ()) -> tuple[StatedNumber, ...]:
+def judge_numbers(
+    body: Body, logs: Sequence[LogValues], sources: Iterable[str] = ()
+) -> tuple[StatedNumber, ...]:
     """Return every number of the text that is said of a signal, in order, with its verdict.
 
     It is `true` if one of the logs holds it for that signal, by any usual rounding or truncation. One that stands in
     one of the `sources`, or is a constant of this field, is neutral and not `wrong`.
     """
     known = {*_CONSTANTS, *(value for source in sources for value in _literals(source))}
-    found = []
+    found: list[StatedNumber] = []
     for block in body.blocks:
         if block.start >= TEXT_LIMIT:
             break
@@ -86,7 +88,8 @@ def _is_row(line: str, log: LogValues) -> bool:
     places = [int(item.text) for item in numbers if re.fullmatch("[0-9]{1,7}", item.text)][:2]
     signals = [name for name in log.series if "." not in name]
     return any(
-        sum(any(log.agrees(text, name, place) for name in signals) for text in values) >= 2 for place in places
+        sum(any(log.agrees(text, name, place) for name in signals) for text in values) >= 2
+        for place in places
     )
 
 
@@ -143,7 +146,9 @@ def _in_code(lines: Sequence[str]) -> Iterator[tuple[NumberInText, tuple[str, ..
         elif names:
             for number in own:
                 before = [item for item in names if item[2] <= number.start]
-                if before and (_is_record(line) or not re.search(r"[A-Za-z]", line[before[-1][2] : number.start])):
+                if before and (
+                    _is_record(line) or not re.search(r"[A-Za-z]", line[before[-1][2] : number.start])
+                ):
                     yield _moved(number, at), (before[-1][0],), number.is_measured
         elif columns and own:
             cells = _cells(line)
@@ -175,7 +180,7 @@ def _cells(line: str) -> list[tuple[int, int]]:
         bounds = [begin - 1, *(i for i, mark in enumerate(line) if mark == "|" and i >= begin)]
         if not inner.endswith("|"):
             bounds.append(len(line))
-        return [(a + 1, b) for a, b in zip(bounds, bounds[1:], strict=False)]
+        return [(a + 1, b) for a, b in pairwise(bounds)]
     return [match.span() for match in re.finditer(r"\S+", line)]
 
 

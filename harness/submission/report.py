@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Literal, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails
@@ -62,9 +62,11 @@ class Sign(BaseModel):
     @model_validator(mode="after")
     def _is_one_fact(self) -> "Sign":
         of_check = self.check is not None or self.outcome is not None
-        of_log = not (self.signal is self.step is self.epoch is self.value is None)
+        of_log = any(item is not None for item in (self.signal, self.step, self.epoch, self.value))
         if of_check and of_log:
-            raise ValueError("has a check and a signal: give `check` and `outcome`, or `signal`, `step` and `value`")
+            raise ValueError(
+                "has a check and a signal: give `check` and `outcome`, or `signal`, `step` and `value`"
+            )
         if of_check and (self.check is None or self.outcome is None):
             raise ValueError("needs both `check` and `outcome`")
         if not of_check and (self.signal is None or self.value is None):
@@ -270,7 +272,12 @@ def _with_commas(value: Plain) -> Plain:
     last = ""
     for key, item in value.items():
         head = whole.get(last)
-        if item is None and last == "value" and isinstance(head, str) and re.fullmatch(r"[0-9.]+(?:\D.*)?", key):
+        if (
+            item is None
+            and last == "value"
+            and isinstance(head, str)
+            and re.fullmatch(r"[0-9.]+(?:\D.*)?", key)
+        ):
             whole[last] = f"{head},{key}"
         else:
             whole[key], last = _with_commas(item), key
@@ -310,7 +317,9 @@ def _refuse_empty(front: PlainYaml, source: str) -> None:
     """Raise `UserError` for a key that waits for its value, as in the template."""
     for location, value in _leaves(front.values, ()):
         if value is None and (remedy := _REMEDIES.get(str(location[-1]))):
-            raise UserError(f"{_where(location, front, source)}: `{location[-1]}` is not filled in yet: {remedy}.")
+            raise UserError(
+                f"{_where(location, front, source)}: `{location[-1]}` is not filled in yet: {remedy}."
+            )
 
 
 def _leaves(value: Plain, location: Location) -> Iterator[tuple[Location, Plain]]:
@@ -359,7 +368,11 @@ def _known_keys(location: Sequence[str | int]) -> list[str]:
         return list(_Matter.model_fields)
     if "first_wrong" in location:
         return list(Sign.model_fields)
-    models: dict[object, type[BaseModel]] = {"diagnosis": Diagnosis, "ruled_out": RuledOut, "evidence": Evidence}
+    models: dict[object, type[BaseModel]] = {
+        "diagnosis": Diagnosis,
+        "ruled_out": RuledOut,
+        "evidence": Evidence,
+    }
     known = list(models[location[0]].model_fields)
     return [key for key in known if key not in ("check", "outcome")] if location[0] == "evidence" else known
 
@@ -401,7 +414,12 @@ def read_body(text: str) -> Body:
     while index < len(lines):
         after_blank = index == 0 or not lines[index - 1].strip()
         kind, end = _block(lines, index, after_blank=after_blank)
-        if kind == "prose" and not after_blank and blocks[-1].kind == "prose" and not _ITEM.match(lines[index]):
+        if (
+            kind == "prose"
+            and not after_blank
+            and blocks[-1].kind == "prose"
+            and not _ITEM.match(lines[index])
+        ):
             blocks[-1].lines.append(lines[index])
         elif lines[index].strip():
             blocks.append(Block(kind, lines[index:end], starts[index]))
