@@ -74,7 +74,8 @@ def shows_log(body: Body, logs: Sequence[LogValues]) -> bool:
         if block.start >= TEXT_LIMIT or not (block.kind == "code" or quoted):
             continue
         for number, signals, _ in islice(_in_code(block.lines), _NUMBERS):
-            if any(log.holds(number.text, signal) for log in logs for signal in signals):
+            # A line that names the rate alone is one of the experiment.
+            if any(log.holds(number.text, signal) for log in logs for signal in signals if signal != "lr"):
                 return True
         if any(_is_row(line, log) for line in block.lines[:_LINES] for log in logs):
             return True
