@@ -7,10 +7,9 @@ from pathlib import Path
 
 from harness.checks.evidence import Cell, Evidence, Plot, Sheet, Table
 from harness.checks.report import Reported, where_next
-from harness.page.chart_axes import number_text
-from harness.page.charts import LineChart, Mark, Series, line_chart
+from harness.page.charts import LineChart, Mark, Series, line_chart, number_text
+from harness.page.run_data import InputImage, read_images
 from harness.page.run_page import page_environment
-from harness.page.run_page_data import InputImage, read_images
 
 TEMPLATE = "evidence.html.j2"
 
