@@ -1,4 +1,4 @@
-"""Watches every operation of a step for the first result that is not finite, forward, backward and in the update."""
+"""Watches every operation of a step, forward, backward and in the update, for the first result that is not finite."""
 
 import traceback
 from collections.abc import Callable, Iterator
@@ -13,14 +13,16 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from harness.checks.lab.finding import Cell
+
 
 @dataclass(frozen=True)
 class Origin:
-    """The first result that was not finite.
+    """The first result that was not finite, and what went in.
 
-    `operation` is ATen's name; `where` the layer in the forward pass, the autograd node in the backward pass;
-    `tensor` what is known of the result; `line` the place in the experiment; `largest` the greatest absolute finite
-    value among what went in, and `fresh` whether all that went in was finite.
+    `operation` is ATen's name; `where` the layer in the forward pass, the autograd node in the backward pass; `tensor`
+    describes the result; `line` is the place in the experiment; `largest` the largest absolute finite value that went
+    in, and `fresh` whether everything that went in was finite.
     """
 
     phase: str
@@ -31,9 +33,21 @@ class Origin:
     largest: float
     fresh: bool
 
+    def figures(self) -> dict[str, Cell]:
+        """Return what a finding shows of it."""
+        return {
+            "first operation": self.operation,
+            "pass": self.phase,
+            "in": self.where,
+            "result": self.tensor,
+            "experiment": self.line,
+            "largest value that went in": self.largest,
+            "everything that went in was finite": self.fresh,
+        }
+
 
 class OperationWatch(TorchDispatchMode):
-    """Finds the first operation whose result holds a NaN or an infinity; `origin` is None until there is one."""
+    """Finds the first operation whose result holds NaN or infinity; `origin` is None until there is one."""
 
     def __init__(self, model: nn.Module, path: Path) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -46,7 +60,7 @@ class OperationWatch(TorchDispatchMode):
 
     @contextmanager
     def hooked(self) -> Iterator[None]:
-        """Know, while it is open, in which layer an operation runs, and whether an optimizer steps."""
+        """Hook into the network and all optimizers, so that each operation is known by its layer or update."""
         handles: list[Any] = [
             register_optimizer_step_pre_hook(lambda *_: self._update(True)),
             register_optimizer_step_post_hook(lambda *_: self._update(False)),
@@ -73,14 +87,14 @@ class OperationWatch(TorchDispatchMode):
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        """Run one operation, and look at what it returns."""
+        """Run one operation and look at its result."""
         given = [] if self.origin else _tensors((args, kwargs))
         fresh = all(_finite(tensor) for tensor in given)
         largest = max((_largest(tensor) for tensor in given), default=0.0)
         result = func(*args, **(kwargs or {}))
         if self.origin is None:
             for tensor in _tensors(result):
-                # New memory may hold anything until it is written to.
+                # New memory may hold any value until it is written.
                 if not _finite(tensor) and not func.__name__.startswith(
                     ("empty", "new_empty", "_local_scalar")
                 ):

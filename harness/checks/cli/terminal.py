@@ -1,14 +1,16 @@
-"""Shows evidence on a terminal: what came out, what that rules in or out, and the next command."""
+"""Shows findings on a terminal: what came out, what that rules in or out, and the next command."""
 
 import base64
 import math
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from rich.console import Console
 from rich.text import Text
 
-from harness.checks.evidence import Cell, Evidence, Line, Sheet, Table, short
-from harness.checks.report import Reported, where_next
+from harness.checks import Finding
+from harness.checks.cli.report import Report, verdict, where_next
+from harness.checks.lab.finding import Cell, Line, Sheet, Table, short
 
 _SHADES = " .:-=+*#%@"
 _WIDTH = 60
@@ -16,75 +18,75 @@ _IMAGES = 5
 _COLUMNS, _ROWS = 14, 7  # of an image in characters, which are twice as high as wide
 
 
-def show_reported(reported: Reported, heading: str) -> None:
-    """Print one instrument's evidence in full."""
-    console, evidence = Console(), reported.evidence
-    _line(console, heading, style="bold")
-    if reported.question:
-        _line(console, reported.question)
-    _line(console, f"  {evidence.what}")
-    console.print()
-    _outcome(console, evidence, sound=reported.outcome.sound)
-    for name, value in evidence.figures.items():
-        _line(console, f"  {name}: {short(value)}")
-    for table in evidence.tables:
-        for text in _table(table):
-            _line(console, text)
-    for plot in evidence.plots:
-        _line(console, f"{plot.title}, by {plot.x_label}")
-        for line in plot.lines:
-            if len(line.points) > 2:  # a level needs no curve
-                _line(console, f"  {_spark(line, log=plot.scale == 'log')}")
-    if evidence.sheet is not None and evidence.sheet.pixels:
-        _line(console, "The first images of the batch, as the network gets them, with their labels")
-        for row in _pictures(evidence.sheet):
-            _line(console, f"  {row}".rstrip())
-    console.print()
-    _line(console, reported.outcome.reading)
-    show_next(console, [reported])
-
-
-def show_triage(all_reported: Sequence[Reported], heading: str, page: str | None) -> None:
-    """Print the walk on one screen: for each check its outcome, what it rules in or out, command and minutes."""
+def show(reports: Sequence[Report], heading: str, page: Path | None) -> None:
+    """Print one finding in full, or several on one screen, and where to go on."""
     console = Console()
     _line(console, heading, style="bold")
-    width = max(len(reported.command) for reported in all_reported)
-    for number, reported in enumerate(all_reported, 1):
-        text = Text(f"{number:2} ")
-        text.append(f"{reported.outcome.id:<14} ", style="green" if reported.outcome.sound else "bold red")
-        text.append(f"{reported.command:<{width}}  {reported.minutes:g} min")
-        console.print(text, highlight=False, soft_wrap=True)
-        _line(console, f"     {reported.evidence.said}")
-        _line(console, f"     {reported.outcome.reading}", style="dim")
-    total = sum(reported.minutes for reported in all_reported)
-    _line(console, f"{total:g} minutes, had each been run and read by hand.")
+    if len(reports) == 1:
+        _show_whole(console, reports[0])
+    else:
+        _show_walk(console, reports)
     if page is not None:
         _line(console, f"With curves and tables: {page}")
-    show_next(console, all_reported)
-
-
-def show_next(console: Console, reported: Sequence[Reported]) -> None:
-    """Print where to look next."""
-    lines = where_next(reported)
+    lines = where_next(reports)
     if lines:
         console.print("Next:", style="bold")
     for line in lines:
         _line(console, f"  {line}")
 
 
-def _outcome(console: Console, evidence: Evidence, *, sound: bool) -> None:
-    text = Text(evidence.outcome, style="green" if sound else "bold red")
-    text.append(f": {evidence.said}", style="default")
+def _show_whole(console: Console, report: Report) -> None:
+    finding = report.finding
+    _line(console, report.question)
+    _line(console, f"  {finding.what}")
+    console.print()
+    _outcome(console, finding, sound=report.outcome.sound)
+    for name, value in finding.figures.items():
+        _line(console, f"  {name}: {short(value)}")
+    for table in finding.tables:
+        for text in _table(table):
+            _line(console, text)
+    for plot in finding.plots:
+        _line(console, f"{plot.title}, by {plot.x_label}")
+        for line in plot.lines:
+            if len(line.points) > 2:  # a level needs no curve
+                _line(console, f"  {_spark(line, log=plot.scale == 'log')}")
+    if finding.sheet is not None and finding.sheet.pixels:
+        _line(console, "The first images of the batch, as the network gets them, with their labels")
+        for row in _pictures(finding.sheet):
+            _line(console, f"  {row}".rstrip())
+    console.print()
+    _line(console, report.outcome.reading)
+
+
+def _show_walk(console: Console, reports: Sequence[Report]) -> None:
+    width = max(len(report.command) for report in reports)
+    for number, report in enumerate(reports, 1):
+        text = Text(f"{number:2} ")
+        text.append(f"{report.outcome.id:<14} ", style="green" if report.outcome.sound else "bold red")
+        text.append(f"{report.command:<{width}}  {report.minutes:g} min")
+        console.print(text, highlight=False, soft_wrap=True)
+        _line(console, f"     {report.finding.summary}")
+        _line(console, f"     {report.outcome.reading}", style="dim")
+    sound = all(report.outcome.sound for report in reports)
+    _line(console, verdict(reports), style="green" if sound else "bold red")
+    minutes = sum(report.minutes for report in reports)
+    _line(console, f"By hand, one after the other, these checks take about {minutes:g} minutes.")
+
+
+def _outcome(console: Console, finding: Finding, *, sound: bool) -> None:
+    text = Text(finding.outcome, style="green" if sound else "bold red")
+    text.append(f": {finding.summary}", style="default")
     console.print(text, highlight=False, soft_wrap=True)
 
 
 def _line(console: Console, line: str, style: str = "") -> None:
-    """Print a line as it is: a path or command in it must survive being copied."""
+    """Print a line unwrapped and unstyled: a path or command in it must survive being copied."""
     console.print(line, markup=False, highlight=False, soft_wrap=True, style=style)
 
 
 def _table(table: Table) -> Iterator[str]:
-    """Yield the lines of a table: no frame, so that even ten columns fit a usual terminal."""
+    """Yield the lines of a table, without a frame: even ten columns must fit a usual terminal."""
     yield table.caption
     cells = [table.columns, *(tuple(_digits(cell) for cell in row) for row in table.rows)]
     widths = [max(len(row[index]) for row in cells) for index in range(len(table.columns))]
@@ -98,7 +100,7 @@ def _digits(cell: Cell) -> str:
 
 
 def _spark(line: Line, *, log: bool) -> str:
-    """Return a line as shades, from its least to its greatest value; `!` is a value that is not finite."""
+    """Return a line as shades, from its least to its greatest value; `!` marks a value that is not finite."""
     values = [y for _, y in line.points if y is not None]
     if not values:
         return f"{line.label}: nothing recorded"
