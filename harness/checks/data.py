@@ -22,7 +22,7 @@ from torch import Tensor
 
 from harness.checks.lab.finding import Cell, Check, Finding, Outcome, Sheet, Table
 from harness.checks.lab.subject import Bench, Subject, worst
-from harness.page.input_sheet import input_sheet
+from harness.run.input_sheet import input_sheet
 
 CHECK = Check(
     place=20,

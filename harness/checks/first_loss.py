@@ -16,8 +16,8 @@ import torch
 
 from harness.checks.lab.finding import Check, Finding, Outcome, short
 from harness.checks.lab.subject import Subject
+from harness.losses import chance_loss, constant_guess
 from harness.run.evaluation import is_classification
-from harness.run.losses import chance_loss, constant_guess
 
 CHECK = Check(
     place=30,

@@ -27,9 +27,9 @@ from torch import Tensor
 from harness.checks.lab.finding import Cell, Check, Finding, Outcome, Table, short
 from harness.checks.lab.step_gradients import Gradients, fresh_gradients, reference_gradients
 from harness.checks.lab.subject import Bench, Subject, worst
+from harness.losses import stable_cross_entropy
 from harness.run.evaluation import is_classification
 from harness.run.experiment import Experiment
-from harness.run.losses import stable_cross_entropy
 
 CHECK = Check(
     place=40,

@@ -112,7 +112,7 @@ class Plot(_Frozen):
 
 
 class Sheet(_Frozen):
-    """Images with their labels, as `harness.page.input_sheet` makes them."""
+    """Images with their labels, as `harness.run.input_sheet` makes them."""
 
     shape: tuple[int, ...]
     pixels: str
