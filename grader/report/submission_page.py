@@ -47,7 +47,10 @@ def render_submission(
             "diff": source_diff(broken or "", fixed or "") if compared else None,
             "source": () if compared else highlighted_lines(tuple(plain_lines(fixed or ""))),
             "charts": curve_charts(exhibits.curves),
-            "measurements": [(one, measured(one.value)) for one in exhibits.measurements],
+            "measurements": [
+                (one, one.value if isinstance(one.value, str) else measured(one.value))
+                for one in exhibits.measurements
+            ],
             "report": None if exhibits.report is None else shown_report(exhibits.report, exhibits.numbers),
             "provenance": sorted(facts.items()),
         },
@@ -55,8 +58,10 @@ def render_submission(
     )
 
 
-def measured(value: Number) -> str:
-    """Return a measured number with six digits: a name if it is not finite, a dash if there is none."""
+def measured(value: Number | str) -> str:
+    """Return an outcome as it is, a number with six digits, its name if it is not finite, a dash for None."""
+    if isinstance(value, str) and value not in ("NaN", "Infinity", "-Infinity"):
+        return value
     figure = number(value)
     return MISSING if figure is None else number_text(figure)
 

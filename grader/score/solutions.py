@@ -1,16 +1,19 @@
 """What the instructor's half knows of a recipe: `solution.toml`, `variants.toml` and `texts.toml`."""
 
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from grader.toml_file import read_table
+from harness.checks import check_names, load_check
 from harness.errors import UserError
 from harness.recipe import ROOT, Area, Edit, apply_edits
 from harness.submission.cited_numbers import BATCH_SIGNALS, DERIVED_SIGNALS, EPOCH_SIGNALS, NESTED_SIGNALS
 
 SOLUTIONS = ROOT / "solutions"
+MEASURED = "measured.toml"
 SIGNALS = (*BATCH_SIGNALS, *NESTED_SIGNALS, *EPOCH_SIGNALS, *DERIVED_SIGNALS)
 
 Verdict = Literal["full", "alternative", "masking", "overreach", "wrong"]
@@ -142,6 +145,33 @@ def load_variants(recipe_id: str, solutions: Path = SOLUTIONS) -> tuple[Variant,
 def load_texts(recipe_id: str, solutions: Path = SOLUTIONS) -> tuple[Text, ...]:
     """Return a recipe's model explanations. Raises `UserError` if the file is missing or wrong."""
     return read_toml(solutions / recipe_id / "texts.toml", _Texts).texts
+
+
+class _Measured(StrictModel):
+    format_version: Literal[1]
+    trips: dict[str, str]
+
+    @model_validator(mode="after")
+    def _names_outcomes(self) -> "_Measured":
+        for name, outcome in self.trips.items():
+            if name not in check_names() or outcome not in {one.id for one in load_check(name).outcomes}:
+                raise ValueError(f"there is no check {name} with the outcome {outcome}")
+        return self
+
+
+@cache
+def trips_of(recipe_id: str, solutions: Path = SOLUTIONS) -> dict[str, str]:
+    """Return the outcome of each check that a recipe's break trips. Raises `UserError` without `measured.toml`."""
+    return read_toml(solutions / recipe_id / MEASURED, _Measured).trips
+
+
+def mechanisms_of(recipe_id: str, solutions: Path = SOLUTIONS) -> dict[str, str]:
+    """Return those of the tripped checks whose outcome shows the fault itself: a right fix makes them sound."""
+    return {
+        name: outcome
+        for name, outcome in trips_of(recipe_id, solutions).items()
+        if load_check(name).outcome(outcome).mechanism
+    }
 
 
 _Record = TypeVar("_Record", bound=StrictModel)

@@ -58,10 +58,10 @@ def measure(subject: Subject) -> Finding:
         outcome="same" if difference is None and same else "differs",
         summary=summary,
         figures={
-            "first difference": difference and difference.place,
-            "in": difference and difference.quantity,
-            "once": difference and difference.first,
-            "again": difference and difference.second,
+            "first difference": None if difference is None else difference.place,
+            "in": None if difference is None else difference.quantity,
+            "once": None if difference is None else difference.first,
+            "again": None if difference is None else difference.second,
             "same checkpoint": same,
         },
     )

@@ -11,7 +11,7 @@ from harness.errors import naming
 from harness.page.chart_axes import number_text
 from harness.page.charts import LineChart, Mark, Series, line_chart
 from harness.page.run_page import page_environment
-from harness.page.run_page_data import read_images
+from harness.page.run_page_data import InputImage, read_images
 
 
 def write_page(path: Path, title: str, subject: str, reports: Sequence[Report]) -> None:
@@ -36,7 +36,8 @@ def render_page(title: str, subject: str, reports: Sequence[Report]) -> str:
 
 def _shown(report: Report) -> dict[str, Any]:
     """Return what the template draws of one check."""
-    finding, images, size = report.finding, [], (0, 0)
+    finding, size = report.finding, (0, 0)
+    images: Sequence[InputImage] = ()
     if finding.sheet is not None and finding.sheet.pixels:
         labels = None if finding.sheet.labels is None else list(finding.sheet.labels)
         sheet = {"shape": list(finding.sheet.shape), "pixels": finding.sheet.pixels, "labels": labels}

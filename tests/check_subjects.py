@@ -1,4 +1,4 @@
-"""Subjects for the tests of the instruments: miniature experiments, and the real recipes on their own data."""
+"""Subjects for the tests of the checks: miniature experiments, and the real recipes on their own data."""
 
 from functools import cache
 from pathlib import Path
@@ -7,10 +7,9 @@ import pytest
 from click.testing import CliRunner
 from runs import MINI, mini_data
 
-from harness.checks.evidence import Evidence
-from harness.checks.job import InstrumentJob
-from harness.checks.subject import Subject
-from harness.checks.table import look
+from harness.checks import Finding, examine
+from harness.checks.lab.child import CheckJob
+from harness.checks.lab.subject import Subject
 from harness.cli import cli
 from harness.data.image_sets import Dataset, Split
 from harness.data.loading import load_dataset
@@ -41,22 +40,26 @@ def real_subject(recipe_id: str, *, healthy: bool = False, seed: int = 42) -> Su
     return Subject(Path("experiment.py"), source, settings, load(recipe.dataset))
 
 
+def source_subject(source: str, dataset: str = "digits", seed: int = 42) -> Subject:
+    """Return any experiment on the data of a recipe."""
+    return Subject(Path("experiment.py"), source, RunSettings(seed=seed, dataset=dataset), load(dataset))
+
+
 def measure_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have the commands measure in this process, which has torch already: a process of their own takes seconds.
 
-    Figures may then differ in their last digits from those of a command; `test_instruments_commands.py` starts some.
+    Figures may then differ in their last digits from those of a command; `test_check_commands.py` starts some.
     """
 
-    def examine(job: InstrumentJob, *, bar: bool = True) -> dict[str, Evidence]:
-        assert InstrumentJob.from_json(job.to_json()) == job
+    def start(job: CheckJob, *, bar: bool) -> dict[str, Finding]:
+        assert CheckJob.from_json(job.to_json()) == job
         path = Path(job.source_path or "experiment.py")
         checkpoint = None if job.checkpoint is None else Path(job.checkpoint)
         subject = Subject(path, job.source, job.settings, load(job.settings.dataset), checkpoint)
-        found = {name: to_strict(look(name, subject, **job.options).to_json()) for name in job.instruments}
-        return {name: Evidence.model_validate(evidence) for name, evidence in found.items()}
+        found = {name: to_strict(examine(subject, name, **job.options).model_dump()) for name in job.names}
+        return {name: Finding.model_validate(finding) for name, finding in found.items()}
 
-    monkeypatch.setattr("harness.checks.session.examine", examine)
-    monkeypatch.setattr("harness.checks.repro_session.examine", examine)
+    monkeypatch.setattr("harness.checks.lab.child.start", start)
 
 
 def say(*words: str) -> str:
