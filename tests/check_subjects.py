@@ -15,7 +15,6 @@ from harness.data.image_sets import Dataset, Split
 from harness.data.loading import load_dataset
 from harness.recipe import load_recipe
 from harness.run.experiment import TensorSplit
-from harness.run.metrics_log import to_strict
 from harness.run.settings import RunSettings
 
 load = cache(load_dataset)
@@ -56,8 +55,8 @@ def measure_here(monkeypatch: pytest.MonkeyPatch) -> None:
         path = Path(job.source_path or "experiment.py")
         checkpoint = None if job.checkpoint is None else Path(job.checkpoint)
         subject = Subject(path, job.source, job.settings, load(job.settings.dataset), checkpoint)
-        found = {name: to_strict(examine(subject, name, **job.options).model_dump()) for name in job.names}
-        return {name: Finding.model_validate(finding) for name, finding in found.items()}
+        found = {name: examine(subject, name, **job.options).to_json() for name in job.names}
+        return {name: Finding.from_json(finding) for name, finding in found.items()}
 
     monkeypatch.setattr("harness.checks.lab.child.start", start)
 

@@ -202,4 +202,4 @@ def test_a_learning_rate_is_held_against_its_bound_in_every_step() -> None:
     late = changed(fixed, log=f'{steps[0]}"lr": 10.0{steps[2]}{last}')
     found = correct(evidence(RECIPE, OTHER, fixed=late))
     assert found.points == 4
-    assert "learning rate in the log" in found.reason
+    assert "largest lr in the log" in found.reason

@@ -47,10 +47,7 @@ def render_submission(
             "diff": source_diff(broken or "", fixed or "") if compared else None,
             "source": () if compared else highlighted_lines(tuple(plain_lines(fixed or ""))),
             "charts": curve_charts(exhibits.curves),
-            "measurements": [
-                (one, one.value if isinstance(one.value, str) else measured(one.value))
-                for one in exhibits.measurements
-            ],
+            "measurements": [(one, measured(one.value)) for one in exhibits.measurements],
             "report": None if exhibits.report is None else shown_report(exhibits.report, exhibits.numbers),
             "provenance": sorted(facts.items()),
         },

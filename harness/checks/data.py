@@ -121,7 +121,7 @@ def measure(subject: Subject) -> Finding:
         summary=f"{changed} labels not as loaded, {overlap} validation inputs in training",
         figures=figures,
         tables=(splits, *_histogram(bench.labels, bench.validation[1], labels)),
-        sheet=Sheet.model_validate(input_sheet(inputs, labels, subject.tensors().class_names)),
+        sheet=Sheet(**input_sheet(inputs, labels, subject.tensors().class_names)),
     )
 
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.checks import Finding, Outcome, load_check
-from harness.run.metrics_log import to_strict
 
 _READ = "read: "
 _MOST_NEXT = 3
@@ -26,19 +25,16 @@ class Report:
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data for strict JSON."""
-        found: dict[str, Any] = to_strict(
-            {
-                "check": self.name,
-                "question": self.question,
-                "command": self.command,
-                "minutes": self.minutes,
-                **self.finding.model_dump(),
-                "sound": self.outcome.sound,
-                "reading": self.outcome.reading,
-                "next": self.next_lines,
-            }
-        )
-        return found
+        return {
+            "check": self.name,
+            "question": self.question,
+            "command": self.command,
+            "minutes": self.minutes,
+            **self.finding.to_json(),
+            "sound": self.outcome.sound,
+            "reading": self.outcome.reading,
+            "next": self.next_lines,
+        }
 
 
 def report(target: str, findings: Mapping[str, Finding]) -> list[Report]:

@@ -47,14 +47,13 @@ def start(job: CheckJob, *, bar: bool) -> dict[str, Finding]:
         go_on="give the same command again",
     )
     found = launch_child(child, bar=bar)
-    return {name: Finding.model_validate(finding) for name, finding in found.items()}
+    return {name: Finding.from_json(finding) for name, finding in found.items()}
 
 
 def _execute(job: CheckJob, reporter: Reporter) -> None:
     from harness.checks import examine
     from harness.checks.lab.subject import Subject
     from harness.data.loading import load_dataset
-    from harness.run.metrics_log import to_strict
     from harness.run.numerics import apply_numerics
 
     apply_numerics(job.settings.numerics, job.settings.device)
@@ -68,7 +67,7 @@ def _execute(job: CheckJob, reporter: Reporter) -> None:
     found = {}
     for done, name in enumerate(job.names):
         reporter.send("progress", step=done, steps=len(job.names), says=name)
-        found[name] = to_strict(examine(subject, name, **job.options).model_dump())
+        found[name] = examine(subject, name, **job.options).to_json()
     reporter.send("finished", result=found)
 
 

@@ -1,9 +1,9 @@
 """What a check declares and what it reports: `Check` and its outcomes, `Finding` with its tables and curves."""
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from harness.run.metrics_log import to_strict
 
 
 @dataclass(frozen=True)
@@ -75,11 +75,8 @@ Cell = str | bool | int | float | None
 """A figure or a word of a table."""
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Table(_Frozen):
+@dataclass(frozen=True)
+class Table:
     """Rows under named columns."""
 
     caption: str
@@ -87,7 +84,8 @@ class Table(_Frozen):
     rows: tuple[tuple[Cell, ...], ...]
 
 
-class Line(_Frozen):
+@dataclass(frozen=True)
+class Line:
     """One line of a plot. A y of None is a gap; a y that is not finite is marked."""
 
     label: str
@@ -99,7 +97,8 @@ class Line(_Frozen):
         return cls(label=label, points=tuple(enumerate(values)))
 
 
-class Plot(_Frozen):
+@dataclass(frozen=True)
+class Plot:
     """Lines over a common x; `marks` are (x, words) at places of interest."""
 
     title: str
@@ -111,7 +110,8 @@ class Plot(_Frozen):
     log_x: bool = False
 
 
-class Sheet(_Frozen):
+@dataclass(frozen=True)
+class Sheet:
     """Images with their labels, as `harness.run.input_sheet` makes them."""
 
     shape: tuple[int, ...]
@@ -119,7 +119,8 @@ class Sheet(_Frozen):
     labels: tuple[str, ...] | None
 
 
-class Finding(_Frozen):
+@dataclass(frozen=True)
+class Finding:
     """What one check did (`what`) and found: its outcome, a summary in a few words, and the figures that decided."""
 
     what: str
@@ -129,6 +130,18 @@ class Finding(_Frozen):
     tables: tuple[Table, ...] = ()
     plots: tuple[Plot, ...] = ()
     sheet: Sheet | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data for strict JSON: a number that is not finite becomes its name."""
+        found: dict[str, Any] = to_strict(asdict(self))
+        return found
+
+    @classmethod
+    def from_json(cls, data: Any) -> "Finding":
+        """Undo `to_json`, but for figures that are not finite: they stay names."""
+        from pydantic import TypeAdapter  # commands that measure nothing start without it
+
+        return TypeAdapter(cls).validate_python(data)
 
 
 def short(value: Cell) -> str:
