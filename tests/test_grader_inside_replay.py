@@ -10,8 +10,8 @@ from grader.replay.inside import FOLDER
 from grader.replay.replayer import visible_folders
 from grader.replay.requests import RUN_LIMITS
 from grader.sandbox import SandboxResult, run_in_sandbox
+from harness.canonical_setup import run_environment
 from harness.recipe import load_recipe
-from harness.run.environment import run_environment
 from harness.run.settings import RunSettings
 
 RECIPE = load_recipe("huge_lr")
@@ -53,5 +53,5 @@ def test_an_error_shows_the_line_that_raised() -> None:
         "experiment.py raised ValueError: no when it was loaded\n"
         "  line 6, in <module>: first()\n"
         "  line 5, in first: raise ValueError('no')  # here\n"
-        "Mend that line."
+        "Fix that line."
     )

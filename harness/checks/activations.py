@@ -18,8 +18,7 @@ from torch import Tensor, nn
 
 from harness.checks.lab.finding import Check, Finding, Option, Outcome, Table, short
 from harness.checks.lab.subject import Subject
-from harness.run.activation_recorder import ActivationRecorder
-from harness.run.diagnostics import QUANTILES
+from harness.run.activations import QUANTILES, ActivationRecorder
 from harness.run.guardrails import VARIANCE_FLOOR, VARIANCE_RISE
 
 CHECK = Check(

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from harness.checks.lab.finding import Cell, Check, Finding, Limit, Line, Option, Outcome, Plot, Table, short
 from harness.checks.lab.step_gradients import fresh_gradients, reference_gradients, used_gradients
 from harness.checks.lab.subject import Bench, Subject, worst
-from harness.run.diagnostics import QUANTILES, as_lists, quantiles_on_device
+from harness.run.activations import QUANTILES, as_lists, quantiles_on_device
 from harness.run.metrics_log import Record
 from harness.run.recorder import Recorder
 

@@ -18,7 +18,7 @@ from harness.checks.learning_rate import rates_of
 
 CHECK = Check(
     place=130,
-    question="At which learning rates does the loss fall, and where does it rise again?",
+    question="At which learning rates does the loss fall?",
     minutes=4,
     outcomes=(
         Outcome(

@@ -12,6 +12,7 @@ of 100 times the first one has blown up (healthy: below 25; broken: 140 to 3,000
 """
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import nn
@@ -19,9 +20,9 @@ from torch import nn
 from harness.checks.lab.finding import Check, Finding, Line, Option, Outcome, Plot, short
 from harness.checks.lab.subject import Subject
 from harness.losses import constant_guess
+from harness.run.experiment import disable_dropout
 from harness.run.guardrails import EARLY_LOSS_RISE, LOSS_RISE, Levels
 from harness.run.metrics_log import Record
-from harness.run.overfit import disable_dropout, overfit_one_batch
 from harness.run.recorder import Recorder
 
 CHECK = Check(
@@ -80,17 +81,17 @@ def measure(subject: Subject, *, steps: int | None = None, examples: int | None 
             rises = rises or (levels.loss is not None and levels.loss.above(limit))
             return float(record["loss"])
 
-        result = overfit_one_batch(step, steps or STEPS, target)
-        while result.reached_at is None and not rises and 2 * len(records) <= most and _falls(records):
-            result = overfit_one_batch(step, len(records), target)
+        reached = _steps_until(step, steps or STEPS, target)
+        while not reached and not rises and 2 * len(records) <= most and _falls(records):
+            reached = _steps_until(step, len(records), target)
     losses = [float(record["loss"]) for record in records]
     highest = max(losses, key=lambda loss: math.inf if math.isnan(loss) else loss)
     lowest = min(filter(math.isfinite, losses), default=None)
-    reached = None if result.reached_at is None else len(losses) - 1
+    reached_at = len(losses) - 1 if reached else None
     outcome = "diverges" if rises or not highest <= BLOW_UP * losses[0] else "stalls"
     summary = f"lowest loss {short(lowest)} in {len(losses)} steps, target {short(target)}"
-    if reached is not None:
-        outcome, summary = "reaches", f"loss {short(losses[-1])} at step {reached}, target {short(target)}"
+    if reached:
+        outcome, summary = "reaches", f"loss {short(losses[-1])} at step {reached_at}, target {short(target)}"
     elif outcome == "diverges":
         summary = f"first loss {short(losses[0])}, highest {short(highest)} in {len(losses)} steps"
     return Finding(
@@ -103,7 +104,7 @@ def measure(subject: Subject, *, steps: int | None = None, examples: int | None 
             "highest loss": highest,
             "last loss": losses[-1],
             "target": target,
-            "reached at step": reached,
+            "reached at step": reached_at,
         },
         plots=(
             Plot(
@@ -116,6 +117,28 @@ def measure(subject: Subject, *, steps: int | None = None, examples: int | None 
             ),
         ),
     )
+
+
+def _overfit(step: Callable[[], float], steps: int, target: float) -> bool:
+    """Call `step` up to `steps` times; return whether its loss reached the target, and stop if it is not finite."""
+    for _ in range(steps):
+        loss = step()
+        if loss <= target:
+            return True
+        if not math.isfinite(loss):
+            break
+    return False
+
+
+def _steps_until(step: Callable[[], float], steps: int, target: float) -> bool:
+    """Call `step` up to `steps` times, or until its loss is not finite; return whether the loss reached the target."""
+    for _ in range(steps):
+        loss = step()
+        if loss <= target:
+            return True
+        if not math.isfinite(loss):
+            break
+    return False
 
 
 def _falls(records: list[Record]) -> bool:

@@ -11,8 +11,7 @@ import harness.data.loading
 import harness.doctor.golden
 import harness.recipe
 import harness.run.evaluation
-import harness.run.load_experiment
-import harness.run.numerics
+import harness.run.experiment
 import harness.run.settings
 import harness.trainer
 

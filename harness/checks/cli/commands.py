@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from harness.checks import Check, check_names, load_check
-from harness.run.run_options import measure_options, positive_option
+from harness.command_line import measure_options, positive_option
 
 # Everything else is imported inside the command that needs it: `harness --help` must be instant.
 
@@ -49,7 +49,6 @@ def _command_of(check: Check) -> click.Command:
     for option in check.options:
         run = positive_option(f"--{option.name}", option.name, option.help)(run)
     name = check.name.replace("_", "-")
-    # A line that ends in \b keeps the paragraphs of the documentation apart.
     return click.command(name, help=f"{check.question}\n\n{check.documentation}", short_help=check.question)(
         run
     )
@@ -92,7 +91,7 @@ _SHOWN = ("as_json", "page", "untouched", "only")
     "--only", metavar="CHECK", multiple=True, help="Make this check alone; may be given several times."
 )
 def triage(only: tuple[str, ...], **given: Any) -> None:
-    """Make the checks in order, cheapest first, on an exercise or on any training script.
+    """Make the checks in order, cheapest first.
 
     SCRIPT.py is a file with the functions of an experiment (load_data, build_model, build_optimizer, build_scheduler,
     prepare_batch, compute_loss, train_step, evaluate) and the constants EPOCHS and BATCH_SIZE. It needs no exercise.
@@ -112,9 +111,10 @@ def triage(only: tuple[str, ...], **given: Any) -> None:
 @_json
 @_html
 def compare(first: str, second: str | None, work: Path, as_json: bool, page: Path | None) -> None:
-    """Find where two runs first differ: folders, or huge_lr/broken.
+    """Find where two runs first differ.
 
-    With an exercise alone, compare its broken run with its fixed run.
+    A and B are folders of runs, or names such as huge_lr/broken. With an exercise alone, its broken run is compared
+    with its fixed run.
     """
     from harness.checks.cli.compare import compare_runs
     from harness.checks.cli.page import write_page
@@ -137,7 +137,7 @@ def compare(first: str, second: str | None, work: Path, as_json: bool, page: Pat
     help="Write their documentation to FILE.",
 )  # fmt: skip
 def checks(page: Path | None) -> None:
-    """List the checks, or write the documentation of all."""
+    """List the checks, or write their documentation."""
     from harness.checks.cli.documentation import documentation
 
     if page is not None:

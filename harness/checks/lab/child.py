@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.checks.lab.finding import Finding
-from harness.run.child_process import Reporter, serve
-from harness.run.launch import ChildJob, launch_child
+from harness.run.launch import ChildJob, Reporter, launch_child, serve
 from harness.run.settings import RunSettings
 
 
@@ -51,10 +50,10 @@ def start(job: CheckJob, *, bar: bool) -> dict[str, Finding]:
 
 
 def _execute(job: CheckJob, reporter: Reporter) -> None:
+    from harness.canonical_setup import apply_numerics
     from harness.checks import examine
     from harness.checks.lab.subject import Subject
     from harness.data.loading import load_dataset
-    from harness.run.numerics import apply_numerics
 
     apply_numerics(job.settings.numerics, job.settings.device)
     subject = Subject(

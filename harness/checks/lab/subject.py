@@ -10,15 +10,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from harness.canonical_setup import canonical_setup
 from harness.data.image_sets import Dataset
 from harness.run.batches import deterministic_minibatches, run_generators
-from harness.run.experiment import Experiment, TensorData, tensor_data
-from harness.run.load_experiment import load_experiment
+from harness.run.experiment import Experiment, TensorData, load_experiment, tensor_data
 from harness.run.metrics_log import Record
-from harness.run.numerics import canonical_setup
 from harness.run.recorder import Recorder
 from harness.run.settings import RunSettings
-from harness.run.switches import apply_switches
 from harness.trainer import Training
 
 Adapt = Callable[[nn.Module, torch.optim.Optimizer], None]
@@ -40,7 +38,7 @@ class Subject:
     def experiment(self, **switches: Any) -> Experiment:
         """Return the experiment, loaded anew; `switches` are further settings, such as `disable_amp=True`."""
         experiment = load_experiment(self.path, self.source)
-        apply_switches(experiment, replace(self.settings, **switches))
+        experiment.apply(replace(self.settings, **switches))
         return experiment
 
     def tensors(self) -> TensorData:
