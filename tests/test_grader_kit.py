@@ -89,9 +89,7 @@ def test_it_holds_what_students_use_and_nothing_of_the_instructors(files: dict[s
         "harness/data/embedded/digits.npz",
         "harness/data/embedded/shapes.npz",
     }
-    kept_back = [
-        name for name in files if re.search(r"experiments/|make_|heldout|__pycache__|/\.", name)
-    ]
+    kept_back = [name for name in files if re.search(r"experiments/|make_|heldout|__pycache__|/\.", name)]
     assert kept_back == []
 
 

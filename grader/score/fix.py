@@ -15,7 +15,7 @@ from grader.score.measured import evaluations, has_reference, probes, symptoms
 from grader.score.minimality import judge_minimality
 from grader.score.solutions import load_variants
 from grader.score.verdict import Check, full, lost, open_check
-from grader.syntax.areas import changed_areas
+from grader.syntax.edit_size import changed_areas
 from grader.syntax.parse import ProgramText, Unparsable
 
 CORRECT, MINIMAL = 12.0, 8.0

@@ -5,7 +5,7 @@ The rule. With `r` nodes in the reference edit, `max(r + 3, 1.5 r)` nodes are fr
 for 4, a scaler with its first scale written out 18 for 14; the shortest repairs that go another way, another optimizer
 or a loss written out by hand, take 4 for 1 and 7 for 2: the first is on the list of ways around). Above that the points
 fall as `free / size`. Names, spellings of calls, new constants, helpers and prints are
-no edit: the student's program is compared in the form that is closest to the broken one.
+no edit: both programs are compared in the forms that are closest to each other.
 A layer that was not broken, or one in place of the broken one, costs half of them, more such layers three
 quarters; a repair that the recipe lists as a way around the cause costs a quarter. What a repair never needs
 (`grader.syntax.tampering`) costs all of them.
@@ -16,8 +16,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from grader.score.verdict import Check, full, lost, open_check
-from grader.syntax.areas import Changes, ComparedProgram, compare_programs
-from grader.syntax.edit_size import edit_sizes
+from grader.syntax.edit_size import Changes, ComparedProgram, compare_programs, edit_sizes
 from grader.syntax.normal_form import prepare_broken, prepare_edited
 from grader.syntax.parse import Unparsable, parse_experiment
 from grader.syntax.tampering import tampering
@@ -50,8 +49,8 @@ def judge_minimality(
         parsed = parse_experiment(student)
     except Unparsable as error:
         return open_check(_ID, _TITLE, maximum, f"Your experiment cannot be compared with ours: {error}.")
-    theirs = prepare_edited(parsed, ours)
-    changes, needed = compare_programs(ours, theirs), compare_programs(ours, wanted)
+    theirs, beside = prepare_edited(parsed, ours)
+    changes, needed = compare_programs(beside, theirs), compare_programs(ours, wanted)
     sizes = f"changes {_told(changes)}; the reference edit changes {_told(needed, of='')}."
     reason = f"Your edit {sizes}"
     allowed = needed.areas | {recipe.area}
@@ -103,7 +102,7 @@ def _known(source: str) -> ComparedProgram:
 @lru_cache(maxsize=64)
 def _known_edit(source: str, broken: str) -> ComparedProgram:
     """Read an edited source of ours as a student's is read."""
-    return prepare_edited(parse_experiment(source), _known(broken))
+    return prepare_edited(parse_experiment(source), _known(broken))[0]
 
 
 def _is_same(ours: ComparedProgram, theirs: ComparedProgram, to_reference: int, way: ComparedProgram) -> bool:

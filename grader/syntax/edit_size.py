@@ -1,9 +1,9 @@
-"""The size of an edit: the number of syntax-tree nodes inserted, deleted and relabelled between two sources.
+"""What differs between two experiments: the size of the edit in each part, and the areas that it touches.
 
-The distance is Zhang and Shasha's (SIAM Journal on Computing 18(6), 1989), the least number of such edits between
-ordered trees. The packages that compute it (zss 1.2.0, apted 1.0.3) were last released in 2018 and 2017 and need
-seconds for two modules, because they compare whole trees. This module compares definitions of the same name, and
-first removes equal statements at both ends of a block, so that it needs some milliseconds.
+The size is Zhang and Shasha's distance (SIAM Journal on Computing 18(6), 1989): the least number of syntax-tree nodes
+to insert, delete and relabel. The packages that compute it (zss 1.2.0, apted 1.0.3) were last released in 2018 and
+2017 and need seconds for two modules, because they compare whole trees. This module compares definitions of the same
+name, and first removes equal statements at both ends of a block, so that it needs some milliseconds.
 """
 
 import ast
@@ -14,8 +14,22 @@ from dataclasses import dataclass
 from grader.syntax.allowed_names import words
 from grader.syntax.names import Names, read_names
 from grader.syntax.parse import normalized, parse_experiment
-from grader.syntax.trees import bound_names
+from grader.syntax.trees import bound_names, names_in
+from harness.recipe import Area
 
+AREAS: dict[str, Area] = {
+    "load_data": "data",
+    "prepare_batch": "pipeline",
+    "build_model": "model",
+    "compute_loss": "loss",
+    "build_optimizer": "optimizer",
+    "build_scheduler": "optimizer",
+    "train_step": "loop",
+    "evaluate": "evaluation",
+    # The training loop reads these itself.
+    "EPOCHS": "loop",
+    "BATCH_SIZE": "loop",
+}
 # Two ordinary functions of 150 nodes take 0.1 s and half of these cells. An edit that needs more cells is not small;
 # its distance is estimated from its labels.
 MOST_CELLS = 400_000
@@ -43,15 +57,6 @@ class Tree:
 
 
 Parts = Mapping[str, tuple[Tree, ...]]
-
-
-def edit_size(old: str, new: str) -> int:
-    """Return the number of syntax-tree nodes that differ between two sources; 0 for equal programs, and symmetric.
-
-    Comments, formatting, docstrings, annotations, imports and the names of imports are free; a dotted name that
-    begins with an import is one node. Raises `Unparsable`.
-    """
-    return sum(edit_sizes(module_parts(parse_experiment(old)), module_parts(parse_experiment(new))).values())
 
 
 def edit_sizes(before: Parts, after: Parts) -> dict[str, int]:
@@ -200,3 +205,76 @@ def _fill(first: _Postorder, second: _Postorder, i: int, j: int, distances: list
                 best = min(best, above[column] + 1, row[column - 1] + 1)
             row.append(best)
         forests.append(row)
+
+
+@dataclass(frozen=True)
+class Changes:
+    """The difference between two sources.
+
+    `sizes` maps parts to the number of nodes inserted, deleted or relabelled; a part is the name of a function, a
+    class or a constant, or "" for statements that bind no name. `areas` are those whose functions differ, or use
+    something that differs.
+    """
+
+    sizes: dict[str, int]
+    areas: frozenset[Area]
+
+    @property
+    def total(self) -> int:
+        """The size of the whole edit."""
+        return sum(self.sizes.values())
+
+
+@dataclass(frozen=True)
+class ComparedProgram:
+    """An experiment, prepared to be compared with others.
+
+    `binding` maps names to the indices of the statements that bind them; `read` has the module's names that each
+    statement uses.
+    """
+
+    tree: ast.Module
+    parts: Parts
+    binding: dict[str, list[int]]
+    read: list[set[str]]
+
+
+def prepare(tree: ast.Module) -> ComparedProgram:
+    """Prepare a parsed experiment to be compared with others."""
+    binding: dict[str, list[int]] = {}
+    for index, statement in enumerate(tree.body):
+        for name in bound_names(statement):
+            binding.setdefault(name, []).append(index)
+    read = [set(names_in(statement)) & binding.keys() for statement in tree.body]
+    return ComparedProgram(tree, module_parts(tree), binding, read)
+
+
+def compare(old: str, new: str) -> Changes:
+    """Return the difference between two experiments. Raises `grader.syntax.parse.Unparsable`."""
+    return compare_programs(prepare(parse_experiment(old)), prepare(parse_experiment(new)))
+
+
+def compare_programs(old: ComparedProgram, new: ComparedProgram) -> Changes:
+    """Return the difference between two prepared experiments."""
+    sizes = edit_sizes(old.parts, new.parts)
+    changed = {name for part in sizes for name in part.split(", ")}
+    areas = {area for name, area in AREAS.items() if changed & (_used_by(old, name) | _used_by(new, name))}
+    return Changes(sizes, frozenset(areas))
+
+
+def changed_areas(old: str, new: str) -> frozenset[Area]:
+    """Return the areas in which two experiments differ. Raises `grader.syntax.parse.Unparsable`."""
+    return compare(old, new).areas
+
+
+def _used_by(program: ComparedProgram, start: str) -> set[str]:
+    """Return a function of an area and the names that it uses, except functions of other areas."""
+    reached, waiting, seen = {start}, [start], set()
+    while waiting:
+        for index in program.binding.get(waiting.pop(), ()):
+            if index not in seen:
+                seen.add(index)
+                news = program.read[index] - reached - AREAS.keys()
+                reached |= news
+                waiting += news
+    return reached

@@ -1,4 +1,4 @@
-"""Put new names back in place: constants, dictionaries of settings, loss objects, helpers and local variables.
+"""Put new names back in place: constants, loss objects, helpers and local variables.
 
 All functions change the tree that they get, so that its edit can be measured; the result is not meant to run. Names
 in `keep` stay: they are names of the broken experiment. Bounds on sizes keep recursion over the result safe.
@@ -6,7 +6,7 @@ in `keep` stay: they are names of the broken experiment. Bounds on sizes keep re
 
 import ast
 from collections import Counter
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Set
 
 from grader.syntax.calls import MODULES
 from grader.syntax.names import SurePaths, read_sure_paths
@@ -22,8 +22,6 @@ from grader.syntax.trees import (
     substituted,
 )
 
-# A dictionary with more keys is a table, not the arguments of one call.
-_MOST_SETTINGS = 12
 # `2.0**16` and `-1.5` have 4 and 3 nodes; larger expressions would multiply where they are put in place.
 _MOST_IN_A_CONSTANT = 4
 _MOST_ARGUMENTS, _MOST_READS = 8, 24
@@ -32,65 +30,11 @@ _HELPER_ROUNDS, _MOST_IN_A_HELPER = 3, 60
 # The deepest healthy experiment has a depth of 12.
 _MOST_LOCALS, _MOST_DEPTH = 8, 12
 
-Keywords = Sequence[ast.keyword]
 # How often a name is read, and how often it is called.
 _Uses = dict[str, tuple[int, int]]
 
 
-def spread_settings(tree: ast.Module, keep: Set[str]) -> None:
-    """Replace `**SETTINGS` in calls by the keywords of a dictionary of literals at the top of the module.
-
-    The dictionary must be bound once and used in no other way, so that nothing can have changed it. One with a key
-    that a call already has stays.
-    """
-    bound = Counter(bindings(tree))
-    found: dict[str, Keywords] = {}
-    for statement in tree.body:
-        name, value = assignment(statement) or ("", None)
-        new = value is not None and name not in keep and bound[name] == 1 and not bound["dict"]
-        if value is not None and new and (keywords := _settings(value)):
-            found[name] = keywords
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    used, spread = (
-        Counter(names_in(tree)),
-        Counter(_spread_name(item) for call in calls for item in call.keywords),
-    )
-    # Its own binding is one of the uses.
-    found = {name: keywords for name, keywords in found.items() if used[name] == spread[name] + 1}
-    for call in calls:
-        names = [name for item in call.keywords if (name := _spread_name(item)) in found]
-        words = [item.arg for item in call.keywords if item.arg is not None]
-        words += [item.arg or "" for name in names for item in found[name]]
-        if len(words) > len(set(words)):
-            found = {name: keywords for name, keywords in found.items() if name not in names}
-    for call in calls:
-        call.keywords = [
-            copied(one) for item in call.keywords for one in found.get(_spread_name(item), [item])
-        ]
-    _drop_assignments(tree, found)
-
-
-def _settings(value: ast.expr) -> Keywords:
-    """Return the keywords that a dictionary of literals stands for, or none."""
-    match value:
-        case ast.Dict(keys=keys, values=values):
-            words = [key.value if isinstance(key, ast.Constant) else None for key in keys]
-        case ast.Call(func=ast.Name(id="dict"), args=[], keywords=keywords):
-            words, values = [keyword.arg for keyword in keywords], [keyword.value for keyword in keywords]
-        case _:
-            return []
-    names = [word for word in words if isinstance(word, str) and word.isidentifier()]
-    if len(set(names)) != len(values) or len(values) > _MOST_SETTINGS or not all(map(is_literal, values)):
-        return []
-    return [ast.keyword(arg=name, value=item) for name, item in zip(names, values, strict=True)]
-
-
-def _spread_name(keyword: ast.keyword) -> str:
-    """Return `NAME` for `**NAME`, else ""."""
-    return keyword.value.id if keyword.arg is None and isinstance(keyword.value, ast.Name) else ""
-
-
-def _drop_assignments(owner: ast.Module | ast.FunctionDef, names: Set[str] | Mapping[str, object]) -> None:
+def _drop_assignments(owner: ast.Module | ast.FunctionDef, names: Mapping[str, object]) -> None:
     kept = [item for item in owner.body if (assignment(item) or ("", None))[0] not in names]
     owner.body = kept or owner.body[:1]
 

@@ -5,9 +5,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Set
 from functools import cached_property, lru_cache
 
-from grader.syntax.areas import AREAS, ComparedProgram, prepare
 from grader.syntax.calls import spell_calls_alike
-from grader.syntax.edit_size import MOST_CELLS, Budget, distance, labelled
+from grader.syntax.edit_size import AREAS, MOST_CELLS, Budget, ComparedProgram, distance, labelled, prepare
 from grader.syntax.idle_code import (
     drop_mode_restored,
     drop_prints,
@@ -21,11 +20,10 @@ from grader.syntax.inlining import (
     inline_helpers,
     inline_locals,
     inlined,
-    spread_settings,
 )
 from grader.syntax.names import Names, read_names
 from grader.syntax.parse import normalized
-from grader.syntax.renaming import EVERY, with_numbers, with_parameters_of, with_variables_of
+from grader.syntax.renaming import EVERY, first_values, with_numbers, with_parameters_of, with_variables_of
 from grader.syntax.trees import are_equal, bindings, bound_names, functions
 
 # Larger functions are not tried in several forms: no function of an experiment has half as many nodes.
@@ -39,19 +37,18 @@ def prepare_broken(tree: ast.Module) -> ComparedProgram:
     return prepare(spell_calls_alike(normalized(tree)))
 
 
-def prepare_edited(tree: ast.Module, broken: ComparedProgram) -> ComparedProgram:
-    """Prepare an edited experiment in the form that is closest to the broken one, and without what is free.
+def prepare_edited(tree: ast.Module, broken: ComparedProgram) -> tuple[ComparedProgram, ComparedProgram]:
+    """Prepare an edited experiment and the broken one in the forms that are closest, and without what is free.
 
     Puts new constants, names and helpers in place, spells calls alike, and gives variables the names of the broken
     experiment. Removes prints, unused names, and setting the network back to training mode; moves `zero_grad` to its
-    usual place.
+    usual place. In the broken experiment, puts variables in place that the edit has put in place.
     """
     kept = {name for statement in broken.tree.body for name in bound_names(statement)}
     local: dict[str, Set[str]] = {
         name: set(bindings(function)) for name, function in functions(broken.tree).items()
     }
     plain = normalized(tree)
-    spread_settings(plain, kept)
     inline_constants(plain, kept)
     inline_helpers(plain, kept)
     drop_prints(plain)
@@ -61,9 +58,9 @@ def prepare_edited(tree: ast.Module, broken: ComparedProgram) -> ComparedProgram
     inline_criteria(plain, kept)
     plain = spell_calls_alike(plain)
     move_clearing_first(plain)
-    plain = _closest_form(plain, broken.tree)
+    plain, other = _closest_forms(plain, broken.tree)
     inline_locals(plain, local)
-    return prepare(plain)
+    return prepare(plain), broken if other is broken.tree else prepare(other)
 
 
 class _File:
@@ -104,40 +101,57 @@ class _File:
 _known_file = lru_cache(maxsize=64)(_File)
 
 
-def _closest_form(tree: ast.Module, broken: ast.Module) -> ast.Module:
-    """Return the edited experiment with its functions in the form that is closest to the broken experiment's."""
+def _closest_forms(tree: ast.Module, broken: ast.Module) -> tuple[ast.Module, ast.Module]:
+    """Return both experiments with functions of the same name in their closest forms."""
     theirs, ours = _File(tree), _known_file(broken)
     budget = Budget(MOST_CELLS)
-    changed: dict[str, ast.FunctionDef] = {}
+    news: dict[str, ast.FunctionDef] = {}
+    olds: dict[str, ast.FunctionDef] = {}
     for name in sorted(ours.functions.keys() & theirs.functions.keys()):
         new, old = theirs.functions[name], ours.functions[name]
         if not are_equal(new, old) and theirs.bound[name] == ours.bound[name] == 1:
-            changed[name] = with_numbers(_closest(new, old, theirs, ours, budget), old, theirs.elsewhere)
+            new, changed = _closest(new, old, theirs, ours, budget)
+            news[name] = with_numbers(new, old, theirs.elsewhere)
+            if changed is not old:
+                olds[name] = changed
+    return _with(tree, news), _with(broken, olds) if olds else broken
+
+
+def _with(tree: ast.Module, changed: Mapping[str, ast.FunctionDef]) -> ast.Module:
     body = [changed.get(item.name, item) if isinstance(item, ast.FunctionDef) else item for item in tree.body]
     return ast.Module(body=body, type_ignores=[])
 
 
 def _closest(
     new: ast.FunctionDef, old: ast.FunctionDef, theirs: _File, ours: _File, budget: Budget
-) -> ast.FunctionDef:
-    """Return the form of a function with the smallest distance to the other."""
-    other = labelled(old, ours.names)
-    best = inlined(new, set(bindings(old)))
-    size = distance([other], [labelled(best, theirs.names)], budget)
-    if not size or max(sum(1 for _ in ast.walk(item)) for item in (best, old)) > _MOST_NODES:
+) -> tuple[ast.FunctionDef, ast.FunctionDef]:
+    """Return the forms of both functions with the smallest distance."""
+
+    def size_of(forms: tuple[ast.FunctionDef, ast.FunctionDef]) -> int:
+        return distance([labelled(forms[1], ours.names)], [labelled(forms[0], theirs.names)], budget)
+
+    best = (inlined(new, set(bindings(old))), old)
+    size = size_of(best)
+    if not size or max(sum(1 for _ in ast.walk(item)) for item in best) > _MOST_NODES:
         return best
-    for form in _forms(new, old, theirs):
+    for forms in _forms(new, old, theirs):
         if budget.cells <= MOST_CELLS // 2:
             break
-        found = distance([other], [labelled(form, theirs.names)], budget)
-        if found < size:
-            best, size = form, found
+        if (found := size_of(forms)) < size:
+            best, size = forms, found
     return best
 
 
-def _forms(new: ast.FunctionDef, old: ast.FunctionDef, theirs: _File) -> Iterator[ast.FunctionDef]:
-    """Yield forms of a function: with names matched by equal values, then also by similar values."""
+def _forms(
+    new: ast.FunctionDef, old: ast.FunctionDef, theirs: _File
+) -> Iterator[tuple[ast.FunctionDef, ast.FunctionDef]]:
+    """Yield pairs of forms: with names matched by equal values, then also by similar values."""
     start = with_parameters_of(new, old, theirs.elsewhere, theirs.keywords)
     for also_alike in (False, True):
         named = with_variables_of(start, old, theirs.elsewhere, also_alike=also_alike)
-        yield inlined(named, set(bindings(old)))
+        plain = inlined(named, set(bindings(old)))
+        # Put the variables of the broken function in place that the other has in place.
+        there = {ast.dump(node) for node in ast.walk(plain) if isinstance(node, ast.expr)}
+        bound, values = set(bindings(plain)), first_values(old)
+        gone = {name for name, value in values.items() if name not in bound and ast.dump(value) in there}
+        yield plain, inlined(old, set(bindings(old)) - gone) if gone else old

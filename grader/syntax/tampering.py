@@ -6,7 +6,7 @@ from collections.abc import Set
 from functools import lru_cache
 
 from grader.syntax.allowed_names import words
-from grader.syntax.areas import Changes
+from grader.syntax.edit_size import Changes
 from grader.syntax.names import Names, read_names
 from grader.syntax.parse import normalized
 from grader.syntax.trees import bindings, bound_names, functions
