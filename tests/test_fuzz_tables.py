@@ -16,13 +16,11 @@ from grader.graded import Graded
 from grader.replay.replay import Replay
 from grader.replay.store import Store
 from grader.report.class_page import render_class_page
-from grader.report.exports import export
-from grader.report.gradebook import gradebook
+from grader.report.gradebook import export, gradebook
 from grader.report.scores_file import read_scores, scores_bytes
-from grader.report.submission_page import render_submission_page
+from grader.report.submission_page import render_submission
 from grader.report.terminal import show_submission
-from grader.score.lexicon import load_lexicon
-from grader.score.solutions import SOLUTIONS, load_solution, load_texts, load_variants
+from grader.score.solutions import SOLUTIONS, load_variants
 from grader.score.weights import DEFAULT, load_weights
 from harness.errors import UserError
 from harness.recipe import EXERCISES, load_recipe
@@ -30,7 +28,7 @@ from harness.recipe import EXERCISES, load_recipe
 pytestmark = LARGE
 ID = "huge_lr"
 KEY = "ab" * 32
-_CLASS, _EXHIBITS, _TITLES = made_up_class(5)
+_CLASS, _EXHIBITS = made_up_class(5)
 _OVERRIDES = b"""# mine
 [[override]]
 submission = "ada_huge_lr"
@@ -67,7 +65,6 @@ def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _solution_file(name: str, load: Callable[..., object]) -> Callable[[Path, bytes], object]:
     def read(scratch: Path, data: bytes) -> object:
         (scratch / ID).mkdir(exist_ok=True)
-        (scratch / "rivals.toml").write_bytes((SOLUTIONS / "rivals.toml").read_bytes())
         (scratch / ID / name).write_bytes(data)
         return load(ID, scratch)
 
@@ -78,13 +75,6 @@ def _recipe(scratch: Path, data: bytes) -> object:
     (scratch / ID).mkdir(exist_ok=True)
     (scratch / ID / "recipe.toml").write_bytes(data)
     return load_recipe(ID, scratch)
-
-
-def _rivals(scratch: Path, data: bytes) -> object:
-    (scratch / ID).mkdir(exist_ok=True)
-    (scratch / ID / "lexicon.toml").write_bytes((SOLUTIONS / ID / "lexicon.toml").read_bytes())
-    (scratch / "rivals.toml").write_bytes(data)
-    return load_lexicon(ID, scratch)
 
 
 def _one_file(load: Callable[[Path], object]) -> Callable[[Path, bytes], object]:
@@ -99,10 +89,6 @@ def _one_file(load: Callable[[Path], object]) -> Callable[[Path, bytes], object]
 TABLES: dict[str, tuple[Callable[[Path, bytes], object], bytes]] = {
     "recipe": (_recipe, (EXERCISES / ID / "recipe.toml").read_bytes()),
     "variants": (_solution_file("variants.toml", load_variants), (SOLUTIONS / ID / "variants.toml").read_bytes()),
-    "texts": (_solution_file("texts.toml", load_texts), (SOLUTIONS / ID / "texts.toml").read_bytes()[:6000]),
-    "solution": (_solution_file("solution.toml", load_solution), (SOLUTIONS / ID / "solution.toml").read_bytes()),
-    "lexicon": (_solution_file("lexicon.toml", load_lexicon), (SOLUTIONS / ID / "lexicon.toml").read_bytes()),
-    "rivals": (_rivals, (SOLUTIONS / "rivals.toml").read_bytes()),
     "rubric": (_one_file(load_weights), DEFAULT.read_bytes()),
     "overrides": (_one_file(load_overrides), _OVERRIDES),
 }  # fmt: skip
@@ -141,11 +127,11 @@ def test_scores_are_read_and_shown_or_refused(scratch: Path, data: bytes) -> Non
     if scores is None:
         return
     outcome(lambda: scores_bytes(scores))
-    outcome(lambda: (render_class_page(scores, _TITLES), gradebook(scores)))
+    outcome(lambda: (render_class_page(scores), gradebook(scores)))
     outcome(lambda: export(scores, "canvas"), UserError)
     outcome(lambda: export(scores, "gradescope"), UserError)
     for row in scores.submissions:
-        page = render_submission_page(row, None, recipe_title="", provenance=scores.provenance)
+        page = render_submission(row, None, title="", provenance=scores.provenance)
         assert "<script" not in page
         said = io.StringIO()
         show_submission(row, Console(file=said, width=80))

@@ -4,7 +4,6 @@ import json
 from typing import Any
 
 import pytest
-from explanations import recipe_and_lexicon
 from intake_archives import packed, whole
 
 from grader.classroom import scores_of
@@ -14,11 +13,11 @@ from grader.intake.submission import parse_submission
 from grader.replay.replay import Replay
 from grader.report.gradebook import gradebook
 from grader.report.scores_file import scores_bytes
-from grader.report.submission_page import render_submission_page
+from grader.report.submission_page import render_submission
 from grader.score.evidence import Evidence
-from grader.score.solutions import load_solution
 from grader.score.weights import load_weights
 from grader.taken import Taken, take_in
+from harness.recipe import load_recipe
 
 
 def taken(**changed: Any) -> Taken:
@@ -26,10 +25,9 @@ def taken(**changed: Any) -> Taken:
 
 
 def graded(item: Taken) -> Graded:
-    recipe, lexicon = recipe_and_lexicon("huge_lr")
     failed = Replay.model_validate({"status": "RE", "message": "it raised"})
     evidence = Evidence(
-        recipe=recipe, solution=load_solution("huge_lr"), lexicon=lexicon, settings=item.settings,
+        recipe=load_recipe("huge_lr"), settings=item.settings,
         command_problem="", missing=(), claims=item.claims, source=item.source, report=item.report, broken=failed,
         fixed=failed, reference=failed, same_class=True, suspicions=(), again={},
     )  # fmt: skip
@@ -45,7 +43,7 @@ def test_an_instructor_sees_how_many_and_no_point_is_lost() -> None:
     (row,) = json.loads(scores_bytes(scores))["submissions"]
     assert row["provenance"]["hints"] == 2
     assert b"hints: 2 of 3 were asked for" in gradebook(scores)
-    page = render_submission_page(with_two.row, with_two.exhibits, recipe_title="", provenance={})
+    page = render_submission(with_two.row, with_two.exhibits, title="", provenance={})
     assert "2 of 3 were asked for" in page
 
 
