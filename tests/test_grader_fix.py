@@ -134,7 +134,7 @@ def test_equal_bytes_are_no_proof_where_the_code_could_know_where_it_runs() -> N
     reference = replay(RECIPE, load_recipe(RECIPE).healthy_source())
     checks = judge_fix(dataclasses.replace(evidence(RECIPE), source=source, fixed=reference))
     assert [check.points for check in checks] == [None, None]
-    assert "could know where it runs" in checks[0].reason
+    assert "could find out where it runs" in checks[0].reason
 
 
 def test_a_masked_cause_earns_nothing_by_a_log_that_its_code_may_have_made_up() -> None:

@@ -15,7 +15,7 @@ from grader.score.measured import checks, evaluations, has_reference, symptoms
 from grader.score.minimality import judge_minimality
 from grader.score.solutions import load_variants
 from grader.score.verdict import Check, full, lost, open_check
-from grader.syntax.layers import changed_layers
+from grader.syntax.edit_size import changed_areas
 from grader.syntax.parse import ProgramText, Unparsable
 
 CORRECT, MINIMAL = 12.0, 8.0
@@ -157,7 +157,7 @@ def _other_network(evidence: Evidence) -> bool:
     """Say whether the experiment builds a network that neither the broken nor the healthy experiment does."""
     try:
         return all(
-            "model" in changed_layers(source, evidence.source)
+            "model" in changed_areas(source, evidence.source)
             for source in (evidence.recipe.broken_source(), evidence.recipe.healthy_source())
         )
     except Unparsable:

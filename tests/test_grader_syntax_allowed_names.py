@@ -1,3 +1,5 @@
+"""The lists of allowed names, compared with the installed modules."""
+
 import builtins
 import importlib
 import types
@@ -5,12 +7,11 @@ import types
 import pytest
 import torch
 
-from grader.syntax import plain_definitions, plain_names, plain_reach
+from grader.syntax import allowed_names, plain_reach
+from grader.syntax.allowed_names import OPERATIONS, is_listed, is_module, problem_of, words
 from grader.syntax.plain_code import suspicions
-from grader.syntax.plain_names import is_listed, is_module, problem_of
-from grader.syntax.torch_names import OPERATIONS
 
-MODULES = sorted(plain_names._MODULES)
+MODULES = sorted(allowed_names._MODULES)
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -28,7 +29,7 @@ def test_nothing_listed_of_a_module_is_another_module(name: str) -> None:
 @pytest.mark.parametrize("name", MODULES)
 def test_what_is_listed_of_a_module_is_there(name: str) -> None:
     module = importlib.import_module(name)
-    for attribute in plain_names._MODULES[name].names:
+    for attribute in allowed_names._MODULES[name].names:
         found = hasattr(module, attribute) or is_module(f"{name}.{attribute}")
         assert found or name == "__future__", f"{name}.{attribute}"
 
@@ -38,41 +39,19 @@ def test_functions_of_torch_are_operations_on_tensors() -> None:
     table = set(dir(torch._C._VariableFunctions)) | set(torch.functional.__all__)
     assert table >= OPERATIONS
     refused = {name for name in dir(torch) if problem_of(f"torch.{name}")}
-    assert refused >= {
-        "load",
-        "save",
-        "compile",
-        "manual_seed",
-        "sys",
-        "os",
-        "ops",
-        "from_file",
-        "Generator",
-        "fork",
-    }
+    assert refused >= words("load save compile manual_seed sys os ops from_file Generator fork")
     classes = {n for n in dir(torch) if isinstance(getattr(torch, n), type) and n not in refused}
-    assert {n for n in classes if n[0].isupper()} <= {
-        *(
-            "BoolTensor",
-            "DoubleTensor",
-            "FloatTensor",
-            "GradScaler",
-            "HalfTensor",
-            "IntTensor",
-            "LongTensor",
-            "Size",
-            "Tensor",
-        )
-    }
+    tensors = {f"{kind}Tensor" for kind in ("Bool", "Double", "Float", "Half", "Int", "Long", "")}
+    assert {n for n in classes if n[0].isupper()} <= tensors | {"GradScaler", "Size"}
 
 
 def test_what_the_harness_may_call_on_a_network_is_known() -> None:
     network = torch.nn.Module()
     public = {name for name in dir(network) if not name.startswith("_")}
     hooks = {name for name in public if plain_reach._HOOK.fullmatch(name)}
-    assert public - hooks - {"forward"} == plain_definitions._NETWORK
+    assert public - hooks - {"forward"} == plain_reach._NETWORK
     private = {name for name in dir(network) if name.startswith("_") and not name.startswith("__")}
-    assert {name for name in private if not plain_definitions._NETWORK_PRIVATE.fullmatch(name)} == set()
+    assert {name for name in private if not plain_reach._NETWORK_PRIVATE.fullmatch(name)} == set()
 
 
 def test_allowed_builtins_are_builtins_that_run_no_text() -> None:
