@@ -74,7 +74,7 @@ class _Measured(StrictModel):
     """
 
     format_version: Literal[1]
-    outcomes: dict[str, str]
+    outcomes: dict[str, str] = Field(default_factory=dict)
     trips: dict[str, str]
 
     @model_validator(mode="after")
