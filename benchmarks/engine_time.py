@@ -8,10 +8,10 @@ from time import perf_counter
 from benchmarks.course.make import fixed_source
 from benchmarks.course.plan import fixes_of
 from benchmarks.timing import BenchmarkError, Row, ratio_row
-from grader.replay.engines import ENGINES
+from grader.replay.replayer import ENGINES
 from grader.replay.replayer import Replayer
-from grader.replay.requests import Request, requests_for
-from grader.replay.sandboxes import open_sandbox
+from grader.replay.request import Request, requests_for
+from grader.replay.replayer import open_sandbox
 from grader.syntax.parse import tree_digest
 from harness.recipe import load_recipe
 from harness.run.settings import RunSettings

@@ -13,7 +13,7 @@ from pathlib import Path
 from grader.replay.cluster import desk
 from grader.replay.replay import Replay
 from grader.replay.replayer import Replayer
-from grader.replay.requests import Request
+from grader.replay.request import Request
 from grader.sandbox.stop import Stopped
 
 CODE = "STAND_IN_CODE"

@@ -14,10 +14,10 @@ from grader.course.examples import broken_workspace, example_submission
 from grader.crew import Crew
 from grader.desk import Desk
 from grader.replay.folder_lock import locked
-from grader.replay.local_executor import LocalExecutor
+from grader.replay.replays import local_executor
 from grader.replay.replayer import Replayer
 from grader.replay.replays import Replays
-from grader.replay.requests import Request
+from grader.replay.request import Request
 from grader.report.progress import Silent
 from grader.sandbox.run import run_in_sandbox
 from grader.score.solutions import load_variants
@@ -111,7 +111,7 @@ def _make(folder: Path) -> None:
     memory = folder / "replays"
     replayer = Replayer(run_in_sandbox, folder / "no data")
     answers = Answers(replayer, memory, jobs=2, trusted_submissions=False)
-    replays = Replays(LocalExecutor(replayer, jobs=2), memory, fresh=False)
+    replays = Replays(local_executor(replayer, jobs=2), memory, fresh=False)
     with open_spool(folder / "spool") as spool, Crew(2) as crew:
         room = Classroom(replays, answers, Desk(spool, memory, load_weights()), crew)
         rows = room.score(sorted((folder / "submissions").iterdir()), Silent())

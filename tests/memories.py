@@ -9,7 +9,7 @@ from grader.graded import Graded, row_without_checks
 from grader.replay.memory.entries import entries_in
 from grader.replay.memory.kinds import REPLAYS, Holds, Kind
 from grader.replay.replay import Replay
-from grader.replay.store import Store
+from grader.replay.cache import Cache
 from grader.score.canary_check import CanaryPassed
 from grader.score.exhibits import Exhibits
 from grader.score.verdict import Model

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.replay.engines import ENGINES, Engine
+from grader.replay.replayer import ENGINES, Engine
 from grader.sandbox import Limits, SandboxResult, run_in_sandbox
 from grader.sandbox.mounts import launcher_python
 from grader.sandbox.warm import WarmSandbox

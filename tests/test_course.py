@@ -14,7 +14,7 @@ from benchmarks.course.make import Run, Runs, entry_source, fixed_source, link_c
 from benchmarks.course.own_work import own_source
 from benchmarks.course.plan import ATTACKS, CLAIMS, LOOP, Entry, fixes_of, planned, texts_of
 from benchmarks.course.tarballs import unpacked
-from grader.intake.rejected import Rejected
+from grader.intake.names import Rejected
 from grader.intake.submission import Submission, parse_submission
 from grader.syntax.parse import tree_digest
 from harness.recipe import recipe_ids

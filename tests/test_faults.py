@@ -18,7 +18,7 @@ from rich.console import Console
 from sandbox_marks import needs_sandbox
 
 from grader.replay.replay import Replay
-from grader.replay.store import Store
+from grader.replay.cache import Cache
 from harness.files import scratch_path
 
 

@@ -11,7 +11,7 @@ from intake_archives import COMMANDS, contents, manifest, member, packed, tar_of
 
 from grader.intake.archive import read_members
 from grader.intake.manifest import Manifest, parse_manifest
-from grader.intake.rejected import Rejected
+from grader.intake.names import Rejected
 from grader.intake.submission import FILES, parse_submission
 from grader.plan import plan_of
 from grader.taken import Taken, take_in

@@ -14,7 +14,7 @@ from rich.console import Console
 from grader.course.overrides import apply_overrides, load_overrides
 from grader.graded import Graded
 from grader.replay.replay import Replay
-from grader.replay.store import Store
+from grader.replay.cache import Cache
 from grader.report.class_page import render_class_page
 from grader.report.exports import export
 from grader.report.gradebook import gradebook

@@ -13,8 +13,8 @@ from deriving import derivation, examined
 from made_up_class import make_row
 from sandbox_marks import needs_sandbox
 
-from grader.intake.answer import Answer, parse_tarball
-from grader.intake.rejected import Rejected
+from grader.intake.submission import Answer, parse_tarball
+from grader.intake.names import Rejected
 from grader.intake.submission import Submission
 from grader.replay.replayer import Replayer
 from grader.report.class_page import render_class_page
@@ -24,14 +24,13 @@ from grader.report.submission_page import render_submission_page
 from grader.sandbox.run import run_in_sandbox
 from grader.score.canaries import CanaryFailed
 from grader.score.verdict import CRITERIA, Scores, SubmissionScore, criteria_in, total_of
-from grader.score_command import ScoreOptions, score_folder
+from grader.grade import ScoreOptions, score_folder
 from grader.written.answers import room as room_module
 from grader.written.answers.examination import Examination
 from grader.written.answers.graded import answer_row
 from grader.written.answers.known import reference
 from grader.written.answers.room import Answers
-from harness.submission.archive import deterministic_tar_gz
-from harness.submission.submission import with_manifest
+from harness.submission.archive import deterministic_tar_gz, with_manifest
 from harness.written.file_exercise import FileExercise, stub
 
 EXERCISE = "backprop_mlp"

@@ -9,13 +9,13 @@ from sandbox_marks import needs_sandbox
 
 from grader.crew import Crew
 from grader.desk import Desk
-from grader.replay.local_executor import LocalExecutor
+from grader.replay.replays import local_executor
 from grader.replay.memory.kinds import CANARIES
 from grader.replay.replay import Replay
 from grader.replay.replayer import Replayer
 from grader.replay.replays import Replays
-from grader.replay.requests import canary_requests
-from grader.replay.store import Store
+from grader.replay.request import canary_requests
+from grader.replay.cache import Cache
 from grader.report.progress import Silent
 from grader.sandbox.run import run_in_sandbox
 from grader.score import canary_check
@@ -41,7 +41,7 @@ def test_canaries_that_passed_are_looked_at_again_only_where_something_is_differ
 
     def times(*, weights: Weights | None = None, fresh: bool = False) -> int:
         looked_at.clear()
-        replays = Replays(LocalExecutor(Replayer(run_in_sandbox, tmp_path), jobs=1), memory, fresh=False)
+        replays = Replays(local_executor(Replayer(run_in_sandbox, tmp_path), jobs=1), memory, fresh=False)
         with open_spool(tmp_path / "spool") as spool:
             desk = Desk(spool, memory, weights or load_weights(), fresh=fresh)
             CanaryCheck(replays, desk, Crew(1)).check([RECIPE], Silent())

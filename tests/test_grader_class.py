@@ -19,11 +19,11 @@ from grader.course import demo
 from grader.course.examples import broken_workspace, example_submission
 from grader.intake.submission import read_submission
 from grader.plan import plan_of
-from grader.replay.local_executor import LocalExecutor
+from grader.replay.replays import local_executor
 from grader.replay.replay import Evaluation, Replay, SplitFigures
 from grader.replay.replayer import Replayer
 from grader.replay.replays import Replays
-from grader.replay.requests import canary_requests
+from grader.replay.request import canary_requests
 from grader.sandbox.run import run_in_sandbox
 from grader.score import canaries
 from grader.score.canaries import CanaryFailed, check_canaries
@@ -320,7 +320,7 @@ def test_a_canary_that_fails_stops_the_class(
     classroom: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = Replays(
-        LocalExecutor(Replayer(run_in_sandbox, tmp_path), jobs=1), classroom / "replays", fresh=False
+        local_executor(Replayer(run_in_sandbox, tmp_path), jobs=1), classroom / "replays", fresh=False
     )
     broken, reference, repaired = map(known.of, canary_requests(RECIPE))
 

@@ -14,10 +14,10 @@ from grader.classroom import Classroom, scores_of
 from grader.course.demo import special_cases
 from grader.crew import Crew
 from grader.desk import Desk
-from grader.intake.answer import Answer
+from grader.intake.submission import Answer
 from grader.intake.submission import submission_name
 from grader.plan import Plan
-from grader.replay.local_executor import LocalExecutor
+from grader.replay.replays import local_executor
 from grader.replay.memory.kinds import CANARIES
 from grader.replay.replayer import Replayer
 from grader.replay.replays import Replays
@@ -61,7 +61,7 @@ def reports(
 ) -> dict[str, bytes]:
     """Score a class, and return all its reports."""
     replayer = Replayer(run_in_sandbox, out)
-    replays = Replays(LocalExecutor(replayer, jobs=2), memory, fresh=False)
+    replays = Replays(local_executor(replayer, jobs=2), memory, fresh=False)
     answers = Answers(replayer, memory, jobs=2, trusted_submissions=False)
     with open_spool(out.parent / f"{out.name}-spool") as spool, crew:
         room = Classroom(replays, answers, desk(spool, memory, weights or load_weights()), crew)

@@ -15,9 +15,9 @@ from grader.replay.cluster.connection import connected
 from grader.replay.cluster.executor import ClusterExecutor
 from grader.replay.cluster.workers import Workers
 from grader.replay.replay import Replay
-from grader.replay.replay_data import ReplayData
+from grader.replay.data import ReplayData
 from grader.replay.replays import Replays
-from grader.replay.requests import Request
+from grader.replay.request import Request
 from grader.report.progress import Silent
 from harness.errors import UserError
 from harness.recipe import load_recipe

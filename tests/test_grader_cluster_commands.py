@@ -31,7 +31,7 @@ from grader.replay.cluster import workers
 from grader.replay.cluster.session import open_cluster
 from grader.report.progress import Silent
 from grader.replay.replays import Replays
-from grader.replay.requests import Request
+from grader.replay.request import Request
 from harness.recipe import load_recipe
 from harness.run.settings import RunSettings
 

@@ -9,7 +9,7 @@ from intake_archives import packed, whole
 
 from grader.classroom import scores_of
 from grader.graded import Graded, graded_row
-from grader.intake.rejected import Rejected
+from grader.intake.names import Rejected
 from grader.intake.submission import parse_submission
 from grader.replay.replay import Replay
 from grader.report.gradebook import gradebook

@@ -32,7 +32,7 @@ from grader.intake import gunzip as gunzip_module
 from grader.intake.archive import EXTENSION_BYTES, HEADERS
 from grader.intake.submission import FILES
 from harness.run.settings import RunSettings
-from harness.submission.check_run import RUN_FILES
+from harness.submission.archive import RUN_FILES
 from harness.submission.submission import build_submission, submit
 
 WHOLE = with_members()

@@ -15,7 +15,7 @@ from grader.replay.memory.bound import DEFAULT_LIMIT, LIMIT_VARIABLE, bounded, c
 from grader.replay.memory.entries import entries_in
 from grader.replay.memory.kinds import REPLAYS, SCORES
 from grader.replay.replay import Replay
-from grader.replay.store import Store
+from grader.replay.cache import Cache
 from harness.errors import UserError
 
 
@@ -155,7 +155,7 @@ import sys
 from pathlib import Path
 from grader.replay.memory.bound import bounded
 from grader.replay.replay import Replay
-from grader.replay.store import Store
+from grader.replay.cache import Cache
 memory, first = Path(sys.argv[1]), int(sys.argv[2])
 for run in range(12):
     with bounded(memory):

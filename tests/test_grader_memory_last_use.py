@@ -8,7 +8,7 @@ from memories import A_DAY, key, remember
 
 from grader.replay.memory.last_use import was_used
 from grader.replay.replay import Replay
-from grader.replay.store import Store
+from grader.replay.cache import Cache
 
 
 def age(path: Path) -> float:

@@ -9,7 +9,7 @@ from grader.replay.memory.entries import entries_in
 from grader.replay.memory.kinds import KINDS, SCORES
 from grader.replay.memory.verify import damaged
 from grader.replay.replay import Replay
-from grader.replay.store import Store
+from grader.replay.cache import Cache
 
 
 def test_whole_entries_of_every_kind_are_whole_and_in_another_kinds_place_they_are_not(

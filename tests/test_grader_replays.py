@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from grader.replay.executor import Keep
-from grader.replay.local_executor import LocalExecutor
+from grader.replay.replays import local_executor
 from grader.replay.replay import Replay
 from grader.replay.replayer import Replayer
 from grader.replay.replays import Replays
-from grader.replay.requests import Request
+from grader.replay.request import Request
 from grader.report.progress import Silent
 from grader.syntax.parse import tree_digest
 from harness.errors import UserError
@@ -84,7 +84,7 @@ def request(source: str, dataset: str = "digits") -> Request:
 def replayed(folder: Path, *sources: str, jobs: int = 1) -> tuple[list[str], dict[str, Replay]]:
     """Return what was made, in its order, and what each source got."""
     stand = Stand()
-    replays = Replays(LocalExecutor(stand, jobs=jobs), folder, fresh=False)
+    replays = Replays(local_executor(stand, jobs=jobs), folder, fresh=False)
     replays.make("replays", [("ada", request(source)) for source in sources], Silent())
     return stand.asked, {source: replays.of(request(source)) for source in sources}
 
@@ -139,7 +139,7 @@ def test_what_may_not_end_is_begun_first(tmp_path: Path) -> None:
 def test_a_fault_of_ours_is_not_remembered(tmp_path: Path) -> None:
     for _ in range(2):
         stand = Stand()
-        replays = Replays(LocalExecutor(stand, jobs=1), tmp_path, fresh=False)
+        replays = Replays(local_executor(stand, jobs=1), tmp_path, fresh=False)
         asked = request(SOUND, "mnist")
         replays.make("replays", [("ada", asked), ("bob", asked)], Silent())
         assert stand.asked == [SOUND]
@@ -150,7 +150,7 @@ def test_what_is_wanted_fresh_is_made_again_and_counted(tmp_path: Path) -> None:
     replayed(tmp_path, SOUND)
     stand = Stand()
     told = Told()
-    replays = Replays(LocalExecutor(stand, jobs=1), tmp_path, fresh=True)
+    replays = Replays(local_executor(stand, jobs=1), tmp_path, fresh=True)
     replays.make("replays", [("ada", request(SOUND)), ("bob", request("y = 2\n"))], told)
     assert sorted(stand.asked) == [SOUND, "y = 2\n"]
     assert told.begun == [("replays", 2)]

@@ -12,7 +12,7 @@ from sandboxed import (
     sandboxed,
 )
 
-from grader.replay.engines import Engine
+from grader.replay.replayer import Engine
 from grader.sandbox.mounts import launcher_python
 
 in_both_engines = pytest.mark.usefixtures("engine")

@@ -11,7 +11,7 @@ from sandboxed import SMALL, sandboxed
 
 from grader.course.kit import kit_files
 from grader.replay.replayer import Replayer, visible_folders
-from grader.replay.requests import Request
+from grader.replay.request import Request
 from grader.sandbox import mounts, run_in_sandbox
 from grader.sandbox.kept_back import KEPT_BACK, hidden_of_harness
 from harness.recipe import ROOT, load_recipe

@@ -23,8 +23,8 @@ from sandboxed import MIB, SMALL
 
 from grader.replay.inside import FOLDER
 from grader.replay.replayer import replay_environment, visible_folders
-from grader.replay.requests import RUN_LIMITS
-from grader.replay.sandboxes import open_sandbox
+from grader.replay.request import RUN_LIMITS
+from grader.replay.replayer import open_sandbox
 from grader.sandbox import SandboxResult, Stopped, StopSignal, run_in_sandbox
 from grader.sandbox.seccomp import filter_program
 from grader.sandbox.warm import WarmSandbox

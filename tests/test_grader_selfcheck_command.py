@@ -15,7 +15,7 @@ from grader.cli import cli
 from grader.replay.memory.bound import LIMIT_VARIABLE
 from grader.replay.memory.entries import entries_in
 from grader.replay.memory.kinds import TRIALS
-from grader.replay.requests import trusted_requests
+from grader.replay.request import trusted_requests
 from grader.score.solutions import SOLUTIONS, load_variants
 from grader.selfcheck.command import SelfcheckOptions, run_selfcheck
 from grader.selfcheck.parts import Part

@@ -4,7 +4,7 @@ import pytest
 
 from grader.replay.folder_lock import locked
 from grader.replay.replay import Replay
-from grader.replay.store import Store, default_store
+from grader.replay.cache import Cache, default_folder
 from harness.files import scratch_path
 
 KEY = "ab" * 32
@@ -34,10 +34,10 @@ def test_an_entry_that_is_damaged_is_as_good_as_none(damage: bytes, tmp_path: Pa
 
 def test_its_place_can_be_chosen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TRAINWRECK_REPLAYS", str(tmp_path))
-    assert default_store() == tmp_path
+    assert default_folder() == tmp_path
     monkeypatch.delenv("TRAINWRECK_REPLAYS")
     monkeypatch.setenv("XDG_CACHE_HOME", "/cache")
-    assert default_store() == Path("/cache/trainwreck/replays")
+    assert default_folder() == Path("/cache/trainwreck/replays")
 
 
 def test_what_a_killed_process_left_goes_with_the_next_record(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ from benchmarks.grading import RECIPE, forget_the_students, make_class
 from benchmarks.timing import BenchmarkError
 from grader.intake.submission import read_submission
 from grader.replay.replay import Replay
-from grader.replay.requests import canary_requests
-from grader.replay.store import Store
+from grader.replay.request import canary_requests
+from grader.replay.cache import Cache
 from grader.syntax.parse import tree_digest
 from harness.recipe import load_recipe
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
+from grader.replay.provenance import code_state
 from grader.report.page_template import TEMPLATE_FOLDERS
-from grader.score.code_state import code_state
 from grader.score.verdict import SubmissionScore
 
 _SEAL = "<!-- made of {} and is {} -->\n"

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from grader.replay.replays import Replays
-from grader.replay.requests import Request, trusted_requests
+from grader.replay.request import Request, trusted_requests
 from grader.score.explanation import judge_explanation
 from grader.score.lexicon import load_lexicon
 from grader.score.solutions import Text

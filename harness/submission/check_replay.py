@@ -7,8 +7,9 @@ from typing import Any, Literal
 from harness.errors import UserError
 from harness.plain_yaml import shown
 from harness.run.metrics_log import log_lines, parse_record
+from harness.submission.archive import CHECKPOINT, META, METRICS_LOG
 from harness.submission.check_item import CheckItem, could_not_judge, failed, passed
-from harness.submission.check_run import CHECKPOINT, META, METRICS_LOG, read_object, remedy, same
+from harness.submission.check_run import read_object, remedy, same
 from harness.workspace import Workspace
 
 # Makes the named run of the workspace again, from its own source, and returns the folder of the new run.

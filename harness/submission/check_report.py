@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from harness.errors import UserError
 from harness.plain_yaml import shown
 from harness.run.metrics_log import Record, read_metrics_log
+from harness.submission.archive import METRICS_LOG, RUNS
 from harness.submission.check_item import CheckItem, could_not_judge, failed, passed
-from harness.submission.check_run import METRICS_LOG, RUNS, remedy
+from harness.submission.check_run import remedy
 from harness.submission.cited_numbers import agrees, cited_value
 from harness.submission.report_body import WORD_LIMIT
 from harness.submission.student_report import Evidence, StudentReport, read_report
