@@ -7,7 +7,7 @@ from typing import Literal, NoReturn
 
 import click
 
-from grader.report.export_formats import FORMATS, Format
+from grader.report import FORMATS, Format
 from grader.selfcheck.parts import PARTS, Part
 from harness.command_line import HELP_OPTIONS, run_command
 from harness.errors import Stopped, UserError, naming
@@ -116,8 +116,8 @@ def show(submission: str, out: Path) -> None:
 @_reports
 def export(form: Format, to: Path | None, out: Path) -> None:
     """Write the scores in the format of a learning platform."""
-    from grader.report.exports import export as exported
-    from grader.report.exports import left_out
+    from grader.report.gradebook import export as exported
+    from grader.report.gradebook import left_out
     from grader.report.scores_file import read_scores
     from grader.report.text import clipped
     from harness.files import write_whole
@@ -234,7 +234,9 @@ def clear_cache(replays: Path | None, yes: bool) -> None:
     folder = replays or default_folder()
     if not yes:
         if not sys.stdin.isatty():
-            raise UserError(f"Clearing {folder} needs your consent, and there is no terminal to ask: add --yes.")
+            raise UserError(
+                f"Clearing {folder} needs your consent, and there is no terminal to ask: add --yes."
+            )
         if not click.confirm(f"Delete everything that is remembered in {folder}?"):
             raise Stopped("Nothing was deleted.")
     deleted = clear(folder)

@@ -25,9 +25,7 @@ from grader.replay.request import Role, canary_requests, recipe_of, requests_of,
 from grader.report.progress import Progress, shown_progress
 from grader.report.scores_file import SCORES, read_scores
 from grader.report.write import INDEX, check_reports_folder, write_reports
-from grader.sandbox.problem import sandbox_problem
-from grader.sandbox.run import run_in_sandbox
-from grader.sandbox.trusted import run_trusted
+from grader.sandbox import run_in_sandbox, run_trusted, sandbox_problem
 from grader.score.canaries import canary_problem
 from grader.score.evidence import must_agree
 from grader.score.scoring import WITHOUT_SANDBOX, Score, score_submission, unscored
@@ -416,9 +414,7 @@ def _grading(options: ScoreOptions, weights: Weights, console: Console) -> Itera
 @contextmanager
 def _sandbox(options: ScoreOptions, console: Console) -> Iterator[Sandbox]:
     if options.trust_submissions:
-        message = (
-            "WITHOUT A SANDBOX: students' code runs with all your rights, and every report will say so."
-        )
+        message = "WITHOUT A SANDBOX: students' code runs with all your rights, and every report will say so."
         console.print(message, style="bold red")
         yield run_trusted
         return

@@ -10,9 +10,10 @@ from typing import Any
 
 from runs import load, real_data
 
+from grader.intake.submission import Claim
 from grader.replay.inside.evaluate import evaluate
 from grader.replay.replay import Evaluation, ProbeFigure, Replay
-from grader.score.evidence import Claim, Evidence
+from grader.score.evidence import Evidence
 from grader.score.lexicon import load_lexicon
 from grader.score.solutions import SOLUTIONS, load_solution
 from harness.checks.probes import run_probe

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import grader.taken
 import pytest
 from attacks.attack import Attack
 from attacks.catalogue import ALL, chosen
@@ -17,7 +18,6 @@ from honest_class import HonestClass
 from sandbox_marks import needs_sandbox
 
 import grader.intake
-import grader.taken
 
 IN_SUITE = [attack for attack in ALL if attack.in_suite and not attack.slow]
 # How a rule says its code; `archive.py` has a table of kinds of members besides.

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from cluster_lab import PATIENCE, Lab, cluster, until
 from cluster_stand_in import BROKEN, description
-
-from grader.replay.cluster import connection, workers
 from grader.replay.cluster.connection import connected
 from grader.replay.cluster.executor import ClusterExecutor
 from grader.replay.cluster.workers import Workers
-from grader.replay.replay import Replay
+
+from grader.replay.cluster import connection, workers
 from grader.replay.data import ReplayData
+from grader.replay.replay import Replay
 from grader.replay.replays import Replays
 from grader.replay.request import Request
 from grader.report.progress import Silent

@@ -10,15 +10,15 @@ import pytest
 from click.testing import CliRunner
 from cluster_lab import PATIENCE, Lab, cluster, until
 from distributed import Client
+from grader.plan import plan_of
+from grader.replay.cluster.session import open_cluster
+from grader.taken import take_in
 from honest_class import HonestClass
 from test_imports import loaded
 
 from grader.cli import cli
 from grader.intake.submission import read_submission
-from grader.plan import plan_of
 from grader.replay.cluster import session
-from grader.replay.cluster.session import open_cluster
-from grader.taken import take_in
 from harness.errors import UserError
 
 # What an instructor at a terminal stops, or a machine that is short of memory ends.

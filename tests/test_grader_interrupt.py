@@ -18,7 +18,7 @@ from grader.replay.replays import local_executor
 from grader.replay.replayer import Replayer
 from grader.replay.replays import Replays
 from grader.replay.request import Request
-from grader.sandbox.run import run_in_sandbox
+from grader.sandbox import run_in_sandbox
 from harness.recipe import load_recipe
 from harness.run.settings import RunSettings
 

@@ -2,16 +2,13 @@
 
 import errno
 import tempfile
-from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
-from grader.replay.executor import Keep
-from grader.replay.replays import local_executor
 from grader.replay.replay import Replay
 from grader.replay.replayer import Replayer
-from grader.replay.replays import Replays
+from grader.replay.replays import Replays, local_executor
 from grader.replay.request import Request
 from grader.report.progress import Silent
 from grader.syntax.parse import tree_digest
@@ -48,17 +45,6 @@ class Stand(Replayer):
         if failing:
             return Replay(status="RE", message=f"line {failing[0]}")
         return Replay(status="OK", log_sha256=request.source.strip())
-
-
-class OneByOne:
-    """Makes replays one after the other, in this thread."""
-
-    def __init__(self, stand: Stand) -> None:
-        self._stand = stand
-
-    def replay(self, requests: Iterable[Request], keep: Keep) -> None:
-        for one in requests:
-            keep(one, self._stand.make(one), 0.0)
 
 
 class Told:
@@ -109,25 +95,6 @@ def test_each_text_of_a_failing_program_is_told_its_own_line(tmp_path: Path) -> 
         assert found[FAILING].message == "line 3"
         assert found[FAILING_LOWER].message == "line 5"
         assert replayed(folder, *sources)[0] == []
-
-
-def test_who_has_all_is_told_while_others_wait(tmp_path: Path) -> None:
-    other, last = "y = 2\n", "z = 3\n"
-    replayed(tmp_path, other)
-    stand = Stand()
-    replays = Replays(OneByOne(stand), tmp_path, fresh=False)
-    wanted = {
-        "ada": [SOUND, other],
-        "bob": [FAILING_LOWER, SOUND],
-        "claude": [other],
-        "donald": [SOUND, FAILING],  # the program of bob's, and other line numbers
-        "edsger": [last, FAILING],
-    }
-    pairs = [(name, request(source)) for name, sources in wanted.items() for source in sources]
-    told: list[tuple[str, int]] = []
-    replays.make("replays", pairs, Silent(), lambda name: told.append((name, len(stand.asked))))
-    assert stand.asked == [SOUND, FAILING_LOWER, last, FAILING]
-    assert told == [("claude", 0), ("ada", 1), ("bob", 2), ("donald", 4), ("edsger", 4)]
 
 
 def test_what_may_not_end_is_begun_first(tmp_path: Path) -> None:

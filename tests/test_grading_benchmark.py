@@ -6,9 +6,9 @@ from intake_archives import contents, manifest, packed, written
 from benchmarks.grading import RECIPE, forget_the_students, make_class
 from benchmarks.timing import BenchmarkError
 from grader.intake.submission import read_submission
+from grader.replay.cache import Cache
 from grader.replay.replay import Replay
 from grader.replay.request import canary_requests
-from grader.replay.cache import Cache
 from grader.syntax.parse import tree_digest
 from harness.recipe import load_recipe
 
@@ -18,19 +18,18 @@ STUDENTS = "cd" * 32
 
 def remembered(folder: Path, *, student: bool) -> Path:
     """Fill a folder with a row, the replays that a class shares and, if wanted, one of a student's."""
-    store = Store(folder, Replay)
+    store = Cache(folder, Replay)
     for key in OWN:
         store.put(key, Replay(status="OK"))
     if student:
         store.put(STUDENTS, Replay(status="OK"))
-    Store(folder / "graded", Replay).put(STUDENTS, Replay(status="OK"))
     return folder
 
 
 def test_of_a_submission_nothing_is_remembered_and_of_the_suite_everything(tmp_path: Path) -> None:
     folder = remembered(tmp_path, student=True)
     forget_the_students(folder)
-    store = Store(folder, Replay)
+    store = Cache(folder, Replay)
     assert store.get(STUDENTS) is None
     assert sorted(path.stem for path in folder.rglob("*.json")) == sorted(OWN)
 

@@ -51,6 +51,7 @@ _OTHERS = {
     b"Rar!": "a RAR file",
 }
 
+
 def read_tarball(path: Path) -> bytes:
     """Return the bytes of a regular file.
 

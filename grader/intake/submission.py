@@ -106,9 +106,9 @@ class Submission:
     @cached_property
     def claims(self) -> Mapping[Run, Claim]:
         """What the submission says about its runs. The intake has compared each file with its hash in the manifest."""
-        return {run: self._claim(run) for run in RUNS}
+        return {"broken": self._claim("broken"), "fixed": self._claim("fixed")}
 
-    def _claim(self, run: str) -> Claim:
+    def _claim(self, run: Run) -> Claim:
         log = self.files.get(f"runs/{run}/{METRICS_LOG}")
         digest = self.manifest.files.get(f"runs/{run}/checkpoint.pt")
         try:

@@ -32,8 +32,7 @@ from grader.replay.replay import Replay
 from grader.replay.replayer import Replayer, Sandbox, open_sandbox
 from grader.replay.replays import Executor, Made
 from grader.replay.request import Request, recipe_of
-from grader.sandbox.problem import sandbox_problem
-from grader.sandbox.stop import Stopped
+from grader.sandbox import Stopped, sandbox_problem
 from harness.data import EMBEDDED
 from harness.doctor.report import examine
 from harness.errors import UserError
@@ -57,7 +56,9 @@ Description = Mapping[str, str]
 def _description() -> Description:
     return {
         "code": _LOADED,
-        "Python": ".".join(platform.python_version_tuple()[:2]),  # another version words its errors differently
+        "Python": ".".join(
+            platform.python_version_tuple()[:2]
+        ),  # another version words its errors differently
         "torch": version("torch").partition("+")[0],
         "NumPy": version("numpy"),
         # Machines that are not portable agree only with machines of their own kind.
@@ -155,7 +156,9 @@ def open_cluster(address: str, cache: Path, say: Callable[[str], None]) -> Itera
         comm = await connect(address, timeout=CONNECT_SECONDS, **security.get_connection_args("client"))
         await comm.close()
 
-    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # we report a lost connection ourselves
+    logging.getLogger("distributed.client").setLevel(
+        logging.CRITICAL
+    )  # we report a lost connection ourselves
     security = Security()
     try:
         # If only one side speaks TLS, a client would wait for minutes.

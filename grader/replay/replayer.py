@@ -23,10 +23,7 @@ from grader.replay.data import ReplayData
 from grader.replay.inside import FOLDER as INSIDE
 from grader.replay.replay import Evaluation, ProbeFigure, Replay
 from grader.replay.request import RUN_LIMITS, Request
-from grader.sandbox.result import Limits, SandboxResult
-from grader.sandbox.run import run_in_sandbox
-from grader.sandbox.stop import Stopped, StopSignal
-from grader.sandbox.warm import WarmSandbox
+from grader.sandbox import Limits, SandboxResult, Stopped, StopSignal, WarmSandbox, run_in_sandbox
 from grader.syntax.plain_code import suspicions
 from harness.errors import UserError, naming
 from harness.recipe import ROOT, Recipe

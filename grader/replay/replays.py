@@ -47,7 +47,7 @@ class Replays:
         wanted = list(wanted)
         # First one replay for each program. If it fails, its message quotes line numbers, so that other texts of the
         # same program need replays of their own.
-        for key in (lambda request: request.key), (lambda request: request.text_key):
+        for key in _program, _text:
             missing: dict[str, tuple[str, Request]] = {}
             for name, request in wanted:
                 if self._find(request) is None:
@@ -81,6 +81,14 @@ class Replays:
             self._known[key] = replay
             if replay.status != "XX":  # our fault, or the machine's, may pass
                 self._cache.put(key, replay)
+
+
+def _program(request: Request) -> str:
+    return request.key
+
+
+def _text(request: Request) -> str:
+    return request.text_key
 
 
 def _surely_ends(request: Request) -> bool:

@@ -11,7 +11,7 @@ from grader.intake.submission import Submission
 from grader.replay.data import FOLDER
 from grader.replay.inside import sources_hash
 from grader.replay.provenance import machine_state
-from grader.sandbox.result import Limits
+from grader.sandbox import Limits
 from grader.syntax.parse import tree_digest
 from harness.recipe import Recipe, load_recipe
 from harness.run.provenance import harness_hash

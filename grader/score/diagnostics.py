@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
+from grader.intake.submission import Run
 from grader.replay.replay import Replay
 from grader.score.belief import figure_doubt
-from grader.score.evidence import Evidence, Run
+from grader.score.evidence import Evidence
 from grader.score.verdict import Check, full, lost, open_check
 from harness.errors import UserError
 from harness.run.metrics_log import Record, batch_records, epoch_records, log_lines, parse_log

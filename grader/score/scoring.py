@@ -35,6 +35,8 @@ from harness.written.file_exercise import exercise_ids
 WITHOUT_SANDBOX = "Students' code ran WITHOUT a sandbox (--trust-submissions): nothing kept it from lying."
 _POINTS_OF_A_CURVE = 200
 
+Facts = Mapping[str, str | int | float | bool | None]
+
 
 @dataclass(frozen=True)
 class Score:
@@ -54,7 +56,7 @@ def score_submission(
         *tarball_flags(submission.name, submission.student, submission.recipe, submission.ignored),
         *_hint_flags(submission.manifest.hints),
     )
-    facts = {
+    facts: Facts = {
         "seed": submission.settings.seed,
         "dataset": submission.settings.dataset,
         "same_platform_class": evidence.same_class,
@@ -75,7 +77,7 @@ def scored_row(
     sha256: str,
     criteria: dict[Criterion, CriterionScore],
     flags: Sequence[Flag],
-    facts: Mapping[str, str | int | float | bool | None],
+    facts: Facts,
     *,
     sandboxed: bool,
 ) -> SubmissionScore:

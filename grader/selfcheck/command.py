@@ -12,7 +12,7 @@ from grader.grade import Grading
 from grader.replay.cache import default_folder, trim
 from grader.replay.replayer import Replayer, Sandbox, open_sandbox
 from grader.replay.replays import Replays, local_executor
-from grader.sandbox.problem import sandbox_problem
+from grader.sandbox import sandbox_problem
 from grader.score.solutions import SOLUTIONS, Text, Variant, load_texts, load_variants
 from grader.score.weights import load_weights
 from grader.selfcheck.answers import answers_section

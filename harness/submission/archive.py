@@ -27,7 +27,13 @@ RUNS = ("broken", "fixed")
 # The files of each run in a submission; `best.pt` stays at home.
 RUN_FILES = (METRICS_LOG, CHECKPOINT, CHECKSUM, META, RESULT, "inputs.json", EXPERIMENT, "run.html")
 # Every member of a submission of two runs.
-FILES = (MANIFEST, EXPERIMENT, REPORT, COMMANDS, *(f"runs/{run}/{name}" for run in RUNS for name in RUN_FILES))
+FILES = (
+    MANIFEST,
+    EXPERIMENT,
+    REPORT,
+    COMMANDS,
+    *(f"runs/{run}/{name}" for run in RUNS for name in RUN_FILES),
+)
 
 _Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 

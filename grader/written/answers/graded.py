@@ -26,7 +26,5 @@ def answer_row(answer: Answer, examination: Examination, *, sandboxed: bool) -> 
         )
     flags = (*examination.flags, *tarball_flags(answer.name, student, exercise, answer.ignored))
     criteria = with_points(examination, exercise)
-    row = scored_row(
-        answer.name, student, exercise, answer.sha256, criteria, flags, {}, sandboxed=sandboxed
-    )
+    row = scored_row(answer.name, student, exercise, answer.sha256, criteria, flags, {}, sandboxed=sandboxed)
     return Score(row, exhibits)

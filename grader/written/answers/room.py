@@ -13,7 +13,7 @@ from grader.replay.cache import Cache
 from grader.replay.provenance import code_state
 from grader.replay.replayer import Replayer
 from grader.report.progress import Progress
-from grader.sandbox.stop import Stopped
+from grader.sandbox import Stopped
 from grader.score.scoring import Score, unscored
 from grader.score.solutions import SOLUTIONS
 from grader.score.verdict import total_of

@@ -1,0 +1,209 @@
+"""Stopping runs from outside, as Ctrl-C does: at once, in every thread, with nothing left of them."""
+
+import fcntl
+import os
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from commands import wait_until
+from sandbox_marks import needs_sandbox, require_sandbox
+from sandboxed import SMALL, running
+
+from grader.sandbox import SandboxResult, Stopped, StopSignal, launcher_python, run_in_sandbox, run_trusted
+from grader.sandbox.pipes import close_all, open_pipes, read_pipes
+
+MIB = 2**20
+
+
+def soon() -> float:
+    return time.monotonic() + 10
+
+
+def test_pipes_are_read_side_by_side_to_their_ends() -> None:
+    reading, writing = open_pipes("one", "two")
+
+    def write() -> None:
+        for _ in range(50):  # more than both pipes hold
+            os.write(writing["two"], b"b" * 10_000)
+            os.write(writing["one"], b"a" * 10_000)
+        os.close(writing["one"])
+        os.close(writing["two"])
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    readings = read_pipes(reading, {"one": ("x", 10**6), "two": ("x", 10**6)}, soon())
+    thread.join()
+    assert readings.content == {"one": b"a" * 500_000, "two": b"b" * 500_000}
+    assert (readings.timed_out, readings.overflowed) == (False, None)
+
+
+def test_a_group_shares_its_room() -> None:
+    reading, writing = open_pipes("one", "two", "other")
+    os.write(writing["one"], b"a" * 60)
+    os.write(writing["two"], b"b" * 60)
+    readings = read_pipes(
+        reading, {"one": ("both", 100), "two": ("both", 100), "other": ("alone", 100)}, soon()
+    )
+    assert readings.overflowed == "both"
+    assert len(readings.content["one"]) + len(readings.content["two"]) == 100
+    for descriptor in writing.values():
+        os.close(descriptor)
+
+
+def test_reading_stops_when_time_is_up_and_keeps_what_came() -> None:
+    reading, writing = open_pipes("one")
+    os.write(writing["one"], b"first")
+    readings = read_pipes(reading, {"one": ("x", 100)}, time.monotonic() + 0.1)
+    assert (readings.timed_out, readings.content) == (True, {"one": b"first"})
+    os.close(writing["one"])
+
+
+def test_a_writer_that_never_pauses_is_stopped_by_time() -> None:
+    reading, writing = open_pipes("one")
+    done = threading.Event()
+
+    def write() -> None:
+        try:
+            while not done.is_set():
+                os.write(writing["one"], b"x" * 100)
+        except BrokenPipeError:
+            os.close(writing["one"])
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    readings = read_pipes(reading, {"one": ("x", 10**10)}, time.monotonic() + 0.2)
+    assert readings.timed_out
+    done.set()
+    thread.join()
+
+
+def test_what_lay_in_the_pipes_when_time_was_up_came_in_time() -> None:
+    # As where this process was stopped, with Ctrl-Z, past the end of the one that it reads from.
+    reading, writing = open_pipes("one", "two")
+    fcntl.fcntl(writing["one"], fcntl.F_SETPIPE_SZ, MIB)
+    os.write(writing["one"], b"a" * MIB)
+    os.write(writing["two"], b"b")
+    close_all(writing)
+    readings = read_pipes(reading, {"one": ("x", 2 * MIB), "two": ("x", 2 * MIB)}, time.monotonic() - 60)
+    assert readings.content == {"one": b"a" * MIB, "two": b"b"}
+    assert not readings.timed_out
+
+
+def test_no_time_is_up_for_a_process_that_has_ended() -> None:
+    reading, writing = open_pipes("one")
+    os.write(writing["one"], b"the end, and ")
+
+    def write() -> None:
+        for _ in range(30):  # more than the pipe holds, and not at once
+            os.write(writing["one"], b"x" * 10_000)
+            time.sleep(0.001)
+        os.close(writing["one"])
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    readings = read_pipes(
+        reading,
+        {"one": ("x", MIB)},
+        time.monotonic() - 60,
+        ended=lambda sizes: sizes["one"] >= len(b"the end"),
+    )
+    thread.join()
+    assert readings.content == {"one": b"the end, and " + b"x" * 300_000}
+    assert not readings.timed_out
+
+
+def test_a_stop_ends_the_reading_and_keeps_what_came() -> None:
+    reading, writing = open_pipes("one")
+    stop = StopSignal()
+    os.write(writing["one"], b"first")
+    stop.set()
+    readings = read_pipes(reading, {"one": ("x", 100)}, soon(), stop=stop)
+    assert (readings.stopped, readings.timed_out, readings.content) == (True, False, {"one": b"first"})
+    os.close(writing["one"])
+
+
+Run = Callable[..., SandboxResult]
+# More than the test takes, on a machine with much else to do: nothing but the signal is to end these runs.
+LONG = replace(SMALL, wall_seconds=120)
+
+
+def start(run: Run, code: str, stop: StopSignal, visible: tuple[Path, ...] = ()) -> SandboxResult:
+    command = [str(launcher_python()), "-I", "-S", "-c", code]
+    return run(command, inputs={}, environment={}, limits=LONG, visible=visible, stop=stop)
+
+
+@pytest.mark.parametrize("run", [run_in_sandbox, run_trusted])
+@pytest.mark.parametrize("closing", [False, True], ids=["silent", "with closed output"])
+def test_every_run_ends_at_once_whichever_thread_waits_for_it(
+    run: Run, closing: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if run is run_in_sandbox:
+        require_sandbox()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    name = f"stopped-{os.getpid()}-{run.__name__}-{closing}"
+    close = "import os; os.closerange(0, 3)" if closing else ""
+    stop = StopSignal()
+    with ThreadPoolExecutor(3) as pool:
+        runs = [
+            pool.submit(start, run, f"{name!r}\n{close}\nimport time; time.sleep(3600)", stop)
+            for _ in range(3)
+        ]
+        try:
+            wait_until(lambda: len(running(name)) == 3, "the runs", 90)
+        finally:
+            stop.set()
+        for future in runs:
+            with pytest.raises(Stopped):
+                future.result()
+    assert running(name) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("run", [run_in_sandbox, run_trusted])
+def test_nothing_starts_once_the_signal_is_set(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    stop = StopSignal()
+    stop.set()
+    stop.set()
+    assert stop.is_set()
+    monkeypatch.setattr("subprocess.Popen", None)
+    with pytest.raises(Stopped):
+        start(run, "", stop)
+
+
+@needs_sandbox
+def test_a_sandbox_that_is_stopped_while_it_is_built_leaves_nothing(tmp_path: Path) -> None:
+    name = f"half-built-{os.getpid()}"
+    (tmp_path / name).mkdir()
+    # Bubblewrap needs a few milliseconds; it is stopped at every fifth of one.
+    for moment in range(60):
+        stop = StopSignal()
+        timer = threading.Timer(moment / 5000, stop.set)
+        timer.start()
+        with pytest.raises(Stopped):
+            start(run_in_sandbox, "import time; time.sleep(3600)", stop, (tmp_path / name,))
+        timer.join()
+    # One that nobody has told of its parent's death is on its way out: a kill takes effect when it is scheduled.
+    wait_until(lambda: running(name) == [], "the end of it")
+
+
+@pytest.mark.parametrize("run", [run_in_sandbox, run_trusted])
+def test_a_signal_that_is_not_set_changes_nothing(run: Run) -> None:
+    if run is run_in_sandbox:
+        require_sandbox()
+    stop = StopSignal()
+    assert start(run, "print('whole')", stop).stdout == b"whole\n"
+    assert not stop.is_set()
+
+
+def test_a_signal_that_nobody_needs_any_more_leaves_nothing_open() -> None:
+    before = sorted(path.name for path in Path("/proc/self/fd").iterdir())
+    stop = StopSignal()
+    assert len(list(Path("/proc/self/fd").iterdir())) == len(before) + 2
+    del stop
+    assert sorted(path.name for path in Path("/proc/self/fd").iterdir()) == before

@@ -1,0 +1,264 @@
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from made_up_class import HOSTILE, REPORT
+from page_reader import Page
+
+from grader.report.markdown import LIMIT, TABLE_LIMIT, Table, cleaned_html, safe_html, shown_report
+from grader.score.exhibits import CitedNumber
+
+ALLOWED = {
+    *("a", "blockquote", "br", "code", "em", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre", "s"),
+    *("strong", "table", "tbody", "td", "th", "thead", "tr", "ul", "div"),
+}
+
+
+def page_of(markdown: str) -> Page:
+    return Page(f"<div>{safe_html(markdown)}</div>")
+
+
+def assert_harmless(page: Page) -> None:
+    for tag, attributes in page.tags:
+        assert tag in ALLOWED, tag
+        assert set(attributes) <= {"href", "rel", "start", "scope"}, (tag, attributes)
+        if "href" in attributes:
+            assert re.match(r"(https?:|mailto:)", attributes["href"] or ""), attributes
+        if tag == "a":
+            assert attributes["rel"] == "nofollow noopener noreferrer"
+
+
+def test_a_model_report() -> None:
+    report = shown_report(REPORT)
+    assert report.tables == (
+        Table(
+            "diagnosis",
+            ("cause", "where", "first_wrong"),
+            (("steep", "build_optimizer", "signal loss, step 1, value 87.2"),),
+        ),
+        Table(
+            "ruled_out",
+            ("cause", "signal", "step", "value", "check", "outcome"),
+            (("mixed_up", "loss", "3", "1523.4", "", ""), ("asleep", "", "", "", "loss_form", "agrees")),
+        ),
+        Table(
+            "evidence",
+            ("run", "signal", "step", "value", "epoch"),
+            (("broken", "loss", "3", "1523.4", ""), ("fixed", "val_accuracy", "", "0.957", "4")),
+        ),
+    )
+    assert (report.matter, report.cut) == ("", 0)
+    page = Page(f"<div>{report.body}</div>")
+    assert_harmless(page)
+    assert page.levels == [3, 3, 3, 3]
+    assert len(page.all("table")) == len(page.all("pre")) == len(page.all("ol")) == 1
+    assert "[picture: the loss of both runs (runs/fixed/run.html)]" in page.words
+    assert "ruled_out" not in page.words
+
+
+@pytest.mark.parametrize(
+    ("markdown", "words"),
+    [
+        ("<script>alert(1)</script>", "<script>alert(1)</script>"),
+        ("a <img src=x onerror=alert(1)> b", "a <img src=x onerror=alert(1)> b"),
+        ("<svg><a xlink:href='javascript:alert(1)'>x</a></svg>", "xlink:href"),
+        ("<style>*{display:none}</style>", "<style>"),
+        ("<!-- hidden -->", "<!-- hidden -->"),
+        ("[x](javascript:alert(1))", "[x](javascript:alert(1))"),
+        ("[x](JaVaScRiPt&colon;alert(1))", "x"),
+        ("[x](&#106;avascript:alert(1))", "x"),
+        ("[x](vbscript:x) [y](data:text/html,z) [z](file:///etc/passwd)", "vbscript"),
+        ("<javascript:alert(1)>", "javascript:alert(1)"),
+        ("[x](ada_huge_lr.html)", "x"),
+        ("[x](//evil.example)", "x"),
+        ("[x](#score)", "x"),
+        ("![alt](https://evil.example/pixel.png)", "[picture: alt (https://evil.example/pixel.png)]"),
+        ("![](data:image/svg+xml;base64,PHN2Zz4=)", "![](data:image/svg+xml;base64,PHN2Zz4=)"),
+        ("![](data:image/png;base64,PHN2Zz4=)", "[picture: no description (data:image/png;base64,PHN2Zz4=)]"),
+        ("[x](data:image/png;base64,AAAA)", "x"),
+        ("<data:image/png;base64,AAAA>", "data:image/png;base64,AAAA"),
+        ("[x](DATA:image/gif;base64,AAAA)", "x"),
+        ('![a](x "onerror=alert(1)")', "[picture: a (x)]"),
+        ('[x](https://ok.example "t\\" onclick=\\"alert(1)")', "x"),
+        ("```html\n</code></pre><script>alert(1)</script>\n```", "</code></pre><script>"),
+        ("`</code><script>`", "</code><script>"),
+        ("| a |\n| - |\n| <b> |", "<b>"),
+        ("\u202etxt.exe\x1b[31m", "<U+202E>txt.exe<U+001B>[31m"),
+        (HOSTILE, '</title></style><script>alert("1")</script>'),
+        ("]]> --> */ }", "]]> --> */ }"),
+        ("[a]: javascript:alert(1)\n\n[a]", "[a]"),
+    ],
+)
+def test_hostile_markdown_is_text(markdown: str, words: str) -> None:
+    report = shown_report(markdown)
+    page = Page(f"<div>{report.body}</div>")
+    assert_harmless(page)
+    assert words in page.words
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        '<a href="data:text/html,<script>alert(1)</script>">x</a>',
+        '<a href="data:image/png;base64,AAAA">x</a>',
+        '<a href=" javascript:alert(1)">x</a>',
+        '<a href="java\nscript:alert(1)">x</a>',
+        '<a href="//evil.example">x</a>',
+        '<a href="index.html" ping="https://evil.example" id="x" style="x">x</a>',
+        '<p>x<img alt="a" src="https://evil.example/x.png"><img src="data:image/svg+xml;base64,AAAA"></p>',
+        '<p>x<img src="data:image/png;base64,AAAA"></p>',
+        "<form><input></form><iframe></iframe><script>x</script><style>x</style>x",
+    ],
+)
+def test_the_second_guard_trusts_nothing_of_the_first(html: str) -> None:
+    page = Page(f"<div>{cleaned_html(html)}</div>")
+    for tag, attributes in page.tags:
+        assert tag in ALLOWED | {"img"}
+        assert set(attributes) <= {"rel", "alt"}
+    assert "x" in page.words
+
+
+def test_the_second_guard_lets_the_web_and_what_is_embedded_pass() -> None:
+    picture = f'<img alt="a" src="data:image/png;base64,{"A" * 64}">'
+    link = '<a href="HTTPS://a.example" rel="nofollow noopener noreferrer">x</a>'
+    assert cleaned_html(f"<p>{link}{picture}</p>") == f"<p>{link}{picture}</p>"
+
+
+def test_links_to_the_web_stay() -> None:
+    page = page_of("[a](https://a.example/?q=1&r=2) <mailto:b@example.org> <http://c.example>")
+    assert [a["href"] for a in page.all("a")] == [
+        "https://a.example/?q=1&r=2",
+        "mailto:b@example.org",
+        "http://c.example",
+    ]
+    assert_harmless(page)
+
+
+@given(st.text(st.sampled_from("[]()!<>&;:'\"`*_#|-\n\\ ajsx=/") | st.characters(codec=None)))
+def test_any_text_gives_well_formed_harmless_html(text: str) -> None:
+    report = shown_report(text)
+    assert_harmless(Page(f"<div>{report.body}</div>"))
+
+
+@pytest.mark.parametrize(
+    "matter",
+    [
+        "student: [1, 2",
+        "a: &x 1\nb: *x",
+        "!!python/object/apply:os.system ['echo']",
+        "just words",
+        "evidence:\n  - {run: {a: {b: c}}}",
+        "a: {b: c}",
+    ],
+)
+def test_a_front_matter_of_another_shape_is_shown_as_text(matter: str) -> None:
+    report = shown_report(f"---\n{matter}\n---\nbody")
+    assert report.matter == matter
+    assert (report.facts, report.tables) == ((), ())
+    assert "body" in report.body
+
+
+def test_a_report_without_front_matter_is_all_body() -> None:
+    report = shown_report("# Hello")
+    assert (report.matter, report.facts, report.body) == ("", (), "<h3>Hello</h3>\n")
+
+
+def test_a_front_matter_that_does_not_end_is_shown() -> None:
+    assert "student" in shown_report("---\nstudent: x\n").body
+
+
+def test_a_long_report_is_cut_and_an_embedded_picture_is_not_what_makes_it_long() -> None:
+    picture = f"![p](data:image/png;base64,{'A' * 500_000})"
+    report = shown_report(f"{picture}\n\nafter it")
+    assert report.cut == 0
+    assert "after it" in report.body
+    assert shown_report("word " * LIMIT).cut == 4 * LIMIT
+
+
+def test_a_picture_that_the_report_holds_is_shown_and_no_other() -> None:
+    data = "A" * 100
+    png, svg = f"data:image/png;base64,{data}", f"data:image/svg+xml;base64,{data}"
+    page = Page(f"<div>{shown_report(f'![the loss]({png})').body}</div>")
+    assert page.all("img") == [{"alt": "the loss", "src": png}]
+    hostile = (
+        f"![a]({svg}) [b]({png}) ![c](embedded-picture-9) ![d](https://evil.example/x.png) <img src='{png}'>"
+        f' ![x" onerror="alert(1)]({png})'
+    )
+    page = Page(f"<div>{shown_report(hostile).body}</div>")
+    assert page.all("img") == [{"alt": 'x" onerror="alert(1)', "src": png}]
+    assert all("href" not in attributes for attributes in page.all("a"))
+
+
+@pytest.mark.parametrize(
+    "piece", ["[", "![", "*a ", "`", "> ", "- ", "<", "[a](", "~~a", "*_", "a|\n-|\n", "&", "\n|a|b\n|-|-\n"]
+)
+def test_a_text_made_to_hurt_is_shown(piece: str) -> None:
+    assert shown_report(piece * (100_000 // len(piece))).body
+
+
+def test_a_table_of_a_report_is_a_table() -> None:
+    rows = "".join(f"| {step} | {2.3 / (step + 1):.4f} | 0.91 | 17 |\n" for step in range(400))
+    page = page_of(f"| step | loss | grad_norm | n |\n|---|---:|---|---|\n{rows}")
+    assert (len(page.all("table")), len(page.all("tr")), len(page.all("td"))) == (1, 401, 1600)
+
+
+@pytest.mark.parametrize("columns", [10, 50, 300, 1000])
+def test_rows_that_would_be_filled_up_into_a_huge_table_are_text(columns: int) -> None:
+    head = "|".join("a" * columns) + "\n" + "|".join("-" * columns) + "\n"
+    body = shown_report(head + "a\n" * (LIMIT // 2)).body
+    assert "<table>" not in body
+    assert len(body) < 2 * LIMIT
+
+
+def test_many_tables_together_stay_within_bounds() -> None:
+    # Each as wide as the lines below it allow.
+    text, lines = "", 0
+    while len(text) < LIMIT - 1000 and (columns := TABLE_LIMIT // (lines + 8)) > 1:
+        head = "|".join("a" * columns) + "\n" + "|".join("-" * columns) + "\n"
+        text, lines = head + 5 * "a\n" + "\n" + text, lines + 8
+    body = shown_report(text).body
+    assert body.count("<table>") > 100
+    assert len(body) < 500_000
+
+
+def cited(text: str, number: str, verdict: str = "verified") -> CitedNumber:
+    start = text.index(number)
+    return CitedNumber.model_validate({"start": start, "end": start + len(number), "verdict": verdict})
+
+
+@pytest.mark.parametrize(
+    ("text", "html"),
+    [
+        ("loss 31.84 at", '<p>loss <mark class="verified">31.84</mark> at</p>\n'),
+        ("`loss 31.84`", '<p><code>loss <mark class="verified">31.84</mark></code></p>\n'),
+        ("```\nloss 31.84\n```", '<pre><code>loss <mark class="verified">31.84</mark>\n</code></pre>\n'),
+        ("\u202e31.84", '<p>&lt;U+202E&gt;<mark class="verified">31.84</mark></p>\n'),
+        ("\ue00031.84\ue002", '<p>\ufffd<mark class="verified">31.84</mark>\ufffd</p>\n'),
+    ],
+)
+def test_a_number_that_was_looked_up_is_marked(text: str, html: str) -> None:
+    assert shown_report(text, [cited(text, "31.84")]).body == html
+
+
+def test_true_and_false_numbers_look_different() -> None:
+    text = "from 2.3 to 999"
+    body = shown_report(text, [cited(text, "2.3"), cited(text, "999", "refuted")]).body
+    assert body == '<p>from <mark class="verified">2.3</mark> to <mark class="refuted">999</mark></p>\n'
+
+
+def test_a_number_in_the_front_matter_does_not_break_it() -> None:
+    text = "---\na: 12\n---\nb"
+    assert shown_report(text, [cited(text, "12")]).facts == (("a", "12"),)
+
+
+@given(st.text(st.sampled_from("[]()!<>&`*_|-\n ab12") | st.characters(codec=None)), st.data())
+def test_a_mark_anywhere_leaves_harmless_html(text: str, data: st.DataObject) -> None:
+    places = st.integers(0, len(text))
+    start, end = sorted((data.draw(places), data.draw(places)))
+    report = shown_report(text, [CitedNumber(start=start, end=end, verdict="refuted")])
+    page = Page(f"<div>{report.body}</div>")
+    assert not set("".join(page.text)) & set("\ue000\ue001\ue002")
+    assert all(attributes == {"class": "refuted"} for attributes in page.all("mark"))
+    page.tags = [(tag, attributes) for tag, attributes in page.tags if tag != "mark"]
+    assert_harmless(page)

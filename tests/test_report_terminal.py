@@ -1,0 +1,87 @@
+import io
+
+import pytest
+from made_up_class import HOSTILE, changed, made_up_class, make_row
+from rich.console import Console
+
+from grader.report.scores_file import find_submission
+from grader.report.terminal import show_submission
+from grader.score.verdict import Check, Flag, RuleVerdict, Scores, SubmissionScore, lost, open_check
+from harness.errors import UserError
+
+
+def shown(row: SubmissionScore, *, width: int = 80, colour: bool = False) -> str:
+    file = io.StringIO()
+    show_submission(
+        row,
+        Console(file=file, width=width, force_terminal=colour, color_system="standard" if colour else None),
+    )
+    return file.getvalue()
+
+
+def test_every_kind_of_row_fits_80_columns() -> None:
+    for row in made_up_class(20)[0].submissions:
+        text = shown(row)
+        assert max(map(len, text.splitlines())) <= 80
+        assert row.student in text
+        assert row.status in text
+        for criterion in row.criteria.values():
+            for check in criterion.checks:
+                assert check.id in text.replace("\n", "")
+
+
+def test_what_was_lost_and_how_it_could_have_been_earned() -> None:
+    changes = changed("fix.minimal", lost, "It is [bold]big[/bold].", "Be small.", points=2.5)
+    changes |= changed("fix.correct", open_check, "Decide.")
+    lines = [line.strip() for line in shown(make_row("s", "ada", "steep", changes)).splitlines()]
+    assert "not judged, no total yet" in lines
+    assert "fix open of 20" in lines
+    assert "✗ Nothing else was changed  2.5 of 8  fix.minimal" in lines
+    assert "It is [bold]big[/bold]." in lines
+    assert "What would have earned them: Be small." in lines
+    assert "? The cause is gone  open of 12  fix.correct" in lines
+
+
+def test_an_override_stands_beside_the_rule() -> None:
+    rule = RuleVerdict(outcome="failed", points=0.0, reason="Not the reference.")
+    check = Check(
+        id="correct",
+        title="T",
+        outcome="passed",
+        points=12,
+        max=12,
+        reason="Set.",
+        rule=rule,
+        comment="It is right.",
+    )
+    text = shown(make_row("s", "ada", "steep", {"fix.correct": check}))
+    assert "The rule said failed (0 of 12): Not the reference." in text
+    assert "The instructor decided 12 of 12: It is right." in text
+
+
+def test_a_warning_of_the_provenance_is_shown() -> None:
+    row = make_row("s", "ada", "steep", {}, provenance={"warning": "Graded without a sandbox."})
+    assert "Warning: Graded without a sandbox." in shown(row)
+
+
+@pytest.mark.parametrize("colour", [False, True])
+def test_nothing_of_a_student_controls_the_terminal(colour: bool) -> None:
+    evil = f"{HOSTILE}\x1b]0;title\x07\r\n\x9b2J[red]{'x' * 5000}"
+    changes = changed("fix.minimal", lost, evil, evil)
+    row = make_row(evil, evil, evil, changes, flags=(Flag(id=evil, message=evil),), provenance={evil: evil})
+    plain = make_row("s", "s", "s", changed("fix.minimal", lost, "a", "b"))
+    text = shown(row, colour=colour)
+    for character in "\x07\r\x9b\u202e":
+        assert character not in text
+    assert "\x1b]" not in text
+    assert "\x1b[2J" not in text
+    assert ("\x1b" in text) == colour == ("\x1b" in shown(plain, colour=colour))
+    assert "[red]" in text or "[re" in text
+    assert len(text) < 30_000
+
+
+def test_nor_does_the_name_that_is_close_to_a_mistyped_one() -> None:
+    row = make_row("mallory_\x1b[2J\u202esteep", "x", "steep", {})
+    with pytest.raises(UserError, match="did you mean") as caught:
+        find_submission(Scores(provenance={}, submissions=(row,)), "mallory_steep")
+    assert str(caught.value).isprintable()

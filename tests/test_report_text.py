@@ -1,0 +1,99 @@
+import re
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grader.report.text import MISSING, clipped, file_stem, points, tenths, visible
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain", "plain"),
+        ("tab\tand\r\nline\nfeed", "tab\tand\nline\nfeed"),
+        ("\x1b[31mred\x07", "<U+001B>[31mred<U+0007>"),
+        ("\rover", "<U+000D>over"),
+        ("\x9b31m\x7f", "<U+009B>31m<U+007F>"),
+        ("\u202eevil\u2066", "<U+202E>evil<U+2066>"),
+        ("zero\u200bwidth\ufeff", "zero<U+200B>width<U+FEFF>"),
+        ("\ud800", "<U+D800>"),
+        ("tag\U000e0041", "tag<U+E0041>"),
+        ("\u0645\u06cc\u200c\u062e", "\u0645\u06cc\u200c\u062e"),  # Persian needs the joiner
+        ("👩\u200d👩\u200d👧 ❤️", "👩\u200d👩\u200d👧 ❤️"),
+        ("Zoë é e\u0301", "Zoë é e\u0301"),
+        ("Z" + "\u0301" * 50 + "!", "Z" + "\u0301" * 4 + "…!"),
+    ],
+)
+def test_hidden_characters_are_spelled_out(text: str, shown: str) -> None:
+    assert visible(text) == shown
+
+
+@given(st.text(st.characters(codec=None)))
+def test_what_is_shown_has_no_control_or_direction_and_can_be_encoded(text: str) -> None:
+    shown = visible(text)
+    shown.encode("utf-8")
+    for character in shown:
+        assert unicodedata.category(character) not in ("Cc", "Cs", "Zl", "Zp") or character in "\n\t"
+        assert unicodedata.bidirectional(character) not in (
+            "LRE",
+            "RLE",
+            "LRO",
+            "RLO",
+            "PDF",
+            "LRI",
+            "RLI",
+            "FSI",
+        )
+    assert visible(shown) == shown
+
+
+def test_a_long_text_is_cut_and_says_so_on_one_line() -> None:
+    assert clipped("a\nb", 3) == "a b"
+    assert clipped("x" * 100, 10) == "x" * 10 + "… (90 more characters)"
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [(None, MISSING), (0.0, "0"), (12.0, "12"), (6.5, "6.5"), (33.333, "33.33"), (100.0, "100")],
+)
+def test_points_have_no_needless_zeros(value: float | None, words: str) -> None:
+    assert points(value) == words
+
+
+def test_means_have_one_digit() -> None:
+    assert (tenths(None), tenths(87.946), tenths(0)) == (MISSING, "87.9", "0.0")
+
+
+@pytest.mark.parametrize("name", ["ada_huge_lr", "b.o-b_loss_sum", "0", "a" * 100])
+def test_an_ordinary_submission_keeps_its_name(name: str) -> None:
+    assert file_stem(name) == name
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "", ".", "..", "../../etc/passwd", "a/b", "a\\b", "-rf", ".hidden", "index", "INDEX", "con", "CON.x", "nul",
+        "COM1", "a.", "a b", "a\x00b", "Smith, Jr.", "=1+1", "<script>", "é", "\ud800", "x" * 101, "a:b", "\u202eabc",
+        "Ada_x",
+    ],
+)  # fmt: skip
+def test_an_unsafe_name_gets_a_safe_one(name: str) -> None:
+    stem = file_stem(name)
+    assert stem != name
+    assert re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,60}-[0-9a-f]{16}", stem)
+
+
+def test_nobody_can_choose_the_file_name_of_another_page() -> None:
+    wanted = file_stem("../ada")
+    assert file_stem(wanted) != wanted
+
+
+@given(
+    st.sets(
+        st.text(st.characters(codec=None), max_size=12) | st.sampled_from(["a", "A", "index", "ö", "con"])
+    )
+)
+def test_no_two_pages_share_a_file_name_on_any_file_system(names: set[str]) -> None:
+    assert len({file_stem(name).lower() for name in names}) == len(names)
