@@ -9,10 +9,9 @@ import click
 
 from grader.report import FORMATS, Format
 from grader.selfcheck.parts import PARTS, Part
-from harness.command_line import HELP_OPTIONS, run_command
+from harness.command_line import HELP_OPTIONS, run_command, whole_number
 from harness.errors import Stopped, UserError, naming
-from harness.run.environment import usable_cores
-from harness.run.run_options import whole_number
+from harness.run.provenance import usable_cores
 
 # Commands import what they need themselves, so that `grader --help` is instant.
 

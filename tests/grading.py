@@ -12,16 +12,17 @@ from runs import load, real_data
 
 from grader.intake.submission import Claim
 from grader.replay.inside.evaluate import evaluate
-from grader.replay.replay import Evaluation, ProbeFigure, Replay
+from grader.replay.replay import CheckResult, Evaluation, Replay
 from grader.score.evidence import Evidence
-from grader.score.lexicon import load_lexicon
-from grader.score.solutions import SOLUTIONS, load_solution
-from harness.checks.probes import run_probe
+from grader.score.reference_report import reference_report
+from grader.score.solutions import mechanisms_of
+from harness.checks import examine
+from harness.checks.lab.subject import Subject
 from harness.data.embedded_data import read_embedded_split
 from harness.data.image_sets import Dataset
 from harness.data.loading import load_dataset
 from harness.recipe import Recipe, load_recipe
-from harness.run.experiment import Experiment, tensor_data
+from harness.run.experiment import tensor_data
 from harness.run.metrics_log import to_strict
 from harness.run.settings import RunSettings
 from harness.trainer import train
@@ -37,7 +38,7 @@ PLATFORM: dict[str, Any] = {
 
 
 def replay(recipe_id: str, source: str) -> Replay:
-    """Train an experiment, probe it, and evaluate its weights on the held-out split."""
+    """Train an experiment, make its checks, and evaluate its weights on the held-out split."""
     recipe = load_recipe(recipe_id)
     return replay_with(recipe_id, source, RunSettings(seed=recipe.seed, dataset=recipe.dataset))
 
@@ -51,30 +52,20 @@ def replay_with(recipe_id: str, source: str, settings: RunSettings) -> Replay:
         folder = Path(scratch)
         train(load(folder, source), data, settings, folder)
         log, checkpoint = (folder / "metrics.log").read_bytes(), (folder / "checkpoint.pt").read_bytes()
-        probes = [
-            ProbeFigure(
-                kind=probe.kind,
-                value=to_strict(run_probe(probe, _set_up(folder, source, settings), data, 42).value),
-            )
-            for probe in recipe.probes
-        ]
+        subject = Subject(Path("experiment.py"), source, settings, load_dataset(recipe.dataset))
+        checks = tuple(
+            CheckResult(check=name, outcome=examine(subject, name).outcome)
+            for name in mechanisms_of(recipe_id)
+        )
         return Replay(
             status="OK",
             log=log.decode(),
             log_sha256=hashlib.sha256(log).hexdigest(),
             checkpoint_sha256=hashlib.sha256(checkpoint).hexdigest(),
-            probes=tuple(probes),
+            checks=checks,
             platform=dict(PLATFORM),
             evaluation=_evaluated(recipe, folder),
         )
-
-
-def _set_up(folder: Path, source: str, settings: RunSettings) -> Experiment:
-    experiment = load(folder, source)
-    for name, value in (("BATCH_SIZE", settings.batch_size), ("EPOCHS", settings.epochs)):
-        if value is not None:
-            experiment.set_constant(name, value)
-    return experiment
 
 
 def _evaluated(recipe: Recipe, folder: Path) -> Evaluation:
@@ -99,19 +90,18 @@ def evidence(recipe_id: str, source: str | None = None, **changes: Any) -> Evide
     recipe = load_recipe(recipe_id)
     source = recipe.healthy_source() if source is None else source
     broken, fixed = replay(recipe_id, recipe.broken_source()), replay(recipe_id, source)
+    reference = replay(recipe_id, recipe.healthy_source())
     honest = Evidence(
         recipe=recipe,
-        solution=load_solution(recipe_id),
-        lexicon=load_lexicon(recipe_id),
         settings=RunSettings(seed=recipe.seed, dataset=recipe.dataset),
         command_problem="",
         missing=(),
         claims={"broken": claim(broken), "fixed": claim(fixed)},
         source=source,
-        report=(SOLUTIONS / recipe_id / "report.md").read_text(encoding="utf-8"),
+        report=reference_report(recipe_id, broken.log, reference.log),
         broken=broken,
         fixed=fixed,
-        reference=replay(recipe_id, recipe.healthy_source()),
+        reference=reference,
         same_class=True,
     )
     return dataclasses.replace(copy.copy(honest), **changes)

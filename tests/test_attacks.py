@@ -16,8 +16,8 @@ from attacks.views import class_view_faults, view_faults
 from honest_class import HonestClass
 from sandbox_marks import needs_sandbox
 
-import grader.intake
 import grader.grade
+import grader.intake
 
 IN_SUITE = [attack for attack in ALL if attack.in_suite and not attack.slow]
 # How a rule says its code; `archive.py` has a table of kinds of members besides.

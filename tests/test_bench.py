@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from click.testing import CliRunner
-from explanations import log_bytes
+from recorded_logs import log_bytes
 from rich.console import Console
 
 from benchmarks import bench
@@ -25,9 +25,9 @@ from benchmarks.timing import (
     seconds_row,
     slowest_row,
 )
-from harness.checks.commands import COMMANDS
+from harness.canonical_setup import run_environment
+from harness.checks import check_names
 from harness.exercise import single_run_job
-from harness.run.environment import run_environment
 from harness.run.launch import launch
 from harness.run.settings import RunSettings
 
@@ -227,7 +227,7 @@ def test_help_is_measured_through_the_installed_command() -> None:
 
 
 def test_every_instrument_is_timed() -> None:
-    commands = {str(command.name) for command in COMMANDS} - {"reproduce"}
+    commands = {name.replace("_", "-") for name in check_names()} | {"triage", "compare"}
     assert {f"instrument-{name}" for name in commands} == set(INSTRUMENTS) <= set(bench.BENCHMARKS)
 
 

@@ -3,28 +3,28 @@
 import json
 from functools import cache
 
-from explanations import log_bytes, recipe_and_lexicon, report
 from fuzzing import LARGE, examples, mutated_text, outcome
 from hypothesis import given
 from hypothesis import strategies as st
 from intake_archives import COMMANDS, manifest
+from recorded_logs import log_bytes, recorded_evidence
 
 from grader.intake.submission import Submission, parse_manifest
-from grader.replay.replay import Evaluation, ProbeFigure, Replay, SplitFigures
+from grader.replay.replay import CheckResult, Evaluation, Replay, SplitFigures
 from grader.replay.request import Role
 from grader.report.scores_file import scores_bytes
 from grader.report.submission_page import render_submission
 from grader.score.scoring import score_submission
-from grader.score.solutions import load_texts
 from grader.score.verdict import CRITERIA, Scores
 from grader.score.weights import load_weights
+from harness.recipe import load_recipe
 from harness.submission.archive import Manifest
 
 pytestmark = LARGE
-RECIPE, _ = recipe_and_lexicon("huge_lr")
+RECIPE = load_recipe("huge_lr")
 PLATFORM = {"device": "cpu", "golden": True}
 _LOGS = tuple(log_bytes(name).decode() for name in ("huge_lr", "digits_mlp"))
-_REPORTS = tuple(report(text.body) for text in load_texts("huge_lr") if not text.held_back)
+_REPORTS = (recorded_evidence("huge_lr").report or "",)
 _SOURCES = (RECIPE.healthy_source(), RECIPE.broken_source())
 _LOG_TOKENS = (
     "{",
@@ -68,7 +68,7 @@ def _replay(log: int, status: str, accuracy: float | str | None) -> Replay:
         log=_LOGS[log],
         log_sha256="0" * 64,
         checkpoint_sha256="1" * 64,
-        probes=(ProbeFigure(kind="learning_rate", value=0.1),),
+        checks=(CheckResult(check="learning_rate", outcome="usual"),),
         evaluation=Evaluation(heldout=split, validation=split),
     )
 

@@ -22,6 +22,7 @@ from harness.recipe import (
     recipe_ids,
 )
 from harness.submission.archive import deterministic_tar_gz
+from harness.submission.causes import CAUSES, causes_file
 from harness.written.file_exercise import FileExercise, file_exercise_ids, load_exercise
 from harness.written.file_workspace import PROMPT
 
@@ -35,23 +36,21 @@ _FOLDER = "trainwreck"
 _PAGES = {
     "docs/decision-tree.md": (
         Edit(
-            find=" It is drawn from `harness/checks/checks.toml` by `python -m benchmarks.tree_page`.",
+            find=" It is drawn from `harness/checks/` by `python -m benchmarks.tree_page`.",
             replace="",
         ),
     ),
     "docs/determinism.md": (),
-    "docs/instruments.md": (),
-    "docs/checklist.md": (),
-    "docs/checklist.html": (),
+    "docs/checks.md": (),
     "docs/optimizers.md": (),
     "docs/optimizers.csv": (),
     "docs/harness.md": (
         Edit(
-            find="| recipes, and what they measure | `recipe`, `symptoms`, `probes` |",
+            find="| recipes, and signals of a log | `recipe`, `symptoms` |",
             replace="| exercises, and signals of a log | `recipe`, `symptoms` |",
         ),
         Edit(
-            find="| `recipe`, `symptoms`, `probes` | `load_recipe`, `judge_symptom`, `run_probe` |",
+            find="| `recipe`, `symptoms` | `load_recipe`, `judge_symptom` |",
             replace="| `recipe`, `symptoms` | `load_recipe`, `signal_values` |",
         ),
         Edit(
@@ -108,6 +107,7 @@ def kit_files() -> dict[str, bytes]:
         files[f"{folder}/PROMPT.md"] = (EXERCISES / recipe.id / "PROMPT.md").read_bytes()
         files[f"{folder}/recipe.toml"] = recipe.for_kit().encode()
         files[f"{folder}/experiment.py"] = recipe.broken_source().encode()
+    files[CAUSES.relative_to(ROOT).as_posix()] = causes_file().encode()
     for exercise in map(load_exercise, file_exercise_ids()):
         assert isinstance(exercise, FileExercise)
         for name in (FILE_EXERCISE, PROMPT, exercise.file):

@@ -21,13 +21,14 @@ from grader.intake.archive import MIB
 from grader.intake.submission import LOG_BYTES
 from grader.replay.data import ReplayData
 from grader.replay.inside import FOLDER as INSIDE
-from grader.replay.replay import Evaluation, ProbeFigure, Replay
+from grader.replay.replay import CheckResult, Evaluation, Replay
 from grader.replay.request import RUN_LIMITS, Request
 from grader.sandbox import Limits, SandboxResult, Stopped, StopSignal, WarmSandbox, run_in_sandbox
+from grader.score.solutions import mechanisms_of
 from grader.syntax.plain_code import suspicions
+from harness.canonical_setup import run_environment
 from harness.errors import UserError, naming
 from harness.recipe import ROOT, Recipe
-from harness.run.environment import run_environment
 from harness.run.settings import RunSettings
 from harness.submission.check_run import shape_faults
 
@@ -39,7 +40,7 @@ HARNESS_BROKE = "the harness broke while it ran this experiment"
 # A disk that is full or read-only fails every replay alike.
 _NO_DISK = frozenset([errno.ENOSPC, errno.EDQUOT, errno.EROFS])
 # The files that a finished run leaves.
-_RESULTS = ("run/metrics.log", "run/probes.json", "run/checkpoint.pt")
+_RESULTS = ("run/metrics.log", "run/checks.json", "run/checkpoint.pt")
 
 
 class Replayer:
@@ -89,8 +90,7 @@ class Replayer:
     def _make(self, request: Request) -> Replay:
         job = {
             "settings": asdict(request.settings),
-            # Without the bounds: the experiment can read this.
-            "probes": [{"kind": probe.kind} for probe in request.recipe.probes],
+            "checks": list(mechanisms_of(request.recipe.id)),
             "runs": [{"name": "run", "source": request.source}],
             "platform": request.trusted,
         }
@@ -200,14 +200,14 @@ def _read_replay(result: SandboxResult, *, trusted: bool) -> Replay:
         return Replay(status="OL", message=f"it wrote a log of more than {LOG_BYTES // MIB} MiB")
     try:
         log = result.files["run/metrics.log"].decode("utf-8")
-        probes = json.loads(result.files["run/probes.json"])
+        checks = json.loads(result.files["run/checks.json"])
         platform: dict[str, Any] | None = json.loads(result.files["platform.json"]) if trusted else None
         replay = Replay(
             status="OK",
             log=log,
             log_sha256=sha256(result.files["run/metrics.log"]).hexdigest(),
             checkpoint_sha256=sha256(result.files["run/checkpoint.pt"]).hexdigest(),
-            probes=tuple(ProbeFigure.model_validate(item) for item in probes),
+            checks=tuple(CheckResult.model_validate(item) for item in checks),
             platform=platform,
         )
         if (fault := next(shape_faults("metrics.log", replay.records()), None)) is not None:

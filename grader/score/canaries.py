@@ -10,10 +10,10 @@ from grader.intake.submission import Claim
 from grader.replay.replay import Replay
 from grader.replay.request import recipe_of
 from grader.score.bands import load_band
-from grader.score.evidence import Evidence, lexicon_of, solution_of
+from grader.score.evidence import Evidence
 from grader.score.measured import measurements
+from grader.score.reference_report import reference_report
 from grader.score.scoring import score_evidence
-from grader.score.solutions import SOLUTIONS
 from grader.score.verdict import total_of
 from grader.score.weights import Weights
 from harness.recipe import Recipe
@@ -67,14 +67,12 @@ def canary_problem(recipe_id: str, replays: Sequence[Replay], weights: Weights) 
 def _canary(recipe: Recipe, broken: Replay, reference: Replay, repeated: Replay) -> Evidence:
     return Evidence(
         recipe=recipe,
-        solution=solution_of(recipe.id),
-        lexicon=lexicon_of(recipe.id),
         settings=RunSettings(seed=recipe.seed, dataset=recipe.dataset),
         command_problem="",
         missing=(),
         claims={"broken": _claim(broken), "fixed": _claim(reference)},
         source=recipe.healthy_source(),
-        report=(SOLUTIONS / recipe.id / "report.md").read_text(encoding="utf-8"),
+        report=reference_report(recipe.id, broken.log, reference.log),
         broken=broken,
         fixed=repeated,
         reference=reference,

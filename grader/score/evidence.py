@@ -2,22 +2,18 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
 
 from grader.intake.submission import Claim, Run, Submission
 from grader.replay.replay import Replay
 from grader.replay.replayer import HARNESS_BROKE
 from grader.replay.request import Role, recipe_of
-from grader.score.lexicon import Lexicon, load_lexicon
-from grader.score.solutions import Solution, load_solution
 from grader.syntax.plain_code import Suspicion, suspicions
-from harness.doctor.platform_class import same_class
 from harness.recipe import Recipe
+from harness.run.provenance import same_class
 from harness.run.settings import RunSettings
 
 RUNS: tuple[Run, ...] = ("broken", "fixed")
 
-solution_of, lexicon_of = cache(load_solution), cache(load_lexicon)
 
 
 @dataclass(frozen=True)
@@ -29,8 +25,6 @@ class Evidence:
     """
 
     recipe: Recipe
-    solution: Solution
-    lexicon: Lexicon
     settings: RunSettings
     command_problem: str
     missing: tuple[str, ...]
@@ -55,8 +49,6 @@ def evidence_of(submission: Submission, replays: Mapping[Role, Replay]) -> Evide
     again: dict[Run, Role] = {"broken": "broken again", "fixed": "fixed again"}
     return Evidence(
         recipe=recipe_of(submission.recipe),
-        solution=solution_of(submission.recipe),
-        lexicon=lexicon_of(submission.recipe),
         settings=submission.settings,
         command_problem=submission.command_problem,
         missing=submission.missing,

@@ -7,11 +7,11 @@ from hashlib import sha256
 from grader.intake.submission import Submission
 from grader.replay.replay import Replay
 from grader.replay.request import Role
-from grader.score.belief import code_doubt, figure_doubt, same_as_reference
+from grader.score.belief import code_doubt, same_as_reference
 from grader.score.diagnostics import judge_diagnostics
 from grader.score.evidence import RUNS, Evidence, evidence_of
-from grader.score.exhibits import Curve, Exhibits, HashComparison, Number, ReplayOutcome, Run
-from grader.score.explanation import judge_explanation
+from grader.score.exhibits import CitedNumber, Curve, Exhibits, HashComparison, Number, ReplayOutcome, Run
+from grader.score.explanation import body_of, judge_explanation, numbers_of
 from grader.score.fix import judge_fix
 from grader.score.measured import measurements
 from grader.score.reproducibility import judge_reproducibility
@@ -23,13 +23,11 @@ from grader.score.verdict import (
     Flag,
     SubmissionScore,
     criterion_score,
-    lost,
-    open_check,
     rescored,
 )
 from grader.score.weights import Weights, weighted
 from harness.hints import LEVELS
-from harness.run.metrics_log import Record, batch_records, epoch_records, to_strict
+from harness.run.metrics_log import batch_records, epoch_records, to_strict
 from harness.written.file_exercise import exercise_ids
 
 WITHOUT_SANDBOX = "Students' code ran WITHOUT a sandbox (--trust-submissions): nothing kept it from lying."
@@ -138,11 +136,15 @@ def _hint_flags(hints: int) -> tuple[Flag, ...]:
 
 def score_evidence(evidence: Evidence, weights: Weights) -> dict[Criterion, CriterionScore]:
     """Return every criterion with its weighted checks."""
+    fix = judge_fix(evidence)
+    correct = fix[0].outcome
     judged: Mapping[Criterion, tuple[Check, ...]] = {
         "reproducibility": judge_reproducibility(evidence),
         "diagnostics": judge_diagnostics(evidence),
-        "fix": judge_fix(evidence),
-        "explanation": _judge_explanation(evidence),
+        "fix": fix,
+        "explanation": judge_explanation(
+            evidence, None if correct == "could not judge" else correct == "passed"
+        ),
     }
     return {
         criterion: criterion_score(
@@ -150,43 +152,6 @@ def score_evidence(evidence: Evidence, weights: Weights) -> dict[Criterion, Crit
         )
         for criterion in CRITERIA
     }
-
-
-def _judge_explanation(evidence: Evidence) -> tuple[Check, ...]:
-    checks = judge_explanation(
-        evidence.report,
-        evidence.recipe,
-        evidence.lexicon,
-        broken_log=_records(evidence.broken),
-        fixed_log=_records(evidence.fixed),
-        broken_source=evidence.recipe.broken_source(),
-        fixed_source=evidence.source,
-    )
-    if evidence.fixed.status == "OK" and (doubt := figure_doubt(evidence)):
-        return tuple(_not_proven(check, doubt) if check.id == "numbers" else check for check in checks)
-    if evidence.fixed.status in ("OK", "XX"):
-        return checks
-    # The experiment itself does not run: its numbers are not open, they are unproven.
-    return tuple(
-        _not_shown(check) if check.id == "numbers" and check.points is None else check for check in checks
-    )
-
-
-def _not_proven(check: Check, doubt: str) -> Check:
-    if not check.points:
-        return check
-    reason = f"The numbers agree with the logs, but {doubt}. The instructor decides."
-    return open_check(check.id, check.title, check.max, reason)
-
-
-def _not_shown(check: Check) -> Check:
-    reason = "The fixed run did not come to its end when it was made again, so its numbers are not shown."
-    remedy = "Hand in an experiment that runs to its end with make verify."
-    return lost(check.id, check.title, check.max, reason, remedy)
-
-
-def _records(replay: Replay) -> Sequence[Record]:
-    return replay.records() if replay.status == "OK" else ()
 
 
 def flags_of(evidence: Evidence) -> tuple[Flag, ...]:
@@ -214,23 +179,43 @@ def flags_of(evidence: Evidence) -> tuple[Flag, ...]:
 
 
 def exhibits_of(name: str, evidence: Evidence, ignored: tuple[str, ...]) -> Exhibits:
-    """Return what the page shows beside the score."""
+    """Return what the page of a submission shows beside its score."""
     replays: dict[Run, Replay] = {
         "broken": evidence.broken,
         "fixed": evidence.fixed,
         "reference": evidence.reference,
     }
+    report = None if evidence.report is None else evidence.report.removeprefix("\ufeff").replace("\r\n", "\n")
     return Exhibits(
         submission=name,
         broken_source=evidence.recipe.broken_source(),
         fixed_source=evidence.source,
-        report=evidence.report,
+        report=report,
+        numbers=() if report is None else _looked_up(evidence, report),
         curves=tuple(_curve(run, replay) for run, replay in replays.items() if replay.status == "OK"),
         hashes=_hashes(evidence),
         replays=tuple(_outcomes(replays)),
         measurements=measurements(evidence),
         ignored_files=ignored,
         symptom="; ".join(symptom.says for symptom in evidence.recipe.on(evidence.settings.dataset).symptoms),
+    )
+
+
+def _looked_up(evidence: Evidence, report: str) -> tuple[CitedNumber, ...]:
+    """Return the numbers of a report that agree or disagree with the logs, by their places in the whole file."""
+    body = body_of(report)
+    begins = len(report) - len(body.text)
+    verdicts = {"true": "verified", "wrong": "refuted"}
+    return tuple(
+        CitedNumber.model_validate(
+            {
+                "start": begins + number.start,
+                "end": begins + number.end,
+                "verdict": verdicts[number.verdict],
+            }
+        )
+        for number in numbers_of(evidence, body)
+        if number.verdict in verdicts
     )
 
 

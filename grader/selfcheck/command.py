@@ -13,7 +13,7 @@ from grader.replay.cache import default_folder, trim
 from grader.replay.replayer import Replayer, Sandbox, open_sandbox
 from grader.replay.replays import Replays, local_executor
 from grader.sandbox import sandbox_problem
-from grader.score.solutions import SOLUTIONS, Text, Variant, load_texts, load_variants
+from grader.score.solutions import SOLUTIONS, Variant, load_variants
 from grader.score.weights import load_weights
 from grader.selfcheck.answers import answers_section
 from grader.selfcheck.handed_in import Submissions
@@ -21,7 +21,6 @@ from grader.selfcheck.healthy import healthy_section
 from grader.selfcheck.parts import PARTS, Part
 from grader.selfcheck.section import Section, page, show
 from grader.selfcheck.seeds import seeds_section
-from grader.selfcheck.texts import texts_section
 from grader.selfcheck.trial_memory import TrialMemory
 from grader.selfcheck.variants import variants_section
 from grader.written.answers.known import load_answers
@@ -32,7 +31,7 @@ from harness.recipe import EXERCISES, ROOT, Recipe
 from harness.written.file_exercise import FileExercise, exercise_ids, load_exercise
 
 PAGE = ROOT / "docs" / "calibration.md"
-_SANDBOXED: tuple[Part, ...] = ("variants", "texts", "answers")
+_SANDBOXED: tuple[Part, ...] = ("variants", "answers")
 _WIDE = 160  # columns, where the output goes to no terminal
 
 
@@ -99,7 +98,7 @@ def _parts(
     executor = local_executor(replayer, jobs=jobs)
     trials = TrialMemory(memory, fresh=options.fresh)
 
-    def asked(item: Variant | Text) -> bool:
+    def asked(item: Variant) -> bool:
         return options.held_back or not item.held_back
 
     def seeds() -> Section:
@@ -121,11 +120,6 @@ def _parts(
         grading = Grading(replays, replayer, memory, load_weights(), jobs, fresh=options.fresh)
         return variants_section(wanted, grading, submissions, scratch, jobs=jobs)
 
-    def texts() -> Section:
-        replays = Replays(executor, memory, fresh=options.fresh)
-        wanted = [(recipe, [*filter(asked, load_texts(recipe.id, solutions))]) for recipe in recipes]
-        return texts_section(wanted, replays)
-
     def answers() -> Section:
         wanted = [
             (exercise, answer)
@@ -135,4 +129,4 @@ def _parts(
         ]
         return answers_section(wanted, replayer, jobs=jobs)
 
-    return {"seeds": seeds, "healthy": healthy, "variants": variants, "texts": texts, "answers": answers}
+    return {"seeds": seeds, "healthy": healthy, "variants": variants, "answers": answers}

@@ -10,9 +10,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from harness.files import write_with_sha256
+from harness.files import stored_gzip, write_with_sha256
 from harness.hints import LEVELS
-from harness.run.stored_deflate import stored_gzip
 from harness.workspace import EXPERIMENT, REPORT, RESULT
 
 FORMAT_VERSION = 1
@@ -80,7 +79,7 @@ def deterministic_tar_gz(members: Mapping[str, bytes | Path]) -> bytes:
     """Return a gzipped tarball whose bytes depend on the members alone; a path stands for its content.
 
     Names are sorted; mode is 0644, owner 0, time 0. A name that the ustar format cannot hold goes into a pax header.
-    Nothing is compressed (`harness.run.stored_deflate` says why). Raises `ValueError` for a name that would unpack
+    Nothing is compressed (`harness.files` says why). Raises `ValueError` for a name that would unpack
     outside of its folder.
     """
     buffer = io.BytesIO()
