@@ -29,8 +29,8 @@ from benchmarks.measure import (
 )
 from grader.course.examples import broken_workspace, example_submission
 from grader.sandbox import sandbox_problem
+from harness.canonical_setup import run_environment
 from harness.recipe import load_recipe
-from harness.run.environment import run_environment
 
 HERE = Path(__file__).parent
 PLAIN = (sys.executable, HERE / "plain_mlp.py")

@@ -43,7 +43,7 @@ from grader.sandbox import sandbox_problem
 from grader.score.verdict import SubmissionScore
 from harness.errors import UserError
 from harness.recipe import load_recipe, recipe_ids
-from harness.run.environment import usable_cores
+from harness.run.provenance import usable_cores
 
 SIZE, SEED = 2100, 1
 COLD, UNCHANGED, MEMORY = 300.0, 60.0, 600.0  # targets: seconds, seconds, MB

@@ -37,7 +37,7 @@ from grader.course.kit import LISTING, build_kit
 from grader.sandbox import sandbox_problem
 from harness.errors import UserError
 from harness.recipe import load_recipe
-from harness.run.environment import usable_cores
+from harness.run.provenance import usable_cores
 
 RECIPE = "huge_lr"
 NOTEBOOK = f"{RECIPE}.ipynb"

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
-from test_decision_tree import TEXT
-
 from benchmarks.tree_outcomes import FILE, text_of
 from benchmarks.tree_page import PAGE, page
+from test_decision_tree import TEXT
+
 from grader.intake.answer import Answer
 from grader.replay.replayer import Replayer
 from grader.report.submission_page import render_submission
