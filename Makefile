@@ -65,7 +65,7 @@ clean-work: $(RUN)
 	@$(BIN)/harness clean-work "$(BREAK)" $(work) $(if $(YES),--yes)
 
 data: $(RUN)
-	@$(BIN)/harness data "$(DATASET)"
+	@$(BIN)/harness fetch "$(DATASET)"
 
 doctor: $(RUN)
 	@$(BIN)/harness doctor

@@ -383,8 +383,8 @@ def ready_environment(tool: Tool, folder: Path) -> Path:
         )
     marker.write_text("{}", encoding="utf-8")  # an interrupted installation starts again
     run([sys.executable, "-m", "venv", "--clear", place])
-    install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    run([*install, tool.pin, folder / "kit.tar.gz"])
+    install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    run([*install, tool.pin, str(folder / "kit.tar.gz")])
     marker.write_text(json.dumps(wanted), encoding="utf-8")
     return python
 

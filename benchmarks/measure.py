@@ -46,18 +46,20 @@ class Row:
 
 
 def run(
-    words: Sequence[str | Path], environment: Mapping[str, str] | None = None, folder: Path | None = None,
+    words: Sequence[object], environment: Mapping[str, str] | None = None, folder: Path | None = None,
     *, allowed: Sequence[int] = (0,),
 ) -> str:  # fmt: skip
     """Run a command and return its standard output. Raises `BenchmarkError` if its status is not allowed."""
-    done = subprocess.run(words, env=environment, cwd=folder, capture_output=True, text=True, check=False)
+    texts = list(map(str, words))
+    done = subprocess.run(texts, env=environment, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode not in allowed:
-        command = " ".join(map(str, words))
-        raise BenchmarkError(f"{command} ended with status {done.returncode}:\n{done.stdout}{done.stderr}")
+        raise BenchmarkError(
+            f"{' '.join(texts)} ended with status {done.returncode}:\n{done.stdout}{done.stderr}"
+        )
     return done.stdout
 
 
-def seconds_of(words: Sequence[str | Path], environment: Mapping[str, str] | None = None) -> float:
+def seconds_of(words: Sequence[object], environment: Mapping[str, str] | None = None) -> float:
     """Return the wall-clock seconds of one whole process, run in a fresh folder."""
     with tempfile.TemporaryDirectory(prefix="trainwreck-bench-") as folder:
         start = perf_counter()

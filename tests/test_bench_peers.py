@@ -295,7 +295,7 @@ def test_an_environment_is_kept_until_its_pin_or_the_suite_changes(
     assert ready_environment(tool, tmp_path) == tmp_path / "copies" / "bin" / "python"
     made, installed = commands
     assert made[1:3] == ["-m", "venv"]
-    assert installed[-2:] == ["copies==1.0", tmp_path / "kit.tar.gz"]
+    assert installed[-2:] == ["copies==1.0", str(tmp_path / "kit.tar.gz")]
     ready_environment(tool, tmp_path)
     assert len(commands) == 2
     ready_environment(replace(tool, pin="copies==2.0"), tmp_path)

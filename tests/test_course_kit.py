@@ -215,7 +215,7 @@ def test_a_run_made_with_it_has_the_bytes_of_one_made_here(python: Path, tmp_pat
     words = ("-P", "-m", "harness.trainer", "--break", ALL[0], "--epochs", "1", "--max-steps", "5", "--out")
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
     for interpreter, name in ((python, "kit"), (Path(sys.executable), "here")):
-        command = [interpreter, *words, name]
+        command = [str(interpreter), *words, name]
         done = subprocess.run(
             command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300
         )
@@ -231,7 +231,7 @@ def test_a_run_made_with_it_has_the_bytes_of_one_made_here(python: Path, tmp_pat
 
 
 def test_its_commands_work_there(python: Path, kit: Path, tmp_path: Path) -> None:
-    command = [python, "-P", "-m", "harness", "exercises"]
+    command = [str(python), "-P", "-m", "harness", "exercises"]
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "COLUMNS": "200"}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
