@@ -1,7 +1,7 @@
 import io
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -267,17 +267,29 @@ def test_no_message_knows_the_answer(workspace: Workspace) -> None:
     assert edit_report(workspace, "cause: huge_lr", "cause: label_permute") == {}
 
 
-def test_a_check_that_is_cited_is_made(workspace: Workspace) -> None:
-    second = "{cause: loss_sum, check: loss-form, outcome: agrees}"
-    found = edit_report(workspace, "{cause: loss_sum, signal: loss, step: 0, value: 2.300}", second)
-    assert "make check" in found["report: ruled out 1"], "the files alone do not tell"
-    for outcome, message in (
-        ("agrees", None),
-        ("grows", "says that the check loss-form finds agrees, and it finds"),
-    ):
-        made = failures(quick_checks(workspace, lambda names, one=outcome: dict.fromkeys(names, one)))
-        assert (message is None) == ("report: ruled out 1" not in made)
-        assert message is None or message in made["report: ruled out 1"]
+@pytest.mark.parametrize(
+    ("check", "found", "message"),
+    [
+        ("loss-form", "agrees", None),
+        ("loss_form", "grows", "says that the check loss_form finds agrees, and it finds grows"),
+        ("loss_from", "agrees", "no check 'loss_from': did you mean loss_form?"),
+    ],
+)
+def test_a_check_that_is_cited_is_made(
+    workspace: Workspace, check: str, found: str, message: str | None
+) -> None:
+    second = f"{{cause: loss_sum, check: {check}, outcome: agrees}}"
+    open_items = edit_report(workspace, "{cause: loss_sum, signal: loss, step: 0, value: 2.300}", second)
+    assert "make check" in open_items["report: ruled out 1"], "the files alone do not tell"
+
+    def outcomes(names: Sequence[str]) -> Mapping[str, str]:
+        return dict.fromkeys(names, found)
+
+    made = failures(quick_checks(workspace, outcomes))
+    if message is None:
+        assert made == {}
+    else:
+        assert message in made["report: ruled out 1"]
 
 
 @pytest.mark.parametrize(

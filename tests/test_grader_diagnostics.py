@@ -133,13 +133,14 @@ def test_an_exact_zero_is_a_recovery_however_small_it_was(
     broken: float, fixed: float, expected: float
 ) -> None:
     plain = honest()
-    changes = {
-        "broken": told(plain.broken, "stale_grad_ratio", broken),
-        "fixed": told(plain.fixed, "stale_grad_ratio", fixed),
-    }
+    runs = [
+        told(run, "stale_grad_ratio", value) for run, value in ((plain.broken, broken), (plain.fixed, fixed))
+    ]
     line = f"run: fixed, signal: stale_grad_ratio, step: 3, value: {fixed}"
     text = report(cited(plain, "broken", "loss"), line)
-    assert points(dataclasses.replace(plain, report=text, **changes))["recovery"] == expected
+    assert (
+        points(dataclasses.replace(plain, report=text, broken=runs[0], fixed=runs[1]))["recovery"] == expected
+    )
 
 
 @pytest.mark.parametrize(("signal", "expected"), [("grad_mean", 0), ("val_accuracy", 6), ("lr", 6)])
