@@ -199,10 +199,11 @@ def demo(to: Path, jobs: int | None) -> None:
 )
 def kit(to: Path) -> None:
     """Build what students get: the suite without its answers."""
-    from grader.course.kit import build_kit
+    from grader.course.kit import build_kit, describe_kit
 
     with naming(to):
-        click.echo(f"The kit is {build_kit(to)}. Next: hand it out.")
+        files = build_kit(to)
+    click.echo(f"{to}: {describe_kit(files)}\nNext: hand out {to}.tar.gz.")
 
 
 @cli.group(context_settings=HELP_OPTIONS)
