@@ -139,9 +139,7 @@ def test_scores_are_read_and_shown_or_refused(scratch: Path, data: bytes) -> Non
     outcome(lambda: apply_overrides(scores, load_overrides(scratch / "overrides.toml")), UserError)
 
 
-_RECORDS = (
-    Replay(status="OK", log='{"step": 0}\n', log_sha256="0" * 64, platform={"device": "cpu"}),
-)
+_RECORDS = (Replay(status="OK", log='{"step": 0}\n', log_sha256="0" * 64, platform={"device": "cpu"}),)
 
 
 @given(mutated([record.model_dump_json().encode() for record in _RECORDS], _JSON_TOKENS))
