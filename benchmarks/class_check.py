@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable, Iterator
 
+from grader.selfcheck.variants import EXPECTED
+
 from benchmarks.course.attacks import REFUSED
 from benchmarks.course.plan import Entry, fixes_of
 from benchmarks.timing import BenchmarkError
 from grader.score.verdict import SubmissionScore
-from grader.selfcheck.variants import EXPECTED
 
 
 def check_rows(entries: Iterable[Entry], rows: Iterable[SubmissionScore]) -> None:

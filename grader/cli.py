@@ -11,7 +11,6 @@ from grader.replay.engines import ENGINES, Engine
 from grader.replay.memory.cli import cache as cache_verbs
 from grader.replay.memory.cli import replays_option as _store
 from grader.report.export_formats import FORMATS, Format
-from grader.selfcheck.parts import PARTS, Part
 from harness.command_line import HELP_OPTIONS, run_command
 from harness.errors import UserError, naming
 from harness.run.environment import usable_cores
@@ -144,39 +143,34 @@ def doctor() -> None:
 
 @cli.command()
 @click.option(
-    "--seeds",
-    metavar="N",
-    type=whole_number(1, 1000),
-    default=2,
-    show_default=True,
+    "--seeds", metavar="N", type=whole_number(1, 1000), default=2, show_default=True,
     help="Run every recipe from so many seeds.",
-)
-@click.option("--only", metavar="RECIPE", multiple=True, help="Check this recipe alone; repeatable.")
-@click.option(
-    "--part", "parts", type=click.Choice(PARTS), multiple=True, help="Check this part alone; repeatable."
-)
-@click.option(
-    "--without-held-back", is_flag=True, help="Leave out what is held back: for those who work on the rules."
-)
-@click.option("--fresh", is_flag=True, help="Hand in and replay everything again, whatever is remembered.")
-@click.option("--write", is_flag=True, help="Write docs/calibration.md, too.")
+)  # fmt: skip
+@click.option("--only", metavar="EXERCISE", multiple=True, help="Check this exercise alone; repeatable.")
+@click.option("--fresh", is_flag=True, help="Run everything again, even if it is remembered.")
+@click.option("--write", is_flag=True, help="Write what was measured, and docs/calibration.md.")
 @_jobs
 @_cache
 @_store
 def selfcheck(
-    seeds: int, only: tuple[str, ...], parts: tuple[Part, ...], without_held_back: bool, fresh: bool,
-    write: bool, jobs: int | None, cache: Path | None, replays: Path | None,
+    seeds: int, only: tuple[str, ...], fresh: bool, write: bool, jobs: int | None, cache: Path | None,
+    replays: Path | None,
 ) -> None:  # fmt: skip
-    """Compare recipes, sound experiments, known fixes and explanations with what is declared of them.
+    """Prove every recipe both ways, and the grader on edits whose verdict is known.
 
-    Exit status: 0 all of it agrees, 1 something does not, 2 wrong use, 3 our fault.
+    Exit status: 0 everything agrees, 1 something does not, 2 wrong use, 3 our fault.
     """
     from grader.selfcheck.command import SelfcheckOptions, run_selfcheck
 
     options = SelfcheckOptions(
-        seeds=seeds, jobs=jobs or usable_cores(), parts=parts, only=only, held_back=not without_held_back,
-        fresh=fresh, write=write, cache=cache, replays=replays,
-    )  # fmt: skip
+        seeds=seeds,
+        jobs=jobs or usable_cores(),
+        only=only,
+        fresh=fresh,
+        write=write,
+        cache=cache,
+        memory=replays,
+    )
     sys.exit(run_selfcheck(options))
 
 

@@ -7,8 +7,6 @@ from pathlib import Path
 from grader.score.explanation import judge_explanation
 from grader.score.lexicon import Lexicon, load_lexicon
 from grader.score.verdict import Check
-from grader.selfcheck.labels import points_of
-from grader.selfcheck.texts import report_around
 from harness.recipe import Recipe, load_recipe
 from harness.run.metrics_log import Record, log_lines, parse_log
 
@@ -35,7 +33,8 @@ def whole_log(name: str) -> list[Record]:
 
 def report(body: str, layer: str = "optimizer") -> str:
     """Return a whole report around a text."""
-    return report_around(body, layer)
+    evidence = "  - {run: broken, signal: loss, step: 2, value: 6305.9}"
+    return f"---\nroot_cause_layer: {layer}\nevidence:\n{evidence}\n---\n\n{body}\n"
 
 
 def judged(text: str | None, recipe_id: str = "huge_lr") -> dict[str, Check]:
@@ -55,4 +54,5 @@ def judged(text: str | None, recipe_id: str = "huge_lr") -> dict[str, Check]:
 
 def total(checks: dict[str, Check]) -> float | None:
     """Return the points of all checks, None while one is open."""
-    return points_of(tuple(checks.values()))
+    points = [check.points for check in checks.values()]
+    return None if None in points else sum(filter(None, points))

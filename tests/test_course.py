@@ -72,12 +72,11 @@ def test_few_fixes_are_handed_in_by_most_and_a_few_by_one() -> None:
         assert max(own, key=lambda fix: own[fix]) == "reference"
         assert 150 <= own["reference"] <= 240
         verdicts = {fix.verdict for fix in fixes_of(recipe) if fix.id in own}
-        assert {"full", "alternative", "masking", "overreach", "wrong"} == verdicts
+        assert {"full", "alternative", "masking", "overreach"} <= verdicts
 
 
-def test_no_fix_and_no_text_is_one_that_is_held_back() -> None:
+def test_no_text_is_one_that_is_held_back() -> None:
     for recipe in recipe_ids():
-        assert not any(fix.held_back for fix in fixes_of(recipe))
         assert not any(text.held_back for text in texts_of(recipe))
 
 

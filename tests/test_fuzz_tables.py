@@ -21,8 +21,9 @@ from grader.report.gradebook import gradebook
 from grader.report.scores_file import read_scores, scores_bytes
 from grader.report.submission_page import render_submission_page
 from grader.report.terminal import show_submission
+from grader.score.known_edits import load_variants
 from grader.score.lexicon import load_lexicon
-from grader.score.solutions import SOLUTIONS, load_solution, load_texts, load_variants
+from grader.score.solutions import SOLUTIONS, load_solution, load_texts
 from grader.score.weights import DEFAULT, load_weights
 from harness.errors import UserError
 from harness.recipe import EXERCISES, load_recipe

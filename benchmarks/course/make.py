@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from grader.selfcheck.handed_in import Submissions
+
 from benchmarks.course.attacks import attacking_source, attacking_tarball
 from benchmarks.course.claims import with_claim
 from benchmarks.course.own_work import own_report, own_source
 from benchmarks.course.plan import Entry, fixes_of, texts_of
 from benchmarks.course.tarballs import Members, packed, unpacked, with_manifest
 from grader.course.examples import broken_workspace
-from grader.selfcheck.handed_in import Submissions
-from harness.recipe import load_recipe
 from harness.run.metrics_log import Record, batch_records, log_lines, parse_log
 from harness.workspace import source_hash
 
@@ -44,8 +44,7 @@ Progress = Callable[[int, int], None]
 
 def fixed_source(recipe: str, fix: str) -> str:
     """Return the experiment of a recipe with a fix in it."""
-    variant = next(variant for variant in fixes_of(recipe) if variant.id == fix)
-    return variant.source(load_recipe(recipe).broken_source())
+    return next(known.source for known in fixes_of(recipe) if known.id == fix)
 
 
 def make_runs(entries: Iterable[Entry], memory: Path, jobs: int, progress: Progress) -> Runs:

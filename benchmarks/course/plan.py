@@ -6,8 +6,9 @@ from functools import cache
 from itertools import cycle
 from random import Random
 
-from grader.score.solutions import Text, Variant, load_texts, load_variants
-from harness.recipe import recipe_ids
+from grader.score.known_edits import KnownFix, known_fixes
+from grader.score.solutions import Text, load_texts
+from harness.recipe import load_recipe, recipe_ids
 
 SEED = 1
 STUDENTS = 300
@@ -91,15 +92,15 @@ def _entry(index: int, number: int, recipe: str, seed: int) -> Entry:
 
 
 @cache
-def fixes_of(recipe: str) -> tuple[Variant, ...]:
+def fixes_of(recipe: str) -> tuple[KnownFix, ...]:
     """Return the fixes of a recipe that students hand in, by rank: the reference first, then verdicts in turn."""
-    known = [variant for variant in load_variants(recipe) if not variant.held_back]
+    known, _ = known_fixes(load_recipe(recipe))
     piles = [[variant for variant in known if variant.verdict == verdict] for verdict in _ROUND]
     ranked = [pile.pop(0) for pile in _turns(piles)]
     return tuple(ranked[:FIXES])
 
 
-def _turns(piles: list[list[Variant]]) -> Iterable[list[Variant]]:
+def _turns(piles: list[list[KnownFix]]) -> Iterable[list[KnownFix]]:
     for pile in cycle(piles):
         if not any(piles):
             return

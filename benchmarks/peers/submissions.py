@@ -8,7 +8,7 @@ from typing import Literal
 
 from grader.course.demo import repacked
 from grader.course.examples import broken_workspace, example_submission
-from grader.score.solutions import load_variants
+from grader.score.known_edits import known_fixes
 from harness.recipe import load_recipe
 from harness.workspace import EXPERIMENT
 
@@ -20,11 +20,11 @@ Kind = Literal["right", "wrong", "exits", "loops", "cheats"]
 _HONEST: dict[str, tuple[Kind, str | None]] = {
     "ada": ("right", "reference"),
     "alan": ("right", "smaller_rate"),
-    "barbara": ("right", "named_constant"),
-    "donald": ("right", "rewritten_function"),
-    "edsger": ("wrong", "no_momentum"),
+    "barbara": ("right", "adam"),
+    "donald": ("right", "constant_schedule"),
+    "edsger": ("wrong", "other_weights"),
     "emmy": ("wrong", None),
-    "frances": ("right", "commented_at_length"),
+    "frances": ("right", "high_rate"),
 }
 _HOSTILE: dict[str, Kind] = {"charles": "cheats", "elliot": "exits", "lucifer": "loops"}
 _WITHOUT_RUN = ("exits", "loops")
@@ -60,10 +60,10 @@ class HandedIn(Written):
 def written() -> list[Written]:
     """Return the ten experiments, sorted by student, so that the hostile ones are among the others."""
     broken = load_recipe(RECIPE).broken_source()
-    variants = {variant.id: variant for variant in load_variants(RECIPE)}
+    fixes = {fix.id: fix.source for fix in known_fixes(load_recipe(RECIPE))[0]}
     ten = []
     for student, (kind, variant) in _HONEST.items():
-        source = broken if variant is None else variants[variant].source(broken)
+        source = broken if variant is None else fixes[variant]
         ten.append(Written(student, kind, source, ""))
     for student, kind in _HOSTILE.items():
         lines = (HOSTILE / f"{kind}.py").read_text(encoding="utf-8")

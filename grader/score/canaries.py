@@ -35,7 +35,10 @@ def check_canaries(
                 f"Nothing was scored: the {run} run of {recipe_id} failed here ({replay.message})."
                 " grader doctor looks for the cause."
             )
-    perfect = _canary(recipe_of(recipe_id), broken, reference, repaired)
+    recipe = recipe_of(recipe_id)
+    report = (SOLUTIONS / recipe_id / "report.md").read_text(encoding="utf-8")
+    perfect = own_evidence(recipe, recipe.healthy_source(), broken, reference, repaired, report)
+    perfect = replace(perfect, claims={**perfect.claims, "fixed": _claim(reference)})
     criteria = score_evidence(perfect, weights)
     if (total := total_of(criteria)) != 100:
         lost = next(
@@ -75,7 +78,10 @@ def check_canaries(
         )
 
 
-def _canary(recipe: Recipe, broken: Replay, reference: Replay, repaired: Replay) -> Evidence:
+def own_evidence(
+    recipe: Recipe, source: str, broken: Replay, reference: Replay, fixed: Replay, report: str | None = None
+) -> Evidence:
+    """Return the evidence of an honest submission with this experiment, under the recipe's own settings."""
     return Evidence(
         recipe=recipe,
         solution=solution_of(recipe.id),
@@ -83,11 +89,11 @@ def _canary(recipe: Recipe, broken: Replay, reference: Replay, repaired: Replay)
         settings=RunSettings(seed=recipe.seed, dataset=recipe.dataset),
         command_problem="",
         missing=(),
-        claims={"broken": _claim(broken), "fixed": _claim(reference)},
-        source=recipe.healthy_source(),
-        report=(SOLUTIONS / recipe.id / "report.md").read_text(encoding="utf-8"),
+        claims={"broken": _claim(broken), "fixed": _claim(fixed)},
+        source=source,
+        report=report,
         broken=broken,
-        fixed=repaired,
+        fixed=fixed,
         reference=reference,
         same_class=True,
     )

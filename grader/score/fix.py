@@ -11,9 +11,9 @@ from functools import lru_cache
 from grader.score.belief import code_doubt, log_doubt, same_as_reference, same_bytes
 from grader.score.evidence import Evidence, recipe_of
 from grader.score.exhibits import Measurement
+from grader.score.known_edits import load_variants
 from grader.score.measured import evaluations, has_reference, probes, symptoms
 from grader.score.minimality import judge_minimality
-from grader.score.solutions import load_variants
 from grader.score.verdict import Check, full, lost, open_check
 from grader.syntax.layers import changed_layers
 from grader.syntax.parse import ProgramText, Unparsable

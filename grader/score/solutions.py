@@ -1,20 +1,17 @@
-"""What the instructor's half knows of a recipe: `solution.toml`, `variants.toml` and `texts.toml`."""
+"""What the instructor's half knows of a recipe: `solution.toml` and `texts.toml`."""
 
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar, get_args
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from grader.toml_file import read_table
 from harness.errors import UserError
-from harness.recipe import ROOT, Area, Edit, apply_edits
+from harness.recipe import ROOT, Area
 from harness.submission.cited_numbers import BATCH_SIGNALS, DERIVED_SIGNALS, EPOCH_SIGNALS, NESTED_SIGNALS
 
 SOLUTIONS = ROOT / "solutions"
 SIGNALS = (*BATCH_SIGNALS, *NESTED_SIGNALS, *EPOCH_SIGNALS, *DERIVED_SIGNALS)
-
-Verdict = Literal["full", "alternative", "masking", "overreach", "wrong"]
-VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
 # Wherever a tuple is declared with strict=False, a list of TOML becomes one; nothing else is converted.
 Label = Literal[
@@ -74,28 +71,6 @@ class Solution(StrictModel):
         return tuple(item for item in self.recoveries if item.dataset in (None, dataset))
 
 
-class Variant(StrictModel):
-    """An edit of the *broken* experiment, and the verdict that the grader must give it.
-
-    `full` is the reference fix and its equals, `alternative` is right but not minimal, `masking` removes the
-    symptom and leaves the cause, `overreach` also rewires what was not broken, `wrong` mends nothing. One that is
-    `held_back` was not looked at while the rules were made: it tests them.
-    """
-
-    id: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
-    verdict: Verdict
-    says: Annotated[str, Field(min_length=1)]
-    held_back: bool = False
-    edits: Annotated[tuple[Edit, ...], Field(alias="edit", min_length=1, strict=False)]
-
-    def source(self, broken_source: str) -> str:
-        """Return the broken experiment with this variant's edits in it.
-
-        Raises `ValueError` where a `find` does not occur exactly once.
-        """
-        return apply_edits(broken_source, self.edits, where=f"variant {self.id}")
-
-
 class Text(StrictModel):
     """An explanation of the recipe as someone may write it, and the label that says what it must earn.
 
@@ -115,33 +90,24 @@ class _Texts(StrictModel):
     texts: Annotated[tuple[Text, ...], Field(alias="text", min_length=1, strict=False)]
 
 
-class _Variants(StrictModel):
-    format_version: Literal[1]
-    variants: Annotated[tuple[Variant, ...], Field(alias="variant", min_length=1, strict=False)]
-
-    @model_validator(mode="after")
-    def _begin_with_the_reference(self) -> "_Variants":
-        ids = [variant.id for variant in self.variants]
-        if len(set(ids)) < len(ids):
-            raise ValueError("two variants have the same id")
-        if ids[0] != "reference" or self.variants[0].verdict != "full":
-            raise ValueError("the first variant must be `reference`, with the verdict `full`")
-        return self
-
-
 def load_solution(recipe_id: str, solutions: Path = SOLUTIONS) -> Solution:
     """Return a recipe's `solution.toml`. Raises `UserError` if it is missing or not one."""
     return read_toml(solutions / recipe_id / "solution.toml", Solution)
 
 
-def load_variants(recipe_id: str, solutions: Path = SOLUTIONS) -> tuple[Variant, ...]:
-    """Return a recipe's variants, the reference fix first. Raises `UserError` if the file is missing or wrong."""
-    return read_toml(solutions / recipe_id / "variants.toml", _Variants).variants
-
-
 def load_texts(recipe_id: str, solutions: Path = SOLUTIONS) -> tuple[Text, ...]:
     """Return a recipe's model explanations. Raises `UserError` if the file is missing or wrong."""
     return read_toml(solutions / recipe_id / "texts.toml", _Texts).texts
+
+
+class _Measured(StrictModel):
+    format_version: Literal[1]
+    trips: dict[str, str]
+
+
+def trips_of(recipe_id: str, solutions: Path = SOLUTIONS) -> dict[str, str]:
+    """Return {check: outcome} of the checks that the break trips. Raises `UserError` if they were not measured."""
+    return dict(read_toml(solutions / recipe_id / "measured.toml", _Measured).trips)
 
 
 _Record = TypeVar("_Record", bound=StrictModel)

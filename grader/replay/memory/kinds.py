@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-Holds = Literal["replay", "examination", "score", "canary", "tarball", "trial"]
+Holds = Literal["replay", "examination", "score", "canary", "trial"]
 
 
 @dataclass(frozen=True)
@@ -20,8 +20,7 @@ REPLAYS = Kind("replays", "replay", Path())
 EXAMINATIONS = Kind("examinations of answers", "examination", Path("examined"))
 SCORES = Kind("scores", "score", Path("graded"))
 CANARIES = Kind("canaries that passed", "canary", Path("canaries"))
-TARBALLS = Kind("tarballs of the self-check", "tarball", Path("handed-in"))
-TRIALS = Kind("trials of the self-check", "trial", Path("trials"))
+TRIALS = Kind("outcomes of checks", "trial", Path("trials"))
 # What ran without a sandbox is never taken for what ran in one.
 NO_SANDBOX = Path("no-sandbox")
 
@@ -30,7 +29,6 @@ KINDS = (
     EXAMINATIONS,
     SCORES,
     CANARIES,
-    TARBALLS,
     TRIALS,
     Kind("replays without a sandbox", "replay", NO_SANDBOX / REPLAYS.folder),
     Kind("examinations without a sandbox", "examination", NO_SANDBOX / EXAMINATIONS.folder),

@@ -9,8 +9,7 @@ from grader.replay.replay import Replay
 from grader.replay.store import Damaged, read_record
 from grader.score.canary_check import CanaryPassed
 from grader.score.verdict import Model
-from grader.selfcheck.handed_in import HandedIn
-from grader.selfcheck.trial import KeptOutcome
+from grader.selfcheck.runs import Outcomes
 from grader.written.answers.examination import Examination
 
 MODELS: Mapping[Holds, type[Model]] = {
@@ -18,8 +17,7 @@ MODELS: Mapping[Holds, type[Model]] = {
     "examination": Examination,
     "score": Graded,
     "canary": CanaryPassed,
-    "tarball": HandedIn,
-    "trial": KeptOutcome,
+    "trial": Outcomes,
 }
 
 
