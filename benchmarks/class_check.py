@@ -2,12 +2,11 @@
 
 from collections.abc import Iterable, Iterator
 
-from grader.selfcheck.variants import EXPECTED
-
 from benchmarks.course.attacks import REFUSED
 from benchmarks.course.plan import Entry, fixes_of
 from benchmarks.timing import BenchmarkError
 from grader.score.verdict import SubmissionScore
+from grader.selfcheck.fixes import EXPECTED
 
 
 def check_rows(entries: Iterable[Entry], rows: Iterable[SubmissionScore]) -> None:
@@ -46,7 +45,7 @@ def complaints_of(entry: Entry, row: SubmissionScore) -> Iterator[str]:
             yield f"it has {fix.points:g} points for its fix"
         return
     verdict = next(known.verdict for known in fixes_of(entry.recipe) if known.id == entry.fix)
-    least, most = EXPECTED[verdict]
+    least, most = (sum(bounds) for bounds in zip(*EXPECTED[verdict], strict=True))
     if fix.points is None or not least <= fix.points <= most:
         yield f"it has {fix.points} points for its fix, and {verdict} has {least:g} to {most:g}"
     if (runs.points == runs.max) == bool(entry.claim):

@@ -13,9 +13,10 @@ from pathlib import Path
 
 import click
 
-from benchmarks.bands import FIRST_SEED, VARIANTS, variant_sources
 from benchmarks.portable import restart_portably
-from harness.recipe import experiment_source, load_recipe, recipe_ids
+from grader.score.known_edits import load_shared_edits
+from grader.selfcheck.seeds import FIRST_SEED
+from harness.recipe import experiment_names, experiment_source, load_recipe, recipe_ids
 from harness.run.guardrails import (
     EARLY_LOSS_RISE,
     GRADIENT_RISE,
@@ -153,11 +154,11 @@ def main(seeds: int, write: bool) -> None:
     apply_numerics("portable")
     every = range(FIRST_SEED, FIRST_SEED + seeds)
     sound, broken = [], []
-    for name in VARIANTS:
+    for name in experiment_names():
         healthy, dataset = experiment_source(name), DATASET[name]
         sound.append(sound_row(name, [_run(healthy, dataset, seed) for seed in every]))
-        for label, source in variant_sources(name).items():
-            sound.append(sound_row(f"{name}, {label}", [_run(source, dataset, FIRST_SEED)]))
+        for edit in (item for item in load_shared_edits(name) if item.verdict == "sound"):
+            sound.append(sound_row(f"{name}, {edit.id}", [_run(edit.source(healthy), dataset, FIRST_SEED)]))
         for label, more in LONG.items() if name == "digits_mlp" else ():
             sound.append(sound_row(f"{name}, {label}", [_run(healthy, dataset, FIRST_SEED, **more)]))
         click.echo(f"{name} done", err=True)

@@ -17,7 +17,7 @@ VARIANTS = 'format_version = 1\n[full]\nmine = [["a", "b"], ["c", "d"]]\n'
 def test_every_known_fix_is_another_program_that_parses(recipe: Recipe) -> None:
     fixes, left_out = known_fixes(recipe)
     assert (fixes[0].id, fixes[0].source) == ("reference", recipe.healthy_source())
-    trees = {}
+    trees: dict[tuple[str, str], str] = {}
     for fix in fixes:
         tree = ast.dump(ast.parse(fix.source))
         # One edit may be sound in a healthy experiment and mask a break; two of one verdict must differ.

@@ -7,7 +7,7 @@ from harness.data.embedded.archives import write_archives
 from harness.data.embedded.make_digits import enlarge, enlargement_matrix, make_splits, split_by_class
 from harness.data.embedded_data import STUDENTS_FOLDER, read_embedded_split
 
-GRADERS_FOLDER = Path(__file__).parents[1] / "grader" / "heldout"
+GRADERS_FOLDER = Path(__file__).parents[1] / "grader" / "replay" / "heldout"
 
 
 def test_the_script_makes_the_stored_arrays_again() -> None:
@@ -48,6 +48,6 @@ def test_archives_are_the_same_bytes_and_listed_in_sums(tmp_path: Path) -> None:
         assert first.read_bytes() == second.read_bytes()
         digest = hashlib.sha256(first.read_bytes()).hexdigest()
         assert (first.parent / "SHA256SUMS").read_text() == f"{digest}  tiny.npz\n"
-    students = tmp_path / "a" / "harness" / "datasets"
+    students = tmp_path / "a" / "harness" / "data" / "embedded"
     assert (read_embedded_split("tiny", "validation", students).labels == labels).all()
     assert "heldout_images" not in np.load(students / "tiny.npz")

@@ -7,7 +7,7 @@ from harness.data.embedded.figures import FIGURES
 from harness.data.embedded.make_shapes import SEED, SIZES, draw_split
 from harness.data.embedded_data import STUDENTS_FOLDER, read_embedded_split
 
-GRADERS_FOLDER = Path(__file__).parents[1] / "grader" / "heldout"
+GRADERS_FOLDER = Path(__file__).parents[1] / "grader" / "replay" / "heldout"
 
 
 @pytest.mark.parametrize("name", SIZES)

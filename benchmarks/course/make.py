@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from grader.selfcheck.handed_in import Submissions
-
 from benchmarks.course.attacks import attacking_source, attacking_tarball
 from benchmarks.course.claims import with_claim
+from benchmarks.course.handed_in import Submissions
 from benchmarks.course.own_work import own_report, own_source
 from benchmarks.course.plan import Entry, fixes_of, texts_of
 from benchmarks.course.tarballs import Members, packed, unpacked, with_manifest

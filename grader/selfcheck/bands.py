@@ -18,7 +18,7 @@ from harness.run.settings import RunSettings
 _EDIT_SEEDS = 3
 # The accuracy on 500 held-out images moves by about this much if only the seed changes.
 _ROUND_TO = 0.01
-_HEAD = "# Measured by grader selfcheck --write; grader/score/bands.py says what the figures mean.\nformat_version = 1\n"
+_HEAD = "# Measured by grader selfcheck --write; grader/score/bands.py explains the figures.\nformat_version = 1\n"
 
 
 def write_bands(

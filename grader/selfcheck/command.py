@@ -8,9 +8,9 @@ from pathlib import Path
 from rich.console import Console
 
 from grader.replay.store import default_store
-from grader.sandbox.problem import sandbox_problem
-from grader.score.known_edits import SOLUTIONS, known_fixes
-from grader.score.solutions import trips_of
+from grader.sandbox import sandbox_problem
+from grader.score.known_edits import known_fixes
+from grader.score.solutions import SOLUTIONS, trips_of
 from grader.selfcheck import trips
 from grader.selfcheck.answers import answers_section
 from grader.selfcheck.bands import write_bands

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 
-from grader.score.known_edits import SOLUTIONS
+from grader.score.solutions import SOLUTIONS
 from grader.selfcheck.runs import Runs, Subject
 from grader.selfcheck.seeds import SeedRuns
 from harness.checks.checks import find_check

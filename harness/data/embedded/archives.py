@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 Arrays = tuple[NDArray[np.uint8], NDArray[np.int64]]
 
 # The held-out split goes where no student's kit has it.
-STUDENTS_FOLDER = Path("harness", "datasets")
-GRADERS_FOLDER = Path("grader", "heldout")
+STUDENTS_FOLDER = Path("harness", "data", "embedded")
+GRADERS_FOLDER = Path("grader", "replay", "heldout")
 
 
 def write_archives(repository: Path, name: str, splits: dict[str, Arrays]) -> None:

@@ -68,7 +68,7 @@ def make_splits() -> dict[str, Arrays]:
 
 def main() -> None:
     """Make every split and write the archives."""
-    repository = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parents[2]
+    repository = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parents[3]
     write_archives(repository, "digits", make_splits())
 
 

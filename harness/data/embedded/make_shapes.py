@@ -123,7 +123,7 @@ def draw_split(size: int, seed: int) -> tuple[NDArray[np.uint8], NDArray[np.int6
 
 def main() -> None:
     """Draw every split and write the archives."""
-    repository = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parents[2]
+    repository = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parents[3]
     splits = {name: draw_split(size, SEED + k) for k, (name, size) in enumerate(SIZES.items())}
     write_archives(repository, "shapes", splits)
 
