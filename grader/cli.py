@@ -3,7 +3,7 @@
 import signal
 import sys
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 
@@ -172,6 +172,30 @@ def selfcheck(
         memory=replays,
     )
     sys.exit(run_selfcheck(options))
+
+
+@cli.command("new-recipe")
+@click.argument("recipe_id", metavar="ID")
+@click.option("--experiment", required=True, metavar="NAME", help="The healthy experiment to break.")
+@click.option("--find", "finds", required=True, multiple=True, help="Text that occurs once; repeatable.")
+@click.option("--replace", "replaces", required=True, multiple=True, help="What replaces it; repeatable.")
+@click.option("--dataset", metavar="NAME", help="By default that of the experiment's other recipes.")
+@click.option("--title", help="The symptom in one sentence: students read it.")
+@click.option("--cause", help="The cause in one sentence.")
+@click.option("--area", metavar="AREA", help="By default that of the edited function.")
+@click.option("--seeds", metavar="N", type=whole_number(2, 1000), default=10, show_default=True)
+@_jobs
+def new_recipe(
+    recipe_id: str, finds: tuple[str, ...], replaces: tuple[str, ...], seeds: int, jobs: int | None, **given: Any
+) -> None:  # fmt: skip
+    """Write the two folders of a new recipe, and measure its symptoms and the checks that it trips.
+
+    A backslash and n in --find and --replace stand for a line break.
+    """
+    from grader.selfcheck.new_recipe import NewRecipe, edits_of, write_recipe
+
+    new = NewRecipe(id=recipe_id, edits=edits_of(finds, replaces), **given)
+    sys.exit(write_recipe(new, seeds=seeds, jobs=jobs or usable_cores()))
 
 
 @cli.command()

@@ -30,8 +30,8 @@ UNSOUND = {"overfit": "diverges", "first_loss": "high"}
 
 def replayed(loss: float, accuracy: float = 0.95, digest: str = "a") -> Replay:
     """A replay of two records."""
-    batch = {"kind": "batch", "step": 0, "epoch": 0, "loss": loss, "lr": 0.1}
-    epoch = {"kind": "epoch", "epoch": 0, "val_loss": 1.0, "val_accuracy": accuracy}
+    batch = {"step": 0, "epoch": 0, "loss": loss, "lr": 0.1}
+    epoch = {"epoch": 0, "val_loss": 1.0, "val_accuracy": accuracy}
     log = "".join(json.dumps(record) + "\n" for record in (batch, epoch))
     return Replay(status="OK", log=log, log_sha256=digest, checkpoint_sha256=digest)
 
@@ -87,7 +87,7 @@ def test_a_run_that_is_not_as_declared_is_named() -> None:
     ]
     assert "does not repeat to the byte" in wrong[0]
     failed = Replay(status="RE", message="it raised")
-    assert list(problems_of(seed_runs(failed, HEALTHY)))[0].endswith("broken run: it raised")
+    assert next(problems_of(seed_runs(failed, HEALTHY))).endswith("broken run: it raised")
     row = quantity_row(seed_runs(BROKEN, HEALTHY), RECIPE.symptoms[0])
     assert row == ("digits", "max loss, 0 to 20", "> 50", "1e+04 to 1e+04", "2.3 to 2.3")
 
@@ -136,7 +136,9 @@ def test_a_band_is_the_largest_distance_of_anything_sound_rounded_up() -> None:
 def test_the_page_lists_what_is_wrong_and_escapes_cells() -> None:
     section = Section("mine", ("One | line.",), ("a", "b"), (("1|2", "3"),), ("not so",))
     text = page([section], "grader selfcheck --write")
-    assert "## mine\n\n| a | b |\n| --- | --- |\n| 1\\|2 | 3 |\n\nOne | line.\n\n- **wrong:** not so\n" in text
+    assert (
+        "## mine\n\n| a | b |\n| --- | --- |\n| 1\\|2 | 3 |\n\nOne | line.\n\n- **wrong:** not so\n" in text
+    )
 
 
 def test_the_page_is_written_of_all_exercises_only() -> None:

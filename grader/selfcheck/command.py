@@ -144,6 +144,8 @@ def _recipe_section(
         for symptom in (*item.recipe.symptoms, *item.recipe.observations)
     ]
     problems = [problem for item in own for problem in problems_of(item)]
+    if not recipe.symptoms and not measured:
+        problems.append(f"{recipe.id}: no symptom is declared and no check trips, so nothing shows the break")
     tripped = ", ".join(f"`{check}` {outcome}" for check, outcome in measured.items()) or "no check"
     edits = f"{judged.count('')} known edits get their verdict."
     if left_out:
