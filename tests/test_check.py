@@ -10,7 +10,7 @@ from run_files import FIXED, change_json, make_workspace, read_lines, seal, writ
 
 from harness.errors import UserError
 from harness.submission.check import CheckItem, quick_checks, render_checks, run_checks
-from harness.workspace import REPORT_TEMPLATE, Workspace
+from harness.workspace import Workspace, report_template
 
 
 @pytest.fixture
@@ -132,8 +132,8 @@ VERIFY = r"make verify BREAK=huge_lr WORK=\S+ makes it"
             "diagnostics",
             "step 2: no mean and variance of the first",
         ),
-        (edit_log(2, activations=[]), "log", "line 3: not a record of a run .'activations' is no table"),
-        (edit_log(2, loss="high"), "log", "line 3: not a record of a run .'loss' is no number"),
+        (edit_log(2, activations=[]), "log", "line 3: not a record of a run .'activations' is not a table"),
+        (edit_log(2, loss="high"), "log", "line 3: not a record of a run .'loss' is not a number"),
         (edit_log(6, val_accuracy=None, val_loss=None), "diagnostics", "epoch 0: no validation loss"),
     ],
 )
@@ -212,7 +212,7 @@ def test_a_report_without_prose_is_found(workspace: Workspace) -> None:
     text = workspace.report.read_text()
     workspace.report.write_text(text[: text.rindex("---\n")] + "---\n# Symptom\n```\nloss\n```\n")
     assert "tells nothing yet" in failures(quick_checks(workspace))["report: length"]
-    workspace.report.write_text(REPORT_TEMPLATE)
+    workspace.report.write_text(report_template())
     assert "still the empty template" in failures(quick_checks(workspace))["report: front matter"]
 
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from explanations import log_bytes
+from recorded_logs import log_bytes
 from runs import RealRuns
 
+from harness.canonical_setup import run_environment
 from harness.recipe import Recipe, load_recipe, recipe_ids
-from harness.run.environment import run_environment
 from harness.symptoms import judge_symptom
 
 RECIPES = recipe_ids()

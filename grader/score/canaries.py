@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from grader.replay.replay import Replay
 from grader.score.bands import load_band
-from grader.score.evidence import Claim, Evidence, lexicon_of, recipe_of, solution_of
+from grader.score.evidence import Claim, Evidence, recipe_of
 from grader.score.measured import measurements
+from grader.score.reference_report import reference_report
 from grader.score.scoring import score_evidence
-from grader.score.solutions import SOLUTIONS
 from grader.score.verdict import total_of
 from grader.score.weights import Weights
 from harness.recipe import Recipe
@@ -36,7 +36,7 @@ def check_canaries(
                 " grader doctor looks for the cause."
             )
     recipe = recipe_of(recipe_id)
-    report = (SOLUTIONS / recipe_id / "report.md").read_text(encoding="utf-8")
+    report = reference_report(recipe_id, broken.log, reference.log)
     perfect = own_evidence(recipe, recipe.healthy_source(), broken, reference, repaired, report)
     perfect = replace(perfect, claims={**perfect.claims, "fixed": _claim(reference)})
     criteria = score_evidence(perfect, weights)
@@ -84,8 +84,6 @@ def own_evidence(
     """Return the evidence of an honest submission with this experiment, under the recipe's own settings."""
     return Evidence(
         recipe=recipe,
-        solution=solution_of(recipe.id),
-        lexicon=lexicon_of(recipe.id),
         settings=RunSettings(seed=recipe.seed, dataset=recipe.dataset),
         command_problem="",
         missing=(),

@@ -10,7 +10,7 @@ from rich.console import Console
 from grader.replay.store import default_store
 from grader.sandbox import sandbox_problem
 from grader.score.known_edits import known_fixes
-from grader.score.solutions import SOLUTIONS, trips_of
+from grader.score.solutions import SOLUTIONS
 from grader.selfcheck import trips
 from grader.selfcheck.answers import answers_section
 from grader.selfcheck.bands import write_bands
@@ -120,10 +120,7 @@ def check_recipes(
 
 def _stored_problem(recipe_id: str, measured: Mapping[str, str], solutions: Path) -> list[str]:
     """Return what is wrong with the recipe's `measured.toml`."""
-    try:
-        stored = trips_of(recipe_id, solutions)
-    except UserError as error:
-        return [str(error)]
+    stored = trips.stored(recipe_id, solutions)
     if stored == measured:
         return []
     return [f"{recipe_id}: measured.toml says {stored}, measured is {measured}: run with --write"]

@@ -7,6 +7,7 @@ from pathlib import Path
 from grader.score.solutions import SOLUTIONS
 from grader.selfcheck.runs import Runs, Subject
 from grader.selfcheck.seeds import SeedRuns
+from grader.toml_file import read_table
 from harness.checks.checks import find_check
 from harness.recipe import Recipe
 from harness.run.settings import RunSettings
@@ -52,6 +53,12 @@ def measured_toml(found: Mapping[str, str]) -> str:
     """Return the text of `measured.toml`."""
     lines = [f'{check} = "{outcome}"\n' for check, outcome in found.items()]
     return f"{_HEAD}format_version = 1\n\n[trips]\n" + "".join(lines)
+
+
+def stored(recipe_id: str, solutions: Path = SOLUTIONS) -> dict[str, str]:
+    """Return the trips in the recipe's `measured.toml`, {} if there is none."""
+    path = measured_path(recipe_id, solutions)
+    return dict(read_table(path).get("trips", {})) if path.is_file() else {}
 
 
 def measured_path(recipe_id: str, solutions: Path = SOLUTIONS) -> Path:

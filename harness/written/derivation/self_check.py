@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from harness.run.environment import run_environment
+from harness.canonical_setup import run_environment
 from harness.submission.check_item import CheckItem, failed
 from harness.written.file_exercise import Derivation
 
