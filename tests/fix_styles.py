@@ -13,9 +13,12 @@ def _as_is(tree: ast.Module) -> ast.Module:
 
 
 class _KeywordsReversed(ast.NodeTransformer):
+    """Reverses the keywords of optimizers and schedules."""
+
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
-        node.keywords.reverse()
+        if ast.unparse(node.func).startswith("torch.optim."):
+            node.keywords.reverse()
         return node
 
 

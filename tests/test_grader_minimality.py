@@ -10,9 +10,9 @@ from runs import edited
 from grader.score.known_edits import known_fixes
 from grader.score.minimality import judge_minimality
 from grader.score.verdict import Check
-from grader.syntax.edit_size import bound_names
 from grader.syntax.parse import MAX_BYTES
 from grader.syntax.renaming import renamed, variables_of
+from grader.syntax.trees import bound_names
 from harness.recipe import Recipe, load_recipe, recipe_ids
 
 RECIPES = [load_recipe(name) for name in recipe_ids()]

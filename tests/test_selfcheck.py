@@ -11,7 +11,7 @@ from sandbox_marks import needs_sandbox
 from grader.cli import cli
 from grader.replay.replay import Replay
 from grader.score.known_edits import KnownFix, Verdict
-from grader.score.solutions import SOLUTIONS, trips_of
+from grader.score.solutions import SOLUTIONS, outcomes_of, trips_of
 from grader.score.verdict import Check, full, lost, open_check
 from grader.selfcheck import trips
 from grader.selfcheck.bands import band_of, entry
@@ -23,6 +23,7 @@ from harness.errors import UserError
 from harness.recipe import EXERCISES, load_recipe
 
 RECIPE = load_recipe("huge_lr")
+MIXED = {"overfit": "reaches", "first_loss": "high"}
 SOUND = {"overfit": "reaches", "first_loss": "chance"}
 UNSOUND = {"overfit": "diverges", "first_loss": "high"}
 
@@ -62,8 +63,9 @@ def test_a_break_trips_what_all_seeds_agree_on(
 def test_what_was_measured_is_read_back(tmp_path: Path) -> None:
     assert trips.stored("mine", tmp_path) == {}
     (tmp_path / "mine").mkdir()
-    trips.measured_path("mine", tmp_path).write_text(trips.measured_toml(UNSOUND))
-    assert trips_of("mine", tmp_path) == trips.stored("mine", tmp_path) == UNSOUND
+    trips.measured_path("mine", tmp_path).write_text(trips.measured_toml([MIXED], [SOUND]))
+    assert trips_of("mine", tmp_path) == trips.stored("mine", tmp_path) == {"first_loss": "high"}
+    assert outcomes_of("mine", tmp_path) == MIXED
 
 
 def test_recipes_are_told_apart_by_a_check_else_by_a_symptom() -> None:
@@ -168,7 +170,7 @@ def test_one_recipe_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     (exercises / "unusable" / "recipe.toml").write_text("format_version = 2\n")
     recipe = exercises / RECIPE.id / "recipe.toml"
     recipe.write_text(recipe.read_text().replace("above  = 50.0", "above  = 1e30"))
-    trips.measured_path(RECIPE.id, solutions).write_text(trips.measured_toml(UNSOUND))
+    trips.measured_path(RECIPE.id, solutions).write_text(trips.measured_toml([UNSOUND], [SOUND]))
     assert run_selfcheck(options) == 1
     out = capsys.readouterr().out
     assert "seed 100, broken run: max loss is" in out

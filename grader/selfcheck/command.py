@@ -93,14 +93,11 @@ def check_recipes(
     carriers = {recipe.experiment: recipe for recipe in reversed(every)}
     seed_runs = run_seeds(wanted, carriers, options.seeds, cache, runs)
     outcomes = trips.measure(wanted, runs)
-    measured = {
-        recipe.id: trips.trips(outcomes[recipe.broken_source()], outcomes[recipe.healthy_source()])
-        for recipe in wanted
-    }
+    measured = {recipe_id: trips.trips(*found) for recipe_id, found in outcomes.items()}
     if options.write:
-        for recipe_id, found in measured.items():
+        for recipe_id, found in outcomes.items():
             path = trips.measured_path(recipe_id, options.solutions)
-            write_whole({path: trips.measured_toml(found).encode()})
+            write_whole({path: trips.measured_toml(*found).encode()})
         healthy = {
             (item.recipe.experiment, item.dataset): {seed: first for seed, (first, _) in item.healthy.items()}
             for item in seed_runs

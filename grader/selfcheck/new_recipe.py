@@ -19,7 +19,7 @@ from grader.selfcheck.bands import write_bands
 from grader.selfcheck.runs import Runs, open_runs
 from grader.selfcheck.seeds import SeedRuns, run_seeds
 from grader.selfcheck.thresholds import Proposal, propose
-from grader.syntax.layers import changed_layers
+from grader.syntax.edit_size import changed_areas
 from harness.data.loading import default_cache
 from harness.errors import UserError
 from harness.files import write_whole
@@ -77,7 +77,7 @@ def write_recipe(
         _refuse_failed(own)
         outcomes = trips.measure([draft], runs)
         _measure_missing_band(draft, own, carriers, runs)
-    tripped = trips.trips(outcomes[draft.broken_source()], outcomes[draft.healthy_source()])
+    tripped = trips.trips(*outcomes[draft.id])
     proposals = propose(
         *([first.records() for first, _ in side.values()] for side in (own.broken, own.healthy))
     )
@@ -88,7 +88,7 @@ def write_recipe(
         / new.id
         / "PROMPT.md": f"# {recipe.title}\n\n{PLACEHOLDER}\n\n**To think about.** {PLACEHOLDER}\n",
         solutions / new.id / "notes.md": notes(recipe),
-        solutions / new.id / "measured.toml": trips.measured_toml(tripped),
+        solutions / new.id / "measured.toml": trips.measured_toml(*outcomes[draft.id]),
     }
     for path in files:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -125,7 +125,7 @@ def _draft(new: NewRecipe) -> Recipe:
         breaks=new.edits, symptoms=(), observations=(),
     )  # fmt: skip
     try:
-        changed = changed_layers(recipe.healthy_source(), recipe.broken_source())
+        changed = changed_areas(recipe.healthy_source(), recipe.broken_source())
     except ValueError as error:
         raise UserError(f"The edit does not fit {new.experiment}: {error}") from None
     return recipe.model_copy(update={"area": new.area or min(changed, default="model")})

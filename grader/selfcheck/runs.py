@@ -21,7 +21,7 @@ from grader.replay.store import Store
 from grader.score.verdict import Model
 from grader.selfcheck.progress import StagesCounted, counting
 from grader.syntax.parse import program_digest, tree_digest
-from harness.checks.checks import run_checks
+from harness.checks import run_checks
 from harness.recipe import Recipe
 from harness.run.provenance import harness_hash
 from harness.run.settings import RunSettings
@@ -67,7 +67,8 @@ class Runs:
             try:
                 for done, future in enumerate(as_completed(futures), start=1):
                     subject = futures[future]
-                    found[subject] = future.result()
+                    findings = future.result()
+                    found[subject] = {name: finding.outcome for name, finding in findings.items()}
                     self._outcomes.put(keys[subject], Outcomes(outcomes=found[subject]))
                     progress(done, len(missing))
             except BaseException:

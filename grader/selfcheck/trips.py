@@ -1,58 +1,69 @@
 """Which checks a break trips: measured here, stored in `solutions/<id>/measured.toml`, never typed by hand."""
 
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 
-from grader.score.solutions import SOLUTIONS
+from grader.score.solutions import MEASURED, SOLUTIONS
 from grader.selfcheck.runs import Runs, Subject
 from grader.selfcheck.seeds import SeedRuns
 from grader.toml_file import read_table
-from harness.checks.checks import find_check
+from harness.checks import load_check
 from harness.recipe import Recipe
 from harness.run.settings import RunSettings
 from harness.symptoms import judge_symptom
 
-SEEDS = (100, 101, 102)
+# The recipe's own seed comes first; these two show that an outcome does not hang on it.
+MORE_SEEDS = (7, 1001)
 Outcomes = Sequence[Mapping[str, str]]  # by seed, {check: outcome}
-_HEAD = "# Measured by grader selfcheck --write: what each check says of the broken experiment, where it is unsound.\n"
+_HEAD = "# Measured by `grader selfcheck --write`: what the checks find of the broken experiment.\n"
 
 
-def measure(recipes: Sequence[Recipe], runs: Runs) -> dict[str, Outcomes]:
-    """Run every check on the broken and the healthy experiments; return the outcomes by their source."""
+def measure(recipes: Sequence[Recipe], runs: Runs) -> dict[str, tuple[Outcomes, Outcomes]]:
+    """Run every check on the broken and the healthy experiment of each recipe; return both by recipe."""
     subjects: list[Subject] = []
     for recipe in recipes:
         for source in (recipe.broken_source(), recipe.healthy_source()):
-            subjects += [(source, RunSettings(seed=seed, dataset=recipe.dataset)) for seed in SEEDS]
-    found: dict[str, list[Mapping[str, str]]] = {}
-    for (source, _), outcomes in dict(zip(subjects, runs.outcomes("checks", subjects), strict=True)).items():
-        found.setdefault(source, []).append(outcomes)
-    return dict(found)
+            seeds = (recipe.seed, *MORE_SEEDS)
+            subjects += [(source, RunSettings(seed=seed, dataset=recipe.dataset)) for seed in seeds]
+    found = iter(runs.outcomes("checks", subjects))
+    count = 1 + len(MORE_SEEDS)
+    return {
+        recipe.id: ([next(found) for _ in range(count)], [next(found) for _ in range(count)])
+        for recipe in recipes
+    }
+
+
+def agreed(outcomes: Outcomes) -> dict[str, str]:
+    """Return the outcomes on which all seeds agree."""
+    first, *others = outcomes
+    return {name: one for name, one in first.items() if all(other.get(name) == one for other in others)}
 
 
 def trips(broken: Outcomes, healthy: Outcomes) -> dict[str, str]:
     """Return {check: outcome} of the checks that the break trips.
 
-    All seeds agree on an unsound outcome of the broken experiment, and every healthy one is sound.
+    All seeds agree on an unsound outcome of the broken experiment and on a sound one of the healthy experiment.
     """
-    found = {}
-    for name in broken[0]:
-        outcomes = {outcome[name] for outcome in broken}
-        tripped = len(outcomes) == 1 and not is_sound(name, broken[0][name])
-        if tripped and all(is_sound(name, outcome[name]) for outcome in healthy):
-            found[name] = broken[0][name]
-    return found
+    sound = {name for name, one in agreed(healthy).items() if is_sound(name, one)}
+    return {name: one for name, one in agreed(broken).items() if name in sound and not is_sound(name, one)}
 
 
 def is_sound(check: str, outcome: str) -> bool:
     """Say whether this outcome of a check is sound."""
-    return find_check(check).outcome(outcome).sound
+    return load_check(check).outcome(outcome).sound
 
 
-def measured_toml(found: Mapping[str, str]) -> str:
+def measured_toml(broken: Outcomes, healthy: Outcomes) -> str:
     """Return the text of `measured.toml`."""
-    lines = [f'{check} = "{outcome}"\n' for check, outcome in found.items()]
-    return f"{_HEAD}format_version = 1\n\n[trips]\n" + "".join(lines)
+    tripped = trips(broken, healthy)
+    others = [f'"{name} {one}",' for name, one in sorted(agreed(broken).items()) if name not in tripped]
+    # A line break never falls between a check and its outcome.
+    listed = textwrap.indent(textwrap.fill(" ".join(one.replace(" ", "\0") for one in others), 106), "    ")
+    lines = [f'{name} = "{one}"\n' for name, one in sorted(tripped.items())]
+    text = listed.replace("\0", " ")
+    return f"{_HEAD}format_version = 1\noutcomes = [\n{text}\n]\n\n[trips]\n" + "".join(lines)
 
 
 def stored(recipe_id: str, solutions: Path = SOLUTIONS) -> dict[str, str]:
@@ -63,7 +74,7 @@ def stored(recipe_id: str, solutions: Path = SOLUTIONS) -> dict[str, str]:
 
 def measured_path(recipe_id: str, solutions: Path = SOLUTIONS) -> Path:
     """Return where the measured trips of a recipe are stored."""
-    return solutions / recipe_id / "measured.toml"
+    return solutions / recipe_id / MEASURED
 
 
 def apart(
