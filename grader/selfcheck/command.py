@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from grader.replay.store import default_store
+from grader.replay.cache import default_folder
 from grader.sandbox import sandbox_problem
 from grader.score.known_edits import known_fixes
 from grader.score.solutions import SOLUTIONS
@@ -58,7 +58,7 @@ def run_selfcheck(options: SelfcheckOptions) -> int:
     chosen = options.only or exercise_ids(options.exercises)
     for name in set(options.only) - problems.keys():
         load_exercise(name, options.exercises)  # raises for an unknown name
-    cache, memory = options.cache or default_cache(), options.memory or default_store()
+    cache, memory = options.cache or default_cache(), options.memory or default_folder()
     console = Console(width=None if sys.stdout.isatty() else _WIDE)
     sections = []
     if problems:

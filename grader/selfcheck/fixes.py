@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from grader.replay.replay import Replay
-from grader.replay.requests import Request, trusted_requests
+from grader.replay.request import Request, trusted_requests
 from grader.score.canaries import own_evidence
 from grader.score.fix import CORRECT, MINIMAL, judge_fix
 from grader.score.known_edits import KnownFix, Verdict

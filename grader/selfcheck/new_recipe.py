@@ -9,8 +9,8 @@ from typing import get_args
 
 from rich.console import Console
 
+from grader.replay.cache import default_folder
 from grader.replay.replay import Replay
-from grader.replay.store import default_store
 from grader.sandbox import sandbox_problem
 from grader.score.bands import load_band
 from grader.score.solutions import SOLUTIONS
@@ -71,7 +71,7 @@ def write_recipe(
     carriers = {recipe.experiment: recipe for recipe in reversed(load_recipes(exercises)[0])}
     carriers.setdefault(draft.experiment, draft)
     cache = default_cache()
-    with open_runs(cache, default_store(), jobs=jobs) as runs:
+    with open_runs(cache, default_folder(), jobs=jobs) as runs:
         measured = run_seeds([draft], carriers, seeds, cache, runs)
         own = next(item for item in measured if item.dataset == draft.dataset)
         _refuse_failed(own)

@@ -8,16 +8,12 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
-from grader.replay.local_executor import LocalExecutor
-from grader.replay.machine import machine_state
-from grader.replay.memory.bound import bounded
-from grader.replay.memory.kinds import TRIALS
+from grader.replay.cache import Cache, trim
+from grader.replay.provenance import machine_state
 from grader.replay.replay import Replay
-from grader.replay.replayer import Replayer
-from grader.replay.replays import Replays
-from grader.replay.requests import Request
-from grader.replay.sandboxes import open_sandbox
-from grader.replay.store import Store
+from grader.replay.replayer import Replayer, open_sandbox
+from grader.replay.replays import Replays, local_executor
+from grader.replay.request import Request
 from grader.score.verdict import Model
 from grader.selfcheck.progress import StagesCounted, counting
 from grader.syntax.parse import program_digest, tree_digest
@@ -42,8 +38,8 @@ class Runs:
     def __init__(self, replayer: Replayer, memory: Path, *, jobs: int, fresh: bool) -> None:
         self.replayer = replayer
         self.jobs = jobs
-        self._replays = Replays(LocalExecutor(replayer, jobs=jobs), memory, fresh=fresh)
-        self._outcomes = Store(memory / TRIALS.folder, Outcomes)
+        self._replays = Replays(local_executor(replayer, jobs), memory, fresh=fresh)
+        self._outcomes = Cache(memory / "checks", Outcomes)
         self._fresh = fresh
 
     def replays(self, label: str, requests: Iterable[Request]) -> Mapping[Request, Replay]:
@@ -80,7 +76,8 @@ class Runs:
 @contextmanager
 def open_runs(cache: Path, memory: Path, *, jobs: int, fresh: bool = False) -> Iterator[Runs]:
     """Yield the runs; `cache` holds MNIST and CIFAR-10, `memory` is the replay cache."""
-    with bounded(memory), open_sandbox("warm", jobs) as sandbox:
+    trim(memory)
+    with open_sandbox("warm", jobs) as sandbox:
         yield Runs(Replayer(sandbox, cache), memory, jobs=jobs, fresh=fresh)
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader.replay.replay import Replay
-from grader.replay.requests import Request
+from grader.replay.request import Request
 from grader.selfcheck.runs import Runs, request_of
 from harness.data import DATASETS
 from harness.data.loading import load_dataset
