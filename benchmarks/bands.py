@@ -65,7 +65,7 @@ def heldout_figures(name: str, source: str, dataset: str, seed: int, cache: Path
 
     from grader.replay.heldout_data import heldout_archive
     from grader.replay.inside.evaluate import evaluate
-    from harness.data.image_sets import Dataset, Split
+    from harness.data.datasets import Dataset, Split
     from harness.data.loading import load_dataset
     from harness.run.experiment import tensor_data
     from harness.run.load_experiment import load_experiment

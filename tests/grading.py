@@ -16,8 +16,7 @@ from grader.score.evidence import Claim, Evidence
 from grader.score.lexicon import load_lexicon
 from grader.score.solutions import SOLUTIONS, load_solution
 from harness.checks.probes import run_probe
-from harness.data.embedded_data import read_embedded_split
-from harness.data.image_sets import Dataset
+from harness.data.datasets import Dataset, read_embedded
 from harness.data.loading import load_dataset
 from harness.recipe import Recipe, load_recipe
 from harness.run.experiment import Experiment, tensor_data
@@ -78,7 +77,7 @@ def _set_up(folder: Path, source: str, settings: RunSettings) -> Experiment:
 
 def _evaluated(recipe: Recipe, folder: Path) -> Evaluation:
     known = load_dataset(recipe.dataset)
-    heldout = read_embedded_split(recipe.dataset, "heldout", HELDOUT)
+    heldout = read_embedded(recipe.dataset, ["heldout"], HELDOUT)[0]
     experiment = load(folder / "healthy", recipe.healthy_source())
     splits = {
         "training": experiment.load_data(tensor_data(known))[0],

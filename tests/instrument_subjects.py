@@ -12,7 +12,7 @@ from harness.checks.job import InstrumentJob
 from harness.checks.subject import Subject
 from harness.checks.table import look
 from harness.cli import cli
-from harness.data.image_sets import Dataset, Split
+from harness.data.datasets import Dataset, Split
 from harness.data.loading import load_dataset
 from harness.recipe import load_recipe
 from harness.run.experiment import TensorSplit

@@ -13,7 +13,7 @@ from grader.course.kit import kit_files
 from grader.replay.replayer import Replayer, visible_folders
 from grader.replay.requests import Request
 from grader.sandbox import mounts, run_in_sandbox
-from grader.sandbox.kept_back import KEPT_BACK, hidden_of_harness
+from grader.sandbox.kept_back import KEPT_BACK
 from harness.recipe import ROOT, load_recipe
 from harness.run.settings import RunSettings
 
@@ -62,7 +62,7 @@ def test_a_replay_can_open_what_the_kit_holds_of_the_harness_and_the_probes() ->
 
 
 @needs_sandbox
-@pytest.mark.parametrize("module", ["harness.experiments.digits_mlp", "harness.data.embedded.figures"])
+@pytest.mark.parametrize("module", ["harness.experiments.digits_mlp", "grader.replay.heldout.make_shapes"])
 def test_what_is_kept_back_cannot_be_imported(module: str) -> None:
     code = f"""
 import harness.errors
@@ -98,9 +98,6 @@ def suite_in(folder: Path) -> Path:
         "harness/experiments/digits_mlp.py",
         "harness/experiments/__pycache__/digits_mlp.cpython-311.pyc",
         "harness/data/embedded/digits.npz",
-        "harness/data/embedded/figures.py",
-        "harness/data/embedded/__pycache__/figures.cpython-311.pyc",
-        "harness/data/embedded/__pycache__/make_digits.cpython-311.pyc",
         "grader/replay/inside/replay.py",
         "grader/score/rubric.toml",
         "exercises/huge_lr/recipe.toml",
@@ -132,9 +129,3 @@ def test_a_suite_inside_a_visible_folder_shows_no_more(
     }
     # Who shows the whole suite shows what no list can know.
     assert opened == expected | (set() if around else {"final-projects/bob.tar.gz", "reports/scores.json"})
-
-
-def test_what_was_compiled_of_a_hidden_file_is_hidden(tmp_path: Path) -> None:
-    assert tmp_path / "datasets" / "__pycache__" in hidden_of_harness(tmp_path)
-    # That of the probes is that of the whole harness.
-    assert tmp_path / "__pycache__" not in hidden_of_harness(tmp_path)

@@ -61,13 +61,6 @@ _PAGES = {
             replace="`datasets/` (embedded files)",
         ),
     ),
-    "harness/data/embedded/README.md": (
-        Edit(find="`make_shapes.py` and `figures.py` in this folder", replace="drawn by a program"),
-        Edit(
-            find=" The held-out splits are in `grader/replay/heldout/`, which is no part of a student's kit.",
-            replace=" The held-out splits are no part of this kit.",
-        ),
-    ),
 }
 # Where the part of a page begins that only a maintainer needs.
 _FOR_MAINTAINERS = "\n## Making them again\n"

@@ -6,11 +6,6 @@ from pathlib import Path
 KEPT_BACK = (
     "experiments/",  # the healthy experiments
     "probes.py",  # one for each cause: a student would only have to try them
-    # These draw the held-out images too.
-    "datasets/archives.py",
-    "datasets/figures.py",
-    "datasets/make_digits.py",
-    "datasets/make_shapes.py",
 )
 # A replay calls the probes in the process of the experiment, which could read them there whatever was hidden.
 # They say how a mechanism is measured; not which one an exercise breaks, nor how.

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from grader.selfcheck.trial import Outcome, Trial
 from harness.checks.probes import run_probe
-from harness.data.image_sets import Dataset
+from harness.data.datasets import Dataset
 from harness.data.loading import load_dataset
 from harness.errors import UserError
 from harness.recipe import Probe

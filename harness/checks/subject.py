@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.checks.workbench import Bench
-from harness.data.image_sets import Dataset
+from harness.data.datasets import Dataset
 from harness.run.experiment import Experiment, TensorData, tensor_data
 from harness.run.load_experiment import load_experiment
 from harness.run.settings import RunSettings

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from harness.data import CLASS_NAMES
-from harness.data.image_sets import Dataset, Split
+from harness.data.datasets import Dataset, Split
 from harness.errors import UserError
 
 FUNCTIONS = {

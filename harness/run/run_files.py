@@ -11,7 +11,7 @@ import torch
 
 import harness
 from harness.data import CLASS_NAMES
-from harness.data.image_sets import Dataset
+from harness.data.datasets import Dataset
 from harness.doctor.golden import platform_class
 from harness.files import sha256_line
 from harness.page.run_page import write_run_page

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from harness.data.image_sets import Dataset, Split
+from harness.data.datasets import Dataset, Split
 from harness.data.loading import load_dataset
 from harness.run.evaluation import evaluate_in_eval_mode
 from harness.run.experiment import Experiment, tensor_data

@@ -19,7 +19,7 @@ def main() -> int:
     import numpy as np
     import torch
 
-    from harness.data.image_sets import Dataset, Split
+    from harness.data.datasets import Dataset, Split
     from harness.data.loading import load_dataset
     from harness.errors import UserError
     from harness.run.experiment import tensor_data

@@ -8,16 +8,16 @@ from numpy.typing import NDArray
 
 Arrays = tuple[NDArray[np.uint8], NDArray[np.int64]]
 
-# The held-out split goes where no student's kit has it.
-STUDENTS_FOLDER = Path("harness", "datasets")
-GRADERS_FOLDER = Path("grader", "heldout")
+# Students get the first folder; only the grader has the second.
+STUDENTS_FOLDER = Path("harness", "data", "embedded")
+GRADERS_FOLDER = Path("grader", "replay", "heldout")
 
 
 def write_archives(repository: Path, name: str, splits: dict[str, Arrays]) -> None:
-    """Write `name`.npz with the splits train and validation, another with heldout, and both SHA256SUMS.
+    """Write `name`.npz with the splits train and validation, another one with heldout, and both SHA256SUMS.
 
     `splits` maps each of the three names to images, uint8 (N, C, H, W), and labels, int64 (N,).
-    NumPy stamps no time into an archive, so equal arrays give equal bytes under one zlib.
+    NumPy writes no time stamp into an archive: equal arrays give equal bytes with the same zlib.
     """
     for folder, names in ((STUDENTS_FOLDER, ("train", "validation")), (GRADERS_FOLDER, ("heldout",))):
         target = repository / folder
@@ -27,12 +27,8 @@ def write_archives(repository: Path, name: str, splits: dict[str, Arrays]) -> No
             arrays[f"{split}_images"], arrays[f"{split}_labels"] = splits[split]
         with (target / f"{name}.npz").open("wb") as file:
             np.savez_compressed(file, allow_pickle=False, **arrays)
-        _write_sums(target)
-
-
-def _write_sums(folder: Path) -> None:
-    lines = [
-        f"{hashlib.sha256(archive.read_bytes()).hexdigest()}  {archive.name}\n"
-        for archive in sorted(folder.glob("*.npz"))
-    ]
-    (folder / "SHA256SUMS").write_text("".join(lines), encoding="utf-8")
+        lines = [
+            f"{hashlib.sha256(archive.read_bytes()).hexdigest()}  {archive.name}\n"
+            for archive in sorted(target.glob("*.npz"))
+        ]
+        (target / "SHA256SUMS").write_text("".join(lines), encoding="utf-8")

@@ -1,19 +1,21 @@
-"""Draws the data set `shapes`: `python -m harness.data.embedded.make_shapes [repository]`.
+"""Draws the data set `shapes`: `python -m grader.replay.heldout.make_shapes [repository]`.
 
-Every random number is a uniform float from a seeded PCG64, and every pixel comes from additions,
-multiplications and comparisons alone (sine and cosine are rounded first), so that another processor or
-another NumPy draws the same pixels.
+Every random number is a uniform float from a seeded PCG64, and every pixel comes from additions, multiplications and
+comparisons (sine and cosine are rounded first). Other processors and other releases of NumPy draw the same pixels.
+
+A figure answers for each point of the plane whether the point is inside. It lies in the square from -1 to 1, x to the
+right and y downwards, and is its own mirror image: a horizontal flip never turns one class into another.
 """
 
 import math
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.data.embedded.archives import write_archives
-from harness.data.embedded.figures import FIGURES
+from grader.replay.heldout.archives import write_archives
 
 SEED = 20240611
 SIZES = {"train": 1920, "validation": 400, "heldout": 400}
@@ -22,6 +24,86 @@ LEVELS = 16
 _FINE = 4  # each pixel is the mean of 4 x 4 samples of the outline
 
 Image = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+_STAR = [
+    *[(0.0, -1.0), (0.225, -0.309), (0.951, -0.309), (0.364, 0.118), (0.588, 0.809)],
+    *[(0.0, 0.382), (-0.588, 0.809), (-0.364, 0.118), (-0.951, -0.309), (-0.225, -0.309)],
+]
+_ARROW = [(0.0, -1.0), (0.75, -0.1), (0.27, -0.1), (0.27, 0.95), (-0.27, 0.95), (-0.27, -0.1), (-0.75, -0.1)]
+_TRIANGLE = [(0.0, -0.95), (0.9, 0.65), (-0.9, 0.65)]
+_HOURGLASS = [(-0.72, -0.9), (0.72, -0.9), (0.1, 0.0), (0.72, 0.9), (-0.72, 0.9), (-0.1, 0.0)]
+
+
+def _polygon(corners: list[tuple[float, float]], x: Image, y: Image) -> Mask:
+    """Even-odd rule: a point is inside when a ray from it crosses the outline an odd number of times."""
+    inside = np.zeros(x.shape, dtype=np.bool_)
+    for (x1, y1), (x2, y2) in zip(corners, [*corners[1:], corners[0]], strict=True):
+        if y1 == y2:
+            continue
+        inside ^= ((y1 > y) != (y2 > y)) & (x < (x2 - x1) * (y - y1) / (y2 - y1) + x1)
+    return inside
+
+
+def _disc(x: Image, y: Image) -> Mask:
+    return x * x + y * y < 0.85 * 0.85
+
+
+def _ring(x: Image, y: Image) -> Mask:
+    distance = x * x + y * y
+    return (distance < 0.92 * 0.92) & (distance > 0.5 * 0.5)
+
+
+def _square(x: Image, y: Image) -> Mask:
+    return (np.abs(x) < 0.75) & (np.abs(y) < 0.75)
+
+
+def _triangle(x: Image, y: Image) -> Mask:
+    return _polygon(_TRIANGLE, x, y)
+
+
+def _star(x: Image, y: Image) -> Mask:
+    return _polygon(_STAR, x, y)
+
+
+def _cross(x: Image, y: Image) -> Mask:
+    upright = (np.abs(x) < 0.3) & (np.abs(y) < 0.92)
+    level = (np.abs(y) < 0.3) & (np.abs(x) < 0.92)
+    return upright | level
+
+
+def _crescent(x: Image, y: Image) -> Mask:
+    bite = x * x + (y + 0.5) * (y + 0.5) < 0.72 * 0.72
+    return (x * x + y * y < 0.92 * 0.92) & ~bite
+
+
+def _heart(x: Image, y: Image) -> Mask:
+    across, up = x * 1.25, 0.15 - y * 1.2
+    round_part = across * across + up * up - 1.0
+    return round_part * round_part * round_part < across * across * up * up * up
+
+
+def _arrow(x: Image, y: Image) -> Mask:
+    return _polygon(_ARROW, x, y)
+
+
+def _hourglass(x: Image, y: Image) -> Mask:
+    return _polygon(_HOURGLASS, x, y)
+
+
+# The position in this table is the label.
+FIGURES: dict[str, Callable[[Image, Image], Mask]] = {
+    "disc": _disc,
+    "ring": _ring,
+    "square": _square,
+    "triangle": _triangle,
+    "star": _star,
+    "cross": _cross,
+    "crescent": _crescent,
+    "heart": _heart,
+    "arrow": _arrow,
+    "hourglass": _hourglass,
+}
 
 
 class Painter:
@@ -123,7 +205,7 @@ def draw_split(size: int, seed: int) -> tuple[NDArray[np.uint8], NDArray[np.int6
 
 def main() -> None:
     """Draw every split and write the archives."""
-    repository = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parents[2]
+    repository = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parents[3]
     splits = {name: draw_split(size, SEED + k) for k, (name, size) in enumerate(SIZES.items())}
     write_archives(repository, "shapes", splits)
 

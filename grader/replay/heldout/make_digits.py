@@ -1,7 +1,7 @@
-"""Makes the data set `digits` from scikit-learn's: `python -m harness.data.embedded.make_digits [repository]`.
+"""Makes the data set `digits` from scikit-learn's: `python -m grader.replay.heldout.make_digits [repository]`.
 
-The 8x8 originals are enlarged three times by cubic interpolation and framed in black. The arithmetic is in
-whole numbers, so that every machine makes the same pixels.
+It enlarges the 8x8 originals three times by cubic interpolation and frames them in black. The arithmetic is in whole
+numbers, so that every machine makes the same pixels.
 """
 
 import sys
@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.data.embedded.archives import Arrays, write_archives
+from grader.replay.heldout.archives import Arrays, write_archives
 
 SEED = 20240611
 SIZES = {"train": 1280, "validation": 257, "heldout": 260}
@@ -34,7 +34,7 @@ def enlargement_matrix(side: int) -> NDArray[np.int64]:
 
 def enlarge(images: NDArray[np.int64]) -> NDArray[np.uint8]:
     """Enlarge (N, 8, 8) with values from 0 to 16 into uint8 (N, 1, 28, 28)."""
-    # One black sample all round, so that strokes fade into the frame, of which a pixel each is cut again.
+    # One black sample all round lets strokes fade into the frame; then one pixel of the frame is cut again.
     framed = np.pad(images, ((0, 0), (1, 1), (1, 1)))
     matrix = enlargement_matrix(framed.shape[-1])[_CUT:-_CUT]
     large = matrix @ framed @ matrix.T
@@ -43,7 +43,7 @@ def enlarge(images: NDArray[np.int64]) -> NDArray[np.uint8]:
 
 
 def split_by_class(labels: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
-    """Cut the shuffled indices of `labels` into the three splits, each with its share of every class."""
+    """Return shuffled indices of `labels` for each split; every split has its share of every class."""
     shuffled = np.random.RandomState(SEED).permutation(len(labels))
     # The k-th of the n images of a class stands at (k + 1/2) / n: sorted by that, every stretch is balanced.
     place = np.empty(len(labels))
@@ -68,7 +68,7 @@ def make_splits() -> dict[str, Arrays]:
 
 def main() -> None:
     """Make every split and write the archives."""
-    repository = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parents[2]
+    repository = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parents[3]
     write_archives(repository, "digits", make_splits())
 
 
