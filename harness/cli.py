@@ -95,7 +95,7 @@ def watch(recipe: str, work: Path) -> None:
 )
 def hint(recipe: str, work: Path, level: int | None) -> None:
     """Give a hint, or show the ones you had; it is noted."""
-    from harness.hint_command import show_hint
+    from harness.hints import show_hint
 
     show_hint(recipe, work, level)
 

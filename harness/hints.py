@@ -1,82 +1,28 @@
-"""Hints: three for each recipe, from where to look to what to change, each given after the one before it.
+"""`harness hint`: three hints per recipe, from where to look to what to change, given one after the other.
 
-They lie in `exercises/<id>/hints.toml`, in a student's kit encoded, so that nobody reads one by accident; who wants to
-can decode them. Which ones were asked for is noted beside the workspaces and, at submit, in the manifest: a note that
-students keep for themselves and their instructor, and no proof of anything.
+The hints are part of `recipe.toml`. How many a student asked for is noted beside the workspaces and written into the
+manifest at submit: a note for student and instructor, not a proof.
 """
 
-import base64
 import json
-import tomllib
+import shlex
 from pathlib import Path
-from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from rich.console import Console
 
 from harness.errors import UserError, naming
 from harness.files import write_whole
-from harness.recipe import EXERCISES, load_recipe
-from harness.workspace import Workspace
+from harness.recipe import load_recipe
+from harness.workspace import Workspace, open_workspace
 
-HINTS = "hints.toml"
-LEVELS = 3
-# Beside the workspaces: starting an exercise over does not unsay a hint.
+_LEADS_TO = ("where to look", "which function to read", "what to change")
+LEVELS = len(_LEADS_TO)
+# The notes lie beside the workspaces, so starting an exercise over keeps them.
 _NOTES = ".hints"
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-class _Hint(_Strict):
-    """One hint: as it `says`, or encoded."""
-
-    says: Annotated[str, Field(min_length=1)] | None = None
-    base64: Annotated[str, Field(min_length=1)] | None = None
-
-    def text(self) -> str:
-        """Return it in one line. Raises `ValueError` where it is in neither form, or cannot be decoded."""
-        if (self.says is None) == (self.base64 is None):
-            raise ValueError("a hint has either says or base64")
-        text = self.says if self.base64 is None else base64.b64decode(self.base64, validate=True).decode()
-        return " ".join(str(text).split())
-
-
-class _Hints(_Strict):
-    format_version: Literal[1]
-    hints: Annotated[
-        tuple[_Hint, ...], Field(alias="hint", min_length=LEVELS, max_length=LEVELS, strict=False)
-    ]
-
-
-def load_hints(exercise: str, exercises: Path = EXERCISES) -> tuple[str, ...]:
-    """Return the hints of a recipe, level 1 first. Raises `UserError` where it has none, or no whole ones."""
-    load_recipe(exercise, exercises)
-    path = exercises / exercise / HINTS
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-        return tuple(hint.text() for hint in _Hints.model_validate(table).hints)
-    except FileNotFoundError:
-        raise UserError(f"There are no hints for {exercise}.") from None
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise UserError(
-            f"{path} holds no hints: {'.'.join(map(str, first['loc']))}: {first['msg']}."
-        ) from None
-    except ValueError as error:  # no TOML, no UTF-8, no base64
-        raise UserError(f"{path} holds no hints: {error}.") from None
-
-
-def encoded(texts: tuple[str, ...]) -> str:
-    """Return `hints.toml` as a kit holds it."""
-    lines = ["# harness hint shows these, one at a time.", "format_version = 1"]
-    for text in texts:
-        lines += ["", "[[hint]]", f'base64 = "{base64.b64encode(text.encode()).decode()}"']
-    return "\n".join(lines) + "\n"
-
-
 def hints_given(workspace: Workspace) -> int:
-    """Return how many hints have been given for this exercise: 0 where there is no note, or none that can be read."""
+    """Return how many hints were given for this exercise; 0 if there is no readable note."""
     try:
         given = json.loads(_note(workspace).read_bytes())["given"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
@@ -85,8 +31,11 @@ def hints_given(workspace: Workspace) -> int:
 
 
 def give_hint(workspace: Workspace, level: int) -> str:
-    """Return the hint of a level, noted as given. Raises `UserError` for one that is given after another."""
-    texts = load_hints(workspace.recipe)
+    """Return the hint of a level, 1 to 3, and note it as given.
+
+    Raises `UserError` if the level before it was not given yet.
+    """
+    hints = load_recipe(workspace.recipe).hints
     given = hints_given(workspace)
     if level > given + 1:
         raise UserError(
@@ -97,7 +46,30 @@ def give_hint(workspace: Workspace, level: int) -> str:
         with naming(note):
             note.parent.mkdir(exist_ok=True)
             write_whole({note: (json.dumps({"format_version": 1, "given": level}) + "\n").encode()})
-    return texts[level - 1]
+    return hints[level - 1]
+
+
+def show_hint(exercise: str, work: Path, level: int | None) -> None:
+    """Print the hint of a level, or without a level the hints given so far; then how to ask for the next.
+
+    Raises `UserError` if there is no workspace, and for a level whose predecessor was not given yet.
+    """
+    load_recipe(exercise)
+    workspace = open_workspace(work, exercise)
+    console = Console()
+    for number in range(1, hints_given(workspace) + 1) if level is None else [level]:
+        text = give_hint(workspace, number)
+        console.print(f"Hint {number} of {LEVELS}, {_LEADS_TO[number - 1]}:", style="bold", highlight=False)
+        console.print(text, markup=False, highlight=False)
+    given = hints_given(workspace)
+    if given == LEVELS:
+        line = workspace.command("verify")
+    else:
+        place = "" if work == Path("work") else f" --work {shlex.quote(str(work))}"
+        command = f"harness hint {exercise} --level {given + 1}{place}"
+        line = f"{command} ({_LEADS_TO[given]}; your submission says how many hints you asked for)"
+    console.print("Next:", style="bold")
+    console.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
 
 
 def _note(workspace: Workspace) -> Path:

@@ -1,22 +1,32 @@
-"""A recipe: a healthy experiment plus the smallest edit that breaks it, as data in `exercises/<id>/recipe.toml`."""
+"""A recipe: a healthy experiment and the small edit that breaks it, as data in `exercises/<id>/recipe.toml`."""
 
+import base64
 import difflib
+import json
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 
 from harness.errors import UserError
 
 ROOT = Path(__file__).resolve().parent.parent
 EXERCISES = ROOT / "exercises"
 EXPERIMENTS = Path(__file__).resolve().parent / "experiments"
-# What lies in the folder of an exercise that is no broken run (`harness.written.file_exercise`).
+# Marks the folder of an exercise that trains nothing (`harness.written.file_exercise`).
 FILE_EXERCISE = "exercise.toml"
 
-Layer = Literal["data", "pipeline", "model", "loss", "optimizer", "loop", "evaluation", "deployment"]
+Area = Literal["data", "pipeline", "model", "loss", "optimizer", "loop", "evaluation", "deployment"]
 Signal = Literal[
     "loss",
     "lr",
@@ -41,8 +51,21 @@ ProbeKind = Literal[
 ]
 
 
-# A list of TOML becomes a tuple; nothing else is converted: seed = "42" is no number.
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _decoded(hints: Any) -> Any:
+    """Decode the hints of a kit. Raises `ValueError` if one is not base64."""
+    if not isinstance(hints, list):
+        return hints
+    return [base64.b64decode(str(hint), validate=True).decode() for hint in hints]
+
+
+# A list of TOML becomes a tuple; nothing else is converted: seed = "42" is refused.
 _LIST = Field(strict=False)
+Text = Annotated[str, Field(min_length=1)]
+Sentence = Annotated[Text, AfterValidator(_one_line)]
 
 
 class _Strict(BaseModel):
@@ -52,16 +75,16 @@ class _Strict(BaseModel):
 class Edit(_Strict):
     """One replacement in a source text; `find` must occur exactly once."""
 
-    find: Annotated[str, Field(min_length=1)]
+    find: Text
     replace: str
 
 
 class Symptom(_Strict):
-    """What must be seen in the log of the broken run and, of a symptom, not in that of a healthy one.
+    """A statement about the log of a run: true of every broken run and, for a symptom, of no healthy one.
 
-    `dataset` limits a symptom to one data set, where the scale of the signal is that of its data.
-    `signal` is reduced over the half-open range `steps` (batches, or epochs for a validation signal) by
-    `reduce`; the symptom is there if the result is above `above` and below `below`, where they are given.
+    `reduce` turns the values of `signal` in the half-open range `steps` (batches, or epochs for a validation signal)
+    into one number. The symptom is present if that number is greater than `above` and less than `below`.
+    With `dataset` it is judged on that data set only, because the scale of some signals depends on the data.
     """
 
     signal: Signal
@@ -70,7 +93,7 @@ class Symptom(_Strict):
     above: float | None = None
     below: float | None = None
     dataset: str | None = None
-    says: Annotated[str, Field(min_length=1)]
+    says: Text
 
     @model_validator(mode="after")
     def _has_a_bound(self) -> "Symptom":
@@ -80,30 +103,32 @@ class Symptom(_Strict):
 
 
 class Probe(_Strict):
-    """A mechanism probe (`harness.checks.probes`): the cause is gone where what it measures stays below the bound."""
+    """A mechanism probe (`harness.checks.probes`): the cause is gone if its value stays below the bound."""
 
     kind: ProbeKind
     below: float
 
 
 class Recipe(_Strict):
-    """The whole of one `recipe.toml`; `id` is the name of its folder."""
+    """One `recipe.toml`; `id` is the name of its folder."""
 
     id: str
-    format_version: Literal[1]
-    title: str
+    format_version: Literal[2]
+    title: Text
     experiment: str
     dataset: str
-    layer: Layer
     seed: int
+    area: Area
+    cause: Sentence
+    hints: Annotated[tuple[Sentence, Sentence, Sentence], _LIST]
     breaks: Annotated[tuple[Edit, ...], Field(alias="break", min_length=1, strict=False)]
     symptoms: Annotated[tuple[Symptom, ...], Field(alias="symptom", min_length=1, strict=False)]
-    # True of the broken run, and of a healthy one too: they rule something out, or tell nothing.
+    # True of broken and healthy runs alike: an observation rules another cause out.
     observations: Annotated[tuple[Symptom, ...], Field(alias="observation", strict=False)] = ()
-    probes: Annotated[tuple[Probe, ...], Field(alias="probe", min_length=1, strict=False)]
+    probes: Annotated[tuple[Probe, ...], Field(alias="probe", strict=False)] = ()
 
     def on(self, dataset: str) -> "Recipe":
-        """Return the recipe with only those symptoms and observations that are declared for this data set."""
+        """Return the recipe with the symptoms and observations that apply to this data set."""
         kept = {
             name: tuple(item for item in getattr(self, name) if item.dataset in (None, dataset))
             for name in ("symptoms", "observations")
@@ -118,10 +143,21 @@ class Recipe(_Strict):
         """Return the source of the experiment with this recipe's break in it."""
         return apply_edits(self.healthy_source(), self.breaks, where=f"recipe {self.id}")
 
+    def for_kit(self) -> str:
+        """Return the `recipe.toml` of a student's kit: no cause, no break, and the hints in base64."""
+        # Encoded, nobody reads a hint by accident. A string or number of JSON is one of TOML, too.
+        hints = [base64.b64encode(hint.encode()).decode() for hint in self.hints]
+        keys = ("format_version", "title", "experiment", "dataset", "seed")
+        table = {key: getattr(self, key) for key in keys} | {"hints": hints}
+        return "".join(f"{key} = {json.dumps(value, ensure_ascii=False)}\n" for key, value in table.items())
 
-class WrittenOut(Recipe):
-    """A recipe in a student's kit: the broken experiment itself, in place of everything that tells what broke it."""
 
+class KitRecipe(Recipe):
+    """A recipe as a student's kit holds it: with the broken experiment, without what would give the answer."""
+
+    hints: Annotated[tuple[Sentence, Sentence, Sentence], BeforeValidator(_decoded), _LIST]
+    area: Any = None
+    cause: Any = None
     breaks: tuple[()] = ()
     symptoms: tuple[()] = ()
     observations: tuple[()] = ()
@@ -129,16 +165,16 @@ class WrittenOut(Recipe):
     source: str
 
     def healthy_source(self) -> str:
-        """Raise `UserError`: it would be the answer."""
+        """Raise `UserError`: the healthy source is the answer."""
         raise UserError(_not_in_a_kit(self.experiment))
 
     def broken_source(self) -> str:
-        """Return the source of the broken experiment, as it is written out."""
+        """Return the broken experiment that lies beside `recipe.toml`."""
         return self.source
 
 
 def apply_edits(source: str, edits: Sequence[Edit], *, where: str) -> str:
-    """Apply the edits in order. Raises `ValueError` where a `find` does not occur exactly once."""
+    """Apply the edits in order. Raises `ValueError` if a `find` does not occur exactly once."""
     for edit in edits:
         count = source.count(edit.find)
         if count != 1:
@@ -148,14 +184,19 @@ def apply_edits(source: str, edits: Sequence[Edit], *, where: str) -> str:
 
 
 def suggestion(name: str, known: Sequence[str]) -> str:
-    """Return "; did you mean X?" for a close match among the known names, else all of them."""
+    """Return "did you mean X?" for a close match among the known names, else a list of all of them."""
     close = difflib.get_close_matches(name, known, n=1)
     return f"did you mean {close[0]}?" if close else f"choose from {', '.join(known)}."
 
 
+def experiment_names() -> list[str]:
+    """Return the names of the healthy experiments, sorted; a student's kit has none."""
+    return sorted(path.stem for path in EXPERIMENTS.glob("*.py") if path.stem != "__init__")
+
+
 def experiment_source(name: str) -> str:
-    """Return the source of the healthy experiment of this name. Raises `UserError` for an unknown one."""
-    known = sorted(path.stem for path in EXPERIMENTS.glob("*.py") if path.stem != "__init__")
+    """Return the source of the healthy experiment of this name. Raises `UserError` for an unknown name."""
+    known = experiment_names()
     if not known:
         raise UserError(_not_in_a_kit(name))
     if name not in known:
@@ -166,39 +207,67 @@ def experiment_source(name: str) -> str:
 def _not_in_a_kit(experiment: str) -> str:
     return (
         f"The healthy {experiment} is not in a student's kit: say which exercise to run (--break huge_lr),"
-        " and which file in its place (--script experiment.py)."
+        " and which file to run instead of its experiment (--script experiment.py)."
     )
 
 
+def load_recipes(exercises: Path = EXERCISES) -> tuple[tuple[Recipe, ...], Mapping[str, str]]:
+    """Return all usable recipes, sorted by id, and for each unusable one what is wrong with it.
+
+    Every folder with a `recipe.toml` is a recipe. One that is broken or incomplete never hides another.
+    """
+    good: list[Recipe] = []
+    problems: dict[str, str] = {}
+    for recipe_id in sorted(path.parent.name for path in exercises.glob("*/recipe.toml")):
+        try:
+            good.append(_read(recipe_id, exercises))
+        except UserError as error:
+            problems[recipe_id] = str(error)
+    return tuple(good), problems
+
+
 def recipe_ids(exercises: Path = EXERCISES) -> list[str]:
-    """Return the names of all recipes, sorted: every folder with a `recipe.toml` is one."""
-    return sorted(path.parent.name for path in exercises.glob("*/recipe.toml"))
+    """Return the ids of all usable recipes, sorted."""
+    return [recipe.id for recipe in load_recipes(exercises)[0]]
 
 
 def load_recipe(recipe_id: str, exercises: Path = EXERCISES) -> Recipe:
-    """Return one recipe; where `experiment.py` lies beside `recipe.toml`, as in a student's kit, a `WrittenOut`.
+    """Return one recipe; in a student's kit, where `experiment.py` lies beside it, a `KitRecipe`.
 
-    Raises `UserError` for an unknown name, an unknown key or a wrong value.
+    Raises `UserError` for an unknown name, and for a recipe that cannot be used: an unknown key, a wrong value, no
+    `PROMPT.md`, or a break that does not fit its experiment.
     """
-    known = recipe_ids(exercises)
-    if recipe_id not in known:
-        if (exercises / recipe_id / FILE_EXERCISE).is_file():
-            raise UserError(
-                f"{recipe_id} trains nothing, so there is no run of it: make check judges what you wrote."
-            )
-        raise UserError(f"There is no exercise {recipe_id!r}: {suggestion(recipe_id, known)}")
+    if recipe_id in {path.parent.name for path in exercises.glob("*/recipe.toml")}:
+        return _read(recipe_id, exercises)
+    others = sorted(path.parent.name for path in exercises.glob(f"*/{FILE_EXERCISE}"))
+    if recipe_id in others:
+        raise UserError(f"{recipe_id} trains nothing, so it has no run: make check judges what you wrote.")
+    raise UserError(
+        f"There is no exercise {recipe_id!r}: {suggestion(recipe_id, [*recipe_ids(exercises), *others])}"
+    )
+
+
+def _read(recipe_id: str, exercises: Path) -> Recipe:
     path = exercises / recipe_id / "recipe.toml"
     written = path.with_name("experiment.py")
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
-        if "id" in table:
-            raise UserError(f"{path} is not a recipe: id: the folder's name is the id; remove this line.")
+    except (ValueError, RecursionError) as error:  # not UTF-8, a number of 5,000 digits, brackets 1,000 deep
+        raise UserError(f"{path} is not TOML: {error}.") from None
+    if "id" in table:
+        raise UserError(f"{path} is not a recipe: id: the folder's name is the id; remove this line.")
+    try:
         if written.is_file():
             source = written.read_text(encoding="utf-8")
-            return WrittenOut.model_validate({"id": recipe_id, **table, "source": source})
-        return Recipe.model_validate({"id": recipe_id, **table})
+            return KitRecipe.model_validate({"id": recipe_id, **table, "source": source})
+        recipe = Recipe.model_validate({"id": recipe_id, **table})
     except ValidationError as error:
         problems = "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors())
         raise UserError(f"{path} is not a recipe: {problems}.") from None
-    except (ValueError, RecursionError) as error:  # no UTF-8, a number of 5,000 digits, brackets 1,000 deep
-        raise UserError(f"{path} is not TOML: {error}.") from None
+    if not path.with_name("PROMPT.md").is_file():
+        raise UserError(f"{path.parent} has no PROMPT.md: write what the student is asked.")
+    try:
+        recipe.broken_source()
+    except (UserError, ValueError) as error:
+        raise UserError(f"{path} does not fit its experiment: {error}") from None
+    return recipe

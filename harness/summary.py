@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.exercise import read_result
-from harness.recipe import load_recipe, recipe_ids
+from harness.recipe import load_recipe, load_recipes
 from harness.run.metrics_log import batch_records, epoch_records, read_metrics_log
 from harness.workspace import SETTINGS, Workspace, open_workspace
 from harness.written.file_exercise import file_exercise_ids, find_file_exercise
@@ -156,12 +156,13 @@ def show_file_workspace(workspace: FileWorkspace, *, made: bool) -> None:
 def show_exercises(work: Path) -> None:
     """Print the list of exercises with what this student has done."""
     console = Console()
-    rows = [("exercise", "layer", "experiment", "data", "state")]
+    rows = [("exercise", "experiment", "data", "state")]
     titles = [""]
-    for recipe in map(load_recipe, recipe_ids()):
+    recipes, problems = load_recipes()
+    for recipe in recipes:
         started = (work / recipe.id / SETTINGS).is_file()
         state = open_workspace(work, recipe.id).state() if started else "not started"
-        rows.append((recipe.id, recipe.layer, recipe.experiment, recipe.dataset, state))
+        rows.append((recipe.id, recipe.experiment, recipe.dataset, state))
         titles.append(recipe.title)
     _show_list(console, rows, titles)
     files = [("exercise", "kind", "file", "state")]
@@ -173,6 +174,8 @@ def show_exercises(work: Path) -> None:
         titles.append(exercise.title)
     if files[1:]:
         _show_list(console, files, titles)
+    for problem in problems.values():
+        _show_line(console, f"Left out: {problem}", style="bold red")
     _show_next(console, "make exercise BREAK=<exercise>")
 
 

@@ -24,7 +24,7 @@ def checks(recipe: str, cause: str, fix: str = "", verification: str = "Now it t
         f"# Symptom\nThe loss is bad.\n# Root cause\n{cause}\n# Fix\n{fix or FIXES[recipe]}\n"
         f"# Verification\n{verification}\n"
     )
-    return judged(report(body, recipe_and_lexicon(recipe)[0].layer), recipe)
+    return judged(report(body, recipe_and_lexicon(recipe)[0].area), recipe)
 
 
 def points(recipe: str, cause: str, fix: str = "", verification: str = "Now it trains.") -> float | None:
@@ -236,8 +236,8 @@ NOTES = [
 @pytest.mark.parametrize(("recipe", "symptom", "cause", "fix"), NOTES)
 def test_notes_under_headings_are_no_list_of_terms(recipe: str, symptom: str, cause: str, fix: str) -> None:
     body = f"# Symptom\n{symptom}\n# Root cause\n{cause}\n# Fix\n{fix}\n# Verification\nAccuracy 0.94.\n"
-    found = judged(report(body, recipe_and_lexicon(recipe)[0].layer), recipe)
+    found = judged(report(body, recipe_and_lexicon(recipe)[0].area), recipe)
     assert (found["parts"].points, found["cause"].points) == (2, 6)
     # The same notes without headings claim nothing.
     plain = f"{symptom}, terms, words, {fix}, loss, rate"
-    assert total(judged(report(plain, recipe_and_lexicon(recipe)[0].layer), recipe)) == 0
+    assert total(judged(report(plain, recipe_and_lexicon(recipe)[0].area), recipe)) == 0

@@ -35,7 +35,7 @@ BETWEEN = [", ", " / ", " | ", "; ", " - ", "\n- ", " + ", " and ", "\n", " ", "
 @pytest.mark.parametrize("between", BETWEEN)
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_terms_under_headings_explain_nothing_whatever_stands_between_them(recipe: str, between: str) -> None:
-    layer, terms = recipe_and_lexicon(recipe)[0].layer, between.join(TERMS[recipe])
+    layer, terms = recipe_and_lexicon(recipe)[0].area, between.join(TERMS[recipe])
     for body in (
         terms,
         f"# Symptom\nloss{between}accuracy\n# Root cause\n{terms}\n# Fix\nrepair{between}change\n"
@@ -57,7 +57,7 @@ def test_terms_under_headings_explain_nothing_whatever_stands_between_them(recip
 )
 def test_a_note_of_a_few_words_names_the_cause(recipe: str, note: str) -> None:
     body = f"# Symptom\nLoss bad, 2.3025.\n# Root cause\n{note}\n# Fix\nRepaired it.\n# Verification\nTrains well."
-    check = judged(report(body, recipe_and_lexicon(recipe)[0].layer), recipe)["cause"]
+    check = judged(report(body, recipe_and_lexicon(recipe)[0].area), recipe)["cause"]
     assert check.points == 6, check.reason
 
 
@@ -73,7 +73,7 @@ RETOLD = {
 
 @pytest.mark.parametrize("recipe", RETOLD)
 def test_the_exercise_rearranged_explains_nothing(recipe: str) -> None:
-    layer = recipe_and_lexicon(recipe)[0].layer
+    layer = recipe_and_lexicon(recipe)[0].area
     body = f"# Symptom\nSee the log.\n# Root cause\n{RETOLD[recipe]}\n# Fix\nI made the smallest edit."
     assert total(judged(report(body, layer), recipe)) == 0
     # With an explanation of one's own behind it, whatever its words, it is read.

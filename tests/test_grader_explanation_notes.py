@@ -86,7 +86,7 @@ BESIDE = [
 
 
 def checks_of(recipe: str, text: str) -> dict[str, Check]:
-    return judged(report(text, recipe_and_lexicon(recipe)[0].layer), recipe)
+    return judged(report(text, recipe_and_lexicon(recipe)[0].area), recipe)
 
 
 @pytest.mark.parametrize(("recipe", "text"), RIGHT)

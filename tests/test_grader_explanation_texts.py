@@ -94,7 +94,7 @@ def test_the_model_report_earns_everything(recipe: str) -> None:
 @pytest.mark.parametrize("recipe", RECIPES)
 @pytest.mark.parametrize("text", [EVERY_BUG, HEDGED, LISTED], ids=["told", "hedged", "listed"])
 def test_naming_every_bug_earns_less_than_naming_none(recipe: str, text: str) -> None:
-    layer = recipe_and_lexicon(recipe)[0].layer
+    layer = recipe_and_lexicon(recipe)[0].area
     everything, none = judged(report(text, layer), recipe), judged(report(NO_CAUSE, layer), recipe)
     assert points(everything, "cause", "chain") == 0
     assert points(none, "cause", "chain") == 2  # the layer alone
@@ -114,4 +114,4 @@ def test_the_model_report_of_another_recipe_names_the_wrong_cause(recipe: str, o
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_the_exercise_repeated_explains_nothing(recipe: str) -> None:
     found, lexicon = recipe_and_lexicon(recipe)
-    assert total(judged(report(lexicon.prompt, found.layer), recipe)) == 0
+    assert total(judged(report(lexicon.prompt, found.area), recipe)) == 0

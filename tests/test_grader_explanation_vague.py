@@ -31,7 +31,7 @@ OTHER_WORDS = {
 
 def judged_cause(recipe: str, cause: str) -> float | None:
     body = f"# Symptom\nIt is bad.\n# Root cause\n{cause}\n# Fix\nI corrected it.\n# Verification\nIt is better now."
-    checks = judged(report(body, recipe_and_lexicon(recipe)[0].layer), recipe)
+    checks = judged(report(body, recipe_and_lexicon(recipe)[0].area), recipe)
     assert (total(checks) is None) == (checks["cause"].points is None)
     return checks["cause"].points
 

@@ -15,8 +15,7 @@ from commands import snapshot
 
 from grader.course.kit import TEMPLATES, build_kit
 from harness.errors import UserError
-from harness.hints import load_hints
-from harness.recipe import ROOT, WrittenOut, experiment_source, load_recipe, recipe_ids
+from harness.recipe import ROOT, KitRecipe, experiment_source, load_recipe, recipe_ids
 from harness.written.file_exercise import FileExercise, file_exercise_ids, load_exercise
 
 ALL = recipe_ids()
@@ -67,9 +66,7 @@ def start(python: Path, *words: str, cwd: Path) -> "subprocess.Popen[str]":
 
 def test_it_holds_what_students_use_and_nothing_of_the_instructors(files: dict[str, bytes]) -> None:
     exercises = {
-        f"exercises/{name}/{file}"
-        for name in ALL
-        for file in ("PROMPT.md", "recipe.toml", "experiment.py", "hints.toml")
+        f"exercises/{name}/{file}" for name in ALL for file in ("PROMPT.md", "recipe.toml", "experiment.py")
     }
     answers = {name: load_exercise(name) for name in file_exercise_ids()}
     exercises |= {
@@ -117,25 +114,27 @@ def test_the_broken_experiment_is_written_out_and_its_recipe_tells_no_more(
     recipe_id: str, kit: Path, texts: dict[str, str]
 ) -> None:
     ours, theirs = load_recipe(recipe_id), load_recipe(recipe_id, kit / "exercises")
-    assert isinstance(theirs, WrittenOut)
+    assert isinstance(theirs, KitRecipe)
     assert theirs.broken_source() == ours.broken_source() == texts[f"exercises/{recipe_id}/experiment.py"]
     table = tomllib.loads(texts[f"exercises/{recipe_id}/recipe.toml"])
-    assert set(table) == {"format_version", "title", "experiment", "dataset", "layer", "seed"}
-    assert all(value == getattr(ours, key) for key, value in table.items())
+    assert set(table) == {"format_version", "title", "experiment", "dataset", "seed", "hints"}
+    assert theirs.hints == ours.hints
+    assert all(value == getattr(ours, key) for key, value in table.items() if key != "hints")
     with pytest.raises(UserError, match=f"The healthy {ours.experiment} is not in a student's kit: "):
         theirs.healthy_source()
 
 
 def test_a_written_out_experiment_goes_with_no_key_that_tells_what_broke_it(tmp_path: Path) -> None:
-    recipe = (ROOT / "exercises" / "huge_lr" / "recipe.toml").read_text()
+    recipe = load_recipe("huge_lr").for_kit()
     (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "recipe.toml").write_text(recipe)
+    broken = "".join(f"[[{key}]]\nfind = 'x'\n" for key in ("break", "symptom", "probe"))
+    (tmp_path / "mine" / "recipe.toml").write_text(recipe + broken)
     (tmp_path / "mine" / "experiment.py").write_text("EPOCHS = 1\n")
     with pytest.raises(UserError) as error:
         load_recipe("mine", tmp_path)
     for key in ("break", "symptom", "probe"):
         assert f"{key}: Extra inputs are not permitted" in str(error.value)
-    (tmp_path / "mine" / "recipe.toml").write_text(recipe.partition("[[")[0])
+    (tmp_path / "mine" / "recipe.toml").write_text(recipe)
     loaded = load_recipe("mine", tmp_path)
     assert loaded.broken_source() == "EPOCHS = 1\n"
     assert (loaded.breaks, loaded.on("mnist").symptoms, loaded.observations, loaded.probes) == (
@@ -172,8 +171,8 @@ def test_no_file_gives_the_answer_away(recipe_id: str, texts: dict[str, str]) ->
 def test_its_hints_are_the_same_and_nobody_reads_one_in_passing(
     recipe_id: str, kit: Path, texts: dict[str, str]
 ) -> None:
-    hints = load_hints(recipe_id, kit / "exercises")
-    assert hints == load_hints(recipe_id)
+    hints = load_recipe(recipe_id, kit / "exercises").hints
+    assert hints == load_recipe(recipe_id).hints
     pages = [" ".join(text.split()) for text in texts.values()]
     assert not any(hint in page for hint in hints for page in pages)
 

@@ -6,12 +6,12 @@ from runs import edited
 from grader.syntax.layers import compare
 from grader.syntax.parse import parse_experiment
 from grader.syntax.tampering import tampering
-from harness.recipe import Layer, experiment_source
+from harness.recipe import Area, experiment_source
 
 SOURCE = experiment_source("shapes_cnn")
 
 
-def found(edit: tuple[str, str], *allowed: Layer, reference: str = SOURCE) -> tuple[str, ...]:
+def found(edit: tuple[str, str], *allowed: Area, reference: str = SOURCE) -> tuple[str, ...]:
     student = edited(SOURCE, edit)
     trees = [parse_experiment(text) for text in (SOURCE, student, reference)]
     return tampering(trees[0], trees[1], trees[2], compare(SOURCE, student), set(allowed))

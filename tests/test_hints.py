@@ -1,3 +1,5 @@
+"""harness.hints: given one after the other, noted, and in the manifest."""
+
 import json
 import re
 from pathlib import Path
@@ -7,21 +9,18 @@ from commands import mistake, succeed
 from run_files import make_workspace
 
 from harness.errors import UserError
-from harness.hints import LEVELS, encoded, give_hint, hints_given, load_hints
-from harness.recipe import Recipe, load_recipe, recipe_ids
+from harness.hints import LEVELS, give_hint, hints_given
+from harness.recipe import load_recipe, recipe_ids
 from harness.submission.submission import build_submission
 from harness.workspace import remove_workspace
 
-ONE = '[[hint]]\nsays = "look"\n'
-
 
 @pytest.mark.parametrize("recipe_id", recipe_ids())
-def test_each_recipe_has_three_that_lead_from_where_to_look_to_what_to_change(recipe_id: str) -> None:
-    first, second, third = load_hints(recipe_id)
+def test_hints_lead_from_a_command_to_a_function_and_never_give_the_line_to_type(recipe_id: str) -> None:
     recipe = load_recipe(recipe_id)
-    assert isinstance(recipe, Recipe)
-    # The first sends to evidence, the second to a function, and none gives the line to type.
-    assert f"`harness " in first and recipe_id in first  # noqa: F541
+    first, second, third = recipe.hints
+    assert "`harness " in first
+    assert recipe_id in first
     functions = re.findall(r"^def (\w+)", recipe.broken_source(), re.MULTILINE)
     assert not any(name in first for name in functions if name not in ("evaluate", "load_data"))
     assert any(name in second for name in functions)
@@ -30,18 +29,15 @@ def test_each_recipe_has_three_that_lead_from_where_to_look_to_what_to_change(re
             assert code not in " ".join((first, second, third))
 
 
-def test_a_level_is_given_after_the_one_before_and_noted(tmp_path: Path) -> None:
+def test_a_hint_comes_after_the_one_before_it_and_is_noted(tmp_path: Path) -> None:
     workspace = make_workspace(tmp_path)
     assert hints_given(workspace) == 0
     with pytest.raises(UserError, match=r"Hint 2 comes after hint 1: harness hint huge_lr --level 1\."):
         give_hint(workspace, 2)
     assert hints_given(workspace) == 0
-    texts = load_hints("huge_lr")
-    assert give_hint(workspace, 1) == texts[0]
-    assert give_hint(workspace, 2) == texts[1]
-    assert give_hint(workspace, 1) == texts[0]
+    texts = load_recipe("huge_lr").hints
+    assert [give_hint(workspace, level) for level in (1, 2, 1)] == [texts[0], texts[1], texts[0]]
     assert hints_given(workspace) == 2
-    # Starting over does not unsay them.
     remove_workspace(tmp_path, "huge_lr")
     assert hints_given(make_workspace(tmp_path)) == 2
 
@@ -49,7 +45,7 @@ def test_a_level_is_given_after_the_one_before_and_noted(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     "note", ["", "[]", '{"given": true}', '{"given": 4}', '{"given": -1}', "[" * 100_000]
 )
-def test_a_note_that_cannot_be_read_is_none(note: str, tmp_path: Path) -> None:
+def test_an_unreadable_note_counts_as_no_hint(note: str, tmp_path: Path) -> None:
     workspace = make_workspace(tmp_path)
     give_hint(workspace, 1)
     (path,) = (tmp_path / ".hints").iterdir()
@@ -57,7 +53,7 @@ def test_a_note_that_cannot_be_read_is_none(note: str, tmp_path: Path) -> None:
     assert hints_given(workspace) == 0
 
 
-def test_the_manifest_says_how_many_and_nothing_where_there_were_none(tmp_path: Path) -> None:
+def test_the_manifest_holds_the_number_of_hints(tmp_path: Path) -> None:
     workspace = make_workspace(tmp_path)
     assert "hints" not in json.loads(build_submission(workspace, "ada")["manifest.json"])
     for level in range(1, LEVELS + 1):
@@ -65,42 +61,9 @@ def test_the_manifest_says_how_many_and_nothing_where_there_were_none(tmp_path: 
         assert json.loads(build_submission(workspace, "ada")["manifest.json"])["hints"] == level
 
 
-def test_encoded_they_are_the_same_and_cannot_be_read_in_passing(tmp_path: Path) -> None:
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "recipe.toml").write_text((Path("exercises/huge_lr/recipe.toml")).read_text())
-    texts = ("look \u2192 here", 'a "quoted" one', "change it")
-    (tmp_path / "mine" / "hints.toml").write_text(encoded(texts))
-    assert load_hints("mine", tmp_path) == texts
-    assert not any(text in encoded(texts) for text in texts)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (ONE * 3, "format_version: Field required"),
-        ("format_version = 1\n" + ONE * 2, "at least 3 items"),
-        (
-            "format_version = 1\n" + ONE * 2 + '[[hint]]\nsays = "x"\nbase64 = "eA=="\n',
-            "either says or base64",
-        ),
-        ("format_version = 1\n" + ONE * 2 + '[[hint]]\nbase64 = "?"\n', "holds no hints: "),
-        ("format_version = 1\n" + ONE * 2 + '[[hint]]\nsay = "x"\n', "hint.2.say: Extra inputs"),
-        ("[[", "holds no hints: "),
-    ],
-    ids=["version", "two", "both", "no base64", "key", "no TOML"],
-)
-def test_hints_that_are_not_whole_are_refused(text: str, message: str, tmp_path: Path) -> None:
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "recipe.toml").write_text((Path("exercises/huge_lr/recipe.toml")).read_text())
-    (tmp_path / "mine" / "hints.toml").write_text(text)
-    with pytest.raises(UserError, match=r"hints\.toml") as error:
-        load_hints("mine", tmp_path)
-    assert message in str(error.value)
-
-
-def test_the_command_shows_one_and_says_how_to_ask_for_the_next(tmp_path: Path) -> None:
+def test_the_command_shows_a_hint_and_the_command_for_the_next(tmp_path: Path) -> None:
     make_workspace(tmp_path / "work")
-    texts = load_hints("huge_lr")
+    texts = load_recipe("huge_lr").hints
     said = succeed("hint", "huge_lr", cwd=tmp_path)
     assert said.startswith("Next:\n  harness hint huge_lr --level 1 (where to look;")
     said = succeed("hint", "huge_lr", "--level", "1", cwd=tmp_path)

@@ -68,7 +68,7 @@ def test_the_model_report_is_whole(recipe: str) -> None:
     report.require_length("report.md")
     solution = load_solution(recipe)
     found = load_recipe(recipe)
-    assert report.layer == found.layer
+    assert report.layer == found.area
     assert report.snippets == 1
     broken = [evidence for evidence in report.evidence if evidence.run == "broken"]
     assert all(solution.is_key_signal(evidence.signal) for evidence in broken)

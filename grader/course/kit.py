@@ -12,13 +12,11 @@ from typing import Any
 from grader.sandbox.kept_back import KEPT_BACK
 from harness.errors import UserError
 from harness.files import scratch_path, write_with_sha256
-from harness.hints import HINTS, encoded, load_hints
 from harness.recipe import (
     EXERCISES,
     FILE_EXERCISE,
     ROOT,
     Edit,
-    Recipe,
     apply_edits,
     load_recipe,
     recipe_ids,
@@ -101,9 +99,8 @@ def kit_files() -> dict[str, bytes]:
     for recipe in map(load_recipe, recipe_ids()):
         folder = f"exercises/{recipe.id}"
         files[f"{folder}/PROMPT.md"] = (EXERCISES / recipe.id / "PROMPT.md").read_bytes()
-        files[f"{folder}/recipe.toml"] = _written_out(recipe).encode()
+        files[f"{folder}/recipe.toml"] = recipe.for_kit().encode()
         files[f"{folder}/experiment.py"] = recipe.broken_source().encode()
-        files[f"{folder}/{HINTS}"] = encoded(load_hints(recipe.id)).encode()
     for exercise in map(load_exercise, file_exercise_ids()):
         assert isinstance(exercise, FileExercise)
         for name in (FILE_EXERCISE, PROMPT, exercise.file):
@@ -147,13 +144,6 @@ def _plain_files(folder: Path) -> Iterator[Path]:
         parts = path.relative_to(folder).parts
         if path.is_file() and not any(part.startswith(".") or part == "__pycache__" for part in parts):
             yield path
-
-
-def _written_out(recipe: Recipe) -> str:
-    """Return `recipe.toml` without what breaks the experiment and what tells that it is broken."""
-    keys = ("format_version", "title", "experiment", "dataset", "layer", "seed")
-    # A string or a whole number of JSON is one of TOML.
-    return "".join(f"{key} = {json.dumps(getattr(recipe, key), ensure_ascii=False)}\n" for key in keys)
 
 
 def _pyproject(template: str) -> str:

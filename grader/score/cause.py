@@ -6,14 +6,14 @@ from grader.score.document import Document
 from grader.score.lexicon import Lexicon
 from grader.score.verdict import Check, full, lost, open_check
 from grader.score.wording import VAGUE
-from harness.recipe import Layer
+from harness.recipe import Area
 
 ID, TITLE, POINTS = "cause", "The right layer and the right cause, and no other cause beside it", 6.0
 LAYER_POINTS = 2.0
 
 
 def judge_cause(
-    document: Document, lexicon: Lexicon, causes: Causes, layer: Layer | None, right: Layer, why: str
+    document: Document, lexicon: Lexicon, causes: Causes, layer: Area | None, right: Area, why: str
 ) -> Check:
     """Judge layer (2 points) and cause (4). `why` says what hinders the layer from being read, if it is None."""
     layer_points = LAYER_POINTS if layer == right else 0.0
@@ -89,7 +89,7 @@ def _judge_unnamed(
     return lost(ID, TITLE, POINTS, f"No cause is named.{where} {layer_told}", remedy, points=layer_points)
 
 
-def _layer_told(layer: Layer | None, right: Layer, why: str) -> str:
+def _layer_told(layer: Area | None, right: Area, why: str) -> str:
     if layer is None:
         return f"The layer could not be read: {why}"
     if layer == right:

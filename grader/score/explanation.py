@@ -63,11 +63,11 @@ def judge_explanation(
             f" A text that names {CATCH_ALL} or more wrong causes explains nothing, whatever else is in it.",
             f"Name the one cause that you found. It was: {lexicon.says}.",
         )
-    judged_cause = judge_cause(own, lexicon, causes, reading.layer, recipe.layer, reading.layer_problem)
+    judged_cause = judge_cause(own, lexicon, causes, reading.layer, recipe.area, reading.layer_problem)
     return (
         judge_parts(own, reading.words, lexicon.fix, causes.named, (broken_log, fixed_log)),
         judged_cause,
-        _chain(own, lexicon, causes, judged_cause, other_layer=reading.layer not in (None, recipe.layer)),
+        _chain(own, lexicon, causes, judged_cause, other_layer=reading.layer not in (None, recipe.area)),
         judge_numbers(reading.document, (broken_log, fixed_log), (broken_source, fixed_source)),
     )
 
@@ -102,7 +102,7 @@ def _not_english(
     return (
         judged if judged.outcome == "passed" else open_check(parts.ID, parts.TITLE, parts.POINTS, reason),
         open_check(
-            cause.ID, cause.TITLE, cause.POINTS, f"{reason} Layer: {layer}, the right one: {recipe.layer}."
+            cause.ID, cause.TITLE, cause.POINTS, f"{reason} Layer: {layer}, the right one: {recipe.area}."
         ),
         open_check(chain.ID, chain.TITLE, chain.POINTS, reason),
         judge_numbers(reading.document, logs, sources),

@@ -67,12 +67,12 @@ def judge_minimality(
     changes, needed = compare_programs(beside, theirs), compare_programs(ours, wanted)
     sizes = f"changes {_told(changes)}; the reference edit changes {_told(needed, of='')}."
     reason = f"Your edit {sizes}"
-    allowed = needed.layers | {recipe.layer}
+    allowed = needed.layers | {recipe.area}
 
     tampered = tampering(ours.tree, theirs.tree, wanted.tree, changes, allowed)
     if tampered:
         reason = f"Your edit changes {_listed(tampered)}, which no repair of this exercise needs. In all it {sizes}"
-        remedy = f"Undo what changes {_listed(tampered)}, and keep what mends the {recipe.layer}."
+        remedy = f"Undo what changes {_listed(tampered)}, and keep what mends the {recipe.area}."
         return lost(_ID, _TITLE, maximum, reason, remedy)
 
     share = min(1.0, _free(needed.total) / max(changes.total, 1))
@@ -87,7 +87,7 @@ def judge_minimality(
         reason += (
             f" It touches {_listed(foreign)}, which {'was' if len(foreign) == 1 else 'were'} not broken."
         )
-        remedies.append(f"Mend the {recipe.layer} and leave {_listed(foreign)} alone.")
+        remedies.append(f"Mend the {recipe.area} and leave {_listed(foreign)} alone.")
     to_reference = _apart(theirs, wanted)
     # The reference edit itself, which most hand in, is no way around: those need not be read.
     if to_reference and any(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from grader.score.document import Document, read_document
 from grader.score.sentences import printable
 from harness.errors import UserError
-from harness.recipe import Layer
+from harness.recipe import Area
 from harness.submission.front_matter import split_report
 from harness.submission.report_body import count_words, read_body
 from harness.submission.student_report import parse_report
@@ -23,7 +23,7 @@ _PICTURE = re.compile(r"data:[A-Za-z0-9+/=;,.%-]{100,}")
 class Reading:
     """What could be read of a report; `layer_problem` says why there is no layer, if there is none."""
 
-    layer: Layer | None
+    layer: Area | None
     layer_problem: str
     words: int
     document: Document
@@ -41,7 +41,7 @@ def read_explanation(text: str) -> Reading:
     return Reading(layer, problem, words, read_document(body))
 
 
-def _front(text: str) -> tuple[Layer | None, str, str]:
+def _front(text: str) -> tuple[Area | None, str, str]:
     """Return the layer or None, why there is none, and the text under the front matter."""
     try:
         matter, body, _ = split_report(text, _NAME)

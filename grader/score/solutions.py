@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from grader.toml_file import read_table
 from harness.errors import UserError
-from harness.recipe import ROOT, Edit, Layer, apply_edits
+from harness.recipe import ROOT, Area, Edit, apply_edits
 from harness.submission.cited_numbers import BATCH_SIGNALS, DERIVED_SIGNALS, EPOCH_SIGNALS, NESTED_SIGNALS
 
 SOLUTIONS = ROOT / "solutions"
@@ -105,7 +105,7 @@ class Text(StrictModel):
 
     id: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
     label: Label
-    layer: Layer
+    layer: Area
     held_back: bool = False
     body: str
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from grader.syntax.edit_size import Parts, bound_names, edit_sizes, module_parts
 from grader.syntax.parse import parse_experiment
-from harness.recipe import Layer
+from harness.recipe import Area
 
-LAYERS: dict[str, Layer] = {
+LAYERS: dict[str, Area] = {
     "load_data": "data",
     "prepare_batch": "pipeline",
     "build_model": "model",
@@ -32,7 +32,7 @@ class Changes:
     """
 
     sizes: dict[str, int]
-    layers: frozenset[Layer]
+    layers: frozenset[Area]
 
     @property
     def total(self) -> int:
@@ -79,7 +79,7 @@ def compare_programs(old: Program, new: Program) -> Changes:
     return Changes(sizes, frozenset(layers))
 
 
-def changed_layers(old: str, new: str) -> frozenset[Layer]:
+def changed_layers(old: str, new: str) -> frozenset[Area]:
     """Return the layers in which two experiments differ. Raises `grader.syntax.parse.Unparsable`."""
     return compare(old, new).layers
 

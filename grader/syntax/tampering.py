@@ -11,7 +11,7 @@ from grader.syntax.layers import Changes
 from grader.syntax.names import Names, read_names
 from grader.syntax.parse import normalized
 from grader.syntax.trees import bindings, functions
-from harness.recipe import Layer
+from harness.recipe import Area
 
 # Which parameters of a function hold a batch.
 _BATCH = {"prepare_batch": (0, 1), "train_step": (2, 3), "compute_loss": (1,), "evaluate": (1, 2)}
@@ -30,7 +30,7 @@ _LAYERS_WITH_PARAMETERS = (
 
 
 def tampering(
-    broken: ast.Module, student: ast.Module, reference: ast.Module, changes: Changes, allowed: Set[Layer]
+    broken: ast.Module, student: ast.Module, reference: ast.Module, changes: Changes, allowed: Set[Area]
 ) -> tuple[str, ...]:
     """Return what an edit changes that no repair needs, as ends of the sentence "Your edit changes ...".
 
@@ -63,7 +63,7 @@ def _bound_to(tree: ast.Module, name: str) -> tuple[int, list[str]]:
     return Counter(bindings(tree))[name], statements
 
 
-def _batches_changed(broken: ast.Module, student: ast.Module, allowed: Set[Layer]) -> bool:
+def _batches_changed(broken: ast.Module, student: ast.Module, allowed: Set[Area]) -> bool:
     before, after = functions(broken), functions(student)
     for name in _BATCH.keys() & before.keys() & after.keys():
         if name == "prepare_batch" and "pipeline" in allowed:

@@ -12,7 +12,7 @@ from pydantic_core import ErrorDetails
 
 from harness.errors import UserError
 from harness.plain_yaml import Location, PlainYaml, shown
-from harness.recipe import Layer, suggestion
+from harness.recipe import Area, suggestion
 from harness.submission.cited_numbers import written_number
 from harness.submission.front_matter import parse_front_matter, split_report
 from harness.submission.report_body import WORD_LIMIT, read_body
@@ -62,7 +62,7 @@ class Evidence(BaseModel):
 class _Matter(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    root_cause_layer: Layer
+    root_cause_layer: Area
     evidence: tuple[Evidence, ...]
 
 
@@ -70,7 +70,7 @@ class _Matter(BaseModel):
 class StudentReport:
     """A report whose front matter is whole. `word_count` may be above the limit: `require_length` says so."""
 
-    layer: Layer
+    layer: Area
     evidence: tuple[Evidence, ...]
     body: str
     word_count: int
@@ -164,7 +164,7 @@ def _refuse_empty(front: PlainYaml, source: str) -> None:
 
 
 _REMEDIES = {
-    "root_cause_layer": f"name the layer that holds the cause ({', '.join(get_args(Layer))})",
+    "root_cause_layer": f"name the layer that holds the cause ({', '.join(get_args(Area))})",
     "evidence": "cite at least one number of each run, one to a line, as PROMPT.md shows",
     "signal": "name a quantity of metrics.log, such as loss or val_accuracy",
     "step": "write the step whose number you cite, counted from 0, or take it out",
@@ -191,7 +191,7 @@ def _message(problem: ErrorDetails, front: PlainYaml, source: str) -> str:
         remedy = _REMEDIES.get(key, "write it as PROMPT.md shows")
         return f"{where}: `{key}` is missing: {remedy}."
     if problem["type"] == "literal_error" and isinstance(given := problem["input"], str):
-        choices = list(get_args(Layer)) if key == "root_cause_layer" else ["broken", "fixed"]
+        choices = list(get_args(Area)) if key == "root_cause_layer" else ["broken", "fixed"]
         return f"{where}: `{key}` is {shown(given)!r}: {suggestion(given, choices)}"
     if problem["type"] == "value_error":
         reason = str(problem["ctx"]["error"])

@@ -57,12 +57,9 @@ def exercise_ids(exercises: Path = EXERCISES) -> list[str]:
 
 def load_exercise(exercise_id: str, exercises: Path = EXERCISES) -> Recipe | FileExercise:
     """Return an exercise of any kind. Raises `UserError` for an unknown name, an unknown key or a wrong value."""
-    known = exercise_ids(exercises)
-    if exercise_id not in known:
-        raise UserError(f"There is no exercise {exercise_id!r}: {suggestion(exercise_id, known)}")
-    path = exercises / exercise_id / FILE_EXERCISE
-    if not path.is_file():
+    if exercise_id not in file_exercise_ids(exercises):
         return load_recipe(exercise_id, exercises)
+    path = exercises / exercise_id / FILE_EXERCISE
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:

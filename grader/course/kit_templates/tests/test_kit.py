@@ -102,7 +102,7 @@ def test_every_exercise_is_listed_and_written_out(tmp_path: Path) -> None:
         files = {path.name for path in (ROOT / "exercises" / name).iterdir()}
         assert "PROMPT.md" in files
         if "experiment.py" in files:
-            assert files == {"PROMPT.md", "experiment.py", "recipe.toml", "hints.toml"}
+            assert files == {"PROMPT.md", "experiment.py", "recipe.toml"}
         else:
             assert "exercise.toml" in files
             assert len(files) == 3
