@@ -11,6 +11,7 @@ import zipfile
 import zlib
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -94,12 +95,19 @@ def fetch_dataset(
     Raises `UserError` without a network too; the message says which files to put where.
     """
     root = default_cache() if cache is None else cache
-    sizes = {"train_size": train_size, "validation_size": validation_size, "subset_seed": subset_seed}
+    load = partial(
+        load_dataset,
+        name,
+        cache=root,
+        train_size=train_size,
+        validation_size=validation_size,
+        subset_seed=subset_seed,
+    )
     try:
-        return load_dataset(name, cache=root, **sizes)
+        return load()
     except IncompleteFilesError:
         download(name, root)
-        return load_dataset(name, cache=root, **sizes)
+        return load()
 
 
 def read_subset(path: Path, name: str) -> Dataset | None:
