@@ -9,7 +9,7 @@ from grader.score.verdict import Flag, Model, SubmissionScore, rescored
 from grader.score.weights import Weights
 from grader.taken import Taken
 from harness.hints import LEVELS
-from harness.written.file_exercise import exercise_ids
+from harness.written.exercise import exercise_ids
 
 WITHOUT_SANDBOX = "Students' code ran WITHOUT a sandbox (--trust-submissions): nothing kept it from lying."
 

@@ -43,7 +43,7 @@ from grader.spool import SPOOL, Spool, open_spool
 from grader.written.answers.room import Answers
 from harness.data.loading import default_cache
 from harness.errors import UserError, naming
-from harness.written.file_exercise import exercise_ids, load_exercise
+from harness.written.exercise import exercise_ids, load_exercise
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from grader.written.derivation.run import AnswerRun, Called
 from grader.written.derivation.seen import Seen
 from harness.written.derivation.performance import load_answer, perform
 from harness.written.derivation.problem import Array, Problem, WrongForm
-from harness.written.file_exercise import Derivation, load_exercise
+from harness.written.exercise import Derivation, load_exercise
 
 
 def derivation(exercise_id: str) -> Derivation:

@@ -12,7 +12,7 @@ from harness.recipe import EXERCISES, recipe_ids
 from harness.written.decision_tree.shape import loop, no_tree, unreachable
 from harness.written.decision_tree.tree import MOST_PROBLEMS, Tree, conclusions, parse_tree
 from harness.written.decision_tree.walk import walk
-from harness.written.file_exercise import find_file_exercise, stub
+from harness.written.exercise import find_file_exercise, stub
 
 TEXT = """\
 start: learns

@@ -12,9 +12,9 @@ from harness.workspace import OUTCOMES, Workspace, remove_workspace
 from harness.written.decision_tree import outcomes as outcomes_module
 from harness.written.decision_tree.outcomes import Outcomes
 from harness.written.decision_tree.self_check import tree_items
-from harness.written.file_checks import run_file_checks
-from harness.written.file_exercise import FileExercise, find_file_exercise, stub
-from harness.written.file_workspace import FileWorkspace, start_file_exercise
+from harness.written.workspace import check_file
+from harness.written.exercise import FileExercise, find_file_exercise, stub
+from harness.written.workspace import FileWorkspace, start_file_exercise
 
 # Two checks of a second each tell this recipe from what it breaks.
 TREE = """\
@@ -68,7 +68,7 @@ def test_a_tree_is_walked_with_what_lies_beside_it_and_what_was_found_is_kept(
 ) -> None:
     workspace = tree_in(begun.folder.parent)
     begun.experiment.write_text(load_recipe("loss_sum").healthy_source())
-    items = run_file_checks(workspace)
+    items = check_file(workspace)
     assert [item.outcome for item in items] == ["passed"] * 5
     assert told(items)["walk: loss_sum"][1] == (
         "first_loss: high → loss_form: grows → concludes loss_sum, after 4 minutes."
@@ -81,7 +81,7 @@ def test_a_tree_is_walked_with_what_lies_beside_it_and_what_was_found_is_kept(
         raise AssertionError("what is known was measured again")
 
     monkeypatch.setattr(outcomes_module, "examine", no_process)
-    assert run_file_checks(workspace) == items
+    assert check_file(workspace) == items
     # Another conclusion asks for no other check.
     workspace.answer.write_text(TREE.replace("conclude: loss_sum", "conclude: huge_lr"))
     failed = told(tree_items(workspace))["walk: loss_sum"]
@@ -94,7 +94,7 @@ def test_a_tree_is_walked_with_what_lies_beside_it_and_what_was_found_is_kept(
 
 
 def test_without_any_exercise_there_is_nothing_to_walk_with(tmp_path: Path) -> None:
-    items = told(run_file_checks(tree_in(tmp_path)))
+    items = told(check_file(tree_in(tmp_path)))
     assert items["walk"][0] == "could not judge"
     assert "make exercise BREAK=huge_lr makes one" in items["walk"][1]
     assert items["tree: form"][0] == items["tree: evidence"][0] == "passed"
@@ -119,7 +119,7 @@ def test_what_is_wrong_with_a_tree_is_told(
 
 
 def test_the_untouched_file_is_told_to_be_so(tmp_path: Path) -> None:
-    [item] = run_file_checks(tree_in(tmp_path, stub(exercise())))
+    [item] = check_file(tree_in(tmp_path, stub(exercise())))
     assert "is as it was handed out" in item.message
 
 

@@ -12,7 +12,7 @@ from harness.written.derivation.performance import MOST_STEPS, Performance, load
 from harness.written.derivation.problem import WrongForm
 from harness.written.derivation.self_check_child import self_check
 from harness.written.derivation.step_meter import StepMeter, TooManySteps
-from harness.written.file_exercise import FileExercise, find_file_exercise
+from harness.written.exercise import FileExercise, find_file_exercise
 
 MLP = PROBLEMS["mlp"]
 SIZES = {"B": 4, "D": 5, "H": 7, "C": 3}

@@ -8,7 +8,7 @@ import pytest
 from grader.course.examples import example_answer, right_and_wrong
 from grader.intake.answer import Answer, parse_tarball
 from grader.written.answers.known import reference
-from harness.written.file_exercise import file_exercise_ids, find_file_exercise
+from harness.written.exercise import file_exercise_ids, find_file_exercise
 
 
 @pytest.mark.parametrize("exercise_id", file_exercise_ids())

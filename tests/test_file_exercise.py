@@ -4,7 +4,7 @@ import pytest
 
 from harness.errors import UserError
 from harness.recipe import EXERCISES, Recipe, load_recipe, recipe_ids
-from harness.written.file_exercise import (
+from harness.written.exercise import (
     Derivation,
     exercise_ids,
     file_exercise_ids,

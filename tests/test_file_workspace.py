@@ -13,9 +13,9 @@ from grader.written.answers.known import load_answers, reference
 from harness.errors import UserError
 from harness.recipe import EXERCISES
 from harness.submission.file_submission import submit_file
-from harness.written.file_checks import file_items
-from harness.written.file_exercise import FileExercise, find_file_exercise
-from harness.written.file_workspace import (
+from harness.written.workspace import file_items
+from harness.written.exercise import FileExercise, find_file_exercise
+from harness.written.workspace import (
     ANSWER_BYTES,
     FileWorkspace,
     open_file_workspace,

@@ -32,7 +32,7 @@ from grader.written.answers.known import reference
 from grader.written.answers.room import Answers
 from harness.submission.archive import deterministic_tar_gz
 from harness.submission.submission import with_manifest
-from harness.written.file_exercise import FileExercise, stub
+from harness.written.exercise import FileExercise, stub
 
 EXERCISE = "backprop_mlp"
 NEVER = Replayer(run_in_sandbox, Path("nowhere"))

@@ -27,7 +27,7 @@ from harness.errors import UserError
 from harness.recipe import load_recipe, recipe_ids
 from harness.run.settings import RunSettings
 from harness.written.decision_tree.tree import parse_tree
-from harness.written.file_exercise import DecisionTree, load_exercise, stub
+from harness.written.exercise import DecisionTree, load_exercise, stub
 
 EXERCISE = "decision_tree"
 NEVER = Replayer(run_in_sandbox, Path("nowhere"))

@@ -15,7 +15,7 @@ from grader.written.derivation.examine import examine_derivation
 from grader.written.derivation.mistaken_layernorm import MISTAKES as LAYERNORM_MISTAKES
 from grader.written.derivation.mistaken_mlp import MISTAKES as MLP_MISTAKES
 from harness.errors import UserError
-from harness.written.file_exercise import stub
+from harness.written.exercise import stub
 
 EXERCISES = ("backprop_mlp", "layernorm")
 # These end the process, or find torch where no sandbox hides it.

@@ -16,7 +16,7 @@ from commands import snapshot
 from grader.course.kit import TEMPLATES, build_kit
 from harness.errors import UserError
 from harness.recipe import ROOT, KitRecipe, experiment_source, load_recipe, recipe_ids
-from harness.written.file_exercise import FileExercise, file_exercise_ids, load_exercise
+from harness.written.exercise import FileExercise, file_exercise_ids, load_exercise
 
 ALL = recipe_ids()
 # Ordinary lines of any training program: the harness may have them, and its pages and prompts may not.

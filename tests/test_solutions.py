@@ -10,7 +10,7 @@ from grader.score.solutions import SOLUTIONS, VERDICTS, Recovery, load_solution,
 from harness.errors import UserError
 from harness.recipe import load_recipe, recipe_ids
 from harness.submission.student_report import parse_report
-from harness.written.file_exercise import exercise_ids
+from harness.written.exercise import exercise_ids
 
 RECIPES = recipe_ids()
 SOLUTION = 'format_version = 1\nkey_signals = ["loss"]\n[[recovery]]\nsignal = "loss"\nbelow = 1.0\n'

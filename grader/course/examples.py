@@ -14,8 +14,8 @@ from harness.submission.cited_numbers import cited_value
 from harness.submission.file_submission import submit_file
 from harness.submission.student_report import parse_report
 from harness.submission.submission import submit
-from harness.written.file_exercise import FileExercise
-from harness.written.file_workspace import start_file_exercise
+from harness.written.exercise import FileExercise
+from harness.written.workspace import start_file_exercise
 
 _FIXED_NUMBER = re.compile(r"(\{run: fixed,[^}]*value: )[^}\s]+")
 

@@ -22,8 +22,8 @@ from harness.recipe import (
     recipe_ids,
 )
 from harness.submission.archive import deterministic_tar_gz
-from harness.written.file_exercise import FileExercise, file_exercise_ids, load_exercise
-from harness.written.file_workspace import PROMPT
+from harness.written.exercise import FileExercise, file_exercise_ids, load_exercise
+from harness.written.workspace import PROMPT
 
 TEMPLATES = Path(__file__).with_name("kit_templates")
 # Lists every file of a kit, for `sha256sum -c`; by it a kit knows what may be replaced.

@@ -8,7 +8,7 @@ from grader.intake.names import printable
 from grader.intake.rejected import Rejected
 from grader.intake.submission import TEXT_BYTES, Submission, listing_faults, opened, submission_in
 from harness.submission.submission import MANIFEST
-from harness.written.file_exercise import FileExercise, file_exercise_ids, load_exercise
+from harness.written.exercise import FileExercise, file_exercise_ids, load_exercise
 
 
 @dataclass(frozen=True)

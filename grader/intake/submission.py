@@ -21,7 +21,7 @@ from harness.run.settings import RunSettings
 from harness.submission.check_run import META, METRICS_LOG, RUN_FILES, RUNS
 from harness.submission.submission import COMMANDS, MANIFEST
 from harness.workspace import EXPERIMENT, REPORT
-from harness.written.file_exercise import file_exercise_ids
+from harness.written.exercise import file_exercise_ids
 
 SUFFIX = ".tar.gz"
 # All that a submission holds; of anything else only the name is kept.

@@ -10,7 +10,7 @@ from grader.selfcheck.section import Row, Section, Table
 from grader.written.answers.kinds import KINDS
 from grader.written.answers.known import KnownAnswer, complaint, reference
 from grader.written.answers.points import with_points
-from harness.written.file_exercise import FileExercise
+from harness.written.exercise import FileExercise
 
 
 def answers_section(

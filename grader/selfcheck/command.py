@@ -37,7 +37,7 @@ from harness.data.loading import default_cache
 from harness.errors import UserError
 from harness.files import write_whole
 from harness.recipe import EXERCISES, ROOT, Recipe
-from harness.written.file_exercise import FileExercise, exercise_ids, load_exercise
+from harness.written.exercise import FileExercise, exercise_ids, load_exercise
 
 PAGE = ROOT / "docs" / "calibration.md"
 _SANDBOXED: tuple[Part, ...] = ("variants", "texts", "answers")

@@ -5,7 +5,7 @@ from attacks.reader_texts import LAUGHS
 from grader.written.answers.known import reference
 from harness.submission.archive import deterministic_tar_gz
 from harness.submission.submission import with_manifest
-from harness.written.file_exercise import FileExercise, load_exercise
+from harness.written.exercise import FileExercise, load_exercise
 
 EXERCISE = "decision_tree"
 # In pieces: the mark as it stands must be nowhere.

@@ -6,7 +6,7 @@ from grader.score.verdict import Status
 from grader.written.answers.known import load_answers, reference
 from harness.submission.archive import deterministic_tar_gz
 from harness.submission.submission import with_manifest
-from harness.written.file_exercise import FileExercise, load_exercise, stub
+from harness.written.exercise import FileExercise, load_exercise, stub
 
 EXERCISE = "backprop_mlp"
 # Right, but with a loop over the samples, which costs 12 points: whoever hides the loop would gain them.

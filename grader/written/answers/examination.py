@@ -6,7 +6,7 @@ from typing import Protocol
 from grader.replay.replayer import Replayer
 from grader.score.exhibits import Finding, ReplayOutcome
 from grader.score.verdict import Check, Criterion, Flag, Model
-from harness.written.file_exercise import FileExercise
+from harness.written.exercise import FileExercise
 
 
 class Examination(Model):

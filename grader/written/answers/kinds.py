@@ -6,5 +6,5 @@ from grader.written.answers.examination import Kind
 from grader.written.decision_tree.examine import examine_tree
 from grader.written.derivation.examine import examine_derivation
 
-# By the `kind` of `exercise.toml`; the same names as in `harness.written.file_exercise.KINDS`.
+# By the `kind` of `exercise.toml`; the same names as in `harness.written.exercise.KINDS`.
 KINDS: Mapping[str, Kind] = {"derivation": examine_derivation, "decision_tree": examine_tree}

@@ -10,7 +10,7 @@ from grader.score.solutions import SOLUTIONS, StrictModel, read_toml
 from grader.score.verdict import Outcome
 from grader.written.answers.examination import Examination
 from harness.recipe import Edit, apply_edits
-from harness.written.file_exercise import FileExercise
+from harness.written.exercise import FileExercise
 
 ANSWERS = "answers.toml"
 

@@ -23,7 +23,7 @@ from grader.written.answers.examination import Examination
 from grader.written.answers.graded import answer_row
 from grader.written.answers.kinds import KINDS
 from grader.written.answers.points import with_points
-from harness.written.file_exercise import FileExercise, stub
+from harness.written.exercise import FileExercise, stub
 
 # The exercise by its id, and the text.
 _Key = tuple[str, str]

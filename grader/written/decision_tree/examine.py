@@ -13,7 +13,7 @@ from grader.written.decision_tree.recorded import load_recording
 from harness.errors import UserError
 from harness.written.decision_tree.shape import no_tree, unreachable
 from harness.written.decision_tree.tree import HEALTHY, Tree, parse_tree
-from harness.written.file_exercise import FileExercise
+from harness.written.exercise import FileExercise
 
 _TITLES = {
     "tree": "A tree that ends, and concludes by what checks find",

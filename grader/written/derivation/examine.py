@@ -16,7 +16,7 @@ from grader.written.derivation.seen import Seen
 from grader.written.derivation.told import shown
 from grader.written.derivation.vectorized import counted, judge_vectorization
 from harness.written.derivation.finite_differences import relative_error
-from harness.written.file_exercise import Derivation, FileExercise
+from harness.written.exercise import Derivation, FileExercise
 
 _FAULT_OF_OURS = 3  # the exit status of `inside/derive.py`
 
