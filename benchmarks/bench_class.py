@@ -19,7 +19,7 @@ from benchmarks.page import PAGE, replace_section
 from benchmarks.table import as_json, this_machine
 from benchmarks.timing import BenchmarkError, Row
 from grader.replay.store import default_store
-from grader.sandbox.problem import sandbox_problem
+from grader.sandbox import sandbox_problem
 from harness.errors import UserError
 
 

@@ -14,7 +14,7 @@ from benchmarks.timing import BenchmarkError, Row, interleaved, ratio_row, secon
 from grader.course.demo import repacked
 from grader.course.examples import broken_workspace, example_submission
 from grader.replay.requests import canary_requests
-from grader.sandbox.problem import sandbox_problem
+from grader.sandbox import sandbox_problem
 from harness.recipe import load_recipe
 from harness.run.environment import run_environment
 

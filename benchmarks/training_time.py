@@ -14,7 +14,7 @@ from benchmarks.timing import BenchmarkError
 from grader.replay.inside import FOLDER
 from grader.replay.replayer import replay_environment, visible_folders
 from grader.replay.requests import RUN_LIMITS
-from grader.sandbox.warm import WarmSandbox
+from grader.sandbox import WarmSandbox
 from grader.syntax.parse import tree_digest
 from harness.recipe import load_recipe
 from harness.run.settings import RunSettings

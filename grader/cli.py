@@ -10,7 +10,7 @@ import click
 from grader.replay.engines import ENGINES, Engine
 from grader.replay.memory.cli import cache as cache_verbs
 from grader.replay.memory.cli import replays_option as _store
-from grader.report.export_formats import FORMATS, Format
+from grader.report import FORMATS, Format
 from grader.selfcheck.parts import PARTS, Part
 from harness.command_line import HELP_OPTIONS, run_command
 from harness.errors import UserError, naming
@@ -115,8 +115,8 @@ def show(submission: str, out: Path) -> None:
 @_reports
 def export(form: Format, to: Path | None, out: Path) -> None:
     """Write the scores in the form that a learning platform takes in."""
-    from grader.report.exports import export as exported
-    from grader.report.exports import left_out
+    from grader.report.gradebook import export as exported
+    from grader.report.gradebook import left_out
     from grader.report.scores_file import read_scores
     from grader.report.text import clipped
     from harness.files import write_whole

@@ -23,7 +23,7 @@ _WORTH = 3.0  # seconds
 # The first items pay for what is read once a process, and say nothing of the others.
 _LOOK = 0.5  # seconds
 _NICENESS = 5
-_PRELOADED = ["grader.desk", "grader.report.page_job"]
+_PRELOADED = ["grader.desk", "grader.report.submission_page"]
 
 
 class Crew:

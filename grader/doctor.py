@@ -3,7 +3,7 @@
 from rich.console import Console
 
 from grader.replay.sandboxes import warm_works
-from grader.sandbox.problem import sandbox_problem
+from grader.sandbox import sandbox_problem
 from harness.data.loading import default_cache, load_dataset
 from harness.doctor.report import examine
 from harness.errors import UserError

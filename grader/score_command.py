@@ -3,6 +3,7 @@
 import hashlib
 import os
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -30,13 +31,12 @@ from grader.replay.replayer import Replayer, Sandbox
 from grader.replay.replays import Replays
 from grader.replay.sandboxes import open_sandbox
 from grader.replay.store import default_store
-from grader.report.progress_bar import shown_progress
+from grader.report.progress import shown_progress
 from grader.report.scores_file import SCORES, read_scores
-from grader.report.write import INDEX, clear_leftovers, refuse_strangers, write_reports
-from grader.sandbox.problem import sandbox_problem
-from grader.sandbox.run import run_in_sandbox
-from grader.sandbox.trusted import run_trusted
+from grader.report.write import INDEX, check_reports_folder, write_reports
+from grader.sandbox import run_in_sandbox, run_trusted, sandbox_problem
 from grader.score.canaries import CanaryFailed
+from grader.score.exhibits import Exhibits
 from grader.score.verdict import Scores, SubmissionScore
 from grader.score.weights import DEFAULT, load_weights
 from grader.spool import SPOOL, Spool, open_spool
@@ -94,13 +94,17 @@ def score_folder(folder: Path, options: ScoreOptions) -> int:
             crew,
         )
         others = _others(options)
-        refuse_strangers((*map(submission_name, paths), *(row.submission for row in others)), options.out)
         try:
             with shown_progress(console) as progress:
                 scores = scores_of(room.score(paths, progress), _provenance(options))
                 scores = _with_others(scores, overrides, others, options)
                 titles = {id: load_exercise(id).title for id in exercise_ids()}
-                write_reports(scores, spool, titles, options.out, crew, progress)
+                exhibits = {
+                    row.submission: Exhibits.model_validate_json(shown)
+                    for row in scores.submissions
+                    if (shown := spool.exhibits(row.submission)) is not None
+                }
+                write_reports(scores, exhibits, options.out, titles=titles, progress=progress)
         except CanaryFailed as error:
             console.print(str(error), markup=False, highlight=False, style="bold red")
             return 3
@@ -136,8 +140,11 @@ def _reports_folder(out: Path) -> Iterator[Spool]:
                 f"Another grader is writing its reports to {out} right now: wait until it has ended, or name"
                 " another folder with --out."
             )
-        clear_leftovers(out)
-        with open_spool(out / SPOOL) as spool:
+        check_reports_folder(out)
+        with (
+            tempfile.TemporaryDirectory(prefix="trainwreck-") as folder,
+            open_spool(Path(folder) / SPOOL) as spool,
+        ):
             yield spool
 
 

@@ -26,7 +26,6 @@ from torch import Tensor
 
 from harness.errors import UserError
 from harness.files import write_whole
-from harness.page.input_sheet import INPUT_SHEET, input_sheet
 from harness.run.batches import deterministic_minibatches, run_generators
 from harness.run.checkpoint import (
     CHECKPOINT,
@@ -40,6 +39,7 @@ from harness.run.checkpoint import (
 from harness.run.evaluation import confusion_matrix, evaluate_in_eval_mode, largest_change, statistics_of
 from harness.run.experiment import Experiment, TensorData
 from harness.run.guardrails import Finding, Guardrails
+from harness.run.input_sheet import INPUT_SHEET, input_sheet
 from harness.run.log_writer import BATCHES_AT_ONCE, LogWriter
 from harness.run.metrics_log import Record, batch_records, read_metrics_log
 from harness.run.numerics import canonical_setup

@@ -14,7 +14,7 @@ from grader.replay.cluster import desk
 from grader.replay.replay import Replay
 from grader.replay.replayer import Replayer
 from grader.replay.requests import Request
-from grader.sandbox.stop import Stopped
+from grader.sandbox import Stopped
 
 CODE = "STAND_IN_CODE"
 SANDBOX = "STAND_IN_SANDBOX"

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from sandboxed import SMALL
 
-from grader.sandbox import Limits, SandboxResult, StopSignal, run_in_sandbox
-from grader.sandbox.warm import WarmSandbox
+from grader.sandbox import Limits, SandboxResult, StopSignal, WarmSandbox, run_in_sandbox
 
 # Which process a run was forked from: its own random word.
 MARKED = "import builtins, os; builtins.mark = os.urandom(8).hex()"

@@ -19,7 +19,7 @@ from grader.replay.replayer import Replayer
 from grader.replay.replays import Replays
 from grader.replay.requests import Request
 from grader.report.progress import Silent
-from grader.sandbox.run import run_in_sandbox
+from grader.sandbox import run_in_sandbox
 from grader.score.solutions import load_variants
 from grader.score.weights import load_weights
 from grader.spool import open_spool

@@ -1,17 +1,22 @@
-"""Makes up a class of any size with every kind of verdict: what the grader's reports are tested on."""
+"""A made-up class of any size with every kind of verdict, for the tests of reports."""
 
 import hashlib
 import math
 import random
 import re
-import tempfile
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Callable
+from typing import Literal
 
-from grader.crew import Crew
-from grader.report.progress import Silent
-from grader.report.write import write_reports
-from grader.score.exhibits import Curve, Exhibits, HashComparison, Measurement, Number, ReplayOutcome, Run
+from grader.score.exhibits import (
+    CitedNumber,
+    Curve,
+    Exhibits,
+    HashComparison,
+    Measurement,
+    Number,
+    ReplayOutcome,
+    Run,
+)
 from grader.score.verdict import (
     Check,
     Criterion,
@@ -24,8 +29,6 @@ from grader.score.verdict import (
     lost,
     open_check,
 )
-from grader.spool import Spool
-from harness.recipe import apply_edits, load_recipe, recipe_ids
 
 NAMES = re.findall(
     r"\w+",
@@ -33,6 +36,26 @@ NAMES = re.findall(
     " joan john judea karen katherine konrad leslie lynn margaret mary maurice niklaus radia richard robin"
     " shafi silvio sophie stephen tim tony vint yann",
 )
+# Invented, so no test of a page depends on the exercises that are there.
+TITLES = {
+    "steep": "The loss explodes in the first epoch",
+    "mixed_up": "Accuracy stays at chance",
+    "asleep": "Nothing is learnt after the first step",
+    "blind": "The loss cannot fall below 1.46",
+    "too_much": "Gradients grow with the batch",
+}
+BROKEN = """import torch
+
+EPOCHS = 5
+BATCH_SIZE = 64
+
+
+def build_optimizer(model):
+    \"\"\"Return the optimizer.\"\"\"
+    return torch.optim.SGD(model.parameters(), lr=10.0, momentum=0.9)
+"""
+FIXED = BROKEN.replace("EPOCHS =", "# my fix: see report.md\nEPOCHS =").replace("lr=10.0", "lr=0.1")
+
 HOSTILE = (
     """</title></style><script>alert("1")</script><img src=x onerror=alert(2)>]]>&amp;\u202eevil\x1b[31m"""
 )
@@ -58,15 +81,21 @@ RUBRIC: dict[Criterion, tuple[tuple[str, str, float], ...]] = {
         ("minimal", "Nothing else was changed", 8),
     ),
     "explanation": (
-        ("form", "At most 500 words, in four parts", 2),
-        ("cause", "The right layer and the right cause", 6),
-        ("chain", "Signal, cause and fix are linked", 4),
-        ("numbers", "Every number agrees with the logs", 3),
+        ("cause", "The right cause", 3),
+        ("where", "The function that holds it", 2),
+        ("first_wrong", "The earliest sign of it", 3),
+        ("ruled_out", "Two other causes, each contradicted", 4),
+        ("numbers", "Every number in the text agrees with the logs", 2),
+        ("form", "At most 500 words, in four parts", 1),
     ),
 }
 
 REPORT = """---
-root_cause_layer: optimizer
+diagnosis:
+  - {cause: steep, where: build_optimizer, first_wrong: {signal: loss, step: 1, value: 87.2}}
+ruled_out:
+  - {cause: mixed_up, signal: loss, step: 3, value: 1523.4}
+  - {cause: asleep, check: loss_form, outcome: agrees}
 evidence:
   - {run: broken, signal: loss, step: 3, value: 1523.4}
   - {run: fixed, signal: val_accuracy, epoch: 4, value: 0.957}
@@ -103,10 +132,15 @@ optimizer = torch.optim.SGD(model.parameters(), lr=10.0, momentum=0.9)
 """
 
 
-def made_up_class(size: int = 40) -> tuple[Scores, dict[str, Exhibits], dict[str, str]]:
-    """Return scores, exhibits by submission, and the recipes' titles; the same for the same size."""
-    recipes = recipe_ids()
-    titles = {recipe: load_recipe(recipe).title for recipe in recipes}
+NUMBERS: tuple[tuple[str, Literal["verified", "refuted"]], ...] = (
+    ("2.303", "verified"),
+    ("18234.5", "refuted"),
+)
+
+
+def made_up_class(size: int = 40) -> tuple[Scores, dict[str, Exhibits]]:
+    """Return scores, and exhibits by submission; the same for the same size."""
+    recipes = list(TITLES)
     rows, exhibits = [], {}
     for index in range(size):
         rng = random.Random(index)
@@ -117,7 +151,7 @@ def made_up_class(size: int = 40) -> tuple[Scores, dict[str, Exhibits], dict[str
         row = story(f"{student}_{recipe}", student, recipe, rng)
         rows.append(row)
         if row.status != "rejected":
-            exhibits[row.submission] = make_exhibits(row.submission, recipe, rng, exploded=index % 3 == 0)
+            exhibits[row.submission] = make_exhibits(row.submission, rng, exploded=index % 3 == 0)
     rows.sort(key=lambda row: row.submission)
     provenance: dict[str, str | int | float | bool | None] = {
         "grader": "0.1.0",
@@ -126,7 +160,7 @@ def made_up_class(size: int = 40) -> tuple[Scores, dict[str, Exhibits], dict[str
         "platform_class": "x86_64, portable, cpu, torch 2.13.0, golden",
         "overrides_sha256": None,
     }
-    return Scores(provenance=provenance, submissions=tuple(rows)), exhibits, titles
+    return Scores(provenance=provenance, submissions=tuple(rows)), exhibits
 
 
 def digest(text: str) -> str:
@@ -161,7 +195,7 @@ def make_row(
 
 
 def changed(address: str, judge: Callable[..., Check], *words: object, **more: object) -> dict[str, Check]:
-    """Return one entry of `changes`: `judge` is `lost` or `open_check`."""
+    """Return one entry of `changes`; `judge` is `lost` or `open_check`."""
     criterion, id_ = address.split(".")
     title, most = next((title, most) for one, title, most in RUBRIC[criterion] if one == id_)
     return {address: judge(id_, title, most, *words, **more)}
@@ -180,10 +214,10 @@ def _alternative(submission: str, student: str, recipe: str, rng: random.Random)
         points=5.0,
     )
     changes |= changed(
-        "explanation.chain",
+        "explanation.ruled_out",
         lost,
-        "No sentence joins the signal to the cause: “the loss is too high” names no cause.",
-        "Say in one sentence which signal shows the cause, and how the fix changes that signal.",
+        "mixed_up is not contradicted: its loss is the same at step 3.",
+        "Cite a value that the other cause would not give.",
         points=round(rng.uniform(0, 3), 1),
     )
     return make_row(submission, student, recipe, changes)
@@ -198,13 +232,13 @@ def _masking(submission: str, student: str, recipe: str, rng: random.Random) -> 
         points=4.0,
     )
     changes |= changed(
-        "fix.minimal", lost, "Judged only for a correct fix.", "Mend the cause first; then this counts."
+        "fix.minimal", lost, "Judged only for a correct fix.", "Fix the cause first; then this counts."
     )
     changes |= changed(
         "explanation.cause",
         lost,
-        "The report says “exploding activations in the model”; the cause lies in the optimizer.",
-        "Name the layer in which the value is wrong that the fix changes.",
+        "Your diagnosis names asleep; the broken run has another cause.",
+        "Name the cause whose edit your fix undoes.",
     )
     flags = (
         Flag(id="masked_cause", message="Healthy accuracy (0.94) while the probe learning_rate still fails."),
@@ -220,7 +254,7 @@ def _wrong(submission: str, student: str, recipe: str, rng: random.Random) -> Su
         "A fix that brings the accuracy on held-out data into the healthy band.",
     )
     changes |= changed(
-        "fix.minimal", lost, "Judged only for a correct fix.", "Mend the cause first; then this counts."
+        "fix.minimal", lost, "Judged only for a correct fix.", "Fix the cause first; then this counts."
     )
     changes |= changed(
         "reproducibility.fixed_log",
@@ -242,7 +276,7 @@ def _wrong(submission: str, student: str, recipe: str, rng: random.Random) -> Su
     )
     flags = (
         Flag(id="log_edited", message="The submitted log of the fixed run is not what its own code writes."),
-        Flag(id="same_fix", message="The same syntax tree as 2 others: alan_huge_lr, ida_huge_lr."),
+        Flag(id="same_fix", message="The same syntax tree as 2 others: alan_steep, ida_steep."),
     )
     return make_row(submission, student, recipe, changes, flags=flags)
 
@@ -251,7 +285,7 @@ def _open(submission: str, student: str, recipe: str, rng: random.Random) -> Sub
     changes = changed(
         "explanation.cause",
         open_check,
-        "The report names the optimizer, and offers momentum beside the learning rate: decide whether it is a rival.",
+        "The report has no front matter: read its text.",
     )
     return make_row(submission, student, recipe, changes, reason="1 check waits for you.")
 
@@ -260,14 +294,14 @@ def _overridden(submission: str, student: str, recipe: str, rng: random.Random) 
     rule = RuleVerdict(
         outcome="could not judge",
         points=None,
-        reason="The report offers two causes, and the lexicon knows neither.",
+        reason="The report offers two causes.",
     )
     check = Check(
         id="cause",
-        title="The right layer and the right cause",
+        title="The right cause",
         outcome="failed",
-        points=4,
-        max=6,
+        points=2,
+        max=3,
         reason="Set by the instructor.",
         remedy="Name one cause only.",
         rule=rule,
@@ -320,17 +354,18 @@ STORIES = (
 )
 
 
-def make_exhibits(submission: str, recipe_id: str, rng: random.Random, *, exploded: bool = False) -> Exhibits:
-    """Return plausible exhibits: the recipe's own break, mended, with a comment of the student's."""
-    recipe = load_recipe(recipe_id)
-    broken = recipe.broken_source()
-    fixed = recipe.healthy_source().replace("EPOCHS = ", "# mended by me: see report.md\nEPOCHS = ", 1)
-    assert apply_edits(recipe.healthy_source(), recipe.breaks, where=recipe_id) == broken
+def make_exhibits(submission: str, rng: random.Random, *, exploded: bool = False) -> Exhibits:
+    """Return plausible exhibits of a right fix."""
     return Exhibits(
         submission=submission,
-        broken_source=broken,
-        fixed_source=fixed,
+        broken_source=BROKEN,
+        fixed_source=FIXED,
         report=REPORT,
+        numbers=tuple(
+            CitedNumber(start=start, end=start + len(number), verdict=verdict)
+            for number, verdict in NUMBERS
+            for start in [REPORT.rindex(number)]
+        ),
         curves=(
             _curve("broken", rng, rate=0.002, exploded=exploded),
             _curve("fixed", rng, rate=0.03),
@@ -387,14 +422,3 @@ def _curve(run: Run, rng: random.Random, *, rate: float, exploded: bool = False)
         for epoch in range(5)
     ]
     return Curve(run=run, loss=tuple(losses), validation=tuple(epochs))
-
-
-def write_made_up(
-    scores: Scores, exhibits: Mapping[str, Exhibits], titles: Mapping[str, str], out: Path
-) -> list[Path]:
-    """Write the reports of a class that was made up, with these exhibits in the spool."""
-    with tempfile.TemporaryDirectory() as folder, Crew(1) as crew:
-        spool = Spool(Path(folder))
-        for shown in exhibits.values():
-            spool.put_exhibits(shown)
-        return write_reports(scores, spool, titles, out, crew, Silent())

@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 
 from grader.replay.engines import ENGINES, Engine
-from grader.sandbox import Limits, SandboxResult, run_in_sandbox
-from grader.sandbox.mounts import launcher_python
-from grader.sandbox.warm import WarmSandbox
+from grader.sandbox import Limits, SandboxResult, WarmSandbox, launcher_python, run_in_sandbox
 
 MIB = 2**20
 SMALL = Limits(

@@ -21,7 +21,7 @@ from benchmarks.scored import Scored
 from benchmarks.table import Machine
 from benchmarks.timing import BenchmarkError
 from benchmarks.training_time import trained_programs, training_seconds
-from grader.sandbox.problem import sandbox_problem
+from grader.sandbox import sandbox_problem
 from grader.score.verdict import CRITERIA, Criterion, Status, SubmissionScore, criterion_score, full, lost
 from harness.recipe import load_recipe
 

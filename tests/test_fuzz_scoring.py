@@ -12,7 +12,7 @@ from grader.classroom import scores_of
 from grader.graded import Graded, graded_row
 from grader.replay.replay import Evaluation, ProbeFigure, Replay, SplitFigures
 from grader.report.scores_file import scores_bytes
-from grader.report.submission_page import render_submission_page
+from grader.report.submission_page import render_submission
 from grader.score.evidence import Claim, Evidence, Run
 from grader.score.solutions import load_solution, load_texts
 from grader.score.verdict import CRITERIA
@@ -129,6 +129,6 @@ def test_any_submission_is_scored_and_shown(
     assert (row.total is None) == (row.status == "not judged")
     assert Graded.model_validate_json(graded.model_dump_json()) == graded
     assert json.loads(scores_bytes(scores_of([row], {})))["submissions"][0]["submission"] == "ada_huge_lr"
-    page = outcome(lambda: render_submission_page(row, graded.exhibits, recipe_title="", provenance={}))
+    page = outcome(lambda: render_submission(row, graded.exhibits, title="", provenance={}))
     assert page is not None
     assert "\x1b" not in page

@@ -16,10 +16,9 @@ from grader.graded import Graded
 from grader.replay.replay import Replay
 from grader.replay.store import Store
 from grader.report.class_page import render_class_page
-from grader.report.exports import export
-from grader.report.gradebook import gradebook
+from grader.report.gradebook import export, gradebook
 from grader.report.scores_file import read_scores, scores_bytes
-from grader.report.submission_page import render_submission_page
+from grader.report.submission_page import render_submission
 from grader.report.terminal import show_submission
 from grader.score.lexicon import load_lexicon
 from grader.score.solutions import SOLUTIONS, load_solution, load_texts, load_variants
@@ -30,7 +29,7 @@ from harness.recipe import EXERCISES, load_recipe
 pytestmark = LARGE
 ID = "huge_lr"
 KEY = "ab" * 32
-_CLASS, _EXHIBITS, _TITLES = made_up_class(5)
+_CLASS, _EXHIBITS = made_up_class(5)
 _OVERRIDES = b"""# mine
 [[override]]
 submission = "ada_huge_lr"
@@ -141,11 +140,11 @@ def test_scores_are_read_and_shown_or_refused(scratch: Path, data: bytes) -> Non
     if scores is None:
         return
     outcome(lambda: scores_bytes(scores))
-    outcome(lambda: (render_class_page(scores, _TITLES), gradebook(scores)))
+    outcome(lambda: (render_class_page(scores), gradebook(scores)))
     outcome(lambda: export(scores, "canvas"), UserError)
     outcome(lambda: export(scores, "gradescope"), UserError)
     for row in scores.submissions:
-        page = render_submission_page(row, None, recipe_title="", provenance=scores.provenance)
+        page = render_submission(row, None, title="", provenance=scores.provenance)
         assert "<script" not in page
         said = io.StringIO()
         show_submission(row, Console(file=said, width=80))

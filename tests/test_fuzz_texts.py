@@ -8,7 +8,7 @@ from fuzzing import LARGE, examples, mutated_text, outcome
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grader.report.student_markdown import shown_report
+from grader.report.markdown import shown_report
 from grader.report.text import visible
 from grader.score.reading import read_explanation
 from grader.score.solutions import SOLUTIONS, load_texts

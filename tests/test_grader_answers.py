@@ -18,10 +18,9 @@ from grader.intake.rejected import Rejected
 from grader.intake.submission import Submission
 from grader.replay.replayer import Replayer
 from grader.report.class_page import render_class_page
-from grader.report.exports import export
-from grader.report.gradebook import gradebook
-from grader.report.submission_page import render_submission_page
-from grader.sandbox.run import run_in_sandbox
+from grader.report.gradebook import export, gradebook
+from grader.report.submission_page import render_submission
+from grader.sandbox import run_in_sandbox
 from grader.score.canaries import CanaryFailed
 from grader.score.verdict import CRITERIA, Scores, SubmissionScore, criteria_in, total_of
 from grader.score_command import ScoreOptions, score_folder
@@ -232,7 +231,7 @@ def test_its_criteria_are_columns_behind_those_of_runs(runs: bool, criteria: tup
     assert ada[-5:] == ["15", "20", "45", "20", ""]
     for other in others:
         assert other[-5:] == ["", "", "", "", ""]
-    page = render_class_page(scores, {EXERCISE: "By hand"})
+    page = render_class_page(scores)
     for name in criteria:
         assert f'extra">{name.capitalize()}</th>' in page
     assert ("Reproducibility" in page) == runs
@@ -254,7 +253,7 @@ def test_an_export_has_every_check_and_the_total() -> None:
 def test_the_page_shows_the_file_and_what_was_found_in_it() -> None:
     source = solution().replace("dz1 = dh * (z1 > 0)", "dz1 = dh")
     graded = answer_row(taken(source), examined(EXERCISE, source), sandboxed=True)
-    page = render_submission_page(graded.row, graded.exhibits, recipe_title="By hand", provenance={})
+    page = render_submission(graded.row, graded.exhibits, title="By hand", provenance={})
     text = re.sub(r"<[^>]+>", "", page)
     assert "backprop.py, as it was handed in." in text
     assert "the mask was not applied" in text

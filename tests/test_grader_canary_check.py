@@ -17,7 +17,7 @@ from grader.replay.replays import Replays
 from grader.replay.requests import canary_requests
 from grader.replay.store import Store
 from grader.report.progress import Silent
-from grader.sandbox.run import run_in_sandbox
+from grader.sandbox import run_in_sandbox
 from grader.score import canary_check
 from grader.score.canary_check import CanaryCheck
 from grader.score.weights import Weights, load_weights

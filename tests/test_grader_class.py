@@ -24,7 +24,7 @@ from grader.replay.replay import Evaluation, Replay, SplitFigures
 from grader.replay.replayer import Replayer
 from grader.replay.replays import Replays
 from grader.replay.requests import canary_requests
-from grader.sandbox.run import run_in_sandbox
+from grader.sandbox import run_in_sandbox
 from grader.score import canaries
 from grader.score.canaries import CanaryFailed, check_canaries
 from grader.score.evidence import Evidence

@@ -23,8 +23,9 @@ from grader.replay.replayer import Replayer
 from grader.replay.replays import Replays
 from grader.report.progress import Silent
 from grader.report.write import write_reports
-from grader.sandbox.run import run_in_sandbox
+from grader.sandbox import run_in_sandbox
 from grader.score.canaries import CanaryFailed
+from grader.score.exhibits import Exhibits
 from grader.score.verdict import Criterion, SubmissionScore
 from grader.score.weights import Weights, load_weights
 from grader.spool import open_spool
@@ -66,7 +67,9 @@ def reports(
     with open_spool(out.parent / f"{out.name}-spool") as spool, crew:
         room = Classroom(replays, answers, desk(spool, memory, weights or load_weights()), crew)
         scores = scores_of(room.score(sorted(submissions.iterdir()), Silent()), {})
-        write_reports(scores, spool, {}, out, crew, Silent())
+        shown = {row.submission: spool.exhibits(row.submission) for row in scores.submissions}
+        exhibits = {name: Exhibits.model_validate_json(data) for name, data in shown.items() if data}
+        write_reports(scores, exhibits, out)
     assert not (out.parent / f"{out.name}-spool").exists()
     return {path.name: path.read_bytes() for path in sorted(out.iterdir())}
 

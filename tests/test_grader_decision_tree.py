@@ -10,8 +10,8 @@ from benchmarks.tree_outcomes import FILE, text_of
 from benchmarks.tree_page import PAGE, page
 from grader.intake.answer import Answer
 from grader.replay.replayer import Replayer
-from grader.report.submission_page import render_submission_page
-from grader.sandbox.run import run_in_sandbox
+from grader.report.submission_page import render_submission
+from grader.sandbox import run_in_sandbox
 from grader.score.verdict import total_of
 from grader.written.answers.examination import Examination
 from grader.written.answers.graded import answer_row
@@ -238,7 +238,7 @@ def test_the_page_lists_the_way_of_every_recipe_and_nothing_of_the_student_as_ma
     text = text.replace("nothing that we know holds it up", "<img src=x onerror=alert(2)>")
     answer = Answer("ada_decision_tree", "0" * 64, exercise(), "ada", text, ())
     graded = answer_row(answer, examined(text), sandboxed=True)
-    page = render_submission_page(graded.row, graded.exhibits, recipe_title="A tree", provenance={})
+    page = render_submission(graded.row, graded.exhibits, title="A tree", provenance={})
     for truth in (*recipe_ids(), "healthy"):
         assert f'<th scope="row">{truth}, ' in page
     assert "overfit: diverges → first_loss: high" in page

@@ -7,7 +7,7 @@ import pytest
 from deriving import by_autograd, derivation, seen
 
 from grader.replay.replayer import Replayer
-from grader.sandbox.result import SandboxResult
+from grader.sandbox import SandboxResult
 from grader.written.answers.known import load_answers, reference
 from grader.written.derivation.cases import AGAIN, ORDINARY, PLAIN, WIDER, draw_cases
 from grader.written.derivation.compare import factor_of, first_difference, same_values

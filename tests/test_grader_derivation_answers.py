@@ -7,7 +7,7 @@ from deriving import derivation, examined
 from sandbox_marks import needs_sandbox
 
 from grader.replay.replayer import Replayer
-from grader.sandbox.run import run_in_sandbox
+from grader.sandbox import run_in_sandbox
 from grader.score.verdict import total_of
 from grader.written.answers.known import KnownAnswer, complaint, load_answers, reference
 from grader.written.answers.points import load_points, with_points

@@ -14,7 +14,7 @@ from grader.intake.submission import parse_submission
 from grader.replay.replay import Replay
 from grader.report.gradebook import gradebook
 from grader.report.scores_file import scores_bytes
-from grader.report.submission_page import render_submission_page
+from grader.report.submission_page import render_submission
 from grader.score.evidence import Evidence
 from grader.score.solutions import load_solution
 from grader.score.weights import load_weights
@@ -45,7 +45,7 @@ def test_an_instructor_sees_how_many_and_no_point_is_lost() -> None:
     (row,) = json.loads(scores_bytes(scores))["submissions"]
     assert row["provenance"]["hints"] == 2
     assert b"hints: 2 of 3 were asked for" in gradebook(scores)
-    page = render_submission_page(with_two.row, with_two.exhibits, recipe_title="", provenance={})
+    page = render_submission(with_two.row, with_two.exhibits, title="", provenance={})
     assert "2 of 3 were asked for" in page
 
 

@@ -18,7 +18,7 @@ from grader.replay.local_executor import LocalExecutor
 from grader.replay.replayer import Replayer
 from grader.replay.replays import Replays
 from grader.replay.requests import Request
-from grader.sandbox.run import run_in_sandbox
+from grader.sandbox import run_in_sandbox
 from harness.recipe import load_recipe
 from harness.run.settings import RunSettings
 

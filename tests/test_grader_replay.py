@@ -14,7 +14,7 @@ from grader.replay.replay import Replay
 from grader.replay.replayer import Replayer, Sandbox
 from grader.replay.requests import RUN_LIMITS, Request
 from grader.replay.sandboxes import open_sandbox
-from grader.sandbox.run import run_in_sandbox
+from grader.sandbox import run_in_sandbox
 from grader.syntax.parse import tree_digest
 from harness.recipe import load_recipe
 from harness.run.launch import launch

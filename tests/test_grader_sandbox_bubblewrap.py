@@ -3,21 +3,27 @@
 import json
 import socket
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from sandbox_marks import needs_sandbox
 from sandboxed import (
+    SMALL,
     engine,  # noqa: F401 - a fixture
     sandboxed,
 )
 
+from grader.course.kit import kit_files
 from grader.replay.engines import Engine
-from grader.sandbox.mounts import launcher_python
+from grader.replay.replayer import Replayer, visible_folders
+from grader.replay.requests import Request
+from grader.sandbox import HIDDEN_FROM_STUDENTS, bubblewrap, launcher_python, run_in_sandbox
+from grader.sandbox.bubblewrap import hidden_of_harness, hidden_paths, mounts
+from harness.recipe import ROOT, load_recipe
+from harness.run.settings import RunSettings
 
 in_both_engines = pytest.mark.usefixtures("engine")
-
-ROOT = Path(__file__).parents[1]
 
 
 @needs_sandbox
@@ -191,3 +197,155 @@ print([os.listdir(os.path.join({str(ROOT)!r}, name)) for name in ('grader', 'sol
 print(os.path.exists({str(ROOT / "harness" / "trainer.py")!r}))
 """
     assert sandboxed(code, visible=[ROOT]).stdout == b"[[], [], []]\nTrue\n"
+
+
+def position(words: list[str], option: str, path: Path) -> int:
+    """Return where an option for this path stands."""
+    return next(i for i, word in enumerate(words) if word == option and words[i + 1] == str(path))
+
+
+def test_every_path_is_bound_read_only() -> None:
+    words = mounts([ROOT / "harness"], ())
+    assert set(words) & {"--bind", "--dev-bind", "--bind-try"} == set()
+    position(words, "--ro-bind", ROOT / "harness")
+
+
+def test_a_hidden_folder_in_a_visible_one_is_empty_but_for_what_is_visible_in_it(tmp_path: Path) -> None:
+    suite, hidden, inside = tmp_path, tmp_path / "grader", tmp_path / "grader" / "inside"
+    inside.mkdir(parents=True)
+    words = mounts([inside, suite], [hidden])
+    order = [position(words, "--ro-bind", suite), position(words, "--tmpfs", hidden)]
+    order += [position(words, "--ro-bind", inside), position(words, "--remount-ro", hidden)]
+    assert order == sorted(order)
+
+
+def test_a_hidden_folder_that_nobody_would_see_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "shown").mkdir()
+    words = mounts([tmp_path / "shown"], [tmp_path / "home", tmp_path / "shown" / "missing"])
+    assert "--tmpfs" not in words
+
+
+def test_the_solutions_the_grader_and_the_home_folder_are_hidden() -> None:
+    assert {ROOT / "grader", ROOT / "solutions", ROOT / "submissions", Path.home()} <= set(hidden_paths())
+
+
+def test_somebody_without_a_home_has_none_to_hide(monkeypatch: pytest.MonkeyPatch) -> None:
+    def homeless() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", homeless)
+    assert ROOT / "solutions" in hidden_paths()
+
+
+def files_below(folder: Path) -> set[str]:
+    """Return the files of the suite below a folder, by their paths in it, without what Python made of them."""
+    paths = (path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    return {path.relative_to(ROOT).as_posix() for path in paths}
+
+
+def opened_inside(paths: Sequence[Path], visible: Sequence[Path]) -> set[str]:
+    """Return which of these files a sandboxed process can open."""
+    code = """
+import json, sys
+opened = []
+for path in json.load(sys.stdin):
+    try:
+        open(path, 'rb').read(1)
+        opened.append(path)
+    except OSError:
+        pass
+print(json.dumps(opened))
+"""
+    result = sandboxed(code, visible=visible, stdin=json.dumps([str(path) for path in paths]).encode())
+    assert result.status == "OK", result
+    return set(json.loads(result.stdout))
+
+
+def test_it_is_what_the_kit_keeps_back() -> None:
+    harness = files_below(ROOT / "harness")
+    assert {name for name in harness if name.removeprefix("harness/").startswith(HIDDEN_FROM_STUDENTS)} == {
+        name for name in harness if name not in kit_files()
+    }
+    # And each of its lines is about something that is there.
+    assert [name for name in HIDDEN_FROM_STUDENTS if not (ROOT / "harness" / name).exists()] == []
+
+
+@needs_sandbox
+def test_a_replay_can_open_what_the_kit_holds_of_the_harness_and_the_probes() -> None:
+    folders = ("harness", "exercises", "solutions", "grader", "tests", "benchmarks", "docs")
+    names = set().union(*(files_below(ROOT / folder) for folder in folders))
+    expected = {name for name in kit_files() if name.startswith("harness/")}
+    expected |= {name for name in names if name.startswith("grader/replay/inside/")}
+    opened = opened_inside([ROOT / name for name in sorted(names)], visible_folders())
+    assert {Path(path).relative_to(ROOT).as_posix() for path in opened} == expected
+
+
+@needs_sandbox
+@pytest.mark.parametrize("module", ["harness.experiments.digits_mlp", "grader.replay.heldout.make_shapes"])
+def test_what_is_kept_back_cannot_be_imported(module: str) -> None:
+    code = f"""
+import harness.errors
+try:
+    import {module}
+except (ImportError, OSError) as error:
+    print('refused')
+"""
+    result = run_in_sandbox(
+        [sys.executable, "-P", "-c", code], inputs={}, environment={}, limits=SMALL, visible=visible_folders()
+    )
+    assert result.stdout == b"refused\n", result
+
+
+@needs_sandbox
+def test_an_experiment_that_takes_the_healthy_one_fails(tmp_path: Path) -> None:
+    recipe = load_recipe("huge_lr")
+    settings = RunSettings(seed=recipe.seed, dataset=recipe.dataset, epochs=1)
+    source = recipe.broken_source() + "\n\nfrom harness.experiments.digits_mlp import build_optimizer\n"
+    request = Request(recipe, settings, source, "tree", trusted=False)
+    found = Replayer(run_in_sandbox, tmp_path).make(request)
+    assert found.status == "RE"
+    assert "ModuleNotFoundError: No module named 'harness.experiments" in found.message
+
+
+def suite_in(folder: Path) -> Path:
+    """Make a suite as an instructor may have it, with what Python compiled in it."""
+    suite = folder / "suite"
+    for name in (
+        "harness/trainer.py",
+        "harness/checks/probes.py",
+        "harness/__pycache__/trainer.cpython-311.pyc",
+        "harness/experiments/digits_mlp.py",
+        "harness/experiments/__pycache__/digits_mlp.cpython-311.pyc",
+        "harness/data/embedded/digits.npz",
+        "grader/replay/inside/replay.py",
+        "grader/score/rubric.toml",
+        "exercises/huge_lr/recipe.toml",
+        "final-projects/bob.tar.gz",
+        "reports/scores.json",
+    ):
+        path = suite / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name)
+    return suite
+
+
+@needs_sandbox
+@pytest.mark.parametrize("around", [True, False], ids=["all around it is visible", "the suite itself is"])
+def test_a_suite_inside_a_visible_folder_shows_no_more(
+    around: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suite = suite_in(tmp_path)
+    monkeypatch.setattr(bubblewrap, "_ROOT", suite)
+    visible = [suite / "harness", suite / "grader" / "replay" / "inside", tmp_path if around else suite]
+    files = sorted(path for path in suite.rglob("*") if path.is_file())
+    opened = {path.removeprefix(f"{suite}/") for path in opened_inside(files, visible)}
+    expected = {
+        "harness/trainer.py",
+        "harness/checks/probes.py",
+        "harness/__pycache__/trainer.cpython-311.pyc",
+        "harness/data/embedded/digits.npz",
+        "grader/replay/inside/replay.py",
+    }
+    # Who shows the whole suite shows what no list can know.
+    assert opened == expected | (set() if around else {"final-projects/bob.tar.gz", "reports/scores.json"})

@@ -13,8 +13,7 @@ from sandboxed import (
     sandboxed,
 )
 
-from grader.sandbox.seccomp import filter_program
-from grader.sandbox.syscalls import ARCHITECTURES, NEWEST, Rule, rules
+from grader.sandbox.seccomp import ARCHITECTURES, NEWEST, Rule, filter_program, rules
 
 ALLOW, KILL, REFUSE = 0x7FFF0000, 0x80000000, 0x00050000
 in_both_engines = pytest.mark.usefixtures("engine")

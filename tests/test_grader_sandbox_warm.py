@@ -25,9 +25,8 @@ from grader.replay.inside import FOLDER
 from grader.replay.replayer import replay_environment, visible_folders
 from grader.replay.requests import RUN_LIMITS
 from grader.replay.sandboxes import open_sandbox
-from grader.sandbox import SandboxResult, Stopped, StopSignal, run_in_sandbox
+from grader.sandbox import SandboxResult, Stopped, StopSignal, WarmSandbox, run_in_sandbox
 from grader.sandbox.seccomp import filter_program
-from grader.sandbox.warm import WarmSandbox
 from harness.recipe import load_recipe
 from harness.run.settings import RunSettings
 
@@ -250,7 +249,7 @@ ENDINGS = {
     "lost output": "import os, sys; print('x'); sys.stderr.close(); os.close(1)",
     "at exit": "import atexit; atexit.register(print, 'bye'); print('first')",
     "thread": "import threading, time\nthreading.Thread(target=lambda: (time.sleep(0.1), print('late'))).start()",
-    "ours": "import as_script, inside, warm_inside",
+    "ours": "import inside, warm_inside",
     "who": "import sys; print(sys.argv, __name__, sys.modules['__main__'].__dict__ is globals(), sys.path, sys.flags)",
     "depth": "n = 0\ndef f():\n  global n\n  n += 1\n  f()\ntry: f()\nexcept RecursionError as e: print(n, e)",
     "deep calls": "n = 0\ndef f(x):\n  global n\n  n += 1\n  max(x, key=lambda _: f(x))\n"
@@ -286,7 +285,7 @@ def test_what_is_not_a_script_with_the_same_sight_has_a_process_of_its_own(warm:
     ("preload", "reason"),
     [
         ("raise ImportError('not here')", "ImportError: not here"),
-        ("import os; os._exit(1)", "said nothing"),
+        ("import os; os._exit(1)", "without a message"),
         ("import threading, time; threading.Thread(target=time.sleep, args=(9,), daemon=True).start()", "2 threads"),
     ],
 )  # fmt: skip

@@ -111,10 +111,10 @@ REACHING = [
     "from torch import sys",
     "from torch import *",
     "from enum import bltns",
-    "import harness.run.schedules\nharness.trainer",
+    "import harness.schedules\nharness.trainer",
     "from harness import recorder",
-    "from harness.run.losses import torch as t\nt.sys",
-    "from harness.run.schedules import dataclass",
+    "from harness.losses import torch as t\nt.sys",
+    "from harness.schedules import dataclass",
     "__loader__.load_module",
     "dir(torch)",
     "id(1)",
@@ -290,8 +290,8 @@ x = math.pi
 f = partial(F.cross_entropy, label_smoothing=0.1)
 """,
     """\
-from harness.run.schedules import warmup_cosine
-from harness.run.losses import stable_cross_entropy
+from harness.schedules import warmup_cosine
+from harness.losses import stable_cross_entropy
 """,
     """\
 class Schedule:

@@ -60,7 +60,7 @@ MASKING: list[tuple[str, str, Edits]] = [
         (
             (
                 "from torch import nn\n",
-                ("from torch import nn\n\nfrom harness.run.schedules import warmup_cosine\n"),
+                ("from torch import nn\n\nfrom harness.schedules import warmup_cosine\n"),
             ),
             (NO_SCHEDULE, "    return warmup_cosine(optimizer, warmup_steps=50, total_steps=total_steps)\n"),
         ),
@@ -383,7 +383,7 @@ def test_the_learning_rate_is_the_largest_of_the_whole_schedule(tmp_path: Path) 
         ("lr=0.1", "lr=0.7"),
         (
             "from torch import nn\n",
-            "from torch import nn\n\nfrom harness.run.schedules import warmup_cosine\n",
+            "from torch import nn\n\nfrom harness.schedules import warmup_cosine\n",
         ),
         (NO_SCHEDULE, "    return warmup_cosine(optimizer, warmup_steps=50, total_steps=total_steps)\n"),
     )

@@ -29,7 +29,7 @@ from benchmarks.peers.table import as_markdown, kept, show
 from benchmarks.peers.tool import Tool
 from benchmarks.table import this_machine
 from benchmarks.timing import BenchmarkError, run
-from grader.sandbox.problem import sandbox_problem
+from grader.sandbox import sandbox_problem
 from harness.errors import UserError
 from harness.run.environment import usable_cores
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from grader.sandbox.kept_back import KEPT_BACK
+from grader.sandbox import HIDDEN_FROM_STUDENTS
 from harness.errors import UserError
 from harness.files import scratch_path, write_with_sha256
 from harness.recipe import (
@@ -134,7 +134,7 @@ def _refuse_foreign(out: Path) -> None:
 
 def _harness_files() -> Iterator[tuple[str, bytes]]:
     for path in _plain_files(ROOT / "harness"):
-        if not path.relative_to(ROOT / "harness").as_posix().startswith(KEPT_BACK):
+        if not path.relative_to(ROOT / "harness").as_posix().startswith(HIDDEN_FROM_STUDENTS):
             yield path.relative_to(ROOT).as_posix(), path.read_bytes()
 
 

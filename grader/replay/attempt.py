@@ -8,7 +8,7 @@ from pathlib import Path
 from grader.replay.replay import Replay
 from grader.replay.replayer import Replayer
 from grader.replay.requests import Request
-from grader.sandbox.stop import Stopped
+from grader.sandbox import Stopped
 from grader.syntax.plain_code import suspicions
 from harness.errors import UserError, naming
 

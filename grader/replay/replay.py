@@ -5,7 +5,7 @@ from functools import lru_cache
 
 from pydantic import JsonValue
 
-from grader.sandbox.result import Status
+from grader.sandbox import Status
 from grader.score.exhibits import Number
 from grader.score.verdict import Model
 from harness.run.metrics_log import Record, log_lines, parse_log

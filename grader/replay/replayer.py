@@ -18,8 +18,7 @@ from grader.replay.inside import FOLDER as INSIDE
 from grader.replay.replay import Evaluation, ProbeFigure, Replay
 from grader.replay.replay_data import ReplayData
 from grader.replay.requests import RUN_LIMITS, Request
-from grader.sandbox.result import Limits, SandboxResult
-from grader.sandbox.stop import StopSignal
+from grader.sandbox import Limits, SandboxResult, StopSignal
 from harness.recipe import ROOT, Recipe
 from harness.run.environment import run_environment
 from harness.run.settings import RunSettings

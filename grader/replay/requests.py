@@ -10,7 +10,7 @@ from typing import Any
 from grader.replay.heldout_data import FOLDER
 from grader.replay.inside import sources_hash
 from grader.replay.machine import machine_state
-from grader.sandbox.result import Limits
+from grader.sandbox import Limits
 from grader.score.evidence import Run, recipe_of
 from grader.syntax.parse import tree_digest
 from harness.recipe import Recipe

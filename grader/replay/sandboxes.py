@@ -9,9 +9,7 @@ from pathlib import Path
 from grader.replay.engines import Engine
 from grader.replay.inside import FOLDER
 from grader.replay.replayer import Sandbox, replay_environment, visible_folders
-from grader.sandbox.result import Limits
-from grader.sandbox.run import run_in_sandbox
-from grader.sandbox.warm import WarmSandbox
+from grader.sandbox import Limits, WarmSandbox, run_in_sandbox
 
 
 @contextmanager

@@ -1,23 +1,75 @@
-"""How far a class is: stage by stage, and which submission took longest."""
+"""Show how far a class is: a bar for each stage, with the time left and the slowest submission so far."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Protocol
+
+from rich import progress as rich_progress
+from rich.console import Console
+
+from grader.intake.names import printable
+
+_NAME_LIMIT = 40  # characters of a submission's name
+# Replays end in bursts, as many at a time as run in parallel: estimate the time left over some minutes.
+_ESTIMATE_OVER = 300.0  # seconds
 
 
 class Progress(Protocol):
-    """Is told what is begun and what is done."""
+    """Follows the stages of a grading."""
 
     def begin(self, stage: str, total: int) -> None:
-        """Begin a stage, which consists of so many pieces of work."""
+        """Start a stage of `total` items."""
 
     def done(self, name: str, seconds: float) -> None:
-        """Count a piece of work of this stage: for which submission it was done, and how long it took."""
+        """Count one item of the stage: the submission that it belongs to, and how long it took."""
 
 
 class Silent:
-    """Progress that nobody follows."""
+    """Shows nothing."""
 
     def begin(self, stage: str, total: int) -> None:
-        """Begin a stage."""
+        """Start a stage."""
 
     def done(self, name: str, seconds: float) -> None:
-        """Count a piece of work."""
+        """Count one item."""
+
+
+class _Bar:
+    """Shows one stage at a time."""
+
+    def __init__(self, bar: rich_progress.Progress) -> None:
+        self._bar = bar
+        self._task = bar.add_task("", total=None, slowest="")
+        self._longest = 0.0
+
+    def begin(self, stage: str, total: int) -> None:
+        self._longest = 0.0
+        self._bar.remove_task(self._task)
+        self._task = self._bar.add_task(stage, total=total, slowest="")
+
+    def done(self, name: str, seconds: float) -> None:
+        if seconds > self._longest:
+            self._longest = seconds
+            slowest = f"slowest {printable(name)[:_NAME_LIMIT]} {seconds:.1f} s"
+            self._bar.update(self._task, slowest=slowest)
+        self._bar.advance(self._task)
+
+
+@contextmanager
+def shown_progress(console: Console) -> Iterator[Progress]:
+    """Show a progress bar if the console is a terminal, and nothing otherwise; the bar goes when the block ends."""
+    if not console.is_terminal:
+        yield Silent()
+        return
+    columns = (
+        rich_progress.TextColumn("{task.description}", markup=False),
+        rich_progress.BarColumn(bar_width=None),
+        rich_progress.MofNCompleteColumn(),
+        rich_progress.TimeRemainingColumn(compact=True),
+        rich_progress.TextColumn("left"),
+        rich_progress.TextColumn("{task.fields[slowest]}", markup=False),
+    )
+    with rich_progress.Progress(
+        *columns, console=console, transient=True, expand=True, speed_estimate_period=_ESTIMATE_OVER
+    ) as bar:
+        yield _Bar(bar)

@@ -1,4 +1,4 @@
-"""`scores.json`: written whole, read back, searched."""
+"""Write `scores.json`, read it back, and find a submission in it."""
 
 import difflib
 import json
@@ -16,11 +16,8 @@ SCORES = "scores.json"
 
 
 def scores_bytes(scores: Scores) -> bytes:
-    """Return what `scores.json` holds.
-
-    It is put together piece by piece: all rows of a course as dictionaries, and then as a list of words, would be
-    most of the memory that grading it takes.
-    """
+    """Return the content of `scores.json`: strict JSON, one key a line, in UTF-8."""
+    # Row by row: a large class as dictionaries, all at once, would be most of the memory that grading takes.
     encoder = json.JSONEncoder(indent=1, allow_nan=False, ensure_ascii=False, default=_dumped)
     text = StringIO()
     text.writelines(encoder.iterencode(dict(scores)))
@@ -33,7 +30,7 @@ def _dumped(row: SubmissionScore) -> dict[str, Any]:
 
 
 def read_scores(out: Path) -> Scores:
-    """Return the scores in a folder of reports. Raises `UserError` where there are none that can be read."""
+    """Return the scores in a folder of reports. Raises `UserError` if it holds none that can be read."""
     path = out / SCORES
     try:
         return Scores.model_validate_json(path.read_bytes())
@@ -44,7 +41,7 @@ def read_scores(out: Path) -> Scores:
 
 
 def find_submission(scores: Scores, name: str) -> SubmissionScore:
-    """Return one row by its name. Raises `UserError` that names the close match."""
+    """Return the row of one submission. Raises `UserError`, with the closest name, if there is none."""
     rows = {row.submission: row for row in scores.submissions}
     if name in rows:
         return rows[name]

@@ -1,8 +1,9 @@
-"""Text of other people's, made fit to be shown: nothing invisible, nothing that moves what stands beside it."""
+"""Make other people's text fit to be shown: nothing invisible, nothing that moves what stands beside it."""
 
+import hashlib
 import re
 
-# Everything that has no picture of its own: control characters but tab and line feed, marks that turn the
+# Characters without a picture of their own: control characters except tab and line feed, marks that turn the
 # direction of writing, invisible separators and tags, lone surrogates. The joiners U+200C and U+200D stay:
 # Persian, Indic scripts and emoji need them.
 _HIDDEN = re.compile(
@@ -14,6 +15,11 @@ _HIDDEN = re.compile(
 _MARKS = "[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]"
 _PILE = re.compile(f"({_MARKS}{{4}}){_MARKS}+")
 MISSING = "\N{EM DASH}"
+
+# A lower-case name that is a safe file name everywhere. Windows takes no file with one of the reserved names.
+_SAFE = re.compile(r"[a-z0-9_][a-z0-9._-]{0,98}[a-z0-9_-]|[a-z0-9_]")
+_RESERVED = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?|index")
+_DERIVED = re.compile(r".*-[0-9a-f]{16}", re.DOTALL)
 
 
 def visible(text: str) -> str:
@@ -27,20 +33,34 @@ def visible(text: str) -> str:
 
 
 def clipped(text: str, limit: int) -> str:
-    """Return at most `limit` characters of a text as `visible` shows it, on one line, and how many are left out."""
+    """Return at most `limit` characters of `visible(text)` on one line, with a note of how many are left out."""
     if len(text) > limit:
         text = f"{text[:limit]}… ({len(text) - limit} more characters)"
     return visible(text).replace("\n", " ").replace("\t", " ")
 
 
 def points(value: float | None) -> str:
-    """Return points without needless zeros, a dash where they are open."""
+    """Return points without needless zeros, or a dash for points that are open."""
     return MISSING if value is None else f"{round(value, 2):g}"
 
 
 def tenths(value: float | None) -> str:
-    """Return a mean in tenths of a point, a dash where there is none."""
+    """Return a mean with one decimal, or a dash if there is no mean."""
     return MISSING if value is None else f"{value:.1f}"
+
+
+def file_stem(name: str) -> str:
+    """Return a safe file name, without ending, for a submission called `name`, whatever else is in the class.
+
+    A plain lower-case name stays. Any other name becomes its safe characters and 16 hexadecimal digits of its
+    SHA-256, so names that differ only in case stay apart on every file system. A name that looks derived is
+    derived again: nobody can choose the file name of somebody else's page.
+    """
+    if _SAFE.fullmatch(name) and not _RESERVED.fullmatch(name) and not _DERIVED.fullmatch(name):
+        return name
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
+    readable = re.sub(r"[^A-Za-z0-9_]+", "-", name).strip("-")[:60] or "submission"
+    return f"{readable}-{digest[:16]}"
 
 
 def _spelled(match: re.Match[str]) -> str:

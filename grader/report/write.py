@@ -1,108 +1,180 @@
-"""`reports/`: the pages, the gradebook and `scores.json`, written all at once; pages of what is gone go as well."""
+"""Write `reports/` at once: render everything into a new folder beside it, then exchange the two."""
 
+import ctypes
 import os
-from collections.abc import Iterable, Mapping
+import re
+import shutil
+import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from grader.crew import Crew
-from grader.replay.leftovers import remove_leftovers
 from grader.report.class_page import render_class_page
-from grader.report.gradebook import COLUMNS, csv_bytes, gradebook
-from grader.report.page_job import PageJob, PageMaker
-from grader.report.page_names import is_page_name, page_stems
-from grader.report.page_template import MARKER, beginning_of, is_own_page
-from grader.report.progress import Progress
+from grader.report.gradebook import COLUMNS, GRADEBOOK, csv_bytes, gradebook
+from grader.report.progress import Progress, Silent
 from grader.report.scores_file import SCORES, scores_bytes
-from grader.report.staging import Staging
+from grader.report.submission_page import render_submission
+from grader.report.template import MARKER
+from grader.report.text import file_stem
+from grader.score.exhibits import Exhibits
 from grader.score.verdict import Scores
-from grader.spool import Spool
-from harness.errors import UserError
+from harness.errors import UserError, naming
+from harness.files import scratch_path
 from harness.plain_yaml import shown
 
-INDEX, GRADEBOOK = "index.html", "gradebook.csv"
-# How the two files begin that are no pages.
+INDEX = "index.html"
+# What else may lie among the reports; new reports keep it. The first is what `grader export` writes.
+KEPT = ("export", "decisions.toml")
+# How our files begin that are no pages.
 _BEGINNINGS = {GRADEBOOK: csv_bytes([COLUMNS], mark=True).rstrip(), SCORES: b'{\n "format_version": '}
+_AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # of renameat2(2)
 
 
 def write_reports(
-    scores: Scores, spool: Spool, recipes: Mapping[str, str], out: Path, crew: Crew, progress: Progress
+    scores: Scores,
+    exhibits: Mapping[str, Exhibits | str],
+    out: Path,
+    *,
+    titles: Mapping[str, str] | None = None,
+    progress: Progress | None = None,
 ) -> list[Path]:
-    """Write `index.html`, a page for each submission, `gradebook.csv` and `scores.json`, and return them.
+    """Write `index.html`, a page for each submission, `gradebook.csv` and `scores.json`; return their paths.
 
-    spool: holds what the pages show; where it has nothing on a submission, the page that is there stays, and if none
-    is, it shows the score alone. recipes: the title of each recipe. Equal input gives equal bytes. What else lies in
-    the folder stays, except for pages that were made here for submissions that are not among the scores any more.
-    Raises `OSError` where it cannot be written.
+    exhibits: what the page of each submission shows, or the finished page (`render_submission`). If a submission has
+    none, its page in `out` stays; if it has no page either, the new one shows the score alone. titles: the title of
+    each recipe. The same input gives the same bytes. Whatever stops this leaves the earlier reports as they were.
+    Raises `UserError` as `check_reports_folder` does, and `OSError` if the disk is full.
     """
-    out.mkdir(parents=True, exist_ok=True)
-    stems = page_stems(row.submission for row in scores.submissions)
-    pages = {row.submission: out / f"{stems[row.submission]}.html" for row in scores.submissions}
-    index, book = out / INDEX, out / GRADEBOOK
-    # All at once: a disk that fills up leaves the earlier reports as they were. Of all files scores.json alone is
-    # waited for until it is on the disk: the others can be made again.
-    with Staging() as staging:
-        jobs = [
-            PageJob(row, recipes.get(row.recipe, ""), path, staging.scratch_for(path))
-            for row, path in zip(scores.submissions, pages.values(), strict=True)
-        ]
-        progress.begin("pages", len(jobs))
-        crew.each(
-            PageMaker(spool, scores.provenance).make,
-            jobs,
-            lost=_lost,
-            noted=lambda job, seconds: progress.done(job.row.submission, seconds),
-        )
-        staging.write(index, render_class_page(scores, recipes).encode())
-        staging.write(book, gradebook(scores))
-        staging.write(out / SCORES, scores_bytes(scores))
-        staging.commit()
-    _keep_on_disk(out / SCORES)
-    _remove_stale(out, {path.name for path in pages.values()})
-    return [index, *pages.values(), book, out / SCORES]
+    progress, titles = progress or Silent(), titles or {}
+    check_reports_folder(out)
+    folder = out.resolve()
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    names = [INDEX, *(f"{file_stem(row.submission)}.html" for row in scores.submissions), GRADEBOOK, SCORES]
+    scratch = scratch_path(folder)
+    scratch.mkdir()
+    try:
+        with naming(out):
+            progress.begin("pages", len(scores.submissions))
+            for row in scores.submissions:
+                start = time.perf_counter()
+                page = f"{file_stem(row.submission)}.html"
+                shown = exhibits.get(row.submission)
+                if shown is None and _is_page(folder / page):
+                    shutil.copy2(folder / page, scratch / page)
+                else:
+                    if not isinstance(shown, str):
+                        title = titles.get(row.recipe, "")
+                        shown = render_submission(row, shown, title=title, provenance=scores.provenance)
+                    (scratch / page).write_text(shown, encoding="utf-8")
+                progress.done(row.submission, time.perf_counter() - start)
+            (scratch / INDEX).write_text(render_class_page(scores), encoding="utf-8")
+            (scratch / GRADEBOOK).write_bytes(gradebook(scores))
+            with (scratch / SCORES).open("wb") as file:  # everything else can be made again from it
+                file.write(scores_bytes(scores))
+                file.flush()
+                os.fsync(file.fileno())
+            _carry_over(folder, scratch)
+            _exchange(scratch, folder)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    return [out / name for name in names]
 
 
-def _lost(job: PageJob) -> None:
-    from harness.run.launch import ChildFault
+def check_reports_folder(out: Path) -> None:
+    """Raise `UserError` if reports cannot be written to `out`, or if they would replace what grader did not make.
 
-    raise ChildFault(f"the process that made {job.path.name} ended before it was done, twice")
-
-
-def refuse_strangers(submissions: Iterable[str], out: Path) -> None:
-    """Raise `UserError` where reports on these submissions would replace what was not made here, or a folder."""
-    pages = (INDEX, *(f"{stem}.html" for stem in page_stems(submissions).values()))
-    names = [*pages, GRADEBOOK, SCORES]
-    taken = [name for name in names if os.path.lexists(out / name) and not _may_go(out / name)]
-    if taken:
+    Call it before the replays. The caller must hold the folder alone: half-written reports of a killed grader go.
+    """
+    folder = out.resolve()
+    if out.exists() and not out.is_dir():
+        raise UserError(f"{out} is a file: name a folder with --out.")
+    _clear_leftovers(folder)
+    for path in _strangers(folder):
         raise UserError(
-            f"{out} holds {shown(taken[0], 80)}, which grader did not make and would have to replace: move it away,"
+            f"{out} holds {shown(path.name, 80)}, which grader did not make and would have to replace: move it away,"
             " or name another folder with --out."
         )
+    parent = next(one for one in folder.parents if one.exists())
+    if folder.is_mount() or Path.cwd().is_relative_to(folder):
+        raise UserError(f"{out} cannot be replaced by a new folder: name a folder inside of it with --out.")
+    if not os.access(parent, os.W_OK | os.X_OK):
+        raise UserError(f"{parent} cannot be written to: name a folder elsewhere with --out.")
 
 
-def clear_leftovers(out: Path) -> None:
-    """Remove what a killed grader left half-written among the reports; for whoever holds the folder alone."""
-    remove_leftovers([out], lambda name: name in (INDEX, GRADEBOOK, SCORES) or is_page_name(name))
+def _strangers(folder: Path) -> Iterator[Path]:
+    """Yield what lies in the folder and is not ours, sorted."""
+    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+        if path.name in KEPT:
+            continue
+        begins = _beginning(path)
+        own = _BEGINNINGS.get(path.name)
+        ours = path.suffix == ".html" and MARKER.encode() in begins if own is None else begins.startswith(own)
+        empty = path.suffix == ".html" or own is not None
+        # A loss of power may leave our files empty or full of zeros.
+        if not ours and not (empty and not begins.strip(b"\0")):
+            yield path
 
 
-def _may_go(path: Path) -> bool:
-    """Say whether a report may take this file's place: one of ours, or one of which a loss of power left nothing."""
-    begins = beginning_of(path)
-    own = _BEGINNINGS.get(path.name)
-    ours = MARKER.encode() in begins if own is None else begins.startswith(own)
-    return ours or not begins.strip(b"\0")
+def _is_page(path: Path) -> bool:
+    return MARKER.encode() in _beginning(path)
 
 
-def _keep_on_disk(path: Path) -> None:
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
+def _beginning(path: Path) -> bytes:
+    """Return the first kilobyte of a file; a question mark for a folder, a link, a pipe or an unreadable file."""
+    if path.is_symlink() or not path.is_file():
+        return b"?"
+    try:
+        with path.open("rb") as file:
+            return file.read(1024)
+    except OSError:
+        return b"?"
 
 
-def _remove_stale(out: Path, current: set[str]) -> None:
-    for path in sorted(out.glob("*.html")):
+def _carry_over(old: Path, new: Path) -> None:
+    """Copy what new reports keep: permissions, decisions, exports."""
+    if not old.is_dir():
+        return
+    shutil.copymode(old, new)
+    for name in KEPT:
+        if (old / name).is_dir():
+            shutil.copytree(old / name, new / name, symlinks=True)
+        elif (old / name).exists():
+            shutil.copy2(old / name, new / name)
+
+
+def _exchange(new: Path, folder: Path) -> None:
+    """Put the folder `new` at the place of `folder`, in one step if the file system can; what was there is at `new`."""
+    if not folder.exists():
+        new.rename(folder)
+        return
+    libc = ctypes.CDLL(None, use_errno=True)
+    places = os.fsencode(new), os.fsencode(folder)
+    if libc.renameat2(_AT_FDCWD, places[0], _AT_FDCWD, places[1], _RENAME_EXCHANGE) == 0:
+        return
+    old = _old_place(folder)
+    folder.rename(old)
+    new.rename(folder)
+    old.rename(new)
+
+
+def _old_place(folder: Path) -> Path:
+    return folder.with_name(f".{folder.name}.old")
+
+
+def _clear_leftovers(folder: Path) -> None:
+    """Remove what a killed grader left beside the folder; put reports back that it had moved away."""
+    old = _old_place(folder)
+    if old.is_dir() and not any(_strangers(old)):
+        if folder.is_dir() and any(folder.iterdir()):
+            shutil.rmtree(old, ignore_errors=True)
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+            old.rename(folder)
+    scratch = re.compile(rf"\.{re.escape(folder.name)}\.[0-9a-f]{{8}}")
+    for path in folder.parent.iterdir() if folder.parent.is_dir() else ():
         if (
-            path.name not in current
-            and is_page_name(path.name)
+            scratch.fullmatch(path.name)
+            and path.is_dir()
             and not path.is_symlink()
-            and is_own_page(path)
+            and not any(_strangers(path))
         ):
-            path.unlink()
+            shutil.rmtree(path, ignore_errors=True)

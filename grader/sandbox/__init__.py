@@ -1,17 +1,22 @@
-"""Runs what students sent where it can do no harm: bubblewrap, a seccomp filter, limits, one launcher."""
+"""Run student code so that it can do no harm: bubblewrap, a seccomp filter, limits, and a launcher."""
 
-from grader.sandbox.problem import sandbox_problem
-from grader.sandbox.result import Limits, SandboxResult, Status
-from grader.sandbox.run import run_in_sandbox
-from grader.sandbox.stop import Stopped, StopSignal
+from grader.sandbox.bubblewrap import HIDDEN_FROM_STUDENTS, launcher_python
+from grader.sandbox.pipes import Stopped, StopSignal
+from grader.sandbox.result import MIB, Limits, SandboxResult, Status
+from grader.sandbox.run import run_in_sandbox, sandbox_problem
 from grader.sandbox.trusted import run_trusted
+from grader.sandbox.warm import WarmSandbox
 
 __all__ = [
+    "HIDDEN_FROM_STUDENTS",
+    "MIB",
     "Limits",
     "SandboxResult",
     "Status",
     "StopSignal",
     "Stopped",
+    "WarmSandbox",
+    "launcher_python",
     "run_in_sandbox",
     "run_trusted",
     "sandbox_problem",

@@ -1,17 +1,17 @@
-"""The bubblewrap command: namespaces of its own for a process, and a small world around it."""
+"""The bubblewrap command: private namespaces for a process, and the few files of this machine that it sees."""
 
+import contextlib
 import functools
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from grader.sandbox.mounts import hidden_paths, mounts
-
 # The first release that can limit the size of a scratch folder.
 OLDEST = (0, 7, 0)
-# The first that can forbid further user namespaces; before, the seccomp filter alone forbids them.
+# The first release that can forbid further user namespaces; with older ones only the seccomp filter forbids them.
 _DISABLES_USER_NAMESPACES = (0, 8, 0)
 _NOBODY = "65534"
 _DEVICES = ("/dev/null", "/dev/full", "/dev/random", "/dev/urandom")
@@ -19,18 +19,27 @@ _ETC = {
     "/etc/passwd": f"student:x:{_NOBODY}:{_NOBODY}::/scratch:/bin/sh\n".encode(),
     "/etc/group": f"student:x:{_NOBODY}:\n".encode(),
 }
-# For what libraries insist on writing there; results and data belong into the scratch folder.
+_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+# The loader finds libraries through the first three; the rest of /etc describes this machine. Libraries choose
+# their code by what they read about the processors.
+_NEEDED = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/sys/devices/system/cpu")
+_ROOT = Path(__file__).resolve().parent.parent.parent
+# Libraries insist on writing to these folders; results and data belong in the scratch folder.
 SMALL_BYTES = 16 * 1024 * 1024
 SMALL_FOLDERS = ("/tmp", "/dev/shm")  # noqa: S108
 LAUNCHER = "/launcher/inside.py"
+# Files of harness/ that students must not see: a kit leaves them out and the sandbox hides them. A folder ends in "/".
+HIDDEN_FROM_STUDENTS = (
+    "experiments/",  # the healthy experiments
+)
 
-# Keeps content where bubblewrap can read it, and returns its file descriptor.
+# Stores content where bubblewrap can read it, and returns the file descriptor.
 Keep = Callable[[bytes], int]
 
 
 @functools.cache
 def version() -> tuple[int, ...] | None:
-    """Return the version of bubblewrap here, or None where there is none."""
+    """Return the installed version of bubblewrap, or None."""
     program = shutil.which("bwrap")
     if program is None:
         return None
@@ -47,33 +56,17 @@ def arguments(
     seccomp: bytes | None,
     keep: Keep,
 ) -> list[str]:
-    """Return the bubblewrap command up to the program that it is to start; `files` lie at absolute paths there.
+    """Return the bubblewrap command, to be followed by the program; `files` maps absolute paths inside to contents.
 
-    Without a filter, for code of ours alone, what it starts may take namespaces of its own (`warm_inside.py`).
+    Without a seccomp filter (for our own code only) the program may create namespaces, as `warm_inside.py` does.
     Raises `ValueError` for a visible path that is not absolute.
     """
-    words = [
-        shutil.which("bwrap") or "bwrap",
-        "--unshare-all",
-        "--unshare-user",
-        "--uid",
-        _NOBODY,
-        "--gid",
-        _NOBODY,
-    ]
-    if seccomp is not None and (version() or OLDEST) >= _DISABLES_USER_NAMESPACES:
-        words.append("--disable-userns")
-    words += [
-        "--hostname",
-        "sandbox",
-        "--cap-drop",
-        "ALL",
-        "--die-with-parent",
-        "--new-session",
-        "--as-pid-1",
-    ]
-    words += ["--clearenv", "--proc", "/proc"]
+    words = [shutil.which("bwrap") or "bwrap", "--unshare-all", "--unshare-user"]
+    words += ["--uid", _NOBODY, "--gid", _NOBODY, "--hostname", "sandbox", "--cap-drop", "ALL"]
+    words += ["--die-with-parent", "--new-session", "--as-pid-1", "--clearenv", "--proc", "/proc"]
     if seccomp is not None:
+        if (version() or OLDEST) >= _DISABLES_USER_NAMESPACES:
+            words.append("--disable-userns")
         words += ["--seccomp", str(keep(seccomp)), "--remount-ro", "/proc"]
     words += _devices()
     for folder, size in (("/tmp", SMALL_BYTES), ("/scratch", scratch_bytes)):  # noqa: S108
@@ -81,25 +74,12 @@ def arguments(
     words += [*mounts(visible, hidden_paths()), "--dir", "/input"]
     for place, content in {**files, **_ETC}.items():
         words += ["--file", str(keep(content)), place]
-    # Last: until here bubblewrap makes folders and files in the root, which has no limit of its own.
+    # Last, because bubblewrap creates folders and files in the root until here. The root has no size limit.
     return [*words, "--remount-ro", "/", "--chdir", "/scratch"]
 
 
-def input_files(inputs: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Return where the inputs lie inside. Raises `ValueError` for one that is no plain relative path."""
-    for name in inputs:
-        check_input_name(name)
-    return {f"/input/{name}": content for name, content in inputs.items()}
-
-
-def check_input_name(name: str) -> None:
-    """Raise `ValueError` unless this is a path that stays inside the folder where it is put."""
-    if any(part in ("", ".", "..") for part in name.split("/")):
-        raise ValueError(f"{name!r} is not a plain path")
-
-
 def _devices() -> list[str]:
-    # No /dev/zero: mapped as shared, it is memory that no limit counts. No terminals.
+    # No /dev/zero: a shared mapping of it is memory that no limit counts. No terminals.
     words = ["--size", str(SMALL_BYTES), "--tmpfs", "/dev"]
     for device in _DEVICES:
         words += ["--dev-bind", device, device]
@@ -107,3 +87,62 @@ def _devices() -> list[str]:
         words += ["--symlink", f"/proc/self/fd/{number}", f"/dev/{name}"]
     words += ["--symlink", "/proc/self/fd", "/dev/fd", "--dir", "/dev/shm", "--remount-ro", "/dev"]  # noqa: S108
     return [*words, "--size", str(SMALL_BYTES), "--tmpfs", "/dev/shm"]  # noqa: S108
+
+
+def launcher_python() -> Path:
+    """Return the interpreter that starts the launcher: the one that the virtual environment is based on."""
+    return Path(getattr(sys, "_base_executable", sys.executable)).resolve()
+
+
+def hidden_paths() -> tuple[Path, ...]:
+    """Return the files and folders that a sandboxed process must not see, even inside a visible folder."""
+    names = ("exercises", "grader", "solutions", "submissions", "tests")
+    # The whole repository may lie inside a system folder (/usr/src), or a caller may show it.
+    paths = [_ROOT, *(_ROOT / name for name in names), *hidden_of_harness(_ROOT / "harness")]
+    with contextlib.suppress(RuntimeError):  # some users have no home
+        paths.append(Path.home())
+    return tuple(paths)
+
+
+def hidden_of_harness(harness: Path) -> list[Path]:
+    """Return the files and folders of the harness that a sandboxed process must not see."""
+    hidden = [harness / name for name in HIDDEN_FROM_STUDENTS]
+    # A module can be read back from its compiled form beside it.
+    compiled = {path.parent / "__pycache__" for path in hidden if path.suffix == ".py"}
+    return [*hidden, *sorted(compiled)]
+
+
+def mounts(visible: Sequence[Path], hidden: Sequence[Path]) -> list[str]:
+    """Return the bubblewrap options that show the system and the visible paths, read-only.
+
+    If one path lies inside another, the deeper one decides: a hidden folder inside a visible one is empty except for
+    visible paths inside it, and a hidden file cannot be opened. Raises `ValueError` for a visible path that is not
+    absolute.
+    """
+    words: list[str] = []
+    shown: dict[Path, Sequence[str]] = {}
+    for folder in map(Path, _SYSTEM):
+        if folder.is_symlink():
+            words += ["--symlink", str(folder.readlink()), str(folder)]
+        elif folder.is_dir():
+            shown[folder] = ("--ro-bind", str(folder))
+    shown |= {Path(path): ("--ro-bind-try", path) for path in _NEEDED}
+    prefix = Path(sys.base_prefix)
+    for path in (prefix, prefix.resolve(), launcher_python(), *visible):
+        if not path.is_absolute():
+            raise ValueError(f"{path} is not absolute")
+        shown[path] = ("--ro-bind", str(path))
+    covers: dict[Path, Sequence[str]] = {}
+    for path in hidden:
+        if path not in shown and any(path.is_relative_to(parent) for parent in shown):
+            if path.is_dir():
+                covers[path] = ("--tmpfs",)
+            elif path.exists():
+                # A device that is bound without --dev-bind cannot be opened.
+                covers[path] = ("--ro-bind", "/dev/null")
+    for path, option in sorted((shown | covers).items(), key=lambda item: (len(item[0].parts), item[0])):
+        words += [*option, str(path)]
+    # Last, because bubblewrap first makes mount points for visible paths inside hidden folders.
+    for path, option in covers.items():
+        words += ["--remount-ro", str(path)] if option == ("--tmpfs",) else []
+    return words

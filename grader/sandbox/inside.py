@@ -1,18 +1,17 @@
-"""The launcher: the first process inside the sandbox, and the only one there that is ours.
+"""The launcher: process 1 of the sandbox, and the only process in it that runs our code.
 
-It starts as process 1 of its own process namespace, so that no process inside can kill or stop it; it makes
-itself undumpable, so that none can read or write its memory or its open files (the kernel asks for the right to
-trace it). It starts the command under limits, watches the sum over all processes several times a second, kills
-everything when the command ends, and only then, alone, packs the regular files of `out/` into the pipe
-to the grader. It uses the standard library alone, and as little as starts quickly: neither `json` nor
-`subprocess`. What it needs to know comes from the grader, marshalled, in a file that it was started with.
+As process 1 of its process namespace it cannot be killed or stopped from inside, and it makes itself undumpable, so
+that the kernel lets no process inside read or write its memory or its open files. It starts the command under limits
+and watches the sum over all processes several times a second. When the command ends it kills everything else, and
+only then packs the regular files of `out/` into the pipe to the grader. It uses only parts of the standard library
+that load quickly, neither `json` nor `subprocess`; the grader passes the job to it, marshalled, in an open file.
 
-Not part of the grader's own process: `grader.sandbox` passes its source text to the sandbox.
+`grader.sandbox` passes this source text into the sandbox, and starts it as a script to limit a trusted command.
 """
 
 from __future__ import annotations
 
-import _signal  # type: ignore[import-not-found] # `signal` without its enumerations, which take long to make
+import _signal  # type: ignore[import-not-found] # `signal` without its enumerations, which load slowly
 import ctypes
 import marshal
 import os
@@ -21,7 +20,7 @@ import stat
 import sys
 import time
 
-TYPE_CHECKING = False  # as in `typing`, which takes longer to import than all else here
+TYPE_CHECKING = False  # like `typing.TYPE_CHECKING`; importing `typing` takes longer than all imports here
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, Literal, NoReturn
@@ -30,16 +29,16 @@ if TYPE_CHECKING:
     Ending = tuple[Status, int | None, int | None, str]
 
 SCRATCH = "/scratch"
-# Where something can be written: the scratch folder, and two small folders that libraries expect.
+# The folders that a run may write: the scratch folder, and two small folders that libraries expect.
 WRITABLE = (SCRATCH, "/tmp", "/dev/shm")  # noqa: S108
 POLL_SECONDS = 0.02
-# A file system with less room than this is full: the write before failed, or was cut short.
+# A file system with less room than this is full: the last write failed, or was cut short.
 FULL_BYTES = 4096
 MAX_DEPTH = 8
 MAX_NAME_BYTES = 1024
 _PR_SET_DUMPABLE = 4
 _DEFAULT, _SIGKILL = 0, 9
-# Signal dispositions that Python changes and a child would inherit, or that a process inside could raise here.
+# Python changes how it handles these signals, and a child would inherit that; or a process inside could send them.
 _SIGINT, _SIGPIPE, _SIGXFSZ, _SIGXCPU, _SIGCHLD = (
     _signal.SIGINT, _signal.SIGPIPE, _signal.SIGXFSZ, _signal.SIGXCPU, _signal.SIGCHLD
 )  # fmt: skip
@@ -48,23 +47,23 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def main(job_descriptor: int, pipe: int) -> None:
-    """Run the job; its outcome goes to the pipe as frames (`grader.sandbox.frames`)."""
+    """Run the job and send its outcome to the pipe as frames (`grader.sandbox.result.parse_frames`)."""
     with os.fdopen(job_descriptor, "rb") as file:
         job = marshal.loads(file.read())  # noqa: S302 - from the grader, sealed before the sandbox starts
-    # The command is to inherit nothing but its input and output, not even what bubblewrap left open.
+    # The command inherits its input and output only, not the files that bubblewrap left open.
     for descriptor in map(int, os.listdir("/proc/self/fd")):  # noqa: PTH208
         if descriptor > 2 and os.path.exists(f"/proc/self/fd/{descriptor}"):  # noqa: PTH110
             os.set_inheritable(descriptor, False)
     for number in (_SIGINT, _SIGPIPE, _SIGXFSZ):
         _signal.signal(number, _DEFAULT)
-    _signal.pthread_sigmask(_SIG_BLOCK, [_SIGCHLD])  # it is waited for, between two looks at the limits
+    _signal.pthread_sigmask(_SIG_BLOCK, [_SIGCHLD])  # `run` waits for it between two looks at the limits
     if ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0) != 0:
         raise OSError("prctl(PR_SET_DUMPABLE) failed")
     serve(job, pipe, run)
 
 
 def serve(job: dict[str, Any], pipe: int, run: Callable[[dict[str, Any]], Ending]) -> None:
-    """Run the job with `run`, and send its outcome and the files it left."""
+    """Run the job with `run`, then send its outcome and its files."""
     os.mkdir(f"{SCRATCH}/out")  # noqa: PTH102
     send(pipe, b"S")
     files: list[tuple[str, bytes]] = []
@@ -83,7 +82,7 @@ def serve(job: dict[str, Any], pipe: int, run: Callable[[dict[str, Any]], Ending
 def run_and_collect(
     job: dict[str, Any], run: Callable[[dict[str, Any]], Ending]
 ) -> tuple[Ending, list[tuple[str, bytes]]]:
-    """Return how the command ended, and the files that it left where it ended by itself."""
+    """Run the job; return how it ended and, if it ended by itself, the files in `out/`."""
     ending = run(job)
     kill_all()
     if ending[0] not in ("OK", "RE", "SG"):
@@ -102,7 +101,7 @@ def send(pipe: int, letter: bytes, payload: bytes = b"") -> None:
 
 
 def run(job: dict[str, Any]) -> Ending:
-    """Start the command, wait for its end or for a limit, and say how it ended."""
+    """Start the command, wait for its end or for a limit, and return how it ended."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -133,7 +132,7 @@ def _become(job: dict[str, Any], writing: int) -> NoReturn:
 
 
 def limit(job: dict[str, Any]) -> None:
-    """Give this process, and all that it starts, the limits of the job; none above those that it has."""
+    """Set the limits of the job for this process and its children; never raise a limit."""
     for name, soft, hard in job["rlimits"]:
         number = getattr(resource, name)
         most = resource.getrlimit(number)[1]
@@ -142,7 +141,7 @@ def limit(job: dict[str, Any]) -> None:
 
 
 def reaped(child: int) -> int | None:
-    """Bury the dead, orphans included; return the wait status of the command once it has ended."""
+    """Collect all ended processes, orphans too; return the wait status of `child` once it has ended."""
     while True:
         try:
             pid, status = os.waitpid(-1, os.WNOHANG)
@@ -155,14 +154,14 @@ def reaped(child: int) -> int | None:
 
 
 def judge(status: int, job: dict[str, Any]) -> Ending:
-    """Return how the command ended, by its wait status."""
+    """Return how the command ended, from its wait status."""
     code = os.waitstatus_to_exitcode(status)
     too_large = code > 0 and largest_file(SCRATCH, job["scratch_files"]) >= job["file_bytes"]
     return ending_of(code, too_large)
 
 
 def ending_of(code: int, too_large: bool) -> Ending:
-    """Return what an exit status means, negative for a signal; `too_large`: a file has reached its limit."""
+    """Return the ending for an exit status, negative for a signal; `too_large`: a file has reached its limit."""
     if code == -_SIGXCPU:
         return "TO", None, -code, "it used up its processor time"
     if code == -_SIGXFSZ or too_large:
@@ -175,7 +174,7 @@ def ending_of(code: int, too_large: bool) -> Ending:
 
 
 def over_limit(job: dict[str, Any], init: str = "1", ours: tuple[str, ...] = ()) -> tuple[Status, str] | None:
-    """Return the status and a sentence if all processes together are over a limit; `init`, `ours` as in `usage`."""
+    """Return a status and a sentence if all processes together exceed a limit; `init` and `ours` as in `usage`."""
     processes, seconds, memory = usage(init, ours)
     if processes > job["processes"]:
         return "ML", f"it started more than {job['processes']} processes"
@@ -193,13 +192,11 @@ def over_limit(job: dict[str, Any], init: str = "1", ours: tuple[str, ...] = ())
 
 
 def usage(init: str = "1", ours: tuple[str, ...] = ()) -> tuple[int, float, int]:
-    """Return what all processes are and use: their number, seconds of processor, bytes of memory.
+    """Return the number of processes and threads of the run, their processor seconds and their bytes of memory.
 
-    Process `init` is ours, and what it waited for is not; those in `ours` do not count at all.
-
-    The processor time of those that have ended counts with the process that waited for them. One must have: the
-    filter lets none change what SIGCHLD does, by which children would vanish unwaited and uncounted. An orphan is
-    this process's own child.
+    Of process `init`, which is ours, only ended children count; processes in `ours` do not count at all. The processor
+    time of an ended process counts for the process that waited for it. Somebody did wait: orphans are children of
+    process 1, and the seccomp filter keeps a run from ignoring SIGCHLD.
     """
     count = ticks = memory = 0
     for entry in os.listdir("/proc"):  # noqa: PTH208
@@ -209,7 +206,7 @@ def usage(init: str = "1", ours: tuple[str, ...] = ()) -> tuple[int, float, int]
             fields = _read(f"/proc/{entry}/stat").rpartition(b")")[2].split()
             status = _read(f"/proc/{entry}/status")
         except OSError:
-            continue  # it has just ended
+            continue  # the process has just ended
         ticks += int(fields[13]) + int(fields[14])  # children's user and system time
         if entry != init:
             count += int(fields[17])  # threads
@@ -219,11 +216,10 @@ def usage(init: str = "1", ours: tuple[str, ...] = ()) -> tuple[int, float, int]
 
 
 def memory_of(status: bytes) -> int:
-    """Return the bytes that a process takes by its `/proc/<pid>/status`: none for one that has ended.
+    """Return the bytes of memory of a process, from its `/proc/<pid>/status`; 0 for an ended process.
 
-    What was allocated, in memory or swapped out, and the page tables: a process can make many of those by merely
-    looking at memory that it never fills. Files, libraries among them, do not count; those of the scratch folder
-    have a limit of their own.
+    Counts allocated memory, swapped out or not, and page tables: a process can fill memory with these by reading
+    memory that it never writes. Files and libraries do not count.
     """
     lines = (
         line.split() for line in status.splitlines() if line.startswith((b"RssAnon:", b"VmSwap:", b"VmPTE:"))
@@ -240,9 +236,9 @@ def _read(path: str) -> bytes:
 
 
 def kill_all() -> None:
-    """Kill every other process here and wait until none is left."""
+    """Kill all other processes in the namespace and wait until they are gone."""
     while True:
-        try:  # noqa: SIM105 - `contextlib` takes longer to import than this whole program runs
+        try:  # noqa: SIM105 - importing `contextlib` takes longer than this whole program
             os.kill(-1, _SIGKILL)
         except ProcessLookupError:
             pass
@@ -255,7 +251,7 @@ def kill_all() -> None:
 
 
 def largest_file(folder: str, most: int) -> int:
-    """Return the size of the largest regular file below the folder, looking at so many where one can look."""
+    """Return the size of the largest regular file below the folder, among the first `most` readable entries."""
     largest = 0
     waiting = [folder]
     while waiting and most > 0:
@@ -278,14 +274,14 @@ def largest_file(folder: str, most: int) -> int:
 
 
 class TooMuch(Exception):
-    """The results are more than is allowed."""
+    """The results exceed a limit."""
 
 
 def collect(folder: str, most: int, room: int) -> list[tuple[str, bytes]]:
-    """Return the regular files below the folder, by path, sorted; links and all else are passed over.
+    """Return the paths and contents of the regular files below the folder, sorted; skip links and all else.
 
-    Nothing else runs by now, so that what was looked at is what is read. Raises `TooMuch` above `most` entries,
-    `room` bytes, `MAX_DEPTH` levels, or for a name that is too long or not UTF-8.
+    No other process runs now, so nothing changes between the check and the reading. Raises `TooMuch` for more than
+    `most` entries, `room` bytes or `MAX_DEPTH` levels, or for a name that is too long or not UTF-8.
     """
     files: list[tuple[str, bytes]] = []
     if not os.path.isdir(folder) or os.path.islink(folder):  # noqa: PTH112, PTH114
@@ -325,5 +321,25 @@ def _whole(path: str, size: int) -> bytes:
         return file.read(size)
 
 
+def start_limited(limits: str, command: list[str]) -> None:
+    """Become the command under resource limits, given in JSON: what `run_trusted` starts, without a sandbox."""
+    import json
+
+    limit({"rlimits": json.loads(limits)})
+    try:
+        # If memory runs out, the kernel kills this process before the grader (Linux only).
+        with open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:  # noqa: PTH123
+            file.write("1000")
+    except OSError:
+        pass
+    try:
+        os.execvp(command[0], command)
+    except OSError as error:
+        sys.exit(f"{command[0]} could not be started: {error}")
+
+
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]))
+    if sys.argv[1] == "limited":
+        start_limited(sys.argv[2], sys.argv[3:])
+    else:
+        main(int(sys.argv[1]), int(sys.argv[2]))

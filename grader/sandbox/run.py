@@ -1,35 +1,56 @@
-"""Runs one command of a stranger's in the sandbox, and brings back how it ended and what it left."""
+"""Run one untrusted command in the sandbox, and say whether the sandbox works on this machine."""
 
 import contextlib
 import json
 import marshal
 import os
 import platform
-import re
+import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-from grader.sandbox.bubblewrap import LAUNCHER, arguments, input_files
-from grader.sandbox.frames import BrokenFrames, has_ended, parse_frames
-from grader.sandbox.mounts import launcher_python
-from grader.sandbox.result import MIB, Limits, SandboxResult, Status, rlimits
-from grader.sandbox.sealed import SealedFiles
-from grader.sandbox.seccomp import filter_program
-from grader.sandbox.stop import Stopped, StopSignal
-from grader.sandbox.streams import Readings, close_all, open_pipes, read_pipes
+from grader.sandbox.bubblewrap import LAUNCHER, OLDEST, arguments, launcher_python, version
+from grader.sandbox.pipes import (
+    Readings,
+    SealedFiles,
+    Stopped,
+    StopSignal,
+    open_pipes,
+    passed_on,
+    read_pipes,
+)
+from grader.sandbox.result import (
+    MIB,
+    BrokenFrames,
+    Limits,
+    SandboxResult,
+    Status,
+    check_input_names,
+    has_ended,
+    launcher_limits,
+    parse_frames,
+    pipe_rooms,
+)
+from grader.sandbox.seccomp import ARCHITECTURES, filter_program
 
 LAUNCHER_SOURCE = Path(__file__).with_name("inside.py")
-# What the launcher adds to the contents of the files: names, lengths, one sentence.
-_FRAME_BYTES = 8 * MIB
 _STATUS_BYTES = MIB
-# When the machine's own memory is full, the kernel is to take what strangers run before anything else. A process
-# may always say so of itself, and all that it starts inherits it.
-TAKEN_FIRST = ("/bin/sh", "-c", '{ echo 1000 > /proc/self/oom_score_adj; } 2> /dev/null; exec "$@"', "sh")
-_WATCHED = ("cpu_seconds", "memory_bytes", "processes", "file_bytes", "scratch_files", "result_bytes")
+# If the machine runs out of memory, the kernel kills sandboxed processes first. A process may always ask for this,
+# and its children inherit it.
+KILLED_FIRST = ("/bin/sh", "-c", '{ echo 1000 > /proc/self/oom_score_adj; } 2> /dev/null; exec "$@"', "sh")
+_PACKAGE_MANAGERS = {
+    "apt-get": "sudo apt-get install bubblewrap",
+    "dnf": "sudo dnf install bubblewrap",
+    "zypper": "sudo zypper install bubblewrap",
+    "pacman": "sudo pacman -S bubblewrap",
+    "apk": "sudo apk add bubblewrap",
+}
+_TRIAL_LIMITS = Limits(cpu_seconds=10, wall_seconds=30, memory_bytes=256 * MIB, scratch_bytes=MIB)
+_APPARMOR = Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
 
 
 def run_in_sandbox(
@@ -44,110 +65,84 @@ def run_in_sandbox(
 ) -> SandboxResult:
     """Run a command in an empty world under limits, and return how it ended.
 
-    It works in a scratch folder, finds the inputs by their names in `../input/`, and what it writes below
-    `out/` comes back. It sees this machine's libraries and the `visible` paths, read-only, and nothing else of
-    it; its environment is `environment` alone. All that it started is dead when this returns.
+    It works in a scratch folder, finds the inputs by their names in `../input/`, and returns the files that it
+    writes below `out/`. Of this machine it sees only libraries and the `visible` paths, read-only; its environment
+    is `environment` alone. When this function returns, every process of the run is dead.
 
-    What the command does never raises. Raises `ValueError` for inputs and paths that are not plain, and `Stopped`
-    as soon as `stop` is set, by whatever thread.
+    The command itself never makes this raise. Raises `ValueError` for inputs and paths that are not plain, and
+    `Stopped` as soon as any thread sets `stop`.
     """
     if stop is not None and stop.is_set():
         raise Stopped
+    check_input_names(inputs)
     with SealedFiles() as files:
         words = arguments(
-            files={LAUNCHER: LAUNCHER_SOURCE.read_bytes(), **input_files(inputs)},
+            files={LAUNCHER: LAUNCHER_SOURCE.read_bytes()}
+            | {f"/input/{name}": inputs[name] for name in inputs},
             visible=visible,
             scratch_bytes=limits.scratch_bytes,
             seccomp=filter_program(platform.machine()),
             keep=files.keep,
         )
-        job = files.keep(
-            marshal.dumps(job_of(limits) | {"command": list(command), "environment": dict(environment)})
-        )
+        job = {"command": list(command), "environment": dict(environment), **launcher_limits(limits)}
+        job_file, input_file = files.keep(marshal.dumps(job)), files.keep(stdin)
         reading, writing = open_pipes("stdout", "stderr", "results", "status")
         words += ["--json-status-fd", str(writing["status"]), "--", str(launcher_python()), "-I", "-S", "-B"]
-        words += [LAUNCHER, str(job), str(writing["results"])]
-        # A process group of its own: Ctrl-C at the terminal is for the grader, which ends this one. Only its main
-        # thread hears of it; whoever waits in another needs `stop`.
-        try:
+        words += [LAUNCHER, str(job_file), str(writing["results"])]
+        with passed_on(reading, writing):
+            # With a process group of its own it does not receive Ctrl-C from the terminal. The grader's main thread
+            # does, and the other threads learn of it through `stop`.
             process = subprocess.Popen(
-                [*TAKEN_FIRST, *words],
-                stdin=files.keep(stdin),
+                [*KILLED_FIRST, *words],
+                stdin=input_file,
                 stdout=writing["stdout"],
                 stderr=writing["stderr"],
                 pass_fds=(*files.descriptors, writing["results"], writing["status"]),
                 env={"PATH": os.defpath},
                 process_group=0,
             )
-        except BaseException:
-            close_all(reading)
-            raise
-        finally:
-            close_all(writing)
         readings = _watch(process, reading, limits, stop)
-    if readings.stopped:
-        raise Stopped
     return outcome(readings, limits)
-
-
-def job_of(limits: Limits) -> dict[str, Any]:
-    """Return what a launcher needs to know of the limits."""
-    return {
-        "rlimits": rlimits(limits) + _process_limit(limits),
-        **{name: getattr(limits, name) for name in _WATCHED},
-    }
-
-
-def _process_limit(limits: Limits) -> list[tuple[str, int, int]]:
-    # Earlier kernels count the user's processes outside the sandbox as well.
-    release = re.match(r"(\d+)\.(\d+)", platform.release())
-    if release is None or tuple(map(int, release.groups())) < (5, 14):
-        return []
-    # Twice the number, so that it is the launcher that says what happened. Processes of root are not counted.
-    return [("RLIMIT_NPROC", 2 * limits.processes, 2 * limits.processes)]
-
-
-def rooms(limits: Limits) -> dict[str, tuple[str, int]]:
-    """Return how much each pipe may bring, as `read_pipes` has it."""
-    return {
-        "stdout": ("output", limits.output_bytes),
-        "stderr": ("output", limits.output_bytes),
-        "results": ("results", limits.result_bytes + _FRAME_BYTES),
-    }
 
 
 def _watch(
     process: subprocess.Popen[bytes], pipes: Mapping[str, int], limits: Limits, stop: StopSignal | None
 ) -> Readings:
-    """Read what the process sends until it is over or over a limit; then nothing of it is left."""
-    groups = rooms(limits) | {"status": ("status", _STATUS_BYTES)}
-    deadline = time.monotonic() + limits.wall_seconds
+    """Read the pipes until the process ends or exceeds a limit; then make sure that it is dead."""
+    rooms = pipe_rooms(limits) | {"status": ("status", _STATUS_BYTES)}
     readings = None
     try:
-        readings = read_pipes(
-            pipes, groups, deadline, ended=lambda sizes: has_ended(sizes["results"]), stop=stop
-        )
+        readings = read_run(pipes, rooms, limits, stop)
     finally:
-        whole = readings is not None and not (readings.timed_out or readings.overflowed or readings.stopped)
-        if process.poll() is None and not whole:
+        if process.poll() is None and (readings is None or not readings.complete):
             kill(process, b"" if readings is None else readings.content["status"])
         process.wait()
     return readings
 
 
+def read_run(
+    pipes: Mapping[str, int], rooms: Mapping[str, tuple[str, int]], limits: Limits, stop: StopSignal | None
+) -> Readings:
+    """Read the pipes of a run that starts now, until its end or a limit."""
+    deadline = time.monotonic() + limits.wall_seconds
+    return read_pipes(pipes, rooms, deadline, ended=lambda sizes: has_ended(sizes["results"]), stop=stop)
+
+
 def kill(process: subprocess.Popen[bytes], status: bytes) -> None:
-    """End a sandbox; `status` is what bubblewrap has told of its child."""
-    # The first process of a namespace takes all others with it, and bubblewrap ends when that is done.
+    """Kill a sandbox; `status` is what bubblewrap has reported about its child so far."""
+    # When process 1 of a namespace dies, the kernel kills the rest, and bubblewrap ends.
     with contextlib.suppress(ValueError, LookupError, TypeError, ProcessLookupError):
         os.kill(json.loads(status.splitlines()[0])["child-pid"], signal.SIGKILL)
         return
-    # Before bubblewrap has told of its child it holds it back, and that child would wait for it for ever; both are
-    # in this group. A launcher that starts even now ends at its first word, for which there is no reader.
+    # Before bubblewrap reports its child, that child waits for bubblewrap; both are in this process group. A launcher
+    # that starts even now dies when it writes to a pipe that nobody reads.
     os.killpg(process.pid, signal.SIGKILL)
 
 
 def outcome(readings: Readings, limits: Limits) -> SandboxResult:
-    """Return how a run ended, by what its launcher sent."""
+    """Return how a run ended, from what its pipes brought. Raises `Stopped` if the reading was stopped."""
+    if readings.stopped:
+        raise Stopped
     stdout, stderr = readings.content["stdout"], readings.content["stderr"]
 
     def ended(status: Status, message: str, number: int | None = None) -> SandboxResult:
@@ -158,15 +153,51 @@ def outcome(readings: Readings, limits: Limits) -> SandboxResult:
     try:
         report = parse_frames(readings.content["results"], limits.result_bytes)
     except BrokenFrames as error:
-        return ended("XX", f"the launcher sent nonsense: {error}")
+        return ended("XX", f"the launcher sent a broken report: {error}")
     if not report.started:
-        said = stderr.decode("utf-8", "replace").strip()[-500:]
-        return ended("XX", f"the sandbox did not start: {said}")
+        last_words = stderr.decode("utf-8", "replace").strip()[-500:]
+        return ended("XX", f"the sandbox did not start: {last_words}")
     if readings.timed_out and not report.finished:
         return ended("TO", f"it ran for more than {limits.wall_seconds:g} seconds")
     if not report.finished:
-        # Our launcher does not end by itself: what runs beside it, and the memory it takes, is the command's.
+        # Our launcher does not die by itself: the command used up the memory or the processes.
         return ended("SG", "the whole sandbox was killed", signal.SIGKILL)
     return SandboxResult(
         report.status, report.exit_code, report.signal, report.message, stdout, stderr, report.files
     )
+
+
+def sandbox_problem() -> str | None:
+    """Return None if a sandbox starts on this machine, else a sentence that says why not and what to do."""
+    if sys.platform != "linux":
+        return f"The sandbox needs Linux and this is {platform.system()}: grade on a Linux machine, virtual or real."
+    if platform.machine() not in ARCHITECTURES:
+        return (
+            f"The sandbox has no filter for {platform.machine()} processors: grade on one of"
+            f" {', '.join(ARCHITECTURES)}."
+        )
+    installed = version()
+    if installed is None:
+        return f"The sandbox needs bubblewrap, which is not installed: {_install_command()}"
+    if installed < OLDEST:
+        found, needed = (".".join(map(str, numbers)) for numbers in (installed, OLDEST))
+        return f"The sandbox needs bubblewrap {needed} or later, and this is {found}: {_install_command()}"
+    command = [str(launcher_python()), "-I", "-S", "-c", "print('ready')"]
+    result = run_in_sandbox(command, inputs={}, environment={}, limits=_TRIAL_LIMITS)
+    if result.status == "OK" and result.stdout == b"ready\n":
+        return None
+    message = f"bubblewrap is installed, but a sandbox does not start here ({result.message}): "
+    if _APPARMOR.exists() and _APPARMOR.read_text().strip() == "1":
+        return message + "allow it with sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0"
+    return (
+        message
+        + "allow user namespaces (sudo sysctl user.max_user_namespaces=15000); in a container such as Docker,"
+        " start it with --privileged"
+    )
+
+
+def _install_command() -> str:
+    for program, command in _PACKAGE_MANAGERS.items():
+        if shutil.which(program):
+            return command
+    return "install the package bubblewrap with this system's package manager"

@@ -1,4 +1,4 @@
-"""What `--trust-submissions` means: a plain process with limits, and nothing that keeps it from anything."""
+"""Run a command without a sandbox, as `--trust-submissions` asks: a plain process with limits."""
 
 import contextlib
 import json
@@ -11,15 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from grader.sandbox.bubblewrap import check_input_name
+from grader.sandbox.bubblewrap import launcher_python
 from grader.sandbox.inside import TooMuch, collect, ending_of, largest_file
-from grader.sandbox.mounts import launcher_python
-from grader.sandbox.result import Limits, SandboxResult, rlimits
-from grader.sandbox.stop import Stopped, StopSignal
-from grader.sandbox.streams import Readings, close_all, open_pipes, read_pipes
+from grader.sandbox.pipes import Readings, Stopped, StopSignal, open_pipes, passed_on, read_pipes
+from grader.sandbox.result import Limits, SandboxResult, check_input_names, rlimits
 
 _POLL_SECONDS = 0.05
-_LIMITED = Path(__file__).with_name("limited.py")
+_LAUNCHER = Path(__file__).with_name("inside.py")
 
 
 def run_trusted(
@@ -32,41 +30,35 @@ def run_trusted(
     stdin: bytes = b"",
     stop: StopSignal | None = None,
 ) -> SandboxResult:
-    """Do what `run_in_sandbox` does, without a sandbox: for submissions whose authors are trusted.
+    """Run a command of a trusted author as `run_in_sandbox` does, but without a sandbox.
 
-    The command works in a scratch folder with `../input/` and `out/` as it would there, sees the whole machine
-    (`visible` is without effect), and can leave processes behind where it means to. Its processor time and memory
-    are limited for each process, the scratch folder by the size of each file. Raises what `run_in_sandbox` does.
+    The command has the same folders, sees the whole machine (`visible` has no effect), and can leave processes
+    behind if it wants to. Processor time and memory are limited for each process, the scratch folder by the size of
+    each file. Raises what `run_in_sandbox` raises.
     """
     if stop is not None and stop.is_set():
         raise Stopped
+    check_input_names(inputs)
     with tempfile.TemporaryDirectory(prefix="grader-", ignore_cleanup_errors=True) as name:
         place = Path(name)
         (place / "scratch" / "out").mkdir(parents=True)
         (place / "input").mkdir()
         for path, content in inputs.items():
-            check_input_name(path)
             (place / "input" / path).parent.mkdir(parents=True, exist_ok=True)
             (place / "input" / path).write_bytes(content)
         (place / "stdin").write_bytes(stdin)
-        python = [str(launcher_python()), "-I", "-S", "-B", str(_LIMITED)]
+        python = [str(launcher_python()), "-I", "-S", "-B", str(_LAUNCHER), "limited"]
         reading, writing = open_pipes("stdout", "stderr")
-        with (place / "stdin").open("rb") as source:
-            try:
-                process = subprocess.Popen(
-                    [*python, json.dumps(rlimits(limits)), *command],
-                    cwd=place / "scratch",
-                    env=dict(environment),
-                    stdin=source,
-                    stdout=writing["stdout"],
-                    stderr=writing["stderr"],
-                    process_group=0,
-                )
-            except BaseException:
-                close_all(reading)
-                raise
-            finally:
-                close_all(writing)
+        with (place / "stdin").open("rb") as source, passed_on(reading, writing):
+            process = subprocess.Popen(
+                [*python, json.dumps(rlimits(limits)), *command],
+                cwd=place / "scratch",
+                env=dict(environment),
+                stdin=source,
+                stdout=writing["stdout"],
+                stderr=writing["stderr"],
+                process_group=0,
+            )
         readings = _watch(process, reading, limits, stop)
         if readings.stopped:
             raise Stopped
@@ -80,10 +72,8 @@ def _watch(
     deadline = time.monotonic() + limits.wall_seconds
     try:
         readings = read_pipes(pipes, groups, deadline, stop=stop)
-        if readings.timed_out or readings.overflowed is not None or readings.stopped:
-            return readings
-        # It may have closed its output long before its end.
-        while process.poll() is None:
+        # A process may close its output long before it ends.
+        while readings.complete and process.poll() is None:
             if stop is not None and stop.is_set():
                 return replace(readings, stopped=True)
             if time.monotonic() > deadline:

@@ -1,4 +1,4 @@
-"""Runs scripts in sandboxes that have imported their libraries beforehand: one process each, which forks for a run."""
+"""Run scripts in sandboxes that have imported their libraries already: one fork for each run."""
 
 import contextlib
 import functools
@@ -9,39 +9,36 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from grader.sandbox.bubblewrap import SMALL_BYTES, SMALL_FOLDERS, arguments, check_input_name
-from grader.sandbox.frames import has_ended
+from grader.sandbox.bubblewrap import SMALL_BYTES, SMALL_FOLDERS, arguments, launcher_python
 from grader.sandbox.inside import WRITABLE
-from grader.sandbox.mounts import launcher_python
-from grader.sandbox.result import Limits, SandboxResult
-from grader.sandbox.run import TAKEN_FIRST, job_of, kill, outcome, rooms, run_in_sandbox
-from grader.sandbox.sealed import SealedFiles
+from grader.sandbox.pipes import SealedFiles, Stopped, StopSignal, open_pipes, passed_on
+from grader.sandbox.result import Limits, SandboxResult, check_input_names, launcher_limits, pipe_rooms
+from grader.sandbox.run import KILLED_FIRST, kill, outcome, read_run, run_in_sandbox
 from grader.sandbox.seccomp import filter_program
-from grader.sandbox.stop import Stopped, StopSignal
-from grader.sandbox.streams import close_all, open_pipes, read_pipes
 
 _HERE = Path(__file__).parent
-_SOURCES = ("inside.py", "as_script.py", "warm_inside.py")
-_NOTHING = "/launcher/nothing.py"
+_SOURCES = ("inside.py", "warm_inside.py")
+_EMPTY_SCRIPT = "/launcher/empty.py"
+# `-P` keeps a script's own folder off the path, and warm_inside imports its neighbour from there.
+_BOOT = "import sys; sys.path.append('/launcher'); import warm_inside; warm_inside.main(int(sys.argv[1]), sys.argv[2])"
 _START_SECONDS = 120.0
-# What is left of a run when its results are here: the launcher's own end.
+# How long a launcher may take to end after its results have arrived.
 _DONE_SECONDS = 10.0
 
 
 class WarmFailed(Exception):
-    """A warm process does not start here, or does not answer."""
+    """A warm process does not start on this machine, or does not answer."""
 
 
 class WarmSandbox:
-    """As `run_in_sandbox`, for scripts of one Python with one environment and one sight of this machine.
+    """Runs scripts as `run_in_sandbox` does, for one Python, one environment and one set of visible paths.
 
-    `preload` is a script that imports what the others do. Commands other than `python -P script`, and all of them
-    where a warm process does not start, have a sandbox of their own. Any number of threads may share it.
+    `preload` is a script with the imports that all scripts need. Any other command than `python -P script` gets a
+    fresh sandbox, and so does every command if no warm process starts here. Many threads may share one object.
     """
 
     def __init__(
@@ -53,7 +50,7 @@ class WarmSandbox:
         self._idle: list[_Worker] = []
         self._lock = threading.Lock()
         self.failure = ""  # why no warm process starts here
-        # A sandbox ends with the thread that started it; these stay until `close`.
+        # A sandbox dies with the thread that started it; these threads live until `close`.
         self._starters = ThreadPoolExecutor(max_workers=jobs)
 
     def __call__(
@@ -83,20 +80,19 @@ class WarmSandbox:
             return fresh()
         if stop is not None and stop.is_set():
             raise Stopped
-        for name in inputs:
-            check_input_name(name)
+        check_input_names(inputs)
         worker = self._worker()
         if worker is None:
             return fresh()
         try:
             result = worker.run(command[-1], inputs, limits, stdin, stop)
         finally:
-            if worker.is_ready():
+            if worker.is_ready:
                 with self._lock:
                     self._idle.append(worker)
             else:
                 worker.kill()
-        # Our own fault: perhaps that of a process which somebody killed since its last run.
+        # XX is our own fault: somebody may have killed the warm process since its last run.
         return fresh() if result.status == "XX" else result
 
     def _worker(self) -> "_Worker | None":
@@ -115,7 +111,7 @@ class WarmSandbox:
             return None
 
     def close(self) -> None:
-        """End the warm processes; none runs anything any more."""
+        """End all warm processes; call it when none of them runs a script."""
         with self._lock:
             idle, self._idle = self._idle, []
         for worker in idle:
@@ -124,34 +120,35 @@ class WarmSandbox:
 
 
 class _Worker:
-    """One warm process in its sandbox."""
+    """One warm process in its sandbox; `is_ready` says that it waits for a run."""
 
     def __init__(self, preload: Path, environment: Mapping[str, str], visible: Sequence[Path]) -> None:
-        self._ready = False
+        self.is_ready = False
         prefix = Path(sys.base_prefix)
-        self._shown = _shown_in_writable(
+        self._shown = _visible_in_writable(
             [*visible, Path(sys.prefix), prefix, prefix.resolve(), launcher_python()]
         )
-        # Not the grader's own output: a terminal there would be seen by every run.
-        with os.fdopen(os.memfd_create("said"), "w+b") as said:
-            self._start(preload, environment, visible, said.fileno())
-            # Whether a namespace can be taken inside another is seen by doing it.
+        # Not the grader's own output: every run would see the terminal there.
+        with os.fdopen(os.memfd_create("output"), "w+b") as output:
+            self._start(preload, environment, visible, output.fileno())
+            # A first, empty run shows whether one namespace may be created inside another.
             try:
                 begun = self._answers(_START_SECONDS)
-                first = self.run(_NOTHING, {}, Limits(), b"", None) if begun else None
+                first = self.run(_EMPTY_SCRIPT, {}, Limits(), b"", None) if begun else None
             finally:
-                if not self._ready:
+                if not self.is_ready:
                     self.kill()
             if first is None or first.status != "OK":
                 self.kill()
-                said.seek(0)
-                words = said.read().decode("utf-8", "replace").strip()[-500:]
-                message = words if first is None else first.message
-                raise WarmFailed(message or "it ended, or was silent, and said nothing")
+                output.seek(0)
+                last_words = output.read().decode("utf-8", "replace").strip()[-500:]
+                message = last_words if first is None else first.message
+                raise WarmFailed(message or "the warm process ended or hung without a message")
 
     def _start(
-        self, preload: Path, environment: Mapping[str, str], visible: Sequence[Path], said: int
+        self, preload: Path, environment: Mapping[str, str], visible: Sequence[Path], output: int
     ) -> None:
+        sources = {f"/launcher/{name}": (_HERE / name).read_bytes() for name in _SOURCES}
         with contextlib.ExitStack() as stack:
             files = stack.enter_context(SealedFiles())
             line, theirs = map(stack.enter_context, socket.socketpair())
@@ -159,8 +156,7 @@ class _Worker:
             reading = stack.enter_context(os.fdopen(ends[0], "rb"))
             writing = stack.enter_context(os.fdopen(ends[1], "wb"))
             words = arguments(
-                files={f"/launcher/{name}": (_HERE / name).read_bytes() for name in _SOURCES}
-                | {_NOTHING: b""},
+                files=sources | {_EMPTY_SCRIPT: b""},
                 visible=visible,
                 scratch_bytes=SMALL_BYTES,
                 seccomp=None,
@@ -171,10 +167,10 @@ class _Worker:
             words += ["--json-status-fd", str(writing.fileno()), "--", sys.executable, "-P"]
             words += ["-c", _BOOT, str(theirs.fileno()), str(preload)]
             self._process = subprocess.Popen(
-                [*TAKEN_FIRST, *words],
+                [*KILLED_FIRST, *words],
                 stdin=subprocess.DEVNULL,
-                stdout=said,
-                stderr=said,
+                stdout=output,
+                stderr=output,
                 pass_fds=(*files.descriptors, theirs.fileno(), writing.fileno()),
                 env={"PATH": os.defpath},
                 process_group=0,
@@ -186,60 +182,40 @@ class _Worker:
     def run(
         self, script: str, inputs: Mapping[str, bytes], limits: Limits, stdin: bytes, stop: StopSignal | None
     ) -> SandboxResult:
-        """Fork for one run; where anything ends that before its end, this process is not ready any more."""
-        job = job_of(limits) | {
+        """Fork for one run; if the run is cut short, this process is not ready any more."""
+        small = [(folder, SMALL_BYTES) for folder in SMALL_FOLDERS]
+        job = launcher_limits(limits) | {
             "script": script,
             "inputs": dict(inputs),
-            "writable": [
-                ("/scratch", limits.scratch_bytes),
-                *((folder, SMALL_BYTES) for folder in SMALL_FOLDERS),
-            ],
+            "writable": [("/scratch", limits.scratch_bytes), *small],
             "shown": self._shown,
             "seccomp": filter_program(platform.machine()),
         }
-        self._ready = False
+        self.is_ready = False
         with SealedFiles() as files:
             sent = [files.keep(marshal.dumps(job)), files.keep(stdin)]
             reading, writing = open_pipes("stdout", "stderr", "results")
-            try:
+            # If the process has died since its last run, the results are empty, which says so.
+            with passed_on(reading, writing), contextlib.suppress(ConnectionError):
                 socket.send_fds(self._line, [b"J"], [*sent, *writing.values()])
-            except ConnectionError:
-                pass  # it has died since, and sends no results, which says so
-            except BaseException:
-                close_all(reading)
-                raise
-            finally:
-                close_all(writing)
-        readings = read_pipes(
-            reading,
-            rooms(limits),
-            time.monotonic() + limits.wall_seconds,
-            ended=lambda sizes: has_ended(sizes["results"]),
-            stop=stop,
-        )
-        if readings.stopped:
-            raise Stopped
-        if not (readings.timed_out or readings.overflowed):
+        readings = read_run(reading, pipe_rooms(limits), limits, stop)
+        if readings.complete:
             self._answers(_DONE_SECONDS)
         return outcome(readings, limits)
 
     def is_alive(self) -> bool:
-        """Say whether it still waits at the other end of the line."""
+        """Return whether the process still runs."""
         return self._process.poll() is None
-
-    def is_ready(self) -> bool:
-        """Say whether it waits for another run."""
-        return self._ready
 
     def _answers(self, seconds: float) -> bool:
         self._line.settimeout(seconds)
         with contextlib.suppress(OSError):  # too late, or dead
-            self._ready = self._line.recv(1) != b""
-        return self._ready
+            self.is_ready = self._line.recv(1) != b""
+        return self.is_ready
 
     def kill(self) -> None:
-        """End it, and whatever runs in its sandbox."""
-        self._ready = False
+        """End the process and everything in its sandbox."""
+        self.is_ready = False
         self._line.close()
         if self._process.poll() is None:
             with contextlib.suppress(ProcessLookupError):
@@ -247,11 +223,9 @@ class _Worker:
             self._process.wait()
 
 
-def _shown_in_writable(paths: Sequence[Path]) -> list[str]:
-    """Return what of these lies in folders that each run has anew, without what lies in another of these."""
-    anew = [path for path in paths if any(path.is_relative_to(folder) for folder in WRITABLE)]
-    return [str(path) for path in dict.fromkeys(anew) if not any(parent in anew for parent in path.parents)]
-
-
-# `-P` keeps a script's own folder off the path, and this one imports its neighbour from there.
-_BOOT = "import sys; sys.path.append('/launcher'); import warm_inside; warm_inside.main(int(sys.argv[1]), sys.argv[2])"
+def _visible_in_writable(paths: Sequence[Path]) -> list[str]:
+    """Return the paths that lie in folders which each run gets empty; leave out paths inside another such path."""
+    covered = [path for path in paths if any(path.is_relative_to(folder) for folder in WRITABLE)]
+    return [
+        str(path) for path in dict.fromkeys(covered) if not any(parent in covered for parent in path.parents)
+    ]

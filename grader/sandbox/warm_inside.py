@@ -1,19 +1,20 @@
-"""The warm process inside a sandbox: it imports once what every run needs, and forks for each.
+"""The warm process inside a sandbox: it imports libraries once and forks for each run.
 
-It is process 1 of a sandbox that holds code of ours alone, and it has one thread. For each run it forks a
-launcher, which takes a user, mount, process, IPC, network and host namespace of its own, an empty scratch folder and
-the run's inputs, and starts in there a process 1, and under that the run itself: without capabilities, with no
-new privileges, under Landlock, the seccomp filter and the limits, with no open file but its three, and no process in
-its /proc. The launcher is outside that process namespace: it watches what the run uses, collects its files when nothing
-of it is left (`inside.py` has both), and ends. Nothing that a run does reaches this process: it only waits. A run has
-a copy of its memory, in which there is nothing but what was imported, and none that both could write.
+It is process 1 of a sandbox that holds only our code, and it has one thread. For each run it forks a launcher. The
+launcher enters its own user, mount, process, IPC, network and host namespaces, with an empty scratch folder and the
+run's inputs, and starts a process 1 in them, which starts the run: without capabilities or new privileges, under
+Landlock, the seccomp filter and the limits, with three open files and no process in its /proc. The launcher stays
+outside that process namespace: it watches what the run uses, collects the files after the run is dead (the code is
+in `inside.py`), and ends. Nothing that a run does reaches the warm process, which only waits. A run has a copy of its
+memory, which holds only the imports and nothing that two processes could write.
 
-Not part of the grader's own process: `grader.sandbox.warm` passes its source text to the sandbox.
+`grader.sandbox.warm` passes this source text into the sandbox; it is not part of the grader's own process.
 """
 
 from __future__ import annotations
 
 import _signal  # type: ignore[import-not-found] # as in inside.py
+import atexit
 import contextlib
 import ctypes
 import marshal
@@ -22,14 +23,14 @@ import runpy
 import socket
 import struct
 import sys
+import threading
 import traceback
 
-# These lie beside it in the sandbox.
-import as_script  # type: ignore[import-not-found]
-import inside  # type: ignore[import-not-found]
+import inside  # type: ignore[import-not-found] # it lies beside this file in the sandbox
 
 TYPE_CHECKING = False  # as in inside.py
 if TYPE_CHECKING:
+    from types import FrameType, TracebackType
     from typing import Any, NoReturn
 
 READY, DONE = b"R", b"D"
@@ -47,21 +48,23 @@ _CAPABILITY_VERSION = 0x20080522
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _ASK_VERSION, _PATH_BENEATH = 1, 1
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1, 2, 4, 8
-# How many kinds of access to files each version knows; later ones know as many as the last.
+# How many kinds of file access each version knows; later versions know as many as the last one here.
 _FILE_ACCESS = (0, 13, 14, 15, 15, 16)
 _TCP = 3  # bind and connect, from version 4 on
 _SCOPES = 3  # abstract sockets and signals, from version 6 on
+# How many stack frames Python counts between the caller of `_run_script` and the script.
+_RUNPY_DEPTH = 4
 
 
 def main(control: int, preload: str) -> None:
-    """Import what the script `preload` does, then make a run for each message, until the grader hangs up."""
+    """Run the script `preload` for its imports, then make a run for each message until the grader hangs up."""
     _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
-    os.environ.pop("PWD", None)  # bubblewrap's own
+    os.environ.pop("PWD", None)  # bubblewrap sets it
     runpy.run_path(preload)
     _check_imported()
     sys.path.remove("/launcher")
     for stream in (sys.stdout, sys.stderr):
-        stream.flush()  # else every run would say it
+        stream.flush()  # else every run would print it again
     with socket.socket(fileno=control) as line:
         line.sendall(READY)
         while True:
@@ -75,21 +78,21 @@ def main(control: int, preload: str) -> None:
             for descriptor in descriptors:
                 os.close(descriptor)
             os.waitpid(child, 0)
-            inside.kill_all()  # there is nothing left, unless the launcher itself was killed
+            inside.kill_all()  # nothing is left, unless somebody killed the launcher
             line.sendall(DONE)
 
 
 def _check_imported() -> None:
-    """Raise `RuntimeError` where what was imported cannot be handed to runs by a fork."""
+    """Raise `RuntimeError` if a fork cannot pass the imports on safely."""
     threads = len(os.listdir("/proc/self/task"))  # noqa: PTH208
     if threads != 1:
         raise RuntimeError(
             f"there are {threads} threads after the imports: a fork would leave their locks behind"
         )
     with open("/proc/self/smaps", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
-        # "sh" has what is shared and may be made writable, whether it is now or not.
+        # The flag "sh" means shared memory that is or may become writable.
         if any(line.startswith("VmFlags:") and "sh" in line.split() for line in file):
-            raise RuntimeError("the imports share memory: one run could tell another something")
+            raise RuntimeError("the imports share memory: one run could pass data to another")
 
 
 def _launch(job_descriptor: int, stdin: int, stdout: int, stderr: int, pipe: int) -> NoReturn:
@@ -103,7 +106,7 @@ def _launch(job_descriptor: int, stdin: int, stdout: int, stderr: int, pipe: int
         _enter_namespaces()
         _make_world(job)
         _call("prctl", _PR_SET_DUMPABLE, 0, 0, 0, 0)
-        inside.serve(job, pipe, _run)  # which has no use for the pipe
+        inside.serve(job, pipe, _run)
         os._exit(0)
     except BaseException:
         traceback.print_exc()
@@ -113,12 +116,12 @@ def _launch(job_descriptor: int, stdin: int, stdout: int, stderr: int, pipe: int
 def _keep_open(*kept: int) -> None:
     for descriptor in map(int, os.listdir("/proc/self/fd")):  # noqa: PTH208
         if descriptor not in kept:
-            with contextlib.suppress(OSError):  # the one that listed them
+            with contextlib.suppress(OSError):  # the descriptor that listed them
                 os.close(descriptor)
 
 
 def _call(name: str, *arguments: Any) -> int:
-    """Call a function of the C library. Raises `OSError` where it fails."""
+    """Call a function of the C library. Raises `OSError` if it fails."""
     result = getattr(_LIBC, name)(*arguments)
     if result < 0:
         number = ctypes.get_errno()
@@ -132,7 +135,7 @@ def _mount(kind: bytes | None, place: str, flags: int, options: str = "") -> Non
 
 def _enter_namespaces() -> None:
     user, group = os.getuid(), os.getgid()
-    # The files below belong to root for a process that is not dumpable.
+    # An undumpable process may not write the files below.
     _call("prctl", _PR_SET_DUMPABLE, 1, 0, 0, 0)
     _call("unshare", _NAMESPACES)
     for name, content in (
@@ -145,7 +148,7 @@ def _enter_namespaces() -> None:
 
 
 def _make_world(job: dict[str, Any]) -> None:
-    """Make the folders that a run may write, empty but for what is shown in them, and the one with its inputs."""
+    """Make the folders that a run may write, empty except for visible paths inside them, and its input folder."""
     _mount(None, "/", _MS_REC | _MS_PRIVATE)
     shown = {path: os.open(path, os.O_PATH) for path in job["shown"]}
     for place, size in job["writable"]:
@@ -156,7 +159,7 @@ def _make_world(job: dict[str, Any]) -> None:
         else:
             os.makedirs(os.path.dirname(path), exist_ok=True)  # noqa: PTH103, PTH120
             os.close(os.open(path, os.O_CREAT))
-        # It stays read-only: whoever is in a namespace below cannot take that away.
+        # It stays read-only: a process in a namespace below cannot change that.
         _mount(f"/proc/self/fd/{descriptor}".encode(), path, _MS_BIND | _MS_REC)
         os.close(descriptor)
     _mount(b"tmpfs", "/input", _MS_NOSUID | _MS_NODEV, "mode=0755")
@@ -170,7 +173,7 @@ def _make_world(job: dict[str, Any]) -> None:
 
 
 def _run(job: dict[str, Any]) -> Any:
-    """Start process 1 of the new process namespace, wait for the run's end or for a limit, and say how it ended."""
+    """Start process 1 of the new process namespace, wait for the end or a limit, and return how the run ended."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -178,7 +181,7 @@ def _run(job: dict[str, Any]) -> Any:
         _be_first(job, writing)
     os.close(writing)
     for number in (1, 2):
-        os.close(number)  # the run's alone
+        os.close(number)  # only the run writes to these
     ours = ("1", str(os.getpid()))
     while True:
         excess = inside.over_limit(job, str(child), ours)
@@ -197,9 +200,9 @@ def _run(job: dict[str, Any]) -> Any:
 
 
 def _be_first(job: dict[str, Any], writing: int) -> NoReturn:
-    """Wait for the run, as process 1: when this ends, the kernel ends whatever is left beside it."""
+    """Be process 1: start the run and wait for it. When this process ends, the kernel kills all others here."""
     try:
-        # The pipe for the results is the launcher's alone: whoever writes there says how the run ended.
+        # Only the launcher keeps the pipe for results: a process that could write to it could forge an outcome.
         _keep_open(0, 1, 2, writing)
         _call("unshare", _CLONE_NEWNS)
         _hide_processes()
@@ -224,8 +227,8 @@ def _be_first(job: dict[str, Any], writing: int) -> NoReturn:
 
 
 def _hide_processes() -> None:
-    """Put a /proc in place that has nothing but what torch reads there: what processor this is."""
-    # Made elsewhere: once it covers the other, what lies there has no name any more.
+    """Replace /proc by one that holds only what torch reads: a description of the processor."""
+    # Build it elsewhere, because it needs a file of the old /proc.
     made = "/launcher"
     _mount(b"tmpfs", made, _MS_NOSUID | _MS_NODEV, "size=16k,mode=0755")
     os.close(os.open(f"{made}/cpuinfo", os.O_CREAT))
@@ -235,7 +238,7 @@ def _hide_processes() -> None:
 
 
 def _become(job: dict[str, Any], failing: int) -> NoReturn:
-    """Give up all rights, then run the script."""
+    """Give up all rights, then become the script."""
     try:
         os.setsid()
         _signal.pthread_sigmask(_signal.SIG_UNBLOCK, [_signal.SIGCHLD])
@@ -249,10 +252,9 @@ def _become(job: dict[str, Any], failing: int) -> NoReturn:
     except BaseException as error:
         os.write(failing, repr(error).encode()[:4000])
         os._exit(127)
-    for name in (__name__, "inside", "as_script"):  # no script is to find them
+    for name in (__name__, "inside"):  # the script must not find them
         sys.modules.pop(name, None)
-    as_script.run(job["script"])
-    os._exit(127)
+    _run_script(job["script"])
 
 
 def _drop_capabilities() -> None:
@@ -266,9 +268,9 @@ def _drop_capabilities() -> None:
 
 
 def _restrict_files() -> None:
-    """Let nothing be written but in the writable folders, whatever is mounted, where the kernel has Landlock."""
+    """Forbid writing outside of the writable folders with Landlock, if the kernel has it."""
     version = _LIBC.syscall(_CREATE_RULESET, None, 0, _ASK_VERSION)
-    if version < 1:  # the mounts say the same
+    if version < 1:  # the mounts forbid it too
         return
     every = (1 << _FILE_ACCESS[min(version, len(_FILE_ACCESS) - 1)]) - 1
     attributes = [every] + [_TCP] * (version >= 4) + [_SCOPES] * (version >= 6)
@@ -286,10 +288,79 @@ def _restrict_files() -> None:
 
 
 def _filter(program: bytes) -> None:
-    """Install a seccomp filter: `struct sock_fprog` has the number of instructions and where they lie."""
+    """Install a seccomp filter; `struct sock_fprog` holds the number and the address of its instructions."""
     instructions = ctypes.create_string_buffer(program, len(program))
     described = struct.pack("@HP", len(program) // 8, ctypes.addressof(instructions))
     _call("prctl", _PR_SET_SECCOMP, _SECCOMP_FILTER, ctypes.create_string_buffer(described), 0, 0)
+
+
+def _run_script(script: str) -> NoReturn:
+    """Run the script as `python script` does, and end this process as that would end."""
+    status, interrupted = 0, False
+    try:
+        _prepare_interpreter(script)
+        try:
+            runpy.run_path(script, run_name="__main__")
+        except SystemExit as error:
+            status = _status_of(error.code)
+        except BaseException as error:
+            status, interrupted = 1, type(error) is KeyboardInterrupt
+            error.__traceback__ = _from_script(error.__traceback__, script)
+            sys.excepthook(type(error), error, error.__traceback__)
+    except BaseException:
+        status = 1
+    try:
+        threading._shutdown()  # type: ignore[attr-defined] # waits for threads, as a program does at its end
+        atexit._run_exitfuncs()
+    except BaseException:
+        traceback.print_exc()
+    try:
+        if not all([_flushed(sys.stdout), _flushed(sys.stderr)]):
+            status = 120
+        elif interrupted:
+            _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+            os.kill(os.getpid(), _signal.SIGINT)
+    finally:
+        os._exit(status)
+
+
+def _prepare_interpreter(script: str) -> None:
+    """Set what a script finds in a new interpreter: arguments, random numbers, recursion limit."""
+    sys.argv = [script]
+    if (random := sys.modules.get("numpy.random")) is not None:
+        random.seed()  # else all runs draw the same numbers; `random` reseeds itself after a fork
+    # Endless recursion must reach the same depth as in a new interpreter.
+    frame: FrameType | None = sys._getframe(1)
+    depth = _RUNPY_DEPTH
+    while frame is not None:
+        frame, depth = frame.f_back, depth + 1
+    sys.setrecursionlimit(sys.getrecursionlimit() + depth)
+
+
+def _from_script(trace: TracebackType | None, script: str) -> TracebackType | None:
+    while trace is not None and trace.tb_frame.f_code.co_filename != script:
+        trace = trace.tb_next
+    return trace
+
+
+def _status_of(code: object) -> int:
+    """Return the exit status for an argument of `sys.exit`, as Python does."""
+    if code is None:
+        return 0
+    if isinstance(code, int):
+        # An integer that does not fit a C long gives -1.
+        return int.__and__(code, 0xFF) if int.bit_length(code) < 64 else 0xFF
+    print(code, file=sys.stderr)
+    return 1
+
+
+def _flushed(stream: Any) -> bool:
+    try:
+        if stream is not None and not getattr(stream, "closed", False):
+            stream.flush()
+    except BaseException:
+        return False
+    return True
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from grader.sandbox.result import Status
+from grader.sandbox import Status
 from grader.score.verdict import Model
 
 Run = Literal["broken", "fixed", "reference"]
@@ -59,6 +59,14 @@ class Finding(Model):
     rows: tuple[tuple[str, ...], ...]
 
 
+class CitedNumber(Model):
+    """A number in the report's text, text[start:end], that the grader looked up in the logs."""
+
+    start: int
+    end: int
+    verdict: Literal["verified", "refuted"]
+
+
 class Exhibits(Model):
     """Everything the page of one submission shows beside its score. All text is the student's own: untrusted.
 
@@ -70,6 +78,7 @@ class Exhibits(Model):
     broken_source: str | None
     fixed_source: str | None
     report: str | None
+    numbers: tuple[CitedNumber, ...] = ()
     answer_file: str = ""
     findings: tuple[Finding, ...] = ()
     curves: tuple[Curve, ...] = ()

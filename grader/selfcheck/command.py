@@ -17,7 +17,7 @@ from grader.replay.replayer import Replayer, Sandbox
 from grader.replay.replays import Replays
 from grader.replay.sandboxes import open_sandbox
 from grader.replay.store import default_store
-from grader.sandbox.problem import sandbox_problem
+from grader.sandbox import sandbox_problem
 from grader.score.canaries import CanaryFailed
 from grader.score.solutions import SOLUTIONS, Text, Variant, load_texts, load_variants
 from grader.score.weights import load_weights

@@ -70,8 +70,8 @@ _MODULES: dict[str, _Module] = {
         """
     ),
     "harness": _only("losses schedules"),
-    "harness.run.losses": _only("chance_loss stable_cross_entropy"),
-    "harness.run.schedules": _only("warmup_cosine"),
+    "harness.losses": _only("chance_loss stable_cross_entropy"),
+    "harness.schedules": _only("warmup_cosine"),
     "numpy": _only(
         """
         abs all allclose any arange argmax argmin argsort array array_equal asarray average bool_ ceil clip

@@ -11,7 +11,7 @@ from torch import Tensor
 from harness.checks.evidence import Cell, Evidence, Sheet, Table
 from harness.checks.mechanisms import batch_pairing
 from harness.checks.subject import Subject
-from harness.page.input_sheet import input_sheet
+from harness.run.input_sheet import input_sheet
 
 # Of standard deviations of the training inputs between the means of the two splits, and of their ratio to one.
 # Measured on the embedded sets: at most 0.01 and 0.02.

@@ -40,7 +40,7 @@ class Plot(_Frozen):
 
 
 class Sheet(_Frozen):
-    """Images with their labels, as `harness.page.input_sheet` has them."""
+    """Images with their labels, as `harness.run.input_sheet` has them."""
 
     shape: tuple[int, ...]
     pixels: str

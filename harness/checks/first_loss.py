@@ -9,8 +9,8 @@ import torch
 
 from harness.checks.evidence import Evidence, short
 from harness.checks.subject import Subject
+from harness.losses import chance_loss, constant_guess
 from harness.run.evaluation import is_classification
-from harness.run.losses import chance_loss, constant_guess
 
 # First loss over the loss of a guess. Healthy: 0.99 to 1.08 over ten seeds of each experiment; a network whose
 # outputs start large (deviation 1, where the usual start gives 0.1 to 0.6) comes to 1.2.

@@ -9,9 +9,9 @@ from torch import Tensor
 
 from harness.checks.evidence import Cell, Evidence, Table, short
 from harness.checks.subject import Subject
+from harness.losses import stable_cross_entropy
 from harness.run.evaluation import is_classification
 from harness.run.experiment import Experiment
-from harness.run.losses import stable_cross_entropy
 
 LARGE = 1e4
 # float32 sums of a batch differ in their last digits with the order of addition: 1e-6 of the loss at most.

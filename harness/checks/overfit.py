@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from harness.checks.evidence import Evidence, Line, Plot, short
 from harness.checks.subject import Subject
+from harness.losses import constant_guess
 from harness.run.guardrails import EARLY_LOSS_RISE, LOSS_RISE, Levels
-from harness.run.losses import constant_guess
 from harness.run.metrics_log import Record
 from harness.run.overfit import disable_dropout, overfit_one_batch
 from harness.run.recorder import Recorder

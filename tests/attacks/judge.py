@@ -9,7 +9,7 @@ from typing import Any
 from attacks.attack import BREACHED, Attack
 from attacks.lab import Lab, Scored
 from grader.intake.submission import submission_name
-from grader.report.page_names import page_stems
+from grader.report.text import file_stem
 
 Row = Mapping[str, Any]
 # What moves a terminal's cursor or turns its text: control characters but the line feed, marks of direction, line
@@ -49,7 +49,7 @@ def _honest_faults(lab: Lab, scored: Scored) -> Iterator[str]:
     for name, row in before.items():
         if json.dumps(row) != json.dumps(after.get(name)):
             yield f"the score of {name} is another"
-        page = f"{page_stems([name])[name]}.html"
+        page = f"{file_stem(name)}.html"
         found = scored.reports / page
         if not found.exists() or found.read_bytes() != (lab.alone.reports / page).read_bytes():
             yield f"the page of {name} is another"

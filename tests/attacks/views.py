@@ -16,10 +16,10 @@ from attacks.attack import Attack
 from attacks.judge import UNFIT, row_of
 from attacks.lab import Scored
 from grader.cli import cli
-from grader.report.export_formats import FORMATS
-from grader.report.exports import export
-from grader.report.page_names import page_stems
+from grader.report import FORMATS
+from grader.report.gradebook import export
 from grader.report.scores_file import read_scores
+from grader.report.text import file_stem
 from grader.score.verdict import Scores
 from harness.errors import UserError
 
@@ -64,7 +64,7 @@ def view_faults(attack: Attack, scored: Scored) -> Iterator[str]:
     if row is None:
         return
     name = row["submission"]
-    yield from _page_file_faults(scored.reports / f"{page_stems([name])[name]}.html")
+    yield from _page_file_faults(scored.reports / f"{file_stem(name)}.html")
     told = _told(cli, ["show", "--out", str(scored.reports), "--", name])
     yield from _command_faults("grader show", told.output, told.exception)
     # Another name, mistyped, for which the attacker's is the nearest.

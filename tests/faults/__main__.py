@@ -17,7 +17,7 @@ from faults.held import Absent
 from faults.kills import play_kills
 from faults.lab import Lab, make_lab
 from grader.report.text import clipped
-from grader.sandbox.problem import sandbox_problem
+from grader.sandbox import sandbox_problem
 
 
 def main(words: list[str]) -> int:

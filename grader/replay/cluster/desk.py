@@ -18,8 +18,7 @@ from grader.replay.replay import Replay
 from grader.replay.replay_data import ReplayData
 from grader.replay.replayer import Replayer, Sandbox
 from grader.replay.sandboxes import open_sandbox
-from grader.sandbox.problem import sandbox_problem
-from grader.sandbox.stop import Stopped
+from grader.sandbox import Stopped, sandbox_problem
 from grader.score.code_state import code_hash
 
 # Who saw this many workers die under it is not tried again.

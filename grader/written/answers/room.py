@@ -14,7 +14,7 @@ from grader.replay.memory.kinds import EXAMINATIONS
 from grader.replay.replayer import Replayer
 from grader.replay.store import Store
 from grader.report.progress import Progress
-from grader.sandbox.stop import Stopped
+from grader.sandbox import Stopped
 from grader.score.canaries import CanaryFailed
 from grader.score.code_state import code_state
 from grader.score.solutions import SOLUTIONS

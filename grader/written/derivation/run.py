@@ -14,8 +14,7 @@ from pydantic import ValidationError
 
 from grader.replay.inside import FOLDER as INSIDE
 from grader.replay.replayer import Replayer, replay_environment, visible_folders
-from grader.sandbox.mounts import launcher_python
-from grader.sandbox.result import MIB, Limits, SandboxResult, Status
+from grader.sandbox import MIB, Limits, SandboxResult, Status, launcher_python
 from grader.score.verdict import Model
 from grader.written.derivation.cases import Cases
 from harness.recipe import ROOT

@@ -1,11 +1,10 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made_up_class import HOSTILE
+from made_up_class import BROKEN, HOSTILE
 from page_reader import Page
 
-from grader.report.code_lines import COLUMNS, LINES, highlighted_lines, plain_lines
-from grader.report.source_diff import source_diff
+from grader.report.source_code import COLUMNS, LINES, highlighted_lines, plain_lines, source_diff
 from harness.recipe import load_recipe, recipe_ids
 
 
@@ -59,7 +58,7 @@ def test_the_fix_of_every_recipe(recipe: str) -> None:
     new = loaded.healthy_source().split("\n")
     assert diff.hunks
     assert diff.removed + diff.added > 0
-    for line in (line for hunk in diff.hunks for line in hunk.lines):
+    for line in (line for hunk in diff.hunks for line in hunk):
         if line.old is not None:
             assert text_of(line.code) == old[line.old - 1]
         if line.new is not None:
@@ -71,7 +70,7 @@ def test_line_numbers_and_context() -> None:
     broken = "\n".join(f"line {i}" for i in range(1, 41))
     fixed = broken.replace("line 5\n", "line five\n").replace("line 30\n", "")
     first, second = source_diff(broken, fixed).hunks
-    assert [(line.kind, line.old, line.new) for line in first.lines] == [
+    assert [(line.kind, line.old, line.new) for line in first] == [
         ("same", 2, 2),
         ("same", 3, 3),
         ("same", 4, 4),
@@ -81,7 +80,7 @@ def test_line_numbers_and_context() -> None:
         ("same", 7, 7),
         ("same", 8, 8),
     ]
-    assert [(line.kind, line.old, line.new) for line in second.lines][3:5] == [
+    assert [(line.kind, line.old, line.new) for line in second][3:5] == [
         ("removed", 30, None),
         ("same", 31, 30),
     ]
@@ -93,7 +92,7 @@ def test_equal_sources_have_no_hunk() -> None:
 
 def test_a_hostile_line_stays_text() -> None:
     diff = source_diff("a", f"a\n{HOSTILE}")
-    [added] = [line for line in diff.hunks[0].lines if line.kind == "added"]
+    [added] = [line for line in diff.hunks[0] if line.kind == "added"]
     assert "<script" not in added.code
     assert "\u202e" not in added.code
     assert "<U+202E>" in text_of(added.code)
@@ -106,7 +105,7 @@ def test_a_hostile_line_stays_text() -> None:
 def test_a_page_stays_small_whatever_the_source(piece: str) -> None:
     source = piece * (1_000_000 // len(piece))
     lines = plain_lines(source)
-    diff = source_diff(load_recipe("huge_lr").broken_source(), source)
+    diff = source_diff(BROKEN, source)
     assert len(lines) <= LINES + 1
     assert max(map(len, lines)) <= COLUMNS + 2
     assert diff.added <= LINES + 1

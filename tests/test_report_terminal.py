@@ -33,7 +33,7 @@ def test_every_kind_of_row_fits_80_columns() -> None:
 def test_what_was_lost_and_how_it_could_have_been_earned() -> None:
     changes = changed("fix.minimal", lost, "It is [bold]big[/bold].", "Be small.", points=2.5)
     changes |= changed("fix.correct", open_check, "Decide.")
-    lines = [line.strip() for line in shown(make_row("s", "ada", "huge_lr", changes)).splitlines()]
+    lines = [line.strip() for line in shown(make_row("s", "ada", "steep", changes)).splitlines()]
     assert "not judged, no total yet" in lines
     assert "fix open of 20" in lines
     assert "✗ Nothing else was changed  2.5 of 8  fix.minimal" in lines
@@ -54,13 +54,13 @@ def test_an_override_stands_beside_the_rule() -> None:
         rule=rule,
         comment="It is right.",
     )
-    text = shown(make_row("s", "ada", "huge_lr", {"fix.correct": check}))
+    text = shown(make_row("s", "ada", "steep", {"fix.correct": check}))
     assert "The rule said failed (0 of 12): Not the reference." in text
     assert "The instructor decided 12 of 12: It is right." in text
 
 
 def test_a_warning_of_the_provenance_is_shown() -> None:
-    row = make_row("s", "ada", "huge_lr", {}, provenance={"warning": "Graded without a sandbox."})
+    row = make_row("s", "ada", "steep", {}, provenance={"warning": "Graded without a sandbox."})
     assert "Warning: Graded without a sandbox." in shown(row)
 
 
@@ -81,7 +81,7 @@ def test_nothing_of_a_student_controls_the_terminal(colour: bool) -> None:
 
 
 def test_nor_does_the_name_that_is_close_to_a_mistyped_one() -> None:
-    row = make_row("mallory_\x1b[2J\u202ehuge_lr", "x", "huge_lr", {})
+    row = make_row("mallory_\x1b[2J\u202esteep", "x", "steep", {})
     with pytest.raises(UserError, match="did you mean") as caught:
-        find_submission(Scores(provenance={}, submissions=(row,)), "mallory_huge_lr")
+        find_submission(Scores(provenance={}, submissions=(row,)), "mallory_steep")
     assert str(caught.value).isprintable()

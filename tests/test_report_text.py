@@ -1,10 +1,11 @@
+import re
 import unicodedata
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grader.report.text import MISSING, clipped, points, tenths, visible
+from grader.report.text import MISSING, clipped, file_stem, points, tenths, visible
 
 
 @pytest.mark.parametrize(
@@ -63,3 +64,36 @@ def test_points_have_no_needless_zeros(value: float | None, words: str) -> None:
 
 def test_means_have_one_digit() -> None:
     assert (tenths(None), tenths(87.946), tenths(0)) == (MISSING, "87.9", "0.0")
+
+
+@pytest.mark.parametrize("name", ["ada_huge_lr", "b.o-b_loss_sum", "0", "a" * 100])
+def test_an_ordinary_submission_keeps_its_name(name: str) -> None:
+    assert file_stem(name) == name
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "", ".", "..", "../../etc/passwd", "a/b", "a\\b", "-rf", ".hidden", "index", "INDEX", "con", "CON.x", "nul",
+        "COM1", "a.", "a b", "a\x00b", "Smith, Jr.", "=1+1", "<script>", "é", "\ud800", "x" * 101, "a:b", "\u202eabc",
+        "Ada_x",
+    ],
+)  # fmt: skip
+def test_an_unsafe_name_gets_a_safe_one(name: str) -> None:
+    stem = file_stem(name)
+    assert stem != name
+    assert re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,60}-[0-9a-f]{16}", stem)
+
+
+def test_nobody_can_choose_the_file_name_of_another_page() -> None:
+    wanted = file_stem("../ada")
+    assert file_stem(wanted) != wanted
+
+
+@given(
+    st.sets(
+        st.text(st.characters(codec=None), max_size=12) | st.sampled_from(["a", "A", "index", "ö", "con"])
+    )
+)
+def test_no_two_pages_share_a_file_name_on_any_file_system(names: set[str]) -> None:
+    assert len({file_stem(name).lower() for name in names}) == len(names)

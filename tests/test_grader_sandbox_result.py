@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grader.sandbox.frames import BrokenFrames, Report, parse_frames
+from grader.sandbox.result import BrokenFrames, Report, parse_frames
 
 
 def frame(letter: bytes, payload: bytes = b"") -> bytes:

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 from made_up_class import HOSTILE, REPORT
 from page_reader import Page
 
-from grader.report.student_markdown import LIMIT, TABLE_LIMIT, cleaned_html, safe_html, shown_report
+from grader.report.markdown import LIMIT, TABLE_LIMIT, Table, cleaned_html, safe_html, shown_report
+from grader.score.exhibits import CitedNumber
 
 ALLOWED = {
     *("a", "blockquote", "br", "code", "em", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre", "s"),
@@ -30,11 +31,22 @@ def assert_harmless(page: Page) -> None:
 
 def test_a_model_report() -> None:
     report = shown_report(REPORT)
-    assert report.facts == (("root_cause_layer", "optimizer"),)
-    assert report.columns == ("run", "signal", "step", "value", "epoch")
-    assert report.evidence == (
-        ("broken", "loss", "3", "1523.4", ""),
-        ("fixed", "val_accuracy", "", "0.957", "4"),
+    assert report.tables == (
+        Table(
+            "diagnosis",
+            ("cause", "where", "first_wrong"),
+            (("steep", "build_optimizer", "signal loss, step 1, value 87.2"),),
+        ),
+        Table(
+            "ruled_out",
+            ("cause", "signal", "step", "value", "check", "outcome"),
+            (("mixed_up", "loss", "3", "1523.4", "", ""), ("asleep", "", "", "", "loss_form", "agrees")),
+        ),
+        Table(
+            "evidence",
+            ("run", "signal", "step", "value", "epoch"),
+            (("broken", "loss", "3", "1523.4", ""), ("fixed", "val_accuracy", "", "0.957", "4")),
+        ),
     )
     assert (report.matter, report.cut) == ("", 0)
     page = Page(f"<div>{report.body}</div>")
@@ -42,7 +54,7 @@ def test_a_model_report() -> None:
     assert page.levels == [3, 3, 3, 3]
     assert len(page.all("table")) == len(page.all("pre")) == len(page.all("ol")) == 1
     assert "[picture: the loss of both runs (runs/fixed/run.html)]" in page.words
-    assert "root_cause_layer" not in page.words
+    assert "ruled_out" not in page.words
 
 
 @pytest.mark.parametrize(
@@ -132,19 +144,18 @@ def test_any_text_gives_well_formed_harmless_html(text: str) -> None:
 @pytest.mark.parametrize(
     "matter",
     [
-        "root_cause_layer: [1, 2",
+        "student: [1, 2",
         "a: &x 1\nb: *x",
         "!!python/object/apply:os.system ['echo']",
         "just words",
-        "evidence: nothing of the kind",
-        "evidence:\n  - {run: {a: b}}",
+        "evidence:\n  - {run: {a: {b: c}}}",
         "a: {b: c}",
     ],
 )
 def test_a_front_matter_of_another_shape_is_shown_as_text(matter: str) -> None:
     report = shown_report(f"---\n{matter}\n---\nbody")
     assert report.matter == matter
-    assert (report.facts, report.evidence) == ((), ())
+    assert (report.facts, report.tables) == ((), ())
     assert "body" in report.body
 
 
@@ -154,7 +165,7 @@ def test_a_report_without_front_matter_is_all_body() -> None:
 
 
 def test_a_front_matter_that_does_not_end_is_shown() -> None:
-    assert "root_cause_layer" in shown_report("---\nroot_cause_layer: x\n").body
+    assert "student" in shown_report("---\nstudent: x\n").body
 
 
 def test_a_long_report_is_cut_and_an_embedded_picture_is_not_what_makes_it_long() -> None:
@@ -209,3 +220,45 @@ def test_many_tables_together_stay_within_bounds() -> None:
     body = shown_report(text).body
     assert body.count("<table>") > 100
     assert len(body) < 500_000
+
+
+def cited(text: str, number: str, verdict: str = "verified") -> CitedNumber:
+    start = text.index(number)
+    return CitedNumber.model_validate({"start": start, "end": start + len(number), "verdict": verdict})
+
+
+@pytest.mark.parametrize(
+    ("text", "html"),
+    [
+        ("loss 31.84 at", '<p>loss <mark class="verified">31.84</mark> at</p>\n'),
+        ("`loss 31.84`", '<p><code>loss <mark class="verified">31.84</mark></code></p>\n'),
+        ("```\nloss 31.84\n```", '<pre><code>loss <mark class="verified">31.84</mark>\n</code></pre>\n'),
+        ("\u202e31.84", '<p>&lt;U+202E&gt;<mark class="verified">31.84</mark></p>\n'),
+        ("\ue00031.84\ue002", '<p>\ufffd<mark class="verified">31.84</mark>\ufffd</p>\n'),
+    ],
+)
+def test_a_number_that_was_looked_up_is_marked(text: str, html: str) -> None:
+    assert shown_report(text, [cited(text, "31.84")]).body == html
+
+
+def test_true_and_false_numbers_look_different() -> None:
+    text = "from 2.3 to 999"
+    body = shown_report(text, [cited(text, "2.3"), cited(text, "999", "refuted")]).body
+    assert body == '<p>from <mark class="verified">2.3</mark> to <mark class="refuted">999</mark></p>\n'
+
+
+def test_a_number_in_the_front_matter_does_not_break_it() -> None:
+    text = "---\na: 12\n---\nb"
+    assert shown_report(text, [cited(text, "12")]).facts == (("a", "12"),)
+
+
+@given(st.text(st.sampled_from("[]()!<>&`*_|-\n ab12") | st.characters(codec=None)), st.data())
+def test_a_mark_anywhere_leaves_harmless_html(text: str, data: st.DataObject) -> None:
+    places = st.integers(0, len(text))
+    start, end = sorted((data.draw(places), data.draw(places)))
+    report = shown_report(text, [CitedNumber(start=start, end=end, verdict="refuted")])
+    page = Page(f"<div>{report.body}</div>")
+    assert not set("".join(page.text)) & set("\ue000\ue001\ue002")
+    assert all(attributes == {"class": "refuted"} for attributes in page.all("mark"))
+    page.tags = [(tag, attributes) for tag, attributes in page.tags if tag != "mark"]
+    assert_harmless(page)

@@ -1,4 +1,4 @@
-"""What all pages share: templates that escape everything, one style sheet, a policy that lets nothing else in."""
+"""Render a page: templates that escape everything, one style sheet, a policy that lets nothing else in."""
 
 import base64
 import hashlib
@@ -15,20 +15,20 @@ from grader.report.text import MISSING, clipped, points, tenths, visible
 
 TEMPLATES = Path(__file__).parent / "templates"
 _RUN_TEMPLATES = Path(harness.page.__file__).parent / "templates"
-TEMPLATE_FOLDERS = (TEMPLATES, _RUN_TEMPLATES)
 
-# Every page begins with it: by this line `write_reports` knows what it made itself.
+# In the head of every page. `write_reports` recognizes its own pages by it.
 MARKER = '<meta name="generator" content="trainwreck grader">'
 
 
 def render(
     template: str, context: Mapping[str, Any], *, script: str | None = None, pictures: bool = False
 ) -> str:
-    """Return a page. `script` is the name of the one file of script that it may run; None: it may run none.
+    """Return a page as HTML.
 
-    `pictures` says whether pictures may be shown that stand in the page itself; none is ever loaded.
+    script: the one file of `templates/` that may run as a script; with None no script runs.
+    pictures: allow pictures whose bytes stand in the page itself. No page ever loads anything.
 
-    Style and script are allowed by their SHA-256, so that nothing else that found its way in would act.
+    The content security policy allows style and script by their SHA-256, so nothing else could act if it got in.
     """
     style = _source("run.css", _RUN_TEMPLATES) + _source("report.css", TEMPLATES)
     code = _source(script, TEMPLATES) if script else ""
@@ -37,20 +37,16 @@ def render(
         policy += "; script-src " + _hash_of(code)
     if pictures:
         policy += "; img-src data:"
-    page = environment().get_template(template)
-    # The files are our own, and hold no end tag.
+    # Safe to insert unescaped: these files are ours and hold no closing tag.
     own = {"style": Markup(style), "script": Markup(code), "marker": Markup(MARKER)}
-    return page.render({**context, **own, "policy": policy})
+    return _environment().get_template(template).render({**context, **own, "policy": policy})
 
 
 @cache
-def environment() -> Environment:
-    """Return the environment of the templates.
-
-    Every value is escaped, and stripped of hidden characters first; an unknown name is an error.
-    """
+def _environment() -> Environment:
+    """Return the environment: it escapes each value, spells out hidden characters, refuses unknown names."""
     result = Environment(
-        loader=FileSystemLoader(TEMPLATE_FOLDERS),
+        loader=FileSystemLoader((TEMPLATES, _RUN_TEMPLATES)),
         autoescape=True,
         undefined=StrictUndefined,
         finalize=_finalize,
@@ -76,19 +72,3 @@ def _source(name: str, folder: Path) -> str:
 def _hash_of(source: str) -> str:
     digest = base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()
     return f"'sha256-{digest}'"
-
-
-def is_own_page(path: Path) -> bool:
-    """Say whether a page was made here."""
-    return MARKER.encode() in beginning_of(path)
-
-
-def beginning_of(path: Path) -> bytes:
-    """Return the beginning of a file; of what is none of our business, a folder among others, a question mark."""
-    if not path.is_file():  # a pipe would be waited for
-        return b"?"
-    try:
-        with path.open("rb") as file:
-            return file.read(1024)
-    except OSError:
-        return b"?"

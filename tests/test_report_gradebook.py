@@ -1,0 +1,355 @@
+import csv
+import io
+import json
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+from made_up_class import HOSTILE, RUBRIC, changed, made_up_class, make_row
+
+from grader.cli import cli
+from grader.report import FORMATS, Format
+from grader.report.gradebook import COLUMNS, cell, csv_bytes, export, gradebook, left_out
+from grader.report.scores_file import SCORES, scores_bytes
+from grader.report.text import visible
+from grader.score.verdict import CRITERIA, Flag, Scores, SubmissionScore, lost, open_check
+from harness.errors import UserError
+
+
+def rows_of(data: bytes) -> list[list[str]]:
+    return list(csv.reader(io.StringIO(data.decode("utf-8-sig"), newline=""), strict=True))
+
+
+def book_of(*students: str) -> list[list[str]]:
+    rows = tuple(make_row(f"s{i}", student, "steep", {}) for i, student in enumerate(students))
+    return rows_of(gradebook(Scores(provenance={}, submissions=rows)))
+
+
+def text_of(content: str) -> str:
+    """Undo `cell`: take one apostrophe away before each formula."""
+    return re.sub("(^|[;\t\n])'(?=['\" ]*[=+@\uff1d-])", r"\1", content)
+
+
+def cells_of_any_reader(data: bytes) -> list[str]:
+    """Return what spreadsheets may take for cells: split at other signs, with quotes understood or not."""
+    text = data.decode("utf-8-sig")
+    read = [csv.reader(io.StringIO(text, newline=""), delimiter=one) for one in ",;\t"]
+    naive = [line.replace('"', "") for line in re.split("[;\t\r\n]", text)]
+    return [content.strip() for rows in read for row in rows for content in row] + [
+        one.strip() for one in naive
+    ]
+
+
+def test_the_bytes() -> None:
+    flags = (Flag(id="same_fix", message='the same as "bob"'), Flag(id="log_edited", message="line 3"))
+    rows = (
+        make_row("Smith, Jr._steep", "Smith, Jr.", "steep", {}, flags=flags),
+        make_row("=1+1_steep", "=1+1", "steep", changed("fix.minimal", open_check, "?")),
+    )
+    assert gradebook(Scores(provenance={}, submissions=rows)) == (
+        b"\xef\xbb\xbf"
+        b'"student","recipe","submission","status","total",'
+        b'"reproducibility","diagnostics","fix","explanation","flags"\r\n'
+        b'"Smith, Jr.","steep","Smith, Jr._steep","graded","100","35","30","20","15",'
+        b'"same_fix: the same as ""bob"" | log_edited: line 3"\r\n'
+        b'"\'=1+1","steep","\'=1+1_steep","not judged","","35","30","","15",""\r\n'
+    )
+
+
+def test_one_row_a_submission_and_nothing_open_is_a_zero() -> None:
+    scores, _ = made_up_class(40)
+    header, *rows = rows_of(gradebook(scores))
+    assert tuple(header) == (*COLUMNS, *CRITERIA, "flags")
+    assert len(rows) == 40
+    for row, score in zip(rows, scores.submissions, strict=True):
+        assert len(row) == len(header)
+        assert row[4] == ("" if score.total is None else f"{score.total:g}")
+        if score.status == "rejected":
+            assert row[3:9] == ["rejected", "0", "", "", "", ""]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "=1+1",
+        "+1",
+        "-1",
+        "@SUM(A1)",
+        '=HYPERLINK("http://x","y")',
+        "\uff1d1+1",
+        "'=1",
+        "''@a",
+        '=cmd|"/c calc"!A0',
+    ],
+)
+def test_a_formula_is_text_and_its_name_can_be_had_back(name: str) -> None:
+    _, [student, *_] = book_of(name)
+    assert student == f"'{name}"
+    assert text_of(student) == name
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "x;=cmd|'/c calc'!A0;",
+        "x;  =1",
+        "x\t=1",
+        "x\n=1",
+        'x;"=1"',
+        ";;+1;-1",
+        "\t\t=1",
+        " =1",
+        "a;\u3000\uff1d1",
+    ],
+)
+def test_no_reader_finds_a_formula_inside_a_cell(name: str) -> None:
+    rows = (make_row("s", "s", "steep", {}), make_row("t", name, name, {}))
+    data = gradebook(Scores(provenance={}, submissions=rows))
+    found = cells_of_any_reader(data)
+    assert not [one for one in found if one.startswith(("=", "+", "-", "@", "\uff1d"))]
+    # The test itself can see one: without the apostrophes there is a formula.
+    plain = cells_of_any_reader(csv_bytes([["s", name]]))
+    assert [one for one in plain if one.startswith(("=", "+", "-", "@", "\uff1d"))]
+
+
+@pytest.mark.parametrize(
+    "name", ["Smith, Jr.", 'Robert "Bobby" Tables', "O'Neill", "'quoted'", "Łukasz", "李", "a;b", ""]
+)
+def test_any_other_name_stands_as_it_is(name: str) -> None:
+    assert book_of(name)[1][0] == name
+
+
+def test_control_characters_are_spelled_out() -> None:
+    names = [row[0] for row in book_of("\t=1", "\r=1", "a\x00b", "\x1b[2J")[1:]]
+    assert names == ["\t'=1", "<U+000D>=1", "a<U+0000>b", "<U+001B>[2J"]
+
+
+@given(
+    st.lists(
+        st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\x00")), min_size=2), min_size=1
+    )
+)
+def test_any_cells_come_back_from_a_reader(rows: list[list[str]]) -> None:
+    # An empty line of one empty cell is no row to a reader, hence two cells at least.
+    assert rows_of(csv_bytes(rows)) == rows or any("\ufeff" in text for row in rows for text in row)
+
+
+ODD = st.text(st.sampled_from("'=+-@ab\t\n;\" "))
+
+
+@given(ODD)
+def test_the_apostrophes_can_always_be_undone(text: str) -> None:
+    assert text_of(cell(text)) == visible(text)
+
+
+@given(ODD, ODD)
+def test_no_text_makes_a_formula_for_any_reader(first: str, second: str) -> None:
+    found = cells_of_any_reader(csv_bytes([["s", cell(first), cell(second)]]))
+    assert not [one for one in found if one.startswith(("=", "+", "-", "@"))]
+
+
+# --- exports ---
+
+
+def scores_of(*rows: SubmissionScore) -> Scores:
+    return Scores(provenance={}, submissions=rows)
+
+
+def rejected(student: str, recipe: str) -> SubmissionScore:
+    return SubmissionScore(
+        submission=f"{student}_{recipe}",
+        student=student,
+        recipe=recipe,
+        status="rejected",
+        reason="Not an archive.",
+        total=0.0,
+        criteria={},
+        provenance={},
+    )
+
+
+def table(data: bytes) -> list[list[str]]:
+    assert not data.startswith(b"\xef\xbb\xbf")
+    return list(csv.reader(io.StringIO(data.decode(), newline=""), strict=True))
+
+
+CLASS = scores_of(
+    make_row("ada_steep", "ada", "steep", changed("fix.minimal", lost, "Big.", "Be small.", points=2.5)),
+    make_row("ada_zigzag", "ada", "zigzag", {}),
+    make_row("bob_steep", "bob", "steep", changed("fix.correct", open_check, "Who knows?")),
+    rejected("eve", "steep"),
+)
+
+
+def test_csv_is_the_gradebook() -> None:
+    assert export(CLASS, "csv") == [("gradebook.csv", gradebook(CLASS))]
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_every_format_takes_any_class_and_gives_the_same_bytes(format: Format) -> None:
+    scores, _ = made_up_class(60)
+    files = export(scores, format)
+    assert files == export(scores, format)
+    assert files
+    assert export(scores_of(), format) is not None
+
+
+def test_canvas_has_a_row_a_student_and_a_column_a_recipe() -> None:
+    [(name, data)] = export(CLASS, "canvas")
+    assert name == "canvas.csv"
+    assert table(data) == [
+        ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", "steep", "zigzag"],
+        ["    Points Possible", "", "", "", "", "100", "100"],
+        ["ada", "", "", "ada", "", "94.5", "100"],
+        ["bob", "", "", "bob", "", "", ""],
+    ]
+
+
+def test_moodle_marks_what_is_open_with_a_dash() -> None:
+    [(name, data)] = export(CLASS, "moodle")
+    header, ada, bob = table(data)
+    assert name == "moodle.csv"
+    assert header == ["username", "steep", "steep feedback", "zigzag", "zigzag feedback"]
+    assert ada == [
+        "ada",
+        "94.5",
+        "Nothing else was changed (2.5 of 8): Big. Be small.",
+        "100",
+        "Every check passed.",
+    ]
+    assert bob == ["bob", "-", "The cause is gone (— of 12): Who knows?", "-", ""]
+
+
+@pytest.mark.parametrize("format", ["canvas", "moodle"])
+def test_a_rejected_archive_has_no_row_and_no_column_whatever_it_says(format: Format) -> None:
+    # An empty column of that name would wipe the grades of another assignment; a 0 beside "bob" would be his; and
+    # a name that Moodle does not know makes it refuse the whole file.
+    evil = rejected("bob", "steep").model_copy(update={"submission": "evil"})
+    good = [make_row("ada_steep", "ada", "steep", {}), make_row("bob_steep", "bob", "steep", {})]
+    scores = scores_of(*good, evil, rejected("eve", "Midterm (17)"))
+    assert export(scores, format) == export(scores_of(*good), format)
+    assert [row.submission for row in left_out(scores, format)] == ["evil", "eve_Midterm (17)"]
+
+
+@pytest.mark.parametrize("format", ["csv", "gradescope"])
+def test_a_rejected_archive_is_in_the_other_exports(format: Format) -> None:
+    assert left_out(CLASS, format) == []
+    assert any(b"Not an archive." in data or b"rejected" in data for _, data in export(CLASS, format))
+
+
+def test_a_rejected_archive_that_the_instructor_gave_a_total_is_exported() -> None:
+    row = rejected("eve", "steep").model_copy(update={"status": "graded", "total": 40.0})
+    assert left_out(scores_of(row), "canvas") == []
+    [(_, data)] = export(scores_of(row), "canvas")
+    assert table(data)[-1] == ["eve", "", "", "eve", "", "40"]
+
+
+def test_the_command_names_who_was_left_out(tmp_path: Path) -> None:
+    odd = rejected("e\x1b[2J", "steep")
+    (tmp_path / SCORES).write_bytes(scores_bytes(scores_of(*CLASS.submissions, odd)))
+    done = CliRunner().invoke(cli, ["export", "--format", "moodle", "--out", str(tmp_path)])
+    assert done.exit_code == 0
+    assert "2 rejected, and not in it" in done.output
+    assert "  eve_steep: Not an archive.\n  e<U+001B>[2J_steep: Not an archive.\n" in done.output
+    assert (
+        "rejected"
+        not in CliRunner().invoke(cli, ["export", "--format", "csv", "--out", str(tmp_path)]).output
+    )
+
+
+def test_no_student_can_pose_as_the_row_of_the_highest_marks() -> None:
+    scores = scores_of(make_row("x_steep", "  Points Possible", "steep", {}))
+    [(_, data)] = export(scores, "canvas")
+    assert [row[0] for row in table(data) if "Points Possible" in row[0]] == ["    Points Possible"]
+
+
+@pytest.mark.parametrize("format", ["canvas", "moodle"])
+def test_formulas_are_neutralised_there_too(format: Format) -> None:
+    scores = scores_of(make_row("x_steep", "=1+1", "steep", changed("fix.minimal", lost, "=2+2", "-x")))
+    [(_, data)] = export(scores, format)
+    assert not [one for row in table(data) for one in row if one.startswith(("=", "+", "@"))]
+    assert table(data)[-1][0] == "'=1+1"
+
+
+def test_moodle_feedback_is_text_where_it_is_shown_as_html() -> None:
+    scores = scores_of(make_row("x_steep", "x", "steep", changed("fix.minimal", lost, HOSTILE, "a < b")))
+    [(_, data)] = export(scores, "moodle")
+    feedback = table(data)[1][2]
+    assert "<" not in feedback
+    assert "&lt;script&gt;" in feedback
+    assert "a &lt; b" in feedback
+    assert feedback.isprintable()
+
+
+@pytest.mark.parametrize("format", ["canvas", "moodle"])
+def test_one_student_with_one_recipe_twice_is_not_decided_silently(format: Format) -> None:
+    scores = scores_of(make_row("ada_steep", "ada", "steep", {}), make_row("ada_again", "ada", "steep", {}))
+    with pytest.raises(UserError, match=r"ada handed in steep twice, ada_again and ada_steep: keep one"):
+        export(scores, format)
+
+
+@pytest.mark.parametrize("format", ["canvas", "moodle"])
+@pytest.mark.parametrize("other", ["Ada", "ada ", " ada", "\uff41\uff44\uff41", "ADA\u00a0"])
+@pytest.mark.parametrize("recipe", ["steep", "zigzag"])
+def test_names_that_a_platform_takes_for_one_are_not_decided_silently(
+    format: Format, other: str, recipe: str
+) -> None:
+    scores = scores_of(
+        make_row("ada_steep", "ada", "steep", {}), make_row("mallory_steep", other, recipe, {})
+    )
+    with pytest.raises(UserError, match="takes the student names of"):
+        export(scores, format)
+
+
+@pytest.mark.parametrize("format", ["canvas", "moodle"])
+def test_names_that_only_look_alike_are_two(format: Format) -> None:
+    scores = scores_of(
+        make_row("ada_steep", "ada", "steep", {}), make_row("b_steep", "ada l", "steep", {}),
+        make_row("c_steep", "\u0430da", "steep", {}),
+    )  # fmt: skip
+    [(_, data)] = export(scores, format)
+    assert len([row for row in table(data) if any("da" in one for one in row)]) == 3
+
+
+def test_gradescope_gets_one_file_for_each_total() -> None:
+    files = dict(export(CLASS, "gradescope"))
+    assert list(files) == [
+        "ada_steep.results.json",
+        "ada_zigzag.results.json",
+        "eve_steep.results.json",
+    ]
+    result = json.loads(files["ada_steep.results.json"])
+    assert result["score"] == 94.5
+    assert len(result["tests"]) == sum(map(len, RUBRIC.values()))
+    assert sum(test["score"] for test in result["tests"]) == 94.5
+    assert sum(test["max_score"] for test in result["tests"]) == 100
+    assert [test for test in result["tests"] if test["status"] == "failed"] == [
+        {
+            "name": "fix: Nothing else was changed",
+            "name_format": "text",
+            "number": "3.2",
+            "score": 2.5,
+            "max_score": 8.0,
+            "status": "failed",
+            "output": "Big. Be small.",
+            "output_format": "text",
+            "visibility": "after_published",
+        }
+    ]
+    assert json.loads(files["eve_steep.results.json"]) == {
+        "score": 0.0,
+        "output": "Not an archive.",
+        "output_format": "text",
+        "visibility": "after_published",
+        "stdout_visibility": "hidden",
+        "tests": [],
+    }
+
+
+def test_a_file_of_gradescope_has_a_safe_name() -> None:
+    files = export(scores_of(make_row("../../x", "x", "steep", {})), "gradescope")
+    assert "/" not in files[0][0]
+    assert ".." not in files[0][0]

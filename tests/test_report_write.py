@@ -1,0 +1,174 @@
+import os
+import shutil
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from commands import snapshot
+from made_up_class import TITLES, made_up_class, make_row
+
+from grader.report import write
+from grader.report.scores_file import read_scores
+from grader.report.submission_page import render_submission
+from grader.report.write import check_reports_folder, write_reports
+from grader.score.verdict import Scores
+from harness.errors import UserError
+
+SCORES, EXHIBITS = made_up_class(20)
+PAGES = {f"{row.submission}.html" for row in SCORES.submissions}
+NAMES = {"index.html", "gradebook.csv", "scores.json"} | PAGES
+OTHER = SCORES.model_copy(update={"provenance": {**SCORES.provenance, "grader": "9"}})
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    """Return a folder with reports, whose parent holds nothing else."""
+    write_reports(SCORES, EXHIBITS, tmp_path / "reports", titles=TITLES)
+    return tmp_path / "reports"
+
+
+def test_a_page_for_each_an_index_a_gradebook_and_the_scores(tmp_path: Path) -> None:
+    out = tmp_path / "a" / "reports"
+    paths = write_reports(SCORES, EXHIBITS, out, titles=TITLES)
+    assert paths[0].name == "index.html"
+    assert sorted(paths) == sorted(out.iterdir())
+    assert {path.name for path in paths} == NAMES
+    assert read_scores(out) == SCORES
+    assert [path.name for path in out.parent.iterdir()] == ["reports"]
+
+
+def test_the_same_scores_give_the_same_bytes_whoever_renders_the_pages(out: Path, tmp_path: Path) -> None:
+    finished = {
+        row.submission: render_submission(
+            row, EXHIBITS.get(row.submission), title=TITLES[row.recipe], provenance=SCORES.provenance
+        )
+        for row in SCORES.submissions
+    }
+    write_reports(SCORES, finished, tmp_path / "2", titles=TITLES)
+    assert snapshot(out) == snapshot(tmp_path / "2")
+    write_reports(OTHER, EXHIBITS, tmp_path / "2", titles=TITLES)
+    assert snapshot(out) != snapshot(tmp_path / "2")
+    write_reports(SCORES, EXHIBITS, tmp_path / "2", titles=TITLES)
+    assert snapshot(out) == snapshot(tmp_path / "2")
+
+
+def test_a_page_without_new_exhibits_stays_and_a_page_without_a_submission_goes(out: Path) -> None:
+    before = snapshot(out)
+    fewer = OTHER.model_copy(update={"submissions": OTHER.submissions[:3]})
+    first = fewer.submissions[0].submission
+    write_reports(fewer, {first: EXHIBITS[first]}, out, titles=TITLES)
+    after = snapshot(out)
+    assert len(after) == 6
+    changed = {name for name in after if after[name] != before[name]}
+    assert changed == {f"{first}.html", "index.html", "gradebook.csv", "scores.json"}
+
+
+def test_decisions_exports_and_permissions_stay(out: Path) -> None:
+    (out / "decisions.toml").write_text("mine")
+    (out / "export" / "csv").mkdir(parents=True)
+    (out / "export" / "csv" / "gradebook.csv").write_text("old")
+    out.chmod(0o700)
+    write_reports(OTHER, EXHIBITS, out, titles=TITLES)
+    assert (out / "decisions.toml").read_text() == "mine"
+    assert (out / "export" / "csv" / "gradebook.csv").read_text() == "old"
+    assert stat.S_IMODE(out.stat().st_mode) == 0o700
+    assert read_scores(out) == OTHER
+
+
+def test_no_submission_writes_outside_the_folder_or_over_the_index(tmp_path: Path) -> None:
+    names = ("../evil", "/tmp/evil", "index", "gradebook.csv", "a/b", "Ada", "ada")
+    rows = tuple(make_row(name, "s", "steep", {}) for name in names)
+    out = tmp_path / "reports"
+    paths = write_reports(Scores(provenance={}, submissions=rows), {}, out)
+    assert {path.parent for path in paths} == {out}
+    assert len({path.name.lower() for path in paths}) == len(names) + 3
+    assert [path.name for path in tmp_path.iterdir()] == ["reports"]
+
+
+@pytest.mark.parametrize("fails", ["render_class_page", "scores_bytes", "_exchange"])
+def test_a_failure_at_any_time_leaves_the_earlier_reports(
+    out: Path, fails: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = snapshot(out)
+
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(write, fails, fail)
+    with pytest.raises(OSError, match="No space left"):
+        write_reports(OTHER, EXHIBITS, out)
+    assert snapshot(out) == before
+    assert [path.name for path in out.parent.iterdir()] == ["reports"]
+
+
+def test_a_file_system_that_cannot_exchange_folders_still_gets_the_reports(
+    out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(write, "_RENAME_EXCHANGE", 1 << 30)
+    write_reports(OTHER, EXHIBITS, out, titles=TITLES)
+    assert read_scores(out) == OTHER
+    assert [path.name for path in out.parent.iterdir()] == ["reports"]
+
+
+def test_what_a_killed_grader_left_is_put_in_order(out: Path, tmp_path: Path) -> None:
+    before = snapshot(out)
+    shutil.copytree(out, tmp_path / ".reports.0123abcd")
+    (tmp_path / ".reports.0123abcd" / "ada.html").write_bytes(b"")
+    (tmp_path / ".reports.89abcdef").mkdir()
+    (tmp_path / ".reports.89abcdef" / "mine.txt").touch()
+    (tmp_path / ".reports.notes").mkdir()
+    check_reports_folder(out)
+    assert {path.name for path in tmp_path.iterdir()} == {"reports", ".reports.89abcdef", ".reports.notes"}
+    # Killed between the two renames of a file system that cannot exchange folders.
+    out.rename(tmp_path / ".reports.old")
+    check_reports_folder(out)
+    assert snapshot(out) == before
+
+
+def test_nothing_that_grader_did_not_make_is_replaced(out: Path) -> None:
+    check_reports_folder(out)
+    for name in ("index.html", sorted(PAGES)[0], "gradebook.csv", "scores.json"):
+        path = out / name
+        ours = path.read_bytes()
+        for left in (b"", bytes(2000)):  # as a loss of power may leave it
+            path.write_bytes(left)
+            check_reports_folder(out)
+        path.write_bytes(ours)
+    (out / "scores.json").unlink()
+    makers: dict[str, Callable[[Path], object]] = {
+        "notes.txt": Path.touch,
+        ".hidden": Path.touch,
+        "mine.html": lambda path: path.write_text("<p>mine</p>"),
+        "scores.json": lambda path: path.write_text("{}"),
+        "folder.html": Path.mkdir,
+        "pipe.html": os.mkfifo,
+        "link.html": lambda path: path.symlink_to(out / "index.html"),
+    }
+    for name, make in makers.items():
+        make(out / name)
+        before = sorted(out.iterdir())
+        with pytest.raises(UserError, match=f"holds {name}, which grader did not make"):
+            check_reports_folder(out)
+        with pytest.raises(UserError, match=f"holds {name}, which grader did not make"):
+            write_reports(OTHER, EXHIBITS, out)
+        assert sorted(out.iterdir()) == before
+        (out / name).rmdir() if (out / name).is_dir() else (out / name).unlink()
+
+
+def test_a_folder_that_cannot_be_replaced_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match="is a file: name a folder"):
+        check_reports_folder(tmp_path / "file")
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    with pytest.raises(UserError, match="name a folder inside of it"):
+        check_reports_folder(Path())
+
+
+def test_a_link_to_a_folder_stays_a_link(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "reports").symlink_to("elsewhere")
+    write_reports(SCORES, {}, tmp_path / "reports")
+    assert (tmp_path / "reports").is_symlink()
+    assert read_scores(tmp_path / "elsewhere") == SCORES
