@@ -90,9 +90,9 @@ def test_missing_files_are_named_with_their_place(
     assert f"make data DATASET={name}" in str(refusal.value)
 
 
-def _load_real(name: str, cache: Path, **sizes: int) -> Dataset:
+def _load_real(name: str, cache: Path) -> Dataset:
     checksums = shared_cifar10_checksums() if name == "cifar10" else None
-    return load_dataset(name, cache=cache, checksums=checksums, **sizes)
+    return load_dataset(name, cache=cache, checksums=checksums)
 
 
 @needs_shared_data
@@ -127,17 +127,6 @@ def test_the_second_load_reads_the_kept_subset_and_a_damaged_one_is_made_again(t
         load_dataset("cifar10", cache=cache)
     assert _load_real("cifar10", link_shared_data(cache)).digest == drawn.digest
     assert kept.read_bytes() == whole
-
-
-@needs_shared_data
-def test_seed_and_sizes_choose_the_subset(tmp_path: Path) -> None:
-    cache = link_shared_data(tmp_path)
-    small = {"train_size": 100, "validation_size": 50}
-    digests = {_load_real("cifar10", cache, **small, subset_seed=seed).digest for seed in (0, 1)}
-    digests.add(_load_real("cifar10", cache, train_size=100, validation_size=60).digest)
-    assert len(digests) == 3
-    with pytest.raises(UserError, match="multiple of 10"):
-        _load_real("cifar10", cache, train_size=101)
 
 
 @needs_shared_data

@@ -11,7 +11,6 @@ import zipfile
 import zlib
 from collections.abc import Mapping
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +23,7 @@ from harness.files import write_whole
 
 # Part of the name of every cached subset: raise it when the drawing changes.
 _DRAWING = 1
+_TRAIN_SIZE, _VALIDATION_SIZE, _SEED = 2000, 500, 0
 _SPLITS = ("train", "validation")
 # What NumPy and zipfile raise for a file that is cut short, altered, or of another kind.
 _DAMAGE = (
@@ -42,72 +42,47 @@ def default_cache() -> Path:
     return home / "trainwreck"
 
 
-def subset_file(
-    name: str, cache: Path, train_size: int = 2000, validation_size: int = 500, subset_seed: int = 0
-) -> Path:
+def subset_file(name: str, cache: Path) -> Path:
     """Return the path at which the drawn subset of a large data set is kept."""
-    return cache / "subsets" / f"{name}-{train_size}-{validation_size}-seed{subset_seed}.v{_DRAWING}.npz"
+    return cache / "subsets" / f"{name}-{_TRAIN_SIZE}-{_VALIDATION_SIZE}-seed{_SEED}.v{_DRAWING}.npz"
 
 
 def load_dataset(
-    name: str,
-    *,
-    cache: Path | None = None,
-    train_size: int = 2000,
-    validation_size: int = 500,
-    subset_seed: int = 0,
-    checksums: Mapping[str, str] | None = None,
+    name: str, *, cache: Path | None = None, checksums: Mapping[str, str] | None = None
 ) -> Dataset:
     """Return a data set from this machine, without downloading anything.
 
-    "digits" and "shapes" come whole. For "mnist" and "cifar10", `subset_seed` draws a class-balanced subset of the
-    files in `cache` (default: `default_cache()`): training images from the training set, validation images from the
-    test set. The sizes are multiples of 10. `checksums` (file name to hex digest) replaces the published ones.
-    Raises `UserError` for an unknown name, a missing or altered file, an impossible size, and a full disk.
+    "digits" and "shapes" come whole. "mnist" and "cifar10" are class-balanced subsets of the files in `cache` (default:
+    `default_cache()`): 2,000 images of the training set, and 500 of the test set for validation. `checksums` (file name
+    to hex digest) replaces the published ones.
+    Raises `UserError` for an unknown name, a missing or altered file, and a full disk.
     """
     _require_known(name)
     if name in EMBEDDED:
         return Dataset.of(name, *read_embedded(name, _SPLITS))
     root = default_cache() if cache is None else cache
-    kept = subset_file(name, root, train_size, validation_size, subset_seed)
+    kept = subset_file(name, root)
     if known := read_subset(kept, name):
         return known
     train, test = read_source(name, root, checksums)
     drawn = Dataset.of(
-        name,
-        draw_subset(*train, train_size, subset_seed),
-        draw_subset(*test, validation_size, subset_seed),
+        name, draw_subset(*train, _TRAIN_SIZE, _SEED), draw_subset(*test, _VALIDATION_SIZE, _SEED)
     )
     write_subset(kept, drawn)
     return drawn
 
 
-def fetch_dataset(
-    name: str,
-    cache: Path | None = None,
-    *,
-    train_size: int = 2000,
-    validation_size: int = 500,
-    subset_seed: int = 0,
-) -> Dataset:
+def fetch_dataset(name: str, cache: Path | None = None) -> Dataset:
     """Like `load_dataset`, but download missing files first, with a progress bar on stderr.
 
     Raises `UserError` without a network too; the message says which files to put where.
     """
     root = default_cache() if cache is None else cache
-    load = partial(
-        load_dataset,
-        name,
-        cache=root,
-        train_size=train_size,
-        validation_size=validation_size,
-        subset_seed=subset_seed,
-    )
     try:
-        return load()
+        return load_dataset(name, cache=root)
     except IncompleteFilesError:
         download(name, root)
-        return load()
+        return load_dataset(name, cache=root)
 
 
 def read_subset(path: Path, name: str) -> Dataset | None:

@@ -20,6 +20,7 @@ exercise, `healthy`, or `unknown`. Several outcomes may go to one node. A walk m
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -82,29 +83,13 @@ class Tree(_Strict):
         found = self.reachable()
         return [name for name in self.nodes if name not in found]
 
-    def loop(self) -> list[str]:
-        """Return the nodes of a loop that a walk can enter, the first one again at the end, or []."""
-        done: set[str] = set()
-        path: dict[str, None] = {}
-        stack = [(self.start, False)]
-        while stack:
-            name, leaving = stack.pop()
-            if leaving:
-                del path[name]
-                done.add(name)
-            elif name in path:
-                names = list(path)
-                return [*names[names.index(name) :], name]
-            elif name not in done:
-                path[name] = None
-                stack.append((name, True))
-                stack += [(other, False) for other in self.following(name)]
-        return []
-
     def flaw(self) -> str:
         """Return why the tree earns nothing whatever it concludes, as a sentence, or ""."""
-        if names := self.loop():
-            return f"The tree loops: {' -> '.join(names)}. A check gives the same outcome again, so it never ends."
+        try:
+            TopologicalSorter({name: self.following(name) for name in self.nodes}).prepare()
+        except CycleError as error:
+            path = " -> ".join(reversed(error.args[1]))
+            return f"The tree loops: {path}. A check gives the same outcome again, so it never ends."
         steps = [step for name in self.reachable() for step in self.nodes[name].outcomes.values()]
         ends = {step.conclude for step in steps if step.conclude is not None}
         if len(ends) == 1:

@@ -53,9 +53,12 @@ class StepCounter:
         before = sys.gettrace()
         sys.settrace(self._enter)
         try:
-            return function()
+            returned = function()
         finally:
             sys.settrace(before)
+        if self.steps > self._most:  # the function caught the exception
+            raise TooManySteps
+        return returned
 
     def _enter(self, frame: FrameType, event: str, argument: Any) -> Any:
         if frame.f_code.co_filename == _NOT_COUNTED:
