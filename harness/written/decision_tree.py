@@ -174,7 +174,10 @@ def _wrong_names(tree: Tree) -> Iterator[tuple[Location, str]]:
             for outcome in node.outcomes:
                 if outcome not in outcomes:
                     known = suggestion(outcome, list(outcomes))
-                    yield (*at, "outcomes", outcome), f"{node.check} has no outcome {shown(outcome)!r}: {known}"
+                    yield (
+                        (*at, "outcomes", outcome),
+                        f"{node.check} has no outcome {shown(outcome)!r}: {known}",
+                    )
             if missing := ", ".join(outcome for outcome in outcomes if outcome not in node.outcomes):
                 message = f"there is no step for {missing} of {node.check}: every outcome needs one."
                 yield (*at, "outcomes"), message

@@ -36,7 +36,9 @@ def tree_items(workspace: FileWorkspace) -> list[CheckItem]:
     tree = parse_tree(read_answer(workspace.answer), str(workspace.answer))
     items = []
     if names := ", ".join(tree.unreachable()):
-        items.append(failed("tree: use", f"{workspace.answer}: no outcome leads to {names}: use or remove it."))
+        items.append(
+            failed("tree: use", f"{workspace.answer}: no outcome leads to {names}: use or remove it.")
+        )
     walks = list(_walks(tree, workspace))
     if not walks:
         message = (

@@ -133,7 +133,9 @@ def _compared(item: str, name: str, found: Array, right: Array, by: str) -> Chec
     return failed(item, f"By {by}, {worst_entry(name, found, right)}.")
 
 
-def _specials(problem: Problem, call: Callable[[Inputs], Called], rng: np.random.Generator) -> Iterator[CheckItem]:
+def _specials(
+    problem: Problem, call: Callable[[Inputs], Called], rng: np.random.Generator
+) -> Iterator[CheckItem]:
     """Yield one item for each special case; only the forward pass can be compared, and only with finite formulas."""
     for case, inputs in problem.special(rng, SIZES).items():
         called = call(inputs)
