@@ -67,8 +67,7 @@ def heldout_figures(name: str, source: str, dataset: str, seed: int, cache: Path
     from grader.replay.inside.evaluate import evaluate
     from harness.data.datasets import Dataset, Split
     from harness.data.loading import load_dataset
-    from harness.run.experiment import tensor_data
-    from harness.run.load_experiment import load_experiment
+    from harness.run.experiment import load_experiment, tensor_data
     from harness.run.settings import RunSettings
     from harness.trainer import train
 
@@ -163,8 +162,8 @@ def measure(name: str, dataset: str, seeds: int, cache: Path) -> str:
 def main(seeds: int, cache: Path | None, write: bool) -> None:
     """Measure every band."""
     from grader.score.bands import BANDS
+    from harness.canonical_setup import apply_numerics
     from harness.data.loading import default_cache
-    from harness.run.numerics import apply_numerics
 
     apply_numerics("portable")
     head = (

@@ -26,8 +26,8 @@ from benchmarks.timing import (
     seconds_row,
     slowest_row,
 )
+from harness.canonical_setup import run_environment
 from harness.recipe import recipe_ids
-from harness.run.environment import run_environment
 
 HERE = Path(__file__).parent
 PLAIN_RECIPE = "huge_lr"  # the one whose broken run benchmarks/plain_mlp.py writes out

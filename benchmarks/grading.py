@@ -15,8 +15,8 @@ from grader.course.demo import repacked
 from grader.course.examples import broken_workspace, example_submission
 from grader.replay.requests import canary_requests
 from grader.sandbox import sandbox_problem
+from harness.canonical_setup import run_environment
 from harness.recipe import load_recipe
-from harness.run.environment import run_environment
 
 RECIPE = "huge_lr"
 CLASS = 60

@@ -129,8 +129,7 @@ def _run(
     source: str, dataset: str, seed: int, *, epochs: int | None = None, batch_size: int | None = None
 ) -> list[Record]:
     from harness.data.loading import load_dataset
-    from harness.run.experiment import tensor_data
-    from harness.run.load_experiment import load_experiment
+    from harness.run.experiment import load_experiment, tensor_data
     from harness.trainer import train
 
     with tempfile.TemporaryDirectory() as scratch:
@@ -148,7 +147,7 @@ def _run(
 @click.option("--write", is_flag=True, help=f"Write {PAGE.parent.name}/{PAGE.name} too.")
 def main(seeds: int, write: bool) -> None:
     """Run every sound and every broken experiment, and print how near they come to the limits."""
-    from harness.run.numerics import apply_numerics
+    from harness.canonical_setup import apply_numerics
 
     apply_numerics("portable")
     every = range(FIRST_SEED, FIRST_SEED + seeds)

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.timing import Row, harness_command, interleaved, run, seconds_of, seconds_row
-from harness.run.environment import run_environment
+from harness.canonical_setup import run_environment
 
 EXERCISE = "huge_lr"
 YARDSTICK = "python -c 'import torch'"

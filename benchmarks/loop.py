@@ -15,14 +15,13 @@ from time import perf_counter
 
 import torch
 
+from harness.canonical_setup import canonical_setup
 from harness.data.loading import load_dataset
 from harness.recipe import experiment_source
 from harness.run.batches import deterministic_minibatches
-from harness.run.experiment import Experiment, TensorData, tensor_data
+from harness.run.experiment import Experiment, TensorData, load_experiment, tensor_data
 from harness.run.guardrails import Guardrails
-from harness.run.load_experiment import load_experiment
-from harness.run.log_writer import LogWriter
-from harness.run.numerics import canonical_setup
+from harness.run.metrics_log import LogWriter
 from harness.run.recorder import Recorder
 
 SEED = 42

@@ -3,7 +3,7 @@
 import os
 import sys
 
-from harness.run.environment import run_environment
+from harness.canonical_setup import run_environment
 
 _READY = "TRAINWRECK_PORTABLE_BENCHMARK"
 

@@ -12,10 +12,9 @@ from grader.replay.memory.cli import cache as cache_verbs
 from grader.replay.memory.cli import replays_option as _store
 from grader.report import FORMATS, Format
 from grader.selfcheck.parts import PARTS, Part
-from harness.command_line import HELP_OPTIONS, run_command
+from harness.command_line import HELP_OPTIONS, run_command, whole_number
 from harness.errors import UserError, naming
-from harness.run.environment import usable_cores
-from harness.run.run_options import whole_number
+from harness.run.provenance import usable_cores
 
 # Everything else is imported inside the command that needs it: `grader --help` must be instant.
 

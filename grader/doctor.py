@@ -7,7 +7,7 @@ from grader.sandbox import sandbox_problem
 from harness.data.loading import default_cache, load_dataset
 from harness.doctor.report import examine
 from harness.errors import UserError
-from harness.run.environment import usable_cores
+from harness.run.provenance import usable_cores
 
 
 def run_doctor() -> int:

@@ -8,7 +8,7 @@ from typing import Any
 from grader.replay.replay import Replay
 from grader.replay.requests import Requests, requests_for
 from grader.taken import Taken
-from harness.doctor.platform_class import same_class
+from harness.run.provenance import same_class
 from harness.run.settings import RunSettings
 
 

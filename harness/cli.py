@@ -8,9 +8,8 @@ from typing import Any, NoReturn
 import click
 
 from harness.checks.commands import add_instruments
-from harness.command_line import HELP_OPTIONS, run_command
+from harness.command_line import HELP_OPTIONS, resume_option, run_command, run_options, whole_number
 from harness.errors import Stopped, UserError, naming
-from harness.run.run_options import resume_option, run_options, whole_number
 
 # Everything else is imported inside the command that needs it: `harness --help` must be instant.
 

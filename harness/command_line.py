@@ -1,37 +1,41 @@
-"""Runs a click command: exit 2 and one sentence for a user's mistake, 3 and a traceback for a fault of ours."""
+"""What all commands share: how errors end a process, and the options that several of them take.
+
+Exit status: 0 done; 2 a user's mistake, in one sentence; 3 our own fault, with a traceback.
+"""
 
 import contextlib
 import io
 import os
 import sys
 import traceback
+from collections.abc import Callable
 from pathlib import Path
-from typing import NoReturn, TextIO
+from typing import Any, NoReturn, TextIO
 
 import click
 
 from harness.errors import Stopped, UserError, from_os_error
 
 HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}
+Command = Callable[..., Any]
 
 
 def run_command(command: click.Command, program: str) -> NoReturn:
-    """Run a command: exit 2 with one sentence for a user's mistake, 3 with a traceback for a fault of ours."""
-    _open_closed_streams()
+    """Run a command and exit with its status."""
+    _reopen_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(
-                errors="replace"
-            )  # a terminal that knows no check mark, a name that is no text
+            # A terminal may lack the check mark, and a file name may not be text.
+            stream.reconfigure(errors="replace")
     try:
         command.main(prog_name=program, standalone_mode=False)
-        sys.stdout.flush()  # here a full disk can still be told
+        sys.stdout.flush()  # a full disk shows here, while it can still be reported
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())
         sys.exit(2)
     except click.UsageError as error:
         name = error.ctx.command_path if error.ctx else program
-        _fail(f"{error.format_message().rstrip('.')}: {name} --help says what there is.")
+        _fail(f"{error.format_message().rstrip('.')}: see {name} --help.")
     except click.exceptions.Exit as error:
         sys.exit(error.exit_code)
     except (click.exceptions.Abort, KeyboardInterrupt):
@@ -44,37 +48,37 @@ def run_command(command: click.Command, program: str) -> NoReturn:
     except OSError as error:
         mistake = from_os_error(error)
         if mistake is None:
-            _fault()
+            _report_fault()
         _fail(str(mistake))
     except Exception as error:
         from harness.run.launch import ChildFault
 
         if not isinstance(error, ChildFault):
-            _fault()
+            _report_fault()
         click.echo(f"{program}: {error}. Please report it.", err=True)
         sys.exit(3)
     sys.exit(0)
 
 
-def _open_closed_streams() -> None:
-    """Put nothing where a stream was closed, as by `>&-`: else a file opened later has its number."""
+def _reopen_closed_streams() -> None:
+    """Open /dev/null for a stream that was closed, as by `>&-`: else the next file opened gets its number."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            nothing = Path(os.devnull).open(mode, encoding="utf-8")  # noqa: SIM115 - to the end of the process
+            nothing = Path(os.devnull).open(mode, encoding="utf-8")  # noqa: SIM115 - open until the process ends
             os.set_inheritable(nothing.fileno(), True)
             setattr(sys, name, nothing)
 
 
 def _fail(message: str) -> NoReturn:
-    with contextlib.suppress(OSError):  # a log on the same full disk
+    with contextlib.suppress(OSError):  # standard error may be a file on the same full disk
         click.echo(f"Error: {message}", err=True)
     for stream in (sys.stdout, sys.stderr):
-        _let_go_of_unwritten(stream)
+        _drop_unwritten(stream)
     sys.exit(2)
 
 
-def _let_go_of_unwritten(stream: TextIO) -> None:
-    """Forget what a stream cannot write: the interpreter would try again at its end, and exit 120."""
+def _drop_unwritten(stream: TextIO) -> None:
+    """Drop what a stream cannot write: the interpreter would try again at its end, and exit with 120."""
     try:
         stream.flush()
     except OSError:
@@ -83,9 +87,64 @@ def _let_go_of_unwritten(stream: TextIO) -> None:
         os.close(nowhere)
 
 
-def _fault() -> NoReturn:
+def _report_fault() -> NoReturn:
     traceback.print_exc()
     click.echo(
-        "This is a fault of trainwreck, not of yours. Please report it with the lines above.", err=True
+        "This is a bug in trainwreck, not your mistake. Please report it with the lines above.", err=True
     )
     sys.exit(3)
+
+
+def whole_number(low: int, high: int | None = None) -> Callable[[str], int]:
+    """Return the type of an option that takes a whole number within bounds; click's own speaks in formulas."""
+    bounds = f"of at least {low}" if high is None else f"from {low} to {high}"
+
+    def convert(text: str) -> int:
+        with contextlib.suppress(ValueError):
+            number = int(text)
+            if number >= low and (high is None or number <= high):
+                return number
+        shown = text if len(str(text)) <= 40 else f"{str(text)[:40]}..."
+        raise click.BadParameter(f"{shown!r} is not a whole number {bounds}")
+
+    return convert
+
+
+def positive_option(name: str, parameter: str, text: str) -> Command:
+    """Return an option that takes a whole number of at least 1."""
+    return click.option(name, parameter, metavar="N", type=whole_number(1), help=text)
+
+
+resume_option = click.option("--resume", is_flag=True, help="Continue a run that was stopped.")
+work_option = click.option(
+    "--work", type=click.Path(file_okay=False, path_type=Path), default=Path("work"), show_default=True,
+    help="The folder of workspaces.",
+)  # fmt: skip
+_seed = click.option(
+    "--seed", metavar="N", type=whole_number(0, 2**32 - 1),
+    help="The seed of the run, 0 to 4294967295. Default: the recipe's, or 42.",
+)  # fmt: skip
+_dataset = click.option(
+    "--dataset", metavar="NAME", help="digits, shapes, mnist or cifar10. Default: the recipe's."
+)
+_device = click.option(
+    "--device", type=click.Choice(["cpu", "cuda"]), help="The device to train on. Default: cpu."
+)
+_epochs = positive_option("--epochs", "epochs", "Passes over the training data. Default: the experiment's.")
+_batch = positive_option("--batch", "batch_size", "Examples in a batch. Default: the experiment's.")
+
+
+def measure_options(command: Command) -> Command:
+    """Add the options of a measurement: seed, data set, epochs, batch size. Measurements use the CPU."""
+    return _all_of(command, _seed, _dataset, _epochs, _batch)
+
+
+def run_options(command: Command) -> Command:
+    """Add the options of a run: those of a measurement, and the device."""
+    return _all_of(command, _seed, _dataset, _device, _epochs, _batch)
+
+
+def _all_of(command: Command, *options: Callable[[Command], Command]) -> Command:
+    for option in reversed(options):
+        command = option(command)
+    return command

@@ -1,14 +1,23 @@
-"""Files that appear whole or not at all, and the digests beside them."""
+"""Files that appear whole or not at all, their digests, and compressed formats whose bytes never change."""
 
 import hashlib
 import os
 import secrets
-from collections.abc import Mapping
+import struct
+import zlib
+from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
+
+BLOCK_SIZE = 65535  # the largest stored block: its length has 16 bits (RFC 1951, section 3.2.4)
+
+# RFC 1950: deflate with a 32 KiB window, fastest level, and the check bits that make it a multiple of 31.
+_ZLIB_HEADER = b"\x78\x01"
+# RFC 1952: magic, method deflate, no flags (so no file name), no time, no extra flags, unknown system.
+_GZIP_HEADER = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
 
 
 def sha256_path(path: Path) -> Path:
-    """Return where the digest of a file lies: beside it."""
+    """Return the path of a file's digest: `<path>.sha256`."""
     return path.with_name(f"{path.name}.sha256")
 
 
@@ -18,16 +27,16 @@ def sha256_line(data: bytes, name: str) -> str:
 
 
 def scratch_path(path: Path) -> Path:
-    """Return a name beside `path` to write under before it takes its place: another for every writer."""
+    """Return a hidden name beside `path`, different for every writer, to write to before `path` is replaced."""
     return path.with_name(f".{path.name}.{secrets.token_hex(4)}")
 
 
 def write_whole(files: Mapping[Path, bytes], *, durable: bool = True) -> None:
     """Write files that appear whole or not at all.
 
-    All are complete on the disk before the first takes its name, so a full disk or a kill leaves what was
-    there; after a loss of power too, where `durable`, which waits for the disk. Raises `OSError` where a
-    folder cannot be written to.
+    All are complete on the disk before the first takes its name, so a full disk or a kill leaves the old files.
+    With `durable` this waits for the disk, so that it also holds after a loss of power. Raises `OSError` for a
+    folder that cannot be written to.
     """
     scratches = {scratch_path(path): path for path in files}
     try:
@@ -47,3 +56,28 @@ def write_whole(files: Mapping[Path, bytes], *, durable: bool = True) -> None:
 def write_with_sha256(path: Path, data: bytes) -> None:
     """Write a file and `<path>.sha256`, which `sha256sum -c` reads in the same folder."""
     write_whole({path: data, sha256_path(path): sha256_line(data, path.name).encode()})
+
+
+def stored_zlib(data: bytes) -> bytes:
+    """Return `data` as a zlib stream (RFC 1950) of stored blocks: not compressed.
+
+    A compressor may answer the same input with other bytes in its next release, and distributions already ship
+    zlib-ng as zlib. Stored blocks have the same bytes on every machine.
+    """
+    return b"".join((_ZLIB_HEADER, *_stored_blocks(data), struct.pack(">I", zlib.adler32(data))))
+
+
+def stored_gzip(data: bytes) -> bytes:
+    """Return `data` as a gzip file (RFC 1952) of stored blocks: time 0, no name, system 255 (unknown)."""
+    trailer = struct.pack("<II", zlib.crc32(data), len(data) % 2**32)
+    return b"".join((_GZIP_HEADER, *_stored_blocks(data), trailer))
+
+
+def _stored_blocks(data: bytes) -> Iterator[bytes]:
+    """Yield the deflate stream in pieces; an empty input is one empty block, because one must be the last."""
+    view = memoryview(data)
+    last_start = max(len(data) - 1, 0) // BLOCK_SIZE * BLOCK_SIZE
+    for start in range(0, last_start + 1, BLOCK_SIZE):
+        block = view[start : start + BLOCK_SIZE]
+        yield struct.pack("<BHH", start == last_start, len(block), len(block) ^ 0xFFFF)
+        yield bytes(block)

@@ -24,9 +24,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from harness.canonical_setup import canonical_setup
 from harness.errors import UserError
 from harness.files import write_whole
-from harness.run.batches import deterministic_minibatches, run_generators
+from harness.run.batches import check_batch, check_split, deterministic_minibatches, run_generators
 from harness.run.checkpoint import (
     CHECKPOINT,
     checkpoint_bytes,
@@ -37,18 +38,13 @@ from harness.run.checkpoint import (
     training_state,
 )
 from harness.run.evaluation import confusion_matrix, evaluate_in_eval_mode, largest_change, statistics_of
-from harness.run.experiment import Experiment, TensorData
+from harness.run.experiment import Experiment, TensorData, disable_dropout
 from harness.run.guardrails import Finding, Guardrails
 from harness.run.input_sheet import INPUT_SHEET, input_sheet
-from harness.run.log_writer import BATCHES_AT_ONCE, LogWriter
-from harness.run.metrics_log import Record, batch_records, read_metrics_log
-from harness.run.numerics import canonical_setup
-from harness.run.overfit import disable_dropout
+from harness.run.metrics_log import BATCHES_AT_ONCE, LogWriter, Record, batch_records, read_metrics_log
 from harness.run.recorder import BatchMeasurements, Recorder
 from harness.run.settings import RunSettings
-from harness.run.shape_checks import check_batch, check_split
 from harness.run.steps import training_step
-from harness.run.switches import apply_switches
 
 METRICS_LOG = "metrics.log"
 BEST_CHECKPOINT = "best.pt"
@@ -104,7 +100,7 @@ class Training:
         self.experiment, self.settings, self.folder = experiment, settings, folder
         self.progress = progress or (lambda step, steps, loss: None)
         self.device = torch.device(settings.device)
-        apply_switches(experiment, settings)
+        experiment.apply(settings)
         self.class_names = data.class_names
         training, validation = experiment.load_data(data)
         self.inputs, self.labels = self._place(training, "training")

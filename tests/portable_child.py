@@ -5,7 +5,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from harness.run.environment import Numerics, run_environment
+from harness.canonical_setup import Numerics, run_environment
 
 
 def run_child(

@@ -11,8 +11,7 @@ import torch
 from harness.checks.probes import run_probe
 from harness.data.loading import load_dataset
 from harness.recipe import Edit, Recipe, apply_edits, load_recipe
-from harness.run.experiment import Experiment, TensorData, TensorSplit, tensor_data
-from harness.run.load_experiment import load_experiment
+from harness.run.experiment import Experiment, TensorData, TensorSplit, load_experiment, tensor_data
 from harness.run.metrics_log import Record, batch_records, epoch_records, read_metrics_log
 from harness.run.settings import RunSettings
 from harness.trainer import METRICS_LOG, TrainingResult, train

@@ -38,7 +38,7 @@ EXPERIMENTS = {
     "raises": (
         OLD_STEP, OLD_STEP + "    if optimizer.state:\n        raise RuntimeError('a [mistake]')\n",
         r"{path}: train_step raised RuntimeError: a \[mistake\]\n  line \d+, in train_step: raise .*\n"
-        r"Mend that line, .* The log up to there is kept in {log}\.",
+        r"Fix that line, .* The log so far is in {log}\.",
     ),
     "exits": (
         OLD_STEP, OLD_STEP + "    exit()\n",

@@ -4,7 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from harness.run.batches import deterministic_minibatches
+from harness.errors import UserError
+from harness.run.batches import check_batch, check_split, deterministic_minibatches
 
 
 def generator(seed: int) -> torch.Generator:
@@ -82,9 +83,9 @@ def test_batches_do_not_depend_on_the_global_generator_and_are_copies() -> None:
 @pytest.mark.parametrize(
     ("inputs", "labels", "batch_size", "message"),
     [
-        (torch.zeros(5, 2), torch.zeros(4), 2, "5 samples and labels hold 4"),
+        (torch.zeros(5, 2), torch.zeros(4), 2, "one label for each sample"),
         (torch.zeros(5, 2), torch.zeros(5), 0, "batch_size is 0: choose 1 or more"),
-        (torch.zeros(0, 2), torch.zeros(0), 2, "no samples"),
+        (torch.zeros(0, 2), torch.zeros(0), 2, "at least one sample"),
         (torch.tensor(1.0), torch.zeros(1), 1, "batch-first"),
     ],
 )
@@ -104,3 +105,51 @@ def test_order_is_the_same_on_a_cuda_device_and_a_cuda_generator_is_refused() ->
     assert all(x.device.type == "cuda" for x, _ in there)
     with pytest.raises(ValueError, match="on the CPU"):
         deterministic_minibatches(inputs, labels, 8, torch.Generator("cuda"))
+
+
+IMAGES = torch.zeros(8, 1, 28, 28)
+LABELS = torch.zeros(8, dtype=torch.int64)
+
+
+@pytest.mark.parametrize("labels", [LABELS, torch.zeros(8), torch.zeros(8, 784)])
+@pytest.mark.parametrize("inputs", [IMAGES, torch.zeros(8, 3, dtype=torch.float64), torch.zeros(8, 3).half()])
+def test_good_batches_pass(inputs: torch.Tensor, labels: torch.Tensor) -> None:
+    check_batch(inputs, labels, where="prepare_batch")
+    check_split(inputs, labels, where="load_data")
+
+
+@pytest.mark.parametrize(
+    ("inputs", "labels", "message"),
+    [
+        ([1, 2], LABELS, "inputs and labels: expected two tensors, got a value of type list"),
+        (IMAGES, None, "inputs and labels: expected two tensors, got .* and a value of type NoneType"),
+        (torch.zeros(8), LABELS, r"inputs: expected .*batch-first, got \[8\] of torch.float32"),
+        (torch.zeros(0, 3), LABELS[:0], r"inputs: expected .*got \[0, 3\]"),
+        (IMAGES.to(torch.uint8), LABELS, "inputs: .*got .* of torch.uint8"),
+        (IMAGES, LABELS[:7], r"labels: expected 8 labels, .*\[8, 1, 28, 28\], got \[7\]"),
+        # Channels-first data that lost its batch dimension, and labels of shape [].
+        (IMAGES, torch.tensor(3), r"labels: expected 8 labels.*got \[\]"),
+        (IMAGES, LABELS.int(), "labels: expected class indices.*got .*torch.int32"),
+        (IMAGES, LABELS.view(8, 1), r"labels: expected class indices.*got \[8, 1\]"),
+        (IMAGES, torch.zeros(8, device="meta"), "labels: expected a tensor on cpu, .*got one on meta"),
+    ],
+)
+def test_bad_batches_are_refused_with_what_where_expected_and_got(
+    inputs: object, labels: object, message: str
+) -> None:
+    for check in (check_batch, check_split):
+        with pytest.raises(UserError, match=f"^prepare_batch: {message}"):
+            check(inputs, labels, where="prepare_batch")
+
+
+def test_a_split_with_negative_class_indices_is_refused() -> None:
+    labels = torch.tensor([0, 1, -100, 3, 0, 0, 0, 0])
+    check_batch(IMAGES, labels, where="metadata only")
+    with pytest.raises(UserError, match=r"^load_data: labels: .*counted from 0, got -100"):
+        check_split(IMAGES, labels, where="load_data")
+
+
+def test_check_batch_reads_no_numbers() -> None:
+    """Tensors on the meta device have none."""
+    with torch.device("meta"):
+        check_batch(torch.zeros(4, 3), torch.zeros(4, dtype=torch.int64), where="here")

@@ -25,9 +25,9 @@ from benchmarks.timing import (
     seconds_row,
     slowest_row,
 )
+from harness.canonical_setup import run_environment
 from harness.checks.commands import COMMANDS
 from harness.exercise import single_run_job
-from harness.run.environment import run_environment
 from harness.run.launch import launch
 from harness.run.settings import RunSettings
 

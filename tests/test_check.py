@@ -132,8 +132,8 @@ VERIFY = r"make verify BREAK=huge_lr WORK=\S+ makes it"
             "diagnostics",
             "step 2: no mean and variance of the first",
         ),
-        (edit_log(2, activations=[]), "log", "line 3: not a record of a run .'activations' is no table"),
-        (edit_log(2, loss="high"), "log", "line 3: not a record of a run .'loss' is no number"),
+        (edit_log(2, activations=[]), "log", "line 3: not a record of a run .'activations' is not a table"),
+        (edit_log(2, loss="high"), "log", "line 3: not a record of a run .'loss' is not a number"),
         (edit_log(6, val_accuracy=None, val_loss=None), "diagnostics", "epoch 0: no validation loss"),
     ],
 )

@@ -54,7 +54,7 @@ def test_without_a_command_it_prints_its_help(tmp_path: Path) -> None:
 def test_a_wrong_call_ends_with_one_line(words: tuple[str, ...], message: str, tmp_path: Path) -> None:
     said = mistake(*words, cwd=tmp_path)
     assert message in said
-    assert said.endswith("--help says what there is.")
+    assert said.endswith("--help.")
     assert "\n" not in said
     assert not list(tmp_path.iterdir())
 
@@ -146,5 +146,5 @@ def test_a_fault_of_ours_keeps_its_traceback_and_exits_3(tmp_path: Path) -> None
     assert "Traceback (most recent call last)" in done.stderr
     assert "RuntimeError: an oversight" in done.stderr
     assert done.stderr.endswith(
-        "This is a fault of trainwreck, not of yours. Please report it with the lines above.\n"
+        "This is a bug in trainwreck, not your mistake. Please report it with the lines above.\n"
     )

@@ -10,8 +10,15 @@ from runs import CHANCE, MINI, edited, load, mini_data, mini_run, train_step
 from torch import nn
 
 from harness.errors import UserError
-from harness.run.experiment import FUNCTIONS, Experiment, HarnessFault, describe, tensor_data
-from harness.run.load_experiment import load_experiment
+from harness.run.experiment import (
+    FUNCTIONS,
+    Experiment,
+    HarnessFault,
+    _describe,
+    disable_dropout,
+    load_experiment,
+    tensor_data,
+)
 
 pytestmark = pytest.mark.usefixtures("torch_as_found")
 
@@ -325,7 +332,7 @@ def test_what_a_function_raises_is_shown_with_the_students_lines_alone(
         f"  line {line_of(source, '    helper()')}, in {name}: helper()",
         f"  line {line_of(source, '    ' + statement)}, in helper: {statement}",
     ]
-    assert message.endswith("\nMend that line, then run the same command again.")
+    assert message.endswith("\nFix that line, then run the same command again.")
 
 
 def test_an_error_inside_torch_ends_at_the_students_line(tmp_path: Path) -> None:
@@ -393,7 +400,7 @@ def test_the_first_error_keeps_the_log_so_far(tmp_path: Path) -> None:
     ],
 )
 def test_describe(value: object, text: str) -> None:
-    assert describe(value) == text
+    assert _describe(value) == text
 
 
 def test_a_class_of_the_experiment_can_be_pickled_and_its_module_found(tmp_path: Path) -> None:
@@ -402,7 +409,7 @@ def test_a_class_of_the_experiment_can_be_pickled_and_its_module_found(tmp_path:
         MINI + "\n\nfrom dataclasses import dataclass\n\n\n@dataclass\nclass Pair:\n    x: 'int'\n"
     )
     code = (
-        "import pickle; from pathlib import Path; from harness.run.load_experiment import load_experiment\n"
+        "import pickle; from pathlib import Path; from harness.run.experiment import load_experiment\n"
         "path = Path('experiment.py'); e = load_experiment(path, path.read_text())\n"
         "print(pickle.loads(pickle.dumps(e.module.Pair(3))).x)"
     )
@@ -410,3 +417,30 @@ def test_a_class_of_the_experiment_can_be_pickled_and_its_module_found(tmp_path:
         [sys.executable, "-P", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert done.stdout.strip() == "3", done.stderr
+
+
+def test_disable_dropout_makes_training_mode_repeatable() -> None:
+    model = nn.Sequential(
+        nn.Conv1d(4, 4, 1),
+        nn.Dropout1d(0.5),
+        nn.AlphaDropout(0.5),
+        nn.Sequential(nn.Flatten(), nn.Dropout(0.5), nn.Dropout(0.0)),
+    ).train()
+    inputs = torch.randn(3, 4, 5, generator=torch.Generator().manual_seed(0))
+    assert not torch.equal(model(inputs), model(inputs))
+    assert disable_dropout(model) == 3
+    assert torch.equal(model(inputs), model(inputs))
+    assert model.training
+    assert disable_dropout(model) == 0
+
+
+def test_disable_dropout_reaches_into_recurrent_and_attention_layers() -> None:
+    recurrent = nn.LSTM(4, 4, num_layers=2, dropout=0.5)
+    attention = nn.TransformerEncoderLayer(4, 2, dim_feedforward=8, dropout=0.5)
+    inputs = torch.randn(6, 2, 4, generator=torch.Generator().manual_seed(0))
+    assert not torch.equal(recurrent(inputs)[0], recurrent(inputs)[0])
+    assert not torch.equal(attention(inputs), attention(inputs))
+    assert disable_dropout(recurrent) == 1
+    assert disable_dropout(attention) == 4
+    assert torch.equal(recurrent(inputs)[0], recurrent(inputs)[0])
+    assert torch.equal(attention(inputs), attention(inputs))

@@ -10,17 +10,15 @@ import pytest
 import torch
 from portable_child import run_child
 
+from harness.canonical_setup import run_environment
 from harness.doctor.golden import (
     compare,
     compute_goldens,
-    platform_class,
     read_table,
 )
-from harness.doctor.golden_kernels import numbers
-from harness.doctor.golden_operations import DIFFERS, OPERATIONS, SENTINELS
-from harness.doctor.platform_class import same_class
+from harness.doctor.operations import DIFFERS, OPERATIONS, SENTINELS, numbers
 from harness.doctor.portable_check import QEMU, emulated_python, features
-from harness.run.environment import run_environment
+from harness.run.provenance import platform_class, same_class
 
 x86_64 = pytest.mark.skipif(platform.machine() != "x86_64", reason="the table is that of x86-64 processors")
 cpuinfo = Path("/proc/cpuinfo")
@@ -29,8 +27,9 @@ one_path_only = not cpuinfo.exists() or "avx2" not in cpuinfo.read_text(encoding
 # One process asks everything: each costs the import of torch.
 QUESTIONS = """
 import json, torch
-from harness.doctor.golden import compare, compute_goldens, platform_class
-from harness.run.numerics import canonical_setup
+from harness.doctor.golden import compare, compute_goldens
+from harness.run.provenance import platform_class
+from harness.canonical_setup import canonical_setup
 
 canonical_setup(1)
 facts = {"wrong": compare(compute_goldens()).wrong}
@@ -99,7 +98,7 @@ def test_the_sentinels_notice_a_variable_missing(name: str) -> None:
     code = (
         "import numpy, torch; torch.backends.mkldnn.enabled = False\n"
         "torch.backends.nnpack.set_flags(False); torch.set_deterministic_debug_mode('error')\n"
-        "from harness.doctor.golden import platform_class; print(platform_class('portable', 'cpu')['golden'])"
+        "from harness.run.provenance import platform_class; print(platform_class('portable', 'cpu')['golden'])"
     )
     environment = run_environment("portable")
     del environment[name]

@@ -10,8 +10,8 @@ from grader.replay.inside import FOLDER
 from grader.replay.replayer import visible_folders
 from grader.replay.requests import RUN_LIMITS
 from grader.sandbox import SandboxResult, run_in_sandbox
+from harness.canonical_setup import run_environment
 from harness.recipe import load_recipe
-from harness.run.environment import run_environment
 from harness.run.settings import RunSettings
 
 RECIPE = load_recipe("huge_lr")

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grader.intake.commands import parse_command
+from harness.canonical_setup import Numerics
 from harness.data import DATASETS
-from harness.run.environment import Numerics
 from harness.run.settings import GuardrailMode, RunSettings
 
 START = "python -m harness.trainer --seed 42 --break huge_lr --dataset digits"

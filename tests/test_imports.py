@@ -104,8 +104,8 @@ def test_the_command_line_starts_without_anything_heavy() -> None:
 # What a command needs before any run, and the whole of what is drawn, checked and packed after it.
 LIGHT = [
     *(f"harness.{name}" for name in (
-        "errors", "recipe", "symptoms", "workspace", "exercise", "summary", "run.environment", "run.settings",
-        "run.metrics_log", "run.launch", "run.stored_deflate", "run.run_job", "run.child_process",
+        "errors", "recipe", "symptoms", "workspace", "exercise", "summary", "canonical_setup", "run.settings",
+        "run.metrics_log", "run.launch", "files", "run.run_job", "run.provenance",
     )),
     *(
         ".".join(path.relative_to(ROOT).with_suffix("").parts)

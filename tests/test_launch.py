@@ -24,6 +24,8 @@ from commands import (
     wait_until,
 )
 
+from harness.run.launch import Reporter
+
 # Some 300 batches in an epoch: time enough to stop it in the middle of one.
 LONG = ("--break", "none", "--batch", "4", "--epochs", "5", "--out", "run")
 SHORT = ("--break", "none", "--epochs", "1", "--out", "run")
@@ -104,7 +106,7 @@ def test_stopped_at_any_moment_and_resumed_it_ends_with_the_same_bytes(tmp_path:
     run.send_signal(signal.SIGINT)
     said = said_by(run)
     assert re.fullmatch(
-        r"Stopped at step \d+ of \d+: give the same command again with --resume \(RESUME=1\) to go on from what is in"
+        r"Stopped at step \d+ of \d+: give the same command again with --resume \(RESUME=1\) to continue from"
         rf" {re.escape(str(partial))}\.\n",
         said,
     )
@@ -218,3 +220,27 @@ def test_what_the_experiment_prints_stays_out_of_the_result(tmp_path: Path) -> N
     done = run_command(*SHORT, "--script", path, "--json", cwd=tmp_path, program=TRAINER)
     assert json.loads(done.stdout)["status"] == "finished"
     assert done.stderr == "hello \n"
+
+
+def test_a_parent_that_is_gone_ends_the_process_that_trains() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    process = os.fork()
+    if process == 0:
+        Reporter(writing).send("progress")
+        os._exit(0)
+    os.close(writing)
+    assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 1
+
+
+def test_progress_is_reported_now_and_then_and_at_the_end() -> None:
+    reading, writing = os.pipe()
+    reporter = Reporter(writing)
+    for step in range(1, 101):
+        reporter.progress(step, 100, float("nan"))
+    reporter._pipe.close()
+    with os.fdopen(reading) as events:
+        steps = [json.loads(line) for line in events]
+    assert steps[-1] == {"event": "progress", "step": 100, "steps": 100, "loss": "nan"}
+    assert steps[0]["step"] == 1
+    assert len(steps) < 20

@@ -1,3 +1,4 @@
+import io
 import json
 import math
 from pathlib import Path
@@ -9,6 +10,9 @@ from hypothesis import strategies as st
 
 from harness.errors import UserError
 from harness.run.metrics_log import (
+    BATCHES_AT_ONCE,
+    LogWriter,
+    Record,
     batch_records,
     epoch_records,
     format_record,
@@ -17,6 +21,7 @@ from harness.run.metrics_log import (
     parse_record,
     read_metrics_log,
 )
+from harness.run.recorder import BatchMeasurements
 
 # A text that is the name of a non-finite number comes back as that number: no quantity of a log is a text.
 TEXT = st.text().filter(lambda text: text not in ("NaN", "Infinity", "-Infinity"))
@@ -144,7 +149,7 @@ def test_a_line_separator_within_a_string_ends_no_line(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_number_is_no_record_of_a_run(line: str) -> None:
-    with pytest.raises(UserError, match=r"line 2: not a record of a run .* no "):
+    with pytest.raises(UserError, match=r"line 2: not a record of a run .* not "):
         parse_log(['{"step": 0}', line], "metrics.log")
 
 
@@ -161,7 +166,7 @@ def test_a_file_that_cannot_be_read_is_a_users_error(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="cannot be read"):
         read_metrics_log(tmp_path)
     (tmp_path / "metrics.log").write_bytes(b"\xff\xfe")
-    with pytest.raises(UserError, match="is not text"):
+    with pytest.raises(UserError, match="is not UTF-8 text"):
         read_metrics_log(tmp_path / "metrics.log")
 
 
@@ -169,3 +174,44 @@ def test_batches_have_a_step_and_epochs_have_none() -> None:
     records: list[dict[str, Any]] = [{"step": 0, "epoch": 0}, {"epoch": 0, "val_loss": 1.0}]
     assert batch_records(records) == records[:1]
     assert epoch_records(records) == records[1:]
+
+
+def measured(loss: float) -> BatchMeasurements:
+    """What a recorder finds on a model without parameters."""
+    return BatchMeasurements([loss, *[math.nan] * 4], {}, 0.1, 1, frozenset())
+
+
+def test_records_come_in_order_and_are_noted_once_each(tmp_path: Path) -> None:
+    noted: list[Record] = []
+    path = tmp_path / "metrics.log"
+    losses = [math.inf if step == 1 else 0.5 for step in range(2 * BATCHES_AT_ONCE + 3)]
+    with path.open("w", encoding="utf-8") as file, LogWriter(file, noted.append) as log:
+        for step, loss in enumerate(losses):
+            log.batch({"step": step, "epoch": 0}, measured(loss))
+        log.epoch({"epoch": 0, "val_loss": 0.1})
+    records = read_metrics_log(path)
+    assert [record.get("step") for record in records] == [*range(len(losses)), None]
+    assert [record["loss"] for record in records[:-1]] == losses
+    assert noted == records[:-1]
+
+
+def test_an_error_loses_nothing_that_was_recorded(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.log"
+    with (
+        pytest.raises(RuntimeError),
+        path.open("w", encoding="utf-8") as file,
+        LogWriter(file, lambda record: None) as log,
+    ):
+        log.batch({"step": 0}, measured(2.5))
+        assert path.read_text() == ""
+        raise RuntimeError
+    assert [(record["step"], record["loss"]) for record in read_metrics_log(path)] == [(0, 2.5)]
+
+
+def test_one_at_a_time_is_noted_before_the_next() -> None:
+    file = io.StringIO()
+    noted: list[Record] = []
+    log = LogWriter(file, noted.append, batches_at_once=1)
+    log.batch({"step": 0}, measured(2.5))
+    assert [record["loss"] for record in noted] == [2.5]
+    assert json.loads(file.getvalue()) == noted[0]

@@ -10,8 +10,8 @@ import pytest
 from explanations import log_bytes
 from runs import RealRuns
 
+from harness.canonical_setup import run_environment
 from harness.recipe import Recipe, load_recipe, recipe_ids
-from harness.run.environment import run_environment
 from harness.symptoms import judge_symptom
 
 RECIPES = recipe_ids()

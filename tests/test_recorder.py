@@ -10,7 +10,14 @@ from torch.optim.optimizer import _global_optimizer_pre_hooks
 
 from harness.run.experiment import HarnessFault
 from harness.run.metrics_log import Record
-from harness.run.recorder import Recorder, first_layer
+from harness.run.recorder import (
+    Recorder,
+    _first_layer,
+    gradient_norm,
+    gradient_scalars,
+    mean_and_variance,
+    numbers,
+)
 
 pytestmark = pytest.mark.usefixtures("torch_as_found")
 
@@ -71,8 +78,8 @@ def test_gradients_of_a_backward_pass_by_hand() -> None:
 
 def test_first_and_last_activations_are_those_of_the_latest_training_forward() -> None:
     model = nn.Sequential(nn.Flatten(), linear([[1.0], [-3.0]], [0.0, 0.0]), nn.ReLU())
-    assert first_layer(model) is model[1]
-    assert first_layer(nn.ReLU()).extra_repr() == nn.ReLU().extra_repr()
+    assert _first_layer(model) is model[1]
+    assert _first_layer(nn.ReLU()).extra_repr() == nn.ReLU().extra_repr()
     with Recorder(model) as recorder:
         model(torch.ones(1, 1))
         model(torch.full((1, 1), 2.0))  # 2 and -6, then 2 and 0
@@ -511,7 +518,7 @@ def test_a_failure_of_the_recording_is_a_fault_of_ours(monkeypatch: pytest.Monke
         raise RuntimeError("no memory")
 
     monkeypatch.setattr("harness.run.recorder.gradient_scalars", fail)
-    monkeypatch.setattr("harness.run.recorder.norm", fail)
+    monkeypatch.setattr("harness.run.recorder.gradient_norm", fail)
     with Recorder(model):
         model.weight.grad = torch.ones(1, 1)
         with pytest.raises(HarnessFault, match="no memory"):
@@ -519,3 +526,42 @@ def test_a_failure_of_the_recording_is_a_fault_of_ours(monkeypatch: pytest.Monke
         loss = model(torch.ones(1, 1)).sum()
         with pytest.raises(HarnessFault, match="no memory"):
             loss.backward()
+
+
+FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_norms_and_living_entries_by_hand(dtype: torch.dtype) -> None:
+    assert gradient_scalars(torch.tensor([[3.0, -4.0], [0.0, -0.0]], dtype=dtype)) == (7.0, 5.0, 2.0)
+    assert gradient_norm(torch.tensor([3.0, -4.0], dtype=dtype)) == 5.0
+
+
+def test_large_tensors_agree_with_torch_in_float64() -> None:
+    gradient = torch.randn(300, 701, generator=torch.Generator().manual_seed(0))[:, ::2]
+    exact = gradient.double()
+    first, second, alive = gradient_scalars(gradient)
+    assert first == pytest.approx(float(exact.abs().sum()), rel=1e-6)
+    assert second == pytest.approx(float(torch.linalg.vector_norm(exact)), rel=1e-6)
+    assert alive == torch.count_nonzero(gradient).item()
+    mean, variance = mean_and_variance(gradient)
+    assert mean == pytest.approx(float(exact.mean()), abs=1e-7)
+    assert variance == pytest.approx(float(exact.var(correction=0)), rel=1e-5)
+
+
+def test_numbers_that_are_not_finite_show() -> None:
+    first, second, alive = gradient_scalars(torch.tensor([math.nan, 1.0, 0.0]))
+    assert math.isnan(float(first)) and math.isnan(float(second)) and alive == 2.0
+    assert gradient_scalars(torch.tensor([math.inf, 0.0])) == (math.inf, math.inf, 1.0)
+    assert gradient_scalars(torch.full((4,), 3e38))[1] == math.inf
+
+
+def test_nothing_and_one_entry() -> None:
+    assert gradient_scalars(torch.empty(0)) == (0.0, 0.0, 0.0)
+    assert all(math.isnan(float(value)) for value in mean_and_variance(torch.empty(0)))
+    assert mean_and_variance(torch.tensor([2.5])) == (2.5, 0.0)
+
+
+def test_tensors_and_floats_come_back_in_their_order() -> None:
+    assert numbers([1.5, torch.tensor(2.5), 3.5, torch.tensor([4.5])]) == [1.5, 2.5, 3.5, 4.5]
+    assert numbers([1.0]) == [1.0]

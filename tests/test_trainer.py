@@ -12,8 +12,8 @@ from torch import nn
 from harness.errors import UserError
 from harness.recipe import experiment_source
 from harness.run.evaluation import confusion_matrix, evaluate_in_eval_mode
+from harness.run.experiment import load_experiment
 from harness.run.guardrails import GuardrailStop
-from harness.run.load_experiment import load_experiment
 from harness.run.metrics_log import format_record, read_metrics_log
 from harness.run.settings import RunSettings
 from harness.trainer import train

@@ -15,10 +15,9 @@ CACHE = Path("../input/cache").resolve()
 
 def main() -> int:
     """Time the training loop with its recording, its validations and its checkpoint, and nothing before or after."""
+    from harness.canonical_setup import apply_numerics
     from harness.data.loading import load_dataset
-    from harness.run.experiment import tensor_data
-    from harness.run.load_experiment import load_experiment
-    from harness.run.numerics import apply_numerics
+    from harness.run.experiment import load_experiment, tensor_data
     from harness.run.settings import RunSettings
     from harness.trainer import train
 

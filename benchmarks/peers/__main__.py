@@ -31,7 +31,7 @@ from benchmarks.table import this_machine
 from benchmarks.timing import BenchmarkError, run
 from grader.sandbox import sandbox_problem
 from harness.errors import UserError
-from harness.run.environment import usable_cores
+from harness.run.provenance import usable_cores
 
 SECTION = "peers"
 _PEERS: dict[str, Callable[[Path, str], Tool]] = {

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, get_args
 
 from grader.intake.names import printable
+from harness.canonical_setup import Numerics
 from harness.data import DATASETS
-from harness.run.environment import Numerics
 from harness.run.settings import GuardrailMode, RunSettings
 
 COMMAND_BYTES = 4096

@@ -19,8 +19,8 @@ from grader.replay.replay import Evaluation, ProbeFigure, Replay
 from grader.replay.replay_data import ReplayData
 from grader.replay.requests import RUN_LIMITS, Request
 from grader.sandbox import Limits, SandboxResult, StopSignal
+from harness.canonical_setup import run_environment
 from harness.recipe import ROOT, Recipe
-from harness.run.environment import run_environment
 from harness.run.settings import RunSettings
 from harness.submission.check_run import shape_faults
 

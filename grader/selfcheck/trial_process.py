@@ -15,15 +15,14 @@ from functools import cache
 from pathlib import Path
 
 from grader.selfcheck.trial import Outcome, Trial
+from harness.canonical_setup import apply_numerics
 from harness.checks.probes import run_probe
 from harness.data.datasets import Dataset
 from harness.data.loading import load_dataset
 from harness.errors import UserError
 from harness.recipe import Probe
-from harness.run.experiment import tensor_data
-from harness.run.load_experiment import load_experiment
+from harness.run.experiment import load_experiment, tensor_data
 from harness.run.metrics_log import Record, read_metrics_log
-from harness.run.numerics import apply_numerics
 from harness.run.settings import RunSettings
 from harness.trainer import train
 

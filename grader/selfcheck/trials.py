@@ -15,7 +15,7 @@ from types import TracebackType
 from grader.selfcheck.progress import Count
 from grader.selfcheck.trial import Outcome, Trial
 from grader.selfcheck.trial_memory import TrialMemory
-from harness.run.environment import run_environment
+from harness.canonical_setup import run_environment
 from harness.run.launch import ChildFault
 
 

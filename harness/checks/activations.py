@@ -11,8 +11,7 @@ from torch import Tensor, nn
 
 from harness.checks.evidence import Evidence, Table, short
 from harness.checks.subject import Subject
-from harness.run.activation_recorder import ActivationRecorder
-from harness.run.diagnostics import QUANTILES
+from harness.run.activations import QUANTILES, ActivationRecorder
 from harness.run.guardrails import VARIANCE_FLOOR, VARIANCE_RISE
 
 STEPS = 20

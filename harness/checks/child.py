@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 from harness.checks.job import InstrumentJob
-from harness.run.child_process import Reporter, serve
+from harness.run.launch import Reporter, serve
 from harness.run.metrics_log import to_strict
 
 _UNNAMED = Path("experiment.py")
@@ -12,10 +12,10 @@ _UNNAMED = Path("experiment.py")
 
 def execute(job: InstrumentJob, reporter: Reporter) -> None:
     """Hold each instrument to the experiment, which starts from its seed anew each time."""
+    from harness.canonical_setup import apply_numerics
     from harness.checks.subject import Subject
     from harness.checks.table import look
     from harness.data.loading import load_dataset
-    from harness.run.numerics import apply_numerics
 
     apply_numerics(job.settings.numerics, job.settings.device)
     path = Path(job.source_path) if job.source_path else _UNNAMED
@@ -29,7 +29,7 @@ def execute(job: InstrumentJob, reporter: Reporter) -> None:
 
 
 def main() -> int:
-    """Measure what the job on standard input asks for; exit as `harness.run.child_process.serve` says."""
+    """Measure what the job on standard input asks for; exit as `harness.run.launch.serve` says."""
     return serve(lambda line, reporter: execute(InstrumentJob.from_json(line), reporter))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from harness.run.run_options import measure_options, positive_option, whole_number
+from harness.command_line import measure_options, positive_option, whole_number
 
 # Everything else is imported inside the command that needs it: `harness --help` must be instant.
 

@@ -15,7 +15,7 @@ from harness.checks.loss_gradient import fresh_gradients
 from harness.checks.mechanisms import float32_zero_fraction
 from harness.checks.subject import Subject
 from harness.checks.workbench import Bench, worst
-from harness.run.diagnostics import QUANTILES, as_lists, quantiles_on_device
+from harness.run.activations import QUANTILES, as_lists, quantiles_on_device
 from harness.run.metrics_log import Record
 from harness.run.recorder import Recorder
 

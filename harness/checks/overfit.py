@@ -1,6 +1,7 @@
 """Can it learn one batch by heart, with everything off that keeps the loss up on purpose?"""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,9 +11,9 @@ from torch import Tensor, nn
 from harness.checks.evidence import Evidence, Line, Plot, short
 from harness.checks.subject import Subject
 from harness.losses import constant_guess
+from harness.run.experiment import disable_dropout
 from harness.run.guardrails import EARLY_LOSS_RISE, LOSS_RISE, Levels
 from harness.run.metrics_log import Record
-from harness.run.overfit import disable_dropout, overfit_one_batch
 from harness.run.recorder import Recorder
 
 STEPS = 120
@@ -82,13 +83,24 @@ def measure(subject: Subject, *, steps: int | None = None, examples: int | None 
             rises = rises or (levels.loss is not None and levels.loss.above(limit))
             return float(record["loss"])
 
-        result = overfit_one_batch(step, steps or STEPS, target)
-        while result.reached_at is None and not rises and 2 * len(records) <= most and _falls(records):
-            result = overfit_one_batch(step, len(records), target)
+        reached = _overfit(step, steps or STEPS, target)
+        while not reached and not rises and 2 * len(records) <= most and _falls(records):
+            reached = _overfit(step, len(records), target)
     losses = [record["loss"] for record in records]
     blown_up = not max(losses, key=_size) <= BLOW_UP * losses[0]
-    reached_at = None if result.reached_at is None else len(records) - 1
+    reached_at = len(records) - 1 if reached else None
     return Overfit(records, target, reached_at, size, rises or blown_up)
+
+
+def _overfit(step: Callable[[], float], steps: int, target: float) -> bool:
+    """Call `step` up to `steps` times; return whether its loss reached the target, and stop if it is not finite."""
+    for _ in range(steps):
+        loss = step()
+        if loss <= target:
+            return True
+        if not math.isfinite(loss):
+            break
+    return False
 
 
 def _falls(records: list[Record]) -> bool:

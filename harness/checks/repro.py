@@ -22,11 +22,9 @@ from harness.checks.repro_files import (
 )
 from harness.checks.subject import Subject
 from harness.checks.walk import Walk
-from harness.doctor.golden import platform_class
 from harness.run.checkpoint import CHECKPOINT, checkpoint_bytes, load_checkpoint
 from harness.run.metrics_log import format_record, log_lines, parse_log, to_strict
-from harness.run.provenance import git_commit, harness_hash
-from harness.run.run_files import versions
+from harness.run.provenance import git_commit, harness_hash, platform_class, versions
 from harness.workspace import source_hash
 
 # Enough to see the way into the failure, little enough to read.

@@ -6,10 +6,8 @@ from typing import Any
 
 from harness.checks.workbench import Bench
 from harness.data.datasets import Dataset
-from harness.run.experiment import Experiment, TensorData, tensor_data
-from harness.run.load_experiment import load_experiment
+from harness.run.experiment import Experiment, TensorData, load_experiment, tensor_data
 from harness.run.settings import RunSettings
-from harness.run.switches import apply_switches
 
 
 @dataclass(frozen=True)
@@ -28,7 +26,7 @@ class Subject:
     def experiment(self, **switches: Any) -> Experiment:
         """Return the experiment, loaded anew; `switches` are further settings, such as `disable_amp=True`."""
         experiment = load_experiment(self.path, self.source)
-        apply_switches(experiment, replace(self.settings, **switches))
+        experiment.apply(replace(self.settings, **switches))
         return experiment
 
     def tensors(self) -> TensorData:

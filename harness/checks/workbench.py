@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor, nn
 
+from harness.canonical_setup import canonical_setup
 from harness.run.batches import deterministic_minibatches, run_generators
 from harness.run.experiment import Experiment, TensorData
-from harness.run.numerics import canonical_setup
 
 Adapt = Callable[[nn.Module, torch.optim.Optimizer], None]
 

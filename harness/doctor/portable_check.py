@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.run.environment import run_environment
+from harness.canonical_setup import run_environment
 
 QEMU = "qemu-x86_64"
 # From before AVX; with AVX2 and fused multiply-add; the same from AMD.

@@ -9,7 +9,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from harness.run.environment import run_environment, usable_cores
+from harness.canonical_setup import run_environment
+from harness.run.provenance import usable_cores
 
 _LIMIT_SECONDS = 300
 _PACKAGES = ("torch", "torchvision", "numpy")

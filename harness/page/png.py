@@ -4,7 +4,7 @@ import struct
 import zlib
 from typing import TYPE_CHECKING, Any
 
-from harness.run.stored_deflate import stored_zlib
+from harness.files import stored_zlib
 
 if TYPE_CHECKING:  # NumPy takes 0.1 s to import, and the page of a run holds its pixels as bytes
     import numpy as np

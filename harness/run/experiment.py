@@ -1,6 +1,10 @@
-"""Calls the functions of a loaded `experiment.py` so that an error names the student's line."""
+"""Loads an `experiment.py` and calls its functions; an error names the line in the student's file.
+
+An experiment is a module with the functions in `FUNCTIONS` and the constants in `CONSTANTS`.
+"""
 
 import inspect
+import sys
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,11 +14,15 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.dropout import _DropoutNd
 
 from harness.data import CLASS_NAMES
 from harness.data.datasets import Dataset, Split
 from harness.errors import UserError
+from harness.recipe import suggestion
+from harness.run.settings import RunSettings
 
+# Each function, and the number of its arguments.
 FUNCTIONS = {
     "load_data": 1,
     "build_model": 0,
@@ -25,10 +33,12 @@ FUNCTIONS = {
     "train_step": 4,
     "evaluate": 3,
 }
+CONSTANTS = ("EPOCHS", "BATCH_SIZE")
+_MODULE_NAME = "experiment"
 
 
 class HarnessFault(Exception):
-    """An error of ours that happened below a student's frame; it must not be blamed on the student."""
+    """Our own error, raised below a student's frame: `Experiment.call` does not blame the student for it."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +51,7 @@ class TensorSplit:
 
 @dataclass(frozen=True)
 class TensorData:
-    """What `load_data` receives."""
+    """The argument of `load_data`."""
 
     name: str
     train: TensorSplit
@@ -61,7 +71,7 @@ def tensor_data(data: Dataset) -> TensorData:
 class Experiment:
     """A loaded experiment. Each method calls the function of the same name and checks what it returns.
 
-    Every method raises `UserError` where the student's function raises or returns the wrong thing.
+    Every method raises `UserError` if the student's function raises or returns the wrong thing.
     """
 
     def __init__(self, path: Path, module: ModuleType) -> None:
@@ -81,37 +91,48 @@ class Experiment:
 
     @property
     def uses_amp(self) -> bool:
-        """Whether the experiment trains under autocast, as far as its constant AMP says."""
+        """Whether the constant AMP says that the experiment trains under autocast."""
         return bool(getattr(self.module, "AMP", False))
 
     def set_constant(self, name: str, value: object) -> bool:
-        """Replace a constant of the experiment; return whether it has one of that name."""
+        """Set a constant of the experiment; return whether it has one of that name."""
         if not hasattr(self.module, name):
             return False
         setattr(self.module, name, value)
         return True
 
+    def apply(self, settings: RunSettings) -> None:
+        """Set the constants that the settings ask for; constants that the experiment lacks are left out."""
+        if settings.epochs is not None:
+            self.set_constant("EPOCHS", settings.epochs)
+        if settings.batch_size is not None:
+            self.set_constant("BATCH_SIZE", settings.batch_size)
+        if settings.disable_augment or settings.overfit_batch:
+            self.set_constant("AUGMENT", False)
+        if settings.disable_amp or settings.verify:
+            self.set_constant("AMP", False)
+
     def scalers(self) -> dict[str, torch.amp.GradScaler]:
         """Return the gradient scalers that the experiment keeps at module level, by name."""
-        return {
-            name: value
-            for name, value in vars(self.module).items()
-            if isinstance(value, torch.amp.GradScaler)
-        }
+        found = vars(self.module).items()
+        return {name: value for name, value in found if isinstance(value, torch.amp.GradScaler)}
 
     def call(self, name: str, *arguments: object) -> Any:
-        """Call one function of the experiment; what it raises becomes a `UserError` with the student's frames."""
+        """Call one function; an exception in it becomes a `UserError` that shows the student's lines."""
         try:
             return self._functions[name](*arguments)
         except (HarnessFault, KeyboardInterrupt):
             raise
         except (Exception, SystemExit) as error:
-            raise self._blame(name, error) from error
+            raise UserError(
+                f"{self.path}: {name} raised {_headline(error)}\n{_student_lines(error, self.path)}"
+                "Fix that line, then run the same command again."
+            ) from error
 
     def load_data(self, data: TensorData) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
         """Return ((train inputs, train targets), (validation inputs, validation targets)), batch first."""
         result = self.call("load_data", data)
-        if not (_is_sequence(result, 2) and all(_is_tensor_pair(part) for part in result)):
+        if not (_is_pair(result) and all(_is_tensor_pair(part) for part in result)):
             raise self._wrong("load_data", "((inputs, labels), (inputs, labels)), each a tensor", result)
         for (inputs, labels), split in zip(result, ("training", "validation"), strict=True):
             if len(inputs) != len(labels):
@@ -139,11 +160,8 @@ class Experiment:
         """Return the schedule that is stepped once a batch, or None."""
         scheduler = self.call("build_scheduler", optimizer, total_steps)
         if scheduler is not None and not isinstance(scheduler, torch.optim.lr_scheduler.LRScheduler):
-            raise self._wrong(
-                "build_scheduler",
-                "a scheduler of torch.optim.lr_scheduler that steps once a batch, or None",
-                scheduler,
-            )
+            expected = "a scheduler of torch.optim.lr_scheduler that steps once a batch, or None"
+            raise self._wrong("build_scheduler", expected, scheduler)
         return scheduler
 
     def prepare_batch(self, inputs: Tensor, labels: Tensor, rng: torch.Generator) -> tuple[Tensor, Tensor]:
@@ -174,7 +192,7 @@ class Experiment:
         return loss.detach()
 
     def evaluate(self, model: nn.Module, inputs: Tensor, labels: Tensor) -> dict[str, float | None]:
-        """Return `val_loss` and `val_accuracy` (None where the experiment gives none)."""
+        """Return `val_loss` and `val_accuracy` (None if the experiment gives none)."""
         result = self.call("evaluate", model, inputs, labels)
         if not isinstance(result, dict) or "val_loss" not in result:
             raise self._wrong("evaluate", 'a dict with "val_loss" and, for classes, "val_accuracy"', result)
@@ -191,45 +209,105 @@ class Experiment:
         return metrics
 
     def _wrong(self, function: str, expected: str, found: object) -> UserError:
-        # Below decorators: `torch.no_grad` wraps a function in one of its own, with a line of torch's.
+        # Unwrap decorators: `torch.no_grad` wraps a function in one of its own, with a line of torch's.
         code = getattr(inspect.unwrap(self._functions[function]), "__code__", None)
         line = code.co_firstlineno if code is not None else "?"
         return UserError(
-            f"{self.path}, line {line}: {function} must return {expected}, but returned {describe(found)}."
-        )
-
-    def _blame(self, function: str, error: BaseException) -> UserError:
-        return UserError(
-            f"{self.path}: {function} raised {headline(error)}\n{student_frames(error, self.path)}"
-            "Mend that line, then run the same command again."
+            f"{self.path}, line {line}: {function} must return {expected}, but returned {_describe(found)}."
         )
 
 
-def describe(value: object) -> str:
-    """Return what a value is, in a few words: its type and, for tensors and sequences, its shape."""
+def load_experiment(path: Path, source: str) -> Experiment:
+    """Load the source of an experiment and check that it has every function and constant.
+
+    Error messages name `path` as the file. Raises `UserError` for a source that does not parse, raises when it
+    is loaded, or lacks a function or a constant.
+    """
+    try:
+        code = compile(source, str(path), "exec", dont_inherit=True)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        line = getattr(error, "lineno", None) or "?"
+        detail = getattr(error, "msg", None) or str(error) or type(error).__name__
+        raise UserError(f"{path}, line {line}: the file does not parse: {detail}. Fix that line.") from None
+    module = ModuleType(_MODULE_NAME)
+    module.__file__ = str(path)
+    # pickle, dataclasses and others look up the classes of a module through here.
+    sys.modules[_MODULE_NAME] = module
+    try:
+        exec(code, module.__dict__)  # noqa: S102 - running the experiment is what this program is for
+    except KeyboardInterrupt:
+        raise
+    except (Exception, SystemExit) as error:
+        raise UserError(
+            f"{path} raised {_headline(error)} when it was loaded\n{_student_lines(error, path)}Fix that line."
+        ) from error
+    _check_parts(module, path)
+    return Experiment(path, module)
+
+
+def _check_parts(module: ModuleType, path: Path) -> None:
+    own = [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")]
+    for name, arguments in FUNCTIONS.items():
+        function = getattr(module, name, None)
+        if not callable(function):
+            hint = suggestion(name, own) if own else "it has none at all."
+            raise UserError(f"{path} has no function {name}: put it back; {hint}")
+        try:
+            inspect.signature(function).bind(*range(arguments))
+        except TypeError:
+            raise UserError(
+                f"{path}: {name} must take {arguments} arguments: give it the parameters it had."
+            ) from None
+        except ValueError:
+            pass  # a builtin without a signature: the call itself will tell
+    for name in CONSTANTS:
+        value = getattr(module, name, None)
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise UserError(f"{path}: {name} must be a whole number above 0, but is {_describe(value)}.")
+
+
+def disable_dropout(model: nn.Module) -> int:
+    """Set every dropout probability in `model` to 0, in place, and return how many modules were changed.
+
+    Covers all of `nn.Dropout*`, `nn.AlphaDropout` and `nn.FeatureAlphaDropout`, and the dropout inside
+    `nn.RNN`, `nn.LSTM`, `nn.GRU` and `nn.MultiheadAttention`, but not calls of `F.dropout`.
+    """
+    changed = 0
+    for module in model.modules():
+        if isinstance(module, _DropoutNd) and module.p != 0.0:
+            module.p = 0.0
+            changed += 1
+        elif isinstance(module, nn.RNNBase | nn.MultiheadAttention) and module.dropout != 0.0:
+            module.dropout = 0.0
+            changed += 1
+    return changed
+
+
+def _describe(value: object) -> str:
+    """Return the type of a value in a few words, with the shape of tensors and sequences."""
     if isinstance(value, Tensor):
         return f"a tensor of shape {tuple(value.shape)}"
     if isinstance(value, list | tuple):
-        return f"({', '.join(describe(item) for item in value[:4])}{', ...' if len(value) > 4 else ''})"
+        return f"({', '.join(_describe(item) for item in value[:4])}{', ...' if len(value) > 4 else ''})"
     if value is None:
         return "None"
     return f"{type(value).__name__} {str(value)[:60]!r}"
 
 
-def student_frames(error: BaseException, path: Path) -> str:
+def _student_lines(error: BaseException, path: Path) -> str:
     """Return the lines of a traceback that lie in the student's file, the outermost first."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
     return "".join(f"  line {frame.lineno}, in {frame.name}: {frame.line}\n" for frame in frames[-5:])
 
 
-def headline(error: BaseException) -> str:
-    """Return the type of an error and the first line of what it says."""
+def _headline(error: BaseException) -> str:
+    """Return the type of an error and the first line of its message."""
     text = str(error).strip().splitlines()
     return f"{type(error).__name__}: {text[0]}" if text else type(error).__name__
 
 
-def _is_sequence(value: object, length: int) -> bool:
-    return isinstance(value, list | tuple) and len(value) == length
+def _is_pair(value: object) -> bool:
+    return isinstance(value, list | tuple) and len(value) == 2
 
 
 def _is_tensor_pair(value: object) -> bool:

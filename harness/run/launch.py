@@ -1,4 +1,8 @@
-"""Starts the process that runs an experiment, shows how far it is, and turns its end into a result or an error."""
+"""Both ends of a child process that computes: the parent starts it and waits, the child reports on a pipe.
+
+The child reads one job from standard input, one line, and sends events to the parent, one JSON object a line:
+`progress`, then `finished`, `user_error` or `fault`. It ends when the parent does.
+"""
 
 import contextlib
 import json
@@ -7,30 +11,33 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+import time
+import traceback
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
 from typing import IO, Any, Protocol
 
-from harness.errors import Stopped, UserError
-from harness.run.environment import Numerics, run_environment
+from harness.canonical_setup import Numerics, run_environment
+from harness.errors import Stopped, UserError, from_os_error
 from harness.run.settings import RunJob
 
-# How long an experiment that will not be interrupted (`except: pass`) may go on after Ctrl-C.
+# How long an experiment that ignores Ctrl-C (`except: pass`) may go on after it.
 _GRACE_SECONDS = 5.0
+_REPORT_EVERY = 0.05  # seconds between two reports of progress: enough for a bar that moves smoothly
 
 
 class ChildFault(Exception):
-    """The process that trains ended through a fault of ours; its traceback is on standard error."""
+    """The child process ended through a fault of ours; its traceback is on standard error."""
 
 
 @dataclass(frozen=True)
 class ChildJob:
-    """What a process is to do: the module that runs, and its job as one line.
+    """A job for a child process: the module to run, and the line that it reads.
 
-    `label` stands before the progress bar, `what` ("run") and `place` (the file at fault) in what is said of a process
-    that ended by itself, and `go_on` is how its user goes on after an interrupt.
+    `label` stands before the progress bar. Messages about a process that ended by itself use `what` ("run"), `place`
+    (the file at fault) and `go_on` (how to continue after an interrupt).
     """
 
     module: str
@@ -40,6 +47,68 @@ class ChildJob:
     what: str
     place: str
     go_on: str
+
+
+def launch(job: RunJob, *, resumable: bool = True, bar: bool = True) -> dict[str, Any]:
+    """Make one run in a process of its own and return its `result.json`.
+
+    Without `resumable`, messages do not suggest to resume: the folder of the run will be deleted. Raises what
+    `launch_child` raises.
+    """
+    name = job.experiment if job.recipe == "none" else job.recipe
+    go_on = "give the same command again"
+    if resumable:
+        go_on += f" with --resume (RESUME=1) to continue from {job.folder}.partial"
+    child = ChildJob(
+        module="harness.run.run_job",
+        line=job.to_json(),
+        numerics=job.settings.numerics,
+        label=f"{job.run} run of {name}",
+        what="run",
+        place=job.source_path or "The experiment",
+        go_on=go_on,
+    )
+    return launch_child(child, bar=bar)
+
+
+def launch_child(job: ChildJob, *, bar: bool = True) -> dict[str, Any]:
+    """Do a job in a process of its own and return its result; `bar` shows its progress on a terminal.
+
+    Raises `UserError` for a mistake of the user's, `Stopped` after Ctrl-C, and `ChildFault` for a fault of ours.
+    """
+    outcome: dict[str, Any] = {"event": "none"}
+    when = "before the first step"
+    with _started(job) as child, _progress_bar(job.label, shown=bar) as progress:
+        for line in child.events:
+            if not line.endswith("\n"):
+                break  # the child was killed while it wrote
+            event = json.loads(line)
+            if event["event"] == "progress":
+                says = f"loss {float(event['loss']):.4g}" if "loss" in event else str(event["says"])
+                progress(event["step"], event["steps"], says)
+                when = f"at step {event['step']} of {event['steps']}"
+            else:
+                outcome = event
+        code = child.wait()
+    if outcome["event"] == "finished":
+        # Too late for the child, but a command that does several things in a row must stop here.
+        if child.interrupted:
+            raise Stopped(f"Stopped when the {job.what} had just ended: give the same command again.")
+        result: dict[str, Any] = outcome["result"]
+        return result
+    if outcome["event"] == "user_error":
+        raise UserError(outcome["message"])
+    if outcome["event"] == "fault":
+        raise ChildFault(f"the {job.what} failed through a bug in this program; its traceback is above")
+    if child.interrupted or code in (130, -signal.SIGINT):
+        raise Stopped(f"Stopped {when}: {job.go_on}.")
+    if code < 0:
+        hint = ", as the system does when memory runs out" if code == -signal.SIGKILL else ""
+        killer = f"{signal.Signals(-code).name}{hint}"
+        raise UserError(f"The {job.what} was killed {when} by {killer}: {job.go_on}.")
+    raise UserError(
+        f"{job.place} ended the whole process {when}, with status {code}: remove the line that exits."
+    )
 
 
 class _Bar(Protocol):
@@ -62,7 +131,7 @@ def _progress_bar(label: str, *, shown: bool) -> Iterator[_Bar]:
         TextColumn("{task.fields[says]}"),
         TimeRemainingColumn(compact=True),
     )
-    # What the experiment prints goes through another process: rich cannot move it out of the bar's way.
+    # What the experiment prints goes through another process, so rich cannot move it above the bar.
     with Progress(*columns, console=Console(stderr=True), transient=True, expand=True) as progress:
         task = progress.add_task(label, total=None, says="")
 
@@ -73,16 +142,16 @@ def _progress_bar(label: str, *, shown: bool) -> Iterator[_Bar]:
 
 
 class _Child:
-    """The process that runs an experiment, and the pipe on which it reports.
+    """A started process and the pipe on which it reports.
 
-    Its standard input stays open while this process lives: the child goes down when it closes. What an
-    experiment prints goes to standard error, since standard output is for what the command says.
+    Its standard input stays open as long as the parent lives, and the child ends when it closes. What an experiment
+    prints goes to standard error: standard output belongs to the command.
     """
 
     def __init__(self, job: ChildJob) -> None:
         self.interrupted = False
         reading, writing = os.pipe()
-        # Until it has said what it does about Ctrl-C, the child must not get one; a blocked signal waits.
+        # The child must not get Ctrl-C before it has set its handler; a blocked signal waits.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             self.process = subprocess.Popen(
@@ -101,13 +170,13 @@ class _Child:
         self.events = os.fdopen(reading, encoding="utf-8")
         assert self.process.stdin is not None
         self._lifeline: IO[str] = self.process.stdin
-        with contextlib.suppress(BrokenPipeError):  # the child is gone; how it ended says why
+        with contextlib.suppress(BrokenPipeError):  # the child has ended; its exit status says why
             self._lifeline.write(job.line + "\n")
             self._lifeline.flush()
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
-        # At a terminal the child has had the signal too, and minds only the first one. The second Ctrl-C,
-        # or the end of the grace, kills: what was saved is whole at any moment.
+        # At a terminal the child gets the signal as well, and acts only on the first. The second Ctrl-C, or the
+        # end of the grace period, kills: saved files are whole at any moment.
         if self.interrupted:
             self.process.kill()
             return
@@ -118,7 +187,7 @@ class _Child:
         timer.start()
 
     def wait(self) -> int:
-        """Return how the process ended."""
+        """Wait for the end of the process and return its status."""
         code = self.process.wait()
         self.events.close()
         with contextlib.suppress(BrokenPipeError):
@@ -140,65 +209,86 @@ def _started(job: ChildJob) -> Iterator[_Child]:
             signal.signal(signal.SIGINT, before)
 
 
-def launch(job: RunJob, *, resumable: bool = True, bar: bool = True) -> dict[str, Any]:
-    """Make one run in a process of its own and return its `result.json`.
+class Reporter:
+    """In the child: sends events to the parent."""
 
-    Not `resumable` is a run whose folder will be gone: then no error sends anybody there. Raises as `launch_child`.
+    def __init__(self, descriptor: int) -> None:
+        os.set_inheritable(descriptor, False)
+        self._pipe = os.fdopen(descriptor, "w", encoding="utf-8")
+        self._last = 0.0
+
+    def send(self, event: str, **fields: Any) -> None:
+        """Send one event. If the parent is gone, end this process."""
+        try:
+            self._pipe.write(json.dumps({"event": event, **fields}) + "\n")
+            self._pipe.flush()
+        except BrokenPipeError:
+            os._exit(1)
+
+    def progress(self, step: int, steps: int, loss: float) -> None:
+        """Report that `step` of `steps` batches are done, at most a few times a second."""
+        now = time.monotonic()
+        if step == steps or now - self._last >= _REPORT_EVERY:
+            self._last = now
+            self.send("progress", step=step, steps=steps, loss=str(loss))
+
+
+def serve(
+    work: Callable[[str, Reporter], None],
+    mistake: Callable[[OSError, str], UserError | None] = lambda error, line: from_os_error(error),
+) -> int:
+    """In the child: do the job on standard input and return the exit status.
+
+    0 is done, 2 a user's mistake, 3 a fault of ours, 130 an interrupt. `work` gets the job's line and sends
+    `finished` itself; `mistake` turns an error of the file system into a message for the user, or None.
     """
-    name = job.experiment if job.recipe == "none" else job.recipe
-    go_on = "give the same command again"
-    if resumable:
-        go_on += f" with --resume (RESUME=1) to go on from what is in {job.folder}.partial"
-    child = ChildJob(
-        module="harness.run.run_job",
-        line=job.to_json(),
-        numerics=job.settings.numerics,
-        label=f"{job.run} run of {name}",
-        what="run",
-        place=job.source_path or "The experiment",
-        go_on=go_on,
-    )
-    return launch_child(child, bar=bar)
+    # Until the run can be resumed there is nothing to save, and a traceback out of an import helps nobody.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    reporter = Reporter(int(sys.argv[1]))
+    line = sys.stdin.readline()
+    if not line:
+        return 1  # the parent is gone
+    _end_with_parent()
+    try:
+        import torch  # noqa: F401 - it takes a second or two: do it before Ctrl-C is caught
+
+        signal.signal(signal.SIGINT, _raise_once)
+        work(line, reporter)
+    except KeyboardInterrupt:
+        return 130
+    except (UserError, OSError) as error:
+        said = mistake(error, line) if isinstance(error, OSError) else error
+        if said is None:
+            return _report_fault(reporter)
+        reporter.send("user_error", message=str(said))
+        return 2
+    except Exception:
+        return _report_fault(reporter)
+    return 0
 
 
-def launch_child(job: ChildJob, *, bar: bool = True) -> dict[str, Any]:
-    """Do a job in a process of its own and return its result; `bar` shows how far it is, on a terminal.
-
-    Raises `UserError` for a mistake of the user's, `Stopped` after Ctrl-C, and `ChildFault` for a fault of ours.
-    """
-    outcome: dict[str, Any] = {"event": "none"}
-    when = "before the first step"
-    with _started(job) as child, _progress_bar(job.label, shown=bar) as progress:
-        for line in child.events:
-            if not line.endswith("\n"):
-                break  # the child was killed while it wrote
-            event = json.loads(line)
-            if event["event"] == "progress":
-                says = f"loss {float(event['loss']):.4g}" if "loss" in event else str(event["says"])
-                progress(event["step"], event["steps"], says)
-                when = f"at step {event['step']} of {event['steps']}"
-            else:
-                outcome = event
-        code = child.wait()
-    if outcome["event"] == "finished":
-        # Too late for the child, and yet a wish: whoever does several things in a row is to stop here.
-        if child.interrupted:
-            raise Stopped(f"Stopped when the {job.what} had just ended: give the same command again.")
-        result: dict[str, Any] = outcome["result"]
-        return result
-    if outcome["event"] == "user_error":
-        raise UserError(outcome["message"])
-    if outcome["event"] == "fault":
-        raise ChildFault(f"the {job.what} ended through a fault of this program; its traceback is above")
-    if child.interrupted or code in (130, -signal.SIGINT):
-        raise Stopped(f"Stopped {when}: {job.go_on}.")
-    if code < 0:
-        raise UserError(f"The {job.what} was killed {when} by {_describe_signal(-code)}: {job.go_on}.")
-    raise UserError(
-        f"{job.place} ended the whole process {when}, with status {code}: take out what exits there."
-    )
+def _raise_once(number: int, frame: FrameType | None) -> None:
+    # At a terminal the signal comes twice: from there, and from the parent.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    raise KeyboardInterrupt
 
 
-def _describe_signal(number: int) -> str:
-    hint = ", as the system does when memory runs out" if number == signal.SIGKILL else ""
-    return f"{signal.Signals(number).name}{hint}"
+def _end_with_parent() -> None:
+    """End this process when the parent's end of standard input closes; an experiment sees an empty input."""
+    lifeline = os.dup(0)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+
+    def watch() -> None:
+        os.read(lifeline, 1)
+        os._exit(1)  # like a kill: saved files are whole at any moment
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _report_fault(reporter: Reporter) -> int:
+    traceback.print_exc()
+    reporter.send("fault")
+    return 3

@@ -2,19 +2,27 @@
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from harness.errors import UserError
 
+if TYPE_CHECKING:  # it imports torch, which readers of a log do not need
+    from harness.run.recorder import BatchMeasurements
+
 Record = dict[str, Any]
 
-# Of numbers by parameter or by layer; every other value of a record is one number.
+# Tables of numbers by parameter or by layer; every other value of a record is one number.
 _TABLES = frozenset({"grad_mean", "grad_norm_by_parameter", "activations"})
 _LAST_STEP = 2**53  # above it, not every whole number is a float
-
 _NAMES = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+
+# Between two training steps, which have just filled the caches, making and formatting a record takes five times
+# as long as after another record.
+BATCHES_AT_ONCE = 32
+
+_encode = json.JSONEncoder(allow_nan=False).encode
 
 
 def to_strict(value: Any) -> Any:
@@ -42,62 +50,79 @@ def from_strict(value: Any) -> Any:
 def format_record(record: Record) -> str:
     """Return the record as one line of the log, newline included."""
     try:
-        # Almost every record is finite, and the walk costs more than the encoding.
-        return json.dumps(record, allow_nan=False) + "\n"
+        # Almost every record is finite, and `to_strict` takes longer than the encoding.
+        return _encode(record) + "\n"
     except ValueError:
-        return json.dumps(to_strict(record), allow_nan=False) + "\n"
+        return _encode(to_strict(record)) + "\n"
 
 
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is not strict JSON")
+class LogWriter:
+    """Writes `metrics.log` during a run, `batches_at_once` at a time; `note` is called with each batch's record.
+
+    Use it as a context manager: leaving it, even through an error, writes the batches that are still held back.
+    """
+
+    def __init__(
+        self, file: TextIO, note: Callable[[Record], object], *, batches_at_once: int = BATCHES_AT_ONCE
+    ) -> None:
+        self._file = file
+        self._note = note
+        self._batches_at_once = batches_at_once
+        self._held_back: list[tuple[Record, BatchMeasurements]] = []
+
+    def __enter__(self) -> "LogWriter":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.flush()
+
+    def batch(self, position: Record, measured: "BatchMeasurements") -> None:
+        """Add a batch: its `step` and `epoch`, and what was measured."""
+        self._held_back.append((position, measured))
+        if len(self._held_back) >= self._batches_at_once:
+            self.flush()
+
+    def epoch(self, record: Record) -> None:
+        """Write the batches so far, then the record of an epoch."""
+        self._write_batches()
+        self._file.write(format_record(record))
+        self._file.flush()
+
+    def flush(self) -> None:
+        """Write the batches so far."""
+        self._write_batches()
+        self._file.flush()
+
+    def _write_batches(self) -> None:
+        held_back, self._held_back = self._held_back, []
+        records = [{**position, **measured.record()} for position, measured in held_back]
+        self._file.writelines(map(format_record, records))
+        for record in records:
+            self._note(record)
 
 
-def _finite(digits: str) -> float:
-    number = float(digits)
-    if math.isinf(number):
-        raise ValueError(f"{digits[:20]} is too large for a number")
-    return number
+def read_metrics_log(path: Path) -> list[Record]:
+    """Return the records of a `metrics.log`, batches and epochs in the order they happened.
 
-
-def _object(pairs: list[tuple[str, Any]]) -> Record:
-    record = dict(pairs)
-    if len(record) != len(pairs):  # two readers could take two different values
-        raise ValueError("a key is there twice")
-    return record
-
-
-def parse_record(line: str) -> Record:
-    """Return one record. Raises `ValueError` if the line is not a JSON object in strict JSON."""
+    Raises `UserError` that names the file, and the line if there is one, for a log that cannot be read.
+    """
     try:
-        record = json.loads(
-            line, parse_constant=_refuse_constant, parse_float=_finite, object_pairs_hook=_object
-        )
-        if not isinstance(record, dict):
-            raise ValueError("not a JSON object")
-        return {key: from_strict(value) for key, value in record.items()}
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
+        text = path.read_bytes().decode("utf-8")
+    except FileNotFoundError:
+        raise UserError(f"There is no log at {path}: make the run first.") from None
+    except UnicodeDecodeError:
+        raise UserError(f"{path} is not UTF-8 text: make the run again to write a whole log.") from None
+    except OSError as error:
+        raise UserError(f"{path} cannot be read ({error.strerror}): check its permissions.") from None
+    return parse_log(log_lines(text), str(path))
 
 
-def _check_values(record: Record) -> None:
-    """Raise `ValueError` for a value that no run writes, so that whoever reads a log may count on numbers."""
-    for key, value in record.items():
-        if key in ("step", "epoch") and not (type(value) is int and 0 <= value <= _LAST_STEP):
-            raise ValueError(f"{key} is no whole number from 0")
-        if key in _TABLES and not _is_table(value):
-            raise ValueError(f"{key!r} is no table of numbers")
-        if key not in _TABLES and not _is_number(value):
-            raise ValueError(f"{key[:40]!r} is no number")
-
-
-def _is_table(value: Any) -> bool:
-    return isinstance(value, dict) and all(_is_number(item) or _is_table(item) for item in value.values())
-
-
-def _is_number(value: Any) -> bool:
-    if isinstance(value, int) and not isinstance(value, bool):
-        return abs(value) <= _LAST_STEP
-    return value is None or isinstance(value, float)
+def log_lines(text: str) -> list[str]:
+    """Return the lines of a log. Only a line feed ends one: inside a JSON string, U+2028 is a character."""
+    lines = text.split("\n")
+    if lines[-1] == "":
+        lines.pop()
+    return lines
 
 
 def parse_log(lines: Iterable[str], source: str) -> list[Record]:
@@ -118,28 +143,17 @@ def parse_log(lines: Iterable[str], source: str) -> list[Record]:
     return records
 
 
-def log_lines(text: str) -> list[str]:
-    """Return the lines of a log. Only a line feed ends one: inside a JSON string, U+2028 is a character."""
-    lines = text.split("\n")
-    if lines[-1] == "":
-        lines.pop()
-    return lines
-
-
-def read_metrics_log(path: Path) -> list[Record]:
-    """Return the records of a `metrics.log`, batches and epochs in the order they happened.
-
-    Raises `UserError` that names the file, and the line where there is one, for a log that cannot be read.
-    """
+def parse_record(line: str) -> Record:
+    """Return one record. Raises `ValueError` if the line is not a JSON object in strict JSON."""
     try:
-        text = path.read_bytes().decode("utf-8")
-    except FileNotFoundError:
-        raise UserError(f"There is no log at {path}: make the run first.") from None
-    except UnicodeDecodeError:
-        raise UserError(f"{path} is not text: make the run again to write a whole log.") from None
-    except OSError as error:
-        raise UserError(f"{path} cannot be read ({error.strerror}): check its permissions.") from None
-    return parse_log(log_lines(text), str(path))
+        record = json.loads(
+            line, parse_constant=_refuse_constant, parse_float=_finite, object_pairs_hook=_object
+        )
+        if not isinstance(record, dict):
+            raise ValueError("not a JSON object")
+        return {key: from_strict(value) for key, value in record.items()}
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
 
 
 def batch_records(records: Iterable[Record]) -> list[Record]:
@@ -150,3 +164,42 @@ def batch_records(records: Iterable[Record]) -> list[Record]:
 def epoch_records(records: Iterable[Record]) -> list[Record]:
     """Return the records of epochs: those without a `step`."""
     return [record for record in records if "step" not in record]
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not strict JSON")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if math.isinf(number):
+        raise ValueError(f"{digits[:20]} is too large for a number")
+    return number
+
+
+def _object(pairs: list[tuple[str, Any]]) -> Record:
+    record = dict(pairs)
+    if len(record) != len(pairs):  # two readers could take two different values
+        raise ValueError("a key is there twice")
+    return record
+
+
+def _check_values(record: Record) -> None:
+    """Raise `ValueError` for a value that no run writes, so that readers of a log can rely on numbers."""
+    for key, value in record.items():
+        if key in ("step", "epoch") and not (type(value) is int and 0 <= value <= _LAST_STEP):
+            raise ValueError(f"{key} is not a whole number from 0")
+        if key in _TABLES and not _is_table(value):
+            raise ValueError(f"{key!r} is not a table of numbers")
+        if key not in _TABLES and not _is_number(value):
+            raise ValueError(f"{key[:40]!r} is not a number")
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, dict) and all(_is_number(item) or _is_table(item) for item in value.values())
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return abs(value) <= _LAST_STEP
+    return value is None or isinstance(value, float)

@@ -1,15 +1,24 @@
-"""Which suite made a run: its commit, and the hash of its sources."""
+"""What made a run: the commit and hash of the harness, the versions of its libraries, and the kind of machine."""
 
 import hashlib
+import os
+import platform
 import subprocess
+import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
+
+import harness
+from harness.canonical_setup import Numerics
+
+_HARNESS = Path(__file__).resolve().parent.parent
 
 
 def git_commit() -> str | None:
-    """Return the commit of the suite that made the run, or None where it is not in a repository."""
-    root = Path(__file__).resolve().parent.parent.parent
+    """Return the commit of the repository that holds the harness, or None without a repository."""
     try:
-        command = ["git", "-C", str(root), "rev-parse", "HEAD"]
+        command = ["git", "-C", str(_HARNESS.parent), "rev-parse", "HEAD"]
         done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10)
     except (OSError, subprocess.SubprocessError):
         return None
@@ -17,11 +26,70 @@ def git_commit() -> str | None:
 
 
 def harness_hash() -> str:
-    """Return the SHA-256 over the sources of the harness, the paths included."""
-    root = Path(__file__).resolve().parent.parent
+    """Return the SHA-256 over the Python sources of the harness and their paths."""
     total = hashlib.sha256()
-    for path in sorted(root.rglob("*.py")):
+    for path in sorted(_HARNESS.rglob("*.py")):
         content = path.read_bytes()
-        total.update(f"{path.relative_to(root).as_posix()}\0{len(content)}\0".encode())
+        total.update(f"{path.relative_to(_HARNESS).as_posix()}\0{len(content)}\0".encode())
         total.update(content)
     return total.hexdigest()
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of Python, torch, NumPy and the harness."""
+    import numpy as np
+    import torch
+
+    return {
+        "python": ".".join(map(str, sys.version_info[:3])),
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "harness": harness.__version__,
+    }
+
+
+def platform_class(numerics: Numerics, device: str) -> dict[str, Any]:
+    """Return what decides whether a run on another machine must have the same bytes; see `same_class`.
+
+    `golden` says whether this process computes the sentinels of the golden table right (20 ms; at least one
+    sentinel for each setting of portable numerics). It is None if no table applies: native numerics, a CUDA
+    card, another release of torch. For the CPU `torch` is the release alone, because "+cpu" and "+cu130" only name
+    CUDA libraries that such a run never calls. For a card it is the full version, and `device` is the card's name.
+    """
+    import torch
+
+    from harness.doctor.golden import compare, compute_goldens, read_table
+    from harness.doctor.operations import SENTINELS
+
+    on_card = device.startswith("cuda")
+    release = torch.__version__.partition("+")[0]
+    golden = None
+    if numerics == "portable" and not on_card and release == read_table()["torch"]:
+        golden = compare(compute_goldens(SENTINELS)).portable
+    return {
+        "architecture": architecture(),
+        "numerics": numerics,
+        "device": torch.cuda.get_device_name(torch.device(device)) if on_card else "cpu",
+        "torch": str(torch.__version__) if on_card else release,
+        "golden": golden,
+    }
+
+
+def same_class(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Return whether runs of these two platform classes must have the same bytes.
+
+    On the CPU both must have passed the golden digests: without them (native numerics, or a processor that
+    failed) two machines with equal records may still round differently.
+    """
+    return dict(one) == dict(other) and (one["golden"] is True or one["device"] != "cpu")
+
+
+def architecture() -> str:
+    """Return the instruction set of this machine under one name on every system, such as x86_64 or aarch64."""
+    machine = platform.machine().lower()
+    return {"amd64": "x86_64", "arm64": "aarch64"}.get(machine, machine)
+
+
+def usable_cores() -> int:
+    """Return how many cores this process may use, which may be fewer than the machine has."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

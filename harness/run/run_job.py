@@ -1,12 +1,20 @@
-"""The process that trains: it reads one job from standard input and reports on a pipe. Only `launch` starts it."""
+"""The process that trains: it makes one run and completes the run's folder. Only `launch` starts it."""
 
 import errno
+import hashlib
+import json
 import signal
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from harness.data import CLASS_NAMES
 from harness.errors import UserError, from_os_error, naming
-from harness.run.child_process import Reporter, serve
+from harness.files import sha256_line
+from harness.page.run_page import write_run_page
+from harness.run.launch import Reporter, serve
+from harness.run.metrics_log import to_strict
+from harness.run.provenance import git_commit, harness_hash, platform_class, versions
 from harness.run.run_folder import (
     JOB_FILE,
     locked_job_file,
@@ -16,18 +24,21 @@ from harness.run.run_folder import (
     refuse_foreign_folder,
 )
 from harness.run.settings import RunJob
+from harness.workspace import RESULT, source_hash
 
-_METRICS_LOG = "metrics.log"
+if TYPE_CHECKING:  # both are imported when the run begins: torch must find its variables first
+    from harness.data.datasets import Dataset
+    from harness.trainer import TrainingResult
+
 _CHECKPOINT = "checkpoint.pt"
+_METRICS_LOG = "metrics.log"
 
 
-def execute(job: RunJob, reporter: Reporter) -> None:
+def make_run(job: RunJob, reporter: Reporter) -> None:
     """Make the run. Its folder takes the final name only when everything is in it."""
+    from harness.canonical_setup import apply_numerics
     from harness.data.loading import load_dataset
-    from harness.run import run_files  # it imports torch
-    from harness.run.experiment import tensor_data
-    from harness.run.load_experiment import load_experiment
-    from harness.run.numerics import apply_numerics
+    from harness.run.experiment import load_experiment, tensor_data
     from harness.trainer import train
 
     settings = job.settings
@@ -39,12 +50,11 @@ def execute(job: RunJob, reporter: Reporter) -> None:
     with naming(partial), locked_job_file(partial) as job_file:
         prepare_partial(job, partial, job_file)
         data = load_dataset(settings.dataset, cache=Path(job.cache) if job.cache else None)
-        # The student's own path, so that an error names the file to mend, where the source came from one.
+        # Errors name the student's own file, if the source came from one.
         source_path = Path(job.source_path) if job.source_path else partial / "experiment.py"
         try:
-            experiment = load_experiment(source_path, job.source)
             result = train(
-                experiment,
+                load_experiment(source_path, job.source),
                 tensor_data(data),
                 settings,
                 partial,
@@ -52,8 +62,10 @@ def execute(job: RunJob, reporter: Reporter) -> None:
                 progress=reporter.progress,
             )
         except UserError as error:
-            raise UserError(f"{error}{_where_the_log_is(partial)}") from error
-        summary = run_files.write_run_files(job, partial, result, data)
+            log = partial / _METRICS_LOG
+            kept = log.is_file() and log.stat().st_size
+            raise UserError(f"{error} The log so far is in {log}." if kept else str(error)) from error
+        summary = _complete_folder(job, partial, result, data)
         # From here on there is nothing left to stop.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         publish(partial, folder)
@@ -69,27 +81,92 @@ def _check_device(device: str) -> None:
         )
 
 
-def _where_the_log_is(partial: Path) -> str:
-    log = partial / _METRICS_LOG
-    return f" The log up to there is kept in {log}." if log.is_file() and log.stat().st_size else ""
+def _complete_folder(job: RunJob, folder: Path, result: "TrainingResult", data: "Dataset") -> dict[str, Any]:
+    """Write digest, provenance, result and page beside log and checkpoint; return what `result.json` holds."""
+    checkpoint = (folder / _CHECKPOINT).read_bytes()
+    (folder / f"{_CHECKPOINT}.sha256").write_text(sha256_line(checkpoint, _CHECKPOINT), encoding="utf-8")
+    _write_json(folder / f"{_CHECKPOINT}.meta.json", _provenance(job, result, data))
+    summary = _summary(job, result, hashlib.sha256(checkpoint).hexdigest(), data)
+    _write_json(folder / RESULT, summary)
+    compare_with = Path(job.compare_with) if job.compare_with else None
+    write_run_page(folder, title=job.title, compare_with=compare_with)
+    return summary
+
+
+def _write_json(path: Path, value: dict[str, Any]) -> None:
+    path.write_text(json.dumps(to_strict(value), indent=1, allow_nan=False) + "\n", encoding="utf-8")
+
+
+def _summary(
+    job: RunJob, result: "TrainingResult", checkpoint_sha256: str, data: "Dataset"
+) -> dict[str, Any]:
+    last = result.last_epoch
+    metric = last["val_accuracy"] if last["val_accuracy"] is not None else last["val_loss"]
+    return to_strict(  # type: ignore[no-any-return]
+        {
+            "seed": job.settings.seed,
+            "recipe": job.recipe,
+            "run": job.run,
+            "checkpoint_path": _CHECKPOINT,
+            "checkpoint_sha256": checkpoint_sha256,
+            "final_train_loss": result.last_batch["loss"],
+            "final_val_metric": metric,
+            "final_val_loss": last["val_loss"],
+            "final_val_accuracy": last["val_accuracy"],
+            "steps": result.steps,
+            "epochs": result.epochs,
+            "first_non_finite_step": result.first_non_finite_step,
+            "guardrails": [
+                {"step": finding.step, "level": finding.level, "message": finding.message}
+                for finding in result.findings
+            ],
+            "confusion": result.confusion,
+            "class_names": None if result.confusion is None else list(CLASS_NAMES[data.name]),
+            "status": "finished",
+        }
+    )
+
+
+def _provenance(job: RunJob, result: "TrainingResult", data: "Dataset") -> dict[str, Any]:
+    settings = job.settings
+    return {
+        "format_version": 1,
+        "recipe": job.recipe,
+        "experiment": job.experiment,
+        "run": job.run,
+        "seed": settings.seed,
+        "command": settings.command(job.recipe, "experiment.py" if job.run == "fixed" else None),
+        "git_commit": git_commit(),
+        "source_sha256": source_hash(job.source),
+        "harness_sha256": harness_hash(),
+        "dataset": data.name,
+        "dataset_digest": data.digest,
+        "epochs": result.epochs,
+        "batch_size": result.batch_size,
+        "versions": versions(),
+        "platform_class": platform_class(settings.numerics, settings.device),
+    }
 
 
 def _mistake(error: OSError, line: str) -> UserError | None:
-    """Return the sentence for what a person can mend: nothing of ours may be missing unless it was taken away."""
+    """Return a message for an error of the file system that the user can fix, or None.
+
+    Our own files can only be missing if somebody removed them.
+    """
     partial = partial_folder(Path(RunJob.from_json(line).folder))
     mistake = from_os_error(error)
     if error.errno == errno.ENOENT and partial.parent.is_dir():
         if (partial / JOB_FILE).exists():
             return None
-        return UserError(f"{partial} was removed while the run was at work: start the run again.")
+        return UserError(f"{partial} was removed during the run: start the run again.")
     if mistake is not None and (partial / _CHECKPOINT).is_file():
-        return UserError(f"{mistake} Then --resume (RESUME=1) goes on from {partial}.")
+        return UserError(f"{mistake} Then --resume (RESUME=1) continues from {partial}.")
     return mistake
 
 
 def main() -> int:
-    """Run the job on standard input; exit 0, 2 for a user's mistake, 3 for a fault of ours, 130 when interrupted."""
-    return serve(lambda line, reporter: execute(RunJob.from_json(line), reporter), _mistake)
+    """Make the run that standard input asks for; exit as `harness.run.launch.serve` says."""
+    return serve(lambda line, reporter: make_run(RunJob.from_json(line), reporter), _mistake)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from harness.run.environment import Numerics
+from harness.canonical_setup import Numerics
 
 GuardrailMode = Literal["off", "warn", "strict"]
 RunName = Literal["broken", "fixed", "healthy"]

@@ -5,9 +5,15 @@ from typing import Any, NoReturn
 
 import click
 
-from harness.command_line import HELP_OPTIONS, run_command
+from harness.command_line import (
+    HELP_OPTIONS,
+    positive_option,
+    resume_option,
+    run_command,
+    run_options,
+    whole_number,
+)
 from harness.errors import naming
-from harness.run.run_options import positive_option, resume_option, run_options, whole_number
 
 
 @click.command(context_settings=HELP_OPTIONS)

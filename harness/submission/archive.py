@@ -5,15 +5,14 @@ import tarfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from harness.files import write_with_sha256
-from harness.run.stored_deflate import stored_gzip
+from harness.files import stored_gzip, write_with_sha256
 
 
 def deterministic_tar_gz(members: Mapping[str, bytes | Path]) -> bytes:
     """Return a gzipped tarball of regular files, by name; a path is read.
 
     Names come sorted, with mode 0644, owner 0 and time 0; a name that the ustar format cannot hold goes
-    into a pax header, which has no times either. Nothing is compressed (`harness.run.stored_deflate` says why).
+    into a pax header, which has no times either. Nothing is compressed (`harness.files` says why).
     Raises `ValueError` for a name that would not unpack inside the folder it is unpacked in.
     """
     buffer = io.BytesIO()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from harness.run.environment import run_environment
+from harness.canonical_setup import run_environment
 from harness.submission.check_item import CheckItem, failed, passed
 from harness.written.derivation import (
     PROBLEMS,

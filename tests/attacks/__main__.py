@@ -22,7 +22,7 @@ from attacks.lab import Lab, Scored, make_lab, score_class
 from attacks.views import class_view_faults, view_faults
 from grader.replay.engines import ENGINES, Engine
 from grader.sandbox import sandbox_problem
-from harness.run.environment import usable_cores
+from harness.run.provenance import usable_cores
 
 OTHERS = ("loss_sum",)
 

@@ -6,8 +6,8 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
+from harness.canonical_setup import run_environment
 from harness.recipe import ROOT
-from harness.run.environment import run_environment
 
 # What the trainer's own command does, without pages and pictures.
 _CHILD = """
@@ -15,8 +15,8 @@ import sys
 from pathlib import Path
 from harness.data.loading import load_dataset
 from harness.run.experiment import tensor_data
-from harness.run.load_experiment import load_experiment
-from harness.run.numerics import apply_numerics
+from harness.run.experiment import load_experiment
+from harness.canonical_setup import apply_numerics
 from harness.run.settings import RunSettings
 from harness.trainer import train
 apply_numerics("portable", "cpu")

@@ -175,7 +175,7 @@ ATTACKS = (
         "makes the log longer than anybody reads",
         """
 import gc
-from harness.run.log_writer import LogWriter
+from harness.run.metrics_log import LogWriter
 for item in gc.get_objects():
     if isinstance(item, LogWriter):
         for _ in range(300_000):

@@ -17,13 +17,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from harness.canonical_setup import canonical_setup
 from harness.data.datasets import Dataset, Split
 from harness.data.loading import load_dataset
 from harness.run.evaluation import evaluate_in_eval_mode
-from harness.run.experiment import Experiment, tensor_data
-from harness.run.load_experiment import load_experiment
+from harness.run.experiment import Experiment, load_experiment, tensor_data
 from harness.run.metrics_log import Record, to_strict
-from harness.run.numerics import canonical_setup
 
 INPUT = Path("../input")
 OUT = Path("out")

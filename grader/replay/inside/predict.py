@@ -19,12 +19,11 @@ def main() -> int:
     import numpy as np
     import torch
 
+    from harness.canonical_setup import canonical_setup
     from harness.data.datasets import Dataset, Split
     from harness.data.loading import load_dataset
     from harness.errors import UserError
-    from harness.run.experiment import tensor_data
-    from harness.run.load_experiment import load_experiment
-    from harness.run.numerics import canonical_setup
+    from harness.run.experiment import load_experiment, tensor_data
 
     job = json.loads((INPUT / "job.json").read_text(encoding="utf-8"))
     canonical_setup(0, numerics="portable")

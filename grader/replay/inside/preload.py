@@ -3,13 +3,13 @@
 import numpy as np  # noqa: F401
 import torch
 
+import harness.canonical_setup
 import harness.checks.probes
 import harness.data.loading
 import harness.doctor.golden
 import harness.recipe
 import harness.run.evaluation
-import harness.run.load_experiment
-import harness.run.numerics
+import harness.run.experiment
 import harness.run.settings
 import harness.trainer  # noqa: F401
 

@@ -26,8 +26,7 @@ def make_run(name: str, source: str, job: dict[str, Any]) -> None:
     from harness.checks.probes import run_probe
     from harness.data.loading import load_dataset
     from harness.recipe import Probe
-    from harness.run.experiment import tensor_data
-    from harness.run.load_experiment import load_experiment
+    from harness.run.experiment import load_experiment, tensor_data
     from harness.run.metrics_log import to_strict
     from harness.run.settings import RunSettings
     from harness.trainer import BEST_CHECKPOINT, train
@@ -59,14 +58,14 @@ def make_run(name: str, source: str, job: dict[str, Any]) -> None:
 
 def main() -> int:
     """Make every run of the job; exit as the module says."""
+    from harness.canonical_setup import apply_numerics
     from harness.errors import UserError
-    from harness.run.numerics import apply_numerics
 
     job = json.loads(JOB.read_text(encoding="utf-8"))
     apply_numerics(job["settings"]["numerics"], job["settings"]["device"])
     OUT.mkdir(exist_ok=True)
     if job["platform"]:
-        from harness.doctor.golden import platform_class
+        from harness.run.provenance import platform_class
 
         found = platform_class(job["settings"]["numerics"], job["settings"]["device"])
         (OUT / "platform.json").write_text(json.dumps(found), encoding="utf-8")

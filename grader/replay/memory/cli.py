@@ -5,8 +5,7 @@ from pathlib import Path
 
 import click
 
-from harness.command_line import HELP_OPTIONS
-from harness.run.run_options import whole_number
+from harness.command_line import HELP_OPTIONS, whole_number
 
 # Everything else is imported inside the command that needs it: `grader --help` must be instant.
 

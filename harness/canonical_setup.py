@@ -1,0 +1,215 @@
+"""How a run is made deterministic: the environment of its process, then its kernels, then its seeds.
+
+1. `run_environment` builds the environment variables. ATen, MKL, NumPy (with OpenBLAS) and the C library pick
+   their code by the processor they find, and round differently on each path. Each has a variable that pins the
+   path and is read only once: when the library is loaded, at its first call, or when the process starts. So every
+   run is a child process that is started with these variables.
+2. `apply_numerics` switches torch to deterministic algorithms and portable kernels.
+3. `set_seed` seeds every generator.
+
+`canonical_setup` does 2 and 3 inside the child. docs/determinism.md says what is promised. This module imports
+torch and NumPy inside functions, because the parent process needs neither.
+"""
+
+import os
+import platform
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from harness.errors import UserError
+
+Numerics = Literal["portable", "native"]
+
+# Measured with torch 2.13 and NumPy 2.4 on glibc 2.36: equal bytes on an AVX-512 processor and under
+# `qemu-x86_64 -cpu Nehalem`, `Haswell` and `EPYC`. Each comment says what differs on the first without the variable.
+PORTABLE_VARIABLES = {
+    # 36 golden digests: matmul, convolution, LSTM, and MKL's vector exp, log, tanh and the like
+    "MKL_CBWR": "COMPATIBLE",
+    # 43 golden digests: softmax, gelu, layer and batch norm, attention, normal random numbers, float16
+    "ATEN_CPU_CAPABILITY": "default",
+    # 8 golden digests, already between 1 and 2 threads: matmul, convolution, layer norm, GRU
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    # exp, log, sin, cos, tan and pow of a double have a second version with fused multiply-add, and up to 0.08 %
+    # of their results differ. Python's `math` calls them, and so do softmax, gelu, sigmoid and randn in float64, and
+    # NumPy's RandomState.normal. glibc reads the plain names since 2.33 and the others before; it ignores unknown ones.
+    "GLIBC_TUNABLES": "glibc.cpu.hwcaps=-FMA,-FMA4,-FMA_Usable,-FMA4_Usable",
+}
+# NumPy's own loops (exp, log, pow, argsort), by NumPy's names for everything above x86-64-v2. NumPy warns of
+# unknown names, and the names changed in 2.4.
+_NUMPY_FEATURES = "X86_V3 X86_V4 AVX512_ICL AVX512_SPR"
+_NUMPY_FEATURES_BEFORE_2_4 = "AVX2 FMA3 AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL AVX512_ICL"
+# NumPy's float32 matmul. OpenBLAS takes its number of threads from OMP_NUM_THREADS.
+_OPENBLAS_CORE = "Nehalem"
+
+COMMON_VARIABLES = {
+    "PYTHONHASHSEED": "0",
+    # A file called random.py in the current folder must not replace Python's own.
+    "PYTHONSAFEPATH": "1",
+    "PYTHONUTF8": "1",
+    "LC_ALL": "C.UTF-8",
+    "TZ": "UTC",
+    # Without it cuBLAS refuses to run under deterministic algorithms.
+    "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
+}
+
+# Whole families are removed, because each release adds members: thread counts and affinities, instruction sets,
+# reduced precision (NVIDIA_TF32_OVERRIDE, TORCH_ALLOW_TF32_CUBLAS_OVERRIDE, ONEDNN_DEFAULT_FPMATH_MODE), allocators,
+# compilers, debug output, TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD. PYTHONPATH goes too: it could bring another torch.
+_REMOVED_FAMILIES = (
+    "OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_", "GOTO_", "BLIS_", "NPY_", "DNNL_", "ONEDNN_",
+    "ATEN_", "TORCH", "PYTORCH_", "CUBLAS_", "CUBLASLT_", "CUDNN_", "CUDA_FORCE_", "NVIDIA_TF32_OVERRIDE",
+    "DISABLE_ADDMM_CUDA_LT", "PYTHON", "LC_", "LANG", "GLIBC_TUNABLES",
+)  # fmt: skip
+# These say where Python's files are, or how output is buffered, and change no result.
+_KEPT_OF_PYTHON = frozenset(
+    f"PYTHON{name}" for name in ("DONTWRITEBYTECODE", "PYCACHEPREFIX", "NOUSERSITE", "USERBASE", "UNBUFFERED")
+)
+
+
+def run_environment(numerics: Numerics, base: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the environment variables for a child process that trains with these numerics.
+
+    `base` is the environment to start from, by default that of this process. Variables that could change a
+    result are removed from it; `COMMON_VARIABLES` and, for portable numerics, `portable_variables()` are set.
+    """
+    base = os.environ if base is None else base
+    kept = {
+        name: value
+        for name, value in base.items()
+        if not name.startswith(_REMOVED_FAMILIES) or name in _KEPT_OF_PYTHON
+    }
+    return kept | COMMON_VARIABLES | (portable_variables() if numerics == "portable" else {})
+
+
+def portable_variables() -> dict[str, str]:
+    """Return the variables that make all processors of this machine's architecture compute alike."""
+    if platform.machine().lower() not in ("x86_64", "amd64"):
+        return dict(PORTABLE_VARIABLES)
+    for_numpy = {"OPENBLAS_CORETYPE": _OPENBLAS_CORE, "NPY_DISABLE_CPU_FEATURES": _numpy_features()}
+    return PORTABLE_VARIABLES | for_numpy
+
+
+def _numpy_features() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        major, minor = (int(part) for part in version("numpy").split(".")[:2])
+    except (PackageNotFoundError, ValueError):
+        return _NUMPY_FEATURES
+    return _NUMPY_FEATURES if (major, minor) >= (2, 4) else _NUMPY_FEATURES_BEFORE_2_4
+
+
+@dataclass(frozen=True)
+class CanonicalSettings:
+    """What `canonical_setup` set."""
+
+    seed: int
+    dtype: str
+    numerics: Numerics
+    device: str
+    threads: int
+
+
+def canonical_setup(
+    seed: int, verify_mode: bool = False, numerics: Numerics | None = None, device: str = "cpu"
+) -> CanonicalSettings:
+    """Put this process into the state in which every run starts, and return what was set.
+
+    Calls `apply_numerics` and `set_seed`, and sets the default dtype: float64 in verify mode, else float32.
+    Without `numerics`, they are portable if the process has the variables of `run_environment("portable")`,
+    else native. Give `DataLoader`s `worker_init_fn=seed_worker`.
+
+    Raises `UserError` as `set_seed` does, and `RuntimeError` as `apply_numerics` does.
+    """
+    import torch
+
+    _check_seed(seed)
+    if numerics is None:
+        numerics = "portable" if in_portable_environment() else "native"
+    apply_numerics(numerics, device)
+    set_seed(seed)
+    dtype = torch.float64 if verify_mode else torch.float32
+    torch.set_default_dtype(dtype)
+    return CanonicalSettings(
+        seed, str(dtype).removeprefix("torch."), numerics, device, torch.get_num_threads()
+    )
+
+
+def apply_numerics(numerics: Numerics, device: str = "cpu") -> None:
+    """Switch torch to deterministic algorithms and, for `portable`, to kernels that every CPU shares.
+
+    `device` is "cpu" or a CUDA device such as "cuda" or "cuda:0". TensorFloat32 is off on both. Raises
+    `RuntimeError` if the process was not started with `run_environment`: portable numerics and CUDA read its
+    variables before this function runs.
+    """
+    import torch
+
+    needed = portable_variables() if numerics == "portable" else {}
+    if device.startswith("cuda"):
+        needed = needed | {"CUBLAS_WORKSPACE_CONFIG": COMMON_VARIABLES["CUBLAS_WORKSPACE_CONFIG"]}
+    _require(needed, f"{numerics} numerics on {device}")
+    # use_deterministic_algorithms(True) does the same, but imports the compiler first: over a second.
+    torch.set_deterministic_debug_mode("error")
+    torch.backends.cudnn.benchmark = False
+    torch.backends.cudnn.allow_tf32 = False  # on by default for convolutions
+    torch.set_float32_matmul_precision("highest")
+    torch.set_flush_denormal(False)
+    if numerics == "native":
+        return
+    torch.set_num_threads(1)
+    torch.backends.mkldnn.enabled = False  # type: ignore[assignment]
+    # NNPACK convolves only on processors with AVX2.
+    torch.backends.nnpack.set_flags(False)
+
+
+def set_seed(seed: int) -> None:
+    """Seed Python, NumPy, torch and every CUDA card.
+
+    Raises `UserError` for a seed outside 0 .. 2**32 - 1, which is NumPy's range.
+    """
+    import numpy as np
+    import torch
+
+    _check_seed(seed)
+    random.seed(seed)
+    np.random.seed(seed)
+    torch.manual_seed(seed)  # CUDA's generators too
+
+
+def seed_worker(worker_id: int) -> None:
+    """Seed Python and NumPy in a `DataLoader` worker from the seed that torch gave it (`worker_init_fn`)."""
+    import numpy as np
+    import torch
+
+    seed = torch.initial_seed() % 2**32
+    random.seed(seed)
+    np.random.seed(seed)
+
+
+def in_portable_environment() -> bool:
+    """Return whether this process was started with the variables of `run_environment("portable")`."""
+    return not _missing(portable_variables())
+
+
+def _check_seed(seed: object) -> None:
+    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**32:
+        raise UserError(f"The seed {seed!r} is not a whole number from 0 to {2**32 - 1}: choose one that is.")
+
+
+def _missing(variables: Mapping[str, str]) -> dict[str, str | None]:
+    return {name: os.environ.get(name) for name, value in variables.items() if os.environ.get(name) != value}
+
+
+def _require(variables: Mapping[str, str], what: str) -> None:
+    import torch
+
+    wrong = _missing(variables)
+    if wrong:
+        raise RuntimeError(f"{what} needs the environment of run_environment(), but found {wrong}")
+    # The variables may have been set after torch read them: ask torch what it made of them.
+    readable = "ATEN_CPU_CAPABILITY" in variables and platform.machine() == "x86_64"
+    if readable and torch.backends.cpu.get_cpu_capability() != "DEFAULT":
+        raise RuntimeError(f"{what} needs the environment of run_environment() before torch is imported")

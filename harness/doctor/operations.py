@@ -1,0 +1,331 @@
+"""The operations of the golden table: one small, fixed computation each, with the bytes that it must give.
+
+An operation returns its value and then the gradients of its inputs and weights. The inputs come from whole numbers
+by exact steps, without random numbers and rounding, so a digest that differs convicts the operation itself.
+"""
+
+import math
+import random
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+Operation = Callable[[], Iterable[Tensor]]
+
+
+def numbers(*shape: int, salt: int = 0, low: float = -1.0, dtype: torch.dtype = torch.float32) -> Tensor:
+    """Return scattered multiples of 2**-22 in [low, low + 2), exact in float32 for a low of -1 or about 0.
+
+    Multiplicative hashing (Knuth, The Art of Computer Programming, volume 3, 6.4) of the index, in integers.
+    """
+    index = torch.arange(math.prod(shape), dtype=torch.int64) + 7919 * salt + 1
+    mixed = (index * 2654435761) & 0xFFFFFFFF
+    mixed = ((mixed ^ (mixed >> 15)) * 2246822519) & 0xFFFFFFFF
+    return ((mixed >> 9).to(torch.float64) / 2**22 + low).to(dtype).reshape(shape)
+
+
+def classes(count: int, number: int) -> Tensor:
+    """Return class indices 0 .. number - 1 in a fixed uneven order, shape (count,)."""
+    return (torch.arange(count, dtype=torch.int64) * 7 + 3) % number
+
+
+def _both_ways(
+    function: Callable[..., Tensor], *inputs: Tensor, weights: Iterable[Tensor] = ()
+) -> list[Tensor]:
+    """Return `function(*inputs)` and the gradients of inputs and weights, for an uneven gradient from above."""
+    leaves = [value.clone().requires_grad_() for value in inputs]
+    output = function(*leaves)
+    output.backward(numbers(*output.shape, salt=99, dtype=output.dtype))
+    return [output.detach(), *(leaf.grad for leaf in (*leaves, *weights) if leaf.grad is not None)]
+
+
+def _pointwise(function: Callable[[Tensor], Tensor], low: float = -1.0, scale: float = 1.0) -> Operation:
+    """Apply the function to `scale` times 64 x 65 numbers from `low` on."""
+    return lambda: _both_ways(lambda x: function(x * scale), numbers(64, 65, low=low))
+
+
+def _float32(
+    function: Callable[..., Tensor],
+    *shapes: tuple[int, ...],
+    low: float = -1.0,
+    dtype: torch.dtype = torch.float32,
+) -> Operation:
+    """Apply the function to inputs of these shapes."""
+    return lambda: _both_ways(
+        function, *(numbers(*shape, salt=salt, low=low, dtype=dtype) for salt, shape in enumerate(shapes))
+    )
+
+
+def _float64(function: Callable[..., Tensor], *shapes: tuple[int, ...], low: float = -1.0) -> Operation:
+    return _float32(function, *shapes, low=low, dtype=torch.float64)
+
+
+def _reduction(function: Callable[..., Tensor], dtype: torch.dtype = torch.float32) -> Operation:
+    """Reduce 64 x 65 numbers over the first, the second and both dimensions."""
+
+    def reduce(x: Tensor) -> Tensor:
+        cubes = x * x * x  # plain numbers of this size add up exactly, in any order
+        return torch.cat([function(cubes, dim=0), function(cubes, dim=1), function(cubes, dim=(0, 1))[None]])
+
+    return lambda: _both_ways(reduce, numbers(64, 65, dtype=dtype))
+
+
+def _batch_norm(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """Normalize (B, C, H, W) by batch statistics, then by the moving ones, as in evaluation."""
+    mean, variance = torch.zeros(x.shape[1], dtype=x.dtype), torch.ones(x.shape[1], dtype=x.dtype)
+    trained = F.batch_norm(x, mean, variance, weight, bias, training=True)
+    return torch.cat([trained, F.batch_norm(x, mean, variance, weight, bias, training=False)])
+
+
+def _attention(x: Tensor) -> Tensor:
+    """Attend causally within one (B, heads, T, D) tensor."""
+    return F.scaled_dot_product_attention(x, x.roll(1, 2), x.roll(2, 2), is_causal=True)
+
+
+def _filled(module: nn.Module) -> nn.Module:
+    """Replace the random parameters of a module by fixed numbers, and return it."""
+    with torch.no_grad():
+        for salt, parameter in enumerate(module.parameters()):
+            parameter.copy_(numbers(*parameter.shape, salt=salt, dtype=parameter.dtype) / 4)
+    return module
+
+
+def _recurrent(kind: type[nn.LSTM | nn.GRU]) -> Operation:
+    """Run two recurrent layers over a (5, 9, 12) batch."""
+
+    def operation() -> list[Tensor]:
+        network = _filled(kind(12, 20, num_layers=2, batch_first=True, dtype=torch.float32))
+        return _both_ways(lambda x: network(x)[0], numbers(5, 9, 12), weights=network.parameters())
+
+    return operation
+
+
+def _transformer() -> list[Tensor]:
+    """Run one transformer encoder layer over a (3, 7, 16) batch."""
+    layer = _filled(nn.TransformerEncoderLayer(16, 4, 32, dropout=0.0, batch_first=True, dtype=torch.float32))
+    return _both_ways(layer, numbers(3, 7, 16), weights=layer.parameters())
+
+
+def _seeded(draw: Callable[[torch.Generator], Tensor]) -> Operation:
+    """Draw from a generator with seed 42."""
+    return lambda: [draw(torch.Generator().manual_seed(42))]
+
+
+def _dropout() -> list[Tensor]:
+    """Drop single numbers and whole channels."""
+    torch.manual_seed(42)  # dropout takes no generator of its own; compute_goldens restores the state
+    return _both_ways(lambda x: F.dropout(x, 0.3) + F.dropout2d(x, 0.3), numbers(4, 8, 9, 9))
+
+
+def _initialization() -> list[Tensor]:
+    """Draw the initial weights of layers, and two of the explicit initializations."""
+    torch.manual_seed(42)
+    layers = [nn.Linear(30, 20, dtype=torch.float32), nn.Conv2d(3, 8, 3, dtype=torch.float32)]
+    extra = torch.empty(20, 30, dtype=torch.float32)
+    drawn = [initialize(extra.clone()) for initialize in (nn.init.kaiming_normal_, nn.init.xavier_uniform_)]
+    return [*drawn, *(p.detach() for layer in layers for p in layer.parameters())]
+
+
+def _optimizer(kind: Callable[..., torch.optim.Optimizer], clip: bool = False, **options: Any) -> Operation:
+    """Train a two-layer classifier of 24 numbers into 10 classes for four steps, and return its weights."""
+
+    def operation() -> list[Tensor]:
+        model = _filled(nn.Sequential(nn.Linear(24, 32), nn.ReLU(), nn.Linear(32, 10)).float())
+        optimizer = kind(model.parameters(), **options)
+        for step in range(4):
+            optimizer.zero_grad()
+            F.cross_entropy(model(numbers(16, 24, salt=step)), classes(16, 10)).backward()
+            if clip:
+                nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+            optimizer.step()
+        return [parameter.detach() for parameter in model.parameters()]
+
+    return operation
+
+
+def _autocast(dtype: torch.dtype) -> Operation:
+    """Train a convolutional network for three steps in mixed precision, and return its weights."""
+
+    def operation() -> list[Tensor]:
+        layers = (nn.Conv2d(3, 6, 3), nn.BatchNorm2d(6), nn.ReLU(), nn.Flatten(), nn.Linear(216, 10))
+        network = _filled(nn.Sequential(*layers).float())
+        optimizer = torch.optim.Adam(network.parameters(), lr=0.01, fused=True)
+        scaler = torch.amp.GradScaler("cpu", init_scale=1024.0, enabled=dtype is torch.float16)
+        for step in range(3):
+            optimizer.zero_grad()
+            with torch.autocast("cpu", dtype=dtype):
+                loss = F.cross_entropy(network(numbers(8, 3, 8, 8, salt=step)), classes(8, 10))
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            scaler.update()
+        return [parameter.detach() for parameter in network.parameters()]
+
+    return operation
+
+
+def _low_precision(dtype: torch.dtype) -> Operation:
+    """Multiply two matrices of this dtype."""
+    return lambda: _both_ways(torch.matmul, numbers(33, 40).to(dtype), numbers(40, 27, salt=1).to(dtype))
+
+
+def _python_math() -> list[Tensor]:
+    """Return what Python's `math` gives on 2000 points, and a cosine schedule."""
+    # A schedule calls these on step counts and fractions of them.
+    points = [(k * 2654435761 % 2**20) / 2**17 + 2**-10 for k in range(2000)]
+    names = ("exp", "log", "sin", "cos", "tan", "tanh", "erf", "sqrt", "expm1", "log1p")
+    values = [getattr(math, name)(x) for name in names for x in points] + [0.999**x for x in points]
+    values += [math.cos(math.pi * step / 2000) for step in range(2000)]
+    return [torch.tensor(values, dtype=torch.float64)]
+
+
+def _python_random() -> list[Tensor]:
+    """Return draws and a shuffle of Python's `random`."""
+    source = random.Random(42)
+    order = list(range(50))
+    source.shuffle(order)
+    return [torch.tensor([source.random(), source.gauss(0, 1), *order], dtype=torch.float64)]
+
+
+def _numpy(function: Callable[[NDArray[Any]], NDArray[Any]], low: float = -1.0) -> Operation:
+    """Apply a NumPy function to a 64 x 64 array in float32 and in float64."""
+    return lambda: [
+        torch.from_numpy(np.ascontiguousarray(function(numbers(64, 64, low=low, dtype=dtype).numpy())))
+        for dtype in (torch.float32, torch.float64)
+    ]
+
+
+def _numpy_random() -> list[Tensor]:
+    """Return draws of both kinds of NumPy generator."""
+    old, new = np.random.RandomState(42), np.random.default_rng(42)
+    drawn = (old.normal(size=4000), old.permutation(500), new.normal(size=4000), new.permutation(500))
+    return [torch.from_numpy(values) for values in drawn]
+
+
+# These differ between processors even in portable numerics: MKL's vector library starts them from the processor's
+# approximate reciprocal square root, and optimizers that are not fused call that square root.
+DIFFERS = frozenset((
+    "sqrt", "asin", "acos", "atan", "optimizer adam", "optimizer adamw", "optimizer rmsprop", "optimizer adagrad",
+))  # fmt: skip
+
+# At least one for each setting of portable numerics: it notices when that setting is missing.
+SENTINELS = (
+    "linear", "conv2d", "conv2d nnpack", "exp", "softmax", "gelu", "sum", "softmax float64", "python math",
+    "numpy exp", "numpy matmul",
+)  # fmt: skip
+
+OPERATIONS: dict[str, Operation] = {
+    "linear": _float32(F.linear, (33, 65), (40, 65), (40,)),
+    "matmul": _float32(torch.matmul, (64, 130), (130, 47)),
+    "matmul batched": _float32(torch.matmul, (5, 17, 31), (5, 31, 13)),
+    "conv2d": _float32(lambda x, w, b: F.conv2d(x, w, b, padding=1), (4, 3, 16, 16), (8, 3, 3, 3), (8,)),
+    # NNPACK takes over from a batch of 16 on.
+    "conv2d nnpack": _float32(
+        lambda x, w, b: F.conv2d(x, w, b, padding=1), (16, 3, 8, 8), (6, 3, 3, 3), (6,)
+    ),
+    "conv1d": _float32(lambda x, w: F.conv1d(x, w, padding=2), (4, 5, 33), (7, 5, 5)),
+    "conv2d strided": _float32(lambda x, w: F.conv2d(x, w, stride=2), (2, 8, 15, 15), (12, 8, 5, 5)),
+    "batch norm": _float32(_batch_norm, (8, 6, 9, 9), (6,), (6,)),
+    "layer norm": _float32(lambda x, w, b: F.layer_norm(x, (65,), w, b), (33, 65), (65,), (65,)),
+    "group norm": _float32(lambda x, w, b: F.group_norm(x, 3, w, b), (4, 6, 9, 9), (6,), (6,)),
+    "relu": _pointwise(F.relu),
+    "elu": _pointwise(F.elu, scale=4),
+    "gelu": _pointwise(F.gelu, scale=4),
+    "gelu tanh": _pointwise(lambda x: F.gelu(x, approximate="tanh"), scale=4),
+    "silu": _pointwise(F.silu, scale=8),
+    "tanh": _pointwise(torch.tanh, scale=4),
+    "sigmoid": _pointwise(torch.sigmoid, scale=8),
+    "softplus": _pointwise(F.softplus, scale=8),
+    "softmax": _pointwise(lambda x: torch.softmax(x, 1), scale=8),
+    "log_softmax": _pointwise(lambda x: torch.log_softmax(x, 1), scale=8),
+    "cross_entropy": _pointwise(lambda x: F.cross_entropy(x, classes(64, 65)), scale=8),
+    "mse": _float32(F.mse_loss, (64, 65), (64, 65)),
+    "l1": _float32(F.l1_loss, (64, 65), (64, 65)),
+    "smooth_l1": _float32(lambda x, y: F.smooth_l1_loss(x * 2, y), (64, 65), (64, 65)),
+    "binary_cross_entropy": _pointwise(
+        lambda x: F.binary_cross_entropy_with_logits(x, (x.detach() > 1).to(x.dtype)), scale=8
+    ),
+    "dropout": _dropout,
+    "max_pool": _float32(lambda x: F.max_pool2d(x, 2), (4, 6, 16, 16)),
+    "avg_pool": _float32(lambda x: F.avg_pool2d(x, 3) + F.adaptive_avg_pool2d(x, 5), (4, 6, 15, 15)),
+    "embedding": _float32(lambda weight: F.embedding(classes(64, 20), weight), (20, 16)),
+    "lstm": _recurrent(nn.LSTM),
+    "gru": _recurrent(nn.GRU),
+    "attention": _float32(_attention, (2, 3, 12, 16)),
+    "transformer layer": _transformer,
+    "exp": _pointwise(torch.exp, scale=8),
+    "log": _pointwise(torch.log, low=2**-20),
+    "sin": _pointwise(torch.sin, scale=16),
+    "cos": _pointwise(torch.cos, scale=16),
+    "erf": _pointwise(torch.erf, scale=3),
+    "pow": _pointwise(lambda x: x**0.7, low=2**-20),
+    "rsqrt": _pointwise(torch.rsqrt, low=2**-20),
+    "sqrt": _pointwise(torch.sqrt, low=2**-20),
+    "asin": _pointwise(torch.asin, scale=0.875),
+    "acos": _pointwise(torch.acos, scale=0.875),
+    "atan": _pointwise(torch.atan, scale=8),
+    "sum": _reduction(torch.sum),
+    "mean": _reduction(torch.mean),
+    "var": _reduction(torch.var),
+    "std": _reduction(torch.std),
+    "vector_norm": _reduction(torch.linalg.vector_norm),
+    "cumsum": _pointwise(lambda x: x.cumsum(1)),
+    "quantile": _pointwise(lambda x: torch.quantile(x, 0.3, dim=1)),
+    "randn": _seeded(
+        lambda g: torch.cat([torch.randn(n, generator=g, dtype=torch.float32) for n in (7, 4000)])
+    ),
+    "rand": _seeded(lambda g: torch.rand(4000, generator=g, dtype=torch.float32)),
+    "randint": _seeded(lambda g: torch.randint(0, 1000, (1000,), generator=g)),
+    "randperm": _seeded(lambda g: torch.randperm(2000, generator=g)),
+    "bernoulli": _seeded(lambda g: torch.empty(4000, dtype=torch.float32).bernoulli_(0.3, generator=g)),
+    "initialization": _initialization,
+    "matmul float16": _low_precision(torch.float16),
+    "matmul bfloat16": _low_precision(torch.bfloat16),
+    "autocast float16": _autocast(torch.float16),
+    "autocast bfloat16": _autocast(torch.bfloat16),
+    "linear float64": _float64(F.linear, (33, 65), (40, 65), (40,)),
+    "conv2d float64": _float64(lambda x, w: F.conv2d(x, w, padding=1), (4, 3, 16, 16), (8, 3, 3, 3)),
+    "batch norm float64": _float64(_batch_norm, (8, 6, 9, 9), (6,), (6,)),
+    "layer norm float64": _float64(lambda x: F.layer_norm(x, (65,)), (33, 65)),
+    "gelu float64": _float64(lambda x: F.gelu(x * 4), (64, 65)),
+    "tanh float64": _float64(lambda x: torch.tanh(x * 4), (64, 65)),
+    "sigmoid float64": _float64(lambda x: torch.sigmoid(x * 8), (64, 65)),
+    "softmax float64": _float64(lambda x: torch.softmax(x * 8, 1), (64, 65)),
+    "cross_entropy float64": _float64(lambda x: F.cross_entropy(x * 8, classes(64, 65)), (64, 65)),
+    "exp float64": _float64(lambda x: torch.exp(x * 8), (64, 65)),
+    "log float64": _float64(torch.log, (64, 65), low=2**-20),
+    "sin float64": _float64(lambda x: torch.sin(x * 16), (64, 65)),
+    "cos float64": _float64(lambda x: torch.cos(x * 16), (64, 65)),
+    "sum float64": _reduction(torch.sum, torch.float64),
+    "var float64": _reduction(torch.var, torch.float64),
+    "randn float64": _seeded(lambda g: torch.randn(4000, generator=g, dtype=torch.float64)),
+    "clip_grad_norm_": _optimizer(torch.optim.SGD, lr=0.5, clip=True),
+    "optimizer sgd": _optimizer(torch.optim.SGD, lr=0.1, weight_decay=0.01),
+    "optimizer sgd momentum": _optimizer(torch.optim.SGD, lr=0.1, momentum=0.9),
+    "optimizer sgd nesterov": _optimizer(torch.optim.SGD, lr=0.1, momentum=0.9, nesterov=True),
+    "optimizer sgd fused": _optimizer(torch.optim.SGD, lr=0.1, momentum=0.9, fused=True),
+    "optimizer adam fused": _optimizer(torch.optim.Adam, lr=0.01, fused=True),
+    "optimizer adamw fused": _optimizer(torch.optim.AdamW, lr=0.01, fused=True),
+    "optimizer adagrad fused": _optimizer(torch.optim.Adagrad, lr=0.01, fused=True),
+    "optimizer adam": _optimizer(torch.optim.Adam, lr=0.01),
+    "optimizer adamw": _optimizer(torch.optim.AdamW, lr=0.01),
+    "optimizer rmsprop": _optimizer(torch.optim.RMSprop, lr=0.01),
+    "optimizer adagrad": _optimizer(torch.optim.Adagrad, lr=0.01),
+    "python math": _python_math,
+    "python random": _python_random,
+    "numpy exp": _numpy(np.exp),
+    "numpy log": _numpy(np.log, low=2**-20),
+    "numpy matmul": _numpy(lambda x: x @ x),
+    "numpy mean": _numpy(
+        lambda x: np.concatenate([(x * x * x).mean(0), (x * x * x).std(1), (x * x * x).sum(keepdims=True)[0]])
+    ),
+    # What the recorder makes of a gradient for the log.
+    "numpy sums": _numpy(
+        lambda x: np.array([np.add.reduce(np.abs(x.reshape(-1))), np.dot(x.reshape(-1), x.reshape(-1))])
+    ),
+    "numpy random": _numpy_random,
+}

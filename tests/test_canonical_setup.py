@@ -1,0 +1,283 @@
+import json
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from portable_child import run_child
+
+from harness.canonical_setup import (
+    COMMON_VARIABLES,
+    PORTABLE_VARIABLES,
+    Numerics,
+    canonical_setup,
+    portable_variables,
+    run_environment,
+)
+from harness.errors import UserError
+
+HOSTILE = {
+    "PYTHONHASHSEED": "123",
+    "PYTHONWARNINGS": "error",
+    "PYTHONOPTIMIZE": "2",
+    "PYTHONSTARTUP": "/nowhere.py",
+    "PYTHONHOME": "/nowhere",
+    "PYTHONPATH": "/nowhere",
+    "PYTHONMALLOC": "debug",
+    "PYTHONINSPECT": "1",
+    "OMP_NUM_THREADS": "7",
+    "OMP_SCHEDULE": "dynamic",
+    "GOMP_CPU_AFFINITY": "0",
+    "MKL_CBWR": "AVX2",
+    "MKL_NUM_THREADS": "5",
+    "MKL_ENABLE_INSTRUCTIONS": "AVX512",
+    "KMP_AFFINITY": "compact",
+    "OPENBLAS_CORETYPE": "Haswell",
+    "NPY_ENABLE_CPU_FEATURES": "X86_V3",
+    "ATEN_CPU_CAPABILITY": "avx2",
+    "TORCH_LOGS": "+all",
+    "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": "1",
+    "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD": "1",
+    "TORCHDYNAMO_DISABLE": "1",
+    "PYTORCH_NO_CUDA_MEMORY_CACHING": "1",
+    "ONEDNN_DEFAULT_FPMATH_MODE": "BF16",
+    "DNNL_MAX_CPU_ISA": "SSE41",
+    "NVIDIA_TF32_OVERRIDE": "1",
+    "CUBLAS_WORKSPACE_CONFIG": ":0:0",
+    "GLIBC_TUNABLES": "glibc.malloc.check=3",
+    "LC_ALL": "xx_YY",
+    "LC_NUMERIC": "de_DE.UTF-8",
+    "LANG": "tr_TR",
+    "LANGUAGE": "tr",
+    "TZ": "Asia/Kathmandu",
+}
+# These stay, and must not matter: memory filled with a pattern, which uninitialized reads would show.
+HARMLESS = {"MALLOC_PERTURB_": "165"}
+
+TRAINING = """
+import hashlib, locale, random, torch
+import numpy as np
+from harness.canonical_setup import canonical_setup
+canonical_setup(42)
+model = torch.nn.Sequential(
+    torch.nn.Conv2d(1, 6, 3), torch.nn.BatchNorm2d(6), torch.nn.ReLU(), torch.nn.Dropout(0.3),
+    torch.nn.Flatten(), torch.nn.Linear(6 * 36, 10),
+)
+optimizer = torch.optim.Adam(model.parameters(), lr=0.01, fused=True)
+for step in range(4):
+    inputs = torch.randn(32, 1, 8, 8) + float(np.random.normal()) + random.gauss(0, 1)
+    optimizer.zero_grad()
+    torch.nn.functional.cross_entropy(model(inputs), torch.arange(32) % 10).backward()
+    optimizer.step()
+assert hash("order") == hash("order") and open("/dev/null").encoding.lower() == "utf-8"
+digest = hashlib.sha256(str({"a", "b", "c", "d"}).encode())
+for value in model.state_dict().values():
+    digest.update(value.numpy().tobytes())
+print(digest.hexdigest())
+"""
+
+
+def test_sets_what_portable_numerics_need() -> None:
+    environment = run_environment("portable", {})
+    assert PORTABLE_VARIABLES.items() <= environment.items()
+    assert COMMON_VARIABLES.items() <= environment.items()
+
+
+@pytest.mark.parametrize("name", sorted(HOSTILE))
+def test_replaces_or_drops_a_hostile_setting(name: str) -> None:
+    modes: tuple[Numerics, ...] = ("portable", "native")
+    for numerics in modes:
+        assert run_environment(numerics, HOSTILE).get(name) != HOSTILE[name]
+
+
+def test_native_numerics_pin_no_code_path() -> None:
+    environment = run_environment("native", dict(portable_variables()))
+    assert not environment.keys() & portable_variables().keys()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "PATH",
+        "HOME",
+        "TMPDIR",
+        "LD_LIBRARY_PATH",
+        "CUDA_VISIBLE_DEVICES",
+        "PYTHONPYCACHEPREFIX",
+        "VIRTUAL_ENV",
+    ],
+)
+def test_keeps_what_changes_no_result(name: str) -> None:
+    assert run_environment("portable", {name: "value"})[name] == "value"
+
+
+def test_starts_from_this_process_as_it_is_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SET_AFTER_IMPORT", "1")
+    assert run_environment("portable")["SET_AFTER_IMPORT"] == "1"
+
+
+@pytest.mark.slow
+def test_hostile_settings_and_folders_change_no_byte(tmp_path: Path) -> None:
+    (tmp_path / "random.py").write_text("raise SystemExit('shadowed')\n", encoding="utf-8")
+    hostile = {**os.environ, **HOSTILE, **HARMLESS, "PYTHONPATH": str(tmp_path)}
+    plain = run_child(TRAINING)
+    assert run_child(TRAINING, base=hostile, cwd=tmp_path) == plain
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="NumPy's x86 features")
+def test_numpy_accepts_the_names_of_its_features() -> None:
+    code = "import warnings; warnings.simplefilter('error'); import numpy; print('ok')"
+    assert run_child(code) == "ok"
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc has these tunables")
+def test_glibc_takes_the_tunable_without_a_word() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", ""],
+        env=run_environment("portable"),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stderr == ""
+
+
+def test_importing_it_does_not_import_torch() -> None:
+    code = "import sys, harness.canonical_setup, harness.doctor.report\n"
+    code += "print('torch' in sys.modules, 'numpy' in sys.modules)"
+    assert run_child(code) == "False False"
+
+
+# One process asks everything: each costs the import of torch.
+QUESTIONS = """
+import json, random
+import numpy as np, torch
+from torch.utils.data import DataLoader
+from harness.canonical_setup import canonical_setup, in_portable_environment, seed_worker
+
+class Draws(torch.utils.data.Dataset):
+    def __len__(self): return 4
+    def __getitem__(self, index): return torch.tensor([random.random(), np.random.random()])
+
+def draws(seed):
+    canonical_setup(seed)
+    return [random.random(), float(np.random.normal()), torch.rand(1).item(), torch.randn(20).sum().item()]
+
+def epoch():
+    canonical_setup(42)
+    loader = DataLoader(Draws(), batch_size=2, num_workers=2, worker_init_fn=seed_worker)
+    return torch.cat(list(loader)).flatten().tolist()
+
+facts = {"portable": in_portable_environment()}
+facts["settings"] = str(canonical_setup(7, True))
+facts["verify dtype"] = str(torch.nn.Linear(2, 2)(torch.ones(1, 2)).dtype)
+canonical_setup(1)
+facts["dtype"] = str(torch.ones(1).dtype)
+torch.set_num_threads(2)
+torch.set_flush_denormal(True)
+torch.set_float32_matmul_precision("medium")
+torch.backends.cudnn.benchmark = True
+torch.backends.mkldnn.enabled = True
+canonical_setup(1)
+facts["switched back"] = {
+    "threads": torch.get_num_threads(),
+    "denormals": (torch.tensor(1e-40) * 2).item() > 0,
+    "precision": torch.get_float32_matmul_precision(),
+    "deterministic": torch.are_deterministic_algorithms_enabled(),
+    "mkldnn": torch.backends.mkldnn.enabled,
+    "tf32": [torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32],
+    "benchmark": torch.backends.cudnn.benchmark,
+}
+facts["draws"] = [draws(42), draws(42), draws(43)]
+facts["epochs"] = [epoch(), epoch()]
+print(json.dumps(facts))
+"""
+
+
+@pytest.fixture(scope="module")
+def facts() -> dict[str, Any]:
+    answers: dict[str, Any] = json.loads(run_child(QUESTIONS))
+    return answers
+
+
+def test_the_same_seed_draws_the_same_numbers_and_another_does_not(facts: dict[str, Any]) -> None:
+    first, again, other = facts["draws"]
+    assert first == again
+    assert not set(first) & set(other)
+
+
+def test_settings_say_what_was_set(facts: dict[str, Any]) -> None:
+    assert facts["portable"] is True
+    expected = "CanonicalSettings(seed=7, dtype='float64', numerics='portable', device='cpu', threads=1)"
+    assert facts["settings"] == expected
+
+
+def test_verify_mode_computes_in_float64_and_the_next_setup_in_float32(facts: dict[str, Any]) -> None:
+    assert (facts["verify dtype"], facts["dtype"]) == ("torch.float64", "torch.float32")
+
+
+def test_portable_setup_undoes_what_a_script_may_have_switched(facts: dict[str, Any]) -> None:
+    assert facts["switched back"] == {
+        "threads": 1,
+        "denormals": True,
+        "precision": "highest",
+        "deterministic": True,
+        "mkldnn": False,
+        "tf32": [False, False],
+        "benchmark": False,
+    }
+
+
+def test_workers_draw_different_numbers_and_the_same_ones_each_time(facts: dict[str, Any]) -> None:
+    first, again = facts["epochs"]
+    assert first == again
+    assert len(set(first)) == 8
+
+
+def test_native_numerics_are_deterministic_too_and_cuda_needs_its_workspace() -> None:
+    code = """
+import os, torch
+from harness.canonical_setup import apply_numerics, canonical_setup, in_portable_environment
+assert not in_portable_environment()
+print(canonical_setup(1).numerics, torch.are_deterministic_algorithms_enabled(), torch.backends.mkldnn.enabled)
+del os.environ["CUBLAS_WORKSPACE_CONFIG"]
+try:
+    apply_numerics("native", "cuda")
+except RuntimeError as error:
+    print(error)
+"""
+    first, second = run_child(code, "native").splitlines()
+    assert first == "native True True"
+    assert "CUBLAS_WORKSPACE_CONFIG" in second
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_refuses_portable_numerics_in_a_process_started_otherwise(late: bool) -> None:
+    code = f"""
+import os, torch
+from harness.canonical_setup import run_environment
+from harness.canonical_setup import apply_numerics
+if {late}:
+    print(torch.backends.cpu.get_cpu_capability())
+    os.environ.update(run_environment("portable"))
+try:
+    apply_numerics("portable")
+except RuntimeError as error:
+    print(error)
+"""
+    environment = {name: value for name, value in os.environ.items() if name != "ATEN_CPU_CAPABILITY"}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    if done.stdout == "DEFAULT\n":
+        pytest.skip("this processor has only the code path that portable numerics choose")
+    assert "run_environment()" in done.stdout
+    assert ("before torch is imported" in done.stdout) is late
+
+
+@pytest.mark.parametrize("seed", [-1, 2**32, 1.5, "42", True, None])
+def test_refuses_a_bad_seed(seed: Any) -> None:
+    with pytest.raises(UserError, match="whole number"):
+        canonical_setup(seed)
