@@ -116,9 +116,8 @@ def check(recipe: str, work: Path) -> None:
     from harness.exercise import check_exercise
     from harness.summary import show_checks
     from harness.workspace import Workspace
-    from harness.written.workspace import check_file
     from harness.written.exercise import FileExercise, load_exercise
-    from harness.written.workspace import FileWorkspace, open_file_workspace
+    from harness.written.workspace import FileWorkspace, check_file, open_file_workspace
 
     found = load_exercise(recipe)
     workspace: Workspace | FileWorkspace

@@ -33,7 +33,7 @@ def solution(exercise_id: str) -> str:
 
 @cache
 def known_answers(exercise_id: str) -> dict[str, dict[str, Any]]:
-    """Return the answers of `tests/answers/<id>.toml` by id: `source`, and the checks that it `loses` or `waits` for."""
+    """Return the answers of `tests/answers/<id>.toml` by id, each with its `source`."""
     table = tomllib.loads((ROOT / "tests" / "answers" / f"{exercise_id}.toml").read_text(encoding="utf-8"))
     found = {}
     for answer in table["answer"]:
@@ -52,7 +52,9 @@ def judged(exercise_id: str, text: str) -> Judgement:
     with contextlib.redirect_stdout(io.StringIO()), np.errstate(all="ignore"):
         try:
             answer = load_answer(text, exercise.file, problem)
-            called = {name: call_answer(problem, answer, given, exercise.file) for name, given in cases.items()}
+            called = {
+                name: call_answer(problem, answer, given, exercise.file) for name, given in cases.items()
+            }
             run = AnswerRun("OK", cases=called)
         except WrongForm as error:
             run = AnswerRun("OK", problem=str(error))

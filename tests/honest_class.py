@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from grader.written.answers.room import Answers
 
 from grader.classroom import Classroom
 from grader.course.examples import broken_workspace, example_submission
@@ -23,7 +24,6 @@ from grader.sandbox import run_in_sandbox
 from grader.score.solutions import load_variants
 from grader.score.weights import load_weights
 from grader.spool import open_spool
-from grader.written.answers.room import Answers
 from harness.recipe import load_recipe
 
 RECIPE = "huge_lr"

@@ -4,14 +4,14 @@ import re
 import textwrap
 
 import pytest
+from harness.written.decision_tree.shape import loop, no_tree, unreachable
+from harness.written.decision_tree.tree import MOST_PROBLEMS, Tree, conclusions, parse_tree
+from harness.written.decision_tree.walk import walk
 
 from harness.checks.checks import find_check, load_checks
 from harness.errors import UserError
 from harness.plain_yaml import LIMIT
 from harness.recipe import EXERCISES, recipe_ids
-from harness.written.decision_tree.shape import loop, no_tree, unreachable
-from harness.written.decision_tree.tree import MOST_PROBLEMS, Tree, conclusions, parse_tree
-from harness.written.decision_tree.walk import walk
 from harness.written.exercise import find_file_exercise, stub
 
 TEXT = """\

@@ -4,10 +4,10 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from grader.written.answers.known import reference
 
 from grader.course.examples import example_answer, right_and_wrong
 from grader.intake.answer import Answer, parse_tarball
-from grader.written.answers.known import reference
 from harness.written.exercise import file_exercise_ids, find_file_exercise
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from grader.written.answers.room import Answers
 from honest_class import HonestClass
 from sandbox_marks import needs_sandbox
 
@@ -29,7 +30,6 @@ from grader.score.exhibits import Exhibits
 from grader.score.verdict import Criterion, SubmissionScore
 from grader.score.weights import Weights, load_weights
 from grader.spool import open_spool
-from grader.written.answers.room import Answers
 
 FATAL = "fatal_huge_lr"
 

@@ -4,15 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
-from test_decision_tree import TEXT
-
 from benchmarks.tree_outcomes import FILE, text_of
-from benchmarks.tree_page import PAGE, page
-from grader.intake.answer import Answer
-from grader.replay.replayer import Replayer
-from grader.report.submission_page import render_submission
-from grader.sandbox import run_in_sandbox
-from grader.score.verdict import total_of
 from grader.written.answers.examination import Examination
 from grader.written.answers.graded import answer_row
 from grader.written.answers.known import KnownAnswer, complaint, load_answers, reference
@@ -22,11 +14,19 @@ from grader.written.decision_tree.examine import examine_tree
 from grader.written.decision_tree.formula import Formula, load_formula
 from grader.written.decision_tree.recorded import Recorded, Recording, load_recording
 from grader.written.decision_tree.recording import SEEDS, measuring_modules, stale, subjects
+from harness.written.decision_tree.tree import parse_tree
+from test_decision_tree import TEXT
+
+from benchmarks.tree_page import PAGE, page
+from grader.intake.answer import Answer
+from grader.replay.replayer import Replayer
+from grader.report.submission_page import render_submission
+from grader.sandbox import run_in_sandbox
+from grader.score.verdict import total_of
 from harness.checks.checks import load_checks, run_checks
 from harness.errors import UserError
 from harness.recipe import load_recipe, recipe_ids
 from harness.run.settings import RunSettings
-from harness.written.decision_tree.tree import parse_tree
 from harness.written.exercise import DecisionTree, load_exercise, stub
 
 EXERCISE = "decision_tree"

@@ -19,7 +19,7 @@ from grader.replay.engines import Engine
 from grader.replay.replayer import Replayer, visible_folders
 from grader.replay.requests import Request
 from grader.sandbox import HIDDEN_FROM_STUDENTS, bubblewrap, launcher_python, run_in_sandbox
-from grader.sandbox.bubblewrap import hidden_of_harness, hidden_paths, mounts
+from grader.sandbox.bubblewrap import hidden_paths, mounts
 from harness.recipe import ROOT, load_recipe
 from harness.run.settings import RunSettings
 

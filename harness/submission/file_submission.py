@@ -4,8 +4,7 @@ from pathlib import Path
 
 from harness.errors import UserError
 from harness.submission.submission import Submission, check_student_name, hand_in, with_manifest
-from harness.written.workspace import file_items
-from harness.written.workspace import FileWorkspace
+from harness.written.workspace import FileWorkspace, file_items
 
 
 def submit_file(workspace: FileWorkspace, student: str, out: Path) -> Submission:

@@ -1,4 +1,4 @@
-"""`make check` of a derivation: a child process calls the answer and compares gradients with differences of its loss."""
+"""`make check` of a derivation: a child process calls it and compares gradients with differences of its loss."""
 
 import ast
 import dataclasses
@@ -133,6 +133,10 @@ def _compared(item: str, name: str, found: Array, right: Array, by: str) -> Chec
     return failed(item, f"By {by}, {worst_entry(name, found, right)}.")
 
 
+def _close(found: Array, right: Array) -> bool:
+    return relative_error(found, right) < TOLERANCE
+
+
 def _specials(
     problem: Problem, call: Callable[[Inputs], Called], rng: np.random.Generator
 ) -> Iterator[CheckItem]:
@@ -145,9 +149,8 @@ def _specials(
         for name, array in called.outputs.items():
             if not np.isfinite(array).all():
                 message = message or f"{name} is not finite."
-            elif name in right and np.isfinite(right[name]).all():
-                if relative_error(array, right[name]) >= TOLERANCE:
-                    message = message or f"{name} is not what the formula of the docstring gives."
+            elif name in right and np.isfinite(right[name]).all() and not _close(array, right[name]):
+                message = message or f"{name} is not what the formula of the docstring gives."
         item, title = f"special: {case}", SPECIAL_CASES[case]
         if message:
             yield failed(item, f"With {title}: {message}")

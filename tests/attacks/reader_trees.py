@@ -1,8 +1,9 @@
 """Attacks with decision trees: what reads the YAML, walks it, and shows it, is the grader's own process."""
 
+from grader.written.answers.known import reference
+
 from attacks.attack import Attack, Base, Expected
 from attacks.reader_texts import LAUGHS
-from grader.written.answers.known import reference
 from harness.submission.archive import deterministic_tar_gz
 from harness.submission.submission import with_manifest
 from harness.written.exercise import FileExercise, load_exercise

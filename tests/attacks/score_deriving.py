@@ -1,9 +1,10 @@
 """Attacks at derivations: an answer that is one file, and would rather be believed than be right."""
 
+from grader.written.answers.known import load_answers, reference
+
 from attacks.attack import Attack, Base, Baseline, Expected
 from attacks.planted import telling
 from grader.score.verdict import Status
-from grader.written.answers.known import load_answers, reference
 from harness.submission.archive import deterministic_tar_gz
 from harness.submission.submission import with_manifest
 from harness.written.exercise import FileExercise, load_exercise, stub

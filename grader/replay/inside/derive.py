@@ -1,8 +1,9 @@
 """Inside the sandbox, with the student's code: call a derivation with the inputs of every case.
 
 `../input/job.json` names the problem, the file and the cases, `../input/answer.txt` is the student's code, and
-`../input/cases.npz` holds the inputs as `<case>/<name>`. The outputs go to `out/<case>/<name>` as bytes of float64; their
-shapes, messages and instruction counts go to `out/report.json`. The right outputs are not in here. Exit 3 is our fault.
+`../input/cases.npz` holds the inputs as `<case>/<name>`. The outputs go to `out/<case>/<name>` as bytes of float64, and
+their shapes, messages and instruction counts to `out/report.json`. The right outputs are not in here. Exit 3 is our
+fault.
 """
 
 import json

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 from commands import mistake, run_command, snapshot, succeed
-
 from grader.written.answers.known import load_answers, reference
+
 from harness.errors import UserError
 from harness.recipe import EXERCISES
 from harness.submission.file_submission import submit_file
-from harness.written.workspace import file_items
 from harness.written.exercise import FileExercise, find_file_exercise
 from harness.written.workspace import (
     ANSWER_BYTES,
     FileWorkspace,
+    file_items,
     open_file_workspace,
     start_file_exercise,
 )

@@ -10,6 +10,11 @@ from pathlib import Path
 import pytest
 from attacks.score_deriving import handed_in
 from deriving import derivation, examined
+from grader.written.answers import room as room_module
+from grader.written.answers.examination import Examination
+from grader.written.answers.graded import answer_row
+from grader.written.answers.known import reference
+from grader.written.answers.room import Answers
 from made_up_class import make_row
 from sandbox_marks import needs_sandbox
 
@@ -24,11 +29,6 @@ from grader.sandbox import run_in_sandbox
 from grader.score.canaries import CanaryFailed
 from grader.score.verdict import CRITERIA, Scores, SubmissionScore, criteria_in, total_of
 from grader.score_command import ScoreOptions, score_folder
-from grader.written.answers import room as room_module
-from grader.written.answers.examination import Examination
-from grader.written.answers.graded import answer_row
-from grader.written.answers.known import reference
-from grader.written.answers.room import Answers
 from harness.submission.archive import deterministic_tar_gz
 from harness.submission.submission import with_manifest
 from harness.written.exercise import FileExercise, stub
