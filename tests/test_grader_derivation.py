@@ -22,7 +22,8 @@ from harness.written.derivation import PROBLEMS, Array, central_differences, rel
 from harness.written.exercise import stub
 
 MLP = PROBLEMS["mlp"]
-ANSWERS = [(exercise, id) for exercise in EXERCISES for id in known_answers(exercise)]
+# Without a sandbox, torch is there.
+ANSWERS = [(exercise, id) for exercise in EXERCISES for id in known_answers(exercise) if id != "torch"]
 
 
 # --- cases --------------------------------------------------------------------------------------------------
@@ -81,8 +82,10 @@ def test_what_counts_as_right_is_what_autograd_gives_in_every_case(name: str) ->
         right, expected = RIGHT[name](inputs), by_autograd(name, inputs)
         assert right.keys() == expected.keys() == problem.outputs.keys()
         for output in problem.outputs:
-            bound = 1e-13 if case in ORDINARY else 1e-8
-            assert relative_error(right[output], expected[output]) < bound, (case, output)
+            if case in ORDINARY:
+                assert relative_error(right[output], expected[output]) < 1e-13, (case, output)
+            else:  # where rounding decides about what should be 0
+                assert np.allclose(right[output], expected[output], rtol=1e-8, atol=1e-8), (case, output)
     for output, given in problem.gradients.items():
         found = central_differences(lambda of: problem.objective(RIGHT[name](of), of), cases["small"], given)
         assert relative_error(found, RIGHT[name](cases["small"])[output]) < 1e-8
@@ -145,18 +148,15 @@ def test_a_rubric_with_other_checks_than_the_judge_is_our_fault() -> None:
 @needs_sandbox
 @pytest.mark.parametrize("id", ["reference", "torch", "exits", "finite_differences"])
 def test_a_verdict_in_the_sandbox_is_the_same(id: str, tmp_path: Path) -> None:
-    answer = known_answers("backprop_mlp").get(id, {"source": "import os\nos._exit(0)\n"})
-    found = judge_derivation(
-        derivation("backprop_mlp"), answer["source"], Replayer(run_in_sandbox, tmp_path).run
-    )
+    text = known_answers("backprop_mlp").get(id, {"source": "import os\nos._exit(0)\n"})["source"]
+    found = judge_derivation(derivation("backprop_mlp"), text, Replayer(run_in_sandbox, tmp_path).run)
     assert found.fault == ""
-    if id == "exits":
-        assert "left no complete result" in str(found.checks)
-    elif id != "torch":  # which is there, without a sandbox
-        assert found.checks == judged("backprop_mlp", answer["source"]).checks
-    assert outcomes(found, "passed") == (
-        outcomes(judged("backprop_mlp", answer["source"]), "passed") if id != "exits" else set()
-    )
+    said = {"exits": "left no complete result", "torch": "No module named 'torch'"}
+    if id in said:
+        assert said[id] in str(found.checks)
+        assert outcomes(found, "passed") == set()
+    else:
+        assert outcomes(found, "passed") == outcomes(judged("backprop_mlp", text), "passed")
 
 
 # --- what is not plain ------------------------------------------------------------------------------------------
