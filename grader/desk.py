@@ -19,7 +19,7 @@ from grader.replay.replay import Replay
 from grader.replay.replayer import HARNESS_BROKE
 from grader.replay.store import Store
 from grader.score.code_state import code_state
-from grader.score.evidence import Evidence, Run, lexicon_of, recipe_of, solution_of
+from grader.score.evidence import Evidence, Run, recipe_of
 from grader.score.verdict import SubmissionScore
 from grader.score.weights import Weights
 from grader.spool import Spool
@@ -136,8 +136,6 @@ def _evidence(taken: Taken, replayed: Replayed) -> Evidence:
     suspected = suspicions(taken.source)
     return Evidence(
         recipe=recipe_of(taken.recipe),
-        solution=solution_of(taken.recipe),
-        lexicon=lexicon_of(taken.recipe),
         settings=taken.settings,
         command_problem=taken.command_problem,
         missing=taken.missing,

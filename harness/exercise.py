@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import tempfile
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -194,6 +195,7 @@ def read_result(folder: Path) -> dict[str, Any]:
 
 def check_exercise(recipe_id: str, work: Path) -> "tuple[Workspace, list[CheckItem]]":
     """Judge all that can be judged before handing in; both runs are made again to see that they repeat."""
+    from harness.checks.checks import run_checks as outcomes_of
     from harness.submission.check import run_checks
 
     recipe = load_recipe(recipe_id)
@@ -209,4 +211,7 @@ def check_exercise(recipe_id: str, work: Path) -> "tuple[Workspace, list[CheckIt
                 raise Stopped(f"Stopped in the {run} run: give the same command again.") from None
             return folder
 
-        return workspace, run_checks(workspace, replay)
+        def outcomes(names: Sequence[str]) -> Mapping[str, str]:
+            return outcomes_of(workspace.broken_source(), workspace.settings, names)
+
+        return workspace, run_checks(workspace, replay, outcomes)

@@ -28,22 +28,10 @@ OUTCOMES = "outcomes.json"
 _OURS = ("runs", SETTINGS, SUBMITTED, OUTCOMES, "PROMPT.md")
 State = Literal["not started", "broken run done", "fixed run done", "submitted"]
 
-REPORT_TEMPLATE = """\
----
-root_cause_layer:
-evidence:
-  - {run: broken, signal: , step: , value: }
-  - {run: fixed, signal: val_accuracy, epoch: , value: }
----
 
-# Symptom
-
-# Root cause
-
-# Fix
-
-# Verification
-"""
+def report_template() -> str:
+    """Return the report that `make exercise` puts into a workspace, with comments that say what to fill in."""
+    return (Path(__file__).parent / "templates" / REPORT).read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True)
@@ -148,7 +136,7 @@ def create_workspace(work: Path, recipe: str, source: str, settings: RunSettings
         open_workspace(work, recipe, settings)
     folder.mkdir(parents=True, exist_ok=True)
     write_where_missing(folder / EXPERIMENT, source)
-    write_where_missing(folder / REPORT, REPORT_TEMPLATE)
+    write_where_missing(folder / REPORT, report_template())
     record = {"format_version": 1, "recipe": recipe, "settings": dataclasses.asdict(settings)}
     write_where_missing(folder / SETTINGS, json.dumps(record, indent=1) + "\n")
     return open_workspace(work, recipe, settings)

@@ -13,8 +13,7 @@ from runs import load, real_data
 from grader.replay.inside.evaluate import evaluate
 from grader.replay.replay import Evaluation, ProbeFigure, Replay
 from grader.score.evidence import Claim, Evidence
-from grader.score.lexicon import load_lexicon
-from grader.score.solutions import SOLUTIONS, load_solution
+from grader.score.reference_report import reference_report
 from harness.checks.probes import run_probe
 from harness.data.datasets import Dataset, read_embedded
 from harness.data.loading import load_dataset
@@ -97,19 +96,18 @@ def evidence(recipe_id: str, source: str | None = None, **changes: Any) -> Evide
     recipe = load_recipe(recipe_id)
     source = recipe.healthy_source() if source is None else source
     broken, fixed = replay(recipe_id, recipe.broken_source()), replay(recipe_id, source)
+    reference = replay(recipe_id, recipe.healthy_source())
     honest = Evidence(
         recipe=recipe,
-        solution=load_solution(recipe_id),
-        lexicon=load_lexicon(recipe_id),
         settings=RunSettings(seed=recipe.seed, dataset=recipe.dataset),
         command_problem="",
         missing=(),
         claims={"broken": claim(broken), "fixed": claim(fixed)},
         source=source,
-        report=(SOLUTIONS / recipe_id / "report.md").read_text(encoding="utf-8"),
+        report=reference_report(recipe_id, broken.log, reference.log),
         broken=broken,
         fixed=fixed,
-        reference=replay(recipe_id, recipe.healthy_source()),
+        reference=reference,
         same_class=True,
     )
     return dataclasses.replace(copy.copy(honest), **changes)

@@ -14,10 +14,16 @@ BROKEN = "def build_optimizer(model):\n    return SGD(model.parameters(), lr=10.
 FIXED = BROKEN.replace("10.0", "0.1")
 REPORT = """\
 ---
-root_cause_layer: optimizer
+diagnosis:
+  - cause: huge_lr
+    where: build_optimizer
+    first_wrong: {signal: loss, step: 3, value: %(first_wrong)s}
+ruled_out:
+  - {cause: loss_sum, signal: loss, step: 0, value: %(loss)s}
+  - {cause: forgotten_eval, signal: eval_buffer_change, epoch: 1, value: 0}
 evidence:
-  - {run: broken, signal: loss, step: 0, value: %s}
-  - {run: fixed, signal: val_accuracy, epoch: 1, value: %s}
+  - {run: broken, signal: loss, step: 0, value: %(loss)s}
+  - {run: fixed, signal: val_accuracy, epoch: 1, value: %(accuracy)s}
 ---
 
 # Symptom
@@ -25,12 +31,20 @@ evidence:
 The loss explodes:
 
 ```
-%s
+loss %(loss)s
 ```
 
 # Root cause
 
 The learning rate was a hundred times too large.
+
+# Fix
+
+I put it right.
+
+# Verification
+
+`val_accuracy` is %(accuracy)s at the end.
 """
 
 
@@ -40,9 +54,13 @@ def make_workspace(work: Path) -> Workspace:
     workspace.experiment.write_text(FIXED)
     complete_run(workspace.run_folder("broken"), "broken", BROKEN, explode_at=3)
     complete_run(workspace.run_folder("fixed"), "fixed", FIXED)
-    loss = read_lines(workspace, "broken")[0]["loss"]
-    accuracy = read_lines(workspace, "fixed")[-1]["val_accuracy"]
-    workspace.report.write_text(REPORT % (f"{loss:.3f}", f"{accuracy:.2f}", f"loss {loss}"))
+    broken, fixed = (read_lines(workspace, run) for run in ("broken", "fixed"))
+    figures = {
+        "loss": f"{broken[0]['loss']:.3f}",
+        "first_wrong": broken[3]["loss"],
+        "accuracy": f"{fixed[-1]['val_accuracy']:.2f}",
+    }
+    workspace.report.write_text(REPORT % figures)
     return workspace
 
 

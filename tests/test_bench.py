@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from click.testing import CliRunner
-from explanations import log_bytes
+from recorded_logs import log_bytes
 from rich.console import Console
 
 from benchmarks import bench

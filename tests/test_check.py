@@ -10,7 +10,7 @@ from run_files import FIXED, change_json, make_workspace, read_lines, seal, writ
 
 from harness.errors import UserError
 from harness.submission.check import CheckItem, quick_checks, render_checks, run_checks
-from harness.workspace import REPORT_TEMPLATE, Workspace
+from harness.workspace import Workspace, report_template
 
 
 @pytest.fixture
@@ -212,7 +212,7 @@ def test_a_report_without_prose_is_found(workspace: Workspace) -> None:
     text = workspace.report.read_text()
     workspace.report.write_text(text[: text.rindex("---\n")] + "---\n# Symptom\n```\nloss\n```\n")
     assert "tells nothing yet" in failures(quick_checks(workspace))["report: length"]
-    workspace.report.write_text(REPORT_TEMPLATE)
+    workspace.report.write_text(report_template())
     assert "still the empty template" in failures(quick_checks(workspace))["report: front matter"]
 
 

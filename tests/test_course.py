@@ -12,13 +12,13 @@ from benchmarks.course.attacks import REFUSED
 from benchmarks.course.claims import with_claim
 from benchmarks.course.make import Run, Runs, entry_source, fixed_source, link_class, make_course, tarball
 from benchmarks.course.own_work import own_source
-from benchmarks.course.plan import ATTACKS, CLAIMS, LOOP, Entry, fixes_of, planned, texts_of
+from benchmarks.course.plan import ATTACKS, CLAIMS, LOOP, Entry, fixes_of, planned
 from benchmarks.course.tarballs import unpacked
 from grader.intake.rejected import Rejected
 from grader.intake.submission import Submission, parse_submission
 from grader.syntax.parse import tree_digest
 from harness.recipe import recipe_ids
-from harness.submission.student_report import parse_report
+from harness.submission.report import parse_report
 
 SEED = 7
 COURSE = planned(300, SEED)
@@ -75,10 +75,9 @@ def test_few_fixes_are_handed_in_by_most_and_a_few_by_one() -> None:
         assert {"full", "alternative", "masking", "overreach", "wrong"} == verdicts
 
 
-def test_no_fix_and_no_text_is_one_that_is_held_back() -> None:
+def test_no_fix_is_one_that_is_held_back() -> None:
     for recipe in recipe_ids():
         assert not any(fix.held_back for fix in fixes_of(recipe))
-        assert not any(text.held_back for text in texts_of(recipe))
 
 
 def test_a_smaller_course_is_the_beginning_of_a_larger() -> None:
@@ -127,13 +126,14 @@ def test_a_report_is_one_and_cites_true_numbers_of_its_own(runs: Runs) -> None:
         if not entry.claim and not entry.attack
     ]
     for report in reports:
-        assert report.word_count <= 500
+        assert report.body.words <= 500
         own = report.evidence[-2:]
         assert [one.run for one in own] == ["broken", "fixed"]
     last = reports[0].evidence[-2]
     batches = runs[RECIPE, "reference"].batches["broken"]
+    assert last.value is not None
     assert float(last.value) == pytest.approx(batches[last.step or 0]["loss"], rel=1e-5)
-    assert len({report.word_count for report in reports}) > 3
+    assert len({report.body.words for report in reports}) > 3
 
 
 def changes(entry: Entry, runs: Runs) -> Iterator[str]:

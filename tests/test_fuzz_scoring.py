@@ -3,10 +3,10 @@
 import json
 from functools import cache
 
-from explanations import log_bytes, recipe_and_lexicon, report
 from fuzzing import LARGE, examples, mutated_text, outcome
 from hypothesis import given
 from hypothesis import strategies as st
+from recorded_logs import log_bytes, recorded_evidence
 
 from grader.classroom import scores_of
 from grader.graded import Graded, graded_row
@@ -14,19 +14,19 @@ from grader.replay.replay import Evaluation, ProbeFigure, Replay, SplitFigures
 from grader.report.scores_file import scores_bytes
 from grader.report.submission_page import render_submission
 from grader.score.evidence import Claim, Evidence, Run
-from grader.score.solutions import load_solution, load_texts
 from grader.score.verdict import CRITERIA
 from grader.score.weights import load_weights
 from grader.syntax.parse import program_digest
 from grader.syntax.plain_code import suspicions
 from grader.taken import Taken
+from harness.recipe import load_recipe
 from harness.run.settings import RunSettings
 
 pytestmark = LARGE
-RECIPE, LEXICON = recipe_and_lexicon("huge_lr")
+RECIPE = load_recipe("huge_lr")
 SETTINGS = RunSettings(seed=42, dataset="digits")
 _LOGS = tuple(log_bytes(name).decode() for name in ("huge_lr", "digits_mlp"))
-_REPORTS = tuple(report(text.body) for text in load_texts("huge_lr") if not text.held_back)
+_REPORTS = (recorded_evidence("huge_lr").report or "",)
 _SOURCES = (RECIPE.healthy_source(), RECIPE.broken_source())
 _LOG_TOKENS = (
     "{",
@@ -101,7 +101,7 @@ def test_any_submission_is_scored_and_shown(
     ]
     claims: dict[Run, Claim] = {"broken": told[0], "fixed": told[1]}
     evidence = Evidence(
-        recipe=RECIPE, solution=load_solution("huge_lr"), lexicon=LEXICON, settings=SETTINGS,
+        recipe=RECIPE, settings=SETTINGS,
         command_problem="", missing=(), claims=claims, source=source, report=text, broken=broken, fixed=fixed,
         reference=_replay(1, "OK", 0.95), same_class=same_class, suspicions=suspicions(source),
         again={} if same_class else {"broken": broken, "fixed": fixed},

@@ -20,8 +20,7 @@ from grader.report.gradebook import export, gradebook
 from grader.report.scores_file import read_scores, scores_bytes
 from grader.report.submission_page import render_submission
 from grader.report.terminal import show_submission
-from grader.score.lexicon import load_lexicon
-from grader.score.solutions import SOLUTIONS, load_solution, load_texts, load_variants
+from grader.score.solutions import SOLUTIONS, load_variants
 from grader.score.weights import DEFAULT, load_weights
 from harness.errors import UserError
 from harness.recipe import EXERCISES, load_recipe
@@ -66,7 +65,6 @@ def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _solution_file(name: str, load: Callable[..., object]) -> Callable[[Path, bytes], object]:
     def read(scratch: Path, data: bytes) -> object:
         (scratch / ID).mkdir(exist_ok=True)
-        (scratch / "rivals.toml").write_bytes((SOLUTIONS / "rivals.toml").read_bytes())
         (scratch / ID / name).write_bytes(data)
         return load(ID, scratch)
 
@@ -77,13 +75,6 @@ def _recipe(scratch: Path, data: bytes) -> object:
     (scratch / ID).mkdir(exist_ok=True)
     (scratch / ID / "recipe.toml").write_bytes(data)
     return load_recipe(ID, scratch)
-
-
-def _rivals(scratch: Path, data: bytes) -> object:
-    (scratch / ID).mkdir(exist_ok=True)
-    (scratch / ID / "lexicon.toml").write_bytes((SOLUTIONS / ID / "lexicon.toml").read_bytes())
-    (scratch / "rivals.toml").write_bytes(data)
-    return load_lexicon(ID, scratch)
 
 
 def _one_file(load: Callable[[Path], object]) -> Callable[[Path, bytes], object]:
@@ -98,10 +89,6 @@ def _one_file(load: Callable[[Path], object]) -> Callable[[Path, bytes], object]
 TABLES: dict[str, tuple[Callable[[Path, bytes], object], bytes]] = {
     "recipe": (_recipe, (EXERCISES / ID / "recipe.toml").read_bytes()),
     "variants": (_solution_file("variants.toml", load_variants), (SOLUTIONS / ID / "variants.toml").read_bytes()),
-    "texts": (_solution_file("texts.toml", load_texts), (SOLUTIONS / ID / "texts.toml").read_bytes()[:6000]),
-    "solution": (_solution_file("solution.toml", load_solution), (SOLUTIONS / ID / "solution.toml").read_bytes()),
-    "lexicon": (_solution_file("lexicon.toml", load_lexicon), (SOLUTIONS / ID / "lexicon.toml").read_bytes()),
-    "rivals": (_rivals, (SOLUTIONS / "rivals.toml").read_bytes()),
     "rubric": (_one_file(load_weights), DEFAULT.read_bytes()),
     "overrides": (_one_file(load_overrides), _OVERRIDES),
 }  # fmt: skip

@@ -4,7 +4,6 @@ import json
 from typing import Any
 
 import pytest
-from explanations import recipe_and_lexicon
 from intake_archives import packed, whole
 
 from grader.classroom import scores_of
@@ -16,9 +15,9 @@ from grader.report.gradebook import gradebook
 from grader.report.scores_file import scores_bytes
 from grader.report.submission_page import render_submission
 from grader.score.evidence import Evidence
-from grader.score.solutions import load_solution
 from grader.score.weights import load_weights
 from grader.taken import Taken, take_in
+from harness.recipe import load_recipe
 
 
 def taken(**changed: Any) -> Taken:
@@ -26,10 +25,9 @@ def taken(**changed: Any) -> Taken:
 
 
 def graded(item: Taken) -> Graded:
-    recipe, lexicon = recipe_and_lexicon("huge_lr")
     failed = Replay.model_validate({"status": "RE", "message": "it raised"})
     evidence = Evidence(
-        recipe=recipe, solution=load_solution("huge_lr"), lexicon=lexicon, settings=item.settings,
+        recipe=load_recipe("huge_lr"), settings=item.settings,
         command_problem="", missing=(), claims=item.claims, source=item.source, report=item.report, broken=failed,
         fixed=failed, reference=failed, same_class=True, suspicions=(), again={},
     )  # fmt: skip

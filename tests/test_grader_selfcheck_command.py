@@ -1,6 +1,5 @@
 """`grader selfcheck` on one recipe and one seed: what is as declared passes, each kind of fault is found, exit 1."""
 
-import dataclasses
 import json
 import shutil
 from pathlib import Path
@@ -15,8 +14,7 @@ from grader.cli import cli
 from grader.replay.memory.bound import LIMIT_VARIABLE
 from grader.replay.memory.entries import entries_in
 from grader.replay.memory.kinds import TRIALS
-from grader.replay.requests import trusted_requests
-from grader.score.solutions import SOLUTIONS, load_variants
+from grader.score.solutions import load_variants
 from grader.selfcheck.command import SelfcheckOptions, run_selfcheck
 from grader.selfcheck.parts import Part
 from grader.selfcheck.seeds import data_sets_for
@@ -177,33 +175,6 @@ def test_a_wrong_verdict_is_found_and_a_second_time_without_running_anything(
 
 
 @needs_sandbox
-def test_the_texts_are_scored_on_replays_of_the_suites_own_runs(
-    honest: HonestClass, recipe_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    honest.remember(tmp_path / "replays", without=trusted_requests(RECIPE)[:1])
-    (tmp_path / "solutions" / RECIPE).mkdir(parents=True)
-    texts = tmp_path / "solutions" / RECIPE / "texts.toml"
-    body = (SOLUTIONS / RECIPE / "report.md").read_text(encoding="utf-8").rpartition("---\n")[2]
-    entries = [
-        f'[[text]]\nid = "{label}"\nlabel = "{label}"\nlayer = "optimizer"\nbody = {json.dumps(text)}\n'
-        for label, text in (("excellent", body), ("empty", "# Symptom\n"))
-    ]
-    texts.write_text("format_version = 1\n" + "".join(entries), encoding="utf-8")
-    assert run_selfcheck(options(tmp_path, "texts")) == 0
-    assert "open 2 of 2 agree, 0 wait" in capsys.readouterr().out
-    change(texts, 'label = "empty"', 'label = "vague"\nheld_back = true')
-    change(texts, 'label = "excellent"', 'label = "terse"')
-    assert run_selfcheck(options(tmp_path, "texts")) == 0
-    capsys.readouterr()
-    without = dataclasses.replace(options(tmp_path, "texts"), held_back=False)
-    assert run_selfcheck(without) == 0
-    assert "open 1 of 1 agree" in (out := capsys.readouterr().out)
-    assert "held back 0 of 0 agree" in out
-    change(texts, 'label = "terse"', 'label = "wrong cause"')
-    assert run_selfcheck(options(tmp_path, "texts")) == 1
-    assert "huge_lr excellent (wrong cause): 15 points, not 0 to 5" in capsys.readouterr().out
-
-
 def test_the_page_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     for words in (["--only", RECIPE], ["--part", "seeds"], ["--without-held-back"]):
         done = CliRunner().invoke(cli, ["selfcheck", "--write", *words])

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from explanations import log_bytes
+from recorded_logs import log_bytes
 from runs import RealRuns
 
 from harness.canonical_setup import run_environment

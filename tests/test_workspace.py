@@ -10,12 +10,12 @@ from run_files import BROKEN, FIXED, change_json, make_workspace
 from harness.errors import UserError
 from harness.run.settings import RunSettings
 from harness.workspace import (
-    REPORT_TEMPLATE,
     Workspace,
     create_workspace,
     open_workspace,
     read_source,
     remove_workspace,
+    report_template,
     source_hash,
     write_new,
 )
@@ -31,7 +31,7 @@ def test_a_new_workspace_has_the_experiment_the_template_and_the_settings(tmp_pa
     workspace = create_workspace(tmp_path / "a" / "work", "huge_lr", BROKEN, SETTINGS)
     assert names(workspace.folder) == ["experiment.py", "report.md", "workspace.json"]
     assert workspace.experiment.read_text() == BROKEN
-    assert workspace.report.read_text() == REPORT_TEMPLATE
+    assert workspace.report.read_text() == report_template()
     assert open_workspace(tmp_path / "a" / "work", "huge_lr") == workspace
     assert workspace.state() == "not started"
 
@@ -42,7 +42,7 @@ def test_nothing_of_the_students_is_overwritten_and_what_is_lost_comes_back(tmp_
     workspace.report.unlink()
     create_workspace(tmp_path, "huge_lr", BROKEN, SETTINGS)
     assert workspace.experiment.read_text() == "mine"
-    assert workspace.report.read_text() == REPORT_TEMPLATE
+    assert workspace.report.read_text() == report_template()
 
 
 def test_an_interrupted_making_is_made_to_the_end(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from benchmarks.course.attacks import attacking_source, attacking_tarball
 from benchmarks.course.claims import with_claim
 from benchmarks.course.own_work import own_report, own_source
-from benchmarks.course.plan import Entry, fixes_of, texts_of
+from benchmarks.course.plan import Entry, fixes_of
 from benchmarks.course.tarballs import Members, packed, unpacked, with_manifest
 from grader.course.examples import broken_workspace
 from grader.selfcheck.handed_in import Submissions
@@ -93,10 +93,9 @@ def tarball(entry: Entry, runs: Runs, seed: int) -> bytes:
     """Return what a student hands in: equal arguments give equal bytes."""
     run = runs[entry.recipe, entry.fix]
     source = entry_source(entry, seed)
-    text = next(text for text in texts_of(entry.recipe) if text.id == entry.text)
     dice = entry.random(seed, "report")
     model = run.members["report.md"].decode()
-    report = own_report(model, text.body, text.layer, entry.student, run.batches, dice)
+    report = own_report(model, entry.student, run.batches, dice)
     meta = json.loads(run.members[_META]) | {"source_sha256": source_hash(source)}
     members = {
         **run.members,

@@ -77,19 +77,18 @@ def _said(phrases: Sequence[str], student: str, dice: Random) -> str:
 
 
 def own_report(
-    model: str, body: str, layer: str, student: str, logs: Mapping[str, Sequence[Record]], dice: Random
+    model: str, student: str, logs: Mapping[str, Sequence[Record]], dice: Random
 ) -> str:
-    """Return a report with this text under the evidence of a model report and some of the student's own.
+    """Return a report with some evidence and notes of the student's own in a model report.
 
     logs: the batches of the runs "broken" and "fixed", from which true numbers are cited and lines are shown.
     """
-    front = model.removeprefix("---\n").partition("---\n")[0].rstrip()
-    front = re.sub(r"^root_cause_layer:.*$", f"root_cause_layer: {layer}", front, flags=re.MULTILINE)
+    front, _, body = model.removeprefix("---\n").partition("---\n")
     cited = [_evidence(run, records, dice) for run, records in sorted(logs.items())]
     notes = [_said([note], student, dice) for note in dice.sample(_NOTES, dice.randint(2, 7))]
     shown = [] if dice.random() < 0.25 else [_snippet(logs["broken"], dice)]
     parts = [
-        "\n".join(["---", front, *cited, "---"]),
+        "\n".join(["---", front.rstrip(), *cited, "---"]),
         body.strip(),
         *shown,
         f"{' '.join(notes)}\n\n{student}",

@@ -1,4 +1,4 @@
-"""The plan of a course: who hands in which fix and which text, who claims what is untrue, and who attacks."""
+"""The plan of a course: who hands in which fix, who claims what is untrue, and who attacks."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from functools import cache
 from itertools import cycle
 from random import Random
 
-from grader.score.solutions import Text, Variant, load_texts, load_variants
+from grader.score.solutions import Variant, load_variants
 from harness.recipe import recipe_ids
 
 SEED = 1
@@ -41,7 +41,7 @@ _ROUND = ("full", "masking", "wrong", "alternative", "overreach")
 class Entry:
     """One submission of the course.
 
-    fix, text: ids in `variants.toml` and `texts.toml` of the recipe. other_fix: whose run an untrue claim borrows.
+    fix: id in `variants.toml` of the recipe. other_fix: whose run an untrue claim borrows.
     claim: one of `CLAIMS`, attack: one of `ATTACKS` or `LOOP`; "" for none, and never both.
     """
 
@@ -49,7 +49,6 @@ class Entry:
     student: str
     recipe: str
     fix: str
-    text: str
     other_fix: str
     claim: str = ""
     attack: str = ""
@@ -78,7 +77,6 @@ def _entry(index: int, number: int, recipe: str, seed: int) -> Entry:
     dice = Random(f"{seed} {student} {recipe}")
     fixes = fixes_of(recipe)
     (fix,) = dice.choices(fixes, [1 / rank**TAIL for rank in range(1, len(fixes) + 1)])
-    text = dice.choice(texts_of(recipe))
     # Repairs may end with equal weights; the second fix masks the symptom, and ends like none of them.
     other = fixes[0] if fix is fixes[1] else fixes[1]
     nth, claims = divmod(index, CLAIM_EVERY)
@@ -87,7 +85,7 @@ def _entry(index: int, number: int, recipe: str, seed: int) -> Entry:
     attack = ""
     if attacks == ATTACK_AT:
         attack = LOOP if nth == LOOP_AT else ATTACKS[nth % len(ATTACKS)]
-    return Entry(index, student, recipe, fix.id, text.id, other.id, claim, attack)
+    return Entry(index, student, recipe, fix.id, other.id, claim, attack)
 
 
 @cache
@@ -105,9 +103,3 @@ def _turns(piles: list[list[Variant]]) -> Iterable[list[Variant]]:
             return
         if pile:
             yield pile
-
-
-@cache
-def texts_of(recipe: str) -> tuple[Text, ...]:
-    """Return the explanations of a recipe that students write."""
-    return tuple(text for text in load_texts(recipe) if not text.held_back)

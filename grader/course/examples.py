@@ -1,23 +1,16 @@
 """Makes example submissions the way a student does: workspace, both runs, report, tarball."""
 
-import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from grader.score.solutions import SOLUTIONS
+from grader.score.reference_report import reference_report
 from grader.written.answers.known import KnownAnswer, load_answers, reference
-from harness.errors import UserError
 from harness.exercise import Asked, start_exercise, verify_exercise
-from harness.run.metrics_log import batch_records, read_metrics_log
-from harness.submission.cited_numbers import cited_value
 from harness.submission.file_submission import submit_file
-from harness.submission.student_report import parse_report
 from harness.submission.submission import submit
 from harness.written.exercise import FileExercise
 from harness.written.workspace import start_file_exercise
-
-_FIXED_NUMBER = re.compile(r"(\{run: fixed,[^}]*value: )[^}\s]+")
 
 Change = Callable[[str], str]
 
@@ -40,14 +33,16 @@ def example_submission(
 ) -> Path:
     """Return the tarball that a student with this experiment and report hands in.
 
-    `template` is a `work` folder in which the broken run was made; `report` changes the model report of
-    `solutions/`, in which the numbers cited of the fixed run were put right. Raises `UserError` where the
-    experiment does not run or the report cannot be handed in.
+    `template` is a `work` folder in which the broken run was made; `report` changes the reference report. Raises
+    `UserError` if the experiment does not run or the report cannot be handed in.
     """
     shutil.copytree(template / recipe, work / recipe)
     (work / recipe / "experiment.py").write_text(source, encoding="utf-8")
     workspace = verify_exercise(recipe, work, Asked(), bar=False)
-    text = true_report(recipe, workspace.run_folder("fixed"))
+    broken, fixed = (
+        (workspace.run_folder(run) / "metrics.log").read_text(encoding="utf-8") for run in ("broken", "fixed")
+    )
+    text = reference_report(recipe, broken, fixed)
     workspace.report.write_text(report(text) if report else text, encoding="utf-8")
     return submit(workspace, student, out).path
 
@@ -63,22 +58,3 @@ def example_answer(exercise: FileExercise, student: str, answer: KnownAnswer, wo
     workspace, _ = start_file_exercise(exercise, work)
     workspace.answer.write_text(answer.source(reference(exercise)), encoding="utf-8")
     return submit_file(workspace, student, out).path
-
-
-def true_report(recipe: str, fixed_run: Path) -> str:
-    """Return the model report with what this fixed run's log holds in place of the numbers it cites of one.
-
-    A run of fewer batches or epochs lacks what the model report cites: its first loss is cited then.
-    """
-    text = (SOLUTIONS / recipe / "report.md").read_text(encoding="utf-8")
-    records = read_metrics_log(fixed_run / "metrics.log")
-    cited = [citation for citation in parse_report(text).evidence if citation.run == "fixed"]
-    try:
-        values = iter([f"{cited_value(records, citation):.6g}" for citation in cited])
-    except UserError:
-        loss = batch_records(records)[0]["loss"]
-        first = f"  - {{run: fixed, signal: loss, step: 0, value: {loss:.6g}}}"
-        front, end, body = text.removeprefix("---\n").partition("---\n")
-        kept = [line for line in front.splitlines() if "run: fixed" not in line]
-        return "---\n" + "\n".join([*kept, first, ""]) + end + body
-    return _FIXED_NUMBER.sub(lambda match: match[1] + next(values), text)

@@ -18,7 +18,7 @@ from grader.report.text import clipped, visible
 from grader.score.exhibits import CitedNumber
 from harness.errors import UserError
 from harness.plain_yaml import Plain
-from harness.submission.front_matter import parse_front_matter, split_report
+from harness.submission.report import parse_front_matter, split_report
 
 # Characters: 500 words are about 4,000; tables and snippets come on top. The parser's time grows with the square of
 # some texts: with this length the worst of those in the tests takes half a second.

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from grader.replay.replay import Replay
 from grader.score.bands import load_band
-from grader.score.evidence import Claim, Evidence, lexicon_of, recipe_of, solution_of
+from grader.score.evidence import Claim, Evidence, recipe_of
 from grader.score.measured import measurements
+from grader.score.reference_report import reference_report
 from grader.score.scoring import score_evidence
-from grader.score.solutions import SOLUTIONS
 from grader.score.verdict import total_of
 from grader.score.weights import Weights
 from harness.recipe import Recipe
@@ -78,14 +78,12 @@ def check_canaries(
 def _canary(recipe: Recipe, broken: Replay, reference: Replay, repaired: Replay) -> Evidence:
     return Evidence(
         recipe=recipe,
-        solution=solution_of(recipe.id),
-        lexicon=lexicon_of(recipe.id),
         settings=RunSettings(seed=recipe.seed, dataset=recipe.dataset),
         command_problem="",
         missing=(),
         claims={"broken": _claim(broken), "fixed": _claim(reference)},
         source=recipe.healthy_source(),
-        report=(SOLUTIONS / recipe.id / "report.md").read_text(encoding="utf-8"),
+        report=reference_report(recipe.id, broken.log, reference.log),
         broken=broken,
         fixed=repaired,
         reference=reference,

@@ -1,66 +1,72 @@
-"""Diagnostics: both logs are complete, and what the report cites is true, telling, and shown."""
+"""Diagnostics: both logs are complete, and what the report cites is true, shows the fault, and shows the recovery."""
 
+import math
 from collections.abc import Sequence
 
 from grader.replay.replay import Replay
 from grader.score.belief import figure_doubt
 from grader.score.evidence import Evidence, Run
+from grader.score.explanation import body_of
 from grader.score.verdict import Check, full, lost, open_check
 from harness.errors import UserError
 from harness.run.metrics_log import Record, batch_records, epoch_records, log_lines, parse_log
+from harness.submission.causes import OFF_BY
 from harness.submission.check_run import diagnostic_faults
-from harness.submission.cited_numbers import agrees, cited_value
-from harness.submission.student_report import Evidence as Citation
-from harness.submission.student_report import StudentReport, parse_report
+from harness.submission.log_values import LogValues, departs, log_values
+from harness.submission.prose import shows_log
+from harness.submission.report import Report, Sign, parse_report
 
-_CITE = "Cite under evidence: a number of the {run} run as its metrics.log has it, rounded to the digits you write."
+_BROKEN_CITED = ("broken_cited", "A cited value of the broken run is true", 6.0)
+_KEY_SIGNAL = ("key_signal", "It is a value in which this fault shows", 6.0)
+_RECOVERY = ("recovery", "A cited value of the fixed run is true and shows recovery", 4.0)
+_SHOWN = ("shown", "A plot or a snippet of the log shows the symptom", 2.0)
+_CITE = "Cite a value of the {run} run as its metrics.log has it, rounded as you like."
 
 
 def judge_diagnostics(evidence: Evidence) -> tuple[Check, ...]:
-    """Return the six checks of the criterion. Cited numbers are held against the replay, never the claim."""
-    try:
-        report: StudentReport | None = parse_report(evidence.report or "")
-        problem = ""
-    except UserError as error:
-        report, problem = None, str(error)
-    if evidence.report is None:
-        problem = "There is no report.md."
+    """Return the six checks of the criterion. Cited values are compared with the replay, never with the claim."""
+    report: Report | None = None
+    problem = "There is no report.md."
+    if evidence.report is not None:
+        try:
+            report = parse_report(evidence.report)
+        except UserError as error:
+            problem = str(error)
     return (
         _complete(evidence, "broken", 8.0),
         _complete(evidence, "fixed", 4.0),
         _broken_cited(evidence, report, problem),
         _key_signal(evidence, report, problem),
         _recovery(evidence, report, problem),
-        _shown(report, problem),
+        _shown(evidence),
     )
 
 
 def _complete(evidence: Evidence, run: Run, maximum: float) -> Check:
     id, title = f"{run}_complete", f"The {run} log is complete for every batch"
-    remedy = "Hand in the log as the run wrote it, to its end."
+    remedy = "Hand in the whole log as the run wrote it."
     log = evidence.claims[run].log
     if log is None:
         return lost(id, title, maximum, f"runs/{run}/metrics.log is missing.", remedy)
     replay = evidence.replay(run)
+    name = f"runs/{run}/metrics.log"
     try:
         same = log == replay.log.encode()
-        records = (
-            replay.records() if same else parse_log(log_lines(log.decode("utf-8")), f"runs/{run}/metrics.log")
-        )
+        records = replay.records() if same else parse_log(log_lines(log.decode("utf-8")), name)
     except UnicodeDecodeError:
-        return lost(id, title, maximum, f"runs/{run}/metrics.log is not text.", remedy)
+        return lost(id, title, maximum, f"{name} is not text.", remedy)
     except UserError as error:
         return lost(id, title, maximum, str(error), remedy)
-    fault = _first_fault(f"runs/{run}/metrics.log", records)
+    fault = _first_fault(name, records)
     if fault is None and replay.status == "OK":
-        fault = _too_short(records, replay)
+        batches, expected = len(batch_records(records)), len(batch_records(replay.records()))
+        fault = None if batches == expected else f"it has {batches} batches, and the run has {expected}"
     if fault is not None:
         return lost(id, title, maximum, f"{fault}.", remedy)
-    reason = (
-        f"Loss, every parameter's gradient mean, first and last activations, in all"
-        f" {len(batch_records(records))} batches."
+    count = len(batch_records(records))
+    return full(
+        id, title, maximum, f"All {count} batches have loss, gradient means, first and last activations."
     )
-    return full(id, title, maximum, reason)
 
 
 def _first_fault(name: str, records: Sequence[Record]) -> str | None:
@@ -72,131 +78,129 @@ def _first_fault(name: str, records: Sequence[Record]) -> str | None:
         return f"{name} holds records of another form"
 
 
-def _too_short(records: Sequence[Record], replay: Replay) -> str | None:
-    ours = replay.records()
-    batches, expected = len(batch_records(records)), len(batch_records(ours))
-    if batches != expected:
-        return f"it has {batches} batches, and the run {expected}"
-    return None
-
-
-def _true_citations(report: StudentReport, evidence: Evidence, run: Run) -> tuple[list[Citation], str]:
-    """Return what is cited of a run and true in its replay, and the first thing that is not, in words."""
-    records, true, wrong = evidence.replay(run).records(), [], ""
-    for citation in report.evidence:
-        if citation.run != run:
-            continue
-        told = f"{citation.signal} at {citation.place} of the {run} run"
-        try:
-            value = cited_value(records, citation)
-        except UserError as error:
-            wrong = wrong or f"You cite {told}, but {error}"
-            continue
-        if agrees(citation.value, value):
-            true.append(citation)
-        else:
-            wrong = wrong or f"You cite {told} as {citation.value}, and the replay has {value!r}."
-    return true, wrong
-
-
-def _unjudged(
-    id: str,
-    title: str,
-    maximum: float,
-    evidence: Evidence,
-    run: Run,
-    report: StudentReport | None,
-    problem: str,
+def _not_compared(
+    check: tuple[str, str, float], evidence: Evidence, run: Run, report: Report | None, problem: str
 ) -> Check | None:
-    """Return the verdict where there is nothing to hold against each other."""
+    """Return the verdict if there is nothing to compare, or nothing to compare with."""
     remedy = _CITE.format(run=run)
     if report is None:
-        return lost(id, title, maximum, problem, remedy)
-    if not any(citation.run == run for citation in report.evidence):
-        return lost(id, title, maximum, f"The report cites no number of the {run} run.", remedy)
+        return lost(*check, problem, remedy)
+    if not report.cited(run):
+        return lost(*check, f"The report cites no value of the {run} run.", remedy)
     replay = evidence.replay(run)
     if replay.status == "XX":
-        reason = f"The {run} run could not be replayed, through no fault of yours: {replay.message}"
-        return open_check(id, title, maximum, reason)
+        return open_check(
+            *check, f"The {run} run could not be replayed, which is not your fault: {replay.message}"
+        )
     if replay.status != "OK":
-        reason = f"The {run} run did not come to its end when it was made again ({replay.status})."
-        return lost(id, title, maximum, reason, remedy)
+        return lost(*check, f"The {run} run failed when it was made again ({replay.status}).", remedy)
     return None
 
 
-def _broken_cited(evidence: Evidence, report: StudentReport | None, problem: str) -> Check:
-    id, title, maximum = "broken_cited", "A cited number of the broken run is true", 6.0
-    if (verdict := _unjudged(id, title, maximum, evidence, "broken", report, problem)) is not None:
+def _true_signs(
+    report: Report, replay: Replay, run: Run, *, within: int = 0
+) -> tuple[list[tuple[Sign, int]], str]:
+    """Return the cited values that the replay has, each with its place there, and what is wrong with the first other.
+
+    within: how many places off a value may stand.
+    """
+    log, true, problem = log_values(replay.log), [], ""
+    for sign in report.cited(run):
+        signal, written = sign.signal or "", sign.value or ""
+        try:
+            value = log.value(signal, sign.step, sign.epoch)
+        except UserError as error:
+            problem = problem or f"You cite {sign} of the {run} run, but {error}"
+            continue
+        near = sorted(
+            range(sign.index - within, sign.index + within + 1), key=lambda at: abs(at - sign.index)
+        )
+        place = next((at for at in near if log.agrees(written, signal, at)), None)
+        if place is not None:
+            true.append((sign, place))
+        else:
+            problem = (
+                problem or f"You cite {sign} of the {run} run as {written}, and the replay has {value:.6g}."
+            )
+    return true, problem
+
+
+def _broken_cited(evidence: Evidence, report: Report | None, problem: str) -> Check:
+    if (verdict := _not_compared(_BROKEN_CITED, evidence, "broken", report, problem)) is not None:
         return verdict
     assert report is not None
-    true, wrong = _true_citations(report, evidence, "broken")
+    true, wrong = _true_signs(report, evidence.broken, "broken")
     if true:
-        reason = f"{true[0].signal} at {true[0].place} is {true[0].value} in the replay, too."
-        return full(id, title, maximum, reason)
-    return lost(id, title, maximum, wrong, _CITE.format(run="broken"))
+        return full(*_BROKEN_CITED, f"{true[0][0]} is {true[0][0].value} in the replay, too.")
+    return lost(*_BROKEN_CITED, wrong, _CITE.format(run="broken"))
 
 
-def _key_signal(evidence: Evidence, report: StudentReport | None, problem: str) -> Check:
-    id, title, maximum = "key_signal", "It is a number in which this failure shows", 6.0
-    if (verdict := _unjudged(id, title, maximum, evidence, "broken", report, problem)) is not None:
+def _key_signal(evidence: Evidence, report: Report | None, problem: str) -> Check:
+    if (verdict := _not_compared(_KEY_SIGNAL, evidence, "broken", report, problem)) is not None:
         return verdict
     assert report is not None
-    true, wrong = _true_citations(report, evidence, "broken")
-    keys = [citation for citation in true if evidence.solution.is_key_signal(citation.signal)]
-    telling = [citation for citation in keys if not _has(evidence.reference, citation)]
-    if telling:
-        return full(id, title, maximum, f"{telling[0].signal} is a signal in which this failure shows.")
-    reason = f"{true[0].signal} looks the same in a healthy run." if true else wrong
-    if keys:
-        reason = (
-            f"{keys[0].signal} is a signal in which this failure shows, but at {keys[0].place} it is"
-            f" {keys[0].value} in a healthy run, too."
-        )
-    remedy = "Cite a quantity in which the broken run differs from what a healthy one would show."
-    return lost(id, title, maximum, reason, remedy)
+    if evidence.reference.status != "OK":
+        reason = f"There is no healthy run to compare with: {evidence.reference.message}"
+        return open_check(*_KEY_SIGNAL, reason)
+    broken, healthy = log_values(evidence.broken.log), log_values(evidence.reference.log)
+    # A step that is off by one has cost the points of broken_cited already.
+    true, wrong = _true_signs(report, evidence.broken, "broken", within=OFF_BY)
+    for sign, place in true:
+        if _departs(sign, place, broken, healthy):
+            beside = healthy.series[sign.signal or ""][place]
+            return full(*_KEY_SIGNAL, f"{sign} is {sign.value}, and {beside:.4g} in a healthy run.")
+    reason = f"{true[0][0]} is {true[0][0].value}, much as in a healthy run." if true else wrong
+    remedy = "Cite a value in which the broken run differs from what a healthy one would show."
+    return lost(*_KEY_SIGNAL, reason, remedy)
 
 
-def _has(replay: Replay, citation: Citation) -> bool:
-    """Say whether a run has the number that is cited of another one, at that place and as it is rounded."""
-    try:
-        return replay.status == "OK" and agrees(citation.value, cited_value(replay.records(), citation))
-    except UserError:  # it has no such place
-        return False
+def _departs(sign: Sign, place: int, log: LogValues, other: LogValues) -> bool:
+    """Return whether a log departs from another at a place; an exact 0 departs from any other value."""
+    signal = sign.signal or ""
+    value, beside = log.series.get(signal, {}).get(place), other.series.get(signal, {}).get(place)
+    return value is not None and beside is not None and departs(signal, value, beside)
 
 
-def _recovery(evidence: Evidence, report: StudentReport | None, problem: str) -> Check:
-    id, title, maximum = "recovery", "A cited number of the fixed run is true and shows recovery", 4.0
-    if (verdict := _unjudged(id, title, maximum, evidence, "fixed", report, problem)) is not None:
+def _recovery(evidence: Evidence, report: Report | None, problem: str) -> Check:
+    if (verdict := _not_compared(_RECOVERY, evidence, "fixed", report, problem)) is not None:
         return verdict
     assert report is not None
-    true, wrong = _true_citations(report, evidence, "fixed")
-    recoveries = evidence.solution.recoveries_on(evidence.settings.dataset)
-    records = evidence.fixed.records()
-    shows = [
-        citation
-        for citation in true
-        if any(item.shown_by(citation.signal, cited_value(records, citation)) for item in recoveries)
-        and not _has(evidence.broken, citation)
-    ]
-    remedy = "Cite a number of the fixed run by which a reader sees that the failure is gone."
-    if shows and (doubt := figure_doubt(evidence)):
-        reason = f"The number is true in the replay's log, but {doubt}. The instructor decides."
-        return open_check(id, title, maximum, reason)
-    if shows:
-        return full(
-            id, title, maximum, f"{shows[0].signal} is {shows[0].value} at {shows[0].place}: recovered."
-        )
-    reason = f"{true[0].signal} {true[0].value} at {true[0].place} shows no recovery." if true else wrong
-    return lost(id, title, maximum, reason, remedy)
+    for name, replay in (("broken", evidence.broken), ("healthy", evidence.reference)):
+        if replay.status != "OK":
+            return open_check(*_RECOVERY, f"There is no {name} run to compare with: {replay.message}")
+    broken, fixed, healthy = (
+        log_values(replay.log) for replay in (evidence.broken, evidence.fixed, evidence.reference)
+    )
+    true, wrong = _true_signs(report, evidence.fixed, "fixed")
+    for sign, place in true:
+        if _departs(sign, place, fixed, broken) and _is_back(sign, place, fixed, healthy):
+            if doubt := figure_doubt(evidence):
+                reason = f"The value is true of the replay's log, but {doubt}. The instructor decides."
+                return open_check(*_RECOVERY, reason)
+            return full(*_RECOVERY, f"{sign} is {sign.value}: recovered.")
+    reason = f"{true[0][0]} is {true[0][0].value}, which shows no recovery." if true else wrong
+    remedy = "Cite a value of the fixed run that was wrong in the broken run and is healthy now."
+    return lost(*_RECOVERY, reason, remedy)
 
 
-def _shown(report: StudentReport | None, problem: str) -> Check:
-    id, title, maximum = "shown", "A plot or a snippet shows the symptom", 2.0
+def _is_back(sign: Sign, place: int, fixed: LogValues, healthy: LogValues) -> bool:
+    """Return whether a value of the fixed run is near the healthy run's, or within what that shows over its run."""
+    signal = sign.signal or ""
+    value, shown = fixed.series[signal][place], healthy.series.get(signal, {})
+    finite = [item for item in shown.values() if math.isfinite(item)]
+    within = bool(finite) and min(finite) <= value <= max(finite)
+    return within or (place in shown and not departs(signal, value, shown[place]))
+
+
+def _shown(evidence: Evidence) -> Check:
     remedy = "Paste the lines of the log that matter into a code block, or a plot as a data: picture."
-    if report is None:
-        return lost(id, title, maximum, problem, remedy)
-    pictures = [address for address in report.images if address.lower().startswith("data:image/")]
-    if report.snippets or pictures:
-        reason = f"Code blocks and tables: {report.snippets}, pictures: {len(pictures)}."
-        return full(id, title, maximum, reason)
-    return lost(id, title, maximum, "The report shows nothing of the log.", remedy)
+    if evidence.report is None:
+        return lost(*_SHOWN, "There is no report.md.", remedy)
+    body = body_of(evidence.report)
+    pictures = [address for address in body.images if address.lower().startswith("data:image/")]
+    replays = [replay for replay in (evidence.broken, evidence.fixed) if replay.status == "OK"]
+    if pictures or shows_log(body, [log_values(replay.log) for replay in replays]):
+        return full(*_SHOWN, "The report shows a picture, or lines of a log.")
+    if len(replays) < 2 and any(replay.status == "XX" for replay in (evidence.broken, evidence.fixed)):
+        return open_check(*_SHOWN, "A log of the replay is missing to compare the snippets with.")
+    return lost(*_SHOWN, "The report shows no plot and no line of a log.", remedy)

@@ -6,14 +6,12 @@ from functools import cache
 from typing import Any, Literal
 
 from grader.replay.replay import Replay
-from grader.score.lexicon import Lexicon, load_lexicon
-from grader.score.solutions import Solution, load_solution
 from grader.syntax.plain_code import Suspicion
 from harness.recipe import Recipe, load_recipe
 from harness.run.settings import RunSettings
 
 # Read once a process.
-recipe_of, solution_of, lexicon_of = cache(load_recipe), cache(load_solution), cache(load_lexicon)
+recipe_of = cache(load_recipe)
 
 Run = Literal["broken", "fixed"]
 RUNS: tuple[Run, ...] = ("broken", "fixed")
@@ -37,8 +35,6 @@ class Evidence:
     """
 
     recipe: Recipe
-    solution: Solution
-    lexicon: Lexicon
     settings: RunSettings
     command_problem: str
     missing: tuple[str, ...]

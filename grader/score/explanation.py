@@ -1,109 +1,317 @@
-"""The explanation: four parts, the right cause and no other beside it, one chain, and numbers that are true."""
+"""The explanation: a diagnosis as data, checked against our own replays, and the form of the text.
 
-from collections.abc import Sequence
+Nothing here reads sentences, so a report may be in any language. `cause`, `where`, `first_wrong` and `ruled_out` come
+from the front matter; of the text only its length, its parts, and the numbers beside a signal's name count.
+"""
 
-from grader.score import cause, chain, parts, true_numbers
-from grader.score.cause import judge_cause
-from grader.score.causes import CATCH_ALL, Causes, find_causes, told
-from grader.score.chain import judge_chain
-from grader.score.claims import find_claims
-from grader.score.document import Document
-from grader.score.lexicon import Lexicon
-from grader.score.parts import judge_parts
-from grader.score.prompt import only_retells, read_prompt, without_prompt
-from grader.score.prose import kind_of_text
-from grader.score.reading import Reading, read_explanation
-from grader.score.true_numbers import judge_numbers
-from grader.score.verdict import Check, lost, open_check
-from harness.recipe import Recipe
-from harness.run.metrics_log import Record
+import ast
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
-_CHECKS = tuple((rule.ID, rule.TITLE, rule.POINTS) for rule in (parts, cause, chain, true_numbers))
-_WRITE = "Write in sentences what you saw, what caused it, what you changed, and how you know that it worked."
+from grader.score.evidence import Evidence
+from grader.score.solutions import outcomes_of, trips_of
+from grader.score.verdict import Check, full, lost, open_check
+from harness.errors import UserError
+from harness.plain_yaml import shown
+from harness.recipe import Recipe, load_recipes
+from harness.submission.causes import OFF_BY, contradicted, load_causes
+from harness.submission.log_values import LogValues, departs, log_values, place_of
+from harness.submission.prose import StatedNumber, judge_numbers
+from harness.submission.report import (
+    HEALTHY,
+    PARTS,
+    WORD_LIMIT,
+    Body,
+    Diagnosis,
+    Report,
+    RuledOut,
+    Sign,
+    parse_report,
+    read_body,
+    split_report,
+)
+
+_CAUSE = ("cause", "The diagnosis names the cause", 3.0)
+_WHERE = ("where", "It names the function that holds the cause", 2.0)
+_FIRST_WRONG = ("first_wrong", "It cites the first sign of the fault", 3.0)
+_RULED_OUT = ("ruled_out", "Two other causes are ruled out by facts", 4.0)
+_NUMBERS = ("numbers", "No number in the text contradicts the logs", 2.0)
+_FORM = ("form", f"At most {WORD_LIMIT} words under four headings", 1.0)
+
+# How far behind the first departure of its signal a value may stand and still be a first sign: in the logs of the
+# recipes that do not explode, a swing back towards the healthy run hides a fault for up to seven steps.
+_STEPS, _EPOCHS = 10, 1
+_RIVALS, _RIVALS_READ = 2, 4  # two count, of the first four: a list of guesses is no argument
+_SLIP = 3  # one wrong number beside so many true ones is a slip
 
 
-def judge_explanation(
-    report_text: str | None,
-    recipe: Recipe,
-    lexicon: Lexicon,
-    *,
-    broken_log: Sequence[Record],
-    fixed_log: Sequence[Record],
-    broken_source: str,
-    fixed_source: str,
-) -> tuple[Check, ...]:
-    """Judge a report's text by the rules of one recipe: the checks `parts`, `cause`, `chain` and `numbers`.
+def judge_explanation(evidence: Evidence, accepted: bool | None) -> tuple[Check, ...]:
+    """Return the six checks of the criterion.
 
-    The logs are those of the grader's own replay; one that is empty leaves open what would have to be compared
-    with it. What is no explanation earns nothing: no report, a list of terms, the exercise's own words, or so
-    many causes at once that none is named. What the rules cannot decide is left to the instructor.
+    accepted: whether the fix was judged right; None if the instructor has to decide that.
     """
-    if report_text is None:
-        return _nothing("There is no report.", _WRITE)
-    reading = read_explanation(report_text)
-    kind = kind_of_text(reading.document, lexicon.prompt)
-    if kind == "not in English":
-        return _not_english(reading, recipe, (broken_log, fixed_log), (broken_source, fixed_source), lexicon)
-    if kind == "nothing":
-        return _nothing("The report says nothing under its headings.", _WRITE)
-    if kind != "prose":
-        quoted = reading.document.sentences[0].quoted()
-        return _nothing(f"The text is {kind}, beginning with {quoted}: it explains nothing.", _WRITE)
-    prompt = read_prompt(lexicon.prompt)
-    own = without_prompt(reading.document, prompt)
-    causes = find_causes(own, lexicon)
-    named = [mention.sentence for mention in causes.named]
-    if only_retells(reading.document, prompt, [*named, *find_claims(own, lexicon)]):
-        return _nothing(
-            "Where the cause is to be told, the text repeats the exercise and adds nothing.", _WRITE
-        )
-    if causes.is_catch_all:
-        return _nothing(
-            f"{len(causes.all_rivals)} causes are named that this run does not have: {told(causes.all_rivals)}."
-            f" A text that names {CATCH_ALL} or more wrong causes explains nothing, whatever else is in it.",
-            f"Name the one cause that you found. It was: {lexicon.says}.",
-        )
-    judged_cause = judge_cause(own, lexicon, causes, reading.layer, recipe.area, reading.layer_problem)
-    return (
-        judge_parts(own, reading.words, lexicon.fix, causes.named, (broken_log, fixed_log)),
-        judged_cause,
-        _chain(own, lexicon, causes, judged_cause, other_layer=reading.layer not in (None, recipe.area)),
-        judge_numbers(reading.document, (broken_log, fixed_log), (broken_source, fixed_source)),
+    try:
+        report = parse_report(evidence.report or "")
+    except UserError as error:
+        problem = "There is no report.md." if evidence.report is None else str(error)
+        remedy = "Fill in the front matter of report.md; make check says what is missing."
+        data = [lost(*check, problem, remedy) for check in (_CAUSE, _WHERE, _FIRST_WRONG, _RULED_OUT)]
+    else:
+        data = [
+            _judge_cause(evidence, report.diagnosis),
+            _judge_where(evidence, report.diagnosis, accepted),
+            _judge_first_wrong(evidence, report.diagnosis),
+            _judge_ruled_out(evidence, report),
+        ]
+    body = body_of(evidence.report or "")
+    return *data, _judge_numbers(evidence, body), _judge_form(body)
+
+
+def body_of(text: str) -> Body:
+    """Return the text of a report, whatever its front matter holds."""
+    try:
+        return read_body(split_report(text, "report.md")[1])
+    except UserError:
+        return read_body(text)
+
+
+def numbers_of(evidence: Evidence, body: Body) -> tuple[StatedNumber, ...]:
+    """Return the numbers of a report's text that are said of a signal, each true, wrong or neutral by the replays."""
+    logs = [log_values(replay.log) for replay in (evidence.broken, evidence.fixed) if replay.status == "OK"]
+    sources = (evidence.recipe.broken_source(), evidence.source)
+    return judge_numbers(body, logs, sources)
+
+
+def _judge_cause(evidence: Evidence, diagnosis: Sequence[Diagnosis]) -> Check:
+    recipe = evidence.recipe
+    right = f"It was {recipe.id}: {recipe.cause}."
+    if len(diagnosis) != 1:
+        return lost(*_CAUSE, f"You name {len(diagnosis)} causes, and this run has one.", right)
+    named = diagnosis[0].cause
+    if named == recipe.id:
+        return full(*_CAUSE, f"{recipe.id} it is: {recipe.cause}.")
+    if named in _same_program(recipe):
+        return full(*_CAUSE, f"{named} makes the same broken program as {recipe.id}.")
+    known = "" if named in load_causes() else ", which is no cause that harness causes lists"
+    return lost(*_CAUSE, f"You name {shown(named)}{known}.", right)
+
+
+def _same_program(recipe: Recipe) -> frozenset[str]:
+    """Return the ids of the recipes that make the same broken program, this one among them."""
+    ours = _tree(recipe.broken_source())
+    others = (other for other in load_recipes()[0] if other.experiment == recipe.experiment)
+    return frozenset(other.id for other in others if _tree(other.broken_source()) == ours)
+
+
+@lru_cache(maxsize=256)
+def _tree(source: str) -> str:
+    return ast.dump(ast.parse(source))
+
+
+def _judge_where(evidence: Evidence, diagnosis: Sequence[Diagnosis], accepted: bool | None) -> Check:
+    recipe = evidence.recipe
+    holds = functions_changed(recipe.healthy_source(), recipe.broken_source())
+    right = f"It is in {' or '.join(sorted(holds))}."
+    named = {entry.where.strip("`() ") for entry in diagnosis}
+    if len(named) != 1:
+        return lost(*_WHERE, f"You name {len(named)} places.", right)
+    (where,) = named
+    if where in holds:
+        return full(*_WHERE, f"{where} holds the cause.")
+    if where in functions_changed(recipe.broken_source(), evidence.source):
+        if accepted:
+            return full(*_WHERE, f"Your right fix is in {shown(where)}.")
+        if accepted is None:
+            return open_check(
+                *_WHERE, f"Your edit is in {shown(where)}, and it is not decided whether it is right."
+            )
+    return lost(*_WHERE, f"{shown(where)} does not hold the cause.", right)
+
+
+@lru_cache(maxsize=256)
+def functions_changed(before: str, after: str) -> frozenset[str]:
+    """Return the functions that an edit changes, with those that use a constant or a helper that it changes."""
+    try:
+        old, new = _statements(before), _statements(after)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return frozenset()
+    changed = {name for name in old.keys() | new.keys() if old.get(name) != new.get(name)}
+    users = {name for name, text in new.items() if any(f"id='{other}'" in text for other in changed)}
+    return frozenset(name for name in changed | users if name.isidentifier())
+
+
+def _statements(source: str) -> dict[str, str]:
+    """Return the syntax tree of each top-level function, class and assignment, by name."""
+    found: dict[str, str] = {}
+    for node in ast.parse(source).body:
+        names = [getattr(node, "name", "")] if hasattr(node, "name") else _targets(node)
+        for name in names:
+            found[name] = found.get(name, "") + ast.dump(node)
+    return found
+
+
+def _targets(node: ast.stmt) -> list[str]:
+    return [
+        item.id for item in ast.walk(node) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store)
+    ]
+
+
+def _not_compared(check: tuple[str, str, float], evidence: Evidence) -> Check | None:
+    """Return the verdict if there are no logs to compare with."""
+    for name, replay in (("broken", evidence.broken), ("reference", evidence.reference)):
+        if replay.status != "OK":
+            return open_check(*check, f"The {name} run could not be replayed: {replay.message}")
+    return None
+
+
+def _judge_first_wrong(evidence: Evidence, diagnosis: Sequence[Diagnosis]) -> Check:
+    remedy = "Cite the first value of the broken log that a healthy run would not show."
+    if not diagnosis:
+        return lost(*_FIRST_WRONG, "There is no diagnosis.", remedy)
+    if (verdict := _not_compared(_FIRST_WRONG, evidence)) is not None:
+        return verdict
+    sign = diagnosis[0].first_wrong
+    broken, healthy = log_values(evidence.broken.log), log_values(evidence.reference.log)
+    earliest = broken.first_departure(healthy)
+    if earliest is not None:
+        signal, place = earliest
+        remedy = f"The log first departs from a healthy run with {signal} at {place_of(signal)} {place}."
+    if sign.check is not None:
+        return _judge_first_check(evidence, sign, shown_by_log=earliest is not None, remedy=remedy)
+    place_found = _place_of_value(sign, broken)
+    if place_found is None:
+        return lost(*_FIRST_WRONG, f"The broken run has no {sign} of {sign.value}.", remedy)
+    assert sign.signal is not None
+    value, beside = (
+        broken.series[sign.signal][place_found],
+        healthy.series.get(sign.signal, {}).get(place_found),
     )
+    if beside is None or not departs(sign.signal, value, beside):
+        there = "" if beside is None else f": a healthy run has {beside:.4g} there"
+        return lost(*_FIRST_WRONG, f"{sign} is {value:.4g}, which is not wrong{there}.", remedy)
+    first = next(broken.departures(sign.signal, healthy))
+    reach = _STEPS if place_of(sign.signal) == "step" else _EPOCHS
+    if place_found - first > reach:
+        reason = f"{sign} is wrong, but {sign.signal} is wrong from {place_of(sign.signal)} {first} on."
+        return lost(*_FIRST_WRONG, reason, remedy)
+    return full(*_FIRST_WRONG, f"{sign} is {value:.4g}, and {beside:.4g} in a healthy run.")
 
 
-def _chain(
-    document: Document, lexicon: Lexicon, causes: Causes, judged: Check, *, other_layer: bool
-) -> Check:
-    if judged.outcome == "could not judge":
-        reason = "Whether the cause is linked cannot be said before it is clear whether it is named."
-        return open_check(chain.ID, chain.TITLE, chain.POINTS, reason)
-    if causes.rivals and other_layer:
-        # Two causes and the other one's layer: what the text blames is not the right one.
-        reason = f"The layer that is named goes with another cause, {told(causes.rivals)}: what is linked is that one."
-        return lost(chain.ID, chain.TITLE, chain.POINTS, reason, f"The cause was: {lexicon.says}.")
-    return judge_chain(document, lexicon, causes)
+def _place_of_value(sign: Sign, log: LogValues) -> int | None:
+    """Return the place at which a log holds a cited value: the cited one, or one beside it."""
+    for index in (sign.index, *(sign.index + by for by in (-OFF_BY, OFF_BY))):
+        try:
+            log.value(sign.signal or "", *((index, None) if sign.step is not None else (None, index)))
+        except UserError:
+            continue
+        if log.agrees(sign.value or "", sign.signal or "", index):
+            return index
+    return None
 
 
-def _nothing(reason: str, remedy: str) -> tuple[Check, ...]:
-    return tuple(lost(id, title, points, reason, remedy) for id, title, points in _CHECKS)
+def _judge_first_check(evidence: Evidence, sign: Sign, *, shown_by_log: bool, remedy: str) -> Check:
+    if shown_by_log:
+        reason = f"You cite {sign}, but the log shows the fault: a check stands in only if no signal does."
+        return lost(*_FIRST_WRONG, reason, remedy)
+    trips = trips_of(evidence.recipe.id)
+    name = _check_name(sign)
+    if trips.get(name) == sign.outcome:
+        return full(*_FIRST_WRONG, f"No signal shows the fault, and {sign} finds {sign.outcome}.")
+    unsound = f"The checks that find it unsound: {', '.join(trips) or 'none'}."
+    return lost(*_FIRST_WRONG, f"{sign} does not find {shown(sign.outcome)}.", unsound)
 
 
-def _not_english(
-    reading: Reading,
-    recipe: Recipe,
-    logs: tuple[Sequence[Record], Sequence[Record]],
-    sources: tuple[str, str],
-    lexicon: Lexicon,
-) -> tuple[Check, ...]:
-    reason = "The text does not seem to be in English, and the rules know English words only; please read it."
-    layer = reading.layer or "not readable"
-    judged = judge_parts(reading.document, reading.words, lexicon.fix, (), logs)
-    return (
-        judged if judged.outcome == "passed" else open_check(parts.ID, parts.TITLE, parts.POINTS, reason),
-        open_check(
-            cause.ID, cause.TITLE, cause.POINTS, f"{reason} Layer: {layer}, the right one: {recipe.area}."
-        ),
-        open_check(chain.ID, chain.TITLE, chain.POINTS, reason),
-        judge_numbers(reading.document, logs, sources),
+def _check_name(sign: Sign) -> str:
+    return str(sign.check).replace("-", "_")
+
+
+def _judge_ruled_out(evidence: Evidence, report: Report) -> Check:
+    remedy = (
+        "Rule out two other causes, each with a fact of the broken run that the other cause cannot explain."
     )
+    if not report.ruled_out:
+        return lost(*_RULED_OUT, "No other cause is ruled out.", remedy)
+    if (verdict := _not_compared(_RULED_OUT, evidence)) is not None:
+        return verdict
+    judged = list(_rivals(evidence, report))
+    good = [reason for verdict, reason in judged if verdict]
+    unclear = [reason for verdict, reason in judged if verdict is None]
+    if len(good) >= _RIVALS:
+        return full(*_RULED_OUT, " ".join(good[:_RIVALS]))
+    reasons = " ".join(reason for _, reason in judged)
+    if unclear:
+        return open_check(*_RULED_OUT, f"{reasons} The instructor decides.")
+    points = _RULED_OUT[2] / _RIVALS * len(good)
+    return lost(*_RULED_OUT, reasons, remedy, points=points)
+
+
+def _rivals(evidence: Evidence, report: Report) -> Iterator[tuple[bool | None, str]]:
+    """Yield for each cause that is ruled out whether it is, and why; None if that cannot be judged."""
+    own, known, seen = _same_program(evidence.recipe), load_causes(), set()
+    for entry in report.ruled_out[:_RIVALS_READ]:
+        name = shown(entry.cause)
+        if entry.cause in seen:
+            continue
+        seen.add(entry.cause)
+        if entry.cause not in known or entry.cause == HEALTHY:
+            yield False, f"{name} is no cause that could be ruled out."
+        elif entry.cause in own:
+            yield False, f"{name} is the cause of this run."
+        elif entry.check is not None:
+            yield _by_check(evidence, entry)
+        else:
+            yield _by_value(evidence, entry)
+
+
+def _by_value(evidence: Evidence, entry: RuledOut) -> tuple[bool, str]:
+    log = log_values(evidence.broken.log)
+    if _place_of_value(entry, log) is None:
+        return False, f"The broken run has no {entry} of {entry.value}."
+    symptoms = load_causes()[entry.cause].on(evidence.settings.dataset)
+    symptom = contradicted(entry, symptoms, evidence.broken.records(), log)
+    if symptom is None:
+        return False, f"{entry} is {entry.value}, which {entry.cause} allows."
+    return True, f"{entry} is {entry.value}, so it is not {entry.cause}: there {symptom.says}."
+
+
+def _by_check(evidence: Evidence, entry: RuledOut) -> tuple[bool | None, str]:
+    name = _check_name(entry)
+    found, tripped = outcomes_of(evidence.recipe.id).get(name), trips_of(entry.cause).get(name)
+    if found is None:
+        return None, f"What {entry} finds is not recorded for this exercise."
+    if found != entry.outcome:
+        return False, f"{entry} finds {found} here, not {shown(entry.outcome)}."
+    if tripped is None or tripped == found:
+        return False, f"{entry} finds {found}, which {entry.cause} allows."
+    return True, f"{entry} finds {found}, so it is not {entry.cause}: there it finds {tripped}."
+
+
+def _judge_numbers(evidence: Evidence, body: Body) -> Check:
+    remedy = "Take the numbers from metrics.log, rounded as you like, each beside the name of its signal."
+    if not body.prose_words:
+        return lost(*_NUMBERS, "The report has no text.", "Write what you found.")
+    numbers = numbers_of(evidence, body)
+    true = [number for number in numbers if number.verdict == "true"]
+    wrong = [f"{number.text} ({number.signals[0]})" for number in numbers if number.verdict == "wrong"]
+    if not wrong:
+        return full(
+            *_NUMBERS, f"{len(true)} numbers beside a signal's name agree with the logs, none disagrees."
+        )
+    if any(replay.status == "XX" for replay in (evidence.broken, evidence.fixed)):
+        return open_check(
+            *_NUMBERS, f"A log of the replay is missing to compare {', '.join(wrong[:3])} with."
+        )
+    reason = f"Neither log holds {', '.join(wrong[:3])}."
+    slip = len(wrong) == 1 and len(true) >= _SLIP
+    return lost(*_NUMBERS, reason, remedy, points=_NUMBERS[2] / 2 if slip else 0.0)
+
+
+def _judge_form(body: Body) -> Check:
+    if not body.prose_words:
+        return lost(*_FORM, "The report has no text.", "Write what you found.")
+    if body.words > WORD_LIMIT:
+        return lost(*_FORM, f"The text has {body.words} words.", f"At most {WORD_LIMIT} are allowed.")
+    if body.filled_sections < len(PARTS):
+        reason = f"{body.filled_sections} headings have text under them."
+        return lost(*_FORM, reason, f"Write {', '.join(PARTS)}, each under a heading of its own.")
+    return full(*_FORM, f"{body.words} words under {body.filled_sections} headings.")

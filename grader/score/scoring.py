@@ -1,13 +1,13 @@
 """From evidence to the score: a pure function, whatever the order, the job count or the day."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from grader.replay.replay import Replay
-from grader.score.belief import code_doubt, figure_doubt, same_as_reference
+from grader.score.belief import code_doubt, same_as_reference
 from grader.score.diagnostics import judge_diagnostics
 from grader.score.evidence import RUNS, Evidence
-from grader.score.exhibits import Curve, Exhibits, HashComparison, Number, ReplayOutcome, Run
-from grader.score.explanation import judge_explanation
+from grader.score.exhibits import CitedNumber, Curve, Exhibits, HashComparison, Number, ReplayOutcome, Run
+from grader.score.explanation import body_of, judge_explanation, numbers_of
 from grader.score.fix import judge_fix
 from grader.score.measured import measurements
 from grader.score.reproducibility import judge_reproducibility
@@ -18,22 +18,24 @@ from grader.score.verdict import (
     CriterionScore,
     Flag,
     criterion_score,
-    lost,
-    open_check,
 )
 from grader.score.weights import Weights, weighted
-from harness.run.metrics_log import Record, batch_records, epoch_records, to_strict
+from harness.run.metrics_log import batch_records, epoch_records, to_strict
 
 _POINTS_OF_A_CURVE = 200
 
 
 def score_evidence(evidence: Evidence, weights: Weights) -> dict[Criterion, CriterionScore]:
     """Return every criterion with its checks, weighted."""
+    fix = judge_fix(evidence)
+    correct = fix[0].outcome
     judged: Mapping[Criterion, tuple[Check, ...]] = {
         "reproducibility": judge_reproducibility(evidence),
         "diagnostics": judge_diagnostics(evidence),
-        "fix": judge_fix(evidence),
-        "explanation": _judge_explanation(evidence),
+        "fix": fix,
+        "explanation": judge_explanation(
+            evidence, None if correct == "could not judge" else correct == "passed"
+        ),
     }
     return {
         criterion: criterion_score(
@@ -41,44 +43,6 @@ def score_evidence(evidence: Evidence, weights: Weights) -> dict[Criterion, Crit
         )
         for criterion in CRITERIA
     }
-
-
-def _judge_explanation(evidence: Evidence) -> tuple[Check, ...]:
-    checks = judge_explanation(
-        evidence.report,
-        evidence.recipe,
-        evidence.lexicon,
-        broken_log=_records(evidence.broken),
-        fixed_log=_records(evidence.fixed),
-        broken_source=evidence.recipe.broken_source(),
-        fixed_source=evidence.source,
-    )
-    if evidence.fixed.status == "OK" and (doubt := figure_doubt(evidence)):
-        return tuple(_not_proven(check, doubt) if check.id == "numbers" else check for check in checks)
-    if evidence.fixed.status in ("OK", "XX"):
-        return checks
-    # Numbers that nothing can be held against, since the experiment itself does not run, are not open: they are
-    # not true.
-    return tuple(
-        _not_shown(check) if check.id == "numbers" and check.points is None else check for check in checks
-    )
-
-
-def _not_proven(check: Check, doubt: str) -> Check:
-    if not check.points:
-        return check
-    reason = f"The numbers agree with the logs, but {doubt}. The instructor decides."
-    return open_check(check.id, check.title, check.max, reason)
-
-
-def _not_shown(check: Check) -> Check:
-    reason = "The fixed run did not come to its end when it was made again, so its numbers are not shown."
-    remedy = "Hand in an experiment that runs to its end with make verify."
-    return lost(check.id, check.title, check.max, reason, remedy)
-
-
-def _records(replay: Replay) -> Sequence[Record]:
-    return replay.records() if replay.status == "OK" else ()
 
 
 def flags_of(evidence: Evidence) -> tuple[Flag, ...]:
@@ -112,17 +76,37 @@ def exhibits_of(name: str, evidence: Evidence, ignored: tuple[str, ...]) -> Exhi
         "fixed": evidence.fixed,
         "reference": evidence.reference,
     }
+    report = None if evidence.report is None else evidence.report.removeprefix("\ufeff").replace("\r\n", "\n")
     return Exhibits(
         submission=name,
         broken_source=evidence.recipe.broken_source(),
         fixed_source=evidence.source,
-        report=evidence.report,
+        report=report,
+        numbers=() if report is None else _looked_up(evidence, report),
         curves=tuple(_curve(run, replay) for run, replay in replays.items() if replay.status == "OK"),
         hashes=_hashes(evidence),
         replays=tuple(_outcomes(replays)),
         measurements=measurements(evidence),
         ignored_files=ignored,
         symptom="; ".join(symptom.says for symptom in evidence.recipe.on(evidence.settings.dataset).symptoms),
+    )
+
+
+def _looked_up(evidence: Evidence, report: str) -> tuple[CitedNumber, ...]:
+    """Return the numbers of a report that agree or disagree with the logs, by their places in the whole file."""
+    body = body_of(report)
+    begins = len(report) - len(body.text)
+    verdicts = {"true": "verified", "wrong": "refuted"}
+    return tuple(
+        CitedNumber.model_validate(
+            {
+                "start": begins + number.start,
+                "end": begins + number.end,
+                "verdict": verdicts[number.verdict],
+            }
+        )
+        for number in numbers_of(evidence, body)
+        if number.verdict in verdicts
     )
 
 

@@ -1,5 +1,6 @@
-"""What the instructor's half knows of a recipe: `solution.toml`, `variants.toml` and `texts.toml`."""
+"""What the instructor's half knows of a recipe: `variants.toml` and `measured.toml`."""
 
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar, get_args
 
@@ -7,71 +8,20 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from grader.toml_file import read_table
 from harness.errors import UserError
-from harness.recipe import ROOT, Area, Edit, apply_edits
-from harness.submission.cited_numbers import BATCH_SIGNALS, DERIVED_SIGNALS, EPOCH_SIGNALS, NESTED_SIGNALS
+from harness.recipe import ROOT, Edit, apply_edits
 
 SOLUTIONS = ROOT / "solutions"
-SIGNALS = (*BATCH_SIGNALS, *NESTED_SIGNALS, *EPOCH_SIGNALS, *DERIVED_SIGNALS)
 
 Verdict = Literal["full", "alternative", "masking", "overreach", "wrong"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
 # Wherever a tuple is declared with strict=False, a list of TOML becomes one; nothing else is converted.
-Label = Literal[
-    "excellent", "terse", "clumsy", "rival beside", "false numbers", "vague",
-    "wrong cause", "keyword list", "every bug", "prompt", "empty", "open",
-]  # fmt: skip
 
 
 class StrictModel(BaseModel):
     """A frozen record of a file of `solutions/`: no unknown keys, and nothing is converted."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-class Recovery(StrictModel):
-    """A number of the fixed run that shows recovery: this signal, above or below a bound, on one data set or all."""
-
-    signal: str
-    above: float | None = None
-    below: float | None = None
-    dataset: str | None = None
-
-    @model_validator(mode="after")
-    def _is_whole(self) -> "Recovery":
-        if self.above is None and self.below is None:
-            raise ValueError("a recovery needs `above`, `below` or both")
-        _known(self.signal)
-        return self
-
-    def shown_by(self, signal: str, value: float) -> bool:
-        """Say whether a number cited of the fixed run shows this recovery. A NaN shows nothing."""
-        if not _covers(self.signal, signal):
-            return False
-        above = self.above is None or value > self.above
-        return above and (self.below is None or value < self.below)
-
-
-class Solution(StrictModel):
-    """The whole of one `solution.toml`: which cited numbers show this recipe's symptom, and which its recovery."""
-
-    format_version: Literal[1]
-    key_signals: Annotated[tuple[str, ...], Field(min_length=1, strict=False)]
-    recoveries: Annotated[tuple[Recovery, ...], Field(alias="recovery", min_length=1, strict=False)]
-
-    @model_validator(mode="after")
-    def _signals_exist(self) -> "Solution":
-        for signal in self.key_signals:
-            _known(signal)
-        return self
-
-    def is_key_signal(self, signal: str) -> bool:
-        """Say whether a cited signal is a key signal, or a part of one: grad_mean covers grad_mean.1.weight."""
-        return any(_covers(key, signal) for key in self.key_signals)
-
-    def recoveries_on(self, dataset: str) -> tuple[Recovery, ...]:
-        """Return what shows recovery on a data set; one of them is enough."""
-        return tuple(item for item in self.recoveries if item.dataset in (None, dataset))
 
 
 class Variant(StrictModel):
@@ -96,25 +46,6 @@ class Variant(StrictModel):
         return apply_edits(broken_source, self.edits, where=f"variant {self.id}")
 
 
-class Text(StrictModel):
-    """An explanation of the recipe as someone may write it, and the label that says what it must earn.
-
-    The body stands under a front matter with this layer. `grader/selfcheck/labels.py` says what
-    each label earns.
-    """
-
-    id: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
-    label: Label
-    layer: Area
-    held_back: bool = False
-    body: str
-
-
-class _Texts(StrictModel):
-    format_version: Literal[1]
-    texts: Annotated[tuple[Text, ...], Field(alias="text", min_length=1, strict=False)]
-
-
 class _Variants(StrictModel):
     format_version: Literal[1]
     variants: Annotated[tuple[Variant, ...], Field(alias="variant", min_length=1, strict=False)]
@@ -129,19 +60,34 @@ class _Variants(StrictModel):
         return self
 
 
-def load_solution(recipe_id: str, solutions: Path = SOLUTIONS) -> Solution:
-    """Return a recipe's `solution.toml`. Raises `UserError` if it is missing or not one."""
-    return read_toml(solutions / recipe_id / "solution.toml", Solution)
-
-
 def load_variants(recipe_id: str, solutions: Path = SOLUTIONS) -> tuple[Variant, ...]:
     """Return a recipe's variants, the reference fix first. Raises `UserError` if the file is missing or wrong."""
     return read_toml(solutions / recipe_id / "variants.toml", _Variants).variants
 
 
-def load_texts(recipe_id: str, solutions: Path = SOLUTIONS) -> tuple[Text, ...]:
-    """Return a recipe's model explanations. Raises `UserError` if the file is missing or wrong."""
-    return read_toml(solutions / recipe_id / "texts.toml", _Texts).texts
+class _Measured(StrictModel):
+    """What `grader selfcheck` measured of a recipe's broken experiment."""
+
+    format_version: Literal[1] = 1
+    outcomes: dict[str, str] = {}
+    trips: dict[str, str] = {}
+
+
+def trips_of(recipe_id: str, solutions: Path = SOLUTIONS) -> dict[str, str]:
+    """Return the checks that are not sound on the recipe's broken experiment, each with its outcome."""
+    return dict(_measured(recipe_id, solutions).trips)
+
+
+def outcomes_of(recipe_id: str, solutions: Path = SOLUTIONS) -> dict[str, str]:
+    """Return the outcome of every check on the recipe's broken experiment that is the same for all seeds."""
+    measured = _measured(recipe_id, solutions)
+    return {**measured.outcomes, **measured.trips}
+
+
+@cache
+def _measured(recipe_id: str, solutions: Path) -> _Measured:
+    path = solutions / recipe_id / "measured.toml"
+    return read_toml(path, _Measured) if path.is_file() else _Measured()
 
 
 _Record = TypeVar("_Record", bound=StrictModel)
@@ -156,12 +102,3 @@ def read_toml(path: Path, model: type[_Record]) -> _Record:
     except ValidationError as error:
         problems = "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors())
         raise UserError(f"{path} cannot be used: {problems}.") from None
-
-
-def _covers(signal: str, cited: str) -> bool:
-    return cited == signal or cited.startswith(f"{signal}.")
-
-
-def _known(signal: str) -> None:
-    if signal.split(".", 1)[0] not in SIGNALS:
-        raise ValueError(f"there is no signal {signal!r}; the signals are {', '.join(SIGNALS)}")

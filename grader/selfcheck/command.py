@@ -19,7 +19,7 @@ from grader.replay.sandboxes import open_sandbox
 from grader.replay.store import default_store
 from grader.sandbox import sandbox_problem
 from grader.score.canaries import CanaryFailed
-from grader.score.solutions import SOLUTIONS, Text, Variant, load_texts, load_variants
+from grader.score.solutions import SOLUTIONS, Variant, load_variants
 from grader.score.weights import load_weights
 from grader.selfcheck.answers import answers_section
 from grader.selfcheck.handed_in import Submissions
@@ -27,7 +27,6 @@ from grader.selfcheck.healthy import healthy_section
 from grader.selfcheck.parts import PARTS, Part
 from grader.selfcheck.section import Section, page, show
 from grader.selfcheck.seeds import seeds_section
-from grader.selfcheck.texts import texts_section
 from grader.selfcheck.trial_memory import TrialMemory
 from grader.selfcheck.variants import variants_section
 from grader.spool import open_spool
@@ -40,7 +39,7 @@ from harness.recipe import EXERCISES, ROOT, Recipe
 from harness.written.exercise import FileExercise, exercise_ids, load_exercise
 
 PAGE = ROOT / "docs" / "calibration.md"
-_SANDBOXED: tuple[Part, ...] = ("variants", "texts", "answers")
+_SANDBOXED: tuple[Part, ...] = ("variants", "answers")
 _WIDE = 160  # columns, where the output goes to no terminal
 
 
@@ -111,7 +110,7 @@ def _parts(
     executor = LocalExecutor(replayer, jobs=jobs)
     trials = TrialMemory(memory, fresh=options.fresh)
 
-    def asked(item: Variant | Text) -> bool:
+    def asked(item: Variant) -> bool:
         return options.held_back or not item.held_back
 
     def seeds() -> Section:
@@ -137,11 +136,6 @@ def _parts(
                 wanted, Classroom(replays, answers, desk, crew), submissions, scratch, jobs=jobs
             )
 
-    def texts() -> Section:
-        replays = Replays(executor, memory, fresh=options.fresh)
-        wanted = [(recipe, [*filter(asked, load_texts(recipe.id, solutions))]) for recipe in recipes]
-        return texts_section(wanted, replays)
-
     def answers() -> Section:
         wanted = [
             (exercise, answer)
@@ -151,4 +145,4 @@ def _parts(
         ]
         return answers_section(wanted, replayer, jobs=jobs)
 
-    return {"seeds": seeds, "healthy": healthy, "variants": variants, "texts": texts, "answers": answers}
+    return {"seeds": seeds, "healthy": healthy, "variants": variants, "answers": answers}

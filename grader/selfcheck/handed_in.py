@@ -12,7 +12,7 @@ from grader.course.examples import example_submission
 from grader.replay.machine import machine_state
 from grader.replay.memory.kinds import TARBALLS
 from grader.replay.store import Store
-from grader.score.solutions import SOLUTIONS
+from grader.score import reference_report
 from grader.score.verdict import Model
 from harness.recipe import load_recipe
 from harness.run.provenance import harness_hash
@@ -63,9 +63,9 @@ def _key(recipe_id: str, student: str, source: str) -> str:
         "source": source,
         "recipe": recipe.model_dump_json(),
         "broken": recipe.broken_source(),
-        "report": (SOLUTIONS / recipe_id / "report.md").read_text(encoding="utf-8"),
         "made by": Path(__file__).read_text(encoding="utf-8")
-        + Path(examples.__file__).read_text(encoding="utf-8"),
+        + Path(examples.__file__).read_text(encoding="utf-8")
+        + Path(reference_report.__file__).read_text(encoding="utf-8"),
         "harness": harness_hash(),
         "machine": machine_state(),
     }

@@ -2,5 +2,5 @@
 
 from typing import Literal, get_args
 
-Part = Literal["seeds", "healthy", "variants", "texts", "answers"]
+Part = Literal["seeds", "healthy", "variants", "answers"]
 PARTS: tuple[Part, ...] = get_args(Part)

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from honest_class import HonestClass
 from intake_archives import COMMANDS, manifest, packed
+from recorded_logs import recorded_evidence
 
 from faults.files import Files, content, write_files
 from faults.held import must
 from faults.running import Ended, Grader, grader_command
 from grader.intake.submission import read_submission
 from grader.plan import plan_of
-from grader.score.solutions import SOLUTIONS
 from grader.taken import take_in
 from harness.recipe import load_recipe
 
@@ -144,9 +144,9 @@ def _make_class(submissions: Path) -> None:
         "cem": f"{fixed}\n# The learning rate was a hundred times too large.\n",
     }
     submissions.mkdir()
-    report = (SOLUTIONS / RECIPE / "report.md").read_bytes()
+    report = recorded_evidence(RECIPE).report or ""
     for student, source in sources.items():
-        files = {"experiment.py": source.encode(), "report.md": report, "command.txt": COMMANDS}
+        files = {"experiment.py": source.encode(), "report.md": report.encode(), "command.txt": COMMANDS}
         data = packed({**files, "manifest.json": manifest(files, student=student)})
         (submissions / f"{student}_{RECIPE}.tar.gz").write_bytes(data)
     (submissions / f"eve_{RECIPE}.tar.gz").write_bytes(data[: len(data) // 2])

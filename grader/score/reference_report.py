@@ -1,0 +1,124 @@
+"""Writes the report that earns all points, from a recipe, what its break trips, and the logs of both runs."""
+
+import json
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+from grader.score.explanation import functions_changed
+from grader.score.solutions import SOLUTIONS, outcomes_of, trips_of
+from harness.recipe import Recipe, load_recipe
+from harness.run.metrics_log import log_lines, parse_log
+from harness.submission.causes import contradicted, load_causes
+from harness.submission.log_values import LogValues, departs, log_values, place_of
+from harness.submission.report import HEALTHY, Sign
+
+_RIVALS = 2
+# In the text: signals that a reader knows, the first that departs.
+_TOLD = ("loss", "grad_norm", "val_loss", "val_accuracy")
+_PREFERRED = ("val_accuracy", "val_loss", "loss")
+
+
+def reference_report(recipe_id: str, broken_log: str, fixed_log: str, solutions: Path = SOLUTIONS) -> str:
+    """Return a whole `report.md` about these two logs.
+
+    It earns full marks if the fixed run is the reference fix's. With another fixed run it is as true, but may not tell
+    the first sign of the fault from what this fix changes.
+    """
+    recipe = load_recipe(recipe_id)
+    broken, fixed = log_values(broken_log), log_values(fixed_log)
+    changed = sorted(functions_changed(recipe.healthy_source(), recipe.broken_source()))
+    where = next((name for name in changed if f"def {name}(" in recipe.broken_source()), changed[0])
+    first = broken.first_departure(fixed)
+    if first is not None:
+        first_wrong = _value(broken, *first)
+    else:
+        trips = trips_of(recipe_id, solutions) or {"loss_form": "agrees"}
+        check, outcome = next(iter(trips.items()))
+        first_wrong = f"check: {check}, outcome: {outcome}"
+    cited = _value(broken, *first) if first is not None else _value(broken, "loss", 0)
+    lines = islice(_ruled_out(recipe, broken_log, solutions), _RIVALS)
+    rivals = "".join(f"  - {{{line}}}\n" for line in lines) or "  []\n"
+    recovered = _recovered(broken, fixed) or ("loss", 0)
+    matter = (
+        f"---\ndiagnosis:\n  - cause: {recipe_id}\n    where: {where}\n    first_wrong: {{{first_wrong}}}\n"
+        f"ruled_out:\n{rivals}"
+        f"evidence:\n  - {{run: broken, {cited}}}\n  - {{run: fixed, {_value(fixed, *recovered)}}}\n---\n"
+    )
+    return matter + _text(recipe, where, broken, fixed, recovered)
+
+
+def _text(recipe: Recipe, where: str, broken: LogValues, fixed: LogValues, recovered: tuple[str, int]) -> str:
+    told = next((name for name in _TOLD if next(broken.departures(name, fixed), None) is not None), "loss")
+    place = next(broken.departures(told, fixed), min(broken.series[told]))
+    kind = place_of(told)
+    signal, at = recovered
+    record = json.dumps({kind: place, told: broken.series[told][place]})
+    return f"""
+# Symptom
+
+The broken run departs from a healthy one: `{told}` is {broken.series[told][place]:.6g} at {kind} {place}.
+
+```
+{record}
+```
+
+# Root cause
+
+In `{where}`: {recipe.cause}.
+
+# Fix
+
+I put the line of `{where}` right, and changed nothing else.
+
+# Verification
+
+In the fixed run `{signal}` is {fixed.series[signal][at]:.6g} at {place_of(signal)} {at}.
+"""
+
+
+def _value(log: LogValues, signal: str, place: int) -> str:
+    return f"signal: {signal}, {place_of(signal)}: {place}, value: {_written(log.series[signal][place])}"
+
+
+def _written(value: float) -> str:
+    return f"{value:.6g}"
+
+
+def _ruled_out(recipe: Recipe, broken_log: str, solutions: Path) -> Iterator[str]:
+    """Yield one line for each other cause that a value of the broken run, or the outcome of a check, contradicts."""
+    records = parse_log(log_lines(broken_log), "metrics.log")
+    log, outcomes = log_values(broken_log), outcomes_of(recipe.id, solutions)
+    for name, cause in load_causes().items():
+        if name in (recipe.id, HEALTHY):
+            continue
+        symptoms = cause.on(recipe.dataset)
+        for symptom in symptoms:
+            signs = (
+                Sign.model_validate(
+                    {"signal": symptom.signal, place_of(symptom.signal): str(place), "value": _written(value)}
+                )
+                for place, value in log.series.get(symptom.signal, {}).items()
+            )
+            found = next((sign for sign in signs if contradicted(sign, [symptom], records, log)), None)
+            if found is not None:
+                yield f"cause: {name}, {_value(log, symptom.signal, found.index)}"
+                break
+        else:
+            for check, outcome in trips_of(name, solutions).items():
+                if outcomes.get(check, outcome) != outcome:
+                    yield f"cause: {name}, check: {check}, outcome: {outcomes[check]}"
+                    break
+
+
+def _recovered(broken: LogValues, fixed: LogValues) -> tuple[str, int] | None:
+    """Return a signal and the last place at which the fixed run departs from the broken one."""
+    for signal in (*_PREFERRED, *fixed.series):
+        places = [
+            place
+            for place, value in fixed.series.get(signal, {}).items()
+            if place in broken.series.get(signal, {}) and departs(signal, value, broken.series[signal][place])
+        ]
+        if places:
+            return signal, places[-1]
+    return None

@@ -1,0 +1,156 @@
+"""Numbers as people write them, and whether one is a given value by any usual rounding or truncation."""
+
+import decimal
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+_LIMIT = 64  # characters of one number
+_NON_FINITE = {"nan": math.nan, "inf": math.inf, "infinity": math.inf}
+_NARROW = "\u00a0\u2007\u2009\u202f"  # spaces that group digits
+_RAISED = str.maketrans("⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹−", "+-0123456789-")
+
+
+def _pattern(group: str) -> str:
+    return (
+        rf"(?P<sign>[+\-−])?(?P<digits>\d{{1,3}}(?P<group>{group})\d{{3}}(?:(?P=group)\d{{3}})*(?!\d)(?:[.,]\d+)?"
+        r"|\d+(?:[.,]\d+)?\.?|\.\d+)"
+        r"(?:[eE](?P<power>[+\-−]?\d{1,3})"
+        r"|\s?[x×*·⋅]\s?10(?:(?:\^|\*\*)[{(]?(?P<raised>[+\-−]?\d{1,3})[})]?|(?P<small>[⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹]{1,4})))?"
+        r"(?P<percent>\s?[%％])?"
+    )
+
+
+# A whole value may group its digits with plain spaces, too; in a sentence two numbers may stand side by side.
+_WHOLE = re.compile(_pattern(rf"[ {_NARROW}'’_,.]"), re.ASCII)
+_IN_TEXT = re.compile(
+    rf"(?<![A-Za-z0-9_.]){_pattern(rf'[{_NARROW}’,.' + chr(39) + ']')}(?![A-Za-z0-9_])", re.ASCII
+)
+# A float64 has at most 767 significant digits and exponents down to -324: nothing here is ever rounded.
+_EXACT = decimal.Context(prec=2000, Emax=10**6, Emin=-(10**6))
+
+
+@dataclass(frozen=True)
+class Written:
+    """One way to read a number: its value, and the unit of the last digit that was written."""
+
+    value: decimal.Decimal
+    unit: decimal.Decimal
+
+
+@lru_cache(maxsize=4096)
+def read_number(text: str) -> tuple[Written, ...] | float:
+    """Return every way to read a number, or the float that NaN or an infinity names.
+
+    `1,234.5`, `1 234.5`, `1'234.5`, `3.2e-7`, `3.2 x 10^-7` and `93.1 %` are numbers; `1,234` is one thousand or a bit
+    more than one. A per cent sign divides by 100. Raises `ValueError` if the text is not one number.
+    """
+    if len(text) > _LIMIT:
+        raise ValueError(f"a number of more than {_LIMIT} characters")
+    words = text.strip()
+    name = words[1:] if words[:1] in ("+", "-") else words
+    non_finite = _NON_FINITE.get(name.lower().removeprefix("."))
+    if non_finite is not None:
+        return -non_finite if words.startswith("-") else non_finite
+    match = _WHOLE.fullmatch(words)
+    if match is None:
+        raise ValueError("not a number")
+    return _readings(match)
+
+
+def _readings(match: re.Match[str]) -> tuple[Written, ...]:
+    power = match["power"] or match["raised"] or match["small"] or "0"
+    shift = int(power.translate(_RAISED)) - (2 if match["percent"] else 0)
+    sign = "-" if match["sign"] in ("-", "−") else ""
+    found = []
+    for digits in _digits(match["digits"]):
+        mantissa = decimal.Decimal(sign + digits)
+        last = int(mantissa.as_tuple().exponent)
+        if last == 0 and not (match["power"] or match["raised"] or match["small"]):
+            # 18000 may be 18,234 rounded to two digits; a single digit and zeros is exact.
+            significant = digits.rstrip("0")
+            last = len(digits) - len(significant) if len(significant) >= 2 else 0
+        value = mantissa.scaleb(shift, _EXACT)
+        last = last + shift if value else min(last + shift, 0)  # 0e9 is not less precise than 0
+        found.append(Written(value, decimal.Decimal(1).scaleb(last, _EXACT)))
+    return tuple(found)
+
+
+def _digits(text: str) -> list[str]:
+    """Return the ways to read digits with points, commas and spaces, as Python writes them."""
+    text = re.sub(rf"[ {_NARROW}'’_]", "", text)
+    marks = [mark for mark in text if mark in ".,"]
+    if not marks:
+        return [text]
+    if len(set(marks)) == 2:  # the last one is the decimal mark
+        other = "," if marks[-1] == "." else "."
+        return [text.replace(other, "").replace(marks[-1], ".")]
+    if len(marks) > 1:
+        return [text.replace(marks[0], "")]
+    decimal_form = text.replace(",", ".")
+    head, tail = decimal_form.split(".")
+    grouped = marks == [","] and len(tail) == 3 and 1 <= len(head) <= 3 and head != "0"
+    return [decimal_form, head + tail] if grouped else [decimal_form]
+
+
+def agrees(written: str | float, true: float, *, fraction: bool = False) -> bool:
+    """Return whether a number as written is the true one, rounded or truncated to the digits that were written.
+
+    `0.93` agrees with 0.9312 and with 0.9388, `0.930` with neither. NaN agrees with NaN, an infinity with the same
+    one. With `fraction`, `93.1` may also stand for 0.931. A text that is not a number agrees with nothing.
+    """
+    try:
+        number = read_number(written if isinstance(written, str) else repr(written))
+    except ValueError:
+        return False
+    if isinstance(number, float):
+        return number == true or (math.isnan(number) and math.isnan(true))
+    if not math.isfinite(true):
+        return False
+    # People round what the log prints, programs round the number itself: they differ in the 16th digit.
+    values = (decimal.Decimal(repr(float(true))), decimal.Decimal(float(true)))
+    shares = [reading for reading in number if fraction and reading.value > 1]
+    hundredth = decimal.Decimal("0.01")
+    readings = [*number, *(Written(r.value * hundredth, r.unit * hundredth) for r in shares)]
+    return any(_agrees(reading, value) for reading in readings for value in values)
+
+
+def _agrees(reading: Written, true: decimal.Decimal) -> bool:
+    distance = _EXACT.subtract(reading.value, true).copy_abs()
+    if _EXACT.multiply(distance, decimal.Decimal(2)) <= reading.unit:
+        return True
+    truncated = reading.value and reading.value.is_signed() == true.is_signed()
+    return bool(truncated and reading.value.copy_abs() <= true.copy_abs() and distance < reading.unit)
+
+
+@dataclass(frozen=True)
+class NumberInText:
+    """A number in a text, and the half-open range of characters that it takes."""
+
+    text: str
+    start: int
+    end: int
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether it has decimals, an exponent or a per cent sign: whole numbers count steps, layers or runs."""
+        return any(mark in self.text for mark in ".,eE%％×x*·⋅")
+
+    @property
+    def significant_digits(self) -> int:
+        """How many digits say something: 0.050 has two."""
+        digits = re.split("[eE×x*·⋅]", self.text)[0]
+        return len(re.sub(r"\D", "", digits, flags=re.ASCII).lstrip("0"))
+
+
+def numbers_in(text: str) -> Iterator[NumberInText]:
+    """Yield the numbers of a text, in order; parts of names, such as `conv1` or `1.weight`, are none."""
+    for match in _IN_TEXT.finditer(text):
+        start, digits = match.start(), match[0].rstrip()
+        if match["sign"] and start and text[start - 1].isalnum():  # the dash of a range
+            start, digits = start + 1, digits[1:]
+        if digits.endswith("."):  # the end of a sentence
+            digits = digits[:-1]
+        yield NumberInText(digits, start, start + len(digits))

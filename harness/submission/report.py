@@ -1,0 +1,467 @@
+"""A student's report: front matter that holds the diagnosis as data, and a text for people under it.
+
+The front matter is YAML. Its values are kept as they were written: the digits of a number say how precise it is.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Annotated, Literal, get_args
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import ErrorDetails
+
+from harness.errors import UserError
+from harness.plain_yaml import LIMIT, Location, Place, Plain, PlainYaml, read_plain_yaml, shown
+from harness.recipe import suggestion
+from harness.submission.numbers import read_number
+from harness.workspace import report_template
+
+SIZE_LIMIT = 1024 * 1024  # bytes; 500 words are a few KiB, but a picture may be written into a report
+WORD_LIMIT = 500
+PARTS = ("symptom", "root cause", "fix", "verification")
+HEALTHY = "healthy"  # the cause of a run that is not broken
+FENCE = "---"
+
+Run = Literal["broken", "fixed"]
+
+
+def _index(text: object) -> int:
+    if not isinstance(text, str) or re.fullmatch(r"[0-9]{1,9}", text) is None:
+        raise ValueError("must be a whole number, counted from 0")
+    return int(text)
+
+
+def _number(text: object) -> str:
+    try:
+        read_number(text if isinstance(text, str) else "")
+    except ValueError:
+        raise ValueError("must be a number such as 0.93 or 1.8e4, or NaN, Infinity or -Infinity") from None
+    assert isinstance(text, str)
+    return text.strip()
+
+
+_Word = Annotated[str, Field(min_length=1, max_length=200)]
+_Index = Annotated[int, BeforeValidator(_index)]
+
+
+class Sign(BaseModel):
+    """A fact about a run: the value of a signal at a step or an epoch, or the outcome of a check."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    signal: _Word | None = None
+    step: _Index | None = None
+    epoch: _Index | None = None
+    value: Annotated[str, BeforeValidator(_number)] | None = None
+    check: _Word | None = None
+    outcome: _Word | None = None
+
+    @model_validator(mode="after")
+    def _is_one_fact(self) -> "Sign":
+        of_check = self.check is not None or self.outcome is not None
+        of_log = any(item is not None for item in (self.signal, self.step, self.epoch, self.value))
+        if of_check and of_log:
+            raise ValueError(
+                "has a check and a signal: give `check` and `outcome`, or `signal`, `step` and `value`"
+            )
+        if of_check and (self.check is None or self.outcome is None):
+            raise ValueError("needs both `check` and `outcome`")
+        if not of_check and (self.signal is None or self.value is None):
+            raise ValueError("needs a `signal` and its `value`, with `step` or `epoch`")
+        if not of_check and (self.step is None) == (self.epoch is None):
+            raise ValueError("needs either `step` or `epoch`, and not both")
+        return self
+
+    @property
+    def index(self) -> int:
+        """The step or epoch of a value."""
+        return (self.step if self.step is not None else self.epoch) or 0
+
+    def __str__(self) -> str:
+        """Return where a value stands, or which check it is, for messages."""
+        if self.check is not None:
+            return f"the check {shown(self.check)}"
+        place = f"step {self.step}" if self.step is not None else f"epoch {self.epoch}"
+        return f"{shown(self.signal)} at {place}"
+
+
+class Diagnosis(BaseModel):
+    """A cause, the function that holds it, and the first wrong value (or a check, if no value is wrong)."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    cause: _Word
+    where: _Word
+    first_wrong: Sign
+
+
+class RuledOut(Sign):
+    """Another cause, and a fact of the broken run that contradicts it."""
+
+    cause: _Word
+
+
+class Evidence(Sign):
+    """A value of one of the two logs."""
+
+    run: Run
+
+    @model_validator(mode="after")
+    def _is_a_value(self) -> "Evidence":
+        if self.check is not None:
+            raise ValueError("cites a check: evidence is a value of a log; a check belongs to `ruled_out`")
+        return self
+
+
+class _Matter(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    diagnosis: tuple[Diagnosis, ...]
+    ruled_out: tuple[RuledOut, ...]
+    evidence: tuple[Evidence, ...]
+
+
+@dataclass(frozen=True)
+class Block:
+    """A paragraph, a heading, or code: a fence, an indented block, or a table. `start` is its place in the text."""
+
+    kind: Literal["prose", "heading", "code"]
+    lines: list[str]
+    start: int
+
+    @property
+    def text(self) -> str:
+        """The lines as they stand in the text."""
+        return "\n".join(self.lines)
+
+
+@dataclass(frozen=True)
+class Body:
+    """The text under the front matter."""
+
+    text: str
+    blocks: tuple[Block, ...]
+
+    @cached_property
+    def words(self) -> int:
+        """How many words prose and headings have; code blocks and tables do not count."""
+        return sum(count_words(block.text) for block in self.blocks if block.kind != "code")
+
+    @cached_property
+    def prose_words(self) -> int:
+        """How many words the prose has, without headings."""
+        return sum(count_words(block.text) for block in self.blocks if block.kind == "prose")
+
+    @cached_property
+    def filled_sections(self) -> int:
+        """How many headings have something under them, in whatever language."""
+        filled = previous = 0
+        for block in self.blocks:
+            if block.kind == "heading":
+                previous = 1
+            elif previous and any(character.isalnum() for character in block.text):
+                filled, previous = filled + 1, 0
+        return filled
+
+    @cached_property
+    def images(self) -> tuple[str, ...]:
+        """The addresses of the pictures."""
+        prose = "\n".join(block.text for block in self.blocks if block.kind != "code")
+        return tuple(first or second for first, second in _IMAGE.findall(prose))
+
+
+@dataclass(frozen=True)
+class Report:
+    """A report whose front matter is complete."""
+
+    diagnosis: tuple[Diagnosis, ...]
+    ruled_out: tuple[RuledOut, ...]
+    evidence: tuple[Evidence, ...]
+    body: Body
+
+    def cited(self, run: Run) -> tuple[Sign, ...]:
+        """Return the values of a run's log that evidence and diagnosis cite."""
+        found: list[Sign] = [item for item in self.evidence if item.run == run]
+        if run == "broken":
+            found += [item.first_wrong for item in self.diagnosis if item.first_wrong.check is None]
+        return tuple(found)
+
+
+def parse_report(text: str, source: str = "report.md") -> Report:
+    """Return the report in a text; `source` names it in messages.
+
+    Raises `UserError` for a front matter that is missing, is not YAML, is not filled in, or has an unknown key or a
+    wrong value.
+    """
+    if text.replace("\r\n", "\n").strip() == report_template().strip():
+        raise UserError(
+            f"{source} is still the empty template: name the cause under diagnosis: (harness causes lists them), give"
+            " each piece of evidence a signal, a step or epoch and a value from metrics.log, and write what you found."
+        )
+    matter, body, _ = split_report(text, source)
+    parsed = _parse_matter(matter, source)
+    return Report(parsed.diagnosis, parsed.ruled_out, parsed.evidence, read_body(body))
+
+
+def read_report_text(path: Path) -> str:
+    """Return the text of a report. Raises `UserError` if it is missing, too large, or not UTF-8."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(SIZE_LIMIT + 1)
+    except FileNotFoundError:
+        raise UserError(f"There is no report at {path}: make exercise puts an empty one there.") from None
+    if len(data) > SIZE_LIMIT:
+        raise UserError(f"{path} is larger than {SIZE_LIMIT // 1024} KiB: shrink the pictures in it.")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise UserError(f"{path}, line {line}: not UTF-8 text: save the report as UTF-8.") from None
+
+
+def read_report(path: Path) -> Report:
+    """Return the report in a file. Raises `UserError` as `read_report_text` and `parse_report` do."""
+    return parse_report(read_report_text(path), str(path))
+
+
+def split_report(text: str, source: str) -> tuple[str, str, int]:
+    """Return the front matter, the text under it, and the line of the file on which that text begins.
+
+    Raises `UserError` if the front matter does not begin on line 1, does not end, or is too long.
+    """
+    lines = text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n")
+    if lines[0].rstrip() != FENCE:
+        raise UserError(
+            f"{source}, line 1: a report begins with a line of three dashes (---), then diagnosis, ruled_out and"
+            " evidence, then three dashes again; put them above your text."
+        )
+    for index, line in enumerate(lines[1:], start=1):
+        if line.rstrip() == FENCE:
+            matter = "\n".join(lines[1:index])
+            if len(matter) > LIMIT:
+                raise UserError(
+                    f"{source}, line {index + 1}: the front matter has {len(matter)} characters, and may have"
+                    f" {LIMIT}: cite fewer values."
+                )
+            return matter, "\n".join(lines[index + 1 :]), index + 2
+    raise UserError(
+        f"{source}: the front matter does not end; put a line of three dashes (---) under the evidence."
+    )
+
+
+def parse_front_matter(matter: str, source: str) -> PlainYaml:
+    """Return the values of a front matter whose first line is line 2 of `source`; see `read_plain_yaml`.
+
+    `value: 1,234.5` in braces is one number, though a comma ends a value there.
+    """
+    holds = "diagnosis, ruled_out and evidence"
+    front = read_plain_yaml(matter, Place(source, 2, "the front matter", holds, "signal or value"))
+    return replace(front, values={key: _with_commas(value) for key, value in front.values.items()})
+
+
+def _with_commas(value: Plain) -> Plain:
+    """Put numbers together that YAML cut at their commas: {value: "1", "234.5": None} is 1,234.5."""
+    if isinstance(value, list):
+        return [_with_commas(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    whole: dict[str, Plain] = {}
+    last = ""
+    for key, item in value.items():
+        head = whole.get(last)
+        if (
+            item is None
+            and last == "value"
+            and isinstance(head, str)
+            and re.fullmatch(r"[0-9.]+(?:\D.*)?", key)
+        ):
+            whole[last] = f"{head},{key}"
+        else:
+            whole[key], last = _with_commas(item), key
+    return whole
+
+
+@lru_cache(maxsize=32)
+def _parse_matter(matter: str, source: str) -> _Matter:
+    front = parse_front_matter(matter, source)
+    _refuse_empty(front, source)
+    try:
+        return _Matter.model_validate(front.values)
+    except ValidationError as error:
+        # A misspelt key is also missing under its right name.
+        problems = sorted(error.errors(), key=lambda problem: problem["type"] != "extra_forbidden")
+        raise UserError(_message(problems[0], front, source)) from None
+
+
+_REMEDIES = {
+    "diagnosis": "name the cause that you found; harness causes lists them",
+    "ruled_out": "name two other causes, each with a fact that contradicts it",
+    "evidence": "cite at least one value of each run, one to a line; harness show prints such lines",
+    "cause": "write the id of a cause; harness causes lists them",
+    "where": "name the function of experiment.py that holds the cause",
+    "first_wrong": "cite the first wrong value of runs/broken/metrics.log",
+    "signal": "name a quantity of metrics.log, such as loss or val_accuracy",
+    "step": "write the step whose value you cite, counted from 0, or take it out",
+    "epoch": "write the epoch whose value you cite, counted from 0, or take it out",
+    "value": "write the number that metrics.log holds there",
+    "check": "name a check, such as first-loss; harness --help lists them",
+    "outcome": "write the outcome that the check prints",
+    "run": "write broken or fixed",
+}
+
+
+def _refuse_empty(front: PlainYaml, source: str) -> None:
+    """Raise `UserError` for a key that waits for its value, as in the template."""
+    for location, value in _leaves(front.values, ()):
+        if value is None and (remedy := _REMEDIES.get(str(location[-1]))):
+            raise UserError(
+                f"{_where(location, front, source)}: `{location[-1]}` is not filled in yet: {remedy}."
+            )
+
+
+def _leaves(value: Plain, location: Location) -> Iterator[tuple[Location, Plain]]:
+    if isinstance(value, dict | list) and value:
+        inner = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, item in inner:
+            yield from _leaves(item, (*location, key))
+    elif location:
+        yield location, value or None
+
+
+def _where(location: Location, front: PlainYaml, source: str) -> str:
+    """Return file, line and the entry of the list, counted from 1."""
+    piece = f", {location[0]} {location[1] + 1}" if len(location) > 1 and isinstance(location[1], int) else ""
+    return f"{source}, line {front.line(location)}{piece}"
+
+
+def _message(problem: ErrorDetails, front: PlainYaml, source: str) -> str:
+    location = problem["loc"]
+    where, key = _where(location, front, source), shown(location[-1]) if location else ""
+    if problem["type"] == "extra_forbidden":
+        return f"{where}: there is no key `{key}`: {suggestion(key, _known_keys(location))}"
+    if problem["type"] == "missing":
+        return f"{where}: `{key}` is missing: {_REMEDIES[key]}."
+    if problem["type"] == "literal_error" and isinstance(given := problem["input"], str):
+        return f"{where}: `{key}` is {shown(given)!r}: {suggestion(given, list(get_args(Run)))}"
+    if problem["type"] == "value_error":
+        reason = str(problem["ctx"]["error"])
+        if location and location[-1] in _REMEDIES and not isinstance(problem["input"], Mapping):
+            return f"{where}: `{key}` {reason}, not {shown(problem['input'])!r}."
+        return f"{where}: it {reason}."
+    wanted = _EXPECTED.get(problem["type"], "one word")
+    name = f"`{key}`" if isinstance(location[-1], str) else "it"
+    return f"{where}: {name} must be {wanted}."
+
+
+_EXPECTED = {
+    "tuple_type": "a list, one entry to a line, as PROMPT.md shows",
+    "model_type": "of the form {signal: ..., step: ..., value: ...}, as PROMPT.md shows",
+    "string_too_long": "at most 200 characters long",
+}
+
+
+def _known_keys(location: Sequence[str | int]) -> list[str]:
+    if len(location) == 1:
+        return list(_Matter.model_fields)
+    if "first_wrong" in location:
+        return list(Sign.model_fields)
+    models: dict[object, type[BaseModel]] = {
+        "diagnosis": Diagnosis,
+        "ruled_out": RuledOut,
+        "evidence": Evidence,
+    }
+    known = list(models[location[0]].model_fields)
+    return [key for key in known if key not in ("check", "outcome")] if location[0] == "evidence" else known
+
+
+# In Chinese and Japanese, which put no spaces between words, each character counts.
+_WIDE = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
+_CODE_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
+_HEADING = re.compile(r" {0,3}#{1,6}(\s|$)|\s{0,3}(\*\*|__)[^*_]{1,80}(\*\*|__)[:.：]?\s*$")
+_UNDERLINE = re.compile(r" {0,3}(=+|-{3,})\s*$")
+_ITEM = re.compile(r"\s{0,12}(([-*+]|\d{1,3}[.)])\s|>)")
+# Bounded, as all patterns here are: a stranger wrote the text.
+_IMAGE = re.compile(
+    r"""!\[[^\]\n]{0,300}\]\(\s{0,20}<?([^\s)>]+)|<img\b[^>\n]{0,300}?\bsrc\s{0,20}=\s{0,20}["']?([^\s"'>]+)""",
+    re.IGNORECASE,
+)
+
+
+def count_words(text: str) -> int:
+    """Return the number of words: runs of characters between spaces that hold a letter or a digit.
+
+    `wc -w` counts the same, and lone punctuation, too; each Chinese or Japanese character is a word of its own.
+    """
+    spaced = _WIDE.sub(" x ", text)
+    return sum(any(character.isalnum() for character in word) for word in spaced.split())
+
+
+def read_body(text: str) -> Body:
+    """Return a report's text in blocks. It reads any text, in time proportional to its length.
+
+    Code is what stands between fences, in tables, and in blocks indented by four spaces after a blank line; a fence
+    that does not end holds the rest of the text.
+    """
+    lines = _without_comments(text).split("\n")
+    starts = [0]
+    for line in lines:
+        starts.append(starts[-1] + len(line) + 1)
+    blocks: list[Block] = []
+    index = 0
+    while index < len(lines):
+        after_blank = index == 0 or not lines[index - 1].strip()
+        kind, end = _block(lines, index, after_blank=after_blank)
+        if (
+            kind == "prose"
+            and not after_blank
+            and blocks[-1].kind == "prose"
+            and not _ITEM.match(lines[index])
+        ):
+            blocks[-1].lines.append(lines[index])
+        elif lines[index].strip():
+            blocks.append(Block(kind, lines[index:end], starts[index]))
+        index = end
+    return Body(text, tuple(blocks))
+
+
+def _without_comments(text: str) -> str:
+    """Return the text with spaces in place of HTML comments: those of the template, or the student's own."""
+    pieces, at = [], 0
+    while (start := text.find("<!--", at)) >= 0 and (end := text.find("-->", start)) >= 0:
+        pieces += [text[at:start], re.sub(r"[^\n]", " ", text[start : end + 3])]
+        at = end + 3
+    return "".join([*pieces, text[at:]])
+
+
+def _block(
+    lines: Sequence[str], start: int, *, after_blank: bool
+) -> tuple[Literal["prose", "heading", "code"], int]:
+    """Return the kind of the block that begins here, and the index after it."""
+    line = lines[start]
+    fence = _CODE_FENCE.fullmatch(line)
+    if fence is not None and not (fence[1][0] == "`" and "`" in fence[2]):
+        for index in range(start + 1, len(lines)):
+            closing = _CODE_FENCE.fullmatch(lines[index])
+            if closing is not None and closing[1].startswith(fence[1]) and not closing[2].strip():
+                return "code", index + 1
+        return "code", len(lines)
+    if _HEADING.match(line):
+        return "heading", start + 1
+    if is_code := _code_line(line, after_blank=after_blank):
+        index = start + 1
+        while index < len(lines) and (_code_line(lines[index], after_blank=True) == is_code):
+            index += 1
+        return "code", index
+    if line.strip() and not _ITEM.match(line) and _UNDERLINE.match("".join(lines[start + 1 : start + 2])):
+        return "heading", start + 2
+    return "prose", start + 1
+
+
+def _code_line(line: str, *, after_blank: bool) -> str:
+    """Return "|" for the row of a table, "    " for an indented line, "" for any other line."""
+    if line.lstrip(" >").startswith("|"):
+        return "|"
+    return "    " if after_blank and line.startswith(("    ", "\t")) and line.strip() else ""

@@ -1,0 +1,244 @@
+"""The explanation's points: from the recorded logs of the real recipes, for reports in any language."""
+
+from typing import Any
+
+import pytest
+from recorded_logs import LOGS, recorded_evidence
+
+from grader.replay.replay import Replay
+from grader.score import explanation
+from grader.score.diagnostics import judge_diagnostics
+from grader.score.explanation import judge_explanation
+from grader.score.weights import load_weights
+from harness.recipe import load_recipe, load_recipes
+from harness.submission.causes import load_causes
+
+RECIPES = [path.name.removesuffix(".log.gz") for path in sorted(LOGS.iterdir())]
+RECIPES = [name for name in RECIPES if name in load_causes()]
+WHOLE = {"cause": 3, "where": 2, "first_wrong": 3, "ruled_out": 4, "numbers": 2, "form": 1}
+MATTER = """\
+---
+diagnosis:
+  - cause: {cause}
+    where: {where}
+    first_wrong: {{{first_wrong}}}
+ruled_out:
+{ruled_out}
+evidence:
+  - {{run: broken, signal: loss, step: 2, value: 6305.9}}
+  - {{run: fixed, signal: val_accuracy, epoch: 4, value: 94.16 %}}
+---
+"""
+RIVALS = (
+    "{cause: loss_sum, signal: loss, step: 0, value: 2.3025}",
+    "{cause: forgotten_eval, signal: eval_buffer_change, epoch: 0, value: 0}",
+)
+GERMAN = """
+## Symptom
+
+Der `loss` ist bei Schritt 1 schon 31,84 und bei Schritt 2 6.305,9.
+
+## Ursache
+
+Die Lernrate ist hundertmal zu groß.
+
+## Behebung
+
+Ich habe sie auf ein Zehntel gesetzt.
+
+## Nachweis
+
+Die `val_accuracy` erreicht 94,16 %.
+"""
+CHINESE = """
+# 症状
+
+`loss`在第1步为31.84，第2步为6305.9。
+
+# 原因
+
+学习率太大，权重越过了最小值。
+
+# 修复
+
+把学习率改回去。
+
+# 验证
+
+`val_accuracy`达到0.9416。
+"""
+
+
+def report(body: str = GERMAN, **changes: Any) -> str:
+    front = {
+        "cause": "huge_lr",
+        "where": "build_optimizer",
+        "first_wrong": "signal: loss, step: 1, value: 31.84",
+        "ruled_out": "\n".join(f"  - {line}" for line in changes.pop("rivals", RIVALS)),
+        **changes,
+    }
+    return MATTER.format(**front) + body
+
+
+def points(text: str | None, accepted: bool | None = True, **changes: Any) -> dict[str, float | None]:
+    evidence = recorded_evidence("huge_lr", report=text, **changes)
+    return {check.id: check.points for check in judge_explanation(evidence, accepted)}
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_the_reference_report_earns_everything(recipe: str) -> None:
+    evidence = recorded_evidence(recipe)
+    assert {check.id: check.points for check in judge_explanation(evidence, True)} == WHOLE
+    cited = [check for check in judge_diagnostics(evidence) if check.id != "recovery"]
+    assert [check.reason for check in cited if check.points != check.max] == []
+
+
+def test_the_rubric_has_these_checks_and_points() -> None:
+    assert load_weights()["explanation"] == WHOLE
+
+
+@pytest.mark.parametrize("body", [GERMAN, CHINESE], ids=["German", "Chinese"])
+def test_a_report_in_any_language_earns_everything(body: str) -> None:
+    assert points(report(body)) == WHOLE
+
+
+def test_nonsense_with_the_right_words_earns_nothing_for_them() -> None:
+    body = (
+        "# Symptom\nlearning rate\n# Cause\ntoo large huge_lr\n# Fix\nlr\n# Verification\nbuild_optimizer\n"
+    )
+    found = points(report(body, cause="loss_sum", where="evaluate", first_wrong="signal: loss, step: 60, value: 1",
+                          rivals=["{cause: huge_lr, signal: loss, step: 0, value: 2.3025}"]))  # fmt: skip
+    assert found == {**dict.fromkeys(WHOLE, 0), "numbers": 2, "form": 1}
+    assert points("learning rate too large") == {**dict.fromkeys(WHOLE, 0), "numbers": 2}
+    assert points(None) == dict.fromkeys(WHOLE, 0)
+    assert points("") == dict.fromkeys(WHOLE, 0)
+
+
+def test_several_causes_are_no_diagnosis() -> None:
+    second = (
+        "  - {cause: loss_sum, where: compute_loss, first_wrong: {signal: loss, step: 1, value: 31.84}}\n"
+    )
+    text = report().replace("ruled_out:\n", f"{second}ruled_out:\n", 1)
+    assert (points(text)["cause"], points(text)["where"]) == (0, 0)
+
+
+def test_another_recipe_that_makes_the_same_program_is_the_same_cause(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    twin = load_recipe("huge_lr").model_copy(update={"id": "steep"})
+    recipes, problems = load_recipes()
+    monkeypatch.setattr(explanation, "load_recipes", lambda: ((*recipes, twin), problems))
+    assert points(report(cause="steep"))["cause"] == 3
+    assert points(report(cause="loss_sum"))["cause"] == 0
+    assert points(report(cause="no_such_cause"))["cause"] == 0
+
+
+def test_where_is_the_broken_function_or_one_that_was_rightly_edited() -> None:
+    assert points(report(where="build_optimizer()"))["where"] == 2
+    healthy = load_recipe("huge_lr").broken_source()
+    elsewhere = healthy.replace("def train_step", "def train_step_of_mine", 1)
+    there = report(where="train_step")
+    for accepted, expected in ((True, 2), (None, None), (False, 0)):
+        assert points(there, accepted, source=elsewhere)["where"] == expected
+    assert points(report(where="evaluate"), True, source=elsewhere)["where"] == 0
+    assert points(there, True, source="not ( python")["where"] == 0
+
+
+@pytest.mark.parametrize(
+    ("first_wrong", "expected"),
+    [
+        ("signal: loss, step: 1, value: 31.84", 3),
+        ("signal: loss, step: 2, value: 31.84", 3),  # off by one
+        ("signal: lr, step: 0, value: 10", 3),
+        ("signal: grad_zero_fraction, step: 2, value: 85.7 %", 3),
+        ("signal: val_accuracy, epoch: 0, value: 0.1", 3),
+        ("signal: loss, step: 0, value: 2.3025", 0),  # as in a healthy run
+        ("signal: loss, step: 1, value: 31.9", 0),  # not in the log
+        ("signal: val_accuracy, epoch: 4, value: 0.10", 0),  # long after the first
+        ("signal: no_such, step: 1, value: 1", 0),
+        ("signal: loss, step: 999, value: 1", 0),
+        ("check: lr_tenth, outcome: recovers", 0),  # the log shows it
+    ],
+)
+def test_the_first_sign_is_near_the_first_departure_of_its_signal(first_wrong: str, expected: float) -> None:
+    assert points(report(first_wrong=first_wrong))["first_wrong"] == expected
+
+
+def test_a_check_stands_in_where_no_signal_shows_the_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(explanation, "trips_of", lambda _: {"audit": "some-rest"})
+    evidence = recorded_evidence("huge_lr")
+    for outcome, expected in (("some-rest", 3), ("all-move", 0)):
+        text = report(first_wrong=f"check: audit, outcome: {outcome}")
+        assert points(text, reference=evidence.broken)["first_wrong"] == expected
+
+
+@pytest.mark.parametrize(
+    ("rivals", "expected"),
+    [
+        (RIVALS, 4),
+        (RIVALS[:1], 2),
+        ((RIVALS[0], RIVALS[0]), 2),  # the same twice
+        ((RIVALS[0], "{cause: huge_lr, signal: loss, step: 0, value: 2.3025}"), 2),  # the cause itself
+        ((RIVALS[0], "{cause: healthy, signal: loss, step: 1, value: 31.84}"), 2),
+        ((RIVALS[0], "{cause: bad_luck, signal: loss, step: 1, value: 31.84}"), 2),
+        (
+            (RIVALS[0], "{cause: forgotten_eval, signal: eval_buffer_change, epoch: 0, value: 0.2}"),
+            2,
+        ),  # untrue
+        ((RIVALS[0], "{cause: label_permute, signal: val_accuracy, epoch: 4, value: 0.10}"), 2),  # allowed
+        ((RIVALS[0], "{cause: forgotten_eval, signal: loss, step: 1, value: 31.84}"), 2),  # another signal
+    ],
+)
+def test_a_rival_is_ruled_out_by_a_true_fact_that_contradicts_it(
+    rivals: tuple[str, ...], expected: float
+) -> None:
+    assert points(report(rivals=rivals))["ruled_out"] == expected
+
+
+def test_a_rival_is_ruled_out_by_the_outcome_of_a_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    trips = {"loss_sum": {"loss_form": "grows"}, "label_permute": {"data": "shuffled"}}
+    monkeypatch.setattr(explanation, "trips_of", lambda recipe: trips.get(recipe, {}))
+    monkeypatch.setattr(explanation, "outcomes_of", lambda _: {"loss_form": "agrees", "data": "shuffled"})
+
+    def ruled_out(cause: str, check: str, outcome: str) -> float | None:
+        second = f"{{cause: {cause}, check: {check}, outcome: {outcome}}}"
+        return points(report(rivals=(RIVALS[1], second)))["ruled_out"]
+
+    assert ruled_out("loss_sum", "loss_form", "agrees") == 4
+    assert ruled_out("loss_sum", "loss-form", "agrees") == 4
+    assert ruled_out("loss_sum", "loss_form", "grows") == 2, "untrue of this run"
+    assert ruled_out("label_permute", "data", "shuffled") == 2, "it does not contradict"
+    assert ruled_out("missing_zero_grad", "loss_form", "agrees") == 2, "nothing is known against it"
+    assert ruled_out("loss_sum", "audit", "all-move") is None, "what it finds is not recorded"
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (GERMAN, 2),
+        (GERMAN.replace("6.305,9", "6.305,9, der `grad_norm` 470,03").replace("31,84", "99,99"), 0),
+        (GERMAN.replace("6.305,9", "6.305,9.\n\n`loss` 422,5, `loss` 13,28").replace("94,16 %", "97,7 %"), 1),
+        ("# A\nno\n# B\nnumber\n# C\nat\n# D\nall\n", 2),
+    ],
+    ids=["all true", "one wrong", "a slip beside many", "none"],
+)
+def test_only_wrong_numbers_lose_points(body: str, expected: float) -> None:
+    assert points(report(body))["numbers"] == expected
+
+
+def test_the_form_is_four_filled_headings_and_500_words() -> None:
+    assert points(report(GERMAN + "wort " * 500))["form"] == 0
+    assert points(report(GERMAN.replace("## Nachweis", "")))["form"] == 0
+    assert points(report("# A\n\n# B\n\n# C\n\n# D\n"))["form"] == 0
+
+
+def test_without_logs_the_instructor_decides() -> None:
+    broken = points(report(), broken=Replay(status="XX", message="why"))
+    assert (broken["cause"], broken["first_wrong"], broken["ruled_out"]) == (3, None, None)
+    assert points(report(), reference=Replay(status="XX", message="why"))["first_wrong"] is None
+
+
+def test_nothing_in_a_log_that_a_stranger_wrote_is_believed_or_breaks_the_judge() -> None:
+    odd = '{"step": 0, "epoch": 0, "activations": {"loss": {"loss": {"loss": {"loss": 1.0}}}}}\n'
+    fixed = recorded_evidence("huge_lr").fixed.model_copy(update={"log": odd})
+    assert points(report(), fixed=fixed)["cause"] == 3

@@ -1,0 +1,104 @@
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.submission.numbers import agrees, numbers_in, read_number
+
+
+@pytest.mark.parametrize(
+    ("written", "true"),
+    [
+        ("0.93", 0.9312),
+        ("0.93", 0.9388),  # truncated
+        ("-0.36", -0.3699),
+        ("6305", 6305.919),
+        ("6306", 6305.919),
+        ("6300", 6305.919),
+        ("18000", 18234.5),
+        ("1.8e4", 18234.5),
+        ("1,234.5", 1234.5),
+        ("1 234.5", 1234.5),
+        ("1\u2009234.5", 1234.5),
+        ("1\u202f234,5", 1234.5),
+        ("1'234.5", 1234.5),
+        ("1.234,5", 1234.5),
+        ("1,234", 1234.0),
+        ("1,234", 1.2341),
+        ("31,84", 31.8425),
+        ("2.805e-7", 2.8051e-7),
+        ("2.805 x 10^-7", 2.8051e-7),
+        ("2.805×10⁻⁷", 2.8051e-7),
+        ("2.805·10^{-7}", 2.8051e-7),
+        ("−0.5", -0.5),
+        ("93.1 %", 0.9312),
+        ("93,1%", 0.9312),
+        ("0", 0.0),
+        ("NaN", math.nan),
+        ("-Infinity", -math.inf),
+    ],
+)
+def test_every_usual_form_agrees(written: str, true: float) -> None:
+    assert agrees(written, true)
+
+
+@pytest.mark.parametrize(
+    ("written", "true"),
+    [
+        ("0.94", 0.9312),
+        ("0.930", 0.9312),
+        ("30", 31.8),
+        ("6000", 6305.9),
+        ("-0.93", 0.9312),
+        ("93.1", 0.9312),
+        ("NaN", 1.0),
+        ("1.0", math.inf),
+        ("lots", 1.0),
+        ("0x1F", 31.0),
+        ("1_0", 10.0),
+        ("12,34,567.8", 1234567.8),
+        ("1" * 65, 1e64),
+    ],
+)
+def test_a_wrong_number_agrees_with_nothing(written: str, true: float) -> None:
+    assert not agrees(written, true)
+
+
+def test_a_share_may_be_written_in_per_cent_without_the_sign() -> None:
+    assert agrees("93.1", 0.9312, fraction=True)
+    assert not agrees("94.1", 0.9312, fraction=True)
+    assert agrees("0.93", 0.9312, fraction=True)
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False), st.integers(2, 12))
+def test_every_rounding_of_a_number_agrees(value: float, digits: int) -> None:
+    assert agrees(repr(value), value)
+    assert agrees(f"{value:.{digits}g}", value)
+    assert agrees(f"{value:.{digits}e}", value)
+    if abs(value) < 1e15:
+        assert agrees(f"{value:,.3f}", value)
+
+
+@given(st.text(max_size=40))
+def test_any_text_is_a_number_or_refused(text: str) -> None:
+    try:
+        read_number(text)
+    except ValueError:
+        assert not agrees(text, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("The loss is 31.84, then 6'305.9.", ["31.84", "6'305.9"]),
+        ("Die loss ist 31,84 und 6.305,9.", ["31,84", "6.305,9"]),
+        ("损失为31.84，准确率94.16 %。", ["31.84", "94.16 %"]),
+        ("from 2.2-2.4 to 3.2×10⁻⁷ at −0.5", ["2.2", "2.4", "3.2×10⁻⁷", "−0.5"]),
+        ("conv1, v2, x_3 and a.5 are names", []),
+    ],
+)
+def test_numbers_are_found_in_a_text(text: str, numbers: list[str]) -> None:
+    found = list(numbers_in(text))
+    assert [number.text for number in found] == numbers
+    assert [text[number.start : number.end] for number in found] == numbers

@@ -1,0 +1,159 @@
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.errors import UserError
+from harness.submission.report import SIZE_LIMIT, count_words, parse_report, read_body, read_report
+from harness.workspace import report_template
+
+MATTER = """\
+---
+diagnosis:
+  - cause: huge_lr
+    where: build_optimizer
+    first_wrong: {signal: loss, step: 1, value: 31.84}
+ruled_out:
+  - {cause: label_permute, signal: loss, step: 2, value: 6,305.9}
+  - {cause: loss_sum, check: loss_form, outcome: agrees}
+evidence:
+  - {run: fixed, signal: val_accuracy, epoch: 3, value: 0.930}
+---
+"""
+REPORT = MATTER + "\n# Cause\n\nThe rate.\n"
+
+
+def test_a_whole_report_is_read() -> None:
+    report = parse_report(REPORT)
+    (diagnosis,) = report.diagnosis
+    assert (diagnosis.cause, diagnosis.where, diagnosis.first_wrong.value) == (
+        "huge_lr",
+        "build_optimizer",
+        "31.84",
+    )
+    value, check = report.ruled_out
+    assert (value.cause, value.signal, value.step, value.value) == ("label_permute", "loss", 2, "6,305.9")
+    assert (check.check, check.outcome) == ("loss_form", "agrees")
+    assert [str(sign) for sign in report.cited("broken")] == ["loss at step 1"]
+    assert [sign.value for sign in report.cited("fixed")] == ["0.930"], "kept as written"
+    assert (report.body.words, report.body.prose_words) == (3, 2)
+    assert parse_report("\ufeff" + REPORT.replace("\n", "\r\n")) == report
+
+
+def test_the_empty_template_is_met_kindly() -> None:
+    for text in (report_template(), report_template().replace("\n", "\r\n") + "\n"):
+        with pytest.raises(UserError, match=r"^report\.md is still the empty template: name the cause"):
+            parse_report(text)
+
+
+def test_the_template_has_every_key_and_says_what_each_is_for() -> None:
+    text = report_template()
+    assert text.count("#") >= 8
+    with pytest.raises(UserError, match=r"line 4, diagnosis 1: `cause` is not filled in yet: write the id"):
+        parse_report(text + "text")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("where:", "whre:", "line 4, diagnosis 1: there is no key `whre`: did you mean where?"),
+        ("evidence:", "evidnce:", "line 9: there is no key `evidnce`: did you mean evidence?"),
+        ("    where: build_optimizer\n", "", "diagnosis 1: `where` is missing: name the function"),
+        ("run: fixed", "run: fixd", "line 10, evidence 1: `run` is 'fixd': did you mean fixed?"),
+        (
+            "step: 1",
+            "step: one",
+            "line 5, diagnosis 1: `step` must be a whole number, counted from 0, not 'one'",
+        ),
+        ("step: 1,", "step: 1, epoch: 1,", "needs either `step` or `epoch`, and not both"),
+        ("step: 1, ", "", "needs either `step` or `epoch`"),
+        ("31.84", "high", "`value` must be a number such as 0.93"),
+        ("31.84", "", "line 5, diagnosis 1: `value` is not filled in yet"),
+        ("check: loss_form, ", "", "line 8, ruled_out 2: it needs both `check` and `outcome`"),
+        ("check: loss_form", "check: loss_form, step: 3", "it has a check and a signal"),
+        (
+            "signal: val_accuracy, epoch: 3, value: 0.930",
+            "check: a, outcome: b",
+            "cites a check: evidence is",
+        ),
+        ("step: 1, value: 31.84}", "step: 1, value: 31.84, run: broken}", "there is no key `run`"),
+        ("huge_lr", "[huge_lr]", "`cause` must be one word"),
+        ("evidence:\n  - {run", "evidence:\n  {run", "must be a list"),
+        ("---\n", "", "line 1: a report begins with a line of three dashes"),
+        ("cause: huge_lr", "cause: &a huge_lr", "anchors and aliases"),
+        ("cause: huge_lr", "cause: !!python/name:os.system x", "tags"),
+        ("    where", "   where", "not YAML"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_place(old: str, new: str, message: str) -> None:
+    assert old in REPORT
+    with pytest.raises(UserError) as error:
+        parse_report(REPORT.replace(old, new, 1))
+    assert message in str(error.value)
+    assert str(error.value).startswith("report.md")
+
+
+def test_a_front_matter_without_an_end_or_too_long_is_refused() -> None:
+    with pytest.raises(UserError, match="does not end"):
+        parse_report(MATTER.removesuffix("---\n"))
+    with pytest.raises(UserError, match="cite fewer values"):
+        parse_report(REPORT.replace("evidence:", "evidence:" + " " * 20_000))
+
+
+def test_a_file_that_is_no_report_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "report.md"
+    with pytest.raises(UserError, match="There is no report"):
+        read_report(path)
+    path.write_bytes(b"x" * (SIZE_LIMIT + 1))
+    with pytest.raises(UserError, match="larger than 1024 KiB"):
+        read_report(path)
+    path.write_bytes(b"---\n\xff")
+    with pytest.raises(UserError, match="line 2: not UTF-8"):
+        read_report(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("One two three.", 3),
+        ("one - two , 3", 3),
+        ("学习率太大", 5),
+        ("`loss`损失", 3),
+        ("", 0),
+    ],
+)
+def test_words_are_counted(text: str, words: int) -> None:
+    assert count_words(text) == words
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "sections"),
+    [
+        ("# A\nx\n# B\ny\n# C\nz\n# D\nw\n", 8, 4),
+        ("#### Symptom\nx\n\nUrsache\n=======\ny\n\n**修复**\n\nz\n\n__Prüfung__:\nw\n", 9, 4),
+        ("# A\n# B\n\nx\n", 3, 1),
+        ("# A\n\n```\nsome code\n```\n", 1, 1),
+        ("# A\n\n    indented code\n    more\n\nprose\n", 2, 1),
+        ("# A\n\n| a | b |\n|---|---|\n| 1 | 2 |\n", 1, 1),
+        ("<!-- a comment\nof the template -->\n# A\n", 1, 0),
+        ("one\ntwo\n- three\n- four\n", 4, 0),
+        ("```\nno end", 0, 0),
+    ],
+)
+def test_a_body_has_words_and_sections(text: str, words: int, sections: int) -> None:
+    body = read_body(text)
+    assert (body.words, body.filled_sections) == (words, sections)
+
+
+def test_pictures_are_found() -> None:
+    body = read_body("![a](plot.png) and <img src='data:image/png;base64,AA'>\n\n```\n![b](x.png)\n```\n")
+    assert body.images == ("plot.png", "data:image/png;base64,AA")
+
+
+@given(st.text(alphabet="#|`~->!* \n\tab<1", max_size=200))
+def test_any_body_is_read_and_blocks_are_where_they_say(text: str) -> None:
+    body = read_body(text)
+    for block in body.blocks:
+        if "<!--" not in text:
+            assert text.startswith(block.text, block.start)
