@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from commands import mistake, run_command, snapshot, succeed
-from grader.written.answers.known import load_answers, reference
+from deriving import known_answers, solution
 
 from harness.errors import UserError
 from harness.recipe import EXERCISES
@@ -71,7 +71,7 @@ def test_one_that_is_not_there_is_not_opened(exercise: FileExercise, tmp_path: P
         (None, "There is no", True),
         (b"\xff", "is not UTF-8 text", True),
         (b"#" * (ANSWER_BYTES + 1), "is larger than 64 KiB", True),
-        ((EXERCISES / EXERCISE / "backprop.py").read_bytes(), "is as it was handed out", False),
+        ((EXERCISES / EXERCISE / "backprop.py").read_bytes(), "is still the original file", False),
     ],
 )
 def test_a_file_that_cannot_be_judged_says_why(
@@ -119,7 +119,7 @@ def test_from_the_first_command_to_the_tarball(exercise: FileExercise, tmp_path:
     assert "make check BREAK=backprop_mlp" in said
     answer = tmp_path / "work" / EXERCISE / "backprop.py"
     assert run_command("check", EXERCISE, cwd=tmp_path).returncode == 2
-    answer.write_text(reference(exercise) + "\nprint('it is called')\n")
+    answer.write_text(solution(EXERCISE) + "\nprint('it is called')\n")
     done = run_command("check", EXERCISE, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "it is called\n")
     assert "make submit BREAK=backprop_mlp STUDENT=<your login>" in done.stdout
@@ -145,7 +145,7 @@ def test_starting_over_keeps_the_file(tmp_path: Path) -> None:
         (("exercise", EXERCISE, "--seed", "3"), "backprop_mlp trains nothing: leave --seed (SEED=) out."),
         (("exercise", EXERCISE, "--batch", "3"), "leave --batch (BATCH=) out."),
         (("exercise", EXERCISE, "--resume"), "leave --resume (RESUME=) out."),
-        (("verify", EXERCISE), "backprop_mlp trains nothing, so there is no run of it"),
+        (("verify", EXERCISE), "backprop_mlp trains nothing, so it has no run"),
         (("check", EXERCISE), "There is no workspace work/backprop_mlp"),
         (("submit", EXERCISE, "--student", "ada"), "There is no workspace work/backprop_mlp"),
         (("submit", EXERCISE), "Say who hands this in"),
@@ -162,22 +162,18 @@ def test_a_wrong_call_ends_with_one_sentence(words: tuple[str, ...], said: str, 
     ("id", "said"),
     [
         ("no_mask", "gradient: W1"),
-        ("all_summed", "value: loss"),
         ("loop_over_samples", "it loops over"),
-        ("no_python", "SyntaxError"),
-        ("exits", "ended the whole process, with status 0"),
-        ("endless", "and was stopped"),
+        ("no_python", "answer: syntax"),
+        ("exits", "ended its process, with status 0"),
+        ("endless", "more than 300000 instructions"),
     ],
 )
-def test_what_is_wrong_is_said_before_it_is_handed_in(
-    id: str, said: str, exercise: FileExercise, tmp_path: Path
-) -> None:
+def test_what_is_wrong_is_said_before_it_is_handed_in(id: str, said: str, tmp_path: Path) -> None:
     succeed("exercise", EXERCISE, cwd=tmp_path)
-    answer = next(answer for answer in load_answers(EXERCISE) if answer.id == id)
-    (tmp_path / "work" / EXERCISE / "backprop.py").write_text(answer.source(reference(exercise)))
+    known = {"exits": {"source": "import numpy\nnumpy.ctypeslib.os._exit(0)\n"}, **known_answers(EXERCISE)}
+    (tmp_path / "work" / EXERCISE / "backprop.py").write_text(known[id]["source"])
     done = run_command("check", EXERCISE, cwd=tmp_path)
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
     failures = done.stdout.partition("✗")[2]
-    assert said.split()[0] in failures
     assert all(word in failures for word in said.split())
