@@ -80,7 +80,7 @@ submit: $(RUN)
 	@$(BIN)/harness submit "$(BREAK)" $(if $(STUDENT),--student "$(STUDENT)") $(work)
 
 data: $(RUN)
-	@$(BIN)/harness data "$(DATASET)"
+	@$(BIN)/harness fetch "$(DATASET)"
 
 clean-work: $(RUN)
 	@$(BIN)/harness clean-work "$(BREAK)" $(work) $(if $(YES),--yes)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from benchmarks.timing import Row, harness_command, interleaved, run, seconds_of, seconds_row
 from harness.canonical_setup import run_environment
+from harness.checks import check_names
 
 EXERCISE = "huge_lr"
 YARDSTICK = "python -c 'import torch'"
@@ -16,10 +17,7 @@ TARGET = 10.0
 # Ten of them one after the other.
 TRIAGE_TARGET = 15.0
 
-ON_AN_EXERCISE = (
-    "triage", "overfit", "data", "audit", "gradients", "activations", "lr-find", "gradcheck", "anomaly", "modes",
-    "repro",
-)  # fmt: skip
+ON_AN_EXERCISE = ("triage", *(name.replace("_", "-") for name in check_names()))
 
 
 def bench_instrument(command: str, rounds: int) -> Row:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.checks import check_names, load_check
 from harness.errors import UserError
 from harness.exercise import Asked, start_exercise
 from harness.plain_yaml import LIMIT
@@ -17,8 +18,6 @@ from harness.written import decision_tree_check
 from harness.written.decision_tree import (
     MOST_PROBLEMS,
     Tree,
-    check_minutes,
-    check_outcomes,
     conclusions,
     parse_tree,
     walk,
@@ -213,8 +212,8 @@ def test_a_walk_follows_the_outcomes_and_pays_for_its_checks() -> None:
     walked = walk(tree(), {"overfit": "stalls", "modes": "unrepeatable"}.__getitem__)
     assert walked.path == "overfit: stalls → modes: unrepeatable"
     assert walked.conclusion == "forgotten_eval"
-    assert walked.minutes == check_minutes("overfit") + check_minutes("modes")
-    assert walk(tree(), {"overfit": "diverges"}.__getitem__).minutes == check_minutes("overfit")
+    assert walked.minutes == load_check("overfit").minutes + load_check("modes").minutes
+    assert walk(tree(), {"overfit": "diverges"}.__getitem__).minutes == load_check("overfit").minutes
 
 
 def test_a_check_is_made_once_and_paid_once() -> None:
@@ -226,11 +225,11 @@ def test_a_check_is_made_once_and_paid_once() -> None:
 
     walked = walk(graph(a="HbL", b="HcL", c="HUL"), outcome_of)
     assert (log, walked.conclusion, len(walked.steps)) == (["overfit"], "unknown", 3)
-    assert walked.minutes == check_minutes("overfit")
+    assert walked.minutes == load_check("overfit").minutes
 
 
 def test_every_check_has_a_price() -> None:
-    assert all(0 < check_minutes(check) <= 10 for check in check_outcomes())
+    assert all(0 < load_check(name).minutes <= 10 for name in check_names())
 
 
 # --- make check --------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from recorded_logs import log_bytes, recorded_evidence
 
 from grader.classroom import scores_of
 from grader.graded import Graded, graded_row
-from grader.replay.replay import Evaluation, ProbeFigure, Replay, SplitFigures
+from grader.replay.replay import CheckResult, Evaluation, Replay, SplitFigures
 from grader.report.scores_file import scores_bytes
 from grader.report.submission_page import render_submission
 from grader.score.evidence import Claim, Evidence, Run
@@ -70,7 +70,7 @@ def _replay(log: int, status: str, accuracy: float | str | None) -> Replay:
         log=_LOGS[log],
         log_sha256="0" * 64,
         checkpoint_sha256="1" * 64,
-        probes=(ProbeFigure(kind="learning_rate", value=0.1),),
+        checks=(CheckResult(check="learning_rate", outcome="usual"),),
         evaluation=Evaluation(heldout=split, validation=split),
     )
 

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grader.score.minimality import judge_minimality
-from grader.syntax.edit_size import edit_size
-from grader.syntax.layers import changed_layers
+from grader.syntax.edit_size import changed_areas, compare
 from grader.syntax.parse import Unparsable, parse_experiment, program_digest
 from grader.syntax.plain_code import suspicions
 from harness.recipe import experiment_source, load_recipe
@@ -56,9 +55,9 @@ def test_a_source_is_looked_at_for_what_is_not_plain(source: str) -> None:
 @given(_TEXTS)
 @examples(0.06)
 def test_an_edit_is_measured_or_refused(source: str) -> None:
-    size = outcome(lambda: edit_size(_BROKEN, source), Unparsable)
-    assert size == outcome(lambda: edit_size(source, _BROKEN), Unparsable)
-    outcome(lambda: sorted(changed_layers(_BROKEN, source)), Unparsable)
+    size = outcome(lambda: compare(_BROKEN, source).sizes, Unparsable)
+    assert size == outcome(lambda: compare(source, _BROKEN).sizes, Unparsable)
+    outcome(lambda: sorted(changed_areas(_BROKEN, source)), Unparsable)
     check = outcome(lambda: judge_minimality(_RECIPE, _BROKEN, source, _REFERENCE, ways_around=[_REFERENCE]))
     assert check is not None
     assert check.points is None or 0 <= check.points <= check.max

@@ -47,7 +47,7 @@ def test_numbers_of_a_log_that_flatters_its_weights_wait_for_the_instructor() ->
 
 def test_code_that_could_know_where_it_runs_is_flagged_and_not_said_to_cost_nothing() -> None:
     found = dataclasses.replace(evidence(RECIPE), source=LOOKING, suspicions=suspicions(LOOKING))
-    assert "could know where it runs" in code_doubt(found)
+    assert "could find out where it runs" in code_doubt(found)
     assert numbers(found).points is None
     messages = [flag.message for flag in flags_of(found)]
     assert "The result is the reference fix's to the byte." in messages

@@ -335,7 +335,7 @@ def test_a_canary_that_fails_stops_the_class(
     # A machine on which a run does not repeat.
     with pytest.raises(CanaryFailed, match=r"reproducibility\.fixed_checkpoint"):
         check(repaired=repaired.model_copy(update={"checkpoint_sha256": "0" * 64}))
-    # An evaluator that cannot read weights, one that finds them worthless, and probes that were not run.
+    # An evaluator that cannot read weights, one that finds them worthless, and checks that were not made.
     with pytest.raises(CanaryFailed, match="the weights do not fit"):
         check(repaired=repaired.model_copy(update={"evaluation": Evaluation(problem="it cannot be read")}))
     assert repaired.evaluation is not None
@@ -350,7 +350,7 @@ def test_a_canary_that_fails_stops_the_class(
     with pytest.raises(CanaryFailed, match=r"reference solution is 0\.1 here"):
         check(reference=reference.model_copy(update=whole), repaired=repaired.model_copy(update=whole))
     with pytest.raises(CanaryFailed, match="probe: learning rate is None"):
-        check(repaired=repaired.model_copy(update={"probes": ()}))
+        check(repaired=repaired.model_copy(update={"checks": ()}))
     # A rubric that takes any experiment for a fix.
     perfect: list[dict[Criterion, CriterionScore]] = []
 

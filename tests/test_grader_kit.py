@@ -89,9 +89,7 @@ def test_it_holds_what_students_use_and_nothing_of_the_instructors(files: dict[s
         "harness/data/embedded/digits.npz",
         "harness/data/embedded/shapes.npz",
     }
-    kept_back = [
-        name for name in files if re.search(r"experiments/|probes|make_|heldout|__pycache__|/\.", name)
-    ]
+    kept_back = [name for name in files if re.search(r"experiments/|make_|heldout|__pycache__|/\.", name)]
     assert kept_back == []
 
 
@@ -127,18 +125,17 @@ def test_the_broken_experiment_is_written_out_and_its_recipe_tells_no_more(
 def test_a_written_out_experiment_goes_with_no_key_that_tells_what_broke_it(tmp_path: Path) -> None:
     recipe = load_recipe("huge_lr").for_kit()
     (tmp_path / "mine").mkdir()
-    broken = "".join(f"[[{key}]]\nfind = 'x'\n" for key in ("break", "symptom", "probe"))
+    broken = "".join(f"[[{key}]]\nfind = 'x'\n" for key in ("break", "symptom"))
     (tmp_path / "mine" / "recipe.toml").write_text(recipe + broken)
     (tmp_path / "mine" / "experiment.py").write_text("EPOCHS = 1\n")
     with pytest.raises(UserError) as error:
         load_recipe("mine", tmp_path)
-    for key in ("break", "symptom", "probe"):
+    for key in ("break", "symptom"):
         assert f"{key}: Extra inputs are not permitted" in str(error.value)
     (tmp_path / "mine" / "recipe.toml").write_text(recipe)
     loaded = load_recipe("mine", tmp_path)
     assert loaded.broken_source() == "EPOCHS = 1\n"
-    assert (loaded.breaks, loaded.on("mnist").symptoms, loaded.observations, loaded.probes) == (
-        (),
+    assert (loaded.breaks, loaded.on("mnist").symptoms, loaded.observations) == (
         (),
         (),
         (),

@@ -9,9 +9,9 @@ from runs import edited
 from grader.score.minimality import judge_minimality
 from grader.score.solutions import load_variants
 from grader.score.verdict import Check
-from grader.syntax.edit_size import bound_names
 from grader.syntax.parse import MAX_BYTES
 from grader.syntax.renaming import renamed, variables_of
+from grader.syntax.trees import bound_names
 from harness.recipe import load_recipe, recipe_ids
 
 # What is held back is for `grader selfcheck`: the rules are not made by it.

@@ -272,7 +272,7 @@ def test_it_is_what_the_kit_keeps_back() -> None:
 
 
 @needs_sandbox
-def test_a_replay_can_open_what_the_kit_holds_of_the_harness_and_the_probes() -> None:
+def test_a_replay_can_open_what_the_kit_holds_of_the_harness() -> None:
     folders = ("harness", "exercises", "solutions", "grader", "tests", "benchmarks", "docs")
     names = set().union(*(files_below(ROOT / folder) for folder in folders))
     expected = {name for name in kit_files() if name.startswith("harness/")}
@@ -313,7 +313,7 @@ def suite_in(folder: Path) -> Path:
     suite = folder / "suite"
     for name in (
         "harness/trainer.py",
-        "harness/checks/probes.py",
+        "harness/checks/data.py",
         "harness/__pycache__/trainer.cpython-311.pyc",
         "harness/experiments/digits_mlp.py",
         "harness/experiments/__pycache__/digits_mlp.cpython-311.pyc",
@@ -342,7 +342,7 @@ def test_a_suite_inside_a_visible_folder_shows_no_more(
     opened = {path.removeprefix(f"{suite}/") for path in opened_inside(files, visible)}
     expected = {
         "harness/trainer.py",
-        "harness/checks/probes.py",
+        "harness/checks/data.py",
         "harness/__pycache__/trainer.cpython-311.pyc",
         "harness/data/embedded/digits.npz",
         "grader/replay/inside/replay.py",

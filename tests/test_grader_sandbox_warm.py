@@ -523,7 +523,7 @@ def test_a_replay_has_the_same_bytes_in_both_engines_whatever_ran_before() -> No
     def replayed(sandbox: Callable[..., SandboxResult], *sources: str) -> SandboxResult:
         job = {
             "settings": asdict(RunSettings(seed=42, dataset="digits", epochs=1)),
-            "probes": [{"kind": "learning_rate"}],
+            "checks": ["learning_rate"],
             "runs": [{"name": f"run{number}", "source": source} for number, source in enumerate(sources)],
             "platform": True,
         }

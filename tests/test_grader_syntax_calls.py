@@ -9,14 +9,13 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from grader.syntax.calls import with_calls_alike
-from grader.syntax.signatures import AS_METHODS, FUNCTIONS, MODULES
+from grader.syntax.calls import AS_METHODS, FUNCTIONS, MODULES, spell_calls_alike
 
 IMPORTS = "import torch\nimport torch.nn.functional as F\nfrom torch import nn\n"
 
 
 def spelled(text: str, before: str = IMPORTS) -> str:
-    return ast.dump(with_calls_alike(ast.parse(before + text)))
+    return ast.dump(spell_calls_alike(ast.parse(before + text)))
 
 
 def of_torch(path: str) -> object:
@@ -106,7 +105,7 @@ def test_what_is_made_or_done_alike_is_spelled_alike(one: str, other: str) -> No
 )
 def test_an_import_is_the_same_under_every_name(text: str) -> None:
     def last(source: str) -> str:
-        return ast.dump(with_calls_alike(ast.parse(source)).body[-1])
+        return ast.dump(spell_calls_alike(ast.parse(source)).body[-1])
 
     assert last(text) == last(IMPORTS + "F.cross_entropy(x, y)")
 
@@ -176,7 +175,7 @@ def test_what_the_file_defines_itself_is_not_torchs(text: str, alike: str) -> No
     ],
 )
 def test_store_targets_and_strange_calls_are_left(text: str) -> None:
-    found = with_calls_alike(ast.parse(f"import torch\n{text}")).body[-1]
+    found = spell_calls_alike(ast.parse(f"import torch\n{text}")).body[-1]
     assert ast.unparse(found).strip() == text
 
 

@@ -5,11 +5,19 @@ import ast
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from runs import edited
 
-from grader.syntax.edit_size import bound_names, edit_size
+from grader.syntax.edit_size import AREAS, changed_areas, compare
+from grader.syntax.trees import bound_names
 from harness.recipe import experiment_source
+from harness.run.experiment import FUNCTIONS
 
 SOURCE = experiment_source("digits_mlp")
+HEAT = experiment_source("digits_heat")
+
+
+def edit_size(old: str, new: str) -> int:
+    return compare(old, new).total
 
 
 @pytest.mark.parametrize(
@@ -89,3 +97,36 @@ def test_what_a_definition_binds_inside_is_its_own() -> None:
         "if a:\n    def evaluate(model):\n        x = 1\n    EPOCHS, y = lambda z: z\n"
     ).body
     assert bound_names(statement) == ("EPOCHS", "evaluate", "y")
+
+
+def test_every_function_of_an_experiment_has_an_area() -> None:
+    assert set(AREAS) >= set(FUNCTIONS)
+
+
+@pytest.mark.parametrize(
+    ("edit", "areas"),
+    [
+        (("lr=0.001", "lr=0.1"), {"optimizer"}),
+        (("TIME_STEP = 0.005", "TIME_STEP = 0.1"), {"data"}),
+        (("padding=1", "padding=0"), {"data"}),
+        (("EPOCHS = 6", "EPOCHS = 7"), {"loop"}),
+        (('GradScaler("cpu")', 'GradScaler("cpu", enabled=False)'), {"loop"}),
+        (("mse_loss", "l1_loss"), {"loss"}),
+        (("def build_model():", "def build_model():  # the network"), set()),
+        (("EPOCHS = 6", "if True:\n    def compute_loss(a, b): return a\nEPOCHS = 6"), {"loss"}),
+        (("import torch.nn.functional as F", "import math as F"), {"data", "loss"}),
+    ],
+)
+def test_an_edit_touches_its_areas(edit: tuple[str, str], areas: set[str]) -> None:
+    assert changed_areas(HEAT, edited(HEAT, edit)) == areas
+
+
+def test_sizes_stand_under_their_parts() -> None:
+    changes = compare(HEAT, edited(HEAT, ("lr=0.001", "lr=0.1"), ("AMP = True", "AMP = False")))
+    assert changes.sizes == {"AMP": 1, "build_optimizer": 1}
+    assert changes.total == 2
+
+
+def test_names_that_are_bound_together_are_read_once() -> None:
+    names = ", ".join(f"a{i}" for i in range(1500))
+    assert changed_areas(HEAT, HEAT + f"({names}) = ({names})\n") == frozenset()

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grader.syntax.parse import MAX_BYTES, Unparsable, normalized, parse_experiment, tree_digest
+from grader.syntax.trees import are_equal
 from harness.recipe import experiment_source
 
 SOURCE = experiment_source("shapes_cnn")
@@ -152,3 +153,18 @@ def test_normalizing_leaves_the_tree_that_it_was_given_alone() -> None:
     before = ast.dump(tree)
     assert ast.dump(normalized(tree)) != before
     assert ast.dump(tree) == before
+
+
+TEXTS = [
+    "f(1)", "f(1.0)", "f(True)", "f(0.0)", "f(-0.0)", "f('1')", "f(b'1')", "g(1)", "f(1, 1)", "f(a=1)", "x = 1",
+    "f(1)\n", "def f(): pass", "def f(x): pass", "def f(*x): pass", "f(None)", "f(1)\nf(1)", "del x", "x += 1",
+    "x -= 1",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("first", TEXTS)
+def test_trees_are_equal_if_their_dumps_are(first: str) -> None:
+    one = ast.parse(first)
+    for second in TEXTS:
+        other = ast.parse(second)
+        assert are_equal(one, other) == (ast.dump(one) == ast.dump(other))

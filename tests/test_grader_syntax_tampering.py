@@ -3,7 +3,7 @@
 import pytest
 from runs import edited
 
-from grader.syntax.layers import compare
+from grader.syntax.edit_size import compare
 from grader.syntax.parse import parse_experiment
 from grader.syntax.tampering import tampering
 from harness.recipe import Area, experiment_source

@@ -36,23 +36,21 @@ _FOLDER = "trainwreck"
 _PAGES = {
     "docs/decision-tree.md": (
         Edit(
-            find=" It is drawn from `harness/checks/checks.toml` by `python -m benchmarks.tree_page`.",
+            find=" It is drawn from `harness/checks/` by `python -m benchmarks.tree_page`.",
             replace="",
         ),
     ),
     "docs/determinism.md": (),
-    "docs/instruments.md": (),
-    "docs/checklist.md": (),
-    "docs/checklist.html": (),
+    "docs/checks.md": (),
     "docs/optimizers.md": (),
     "docs/optimizers.csv": (),
     "docs/harness.md": (
         Edit(
-            find="| recipes, and what they measure | `recipe`, `symptoms`, `probes` |",
+            find="| recipes, and signals of a log | `recipe`, `symptoms` |",
             replace="| exercises, and signals of a log | `recipe`, `symptoms` |",
         ),
         Edit(
-            find="| `recipe`, `symptoms`, `probes` | `load_recipe`, `judge_symptom`, `run_probe` |",
+            find="| `recipe`, `symptoms` | `load_recipe`, `judge_symptom` |",
             replace="| `recipe`, `symptoms` | `load_recipe`, `signal_values` |",
         ),
         Edit(

@@ -15,10 +15,11 @@ import numpy as np
 from grader.intake.gunzip import MIB
 from grader.intake.submission import LOG_BYTES
 from grader.replay.inside import FOLDER as INSIDE
-from grader.replay.replay import Evaluation, ProbeFigure, Replay
+from grader.replay.replay import CheckResult, Evaluation, Replay
 from grader.replay.replay_data import ReplayData
 from grader.replay.requests import RUN_LIMITS, Request
 from grader.sandbox import Limits, SandboxResult, StopSignal
+from grader.score.solutions import mechanisms_of
 from harness.canonical_setup import run_environment
 from harness.recipe import ROOT, Recipe
 from harness.run.settings import RunSettings
@@ -55,8 +56,7 @@ class Replayer:
     def _make(self, request: Request) -> Replay:
         job = {
             "settings": asdict(request.settings),
-            # Not the bounds: the experiment can read this.
-            "probes": [{"kind": probe.kind} for probe in request.recipe.probes],
+            "checks": list(mechanisms_of(request.recipe.id)),
             "runs": [{"name": "run", "source": request.source}],
             "platform": request.trusted,
         }
@@ -156,7 +156,7 @@ def visible_folders() -> Sequence[Path]:
 
 
 # What a run leaves when it is over, besides what only a trusted one may say.
-_RESULTS = ("run/metrics.log", "run/probes.json", "run/checkpoint.pt")
+_RESULTS = ("run/metrics.log", "run/checks.json", "run/checkpoint.pt")
 
 
 def _read_replay(result: SandboxResult, *, trusted: bool) -> Replay:
@@ -169,14 +169,14 @@ def _read_replay(result: SandboxResult, *, trusted: bool) -> Replay:
         return Replay(status="OL", message=f"it wrote a log of more than {LOG_BYTES // MIB} MiB")
     try:
         log = result.files["run/metrics.log"].decode("utf-8")
-        probes = json.loads(result.files["run/probes.json"])
+        checks = json.loads(result.files["run/checks.json"])
         platform: dict[str, Any] | None = json.loads(result.files["platform.json"]) if trusted else None
         replay = Replay(
             status="OK",
             log=log,
             log_sha256=sha256(result.files["run/metrics.log"]).hexdigest(),
             checkpoint_sha256=sha256(result.files["run/checkpoint.pt"]).hexdigest(),
-            probes=tuple(ProbeFigure.model_validate(item) for item in probes),
+            checks=tuple(CheckResult.model_validate(item) for item in checks),
             platform=platform,
         )
         if (fault := next(shape_faults("metrics.log", replay.records()), None)) is not None:

@@ -12,6 +12,7 @@ from grader.replay.inside import sources_hash
 from grader.replay.machine import machine_state
 from grader.sandbox import Limits
 from grader.score.evidence import Run, recipe_of
+from grader.score.solutions import mechanisms_of
 from grader.syntax.parse import tree_digest
 from harness.recipe import Recipe
 from harness.run.provenance import harness_hash
@@ -31,7 +32,7 @@ RUN_LIMITS = Limits(
     result_bytes=96 * 2**20,
 )
 # Raise it when a replay holds something else than before.
-_FORMAT = 2
+_FORMAT = 3
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class Request:
         parts: Mapping[str, Any] = {
             "format": _FORMAT,
             "recipe": self.recipe.id,
-            "probes": [probe.model_dump() for probe in self.recipe.probes],
+            "checks": sorted(mechanisms_of(self.recipe.id)),
             "healthy": hashlib.sha256(self.recipe.healthy_source().encode()).hexdigest(),
             "settings": asdict(self.settings),
             **program,

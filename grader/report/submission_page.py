@@ -55,8 +55,10 @@ def render_submission(
     )
 
 
-def measured(value: Number) -> str:
-    """Return a measured number with six digits: a name if it is not finite, a dash if there is none."""
+def measured(value: Number | str) -> str:
+    """Return an outcome as it is, a number with six digits, its name if it is not finite, a dash for None."""
+    if isinstance(value, str) and value not in ("NaN", "Infinity", "-Infinity"):
+        return value
     figure = number(value)
     return MISSING if figure is None else number_text(figure)
 

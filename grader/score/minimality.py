@@ -4,36 +4,22 @@ The rule. With `r` nodes in the reference edit, `max(r + 3, 1.5 r)` nodes are fr
 (measured: `reduction="sum"` kept and divided by `len(labels)` takes 4 nodes for 2, `zero_grad(set_to_none=False)` 6
 for 4, a scaler with its first scale written out 18 for 14; the shortest repairs that go another way, another optimizer
 or a loss written out by hand, take 4 for 1 and 7 for 2: the first is on the list of ways around). Above that the points
-fall as `free / size`. Both programs are compared in the forms in which they are closest: the same steps by other hands
-are no edit.
+fall as `free / size`. Names, spellings of calls, new constants, helpers and prints are
+no edit: both programs are compared in the forms that are closest to each other.
 A layer that was not broken, or one in place of the broken one, costs half of them, more such layers three
 quarters; a repair that the recipe lists as a way around the cause costs a quarter. What a repair never needs
 (`grader.syntax.tampering`) costs all of them.
 """
 
-import ast
 import math
 from collections.abc import Sequence
 from functools import lru_cache
 
 from grader.score.verdict import Check, full, lost, open_check
-from grader.syntax.augmented import with_sums_augmented
-from grader.syntax.calls import with_calls_alike
-from grader.syntax.clearing_order import with_clearing_first
-from grader.syntax.closest_form import closest_forms
-from grader.syntax.constants import inline_constants
-from grader.syntax.criteria import inline_criteria
-from grader.syntax.edit_size import bound_names, edit_sizes
-from grader.syntax.helpers import inline_helpers
-from grader.syntax.keyword_order import keywords_as_in
-from grader.syntax.layers import LAYERS, Changes, Program, compare_programs, read_program
-from grader.syntax.local_names import drop_unread, inline_locals, names_by_function
-from grader.syntax.parse import Unparsable, normalized, parse_experiment
-from grader.syntax.prints import without_prints
-from grader.syntax.settings import spread_settings
+from grader.syntax.edit_size import Changes, ComparedProgram, compare_programs, edit_sizes
+from grader.syntax.normal_form import prepare_broken, prepare_edited
+from grader.syntax.parse import Unparsable, parse_experiment
 from grader.syntax.tampering import tampering
-from grader.syntax.training_mode import without_mode_restored
-from grader.syntax.unread import drop_unread_functions
 from harness.recipe import Recipe
 
 _ID, _TITLE = "minimal", "No more was changed than the cause takes"
@@ -63,11 +49,11 @@ def judge_minimality(
         parsed = parse_experiment(student)
     except Unparsable as error:
         return open_check(_ID, _TITLE, maximum, f"Your experiment cannot be compared with ours: {error}.")
-    theirs, beside = _essence(parsed, ours)
+    theirs, beside = prepare_edited(parsed, ours)
     changes, needed = compare_programs(beside, theirs), compare_programs(ours, wanted)
     sizes = f"changes {_told(changes)}; the reference edit changes {_told(needed, of='')}."
     reason = f"Your edit {sizes}"
-    allowed = needed.layers | {recipe.area}
+    allowed = needed.areas | {recipe.area}
 
     tampered = tampering(ours.tree, theirs.tree, wanted.tree, changes, allowed)
     if tampered:
@@ -81,7 +67,7 @@ def judge_minimality(
         remedies.append(
             f"An edit of at most {_free(needed.total)} nodes of the syntax tree earns all points."
         )
-    foreign = [f"the {layer}" for layer in sorted(changes.layers - allowed)]
+    foreign = [f"the {layer}" for layer in sorted(changes.areas - allowed)]
     if foreign:
         share *= _ONE_LAYER if len(foreign) == 1 else _MORE_LAYERS
         reason += (
@@ -108,42 +94,24 @@ def _free(reference_size: int) -> int:
 
 
 @lru_cache(maxsize=64)
-def _known(source: str) -> Program:
+def _known(source: str) -> ComparedProgram:
     """Read a source of ours, once for a whole class."""
-    return read_program(with_calls_alike(normalized(parse_experiment(source))))
+    return prepare_broken(parse_experiment(source))
 
 
 @lru_cache(maxsize=64)
-def _known_edit(source: str, broken: str) -> Program:
+def _known_edit(source: str, broken: str) -> ComparedProgram:
     """Read an edited source of ours as a student's is read."""
-    return _essence(parse_experiment(source), _known(broken))[0]
+    return prepare_edited(parse_experiment(source), _known(broken))[0]
 
 
-def _essence(tree: ast.Module, broken: Program) -> tuple[Program, Program]:
-    """Return an edited experiment without what is free, and the broken one in the form that is closest to it.
-
-    New constants, names and helpers are put in place, calls are spelled alike, keywords, `zero_grad` and statements
-    stand in their order; prints, what nothing reads, and putting the network back into training mode are dropped.
-    """
-    kept = {name for statement in broken.tree.body for name in bound_names(statement)}
-    local = names_by_function(broken.tree)
-    plain = inline_helpers(inline_constants(spread_settings(normalized(tree), kept), kept), kept)
-    plain = without_mode_restored(without_prints(plain))
-    plain = drop_unread_functions(drop_unread(plain, local), kept | LAYERS.keys())
-    plain = with_calls_alike(inline_criteria(with_sums_augmented(plain), kept))
-    plain = keywords_as_in(plain, broken.tree)
-    plain, beside = closest_forms(with_clearing_first(plain), broken.tree)
-    beside_it = broken if beside is broken.tree else read_program(beside)
-    return read_program(inline_locals(plain, local)), beside_it
-
-
-def _is_same(ours: Program, theirs: Program, to_reference: int, way: Program) -> bool:
+def _is_same(ours: ComparedProgram, theirs: ComparedProgram, to_reference: int, way: ComparedProgram) -> bool:
     """Say whether an edit is a known one, give or take, and not nearer to the reference edit."""
     apart = _apart(theirs, way)
     return apart < to_reference and apart <= max(_SAME_NODES, _SAME * _apart(ours, way))
 
 
-def _apart(first: Program, second: Program) -> int:
+def _apart(first: ComparedProgram, second: ComparedProgram) -> int:
     return sum(edit_sizes(first.parts, second.parts).values())
 
 

@@ -1,10 +1,9 @@
-"""How much was edited: syntax-tree nodes inserted, deleted and relabelled between two sources.
+"""What differs between two experiments: the size of the edit in each part, and the areas that it touches.
 
-The distance is Zhang and Shasha's (SIAM Journal on Computing 18(6), 1989), the least number of such edits between
-ordered trees. The packages that have it (zss 1.2.0, apted 1.0.3) were last released in 2018 and 2017 and
-compute on whole trees in plain Python: seconds for two modules. Here definitions of the same name are
-compared with each other, and equal statements at both ends of a block are put aside before, so that what is left is
-small: some milliseconds.
+The size is Zhang and Shasha's distance (SIAM Journal on Computing 18(6), 1989): the least number of syntax-tree nodes
+to insert, delete and relabel. The packages that compute it (zss 1.2.0, apted 1.0.3) were last released in 2018 and
+2017 and need seconds for two modules, because they compare whole trees. This module compares definitions of the same
+name, and first removes equal statements at both ends of a block, so that it needs some milliseconds.
 """
 
 import ast
@@ -12,38 +11,35 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from grader.syntax.allowed_names import words
 from grader.syntax.names import Names, read_names
 from grader.syntax.parse import normalized, parse_experiment
-from grader.syntax.trees import bindings_of
+from grader.syntax.trees import bound_names, names_in
+from harness.recipe import Area
 
-# Two ordinary functions of 150 nodes take 0.1 s and half of these cells. What takes more is no small edit any more,
-# and its distance is estimated from its labels.
+AREAS: dict[str, Area] = {
+    "load_data": "data",
+    "prepare_batch": "pipeline",
+    "build_model": "model",
+    "compute_loss": "loss",
+    "build_optimizer": "optimizer",
+    "build_scheduler": "optimizer",
+    "train_step": "loop",
+    "evaluate": "evaluation",
+    # The training loop reads these itself.
+    "EPOCHS": "loop",
+    "BATCH_SIZE": "loop",
+}
+# Two ordinary functions of 150 nodes take 0.1 s and half of these cells. An edit that needs more cells is not small;
+# its distance is estimated from its labels.
 MOST_CELLS = 400_000
 
-# Fields whose nodes could be taken for those of a neighbouring field, or that may be absent.
-_NAMED_FIELDS = frozenset(
-    [
-        "orelse",
-        "finalbody",
-        "decorator_list",
-        "posonlyargs",
-        "kwonlyargs",
-        "vararg",
-        "kwarg",
-        "defaults",
-        "kw_defaults",
-        "lower",
-        "upper",
-        "step",
-        "values",
-        "cause",
-        "msg",
-        "guard",
-        "rest",
-        "kwd_patterns",
-        "format_spec",
-        "optional_vars",
-    ]
+# Fields that may be absent, or whose nodes look like those of a neighbouring field.
+_NAMED_FIELDS = words(
+    """
+    orelse finalbody decorator_list posonlyargs kwonlyargs vararg kwarg defaults kw_defaults lower upper step values
+    cause msg guard rest kwd_patterns format_spec optional_vars
+    """
 )
 
 
@@ -63,23 +59,14 @@ class Tree:
 Parts = Mapping[str, tuple[Tree, ...]]
 
 
-def edit_size(old: str, new: str) -> int:
-    """Return how many syntax-tree nodes lie between two sources; 0 for equal programs, and symmetric.
-
-    Comments, formatting, docstrings, annotations, imports and the name under which something is imported are
-    free; a dotted name that begins with an import is one node. Raises `Unparsable`.
-    """
-    return sum(edit_sizes(module_parts(parse_experiment(old)), module_parts(parse_experiment(new))).values())
-
-
 def edit_sizes(before: Parts, after: Parts) -> dict[str, int]:
-    """Return the size of the edit by the part it is in: a function, a class, a constant; "" binds no name.
+    """Return the size of the edit in each part that differs: a function, a class, a constant; "" binds no name.
 
-    A statement that binds several names is the part "a, b". Parts that do not differ are left out.
+    A statement that binds several names is the part "a, b".
     """
     budget = Budget(MOST_CELLS)
     sizes = {
-        # Sorted, so that the budget is spent alike whichever of the two comes first.
+        # Sorted, so that the budget goes to the same parts if the two are exchanged.
         name: distance(before.get(name, ()), after.get(name, ()), budget)
         for name in sorted({*before, *after})
     }
@@ -87,7 +74,7 @@ def edit_sizes(before: Parts, after: Parts) -> dict[str, int]:
 
 
 def module_parts(tree: ast.Module) -> Parts:
-    """Return a module's statements but its imports, as labelled trees, by the names that they bind."""
+    """Return the statements of a module without its imports, as labelled trees, by the names that they bind."""
     names = read_names(tree)
     parts: dict[str, list[Tree]] = {}
     for statement in normalized(tree).body:
@@ -97,21 +84,8 @@ def module_parts(tree: ast.Module) -> Parts:
     return {name: tuple(trees) for name, trees in parts.items()}
 
 
-def bound_names(statement: ast.stmt) -> tuple[str, ...]:
-    """Return the names that a statement of a module binds, sorted; of a definition, its own name."""
-    found: set[str] = set()
-    waiting: list[ast.AST] = [statement]
-    while waiting:
-        node = waiting.pop()
-        found.update(bindings_of(node))
-        # What a definition binds inside is its own.
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
-            waiting += ast.iter_child_nodes(node)
-    return tuple(sorted(found))
-
-
 def labelled(node: ast.AST, names: Names, field: str = "") -> Tree:
-    """Return a syntax tree with everything that is not a node in the labels."""
+    """Return a syntax tree as a `Tree`, whose labels hold everything that is not a node."""
     kind = (type(node).__name__, field if field in _NAMED_FIELDS else "")
     paths = names.paths_of(node)
     if paths:
@@ -135,16 +109,13 @@ def labelled(node: ast.AST, names: Names, field: str = "") -> Tree:
 
 @dataclass
 class Budget:
-    """How many cells of distance tables may still be computed."""
+    """The number of cells of distance tables that may still be computed."""
 
     cells: int
 
 
 def distance(old: Sequence[Tree], new: Sequence[Tree], budget: Budget) -> int:
-    """Return the edit distance of two forests; equal trees at either end belong together.
-
-    Once the budget is spent, it is an estimate.
-    """
+    """Return the edit distance of two forests, or an estimate once the budget is spent."""
     if old == new:
         return 0
     start = 0
@@ -167,7 +138,7 @@ def distance(old: Sequence[Tree], new: Sequence[Tree], budget: Budget) -> int:
 
 
 def _estimate(old: Sequence[Tree], new: Sequence[Tree]) -> int:
-    """Return the size of an edit from the labels alone: those of either side that the other has not."""
+    """Estimate the size of an edit: count the labels that only one of the two forests has."""
     remaining: Counter[tuple[str, ...]] = Counter()
     for forest, sign in ((old, 1), (new, -1)):
         stack = list(forest)
@@ -180,14 +151,14 @@ def _estimate(old: Sequence[Tree], new: Sequence[Tree]) -> int:
 
 @dataclass(frozen=True)
 class _Postorder:
-    """A tree numbered from the leaves up: labels, each node's leftmost leaf, and the key roots."""
+    """The nodes of a tree in postorder: labels, each node's leftmost leaf, and the key roots."""
 
     labels: list[tuple[str, ...]]
     leftmost: list[int]
     key_roots: list[int]
 
     def cells(self) -> int:
-        """Return the rows that this tree takes of all tables together; times the other's, all cells."""
+        """Return the number of rows in all tables; multiplied by the other tree's number, it gives the cells."""
         return sum(root - self.leftmost[root] + 1 for root in self.key_roots)
 
 
@@ -214,7 +185,7 @@ def _zhang_shasha(first: _Postorder, second: _Postorder) -> int:
 
 
 def _fill(first: _Postorder, second: _Postorder, i: int, j: int, distances: list[list[int]]) -> None:
-    """Fill in the distances of all subtrees on the left paths of two key roots (the paper's `treedist`)."""
+    """Compute the distances of all subtrees on the left paths of two key roots (`treedist` in the paper)."""
     left_i, left_j = first.leftmost[i], second.leftmost[j]
     width = j - left_j + 2
     forests = [list(range(width))]
@@ -234,3 +205,76 @@ def _fill(first: _Postorder, second: _Postorder, i: int, j: int, distances: list
                 best = min(best, above[column] + 1, row[column - 1] + 1)
             row.append(best)
         forests.append(row)
+
+
+@dataclass(frozen=True)
+class Changes:
+    """The difference between two sources.
+
+    `sizes` maps parts to the number of nodes inserted, deleted or relabelled; a part is the name of a function, a
+    class or a constant, or "" for statements that bind no name. `areas` are those whose functions differ, or use
+    something that differs.
+    """
+
+    sizes: dict[str, int]
+    areas: frozenset[Area]
+
+    @property
+    def total(self) -> int:
+        """The size of the whole edit."""
+        return sum(self.sizes.values())
+
+
+@dataclass(frozen=True)
+class ComparedProgram:
+    """An experiment, prepared to be compared with others.
+
+    `binding` maps names to the indices of the statements that bind them; `read` has the module's names that each
+    statement uses.
+    """
+
+    tree: ast.Module
+    parts: Parts
+    binding: dict[str, list[int]]
+    read: list[set[str]]
+
+
+def prepare(tree: ast.Module) -> ComparedProgram:
+    """Prepare a parsed experiment to be compared with others."""
+    binding: dict[str, list[int]] = {}
+    for index, statement in enumerate(tree.body):
+        for name in bound_names(statement):
+            binding.setdefault(name, []).append(index)
+    read = [set(names_in(statement)) & binding.keys() for statement in tree.body]
+    return ComparedProgram(tree, module_parts(tree), binding, read)
+
+
+def compare(old: str, new: str) -> Changes:
+    """Return the difference between two experiments. Raises `grader.syntax.parse.Unparsable`."""
+    return compare_programs(prepare(parse_experiment(old)), prepare(parse_experiment(new)))
+
+
+def compare_programs(old: ComparedProgram, new: ComparedProgram) -> Changes:
+    """Return the difference between two prepared experiments."""
+    sizes = edit_sizes(old.parts, new.parts)
+    changed = {name for part in sizes for name in part.split(", ")}
+    areas = {area for name, area in AREAS.items() if changed & (_used_by(old, name) | _used_by(new, name))}
+    return Changes(sizes, frozenset(areas))
+
+
+def changed_areas(old: str, new: str) -> frozenset[Area]:
+    """Return the areas in which two experiments differ. Raises `grader.syntax.parse.Unparsable`."""
+    return compare(old, new).areas
+
+
+def _used_by(program: ComparedProgram, start: str) -> set[str]:
+    """Return a function of an area and the names that it uses, except functions of other areas."""
+    reached, waiting, seen = {start}, [start], set()
+    while waiting:
+        for index in program.binding.get(waiting.pop(), ()):
+            if index not in seen:
+                seen.add(index)
+                news = program.read[index] - reached - AREAS.keys()
+                reached |= news
+                waiting += news
+    return reached

@@ -1,4 +1,4 @@
-"""What the names of an experiment stand for: imported modules and what is read from them, as dotted paths."""
+"""Find out what the names of an experiment stand for: dotted paths of imported modules and their members."""
 
 import ast
 from collections import Counter
@@ -7,20 +7,22 @@ from dataclasses import dataclass
 
 from grader.syntax.trees import bindings_of
 
-# A name that stands for too much to follow; nothing that anybody may import is called this.
+# The path of a name that is too tangled to follow; no module is called this.
 UNCLEAR = "?"
-# Aliases of aliases in a text made to hurt would grow without end; nobody plain needs two.
+# Bounds for aliases of aliases in hostile text; ordinary code has none.
 _ROUNDS, _MOST_PATHS, _MOST_DOTS = 12, 8, 12
+
+Found = Iterator[tuple[int, str, str]]  # line, code, clause of a suspicion
 
 
 @dataclass(frozen=True)
 class Names:
-    """What each name may stand for, anywhere in a file: dotted paths such as `torch.nn.functional`."""
+    """The dotted paths, such as `torch.nn.functional`, that each name may stand for anywhere in a file."""
 
     paths: dict[str, frozenset[str]]
 
     def paths_of(self, node: ast.AST) -> frozenset[str]:
-        """Return what a name or a chain of attributes may stand for; nothing where it is not imported."""
+        """Return the paths that a name or a chain of attributes may stand for; none if it is not imported."""
         parts: list[str] = []
         while isinstance(node, ast.Attribute):
             parts.append(node.attr)
@@ -31,7 +33,7 @@ class Names:
 
 
 def imported(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:
-    """Yield (name, what it stands for) of an import; a relative import begins with dots, `*` stays."""
+    """Yield each name that an import binds with its path; a relative import begins with dots, `*` stays."""
     for alias in node.names:
         if isinstance(node, ast.ImportFrom):
             yield alias.asname or alias.name, f"{'.' * node.level}{node.module or ''}.{alias.name}"
@@ -43,10 +45,10 @@ def imported(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:
 
 
 def read_names(tree: ast.Module) -> Names:
-    """Return what is imported in a file, under every name that a plain assignment (`g = F`) gives it.
+    """Return the paths of all imports in a file, under every name that a plain assignment (`g = F`) gives them.
 
-    Wherever an import or an assignment stands, it counts for the whole file: a name that is used for two
-    things has both paths, and one that is too tangled to follow has `UNCLEAR`.
+    An import or an assignment anywhere counts for the whole file: a name that is used for two things has both paths,
+    and a name that is too tangled to follow has `UNCLEAR`.
     """
     found: dict[str, set[str]] = {}
     assignments: list[tuple[str, ast.expr]] = []
@@ -69,7 +71,7 @@ def read_names(tree: ast.Module) -> Names:
 
 
 def _follow(chains: list[tuple[str, ast.expr]], found: dict[str, set[str]]) -> bool:
-    """Pass on what names stand for along assignments; say whether anything new came of it."""
+    """Copy paths along assignments; return whether any name got a new path."""
     names = Names({name: frozenset(paths) for name, paths in found.items()})
     news = False
     for name, value in chains:
@@ -84,14 +86,27 @@ def _follow(chains: list[tuple[str, ast.expr]], found: dict[str, set[str]]) -> b
 
 
 @dataclass(frozen=True)
+class Program:
+    """A parsed experiment for the plain-code checks; `nodes` in the order of `ast.walk`, which takes long."""
+
+    nodes: tuple[ast.AST, ...]
+    names: Names
+
+
+def read_program(tree: ast.Module) -> Program:
+    """Return what every check of a tree needs."""
+    return Program(tuple(ast.walk(tree)), read_names(tree))
+
+
+@dataclass(frozen=True)
 class SurePaths:
-    """What names stand for where that is certain: they are imported or set once, and bound nowhere else."""
+    """Paths of names that are certain: the name is imported or set once, and bound nowhere else."""
 
     names: Names
     bound: Mapping[str, int]
 
     def path_of(self, node: ast.AST) -> str:
-        """Return the one dotted path that a name or a chain of attributes stands for, or ""."""
+        """Return the one path that a name or a chain of attributes stands for, or ""."""
         root = node
         while isinstance(root, ast.Attribute):
             root = root.value
@@ -102,7 +117,7 @@ class SurePaths:
 
 
 def read_sure_paths(tree: ast.Module) -> SurePaths:
-    """Return what is certain of a file; imports of one name count once, since what they import must be the same."""
+    """Return the certain paths of a file. Several imports of one name count as one binding."""
     bound: Counter[str] = Counter()
     imports: set[str] = set()
     for node in ast.walk(tree):

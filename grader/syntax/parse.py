@@ -1,48 +1,55 @@
-"""Parses the text of an experiment within bounds, and says which program it is whatever its looks."""
+"""Parse the text of an experiment within bounds, and hash the program regardless of its formatting."""
 
 import ast
 import hashlib
 import re
 import warnings
+from collections import Counter
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from grader.syntax.annotations import drop_annotations, drop_idle_annotations
-from grader.syntax.trees import blocks, copied, is_bare_constant
+from grader.syntax.names import Names, read_names
+from grader.syntax.trees import DEFINITIONS, bindings, blocks, copied
 
-# The longest healthy experiment has 3 KiB, 500 nodes and a depth of 12. In CPython 3.11 the worst text of this
-# size that we know takes 0.9 s (an f-string of 60,000 nodes), and what nests too deep ends in an ordinary
-# exception: the parser counts its own stack.
+# The longest healthy experiment has 3 KiB, 500 nodes and a depth of 12. The slowest text of this size that we know
+# takes CPython 3.11 0.9 s (an f-string of 60,000 nodes). The parser counts its own stack, so that text that nests
+# too deep raises an ordinary exception.
 MAX_BYTES = 64 * 1024
 MAX_NODES = 8_000
 MAX_DEPTH = 100
-# Longer integers cannot be printed (Python's limit is 4,300 digits).
+# Python refuses to print longer integers (its limit is 4,300 digits).
 MAX_INTEGER_BITS = 4096
-# CPython joins the parts of `import a.b.c` anew at each dot: 32,000 of them take 3 s and over 1 GiB.
+# CPython joins the parts of `import a.b.c` again at each dot: 32,000 dots take 3 s and over 1 GiB.
 _LONG_NAME = re.compile(r"(?<![\w.])(?:[^\W\d]\w*+[\s\\]*+\.[\s\\]*+){100}")
 
 
+_BUILTIN_TYPES = frozenset(["bool", "bytes", "dict", "float", "int", "list", "object", "set", "str", "tuple"])
+_TORCH_TYPES = frozenset(
+    ["torch.Tensor", "torch.Generator", "torch.nn.Module", "torch.nn.Sequential", "torch.optim.Optimizer"]
+)
+
+
 class Unparsable(Exception):
-    """A text that is no experiment: why, as the end of a sentence about it."""
+    """The text is no experiment; the message says why, as the end of a sentence about the text."""
 
 
 def parse_experiment(source: str) -> ast.Module:
     """Return the syntax tree of an experiment, at most `MAX_NODES` nodes and `MAX_DEPTH` deep.
 
-    Raises `Unparsable` for anything else, however it was made to hurt: nothing is run or imported, and
-    recursion over the tree that comes back is safe.
+    Runs and imports nothing. Recursion over the returned tree is safe. Raises `Unparsable` for any other text, even
+    one made to harm the parser.
     """
     try:
         size = len(source.encode("utf-8"))
     except UnicodeEncodeError:
-        raise Unparsable("it holds characters that no text file can") from None
+        raise Unparsable("it contains characters that a text file cannot contain") from None
     if size > MAX_BYTES:
         raise Unparsable(f"it has {size} bytes, more than {MAX_BYTES}")
     if _LONG_NAME.search(source):
-        raise Unparsable("it holds a name with more than 100 dots")
+        raise Unparsable("it contains a name with more than 100 dots")
     try:
         with warnings.catch_warnings():
-            # "\d" is a warning, and whoever runs us may have made warnings errors.
+            # "\d" gives a warning, which the caller may have made an error.
             warnings.simplefilter("ignore")
             tree = ast.parse(source)
     except SyntaxError as error:
@@ -57,7 +64,7 @@ def parse_experiment(source: str) -> ast.Module:
 
 
 def _refuse_excess(tree: ast.Module) -> None:
-    # Level by level: recursing into a tree that is too deep is what this is to prevent.
+    # Level by level, because recursion into a tree that is too deep would fail.
     nodes, depth = 0, 0
     level: list[ast.AST] = [tree]
     while level:
@@ -67,7 +74,7 @@ def _refuse_excess(tree: ast.Module) -> None:
         if nodes > MAX_NODES:
             raise Unparsable(f"its syntax tree has more than {MAX_NODES} nodes")
         if any(_is_huge(node) for node in level):
-            raise Unparsable(f"it holds an integer of more than {MAX_INTEGER_BITS} bits")
+            raise Unparsable(f"it contains an integer of more than {MAX_INTEGER_BITS} bits")
         level = [child for node in level for child in ast.iter_child_nodes(node)]
 
 
@@ -80,22 +87,24 @@ def _is_huge(node: ast.AST) -> bool:
 
 
 def normalized(tree: ast.Module) -> ast.Module:
-    """Return a copy without what makes no difference to a reader: docstrings, `pass`, and type annotations.
-
-    Comments, formatting and the style of quotes are not in a syntax tree to begin with.
-    """
+    """Return a copy without docstrings, `pass` and type annotations. Syntax trees have no comments or formatting."""
     plain = copied(tree)
-    drop_annotations(plain)
+    for node in ast.walk(plain):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            node.returns = None
+        elif isinstance(node, ast.arg):
+            node.annotation = None
+        for block in blocks(node):
+            block[:] = [_plain_assignment(item) for item in block]
     return _normalize_blocks(plain)
 
 
 @lru_cache(maxsize=256)
 def tree_digest(source: str) -> str:
-    """Return the SHA-256 of the program that a text is: equal for two that run alike, however they look.
+    """Return the SHA-256 of the program in a text; comments, formatting, docstrings and idle annotations do not count.
 
-    Of the annotations that Python evaluates, those that may do something are part of it (see
-    `grader.syntax.annotations`). A text that reads its own docstrings or line numbers can still tell two
-    looks apart; for that it needs what `plain_code.suspicions` reports. Raises `Unparsable`.
+    Two texts with equal digests run alike, unless they read their own docstrings or line numbers; for that they need
+    something that `plain_code.suspicions` reports. Raises `Unparsable`.
     """
     tree = parse_experiment(source)
     drop_idle_annotations(tree)
@@ -104,7 +113,7 @@ def tree_digest(source: str) -> str:
 
 
 def program_digest(source: str) -> str:
-    """Return the `tree_digest` of a text; one that is no program stands for itself."""
+    """Return the `tree_digest` of a text, or a digest of the text itself if it does not parse."""
     try:
         return tree_digest(source)
     except Unparsable:
@@ -113,14 +122,14 @@ def program_digest(source: str) -> str:
 
 @dataclass(frozen=True)
 class ProgramText:
-    """A text that equals every other text of the same program: what holds for one is looked for once."""
+    """A source that compares equal to every other source of the same program; use it as the key of a cache."""
 
     digest: str
     source: str = field(compare=False)
 
     @classmethod
     def of(cls, source: str) -> "ProgramText":
-        """Return this text with the digest of its program."""
+        """Return the source with the digest of its program."""
         return cls(program_digest(source), source)
 
 
@@ -129,8 +138,80 @@ def _normalize_blocks(tree: ast.Module) -> ast.Module:
         if isinstance(node, ast.Constant):
             node.kind = None  # u"text" is "text"
         for block in blocks(node):
-            kept = [item for item in block if not is_bare_constant(item) and not isinstance(item, ast.Pass)]
+            kept = [item for item in block if not _is_bare_constant(item) and not isinstance(item, ast.Pass)]
             if block and not kept and not isinstance(node, ast.Module):
                 kept = [ast.Pass()]
             block[:] = kept
     return tree
+
+
+def _is_bare_constant(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+
+
+def drop_idle_annotations(tree: ast.Module) -> None:
+    """Remove the annotations that cannot act when Python evaluates them; changes the tree.
+
+    Python never evaluates annotations of local variables. Of all others, constants and well-known types go; any
+    other expression may act and stays. A class keeps its annotations: they can be its fields.
+    """
+    nodes = list(ast.walk(tree))
+    if not any(map(_is_annotated, nodes)):  # most experiments; finding out what names stand for takes time
+        return
+    names, bound = read_names(tree), Counter(bindings(tree))
+    for node in nodes:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            if node.returns is not None and _is_idle(node.returns, names, bound):
+                node.returns = None
+            _drop_annotations_of_variables(node)
+        elif isinstance(node, ast.arg) and node.annotation and _is_idle(node.annotation, names, bound):
+            node.annotation = None
+    tree.body[:] = [
+        _plain_assignment(item)
+        if isinstance(item, ast.AnnAssign) and item.simple and _is_idle(item.annotation, names, bound)
+        else item
+        for item in tree.body
+    ]
+
+
+def _is_annotated(node: ast.AST) -> bool:
+    return isinstance(node, ast.AnnAssign) or any(
+        getattr(node, name, None) is not None for name in ("annotation", "returns")
+    )
+
+
+def _drop_annotations_of_variables(function: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+    waiting: list[ast.AST] = [function]
+    while waiting:
+        node = waiting.pop()
+        for block in blocks(node):
+            # Without a value the statement still makes the name local.
+            block[:] = [
+                _plain_assignment(item)
+                if isinstance(item, ast.AnnAssign) and item.simple and item.value is not None
+                else item
+                for item in block
+            ]
+            waiting += [item for item in block if not isinstance(item, DEFINITIONS)]
+        waiting += getattr(node, "handlers", []) + getattr(node, "cases", [])
+
+
+def _is_idle(annotation: ast.expr, names: Names, bound: Counter[str]) -> bool:
+    if isinstance(annotation, ast.Constant):
+        return True
+    if isinstance(annotation, ast.Name) and annotation.id in _BUILTIN_TYPES:
+        return not bound[annotation.id]
+    root = annotation
+    while isinstance(root, ast.Attribute):
+        root = root.value
+    paths = names.paths_of(annotation)
+    return isinstance(root, ast.Name) and bound[root.id] == 1 and len(paths) == 1 and paths <= _TORCH_TYPES
+
+
+def _plain_assignment(statement: ast.stmt) -> ast.stmt:
+    """Return `name = value` for `name: type = value`, and `pass` for `name: type`."""
+    if not isinstance(statement, ast.AnnAssign):
+        return statement
+    if statement.value is None:
+        return ast.copy_location(ast.Pass(), statement)
+    return ast.copy_location(ast.Assign(targets=[statement.target], value=statement.value), statement)

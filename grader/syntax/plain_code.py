@@ -1,43 +1,44 @@
-"""Is an experiment plain: could its code reach, or change, the program that records, trains and probes it?
+"""Is an experiment plain, or could its code reach or change the program that records, trains and examines it?
 
-What a file may do is listed, not what it may not: the modules it may import, what of them it may use, the builtin
-functions. Whatever else it does may be harmless and is a matter for a person. So a suspicion costs nothing by
-itself; it says that what the experiment's own process measured is not proof.
+The checks list what a file may do: the modules that it may import, which of their names it may use, the builtin
+functions. Anything else may be harmless, and a person decides. So a suspicion costs no points by itself; it says that
+measurements in the experiment's own process prove nothing.
 
-What no static look can see: an experiment that behaves differently for inputs that look like a probe's.
+No static check can see that an experiment behaves differently for inputs that look like a check's.
 """
 
 import ast
 from dataclasses import dataclass
 from functools import lru_cache
 
+from grader.syntax.names import Program, read_program
 from grader.syntax.parse import ProgramText, Unparsable, parse_experiment
-from grader.syntax.plain_counters import check_counters, check_notes
-from grader.syntax.plain_definitions import check_classes, check_decorators
 from grader.syntax.plain_reach import (
     check_attributes,
     check_builtins,
+    check_classes,
+    check_decorators,
     check_imports,
     check_modules_as_values,
     check_texts,
 )
-from grader.syntax.plain_state import check_kept_state, check_stores
-from grader.syntax.program import Program, read_program
+from grader.syntax.plain_state import check_counters, check_kept_state, check_notes, check_stores
+from grader.syntax.trees import DEFINITIONS
 
-# The longest literal of an experiment as handed out has 9 numbers (a stencil), the longest text is a docstring;
-# a whole one has 60 numbers and 300 characters of text.
+# In our experiments the longest literal has 9 numbers (a stencil), and the longest text is a docstring; a whole
+# experiment has 60 numbers and 300 characters of text.
 MOST_NUMBERS = 200
 MOST_NUMBERS_IN_ALL = 400
 MOST_CHARACTERS = 1000
 MOST_CHARACTERS_IN_ALL = 4000
-# Names can be read back as text: of keywords (`list(dict(abc=None))`), of the members of an enumeration. The longest
-# of an experiment as handed out has 21 characters, all different ones together 700, and no call six keywords.
+# Names can carry data, because code can read them as text: keywords (`list(dict(abc=None))`), members of an
+# enumeration. In our experiments the longest name has 21 characters, all names together 700, and no call six keywords.
 MOST_IN_A_NAME = 60
 MOST_IN_NAMES = 4000
 MOST_KEYWORDS = 40
 LARGEST_INTEGER = 10**30
-# A method in a class, a function in it, another in that: nobody plain goes deeper. The checks look at all that is in
-# a definition, so that what nests 90 deep would be looked at 90 times, and by some of them more often.
+# A method in a class, a function in it, another in that: ordinary code does not go deeper. The checks walk through
+# every definition, so they would walk through code that nests 90 deep 90 times.
 MOST_NESTED = 4
 
 _CHECKS = (
@@ -57,7 +58,7 @@ _CHECKS = (
 
 @dataclass(frozen=True)
 class Suspicion:
-    """One thing that a plain experiment does not do; `message` is a clause for an instructor, with the line."""
+    """One thing that a plain experiment does not do; `message` is a clause for the instructor, with the line."""
 
     line: int
     code: str
@@ -65,8 +66,8 @@ class Suspicion:
 
 
 def suspicions(source: str) -> tuple[Suspicion, ...]:
-    """Return what in a source is not plain, in the order of lines; empty for an ordinary experiment."""
-    # Lines are those of a text; that there is nothing to tell is so of a program, whatever its looks.
+    """Return what is not plain in a source, in the order of lines; empty for an ordinary experiment."""
+    # Lines depend on the text, so the cache by program only holds whether there are any suspicions.
     return () if _is_plain(ProgramText.of(source)) else _suspicions(source)
 
 
@@ -83,9 +84,7 @@ def _suspicions(source: str) -> tuple[Suspicion, ...]:
         return (Suspicion(0, "unparsable", f"the file cannot be read ({error})"),)
     line = _nested_line(tree)
     if line is not None:
-        what = (
-            f"defines something inside more than {MOST_NESTED} other definitions; nothing else was looked at"
-        )
+        what = f"defines something inside more than {MOST_NESTED} other definitions; nothing else was checked"
         return (Suspicion(line, "nesting", f"line {line} {what}"),)
     program = read_program(tree)
     found = {
@@ -94,17 +93,18 @@ def _suspicions(source: str) -> tuple[Suspicion, ...]:
         for line, code, what in check(program)
     }
     found |= {
-        Suspicion(line, "data", f"line {line} holds {what}, perhaps weights") for line, what in _data(program)
+        Suspicion(line, "data", f"line {line} contains {what}, perhaps weights")
+        for line, what in _data(program)
     }
     return tuple(sorted(found, key=lambda item: (item.line, item.code, item.message)))
 
 
 def _nested_line(tree: ast.Module) -> int | None:
-    """Return the line of a definition (a class, a function, a lambda) that more than `MOST_NESTED` others hold."""
+    """Return the line of a definition (a class, a function, a lambda) inside more than `MOST_NESTED` others."""
     level: list[tuple[ast.AST, int]] = [(tree, 0)]
     while level:
         node, depth = level.pop()
-        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+        if isinstance(node, DEFINITIONS):
             if depth > MOST_NESTED:
                 return node.lineno
             depth += 1
@@ -113,7 +113,7 @@ def _nested_line(tree: ast.Module) -> int | None:
 
 
 def _data(program: Program) -> list[tuple[int, str]]:
-    """Return lines that hold more data than an experiment needs, and what."""
+    """Return the lines with more data than an experiment needs, and descriptions."""
     docstrings = {id(node.value) for node in program.nodes if isinstance(node, ast.Expr)}
     constants = _constants_inside(program)
     found: list[tuple[int, str]] = []
@@ -142,16 +142,16 @@ def _data(program: Program) -> list[tuple[int, str]]:
         if len(name) > MOST_IN_A_NAME
     ]
     if (length := sum(map(len, names))) > MOST_IN_NAMES:
-        found.append((1, f"with all that follow names of {length} characters"))
+        found.append((1, f"together with later lines names of {length} characters"))
     if numbers > MOST_NUMBERS_IN_ALL:
-        found.append((1, f"with all that follow {numbers} numbers"))
+        found.append((1, f"together with later lines {numbers} numbers"))
     if characters > MOST_CHARACTERS_IN_ALL:
-        found.append((1, f"with all that follow {characters} characters of text"))
+        found.append((1, f"together with later lines {characters} characters of text"))
     return found
 
 
 def _names(program: Program) -> dict[str, int]:
-    """Return every name that a program makes or uses, with a line where it does."""
+    """Return every name in a program, with the line of its first use."""
     found: dict[str, int] = {}
     for node in program.nodes:
         line = getattr(node, "lineno", 1)
@@ -163,7 +163,7 @@ def _names(program: Program) -> dict[str, int]:
 
 
 def _constants_inside(program: Program) -> dict[int, int]:
-    """Return how many constants each node holds, itself included. Children come after their parents in `nodes`."""
+    """Return the number of constants in each node, itself included. In `nodes` children follow their parents."""
     found: dict[int, int] = {}
     for node in reversed(program.nodes):
         inside = sum(found[id(child)] for child in ast.iter_child_nodes(node))

@@ -1,17 +1,20 @@
-"""What a file changes: other people's objects, and its own from one call to the next.
+"""What a file changes: objects that are not its own, and anything that it keeps from one call to the next.
 
-An experiment that keeps count of its calls can behave in training and differently when it is probed.
+An experiment that counts its calls can train in one way and behave in another way when a check examines it. It can
+count with a variable, with an iterator or a layer that it makes once (`for n in TICKS: break`), or with a note on an
+object of the harness.
 """
 
 import ast
 
-from grader.syntax.program import Found, Program
-from grader.syntax.torch_names import words
+from grader.syntax.allowed_names import words
+from grader.syntax.names import Found, Program
+from grader.syntax.trees import Function, attributes_in, names_in
 
-_Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+_Callable = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 KEEPS = "keeps something from one call to the next, so that it may behave differently when it is probed"
-# What is set on tensors, layers and optimizers in ordinary training.
+# Attributes that ordinary training code sets on tensors, layers and optimizers.
 _ORDINARY = words(
     """
     bias data dropout eps grad inplace last_epoch lr momentum p padding requires_grad stride training weight
@@ -23,10 +26,25 @@ _CHANGING = words(
     popitem popleft remove reverse rotate send setdefault sort subtract symmetric_difference_update update
     """
 )
+_ITERATORS = frozenset({"enumerate", "filter", "iter", "map", "reversed", "zip"})
+# Functions that read an iterator to its end.
+_TAKES_ALL = frozenset(
+    {"all", "any", "dict", "frozenset", "list", "max", "min", "print", "set", "sorted", "sum", "tuple"}
+)
+# Objects that change when they are called, or that count.
+_COUNTING = ("torch.optim.", "itertools.", "torch.nn.BatchNorm", "torch.nn.InstanceNorm", "torch.nn.SyncBatchNorm",
+             "torch.nn.LazyBatchNorm", "torch.nn.LazyInstanceNorm", "contextlib.ExitStack")  # fmt: skip
+# Keys that ordinary code sets in an optimizer's groups of parameters; any other key keeps a note.
+_GROUP_KEYS = words(
+    """
+    amsgrad betas capturable dampening eps foreach fused initial_lr lr maximize momentum nesterov params weight_decay
+    """
+)
+_ATTACHING = frozenset({"add_module", "register_buffer", "register_module", "register_parameter"})
 
 
 def check_stores(program: Program) -> Found:
-    """Find what is put into modules, or onto objects that the harness uses."""
+    """Find assignments to attributes of modules, or of objects that the harness uses."""
     own = _own_objects(program)
     for node in program.nodes:
         if not isinstance(node, ast.Attribute | ast.Subscript) or isinstance(node.ctx, ast.Load):
@@ -40,8 +58,7 @@ def check_stores(program: Program) -> Found:
         elif (
             isinstance(node, ast.Attribute) and node.attr not in _ORDINARY and not _is_named(node.value, own)
         ):
-            what = f"puts something of its own in the place of {node.attr[:60]}"
-            yield node.lineno, "patch", f"{what}, on an object that is not its own"
+            yield node.lineno, "patch", f"sets {node.attr[:60]} on an object that is not its own"
 
 
 def _is_named(node: ast.expr, known: set[str]) -> bool:
@@ -49,7 +66,7 @@ def _is_named(node: ast.expr, known: set[str]) -> bool:
 
 
 def _own_objects(program: Program) -> set[str]:
-    """Return `self`, and the names that are bound to new objects of the file's own classes alone."""
+    """Return `self`, and the names that are only bound to new objects of the file's own classes."""
     classes = {node.name for node in program.nodes if isinstance(node, ast.ClassDef)}
     own, other = set(), set()
     for node in program.nodes:
@@ -66,7 +83,7 @@ def _own_objects(program: Program) -> set[str]:
 
 
 def check_kept_state(program: Program) -> Found:
-    """Find functions that change what outlives their call: names from outside, or default arguments."""
+    """Find functions that change something which outlives their call: outer names or default arguments."""
     for node in program.nodes:
         if isinstance(node, ast.Global | ast.Nonlocal):
             yield node.lineno, "state", KEEPS
@@ -74,7 +91,7 @@ def check_kept_state(program: Program) -> Found:
             yield node.lineno, "except", "catches every exception, also those that stop a run"
     containers, methods = _containers(program), _later_methods(program)
     for function in program.nodes:
-        if not isinstance(function, _Function):
+        if not isinstance(function, _Callable):
             continue
         kept = _mutable_defaults(function)
         local = _bound_in(function) - kept - ({"self"} if id(function) in methods else set())
@@ -90,13 +107,13 @@ def check_kept_state(program: Program) -> Found:
 
 
 def _later_methods(program: Program) -> set[int]:
-    """Return the methods that may be called again and again: all but those that set an object up."""
+    """Return the methods that may run many times: all except those that set up an object."""
     return {
         id(item)
         for node in program.nodes
         if isinstance(node, ast.ClassDef)
         for item in node.body
-        if isinstance(item, _Function) and getattr(item, "name", "") not in ("__init__", "__post_init__")
+        if isinstance(item, _Callable) and getattr(item, "name", "") not in ("__init__", "__post_init__")
     }
 
 
@@ -109,7 +126,7 @@ def _catches_everything(handler: ast.ExceptHandler) -> bool:
 
 
 def _containers(program: Program) -> frozenset[str]:
-    """Return the names that are bound to something whose `update` keeps what it is given."""
+    """Return the names that are bound to a container, whose `update` keeps its arguments."""
     found = set()
     for node in program.nodes:
         if not isinstance(node, ast.Assign):
@@ -121,7 +138,7 @@ def _containers(program: Program) -> frozenset[str]:
     return frozenset(found)
 
 
-def _mutable_defaults(function: _Function) -> set[str]:
+def _mutable_defaults(function: _Callable) -> set[str]:
     arguments = function.args
     positional = [*arguments.posonlyargs, *arguments.args]
     pairs = [
@@ -131,8 +148,8 @@ def _mutable_defaults(function: _Function) -> set[str]:
     return {a.arg for a, value in pairs if value is not None and not isinstance(value, ast.Constant)}
 
 
-def _bound_in(function: _Function) -> set[str]:
-    """Return the names that are a function's own: its arguments, and whatever it binds."""
+def _bound_in(function: _Callable) -> set[str]:
+    """Return the names of a function's arguments and of everything that it binds."""
     bound = set()
     for node in ast.walk(function):
         if isinstance(node, ast.arg):
@@ -143,7 +160,7 @@ def _bound_in(function: _Function) -> set[str]:
 
 
 def _changed(node: ast.AST) -> str:
-    """Return the name whose object a node changes in place, or draws from; else ""."""
+    """Return the name of the object that a node changes in place or takes an item from, or ""."""
     match node:
         case ast.Call(func=ast.Attribute(value=base, attr=method)) if _changes(method):
             return _root(base)
@@ -157,7 +174,7 @@ def _changed(node: ast.AST) -> str:
 
 
 def _written_to(node: ast.AST, program: Program) -> str:
-    """Return the name whose object a function of a module writes into: `torch.add(a, b, out=c)`, `init.ones_(c)`."""
+    """Return the name of the object that a library function writes to: `torch.add(a, b, out=c)`, `init.ones_(c)`."""
     if not isinstance(node, ast.Call):
         return ""
     for keyword in node.keywords:
@@ -184,3 +201,89 @@ def _root(base: ast.expr) -> str:
     while isinstance(base, ast.Attribute | ast.Subscript):
         base = base.value
     return base.id if isinstance(base, ast.Name) else ""
+
+
+def check_counters(program: Program) -> Found:
+    """Find objects that count and outlive a call, because the module or a default argument makes them."""
+    functions = {node.name: node for node in program.nodes if isinstance(node, Function)}
+    classes = {node.name: node for node in program.nodes if isinstance(node, ast.ClassDef)}
+    taken = _taken_at_once(program)
+    waiting: list[ast.AST] = _made_once(program)
+    seen: set[int] = set()
+    while waiting:
+        node = waiting.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if id(node) not in taken and _counts(node, program):
+            yield getattr(node, "lineno", 1), "state", KEEPS
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            # A function that the module calls runs once too, and its result stays.
+            waiting += [item for item in (functions.get(node.id), classes.get(node.id)) if item is not None]
+        waiting += ast.iter_child_nodes(node)
+
+
+def _made_once(program: Program) -> list[ast.AST]:
+    """Return the code that runs once: statements of the module and of classes, and default arguments."""
+    inside = {
+        id(item)
+        for node in program.nodes
+        if isinstance(node, _Callable)
+        for part in (node.body if isinstance(node.body, list) else [node.body])
+        for item in ast.walk(part)
+    }
+    once: list[ast.AST] = []
+    for node in program.nodes:
+        if isinstance(node, _Callable):
+            once += [item for item in (*node.args.defaults, *node.args.kw_defaults) if item is not None]
+        elif isinstance(
+            node, ast.Assign | ast.AnnAssign | ast.AugAssign | ast.NamedExpr | ast.Expr | ast.For
+        ):
+            once += [node] if id(node) not in inside else []
+    return once
+
+
+def _taken_at_once(program: Program) -> set[int]:
+    """Return the iterators that are read to their end at once."""
+    taken: set[int] = set()
+    for node in program.nodes:
+        match node:
+            case ast.For(iter=iterator) | ast.comprehension(iter=iterator) | ast.Starred(value=iterator):
+                taken.add(id(iterator))
+            case ast.Call(func=ast.Name(id=name), args=arguments) if name in _TAKES_ALL:
+                taken |= {id(item) for item in arguments}
+            case ast.Call(func=ast.Attribute(attr="join"), args=arguments):
+                taken |= {id(item) for item in arguments}
+    return taken
+
+
+def _counts(node: ast.AST, program: Program) -> bool:
+    if not isinstance(node, ast.Call):
+        return isinstance(node, ast.GeneratorExp | ast.Yield | ast.YieldFrom)
+    if isinstance(node.func, ast.Name) and node.func.id in _ITERATORS:
+        return True
+    return any(path.startswith(_COUNTING) for path in program.names.paths_of(node.func))
+
+
+def check_notes(program: Program) -> Found:
+    """Find notes on objects that the harness passes to a function: in an optimizer's groups, or on a network."""
+    groups = {
+        node.target.id
+        for node in program.nodes
+        if isinstance(node, ast.For | ast.comprehension)
+        and isinstance(node.target, ast.Name)
+        and "param_groups" in attributes_in(node.iter)
+    }
+    for node in program.nodes:
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+            named = set(names_in(node.value))
+            inside = attributes_in(node.value)
+            key = node.slice.value if isinstance(node.slice, ast.Constant) else ""
+            if inside & {"state", "defaults"} or (
+                key not in _GROUP_KEYS and ("param_groups" in inside or named & groups)
+            ):
+                yield node.lineno, "state", KEEPS
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            own = isinstance(node.func.value, ast.Name) and node.func.value.id == "self"
+            if node.func.attr in _ATTACHING and not own:
+                yield node.lineno, "state", KEEPS

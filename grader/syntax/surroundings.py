@@ -1,23 +1,21 @@
-"""Could an experiment know where it runs: by files, the clock, the host, the user, or by whoever called it?
+"""Could an experiment find out where it runs: from files, the clock, the host, the user, or its caller?
 
-One that does can be right when it is graded and wrong at home, so that not even equal bytes show that its text is a
-repair. Seeds, switches of torch and imports that nothing uses tell it nothing.
+Such an experiment can be right when it is graded and wrong elsewhere, so that even equal bytes do not prove its fix.
+Seeds, settings of torch and unused imports tell it nothing.
 """
 
 import ast
 from collections import Counter
 from functools import lru_cache
 
-from grader.syntax.names import UNCLEAR, imported
+from grader.syntax.allowed_names import is_module, problem_of, words
+from grader.syntax.names import UNCLEAR, Program, imported, read_program
 from grader.syntax.parse import ProgramText, Unparsable, parse_experiment
 from grader.syntax.plain_code import Suspicion, suspicions
-from grader.syntax.plain_names import is_module, problem_of
-from grader.syntax.program import Program, read_program
-from grader.syntax.torch_names import words
 
-# What `plain_code` calls what it finds, where that can read anything: a file, a frame, an unknown attribute.
+# Codes of suspicions that can read anything: a file, a frame, an unknown attribute.
 _READS = frozenset({"builtin", "introspection", "private", "memory", "nesting", "unparsable"})
-# Not plain, but the same wherever it runs.
+# Not plain, but the same on every machine.
 _DEAF = words(
     """
     random.choice random.gauss random.randint random.random random.sample random.seed random.shuffle random.uniform
@@ -34,8 +32,8 @@ _DEAF = words(
 
 
 def looks_around(source: str) -> Suspicion | None:
-    """Return the first thing by which an experiment could know where it runs; None where there is nothing."""
-    # As in `suspicions`: that there is nothing is so of a program, whatever its looks.
+    """Return the first thing by which an experiment could find out where it runs, or None."""
+    # Lines depend on the text, so the cache by program only holds whether there is anything.
     return None if _looks_nowhere(ProgramText.of(source)) else _looks_around(source)
 
 
@@ -55,10 +53,10 @@ def _looks_around(source: str) -> Suspicion | None:
 
 
 def _from_outside(program: Program) -> list[Suspicion]:
-    """Return every use of what is imported and neither plain nor the same everywhere."""
+    """Return every use of an import that is neither plain nor the same on every machine."""
     used = Counter(node.id for node in program.nodes if isinstance(node, ast.Name))
     inner = {id(node.value) for node in program.nodes if isinstance(node, ast.Attribute)}
-    # What a class imports is read as its attribute.
+    # Code reads imports of a class as attributes of the class.
     in_classes = {
         id(item) for node in program.nodes if isinstance(node, ast.ClassDef) for item in ast.walk(node)
     }
@@ -78,7 +76,7 @@ def _from_outside(program: Program) -> list[Suspicion]:
             Suspicion(
                 node.lineno,
                 "surroundings",
-                f"line {node.lineno} uses {path[:60]}, by which it could know where it runs",
+                f"line {node.lineno} uses {path[:60]}, by which it could find out where it runs",
             )
             for path in told
         ]
@@ -86,7 +84,7 @@ def _from_outside(program: Program) -> list[Suspicion]:
 
 
 def _stranger(path: str, *, last: bool) -> bool:
-    """Say whether a path may tell where it runs; `last`: nothing is read from what it stands for."""
+    """Return whether a path may tell where the code runs; `last`: the code reads no attribute of it."""
     if path == UNCLEAR or path.startswith(f"{UNCLEAR}."):
         return True
     if path in _DEAF or not problem_of(path):

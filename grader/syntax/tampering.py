@@ -1,27 +1,27 @@
-"""What no repair needs: other data, seeds, network, length of training or evaluation. Read off the syntax tree."""
+"""Find edits that no fix needs: other data, seeds, network sizes, training lengths or evaluation."""
 
 import ast
 from collections import Counter
 from collections.abc import Set
 from functools import lru_cache
 
-from grader.syntax.constants import number
-from grader.syntax.edit_size import bound_names
-from grader.syntax.layers import Changes
+from grader.syntax.allowed_names import words
+from grader.syntax.edit_size import Changes
 from grader.syntax.names import Names, read_names
 from grader.syntax.parse import normalized
-from grader.syntax.trees import bindings, functions
+from grader.syntax.trees import bindings, bound_names, functions
 from harness.recipe import Area
 
-# Which parameters of a function hold a batch.
+_LARGEST = 10**12
+# The positions of the parameters that hold a batch.
 _BATCH = {"prepare_batch": (0, 1), "train_step": (2, 3), "compute_loss": (1,), "evaluate": (1, 2)}
-_SEEDING = frozenset(
-    [
-        "manual_seed", "manual_seed_all", "seed", "seed_all", "set_rng_state", "set_state", "Generator", "fork_rng",
-        "default_rng", "RandomState", "default_generator", "initial_seed",
-    ]
-)  # fmt: skip
-# Layers of torch.nn that have parameters, by the beginning of their names.
+_SEEDING = words(
+    """
+    manual_seed manual_seed_all seed seed_all set_rng_state set_state Generator fork_rng default_rng RandomState
+    default_generator initial_seed
+    """
+)
+# Layers of torch.nn with parameters, by the beginning of their names.
 _LAYERS_WITH_PARAMETERS = (
     "Linear", "LazyLinear", "Bilinear", "Conv", "LazyConv", "BatchNorm", "LazyBatchNorm", "SyncBatchNorm", "LayerNorm",
     "GroupNorm", "InstanceNorm", "RMSNorm", "Embedding", "RNN", "LSTM", "GRU", "PReLU", "MultiheadAttention",
@@ -32,13 +32,13 @@ _LAYERS_WITH_PARAMETERS = (
 def tampering(
     broken: ast.Module, student: ast.Module, reference: ast.Module, changes: Changes, allowed: Set[Area]
 ) -> tuple[str, ...]:
-    """Return what an edit changes that no repair needs, as ends of the sentence "Your edit changes ...".
+    """Return what an edit changes and no fix needs, as ends of the sentence "Your edit changes ...".
 
-    `changes` is the student's edit of the broken experiment; `allowed` are the layers that the recipe
-    breaks, or its reference edit touches: what a repair has to change there is no tampering.
+    `changes` is the student's edit of the broken experiment; `allowed` are the areas that the recipe breaks or its
+    reference edit touches.
     """
     found = []
-    if "data" in changes.layers - allowed:
+    if "data" in changes.areas - allowed:
         found.append("the data (load_data)")
     if _batches_changed(broken, student, allowed):
         found.append("the inputs or the labels of a batch")
@@ -49,14 +49,14 @@ def tampering(
     for name in ("BATCH_SIZE", "EPOCHS"):
         if _bound_to(student, name) not in (_bound_to(broken, name), _bound_to(reference, name)):
             found.append(name)
-    if "evaluation" in changes.layers - allowed:
+    if "evaluation" in changes.areas - allowed:
         found.append("how the network is evaluated")
     return tuple(found)
 
 
-@lru_cache(maxsize=64)  # by the identity of the tree: ours are asked for every student
+@lru_cache(maxsize=64)  # by the identity of the tree: our trees are the same for every student
 def _bound_to(tree: ast.Module, name: str) -> tuple[int, list[str]]:
-    """Return how often a file binds a name, wherever that is, and the statements of the module that do."""
+    """Return how often a file binds a name, and the module's statements that bind it."""
     binding = [item for item in tree.body if name in bound_names(item)]
     plain = normalized(ast.Module(body=binding, type_ignores=[])).body
     statements = [ast.dump(item) for item in plain if name in bound_names(item)]
@@ -76,7 +76,7 @@ def _batches_changed(broken: ast.Module, student: ast.Module, allowed: Set[Area]
 
 
 def _rebound(name: str, function: ast.FunctionDef) -> Counter[str]:
-    """Count how often a function binds its batch's names anew, or writes into what they hold."""
+    """Count how often a function binds the names of its batch again, or writes to their objects."""
     parameters = [argument.arg for argument in (*function.args.posonlyargs, *function.args.args)]
     batch = {parameters[index] for index in _BATCH[name] if index < len(parameters)}
     bound: Counter[str] = Counter()
@@ -106,7 +106,7 @@ def _seeding(tree: ast.Module) -> Counter[str]:
 
 @lru_cache(maxsize=64)
 def _capacity(tree: ast.Module) -> Counter[tuple[object, ...]]:
-    """Count the calls that make layers with parameters, and helpers' calls with numbers in `build_model`."""
+    """Count the calls that make layers with parameters, and the helper calls with numbers in `build_model`."""
     names, own = read_names(tree), functions(tree)
     calls: Counter[tuple[object, ...]] = Counter()
     for node in ast.walk(tree):
@@ -130,8 +130,30 @@ def _layer(call: ast.Call, names: Names) -> str:
 
 
 def _arguments(call: ast.Call) -> list[object]:
-    """Return the arguments of a call, numbers first and worked out, whether they are named or not."""
+    """Return the arguments of a call without their names: numbers first, with arithmetic worked out."""
     values = [*call.args, *(keyword.value for keyword in call.keywords)]
-    numbers = [number(value) for value in values]
+    numbers = [_number(value) for value in values]
     texts = sorted(ast.dump(v) for v, n in zip(values, numbers, strict=True) if n is None)
     return [*sorted(n for n in numbers if n is not None), *texts]
+
+
+def _number(node: ast.expr) -> float | None:
+    """Return the value of a number, or of sums, differences and products of numbers, else None."""
+    match node:
+        case ast.Constant(value=int() | float() as value) if abs(value) <= _LARGEST:
+            return value
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            inner = _number(operand)
+            return None if inner is None else -inner
+        case ast.BinOp(left=left, op=op, right=right):
+            first, second = _number(left), _number(right)
+            if first is None or second is None or max(abs(first), abs(second)) > _LARGEST:
+                return None
+            match op:
+                case ast.Add():
+                    return first + second
+                case ast.Sub():
+                    return first - second
+                case ast.Mult():
+                    return first * second
+    return None

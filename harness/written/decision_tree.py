@@ -26,7 +26,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
-from harness.checks.checks import find_check, load_checks
+from harness.checks import check_names, load_check
 from harness.errors import UserError
 from harness.plain_yaml import LIMIT, Location, Place, PlainYaml, read_plain_yaml, shown
 from harness.recipe import recipe_ids, suggestion
@@ -200,12 +200,7 @@ def _no_node(name: str, nodes: list[str]) -> str:
 
 def check_outcomes() -> Mapping[str, tuple[str, ...]]:
     """Return the outcomes of every check, by the name of the check."""
-    return {check.id: tuple(outcome.id for outcome in check.outcomes) for check in load_checks()}
-
-
-def check_minutes(check: str) -> float:
-    """Return what a check costs a person, in minutes."""
-    return find_check(check).minutes
+    return {name: tuple(outcome.id for outcome in load_check(name).outcomes) for name in check_names()}
 
 
 @dataclass(frozen=True)
@@ -243,4 +238,4 @@ def walk(tree: Tree, outcome_of: Callable[[str], str]) -> Walked:
         step = node.outcomes[known[node.check]]
         steps.append(Taken(name, node.check, known[node.check]))
         name, conclusion = step.go or name, step.conclude
-    return Walked(tuple(steps), conclusion, sum(map(check_minutes, known)))
+    return Walked(tuple(steps), conclusion, sum(load_check(check).minutes for check in known))

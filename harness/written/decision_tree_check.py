@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from harness.checks.checks import run_checks
+from harness.checks import run_checks
 from harness.errors import UserError
 from harness.files import write_whole
 from harness.recipe import recipe_ids
@@ -96,8 +96,8 @@ class CheckedOutcomes:
         decides = json.dumps([source, asdict(settings), harness_hash(), check])
         key = hashlib.sha256(decides.encode()).hexdigest()
         if key not in self._known:
-            path = None if source_path is None else str(source_path.resolve())
-            self._known[key] = run_checks(source, settings, (check,), source_path=path)[check]
+            found = run_checks(source, settings, [check], source_path=source_path, bar=True)
+            self._known[key] = found[check].outcome
             write_whole({self._path: json.dumps(self._known, indent=1).encode()})
         return self._known[key]
 
