@@ -5,6 +5,8 @@ import os
 import time
 from pathlib import Path
 
+from grader.written.answers.examination import Examination
+
 from grader.graded import Graded, row_without_checks
 from grader.replay.memory.entries import entries_in
 from grader.replay.memory.kinds import REPLAYS, Holds, Kind
@@ -15,7 +17,6 @@ from grader.score.exhibits import Exhibits
 from grader.score.verdict import Model
 from grader.selfcheck.handed_in import HandedIn
 from grader.selfcheck.trial import KeptOutcome
-from grader.written.answers.examination import Examination
 
 A_DAY = 86_400
 

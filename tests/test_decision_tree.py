@@ -9,7 +9,6 @@ import pytest
 from harness.checks import check_names, load_check
 from harness.errors import UserError
 from harness.exercise import Asked, start_exercise
-from harness.plain_yaml import LIMIT
 from harness.recipe import EXERCISES, load_recipe, recipe_ids
 from harness.run.settings import RunSettings
 from harness.submission.check_item import CheckItem
@@ -121,7 +120,6 @@ def test_a_mistake_is_told_with_its_line(find: str, replace: str, line: int, sai
         ("", "must hold start and nodes"),
         ("- a", "must hold start and nodes"),
         ("start: " + "[" * 5000, "brackets within brackets"),
-        ("#" * (LIMIT + 1), f"the tree has {LIMIT + 1} characters, and may have {LIMIT}"),
         ("start: a\nnodes: b", "`nodes` must be nodes, each under its name."),
         ("start: a\nnodes: {a: b}", "`a` must hold check and outcomes, each with a value."),
         ("start: a\nnodes: {a: {check: overfit, outcomes: [reaches]}}", "`outcomes` must be the outcomes of"),

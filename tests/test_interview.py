@@ -3,8 +3,8 @@
 import re
 
 import pytest
-
 from grader.written.decision_tree.recorded import load_recording
+
 from harness.checks import check_names, load_check
 from harness.cli import cli
 from harness.recipe import ROOT, recipe_ids

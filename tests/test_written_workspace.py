@@ -170,7 +170,11 @@ def test_a_wrong_call_ends_with_one_sentence(words: tuple[str, ...], said: str, 
 )
 def test_what_is_wrong_is_said_before_it_is_handed_in(id: str, said: str, tmp_path: Path) -> None:
     succeed("exercise", EXERCISE, cwd=tmp_path)
-    known = {"exits": {"source": "import numpy\nnumpy.ctypeslib.os._exit(0)\n"}, **known_answers(EXERCISE)}
+    kinds = "next(kind for kind in ().__class__.__base__.__subclasses__() if kind.__name__ == '_wrap_close')"
+    known = {
+        "exits": {"source": f"{kinds}.__init__.__globals__['_exit'](0)\n"},
+        **known_answers(EXERCISE),
+    }
     (tmp_path / "work" / EXERCISE / "backprop.py").write_text(known[id]["source"])
     done = run_command("check", EXERCISE, cwd=tmp_path)
     assert done.returncode == 2

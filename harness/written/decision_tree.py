@@ -28,7 +28,7 @@ from pydantic_core import ErrorDetails
 
 from harness.checks import check_names, load_check
 from harness.errors import UserError
-from harness.plain_yaml import LIMIT, Location, Place, PlainYaml, read_plain_yaml, shown
+from harness.plain_yaml import Location, Place, PlainYaml, read_plain_yaml, shown
 from harness.recipe import recipe_ids, suggestion
 
 HEALTHY = "healthy"
@@ -103,15 +103,11 @@ def conclusions() -> list[str]:
 
 
 def parse_tree(text: str, source: str = "tree.yaml") -> Tree:
-    """Return the tree in a text, which may be anything.
+    """Return the tree in a text, which may be anything; its readers limit it to 64 KiB.
 
     Raises `UserError` with the line of each problem, up to five: not plain YAML, an unknown key, a wrong type, an
     unknown check or conclusion, a missing outcome, a missing node.
     """
-    if len(text) > LIMIT:
-        raise UserError(
-            f"{source}: the tree has {len(text)} characters, and may have {LIMIT}: let outcomes share nodes."
-        )
     place = Place(source, 1, "the tree", "start and nodes", "check or outcomes")
     found = read_plain_yaml(text.removeprefix("\ufeff"), place)
     try:
