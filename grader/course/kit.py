@@ -34,12 +34,7 @@ _FOLDER = "trainwreck"
 
 # Pages about the suite that students may read, less what they say of things that are not in a kit.
 _PAGES = {
-    "docs/decision-tree.md": (
-        Edit(
-            find=" It is drawn from `harness/checks/` by `python -m benchmarks.tree_page`.",
-            replace="",
-        ),
-    ),
+    "docs/decision-tree.md": (),
     "docs/determinism.md": (),
     "docs/checks.md": (),
     "docs/optimizers.md": (),
