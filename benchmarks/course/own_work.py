@@ -76,9 +76,7 @@ def _said(phrases: Sequence[str], student: str, dice: Random) -> str:
     return dice.choice(phrases).format(student=student, n=dice.randint(2, 90), nth=f"{dice.randint(4, 9)}th")
 
 
-def own_report(
-    model: str, student: str, logs: Mapping[str, Sequence[Record]], dice: Random
-) -> str:
+def own_report(model: str, student: str, logs: Mapping[str, Sequence[Record]], dice: Random) -> str:
     """Return a report with some evidence and notes of the student's own in a model report.
 
     logs: the batches of the runs "broken" and "fixed", from which true numbers are cited and lines are shown.

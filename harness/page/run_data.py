@@ -1,16 +1,18 @@
-"""What the page of a run shows, read from the files of the run; what is not there yet stays empty."""
+"""Reads the files of a run for its page; a file that is not there yet leaves its part empty."""
 
 import base64
 import binascii
 import json
+import struct
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from harness.errors import UserError
-from harness.page.png import encode_png_bytes
-from harness.run.metrics_log import read_metrics_log
+from harness.files import stored_zlib
+from harness.run.metrics_log import batch_records, epoch_records, read_metrics_log
 
 Record = Mapping[str, Any]
 
@@ -25,7 +27,7 @@ class InputImage:
 
 @dataclass(frozen=True)
 class RunFiles:
-    """The content of one run's folder. `problem` says why `images` is empty though inputs.json exists."""
+    """The content of one run's folder. `problem` says why `images` is empty although inputs.json exists."""
 
     name: str
     batches: Sequence[Record]
@@ -48,8 +50,8 @@ def read_run(run_dir: Path) -> RunFiles:
     images, size, problem = read_images(_read_object(run_dir / "inputs.json"))
     return RunFiles(
         name=str(provenance.get("run") or run_dir.name),
-        batches=[record for record in records if "step" in record],
-        epochs=[record for record in records if "step" not in record],
+        batches=batch_records(records),
+        epochs=epoch_records(records),
         result=_read_object(run_dir / "result.json"),
         provenance=provenance,
         images=images,
@@ -68,7 +70,7 @@ def number(value: object) -> float | None:
 
 
 def look_up(record: Record, *keys: str) -> float | None:
-    """Return the number under nested keys of a record, or None where any of them is missing."""
+    """Return the number under nested keys of a record, or None if any of them is missing."""
     value: object = record
     for key in keys:
         if not isinstance(value, Mapping):
@@ -78,7 +80,7 @@ def look_up(record: Record, *keys: str) -> float | None:
 
 
 def _read_object(path: Path) -> Record:
-    """Return the JSON object in a file, an empty one where the file is missing."""
+    """Return the JSON object in a file, or an empty one if there is no file."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -105,33 +107,38 @@ def read_images(inputs: Record) -> tuple[list[InputImage], tuple[int, int], str]
     except (binascii.Error, ValueError):
         pixels = b""
     if len(pixels) != count * channels * height * width:
-        return (
-            [],
-            (0, 0),
-            f"inputs.json does not hold the pixels of {count} images: run the experiment again.",
-        )
+        problem = f"inputs.json does not hold the pixels of {count} images: run the experiment again."
+        return [], (0, 0), problem
     labels = inputs.get("labels")
     if not isinstance(labels, list) or len(labels) != count:
         labels = [None] * count
     size = len(pixels) // count
-    images = [
-        InputImage(
-            _data_uri(pixels[index * size : (index + 1) * size], channels, height, width),
-            None if label is None else str(label),
-        )
-        for index, label in enumerate(labels)
-    ]
+    images = []
+    for index, label in enumerate(labels):
+        png = encode_png(pixels[index * size : (index + 1) * size], channels, height, width)
+        source = "data:image/png;base64," + base64.b64encode(png).decode("ascii")
+        images.append(InputImage(source, None if label is None else str(label)))
     return images, (height, width), ""
 
 
-def _data_uri(planes: bytes, channels: int, height: int, width: int) -> str:
-    """Return channel planes (channels, height, width) as a PNG; unless there are 3, the first one in grey."""
+def encode_png(planes: bytes, channels: int, height: int, width: int) -> bytes:
+    """Return channel planes (channels, height, width), one byte a pixel, as a PNG whose bytes never change.
+
+    Three channels are RGB; otherwise the first channel is drawn in grey.
+    """
+    area = height * width
+    pixels = bytearray(planes[:area])
+    colour_type, depth = 0, 1
     if channels == 3:
-        pixels = bytearray(len(planes))
-        area = height * width
+        colour_type, depth, pixels = 2, 3, bytearray(len(planes))
         for channel in range(3):
             pixels[channel::3] = planes[channel * area : (channel + 1) * area]
-    else:
-        channels, pixels = 1, bytearray(planes[: height * width])
-    png = encode_png_bytes(bytes(pixels), width=width, height=height, channels=channels)
-    return "data:image/png;base64," + base64.b64encode(png).decode("ascii")
+    stride = width * depth
+    # Filter 0 in front of every row: the bytes as they are.
+    rows = b"".join(b"\0" + pixels[start : start + stride] for start in range(0, len(pixels), stride))
+    header = struct.pack(">IIBBBBB", width, height, 8, colour_type, 0, 0, 0)
+    chunks = ((b"IHDR", header), (b"IDAT", stored_zlib(rows)), (b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+        for kind, body in chunks
+    )
