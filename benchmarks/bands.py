@@ -63,7 +63,7 @@ def heldout_figures(name: str, source: str, dataset: str, seed: int, cache: Path
 
     import numpy as np
 
-    from grader.replay.heldout_data import heldout_archive
+    from grader.replay.data import heldout_archive
     from grader.replay.inside.evaluate import evaluate
     from harness.data.datasets import Dataset, Split
     from harness.data.loading import load_dataset

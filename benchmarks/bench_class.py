@@ -18,7 +18,7 @@ from benchmarks.course.plan import STUDENTS
 from benchmarks.page import PAGE, replace_section
 from benchmarks.table import as_json, this_machine
 from benchmarks.timing import BenchmarkError, Row
-from grader.replay.store import default_store
+from grader.replay.cache import default_folder
 from grader.sandbox import sandbox_problem
 from harness.errors import UserError
 
@@ -69,7 +69,7 @@ def main(students: int, only: str | None, scratch: Path | None, json_wanted: boo
     if problem := sandbox_problem():
         raise click.ClickException(problem)
     machine = this_machine()
-    lab = ClassLab(students, (scratch or default_store().parent / "bench-class").resolve(), _said)
+    lab = ClassLab(students, (scratch or default_folder().parent / "bench-class").resolve(), _said)
     rows = []
     for name in [only] if only else BENCHMARKS:
         _said(f"{name} ...")

@@ -9,7 +9,7 @@ from rich.table import Table
 from benchmarks.course.plan import ATTACK_EVERY, CLAIM_EVERY, FIXES, SEED, STUDENTS
 from benchmarks.table import Machine, rows_as_markdown, show
 from benchmarks.timing import Row
-from grader.replay.requests import RUN_LIMITS
+from grader.replay.request import RUN_LIMITS
 
 TITLE = f"A course of {STUDENTS} students"
 HOW = (

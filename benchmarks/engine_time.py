@@ -8,10 +8,8 @@ from time import perf_counter
 from benchmarks.course.make import fixed_source
 from benchmarks.course.plan import fixes_of
 from benchmarks.timing import BenchmarkError, Row, ratio_row
-from grader.replay.engines import ENGINES
-from grader.replay.replayer import Replayer
-from grader.replay.requests import Request, requests_for
-from grader.replay.sandboxes import open_sandbox
+from grader.replay.replayer import ENGINES, Replayer, open_sandbox
+from grader.replay.request import Request
 from grader.syntax.parse import tree_digest
 from harness.recipe import load_recipe
 from harness.run.settings import RunSettings
@@ -44,7 +42,7 @@ def engine_rows() -> list[Row]:
 def _request(fix: str) -> Request:
     recipe, source = load_recipe(RECIPE), fixed_source(RECIPE, fix)
     settings = RunSettings(seed=recipe.seed, dataset=recipe.dataset)
-    return requests_for(RECIPE, settings, source, tree_digest(source)).fixed
+    return Request(load_recipe(RECIPE), settings, source, tree_digest(source), trusted=False)
 
 
 def _timed(replayer: Replayer, request: Request) -> float:

@@ -13,7 +13,7 @@ from time import perf_counter
 from benchmarks.timing import BenchmarkError, Row, interleaved, ratio_row, seconds_of, seconds_row
 from grader.course.demo import repacked
 from grader.course.examples import broken_workspace, example_submission
-from grader.replay.requests import canary_requests
+from grader.replay.request import canary_requests
 from grader.sandbox import sandbox_problem
 from harness.canonical_setup import run_environment
 from harness.recipe import load_recipe

@@ -11,7 +11,7 @@ from time import perf_counter
 
 from benchmarks.process_memory import Peak
 from benchmarks.timing import BenchmarkError
-from grader.replay.memory.entries import entries_in
+from grader.replay.cache import entries
 
 # How often the memory of the grader's first process is looked at, and every which time that of all others, which takes
 # some 10 ms; a replay lasts a second or more.
@@ -65,4 +65,4 @@ def _watch(process: subprocess.Popen[bytes], peak: Peak) -> None:
 
 def replays_in(memory: Path) -> int:
     """Return how many replays are remembered."""
-    return sum(entry.kind.holds == "replay" for entry in entries_in(memory))
+    return sum(entry.path.parents[1] == memory for entry in entries(memory))

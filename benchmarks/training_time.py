@@ -13,7 +13,7 @@ from benchmarks.course.plan import Entry
 from benchmarks.timing import BenchmarkError
 from grader.replay.inside import FOLDER
 from grader.replay.replayer import replay_environment, visible_folders
-from grader.replay.requests import RUN_LIMITS
+from grader.replay.request import RUN_LIMITS
 from grader.sandbox import WarmSandbox
 from grader.syntax.parse import tree_digest
 from harness.recipe import load_recipe

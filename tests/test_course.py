@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from honest_class import RECIPE, shared_class
+from intake_archives import parsed
 
 from benchmarks.course.attacks import REFUSED
 from benchmarks.course.claims import with_claim
@@ -14,8 +15,8 @@ from benchmarks.course.make import Run, Runs, entry_source, fixed_source, link_c
 from benchmarks.course.own_work import own_source
 from benchmarks.course.plan import ATTACKS, CLAIMS, LOOP, Entry, fixes_of, planned
 from benchmarks.course.tarballs import unpacked
-from grader.intake.rejected import Rejected
-from grader.intake.submission import Submission, parse_submission
+from grader.intake.names import Rejected
+from grader.intake.submission import Submission
 from grader.syntax.parse import tree_digest
 from harness.recipe import recipe_ids
 from harness.submission.report import parse_report
@@ -48,7 +49,7 @@ def odd(kind: str) -> Entry:
 
 
 def taken(entry: Entry, runs: Runs) -> Submission:
-    return parse_submission(entry.name, tarball(entry, runs, SEED), "0" * 64)
+    return parsed(entry.name, tarball(entry, runs, SEED))
 
 
 def test_a_course_has_its_proportions() -> None:

@@ -10,7 +10,7 @@ import tarfile
 from collections.abc import Callable
 
 from benchmarks.course.tarballs import Members, packed, with_manifest
-from grader.intake.gunzip import UNPACKED_BYTES
+from grader.intake.archive import UNPACKED_BYTES
 from grader.intake.submission import LOG_BYTES
 
 _TAMPERING = """

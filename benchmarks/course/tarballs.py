@@ -6,8 +6,7 @@ import json
 import tarfile
 from collections.abc import Mapping
 
-from harness.submission.archive import deterministic_tar_gz
-from harness.submission.submission import MANIFEST
+from harness.submission.archive import MANIFEST, deterministic_tar_gz
 
 Members = dict[str, bytes]
 

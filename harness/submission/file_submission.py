@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from harness.errors import UserError
-from harness.submission.submission import Submission, check_student_name, hand_in, with_manifest
+from harness.submission.archive import with_manifest
+from harness.submission.submission import Submission, check_student_name, hand_in
 from harness.written.workspace import FileWorkspace, file_items
 
 

@@ -1,16 +1,15 @@
 """Attacks at derivations: an answer that is one file, and would rather be believed than be right."""
 
-from grader.written.answers.known import load_answers, reference
+from deriving import known_answers
 
 from attacks.attack import Attack, Base, Baseline, Expected
 from attacks.planted import telling
 from grader.score.verdict import Status
-from harness.submission.archive import deterministic_tar_gz
-from harness.submission.submission import with_manifest
+from harness.submission.archive import deterministic_tar_gz, with_manifest
 from harness.written.exercise import FileExercise, load_exercise, stub
 
 EXERCISE = "backprop_mlp"
-# Right, but with a loop over the samples, which costs 12 points: whoever hides the loop would gain them.
+# Right, but with a loop over the samples, which costs 20 points: whoever hides the loop would gain them.
 LOOPING = "loop_over_samples"
 # Who hands these in honestly.
 STUDENTS = {"stub": "fay", "looping": "gus"}
@@ -34,8 +33,7 @@ def handed_in(text: str, student: str) -> bytes:
 def answers() -> dict[str, str]:
     """Return the honest answers, by what they are."""
     exercise = _exercise()
-    looping = next(answer for answer in load_answers(EXERCISE) if answer.id == LOOPING)
-    return {"stub": stub(exercise), "looping": looping.source(reference(exercise))}
+    return {"stub": stub(exercise), "looping": known_answers(EXERCISE)[LOOPING]["source"]}
 
 
 def honest_tarballs() -> dict[str, bytes]:
@@ -69,10 +67,10 @@ def _planted(
 
 
 _UNCOUNTED = """
-import harness.written.derivation.step_meter as _meter
+import harness.written.derivation_call as _calling
 def _call(self, function):
     return function()
-_meter.StepMeter.call = _call
+_calling.StepCounter.call = _call
 """
 _FORGED = """
 def _forge():
@@ -94,7 +92,7 @@ def _forge():
             (out / case / name).write_bytes(np.asarray(array, dtype="<f8").tobytes())
         cases[case] = {
             "shapes": {name: np.shape(array) for name, array in told.items()},
-            "problems": {}, "changed": [], "evaluations": 0,
+            "problems": {}, "changed": [],
             "steps": {"forward": 176, "loss": 267, "backward": 602},
         }
     (out / "report.json").write_text(json.dumps({"problem": "", "cases": cases}))
@@ -108,7 +106,7 @@ def _zeros():
     inputs, out = pathlib.Path("../input"), pathlib.Path("out")
     job = json.loads((inputs / "job.json").read_text())
     out.mkdir(exist_ok=True)
-    cases = {case: {"shapes": {"logits": [-1, -8]}, "problems": {}, "changed": [], "evaluations": 0,
+    cases = {case: {"shapes": {"logits": [-1, -8]}, "problems": {}, "changed": [],
                     "steps": {"forward": 10**30}} for case in job["cases"]}
     for case in cases:
         (out / case).mkdir()
@@ -138,7 +136,7 @@ ATTACKS = (
         "derive_subclasses",
         "finds the meter among the subclasses of object",
         "for _kind in ().__class__.__base__.__subclasses__():\n"
-        "    if _kind.__name__ == 'StepMeter':\n"
+        "    if _kind.__name__ == 'StepCounter':\n"
         "        _kind._step = lambda self, frame, event, argument: None\n",
         into="looping",
         because=_ASKS,
@@ -147,7 +145,7 @@ ATTACKS = (
         "derive_numpy_patched",
         "patches what the process writes its results with",
         "import numpy as np\nnp.asarray = lambda value, *more, **named: np.zeros(())\n",
-        because="is right yet|could not be loaded|left no whole result|did not come to its end",
+        because="is right yet|could not be loaded|left no complete result|did not end properly",
         in_suite=True,
     ),
     _planted(
@@ -175,7 +173,7 @@ ATTACKS = (
             """
             import pathlib, harness
             root = pathlib.Path(harness.__file__).parents[1]
-            hidden = ("solutions", "grader/written/derivation", "grader/replay/inside/autograd.py")
+            hidden = ("solutions", "grader/written", "grader/score")
             places = [root / name for name in hidden]
             return [str(place) for place in places if place.exists() and (place.is_file() or list(place.iterdir()))]
             """,
@@ -209,26 +207,26 @@ ATTACKS = (
         "derive_forged_nonsense",
         "writes results of impossible shapes and counts, and ends the process",
         _ZEROS,
-        because="left no whole result",
+        because="left no complete result",
     ),
     _planted(
         "derive_exits_early",
         "ends the process with success before anything was called",
         "import os\nos._exit(0)",
-        because="left no whole result",
+        because="left no complete result",
     ),
     _planted(
         "derive_blames_us",
         "ends the process with the status by which the script says that it broke",
         "import os\nos._exit(3)",
-        because="did not come to its end",
+        because="did not end properly",
         status=("graded",),
     ),
     _planted(
         "derive_kills_itself",
         "a signal, as of a machine that is short of memory",
         "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)",
-        because="did not come to its end",
+        because="did not end properly",
         status=("graded",),
     ),
     _planted(
@@ -236,7 +234,7 @@ ATTACKS = (
         "a report of a million brackets",
         "import os, pathlib\npathlib.Path('out').mkdir(exist_ok=True)\n"
         "pathlib.Path('out/report.json').write_text('[' * 1_000_000)\nos._exit(0)",
-        because="left no whole result",
+        because="left no complete result",
     ),
     _planted(
         "derive_html",
@@ -249,7 +247,7 @@ ATTACKS = (
         "derive_memory",
         "as much memory as there is",
         "import numpy as np\n_all = [np.ones(10**8) for _ in range(100)]",
-        because="did not come to its end|cannot be loaded",
+        because="did not end properly|cannot be loaded",
     ),
     _planted(
         "derive_for_ever",
