@@ -7,9 +7,10 @@ from typing import Any, NoReturn
 
 import click
 
-from harness.checks.commands import add_instruments
+from harness.checks.cli.commands import add_check_commands
 from harness.command_line import HELP_OPTIONS, resume_option, run_command, run_options, whole_number
 from harness.errors import Stopped, UserError, naming
+from harness.submission.commands import add_report_commands
 
 # Everything else is imported inside the command that needs it: `harness --help` must be instant.
 
@@ -194,6 +195,22 @@ def clean_work(recipe: str, work: Path, yes: bool) -> None:
 
 
 @cli.command()
+@click.argument("dataset", metavar="DATASET")
+@click.option(
+    "--cache", type=click.Path(file_okay=False, path_type=Path), help="Where fetched data sets are kept."
+)
+def fetch(dataset: str, cache: Path | None) -> None:
+    """Fetch DATASET (mnist or cifar10) and verify it."""
+    from harness.data.loading import default_cache, fetch_dataset
+
+    fetched = fetch_dataset(dataset, cache or default_cache())
+    click.echo(
+        f"{fetched.name}: {len(fetched.train.labels)} training and {len(fetched.validation.labels)} validation images,"
+        f" digest {fetched.digest[:16]}. Next: make exercise BREAK=huge_lr DATASET={fetched.name}"
+    )
+
+
+@cli.command()
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def doctor(as_json: bool) -> None:
     """Say whether runs have the same bytes here as everywhere."""
@@ -202,7 +219,8 @@ def doctor(as_json: bool) -> None:
     sys.exit(run_doctor(as_json=as_json))
 
 
-add_instruments(cli)
+add_check_commands(cli)
+add_report_commands(cli)
 
 
 def main() -> NoReturn:

@@ -195,7 +195,7 @@ def read_result(folder: Path) -> dict[str, Any]:
 
 def check_exercise(recipe_id: str, work: Path) -> "tuple[Workspace, list[CheckItem]]":
     """Judge all that can be judged before handing in; both runs are made again to see that they repeat."""
-    from harness.checks.checks import run_checks as outcomes_of
+    from harness import checks
     from harness.submission.check import run_checks
 
     recipe = load_recipe(recipe_id)
@@ -212,6 +212,7 @@ def check_exercise(recipe_id: str, work: Path) -> "tuple[Workspace, list[CheckIt
             return folder
 
         def outcomes(names: Sequence[str]) -> Mapping[str, str]:
-            return outcomes_of(workspace.broken_source(), workspace.settings, names)
+            findings = checks.run_checks(workspace.broken_source(), workspace.settings, names)
+            return {name: finding.outcome for name, finding in findings.items()}
 
         return workspace, run_checks(workspace, replay, outcomes)

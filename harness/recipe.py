@@ -40,15 +40,6 @@ Signal = Literal[
     "eval_disagreement",
 ]
 Reducer = Literal["first", "last", "min", "max", "mean", "median"]
-ProbeKind = Literal[
-    "batch_pairing",
-    "learning_rate",
-    "stale_gradient",
-    "loss_gradient",
-    "gradient_underflow",
-    "evaluation_mode",
-    "evaluation_repeats",
-]
 
 
 def _one_line(text: str) -> str:
@@ -102,13 +93,6 @@ class Symptom(_Strict):
         return self
 
 
-class Probe(_Strict):
-    """A mechanism probe (`harness.checks.probes`): the cause is gone if its value stays below the bound."""
-
-    kind: ProbeKind
-    below: float
-
-
 class Recipe(_Strict):
     """One `recipe.toml`; `id` is the name of its folder."""
 
@@ -125,7 +109,6 @@ class Recipe(_Strict):
     symptoms: Annotated[tuple[Symptom, ...], Field(alias="symptom", min_length=1, strict=False)]
     # True of broken and healthy runs alike: an observation rules another cause out.
     observations: Annotated[tuple[Symptom, ...], Field(alias="observation", strict=False)] = ()
-    probes: Annotated[tuple[Probe, ...], Field(alias="probe", strict=False)] = ()
 
     def on(self, dataset: str) -> "Recipe":
         """Return the recipe with the symptoms and observations that apply to this data set."""
@@ -161,7 +144,6 @@ class KitRecipe(Recipe):
     breaks: tuple[()] = ()
     symptoms: tuple[()] = ()
     observations: tuple[()] = ()
-    probes: tuple[()] = ()
     source: str
 
     def healthy_source(self) -> str:

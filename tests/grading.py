@@ -10,16 +10,19 @@ from typing import Any
 
 from runs import load, real_data
 
+from grader.intake.submission import Claim
 from grader.replay.inside.evaluate import evaluate
-from grader.replay.replay import Evaluation, ProbeFigure, Replay
-from grader.score.evidence import Claim, Evidence
+from grader.replay.replay import CheckResult, Evaluation, Replay
+from grader.score.evidence import Evidence
 from grader.score.reference_report import reference_report
-from harness.checks.probes import run_probe
+from grader.score.solutions import mechanisms_of
+from harness.checks import examine
+from harness.checks.lab.subject import Subject
 from harness.data.embedded_data import read_embedded_split
 from harness.data.image_sets import Dataset
 from harness.data.loading import load_dataset
 from harness.recipe import Recipe, load_recipe
-from harness.run.experiment import Experiment, tensor_data
+from harness.run.experiment import tensor_data
 from harness.run.metrics_log import to_strict
 from harness.run.settings import RunSettings
 from harness.trainer import train
@@ -35,7 +38,7 @@ PLATFORM: dict[str, Any] = {
 
 
 def replay(recipe_id: str, source: str) -> Replay:
-    """Train an experiment, probe it, and evaluate its weights on the held-out split."""
+    """Train an experiment, make its checks, and evaluate its weights on the held-out split."""
     recipe = load_recipe(recipe_id)
     return replay_with(recipe_id, source, RunSettings(seed=recipe.seed, dataset=recipe.dataset))
 
@@ -49,30 +52,20 @@ def replay_with(recipe_id: str, source: str, settings: RunSettings) -> Replay:
         folder = Path(scratch)
         train(load(folder, source), data, settings, folder)
         log, checkpoint = (folder / "metrics.log").read_bytes(), (folder / "checkpoint.pt").read_bytes()
-        probes = [
-            ProbeFigure(
-                kind=probe.kind,
-                value=to_strict(run_probe(probe, _set_up(folder, source, settings), data, 42).value),
-            )
-            for probe in recipe.probes
-        ]
+        subject = Subject(Path("experiment.py"), source, settings, load_dataset(recipe.dataset))
+        checks = tuple(
+            CheckResult(check=name, outcome=examine(subject, name).outcome)
+            for name in mechanisms_of(recipe_id)
+        )
         return Replay(
             status="OK",
             log=log.decode(),
             log_sha256=hashlib.sha256(log).hexdigest(),
             checkpoint_sha256=hashlib.sha256(checkpoint).hexdigest(),
-            probes=tuple(probes),
+            checks=checks,
             platform=dict(PLATFORM),
             evaluation=_evaluated(recipe, folder),
         )
-
-
-def _set_up(folder: Path, source: str, settings: RunSettings) -> Experiment:
-    experiment = load(folder, source)
-    for name, value in (("BATCH_SIZE", settings.batch_size), ("EPOCHS", settings.epochs)):
-        if value is not None:
-            experiment.set_constant(name, value)
-    return experiment
 
 
 def _evaluated(recipe: Recipe, folder: Path) -> Evaluation:

@@ -1,14 +1,12 @@
 """Miniature experiments, trained in milliseconds; run as a script, it trains real recipes in portable numerics."""
 
-import json
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from harness.checks.probes import run_probe
 from harness.data.loading import load_dataset
 from harness.recipe import Edit, Recipe, apply_edits, load_recipe
 from harness.run.experiment import Experiment, TensorData, TensorSplit, load_experiment, tensor_data
@@ -206,10 +204,9 @@ def mini_run(
 
 @dataclass(frozen=True)
 class RealRuns:
-    """Where the runs of the real recipes lie, and what their probes measured."""
+    """Where the runs of the real recipes lie."""
 
     folder: Path
-    probes: dict[str, list[tuple[float, bool]]] = field(default_factory=dict)
 
     def records(self, name: str) -> list[Record]:
         """Return the log of one run, such as "huge_lr" or "digits_mlp" (healthy)."""
@@ -217,19 +214,11 @@ class RealRuns:
 
 
 def _train_real(recipe: Recipe, source: str, name: str, folder: Path, repeat: bool) -> None:
-    """Train on the recipe's own data, twice where asked to, and let its probes look at the experiment."""
+    """Train on the recipe's own data, and once more if `repeat`."""
     data = real_data(recipe.dataset)
     settings = RunSettings(seed=recipe.seed, dataset=recipe.dataset)
     for target in (folder / name, folder / f"{name}-again") if repeat else (folder / name,):
         train(load(target, source), data, settings, target)
-
-
-def _probe_real(recipe: Recipe, source: str, name: str, folder: Path) -> None:
-    data = real_data(recipe.dataset)
-    experiment = load(folder / "probed", source)
-    results = [run_probe(probe, experiment, data, recipe.seed) for probe in recipe.probes]
-    measured = [(result.value, result.passed) for result in results]
-    (folder / f"{recipe.id}.{name}.json").write_text(json.dumps(measured))
 
 
 def main(folder: Path, recipe_ids: list[str]) -> None:
@@ -237,10 +226,8 @@ def main(folder: Path, recipe_ids: list[str]) -> None:
     for recipe in map(load_recipe, recipe_ids):
         repeat = recipe.experiment == "digits_mlp"  # seconds each, where the others take ten
         _train_real(recipe, recipe.broken_source(), recipe.id, folder, repeat)
-        _probe_real(recipe, recipe.broken_source(), "broken", folder)
         if not (folder / recipe.experiment).exists():
             _train_real(recipe, recipe.healthy_source(), recipe.experiment, folder, repeat)
-        _probe_real(recipe, recipe.healthy_source(), "healthy", folder)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ import textwrap
 
 import pytest
 
-from harness.checks.checks import find_check, load_checks
+from harness.checks import check_names, load_check
 from harness.errors import UserError
 from harness.plain_yaml import LIMIT
 from harness.recipe import EXERCISES, recipe_ids
@@ -196,8 +196,8 @@ def test_a_walk_follows_the_outcomes_and_pays_for_its_checks() -> None:
     assert walked.path == "overfit: stalls → modes: unrepeatable"
     assert [step.means for step in walked.steps] == ["it cannot", "two marks"]
     assert walked.conclusion == "forgotten_eval"
-    assert walked.minutes == find_check("overfit").minutes + find_check("modes").minutes
-    assert walk(tree(), {"overfit": "diverges"}.__getitem__).minutes == find_check("overfit").minutes
+    assert walked.minutes == load_check("overfit").minutes + load_check("modes").minutes
+    assert walk(tree(), {"overfit": "diverges"}.__getitem__).minutes == load_check("overfit").minutes
 
 
 def test_a_check_is_made_once_and_paid_once() -> None:
@@ -209,8 +209,8 @@ def test_a_check_is_made_once_and_paid_once() -> None:
 
     walked = walk(graph(a="HbL", b="HcL", c="HUL"), outcome_of)
     assert (log, walked.conclusion, len(walked.steps)) == (["overfit"], "unknown", 3)
-    assert walked.minutes == find_check("overfit").minutes
+    assert walked.minutes == load_check("overfit").minutes
 
 
 def test_every_check_has_a_price() -> None:
-    assert all(0 < check.minutes <= 10 for check in load_checks())
+    assert all(0 < load_check(name).minutes <= 10 for name in check_names())

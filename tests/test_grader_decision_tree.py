@@ -8,7 +8,7 @@ from test_decision_tree import TEXT
 
 from benchmarks.tree_outcomes import FILE, text_of
 from benchmarks.tree_page import PAGE, page
-from grader.intake.answer import Answer
+from grader.intake.submission import Answer
 from grader.replay.replayer import Replayer
 from grader.report.submission_page import render_submission
 from grader.sandbox import run_in_sandbox
@@ -22,7 +22,7 @@ from grader.written.decision_tree.examine import examine_tree
 from grader.written.decision_tree.formula import Formula, load_formula
 from grader.written.decision_tree.recorded import Recorded, Recording, load_recording
 from grader.written.decision_tree.recording import SEEDS, measuring_modules, stale, subjects
-from harness.checks.checks import load_checks, run_checks
+from harness.checks import check_names, load_check, run_checks
 from harness.errors import UserError
 from harness.recipe import load_recipe, recipe_ids
 from harness.run.settings import RunSettings
@@ -179,7 +179,7 @@ def test_every_recipe_and_sound_experiments_are_recorded_as_they_are_now() -> No
     wanted = subjects()
     assert stale(recording, wanted) == [], f"outcomes of before: {recording.made_by}"
     assert len(recording.experiments) == len(wanted)
-    checks = {check.id: {outcome.id for outcome in check.outcomes} for check in load_checks()}
+    checks = {name: {outcome.id for outcome in load_check(name).outcomes} for name in check_names()}
     for one in recording.experiments:
         assert one.outcomes.keys() == checks.keys()
         assert all(outcome in checks[check] for check, outcome in one.outcomes.items())
@@ -198,12 +198,14 @@ def test_the_instruments_give_what_was_recorded() -> None:
     one = next(one for one in load_recording(EXERCISE).experiments if one.truth == recipe.id)
     checks = ("overfit", "first_loss", "loss_form", "gradients")
     found = run_checks(recipe.broken_source(), RunSettings(seed=one.seed, dataset=recipe.dataset), checks)
-    assert found == {check: one.outcomes[check] for check in checks}
+    assert {check: found[check].outcome for check in checks} == {
+        check: one.outcomes[check] for check in checks
+    }
 
 
 def test_what_measures_decides_whether_a_recording_is_stale() -> None:
     modules = measuring_modules()
-    assert {"harness.checks.overfit", "harness.trainer", "harness.checks.workbench"} <= modules
+    assert {"harness.checks.overfit", "harness.trainer", "harness.checks.lab.subject"} <= modules
     assert not [
         name for name in modules if name.startswith(("harness.page", "harness.cli", "harness.submission"))
     ]
@@ -251,5 +253,5 @@ def test_the_drawn_tree_is_the_method_as_the_checks_have_it_and_no_answer() -> N
     drawn = PAGE.read_text(encoding="utf-8")
     assert drawn == page()
     assert not [truth for truth in recipe_ids() if truth in drawn]
-    for check in load_checks():
-        assert f'\n    {check.id}["' in drawn
+    for name in check_names():
+        assert f'\n    {name}["' in drawn

@@ -4,10 +4,9 @@ import pytest
 from grading import evidence, replay, replay_with
 from runs import edited
 
-from grader.replay.replay import Evaluation, ProbeFigure, Replay
+from grader.replay.replay import CheckResult, Evaluation, Replay
 from grader.score.belief import same_bytes
 from grader.score.evidence import Evidence
-from grader.score.exhibits import Number
 from grader.score.fix import judge_fix
 from grader.score.measured import measurements
 from grader.score.verdict import Check
@@ -36,14 +35,14 @@ def test_the_untouched_experiment_earns_nothing() -> None:
     assert [check.points for check in checks] == [0, 0]
 
 
-def test_another_sound_fix_is_judged_by_evaluator_symptoms_and_probes() -> None:
+def test_another_sound_fix_is_judged_by_evaluator_symptoms_and_checks() -> None:
     found = correct(evidence(RECIPE, OTHER))
     assert (found.outcome, found.points) == ("passed", 12)
     assert "trusted evaluator" in found.reason
     names = [item.name for item in measurements(evidence(RECIPE, OTHER))]
     assert any("held-out" in name for name in names)
     assert any(name.startswith("symptom") for name in names)
-    assert any(name.startswith("probe") for name in names)
+    assert any(name.startswith("check") for name in names)
 
 
 def changed(fixed: Replay, **changes: object) -> Replay:
@@ -51,17 +50,14 @@ def changed(fixed: Replay, **changes: object) -> Replay:
     return fixed.model_copy(update={"checkpoint_sha256": "0" * 64, **changes})
 
 
-@pytest.mark.parametrize(
-    ("value", "points"),
-    [(1.0, 4), ("NaN", 4), ("Infinity", 4), (0.999, 12)],
-)
-def test_a_probe_that_fails_is_a_masked_cause(value: Number, points: float) -> None:
-    fixed = changed(replay(RECIPE, OTHER), probes=(ProbeFigure(kind="learning_rate", value=value),))
+@pytest.mark.parametrize(("outcome", "points"), [("too-large", 4), ("no such outcome", 4), ("usual", 12)])
+def test_a_check_that_is_not_sound_is_a_masked_cause(outcome: str, points: float) -> None:
+    fixed = changed(replay(RECIPE, OTHER), checks=(CheckResult(check="learning_rate", outcome=outcome),))
     assert correct(evidence(RECIPE, OTHER, fixed=fixed)).points == points
 
 
-def test_a_probe_that_measured_nothing_has_not_passed() -> None:
-    assert correct(evidence(RECIPE, OTHER, fixed=changed(replay(RECIPE, OTHER), probes=()))).points == 4
+def test_a_check_that_was_not_made_has_not_passed() -> None:
+    assert correct(evidence(RECIPE, OTHER, fixed=changed(replay(RECIPE, OTHER), checks=()))).points == 4
 
 
 @pytest.mark.parametrize("accuracy", [0.5, "NaN", None])
@@ -72,7 +68,7 @@ def test_a_network_that_is_not_healthy_is_no_correct_fix(accuracy: float | str |
     heldout = fixed.evaluation.heldout.model_copy(update={"accuracy": accuracy})
     ill = changed(fixed, evaluation=fixed.evaluation.model_copy(update={"heldout": heldout}))
     assert correct(evidence(RECIPE, OTHER, fixed=ill)).points == 4
-    both = changed(ill, probes=(ProbeFigure(kind="learning_rate", value=1.0),))
+    both = changed(ill, checks=(CheckResult(check="learning_rate", outcome="too-large"),))
     assert correct(evidence(RECIPE, OTHER, fixed=both)).points == 0
 
 
@@ -89,8 +85,8 @@ def test_another_network_is_not_judged_by_an_evaluator_that_does_not_know_it() -
     assert (found.outcome, found.points) == ("could not judge", None)
     assert "another network" in found.reason
     # What is wrong whatever the network stays wrong.
-    probes = (ProbeFigure(kind="learning_rate", value=10.0),)
-    assert correct(evidence(RECIPE, source, fixed=changed(replay(RECIPE, source), probes=probes))).points in (
+    checks = (CheckResult(check="learning_rate", outcome="too-large"),)
+    assert correct(evidence(RECIPE, source, fixed=changed(replay(RECIPE, source), checks=checks))).points in (
         0,
         4,
     )
@@ -142,7 +138,7 @@ def test_equal_bytes_are_no_proof_where_the_code_could_know_where_it_runs() -> N
 
 
 def test_a_masked_cause_earns_nothing_by_a_log_that_its_code_may_have_made_up() -> None:
-    masked = changed(replay(RECIPE, OTHER), probes=(ProbeFigure(kind="learning_rate", value=10.0),))
+    masked = changed(replay(RECIPE, OTHER), checks=(CheckResult(check="learning_rate", outcome="too-large"),))
     for code, points in (
         ("patch", None),
         ("class", None),
@@ -190,7 +186,7 @@ def test_settings_under_which_nothing_fails_prove_no_fix(recipe: str, batch: int
 
 def test_what_shows_no_symptom_where_the_broken_run_shows_none_is_not_masked() -> None:
     quiet = replay(RECIPE, OTHER)
-    unmoved = changed(quiet, probes=(ProbeFigure(kind="learning_rate", value=10.0),))
+    unmoved = changed(quiet, checks=(CheckResult(check="learning_rate", outcome="too-large"),))
     found = correct(
         evidence(RECIPE, OTHER, broken=quiet.model_copy(update={"log_sha256": "1" * 64}), fixed=unmoved)
     )
@@ -206,4 +202,4 @@ def test_a_learning_rate_is_held_against_its_bound_in_every_step() -> None:
     late = changed(fixed, log=f'{steps[0]}"lr": 10.0{steps[2]}{last}')
     found = correct(evidence(RECIPE, OTHER, fixed=late))
     assert found.points == 4
-    assert "learning rate in the log" in found.reason
+    assert "largest lr in the log" in found.reason

@@ -8,7 +8,7 @@ from sandbox_marks import needs_sandbox
 
 from grader.replay.inside import FOLDER
 from grader.replay.replayer import visible_folders
-from grader.replay.requests import RUN_LIMITS
+from grader.replay.request import RUN_LIMITS
 from grader.sandbox import SandboxResult, run_in_sandbox
 from harness.canonical_setup import run_environment
 from harness.recipe import load_recipe
@@ -21,7 +21,7 @@ def replayed(source: str) -> SandboxResult:
     settings = RunSettings(seed=42, dataset="digits", epochs=1)
     job = {
         "settings": asdict(settings),
-        "probes": [{"kind": probe.kind} for probe in RECIPE.probes],
+        "checks": ["learning_rate"],
         "runs": [{"name": "run", "source": source}],
         "platform": False,
     }
@@ -35,10 +35,12 @@ def replayed(source: str) -> SandboxResult:
 
 
 @needs_sandbox
-def test_the_job_needs_not_say_what_a_probe_must_stay_below() -> None:
+def test_a_replay_makes_the_checks_of_its_job() -> None:
     result = replayed(RECIPE.healthy_source())
     assert result.status == "OK", result
-    assert json.loads(result.files["run/probes.json"]) == [{"kind": "learning_rate", "value": 0.1}]
+    (found,) = json.loads(result.files["run/checks.json"])
+    assert (found["check"], found["outcome"]) == ("learning_rate", "usual")
+    assert found["figures"]["largest rate"] == 0.1
 
 
 @needs_sandbox
@@ -51,5 +53,5 @@ def test_an_error_shows_the_line_that_raised() -> None:
         "experiment.py raised ValueError: no when it was loaded\n"
         "  line 6, in <module>: first()\n"
         "  line 5, in first: raise ValueError('no')  # here\n"
-        "Mend that line."
+        "Fix that line."
     )

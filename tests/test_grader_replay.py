@@ -11,9 +11,8 @@ from sandbox_marks import needs_sandbox
 
 from grader.intake.submission import LOG_BYTES
 from grader.replay.replay import Replay
-from grader.replay.replayer import Replayer, Sandbox
-from grader.replay.requests import RUN_LIMITS, Request
-from grader.replay.sandboxes import open_sandbox
+from grader.replay.replayer import Replayer, Sandbox, open_sandbox
+from grader.replay.request import RUN_LIMITS, Request
 from grader.sandbox import run_in_sandbox
 from grader.syntax.parse import tree_digest
 from harness.recipe import load_recipe
@@ -50,7 +49,7 @@ def test_a_replay_has_the_bytes_of_the_students_own_run(tmp_path: Path) -> None:
     assert found.log == (tmp_path / "run" / "metrics.log").read_text()
     claimed = (tmp_path / "run" / "checkpoint.pt.sha256").read_text().split()[0]
     assert found.checkpoint_sha256 == claimed
-    assert [(probe.kind, probe.value) for probe in found.probes] == [("learning_rate", 0.1)]
+    assert [(one.check, one.outcome) for one in found.checks] == [("learning_rate", "usual")]
     assert found.platform is not None
     assert found.evaluation is not None
     assert found.evaluation.validation is not None
@@ -101,7 +100,7 @@ FORGED = """
 import os
 def write(log):
     os.makedirs("out/run", exist_ok=True)
-    for name, text in (("metrics.log", log), ("probes.json", "[]"), ("checkpoint.pt", "")):
+    for name, text in (("metrics.log", log), ("checks.json", "[]"), ("checkpoint.pt", "")):
         with open(f"out/run/{name}", "w") as file:
             file.write(text)
     os._exit(0)

@@ -21,9 +21,8 @@ from sandbox_marks import needs_sandbox, require_sandbox
 from sandboxed import SMALL
 
 from grader.replay.inside import FOLDER
-from grader.replay.replayer import replay_environment, visible_folders
-from grader.replay.requests import RUN_LIMITS
-from grader.replay.sandboxes import open_sandbox
+from grader.replay.replayer import open_sandbox, replay_environment, visible_folders
+from grader.replay.request import RUN_LIMITS
 from grader.sandbox import SandboxResult, Stopped, StopSignal, WarmSandbox, run_in_sandbox
 from grader.sandbox.seccomp import filter_program
 from harness.recipe import load_recipe
@@ -391,7 +390,7 @@ def test_a_replay_has_the_same_bytes_in_both_engines_whatever_ran_before() -> No
     def replayed(sandbox: Callable[..., SandboxResult], *sources: str) -> SandboxResult:
         job = {
             "settings": asdict(RunSettings(seed=42, dataset="digits", epochs=1)),
-            "probes": [{"kind": "learning_rate"}],
+            "checks": ["learning_rate"],
             "runs": [{"name": f"run{number}", "source": source} for number, source in enumerate(sources)],
             "platform": True,
         }

@@ -26,7 +26,7 @@ def test_trials_run_in_processes_of_their_own_and_repeat_in_others(
     told: list[tuple[int, int]] = []
     printing = SHORT.replace("    optimizer.step()\n", "    optimizer.step()\n    print('x')\n")
     trials = [
-        Trial(printing, "digits", 1, ("learning_rate", "loss_gradient")),
+        Trial(printing, "digits", 1, ("learning_rate", "loss_form")),
         Trial(SHORT, "digits", 1),
         Trial(SHORT, "digits", 2),
         Trial(SHORT, "nowhere", 1),
@@ -37,8 +37,8 @@ def test_trials_run_in_processes_of_their_own_and_repeat_in_others(
     assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]
     loud, plain, other, lost = (first[trial] for trial in trials)
     assert os.getpid() not in {outcome.process for outcome in first.values()}
-    assert loud.probes == {"learning_rate": 0.1, "loss_gradient": 0.0}
-    assert again[trials[0]].probes == {}
+    assert loud.checks == {"learning_rate": "usual", "loss_form": "agrees"}
+    assert again[trials[0]].checks == {}
     assert loud.log_sha256 == plain.log_sha256 != other.log_sha256
     assert loud.checkpoint_sha256 == plain.checkpoint_sha256 != other.checkpoint_sha256
     assert "no data set 'nowhere'" in lost.problem

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from grader.written.decision_tree.recorded import load_recording
-from harness.checks.checks import load_checks
+from harness.checks import check_names, load_check
 from harness.cli import cli
 from harness.recipe import ROOT, recipe_ids
 
@@ -36,7 +36,7 @@ def test_the_triage_makes_checks_of_this_recipe_that_give_what_it_says(recipe: s
     said = SAID.findall(sections()[recipe])
     commands = re.findall(r"`(harness [^`]+)`", sections()[recipe])
     assert 2 <= len(said) == len(commands)
-    by_command = {check.command_for(recipe): check.id for check in load_checks()}
+    by_command = {load_check(name).command(recipe): name for name in check_names()}
     recorded = [one for one in load_recording("decision_tree").experiments if one.truth == recipe]
     assert len(recorded) >= 3
     for command, outcome in said:
@@ -47,4 +47,4 @@ def test_every_command_is_one() -> None:
     for command in re.findall(r"`harness ([^`]+)`", PAGE):
         name, *words = command.split()
         context = cli.commands[name].make_context(name, words)
-        assert context.params["exercise" if "exercise" in context.params else "name"] in recipe_ids()
+        assert context.params["target" if "target" in context.params else "recipe"] in recipe_ids()

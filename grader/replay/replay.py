@@ -1,9 +1,9 @@
 """A replay: what the grader itself saw when it ran an experiment."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from pydantic import JsonValue
+from pydantic import Field, JsonValue
 
 from grader.sandbox import Status
 from grader.score.exhibits import Number
@@ -11,11 +11,12 @@ from grader.score.verdict import Model
 from harness.run.metrics_log import Record, log_lines, parse_log
 
 
-class ProbeFigure(Model):
-    """What a mechanism probe measured."""
+class CheckResult(Model):
+    """What a check found in the replay: one of its outcomes, and the figures that decided."""
 
-    kind: str
-    value: Number
+    check: str
+    outcome: str
+    figures: Mapping[str, Number | str | bool] = Field(default_factory=dict)
 
 
 class SplitFigures(Model):
@@ -49,7 +50,7 @@ class Replay(Model):
     log: str = ""
     log_sha256: str | None = None
     checkpoint_sha256: str | None = None
-    probes: tuple[ProbeFigure, ...] = ()
+    checks: tuple[CheckResult, ...] = ()
     platform: dict[str, JsonValue] | None = None
     evaluation: Evaluation | None = None
 

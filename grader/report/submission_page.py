@@ -9,10 +9,8 @@ from grader.report.template import render
 from grader.report.text import MISSING
 from grader.score.exhibits import Curve, Exhibits, Number
 from grader.score.verdict import CriterionScore, SubmissionScore
-from harness.page.chart_axes import number_text
-from harness.page.chart_paths import Marker, Point
-from harness.page.charts import COMPACT, LineChart, Series, line_chart
-from harness.page.run_page_data import number
+from harness.page.charts import COMPACT, LineChart, Marker, Point, Series, line_chart, number_text
+from harness.page.run_data import number
 
 Facts = Mapping[str, str | int | float | bool | None]
 
@@ -55,8 +53,10 @@ def render_submission(
     )
 
 
-def measured(value: Number) -> str:
-    """Return a measured number with six digits: a name if it is not finite, a dash if there is none."""
+def measured(value: Number | str) -> str:
+    """Return an outcome as it is, a number with six digits, its name if it is not finite, a dash for None."""
+    if isinstance(value, str) and value not in ("NaN", "Infinity", "-Infinity"):
+        return value
     figure = number(value)
     return MISSING if figure is None else number_text(figure)
 

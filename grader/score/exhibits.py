@@ -43,10 +43,10 @@ class ReplayOutcome(Model):
 
 
 class Measurement(Model):
-    """One figure that decided about the fix: a probe, a symptom, or the trusted evaluator's."""
+    """One figure that decided about the fix: a check's outcome, a symptom, or the trusted evaluator's."""
 
     name: str
-    value: Number
+    value: Number | str
     wanted: str  # "below 1.0", "not above 50"
     good: bool
 

@@ -1,17 +1,18 @@
 """The fix: is the cause gone or only the symptom, and was no more changed than it takes.
 
 Correct is a run that equals the reference fix's to the byte; or else one whose weights the trusted evaluator
-finds healthy, whose log shows no symptom, and whose mechanism passes the recipe's probes. Accuracy alone proves
-nothing: clipping or a smaller learning rate brings several broken runs to healthy accuracy.
+finds healthy, whose log shows no symptom, and in which the checks that the break trips are sound. Accuracy alone
+proves nothing: clipping or a smaller learning rate brings several broken runs to healthy accuracy.
 """
 
 from collections.abc import Sequence
 from functools import lru_cache
 
+from grader.replay.request import recipe_of
 from grader.score.belief import code_doubt, log_doubt, same_as_reference, same_bytes
-from grader.score.evidence import Evidence, recipe_of
+from grader.score.evidence import Evidence
 from grader.score.exhibits import Measurement
-from grader.score.measured import evaluations, has_reference, probes, symptoms
+from grader.score.measured import checks, evaluations, has_reference, symptoms
 from grader.score.minimality import judge_minimality
 from grader.score.solutions import load_variants
 from grader.score.verdict import Check, full, lost, open_check
@@ -63,21 +64,21 @@ def _judge_correct(evidence: Evidence) -> Check:
     if same_bytes(fixed, evidence.broken):
         return lost(*_CORRECT, "Your run is the broken run, byte for byte: nothing was mended.", _REMEDY)
     bad_symptoms = [item for item in symptoms(evidence) if not item.good]
-    bad_probes = [item for item in probes(evidence) if not item.good]
+    bad_checks = [item for item in checks(evidence) if not item.good]
     bad_evaluations = [item for item in evaluations(evidence) if not item.good]
     if bad_symptoms:
         reason = f"The symptom is still there. {_told(bad_symptoms[0])}."
         return lost(*_CORRECT, reason, _REMEDY)
-    if (verdict := _nothing_to_mask(evidence, bad_probes)) is not None:
+    if (verdict := _nothing_to_mask(evidence, bad_checks)) is not None:
         return verdict
-    if bad_probes and bad_evaluations:
+    if bad_checks and bad_evaluations:
         reason = (
-            f"The symptom is gone, the cause is not ({_told(bad_probes[0])}), and the network is not healthy"
+            f"The symptom is gone, the cause is not ({_told(bad_checks[0])}), and the network is not healthy"
             f" ({_told(bad_evaluations[0])})."
         )
         return lost(*_CORRECT, reason, _REMEDY)
-    if bad_probes:
-        reason = f"The symptom is masked: it is gone, but the cause is not: {_told(bad_probes[0])}."
+    if bad_checks:
+        reason = f"The symptom is masked: it is gone, but the cause is not: {_told(bad_checks[0])}."
         return _masked(evidence, reason)
     if bad_evaluations and _other_network(evidence) and not _put_out_answers(evidence):
         reason = (
@@ -114,7 +115,7 @@ def _judge_same(evidence: Evidence) -> Check:
     return full(*_CORRECT, "Log and checkpoint are those of the reference fix, byte for byte.")
 
 
-def _nothing_to_mask(evidence: Evidence, bad_probes: Sequence[Measurement]) -> Check | None:
+def _nothing_to_mask(evidence: Evidence, bad_checks: Sequence[Measurement]) -> Check | None:
     """Judge a run without a symptom where our own broken run shows none either; None where that shows one.
 
     Settings that a student chooses, as a batch of one, can leave nothing of a failure to see.
@@ -123,12 +124,12 @@ def _nothing_to_mask(evidence: Evidence, bad_probes: Sequence[Measurement]) -> C
     if broken.status != "OK" or not all(item.good for item in symptoms(evidence, broken)):
         return None
     nothing = "Under the settings of these runs the broken experiment shows no symptom"
-    if bad_probes:
-        reason = f"{nothing} either, and the cause is still there: {_told(bad_probes[0])}."
+    if bad_checks:
+        reason = f"{nothing} either, and the cause is still there: {_told(bad_checks[0])}."
         return lost(*_CORRECT, reason, _REMEDY)
-    if all(item.good for item in probes(evidence, broken)):
+    if all(item.good for item in checks(evidence, broken)):
         reason = (
-            f"{nothing} and fails no probe, so that yours without any shows nothing. The instructor decides."
+            f"{nothing} and trips no check, so that yours without any shows nothing. The instructor decides."
         )
         return open_check(*_CORRECT, reason)
     return None

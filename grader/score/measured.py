@@ -1,25 +1,24 @@
-"""The figures that decide about a fix: symptoms in the log, probes, and what the trusted evaluator finds."""
+"""The figures that decide about a fix: symptoms in the log, checks, and what the trusted evaluator finds."""
 
 from grader.replay.replay import Replay
 from grader.score.bands import load_band
 from grader.score.belief import ACCURACY_APART
 from grader.score.evidence import Evidence
 from grader.score.exhibits import Measurement
-from harness.recipe import Probe
+from grader.score.solutions import mechanisms_of
+from harness.checks import Limit, load_check
 from harness.run.metrics_log import epoch_records, to_strict
 from harness.symptoms import judge_symptom, reduce_values, signal_values
 
 # What a log says of the last validation, and what the evaluator finds on the same images, differ by rounding.
 _LOSS_APART = 0.01
-# What a probe measures in the first steps, and a log holds of every step.
-_LOGGED = {"learning_rate": ("lr", "learning rate"), "stale_gradient": ("stale_grad_ratio", "stale gradient")}
 
 
 def measurements(evidence: Evidence) -> tuple[Measurement, ...]:
-    """Return every figure that decides about the fix: evaluator, symptoms, probes. Empty without a replay."""
+    """Return every figure that decides about the fix: evaluator, symptoms, checks. Empty without a replay."""
     if evidence.fixed.status != "OK" or not has_reference(evidence):
         return ()
-    return (*evaluations(evidence), *symptoms(evidence), *probes(evidence))
+    return (*evaluations(evidence), *symptoms(evidence), *checks(evidence))
 
 
 def has_reference(evidence: Evidence) -> bool:
@@ -51,41 +50,41 @@ def symptoms(evidence: Evidence, replay: Replay | None = None) -> list[Measureme
     return found
 
 
-def probes(evidence: Evidence, replay: Replay | None = None) -> list[Measurement]:
-    """Hold what the probes measured of the fixed run, or of another, against their bounds."""
+def checks(evidence: Evidence, replay: Replay | None = None) -> list[Measurement]:
+    """Demand that every mechanism check that the break trips is sound in the fixed run, or in another."""
     replay = replay or evidence.fixed
-    measured = {figure.kind: figure.value for figure in replay.probes}
+    outcomes = {result.check: result.outcome for result in replay.checks}
     found = []
-    for probe in evidence.recipe.probes:
-        value = measured.get(probe.kind)
-        good = isinstance(value, int | float) and value < probe.below
+    for name, tripped in mechanisms_of(evidence.recipe.id).items():
+        check = load_check(name)
+        outcome = outcomes.get(name)
+        sound = [one.id for one in check.outcomes if one.sound]
         found.append(
             Measurement(
-                name=f"probe: {probe.kind.replace('_', ' ')}",
-                value=value,
-                wanted=f"below {probe.below:g}",
-                good=good,
+                name=f"check {name.replace('_', '-')}",
+                value=outcome,
+                wanted=" or ".join(sound),
+                good=outcome in sound,
             )
         )
-        found += _in_the_log(probe, replay)
+        limit = check.outcome(tripped).in_log
+        if limit is not None:
+            found += _in_the_log(limit, replay)
     return found
 
 
-def _in_the_log(probe: Probe, replay: Replay) -> list[Measurement]:
-    """Hold the same quantity against the same bound over the whole run, of which a probe sees the first steps."""
-    if probe.kind not in _LOGGED:
-        return []
-    signal, name = _LOGGED[probe.kind]
-    values = [value for _, value in signal_values(replay.records(), signal)]
+def _in_the_log(limit: Limit, replay: Replay) -> list[Measurement]:
+    """Hold a signal against its bound over the whole run, of which a check sees the first steps."""
+    values = [value for _, value in signal_values(replay.records(), limit.signal)]
     if not values:
         return []
     largest = reduce_values(values, "max")
     return [
         Measurement(
-            name=f"the largest {name} in the log",
+            name=f"the largest {limit.signal} in the log",
             value=to_strict(largest),
-            wanted=f"below {probe.below:g}",
-            good=largest < probe.below,
+            wanted=f"below {limit.below:g}",
+            good=largest < limit.below,
         )
     ]
 

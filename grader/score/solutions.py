@@ -7,10 +7,12 @@ from typing import Annotated, Literal, TypeVar, get_args
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from grader.toml_file import read_table
+from harness.checks import check_names, load_check
 from harness.errors import UserError
 from harness.recipe import ROOT, Edit, apply_edits
 
 SOLUTIONS = ROOT / "solutions"
+MEASURED = "measured.toml"
 
 Verdict = Literal["full", "alternative", "masking", "overreach", "wrong"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
@@ -66,15 +68,25 @@ def load_variants(recipe_id: str, solutions: Path = SOLUTIONS) -> tuple[Variant,
 
 
 class _Measured(StrictModel):
-    """What `grader selfcheck` measured of a recipe's broken experiment."""
+    """What `grader selfcheck` measured of a recipe's broken experiment: the outcomes on which all seeds agree.
 
-    format_version: Literal[1] = 1
-    outcomes: dict[str, str] = {}
-    trips: dict[str, str] = {}
+    `trips` holds those that are unsound, and sound on the healthy experiment; `outcomes` the others.
+    """
+
+    format_version: Literal[1]
+    outcomes: dict[str, str] = Field(default_factory=dict)
+    trips: dict[str, str]
+
+    @model_validator(mode="after")
+    def _names_outcomes(self) -> "_Measured":
+        for name, outcome in (*self.outcomes.items(), *self.trips.items()):
+            if name not in check_names() or outcome not in {one.id for one in load_check(name).outcomes}:
+                raise ValueError(f"there is no check {name} with the outcome {outcome}")
+        return self
 
 
 def trips_of(recipe_id: str, solutions: Path = SOLUTIONS) -> dict[str, str]:
-    """Return the checks that are not sound on the recipe's broken experiment, each with its outcome."""
+    """Return the outcome of each check that a recipe's break trips. Raises `UserError` without `measured.toml`."""
     return dict(_measured(recipe_id, solutions).trips)
 
 
@@ -84,10 +96,18 @@ def outcomes_of(recipe_id: str, solutions: Path = SOLUTIONS) -> dict[str, str]:
     return {**measured.outcomes, **measured.trips}
 
 
+def mechanisms_of(recipe_id: str, solutions: Path = SOLUTIONS) -> dict[str, str]:
+    """Return those of the tripped checks whose outcome shows the fault itself: a right fix makes them sound."""
+    return {
+        name: outcome
+        for name, outcome in trips_of(recipe_id, solutions).items()
+        if load_check(name).outcome(outcome).mechanism
+    }
+
+
 @cache
 def _measured(recipe_id: str, solutions: Path) -> _Measured:
-    path = solutions / recipe_id / "measured.toml"
-    return read_toml(path, _Measured) if path.is_file() else _Measured()
+    return read_toml(solutions / recipe_id / MEASURED, _Measured)
 
 
 _Record = TypeVar("_Record", bound=StrictModel)

@@ -1,4 +1,4 @@
-"""Part `healthy`: sound variants of the healthy experiments, which must raise no symptom and fail no probe."""
+"""Part `healthy`: sound variants of the healthy experiments, which must raise no symptom and trip no check."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -7,13 +7,14 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from grader.score.solutions import SOLUTIONS, StrictModel, read_toml
+from grader.score.solutions import SOLUTIONS, StrictModel, mechanisms_of, read_toml
 from grader.selfcheck.progress import counting
 from grader.selfcheck.section import Row, Section, Table
 from grader.selfcheck.seeds import FIRST_SEED, last_validation
 from grader.selfcheck.trial import Outcome, Trial
 from grader.selfcheck.trial_memory import TrialMemory
 from grader.selfcheck.trials import run_trials
+from harness.checks import load_check
 from harness.recipe import Edit, Recipe, apply_edits, experiment_source
 from harness.symptoms import judge_symptom
 
@@ -61,7 +62,7 @@ class HealthyRuns:
     runs: dict[int, Outcome]
 
     def problems(self) -> Iterator[str]:
-        """Yield a sentence for each symptom that is there, and each probe that fails."""
+        """Yield a sentence for each symptom that is there, and each check that is not sound."""
         for seed, outcome in self.runs.items():
             where = f"{self.variant.experiment} {self.variant.id}, seed {seed}"
             if outcome.problem:
@@ -72,15 +73,14 @@ class HealthyRuns:
 
 
 def false_alarms(recipe: Recipe, outcome: Outcome) -> Iterator[str]:
-    """Yield what a recipe says of a sound run that it should not say: its symptoms, and probes that fail."""
+    """Yield what a recipe says of a sound run that it should not say: its symptoms, and checks that are not sound."""
     for symptom in recipe.symptoms:
         result = judge_symptom(outcome.records, symptom)
         if result.present:
             yield f"{symptom.reduce} {symptom.signal} is {result.value:.6g}: {symptom.says}"
-    for probe in recipe.probes:
-        value = outcome.probes[probe.kind]
-        if not value < probe.below:
-            yield f"probe {probe.kind} is {value:.6g}, not below {probe.below:g}"
+    for name in mechanisms_of(recipe.id):
+        if not load_check(name).outcome(outcome.checks[name]).sound:
+            yield f"check {name} finds {outcome.checks[name]}"
 
 
 def healthy_section(
@@ -100,7 +100,7 @@ def healthy_section(
     trials: dict[tuple[HealthyVariant, int], Trial] = {}
     for variant in load_healthy(solutions):
         own = by_experiment.get(variant.experiment, [])
-        kinds = tuple(sorted({probe.kind for recipe in own for probe in recipe.probes}))
+        kinds = tuple(sorted({name for recipe in own for name in mechanisms_of(recipe.id)}))
         for seed in range(FIRST_SEED, FIRST_SEED + seeds) if own else ():
             trials[variant, seed] = Trial(variant.source(), own[0].dataset, seed, kinds)
     with counting("healthy variants") as progress:
@@ -126,7 +126,7 @@ def _section(found: Sequence[HealthyRuns], seeds: int) -> Section:
     says = (
         f"Sound experiments of `solutions/healthy.toml` on {seeds} seeds: other widths, optimizers, batch sizes,"
         " schedules, clipping, accumulation. *alarms* counts the symptoms that a recipe of the experiment sees there"
-        " and the probes that fail, of all seeds; *warned* the runs of which the guardrails, which any run has,"
+        " and the checks that are not sound, of all seeds; *warned* counts the runs of which the guardrails"
         " said something."
     )
     columns = ("experiment", "variant", "what it is", "last validation", "alarms", "warned")

@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from grader.score.solutions import mechanisms_of
 from grader.selfcheck.progress import counting
 from grader.selfcheck.section import Row, Section, Table
 from grader.selfcheck.trial import Outcome, Trial
 from grader.selfcheck.trial_memory import TrialMemory
 from grader.selfcheck.trials import repeat_trials, run_trials
+from harness.checks import load_check
 from harness.data import DATASETS
 from harness.data.loading import load_dataset
 from harness.errors import UserError
@@ -70,7 +72,7 @@ class Pair:
         return sorted({seed for seed, _ in self.runs})
 
     def first(self, seed: int, run: Run) -> Outcome:
-        """Return the first of two runs, the one that was probed."""
+        """Return the first of two runs, the one with checks."""
         return self.runs[seed, run][0]
 
     def repeated(self) -> int:
@@ -128,7 +130,7 @@ def _trials(wanted: Sequence[tuple[Recipe, str]], seeds: range) -> dict[tuple[st
     for recipe, dataset in wanted:
         for run in RUNS:
             measured = kinds.setdefault((_source(recipe, run), dataset), set())
-            measured |= {probe.kind for probe in recipe.probes}
+            measured |= set(mechanisms_of(recipe.id))
     return {
         (source, dataset, seed): Trial(source, dataset, seed, tuple(sorted(measured)))
         for (source, dataset), measured in kinds.items()
@@ -137,22 +139,20 @@ def _trials(wanted: Sequence[tuple[Recipe, str]], seeds: range) -> dict[tuple[st
 
 
 def quantities(pair: Pair) -> Iterator[Quantity]:
-    """Yield each symptom, observation and probe of a recipe with its figures, and the last validation figure."""
+    """Yield each symptom, observation and tripped check of a recipe, and the last validation figure."""
     for symptom in pair.recipe.symptoms:
         yield _of_symptom(pair, symptom, in_healthy=False)
     for observation in pair.recipe.observations:
         yield _of_symptom(pair, observation, in_healthy=True)
-    failed = {seed: _fails_a_probe(pair.recipe, pair.first(seed, "broken")) for seed in pair.seeds()}
-    for probe in pair.recipe.probes:
+    for name, tripped in mechanisms_of(pair.recipe.id).items():
         figures = []
         for seed in pair.seeds():
-            # A break need not fail every probe of its recipe, but one.
-            value = pair.first(seed, "broken").probes.get(probe.kind)
-            figures.append(Figure(seed, "broken", value, failed[seed]))
-            value = pair.first(seed, "healthy").probes.get(probe.kind)
-            figures.append(Figure(seed, "healthy", value, value is not None and value < probe.below))
-        bound = f"healthy < {probe.below:g}"
-        yield Quantity(pair.recipe.id, pair.dataset, f"probe {probe.kind}", bound, tuple(figures))
+            broken, healthy = (pair.first(seed, run).checks.get(name) for run in RUNS)
+            figures.append(Figure(seed, "broken", None, broken == tripped))
+            sound = healthy is not None and load_check(name).outcome(healthy).sound
+            figures.append(Figure(seed, "healthy", None, sound))
+        bound = f"broken {tripped}, healthy sound"
+        yield Quantity(pair.recipe.id, pair.dataset, f"check {name}", bound, tuple(figures))
     yield _last_validation(pair)
 
 
@@ -168,11 +168,6 @@ def _of_symptom(pair: Pair, symptom: Symptom, *, in_healthy: bool) -> Quantity:
     bounds += [f"< {symptom.below:g}"] if symptom.below is not None else []
     name = f"{'observation: ' if in_healthy else ''}{symptom.reduce} {symptom.signal}"
     return Quantity(pair.recipe.id, pair.dataset, name, " ".join(bounds), tuple(figures))
-
-
-def _fails_a_probe(recipe: Recipe, outcome: Outcome) -> bool:
-    measured = [(outcome.probes.get(probe.kind), probe.below) for probe in recipe.probes]
-    return any(value is not None and not value < below for value, below in measured)
 
 
 def last_validation(outcome: Outcome) -> tuple[str, float | None]:

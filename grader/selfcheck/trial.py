@@ -8,20 +8,20 @@ from harness.run.metrics_log import Record
 
 @dataclass(frozen=True)
 class Trial:
-    """An experiment of the suite's own to train on a data set from a seed, and the kinds of probes to measure."""
+    """An experiment of the suite's own to train on a data set from a seed, and the checks to make."""
 
     source: str
     dataset: str
     seed: int
-    probes: tuple[str, ...] = ()
+    checks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Outcome:
     """What came of a trial, in the process with this id; `problem` says why it did not come to its end.
 
-    `records` are those of the log without the figures of single parameters and layers, `probes` the values by
-    kind, `warnings` what the guardrails said.
+    `records` are those of the log without the figures of single parameters and layers, `checks` the outcomes
+    by name, `warnings` what the guardrails said.
     """
 
     process: int
@@ -29,7 +29,7 @@ class Outcome:
     log_sha256: str
     checkpoint_sha256: str
     records: list[Record]
-    probes: dict[str, float]
+    checks: dict[str, str]
     warnings: list[str]
 
     def repeats(self, other: "Outcome") -> bool:

@@ -6,7 +6,6 @@ CIFAR-10. It ends with its input.
 
 import hashlib
 import json
-import math
 import os
 import signal
 import sys
@@ -16,11 +15,11 @@ from pathlib import Path
 
 from grader.selfcheck.trial import Outcome, Trial
 from harness.canonical_setup import apply_numerics
-from harness.checks.probes import run_probe
+from harness.checks import examine
+from harness.checks.lab.subject import Subject
 from harness.data.image_sets import Dataset
 from harness.data.loading import load_dataset
 from harness.errors import UserError
-from harness.recipe import Probe
 from harness.run.experiment import load_experiment, tensor_data
 from harness.run.metrics_log import Record, read_metrics_log
 from harness.run.settings import RunSettings
@@ -33,7 +32,7 @@ _loaded = cache(load_dataset)
 
 
 def outcome_of(trial: Trial, folder: Path, cache: Path) -> Outcome:
-    """Train in an empty folder, then measure the probes, each on a freshly loaded experiment."""
+    """Train in an empty folder, then make the checks, each on a freshly loaded experiment."""
     try:
         return _trained(trial, folder, _loaded(trial.dataset, cache=cache))
     except UserError as error:
@@ -42,6 +41,7 @@ def outcome_of(trial: Trial, folder: Path, cache: Path) -> Outcome:
 
 def _trained(trial: Trial, folder: Path, data: Dataset) -> Outcome:
     settings = RunSettings(seed=trial.seed, dataset=trial.dataset)
+    subject = Subject(_EXPERIMENT, trial.source, settings, data)
     result = train(load_experiment(_EXPERIMENT, trial.source), tensor_data(data), settings, folder)
     return Outcome(
         process=os.getpid(),
@@ -49,15 +49,9 @@ def _trained(trial: Trial, folder: Path, data: Dataset) -> Outcome:
         log_sha256=_sha256(folder / "metrics.log"),
         checkpoint_sha256=_sha256(folder / "checkpoint.pt"),
         records=[_judged_part(record) for record in read_metrics_log(folder / "metrics.log")],
-        probes={kind: _measured(kind, trial, data) for kind in trial.probes},
+        checks={name: examine(subject, name).outcome for name in trial.checks},
         warnings=[f"step {finding.step}: {finding.message}" for finding in result.findings],
     )
-
-
-def _measured(kind: str, trial: Trial, data: Dataset) -> float:
-    probe = Probe.model_validate({"kind": kind, "below": math.inf})
-    experiment = load_experiment(_EXPERIMENT, trial.source)
-    return float(run_probe(probe, experiment, tensor_data(data), trial.seed).value)
 
 
 def _judged_part(record: Record) -> Record:

@@ -101,10 +101,10 @@ def run_trials(
 def repeat_trials(
     trials: Sequence[Trial], *, jobs: int, cache: Path, progress: Count, memory: TrialMemory
 ) -> dict[Trial, Outcome]:
-    """Make the trials once more, in new processes, the last one first, and without their probes.
+    """Make the trials once more, in new processes, the last one first, and without their checks.
 
     What one run leaves behind in a process can then not be what makes the next one repeat.
     """
-    again = {replace(trial, probes=()): trial for trial in reversed(trials)}
+    again = {replace(trial, checks=()): trial for trial in reversed(trials)}
     outcomes = run_trials(list(again), jobs=jobs, cache=cache, progress=progress, memory=memory, turn=2)
     return {again[bare]: outcome for bare, outcome in outcomes.items()}

@@ -1,1 +1,104 @@
-"""The instruments for each step of debugging: each measures an experiment, shows what it saw and where to look next."""
+"""One property of sound training a module: what it measures, how to read it, and what it can find.
+
+A check is a module of this folder. Its docstring is its documentation, `CHECK` declares its question and its
+closed set of outcomes, and `measure(subject, **options)` returns a `Finding`. To add a check, add a file:
+nothing else lists them. What checks share lies in `lab/`, their commands in `cli/`.
+"""
+
+import ast
+import importlib
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.checks.lab.finding import Check, Finding, Limit, Option, Outcome
+from harness.errors import UserError
+
+if TYPE_CHECKING:  # measuring needs torch, which takes a second or two to import
+    from harness.checks.lab.subject import Subject
+    from harness.run.settings import RunSettings
+
+__all__ = [
+    "Check", "Finding", "Limit", "Option", "Outcome", "check_names", "examine", "load_check", "run_checks", "selected",
+]  # fmt: skip
+
+_FOLDER = Path(__file__).parent
+_DECLARATIONS = {"Check": Check, "Outcome": Outcome, "Option": Option, "Limit": Limit}
+
+
+@cache
+def check_names() -> tuple[str, ...]:
+    """Return the names of all checks, in the order in which to make them."""
+    names = [path.stem for path in _FOLDER.glob("*.py") if not path.stem.startswith("_")]
+    return tuple(sorted(names, key=lambda name: (_load(name).place, name)))
+
+
+def load_check(name: str) -> Check:
+    """Return what a check declares. Raises `UserError` for an unknown name."""
+    if name not in check_names():
+        from harness.recipe import suggestion
+
+        raise UserError(f"There is no check {name!r}: {suggestion(name, check_names())}")
+    return _load(name)
+
+
+@cache
+def _load(name: str) -> Check:
+    # Run the CHECK statement alone: importing the module would import torch, and every command lists the checks.
+    tree = ast.parse((_FOLDER / f"{name}.py").read_text(encoding="utf-8"))
+    (statement,) = (
+        node for node in tree.body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "CHECK"
+    )
+    found: dict[str, Any] = dict(_DECLARATIONS)
+    exec(compile(ast.Module([statement], []), name, "exec"), found)  # noqa: S102 - our own file
+    declared: Check = found["CHECK"]
+    return replace(declared, name=name, documentation=ast.get_docstring(tree) or "")
+
+
+def selected(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the names in the order of the checks, each once. Raises `UserError` for an unknown one."""
+    wanted = {load_check(name).name for name in names}
+    return tuple(name for name in check_names() if name in wanted)
+
+
+def examine(subject: "Subject", name: str, **options: int) -> Finding:
+    """Make one check in this process. Raises `UserError` for what the experiment does wrong meanwhile."""
+    check = load_check(name)
+    finding: Finding = importlib.import_module(f"harness.checks.{name}").measure(subject, **options)
+    check.outcome(finding.outcome)  # a word outside the closed set is a fault of the check
+    return finding
+
+
+def run_checks(
+    source: str,
+    settings: "RunSettings",
+    names: Sequence[str] | None = None,
+    *,
+    source_path: Path | None = None,
+    checkpoint: Path | None = None,
+    options: dict[str, int] | None = None,
+    bar: bool = False,
+) -> dict[str, Finding]:
+    """Make checks, by default all of them, in a process of their own with the numerics of a run.
+
+    Outcomes are the same on every machine of one platform class. Each check starts from the seed anew, so none changes
+    what another finds. `source_path` is the file that errors name, `checkpoint` that of a finished run of this source,
+    `options` go to every check, `bar` shows the progress on a terminal.
+
+    Raises `UserError` for an unknown check and for a mistake in the experiment, `Stopped` after Ctrl-C, and
+    `ChildFault` for a fault of ours.
+    """
+    from harness.checks.lab.child import CheckJob, start
+
+    job = CheckJob(
+        # Checks measure on the CPU, whatever device the run is made on.
+        settings=replace(settings, device="cpu"),
+        source=source,
+        names=selected(check_names() if names is None else names),
+        source_path=str(source_path.resolve()) if source_path else None,
+        checkpoint=str(checkpoint.resolve()) if checkpoint else None,
+        options=options or {},
+    )
+    return start(job, bar=bar)

@@ -1,25 +1,55 @@
-"""What every layer puts out, at the start and after some steps: mean, spread, and units that have stopped to answer."""
+"""Looks at what every layer puts out for the first batch, in training mode, before any step and after 20.
+
+A dead unit of a ReLU is zero for every example of the batch and gets no gradient from it. A saturated entry
+of a sigmoid, tanh or softmax is within a hundredth of a bound, where the derivative is almost zero. Both are
+where training stops, and seldom why: look at what came before.
+
+Sources of the bounds: healthy networks have at most 30 % dead units in a layer after 20 steps, runs that blew
+up or learn nothing 73 % and more (50 %). The variance of the output may rise as far as the guardrails of a
+run allow.
+"""
 
 import copy
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
-from harness.checks.evidence import Evidence, Table, short
-from harness.checks.subject import Subject
+from harness.checks.lab.finding import Check, Finding, Option, Outcome, Table, short
+from harness.checks.lab.subject import Subject
 from harness.run.activations import QUANTILES, ActivationRecorder
 from harness.run.guardrails import VARIANCE_FLOOR, VARIANCE_RISE
 
+CHECK = Check(
+    place=90,
+    question="Does every layer still answer after some steps?",
+    minutes=4,
+    in_triage=True,
+    options=(Option("steps", "Steps between the two looks; by default 20."),),
+    outcomes=(
+        Outcome(
+            "alive",
+            "The layers answer, on a useful scale. Dead and saturated units are ruled out.",
+            sound=True,
+            next=("modes",),
+        ),
+        Outcome(
+            "dead",
+            "Most units of a layer are zero for every example: the loss stops falling there, but seldom because of it.",
+            next=("lr_tenth", "gradients", "data"),
+        ),
+        Outcome(
+            "saturated",
+            "Most outputs of a layer are at their bound, where the derivative is almost zero.",
+            next=("first_loss", "lr_tenth"),
+        ),
+        Outcome("exploding", "The outputs grow without limit.", next=("lr_tenth", "gradients")),
+        Outcome("non-finite", "A layer puts out values that are not finite.", next=("anomaly",)),
+    ),
+)
 STEPS = 20
-# Of a layer's units. Healthy: at most 0.3 dead after 20 steps; runs that blew up or learn nothing: 0.73 and more.
-DEAD = 0.5
-SATURATED = 0.5
-
-# Bounded outputs, and the bounds: nearer than a hundredth of their distance, the derivative is all but gone.
+DEAD, SATURATED = 0.5, 0.5
 _BOUNDS: dict[type[nn.Module], tuple[float, float]] = {
     nn.Sigmoid: (0.0, 1.0),
     nn.Hardsigmoid: (0.0, 1.0),
@@ -29,146 +59,85 @@ _BOUNDS: dict[type[nn.Module], tuple[float, float]] = {
     nn.Softsign: (-1.0, 1.0),
 }
 _RECTIFIERS = (nn.ReLU, nn.ReLU6, nn.Threshold)
-
-Outcome = Literal["alive", "dead", "saturated", "exploding", "non-finite"]
-
-
-@dataclass(frozen=True)
-class LayerActivation:
-    """One layer's output over one batch.
-
-    `dead` is the share of a rectifier's units that are zero for every example, `saturated` the share of a bounded
-    function's entries within a hundredth of a bound; None for other layers. `quantiles` at 1, 10, 50, 90 and 99 %.
-    """
-
-    name: str
-    kind: str
-    mean: float
-    variance: float
-    quantiles: list[float]
-    dead: float | None
-    saturated: float | None
+_COLUMNS = ("layer", "kind", "mean", "variance", "1 %", "10 %", "50 %", "90 %", "99 %", "dead", "saturated")
+_Share = float | None
+# Name, kind, mean, variance, quantiles, share of dead units, share of saturated entries.
+_Layer = tuple[str, str, float, float, list[float], _Share, _Share]
 
 
-@dataclass(frozen=True)
-class Activations:
-    """The layers before the first step and after the last, on the same batch, in training mode."""
-
-    before: tuple[LayerActivation, ...]
-    after: tuple[LayerActivation, ...]
-    steps: int
-
-    @property
-    def outcome(self) -> Outcome:
-        """What came of it; the first that applies."""
-        if not all(math.isfinite(layer.variance) for layer in (*self.before, *self.after)):
-            return "non-finite"
-        if max((layer.dead or 0.0 for layer in self.after), default=0.0) > DEAD:
-            return "dead"
-        if max((layer.saturated or 0.0 for layer in self.after), default=0.0) > SATURATED:
-            return "saturated"
-        rise = self.after[-1].variance > VARIANCE_RISE * self.before[-1].variance
-        return "exploding" if rise and self.after[-1].variance > VARIANCE_FLOOR else "alive"
-
-
-def measure(subject: Subject, *, steps: int = STEPS) -> Activations:
+def measure(subject: Subject, *, steps: int = STEPS) -> Finding:
     """Look at the first batch before the first step of the run, and at the same batch after some steps."""
     bench = subject.bench()
     batches = bench.batches()
-    first = next(batches)
+    batch = first = next(batches)
     before = _layers(bench.model, first[0])
-    batch = first
     for _ in range(steps):
         bench.step(*batch)
         batch = next(batches)
-    return Activations(before, _layers(bench.model, first[0]), steps)
-
-
-@torch.no_grad()
-def _layers(model: nn.Module, inputs: Tensor) -> tuple[LayerActivation, ...]:
-    """Look at a copy of the network: batch norm takes in what it sees, and the run goes on."""
-    model = copy.deepcopy(model).train()
-    state = torch.get_rng_state()
-    shares: dict[str, tuple[float | None, float | None]] = {}
-    modules = dict(model.named_modules())
-    handles = [
-        module.register_forward_hook(_look(shares, name or type(module).__name__))
-        for name, module in modules.items()
-        if next(module.children(), None) is None
-    ]
-    with ActivationRecorder(model, QUANTILES) as recorder:
-        model(inputs)
-    for handle in handles:
-        handle.remove()
-    torch.set_rng_state(state)
-    quantiles = recorder.quantiles()
-    return tuple(
-        LayerActivation(
-            name=name,
-            kind=type(modules.get(name, model)).__name__,
-            mean=found["mean"],
-            variance=found["var"],
-            quantiles=quantiles[name],
-            dead=shares[name][0],
-            saturated=shares[name][1],
-        )
-        for name, found in recorder.statistics().items()
+    after = _layers(bench.model, first[0])
+    start, end = before[-1][3], after[-1][3]
+    dead = max((share for *_, share, _ in after if share is not None), default=None)
+    saturated = max((share for *_, share in after if share is not None), default=None)
+    if not all(math.isfinite(layer[3]) for layer in (*before, *after)):
+        outcome = "non-finite"
+    elif (dead or 0.0) > DEAD:
+        outcome = "dead"
+    elif (saturated or 0.0) > SATURATED:
+        outcome = "saturated"
+    else:
+        outcome = "exploding" if end > max(VARIANCE_RISE * start, VARIANCE_FLOOR) else "alive"
+    return Finding(
+        what=f"the first batch in training mode, before the first step and after {steps}",
+        outcome=outcome,
+        summary=f"dead units {short(dead)}, variance of the output {short(start)}, then {short(end)}",
+        figures={
+            "dead units, worst layer": dead,
+            "saturated entries, worst layer": saturated,
+            "variance of the output, before": start,
+            "variance of the output, after": end,
+        },
+        tables=(_table("Before the first step", before), _table(f"After {steps} steps", after)),
     )
 
 
-def _look(shares: dict[str, tuple[float | None, float | None]], name: str) -> Callable[..., None]:
-    def look(module: nn.Module, inputs: object, output: object) -> None:
-        if not isinstance(output, Tensor):
-            shares[name] = (None, None)
-            return
+@torch.no_grad()
+def _layers(model: nn.Module, inputs: Tensor) -> list[_Layer]:
+    # A copy: batch norm would learn from this batch, and the run goes on.
+    model = copy.deepcopy(model).train()
+    state = torch.get_rng_state()
+    shares: dict[str, tuple[_Share, _Share]] = {}
+    modules = dict(model.named_modules())
+    for name, module in modules.items():
+        if next(module.children(), None) is None:
+            module.register_forward_hook(_note_shares(shares, name or type(module).__name__))
+    with ActivationRecorder(model, QUANTILES) as recorder:
+        model(inputs)
+    torch.set_rng_state(state)
+    quantiles = recorder.quantiles()
+    return [
+        (
+            name, type(modules.get(name, model)).__name__, found["mean"], found["var"], quantiles[name], *shares[name],
+        )
+        for name, found in recorder.statistics().items()
+    ]  # fmt: skip
+
+
+def _note_shares(shares: dict[str, tuple[_Share, _Share]], name: str) -> Callable[..., None]:
+    def note(module: nn.Module, inputs: object, output: object) -> None:
         dead = saturated = None
-        if isinstance(module, _RECTIFIERS) and output.dim() > 1:
-            # A unit is a feature, or a channel at any place of the image.
+        if isinstance(output, Tensor) and isinstance(module, _RECTIFIERS) and output.dim() > 1:
+            # A unit is a feature, or a channel anywhere in the image.
             units = output.flatten(2).amax(dim=2) if output.dim() > 2 else output
             dead = float((units.amax(dim=0) == 0).double().mean())
-        bounds = _BOUNDS.get(type(module))
-        if bounds is not None:
-            low, high = bounds
+        if isinstance(output, Tensor) and type(module) in _BOUNDS:
+            low, high = _BOUNDS[type(module)]
             margin = 0.01 * (high - low)
             saturated = float(((output < low + margin) | (output > high - margin)).double().mean())
         shares[name] = (dead, saturated)
 
-    return look
+    return note
 
 
-def show(measured: Activations) -> Evidence:
-    """Return the two tables."""
-    last = measured.after[-1]
-    dead = max((x.dead for x in measured.after if x.dead is not None), default=None)
-    return Evidence(
-        what=f"the first batch in training mode, before the first step and after {measured.steps}",
-        outcome=measured.outcome,
-        said=(
-            f"dead units {short(dead)}, variance of the output {short(measured.before[-1].variance)},"
-            f" then {short(last.variance)}"
-        ),
-        figures={
-            "dead units, worst layer": dead,
-            "saturated entries, worst layer": max(
-                (x.saturated for x in measured.after if x.saturated is not None), default=None
-            ),
-            "variance of the output, before": measured.before[-1].variance,
-            "variance of the output, after": last.variance,
-        },
-        tables=(
-            _table("Before the first step", measured.before),
-            _table(f"After {measured.steps} steps", measured.after),
-        ),
-    )
-
-
-def _table(caption: str, layers: tuple[LayerActivation, ...]) -> Table:
-    return Table(
-        caption=caption,
-        columns=(
-            "layer", "kind", "mean", "variance", "1 %", "10 %", "50 %", "90 %", "99 %", "dead", "saturated",
-        ),
-        rows=tuple(
-            (x.name, x.kind, x.mean, x.variance, *x.quantiles, x.dead, x.saturated) for x in layers
-        ),
-    )  # fmt: skip
+def _table(caption: str, layers: list[_Layer]) -> Table:
+    rows = tuple((name, kind, mean, var, *q, dead, full) for name, kind, mean, var, q, dead, full in layers)
+    return Table(caption=caption, columns=_COLUMNS, rows=rows)

@@ -1,129 +1,95 @@
-"""Where a run first computes something that is no number: the step, the operation, the layer and the tensor."""
+"""Makes the whole run until something is not finite, then makes that step again and watches each operation.
 
+It names the first operation whose result is NaN or infinite, with its layer, the tensor, the line of the
+experiment and the largest value that went in, and says what PyTorch's own anomaly detection says. What went
+in is the trace to follow: an exponential of 90 overflows float32, a division by a norm of 0 gives NaN.
+
+Source of the bound: a loss of 100 times the first one has blown up (see `overfit`).
+"""
+
+import itertools
+import math
 import tempfile
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import torch
 
-from harness.checks.evidence import Cell, Evidence, Line, Plot, Table, short
-from harness.checks.non_finite import OperationWatch, Origin
+from harness.checks.lab.finding import Cell, Check, Finding, Line, Outcome, Plot, Table, short
+from harness.checks.lab.operations import OperationWatch, Origin
+from harness.checks.lab.subject import Subject
 from harness.checks.overfit import BLOW_UP
-from harness.checks.subject import Subject
-from harness.checks.walk import State, Walk, not_finite
 from harness.errors import UserError
 from harness.run.metrics_log import Record
+from harness.trainer import Training
 
+CHECK = Check(
+    place=150,
+    question="Where does it first compute a value that is not finite?",
+    minutes=4,
+    outcomes=(
+        Outcome(
+            "finite",
+            "Every number of the run is finite. Overflow and division by zero are ruled out.",
+            sound=True,
+            next=("gradients",),
+        ),
+        Outcome(
+            "grows",
+            "Every number is finite, yet the loss has grown far beyond the first.",
+            next=("lr_tenth", "lr_find"),
+        ),
+        Outcome(
+            "non-finite",
+            "This is the first operation whose result is not finite. Follow what went in.",
+            look="that line, and the largest value that went in",
+        ),
+    ),
+)
 SHOWN = 5
 
-Outcome = Literal["finite", "grows", "non-finite"]
 
-
-@dataclass(frozen=True)
-class Anomaly:
-    """The records of the run up to its first step that is not finite, or to its end.
-
-    `origin` is the first operation of that step whose result is not finite, and `detected` what PyTorch's own anomaly
-    detection said of the backward pass, if anything.
-    """
-
-    records: list[Record]
-    failed_at: int | None
-    what_failed: str
-    origin: Origin | None
-    detected: str
-
-    @property
-    def outcome(self) -> Outcome:
-        """What came of it."""
-        if self.failed_at is not None:
-            return "non-finite"
-        losses = [abs(record["loss"]) for record in self.records]
-        return "grows" if max(losses) > BLOW_UP * losses[0] else "finite"
-
-
-def measure(subject: Subject) -> Anomaly:
-    """Make the run until something is not finite; go back one step and look at each of its operations."""
-    with tempfile.TemporaryDirectory(prefix="trainwreck-") as scratch:
-        records, before, what = _until_it_fails(subject, Path(scratch))
-        if before is None:
-            return Anomaly(records, None, "", None, "")
-        origin, detected = _replay(subject, Path(scratch), before)
-    return Anomaly(records, records[-1]["step"], what, origin, detected)
-
-
-def _until_it_fails(subject: Subject, folder: Path) -> tuple[list[Record], State | None, str]:
-    """Return the records, and the state before the step that failed, if one did, with what failed in it."""
+def measure(subject: Subject) -> Finding:
+    """Make the run until something is not finite; make it again up to that step and watch the step's operations."""
     records: list[Record] = []
-    with Walk(subject, folder) as walk:
-        while not walk.over:
-            before = walk.state()
-            records.append(walk.step())
-            if what := not_finite(walk, records[-1]):
-                return records, before, what
-            walk.end_epoch()
-    return records, None, ""
-
-
-def _replay(subject: Subject, folder: Path, before: State) -> tuple[Origin | None, str]:
-    with Walk(subject, folder) as walk:
-        walk.restore(before)
-        watch = OperationWatch(walk.training.model, walk.training.experiment.path)
-        with watch.hooked():
-            detected = _with_anomaly_detection(lambda: _watched(watch, walk))
-    return watch.origin, detected
-
-
-def _watched(watch: OperationWatch, walk: Walk) -> None:
-    with watch:
-        walk.step()
-
-
-def _with_anomaly_detection(step: Callable[[], None]) -> str:
-    """Make a step with `torch.autograd`'s anomaly detection; return what it says of the first NaN in backward."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        with torch.autograd.set_detect_anomaly(True):
-            try:
-                step()
-            except UserError as error:
-                said = str(error).splitlines()[0]
-                return said.partition("RuntimeError: ")[2] or said
-    return ""
-
-
-def show(measured: Anomaly) -> Evidence:
-    """Return the origin, or else what came nearest to the end of the numbers."""
-    records, origin = measured.records, measured.origin
-    figures: dict[str, Cell] = {"steps": len(records), "first step that is not finite": measured.failed_at}
-    if measured.failed_at is None:
-        largest = {name: _largest(records, read) for name, read in _QUANTITIES.items()}
-        figures |= {f"greatest {name}": value for name, (_, value) in largest.items()}
-        step, value = largest["loss"]
-        said = f"all {len(records)} steps are finite; the greatest loss is {short(value)}, at step {step}"
-    else:
-        figures |= {"what": measured.what_failed, "anomaly detection": measured.detected or None}
-        said = f"step {measured.failed_at}: {measured.what_failed}"
+    failed = ""
+    with tempfile.TemporaryDirectory(prefix="trainwreck-") as scratch:
+        training, steps = subject.run(Path(scratch))
+        for record in steps:
+            records.append(record)
+            if failed := _not_finite(training, record):
+                break
+        origin, detected = _watch(subject, Path(scratch), len(records) - 1) if failed else (None, "")
+    losses = [abs(record["loss"]) for record in records]
+    figures: dict[str, Cell] = {"steps": len(records)}
+    if failed:
+        outcome, at = "non-finite", records[-1]["step"]
+        figures |= {
+            "first step that is not finite": at,
+            "what": failed,
+            "anomaly detection": detected or None,
+        }
+        summary = f"step {at}: {failed}"
         if origin is not None:
-            figures |= {
-                "first operation": origin.operation, "pass": origin.phase, "in": origin.where,
-                "result": origin.tensor, "experiment": origin.line, "greatest value that went in": origin.largest,
-                "all that went in was finite": origin.fresh,
-            }  # fmt: skip
-            said = f"step {measured.failed_at}, {origin.phase}: {origin.operation} ({origin.where}), {origin.tensor}"
-    return Evidence(
-        what="the whole run, step by step, until something is not finite; that step again with anomaly detection",
-        outcome=measured.outcome,
-        said=said,
+            figures |= origin.figures()
+            summary = f"step {at}, {origin.phase}: {origin.operation} ({origin.where}), {origin.tensor}"
+    else:
+        outcome = "grows" if max(losses) > BLOW_UP * losses[0] else "finite"
+        for name, read in _QUANTITIES.items():
+            figures[f"greatest {name}"] = max(filter(None, map(read, records)), default=None)
+        step = losses.index(max(losses))
+        summary = (
+            f"all {len(records)} steps are finite; the greatest loss is {short(max(losses))}, at step {step}"
+        )
+    return Finding(
+        what="the whole run, step by step, until something is not finite; that step again, operation by operation",
+        outcome=outcome,
+        summary=summary,
         figures=figures,
         tables=(
             Table(
-                caption="The last steps"
-                if measured.failed_at is None
-                else "The steps before, and the one that failed",
+                caption="The last steps",
                 columns=("step", *_QUANTITIES),
                 rows=tuple(
                     (record["step"], *(read(record) for read in _QUANTITIES.values()))
@@ -134,35 +100,52 @@ def show(measured: Anomaly) -> Evidence:
         plots=(
             Plot(
                 title="Loss, to the end or to the first that is not finite",
-                x_label="step",
                 y_label="loss",
-                lines=(Line(label="loss", points=tuple((r["step"], r["loss"]) for r in records)),),
-                scale="log",
+                lines=(Line.over_steps("loss", [record["loss"] for record in records]),),
             ),
         ),
     )
 
 
-def _activation(place: str) -> Callable[[Record], float | None]:
-    def read(record: Record) -> float | None:
-        found = record["activations"][place]
-        return None if found is None else float(found["var"])
+def _not_finite(training: Training, record: Record) -> str:
+    """Say what of the step just made is not finite: its loss, gradient, weights or statistics; "" if all is."""
+    if not math.isfinite(record["loss"]):
+        return f"the loss is {record['loss']}"
+    norm = record["grad_norm"]
+    # A gradient scaler leaves out the updates whose gradients overflow: they do no harm.
+    scaled = bool(training.experiment.scalers())
+    if norm is not None and not math.isfinite(norm) and record["optimizer_steps"] and not scaled:
+        return f"the norm of the gradient is {norm}"
+    for name, tensor in (*training.model.named_parameters(), *training.model.named_buffers()):
+        if tensor.is_floating_point() and not bool(tensor.detach().isfinite().all()):
+            return f"{name} is not finite after the update"
+    return ""
 
-    return read
+
+def _watch(subject: Subject, folder: Path, failing: int) -> tuple[Origin | None, str]:
+    """Make the run up to a step; return where that step first goes wrong, and what anomaly detection says of it."""
+    training, steps = subject.run(folder)
+    for _ in itertools.islice(steps, failing):
+        pass
+    watch = OperationWatch(training.model, training.experiment.path)
+    with warnings.catch_warnings(), watch.hooked():
+        warnings.simplefilter("ignore")
+        try:
+            with torch.autograd.set_detect_anomaly(True), watch:
+                next(steps)
+        except UserError as error:
+            said = str(error).splitlines()[0]
+            return watch.origin, said.partition("RuntimeError: ")[2] or said
+    return watch.origin, ""
+
+
+def _variance(record: Record) -> float | None:
+    found = record["activations"]["last"]
+    return None if found is None else float(found["var"])
 
 
 _QUANTITIES: dict[str, Callable[[Record], float | None]] = {
     "loss": lambda record: record["loss"],
     "gradient norm": lambda record: record["grad_norm"],
-    "variance of the output": _activation("last"),
+    "variance of the output": _variance,
 }
-
-
-def _largest(
-    records: list[Record], read: Callable[[Record], float | None]
-) -> tuple[int | None, float | None]:
-    found = [(value, record["step"]) for record in records if (value := read(record)) is not None]
-    if not found:
-        return None, None
-    value, step = max(found)
-    return step, value

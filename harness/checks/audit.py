@@ -1,57 +1,49 @@
-"""Every parameter: is it trainable, which optimizer group holds it, and does a step move it?"""
+"""Makes six steps and looks at each parameter: is it trainable, which optimizer group holds it, did it move?
 
-from dataclasses import dataclass
-from typing import Literal
+A parameter without a group is in no optimizer; a parameter that rests got no gradient, or a rate of zero. If
+everything moves, frozen and forgotten parameters are ruled out.
+
+Source of the six steps: a gradient scaler skips its first steps until its factor fits, and a layer behind one
+that begins at zero waits a step for its gradient; the healthy experiments have moved every parameter within
+three steps.
+"""
 
 import torch
-from torch import Tensor
 
-from harness.checks.evidence import Evidence, Table
-from harness.checks.subject import Subject
+from harness.checks.lab.finding import Check, Finding, Option, Outcome, Table
+from harness.checks.lab.subject import Bench, Subject
 
-# A gradient scaler skips its first steps until its factor fits, and a layer behind one that begins at zero waits a
-# step for its gradient: the healthy experiments have moved every parameter within 3 steps.
+CHECK = Check(
+    place=120,
+    question="Does a step move every parameter?",
+    minutes=3,
+    in_triage=True,
+    options=(Option("steps", "Steps to make; by default 6."),),
+    outcomes=(
+        Outcome(
+            "all-move",
+            "Every parameter is in the optimizer and moves. Frozen and forgotten parameters are ruled out.",
+            sound=True,
+            next=("gradients",),
+        ),
+        Outcome(
+            "some-rest",
+            "Some parameters keep the values that they began with.",
+            mechanism=True,
+            look="build_optimizer: which parameters it gets; build_model: which ones require a gradient",
+        ),
+        Outcome(
+            "none-moves",
+            "No step changes anything: the optimizer holds other tensors, no gradient, or a rate of zero.",
+            mechanism=True,
+            look="build_optimizer and train_step",
+        ),
+    ),
+)
 STEPS = 6
 
-Outcome = Literal["all-move", "some-rest", "none-moves"]
 
-
-@dataclass(frozen=True)
-class ParameterFigures:
-    """One parameter; `group` is None outside the optimizer, `moved_at` the first step (from 0) that changed it.
-
-    `entries_moved` is the share of its entries that differ after the last step.
-    """
-
-    name: str
-    shape: tuple[int, ...]
-    trainable: bool
-    group: int | None
-    lr: float | None
-    weight_decay: float | None
-    moved_at: int | None
-    entries_moved: float
-
-
-@dataclass(frozen=True)
-class Audit:
-    """All parameters of the network, and how many tensors of the optimizer belong to no parameter of it."""
-
-    parameters: tuple[ParameterFigures, ...]
-    optimizer: str
-    strangers: int
-    steps: int
-
-    @property
-    def outcome(self) -> Outcome:
-        """What came of it."""
-        moved = [parameter.moved_at is not None for parameter in self.parameters]
-        if not any(moved):
-            return "none-moves"
-        return "all-move" if all(moved) else "some-rest"
-
-
-def measure(subject: Subject, *, steps: int = STEPS) -> Audit:
+def measure(subject: Subject, *, steps: int = STEPS) -> Finding:
     """Make the first steps of the run and see which parameters they move."""
     bench = subject.bench()
     named = dict(bench.model.named_parameters())
@@ -62,62 +54,30 @@ def measure(subject: Subject, *, steps: int = STEPS) -> Audit:
     }
     start = {name: tensor.detach().clone() for name, tensor in named.items()}
     moved_at: dict[str, int] = {}
-    for index, (inputs, labels) in zip(range(steps), bench.batches(), strict=False):
-        bench.step(inputs, labels)
+    for index, batch in enumerate(bench.batches(steps)):
+        bench.step(*batch)
         for name, tensor in named.items():
-            if name not in moved_at and not _same(tensor, start[name]):
+            if name not in moved_at and not torch.equal(tensor.detach(), start[name]):
                 moved_at[name] = index
-
-    def figures(name: str, tensor: Tensor) -> ParameterFigures:
-        index = groups.get(id(tensor))
-        group = {} if index is None else rates[index]
-        changed = (tensor.detach() != start[name]).double().mean().item() if tensor.numel() else 0.0
-        return ParameterFigures(
-            name=name,
-            shape=tuple(tensor.shape),
-            trainable=tensor.requires_grad,
-            group=index,
-            lr=group.get("lr"),
-            weight_decay=group.get("weight_decay"),
-            moved_at=moved_at.get(name),
-            entries_moved=changed,
-        )
-
-    # As `build_optimizer` gave them: a schedule may have moved the rate since.
-    rates = [
-        {
-            key: float(value)
-            for key in ("lr", "weight_decay")
-            if (value := group.get(f"initial_{key}", group.get(key))) is not None
-        }
-        for group in bench.optimizer.param_groups
-    ]
-    own = {id(tensor) for tensor in named.values()}
-    return Audit(
-        parameters=tuple(figures(name, tensor) for name, tensor in named.items()),
-        optimizer=type(bench.optimizer).__name__,
-        strangers=len(set(groups) - own),
-        steps=steps,
-    )
-
-
-def _same(tensor: Tensor, before: Tensor) -> bool:
-    return torch.equal(tensor.detach(), before)
-
-
-def show(measured: Audit) -> Evidence:
-    """Return the table of parameters."""
-    moving = [p for p in measured.parameters if p.moved_at is not None]
-    return Evidence(
-        what=f"{len(measured.parameters)} parameters over the first {measured.steps} steps of the run",
-        outcome=measured.outcome,
-        said=f"{len(moving)} of {len(measured.parameters)} parameters move in {measured.steps} steps",
+    outcome = "all-move" if len(moved_at) == len(named) else "some-rest"
+    moving = f"{len(moved_at)} of {len(named)}"
+    rows = []
+    for name, tensor in named.items():
+        group = groups.get(id(tensor))
+        shape = "x".join(map(str, tensor.shape))
+        rates = (_given(bench, group, "lr"), _given(bench, group, "weight_decay"))
+        share = float((tensor.detach() != start[name]).double().mean()) if tensor.numel() else 0.0
+        rows.append((name, shape, tensor.requires_grad, group, *rates, moved_at.get(name), share))
+    return Finding(
+        what=f"{len(named)} parameters over the first {steps} steps of the run",
+        outcome=outcome if moved_at else "none-moves",
+        summary=f"{moving} parameters move in {steps} steps",
         figures={
-            "optimizer": measured.optimizer,
-            "parameters that move": f"{len(moving)} of {len(measured.parameters)}",
-            "parameters in no group": sum(p.group is None for p in measured.parameters),
-            "parameters not trainable": sum(not p.trainable for p in measured.parameters),
-            "tensors of the optimizer that are no parameter": measured.strangers,
+            "optimizer": type(bench.optimizer).__name__,
+            "parameters that move": moving,
+            "parameters in no group": sum(id(tensor) not in groups for tensor in named.values()),
+            "parameters not trainable": sum(not tensor.requires_grad for tensor in named.values()),
+            "tensors of the optimizer that are no parameter": len(set(groups) - set(map(id, named.values()))),
         },
         tables=(
             Table(
@@ -126,13 +86,16 @@ def show(measured: Audit) -> Evidence:
                     "parameter", "shape", "trainable", "group", "lr", "weight decay", "first moved at step",
                     "entries moved",
                 ),
-                rows=tuple(
-                    (
-                        p.name, "x".join(map(str, p.shape)), p.trainable, p.group, p.lr, p.weight_decay,
-                        p.moved_at, p.entries_moved,
-                    )
-                    for p in measured.parameters
-                ),
+                rows=tuple(rows),
             ),
         ),
     )  # fmt: skip
+
+
+def _given(bench: Bench, group: int | None, name: str) -> float | None:
+    """Return what `build_optimizer` gave a group: a schedule may have moved the rate since."""
+    if group is None:
+        return None
+    table = bench.optimizer.param_groups[group]
+    value = table.get(f"initial_{name}", table.get(name))
+    return None if value is None else float(value)

@@ -1,61 +1,63 @@
-"""The gradient against finite differences in float64: as autograd computes it, and as the optimizer gets to use it."""
+"""Compares three gradients in float64: finite differences, autograd's, and the one that the optimizer uses.
+
+Central differences with a step of 1e-6, for a few entries of each parameter, are compared with autograd's
+gradient at the weights before the optimizer's second update. If they differ, something is detached or a
+backward pass is wrong. What the optimizer uses is compared with autograd's gradient, summed over the batches
+since its first update, up to one factor for each parameter: it may be shorter (clipped, averaged), but must
+point the same way. If only that differs, look at what happens to `.grad`. Dropout draws the same units each
+time, and autocast is off.
+
+Sources of the bounds: in float64 the differences have an error of about 1e-10 of the loss; gradients too
+short for that to resolve count as equal, and 1e-6 passes. Where a ReLU or a maximum changes its mind within
+the step, the slope over half the step is another one: such entries are at a kink and are left out.
+"""
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
 from torch import Tensor, nn
-from torch.optim.optimizer import register_optimizer_step_pre_hook
 
-from harness.checks.evidence import Evidence, Table, short
-from harness.checks.loss_gradient import MOST_ACCUMULATED
-from harness.checks.subject import Subject
-from harness.checks.workbench import Bench
+from harness.checks.lab.finding import Cell, Check, Finding, Outcome, Table, short
+from harness.checks.lab.step_gradients import Gradients, used_gradients
+from harness.checks.lab.subject import Bench, Subject
+from harness.checks.loss_form import MOST_ACCUMULATED
 from harness.errors import UserError
 
+CHECK = Check(
+    place=140,
+    question="Is the gradient the slope of the loss?",
+    minutes=4,
+    outcomes=(
+        Outcome(
+            "passes",
+            "The optimizer's gradient points along the slope of the loss as it is written. Derivatives are ruled out.",
+            sound=True,
+            next=("loss_form", "data"),
+        ),
+        Outcome(
+            "differs",
+            "Autograd's gradient is not the slope of the loss: some backward pass is wrong, or something detaches.",
+            look="what is written by hand in the network and in compute_loss: detach, item, no_grad, backward",
+        ),
+        Outcome(
+            "used-differs",
+            "Autograd's gradient is the slope of the loss, but the optimizer uses another one.",
+            look="train_step: what happens to .grad between the backward pass, the update and the next batch",
+        ),
+        Outcome(
+            "not-in-float64",
+            "The experiment cannot compute in float64, so the gradient could not be judged.",
+            look="what sets a dtype by hand",
+        ),
+    ),
+)
 EPS = 1e-6
 PASSES = 1e-6
 EXAMPLES = 16
 # Of each parameter: the entries with the largest gradients, and as many by chance.
 LARGEST = 5
-
-Outcome = Literal["passes", "differs", "used-differs", "not-in-float64"]
-
-
-@dataclass(frozen=True)
-class ParameterCheck:
-    """What two comparisons found, as relative distances: autograd's gradient and finite differences, over `entries`
-    entries; and what the optimizer used and autograd's gradient, after a common factor.
-
-    `kinks` counts the entries left out since finite differences have no answer there. `used` is None where no optimizer
-    used a gradient of this parameter.
-    """
-
-    name: str
-    entries: int
-    kinks: int
-    autograd: float
-    used: float | None
-
-
-@dataclass(frozen=True)
-class Gradcheck:
-    """All parameters that require a gradient; `problem` says why there are none."""
-
-    parameters: tuple[ParameterCheck, ...]
-    problem: str = ""
-
-    @property
-    def outcome(self) -> Outcome:
-        """What came of it."""
-        if self.problem:
-            return "not-in-float64"
-        if not all(parameter.autograd < PASSES for parameter in self.parameters):
-            return "differs"
-        used = [parameter.used for parameter in self.parameters if parameter.used is not None]
-        return "passes" if all(distance < PASSES for distance in used) else "used-differs"
 
 
 @dataclass(frozen=True)
@@ -67,23 +69,36 @@ class _Batch:
     chance: Tensor
 
 
-def measure(subject: Subject) -> Gradcheck:
-    """Compare three gradients at the weights before the optimizer's second step.
-
-    Central differences with a step of 1e-6 in float64 have an error of about 1e-10 of the loss; below what that lets
-    them resolve, two gradients count as equal. Where a ReLU or a maximum changes its mind within the step they have
-    another error for every step: such entries are left out. What the optimizer uses is compared with autograd's sum
-    over the batches since its first step, up to one factor for each parameter: clipping to a norm and accumulating are
-    no error. Dropout draws the same units each time, and autocast is off.
-    """
+def measure(subject: Subject) -> Finding:
+    """Compare the gradients of every parameter at the weights before the second update."""
+    what = f"the second update of the run on {EXAMPLES} examples a batch, in float64, eps {EPS:g}"
     try:
-        bench = subject.bench(subject.experiment(verify=True), verify=True)
-        return _compare(bench)
+        rows = _compare(subject.bench(subject.experiment(verify=True), verify=True))
     except UserError as error:
-        return Gradcheck((), str(error).splitlines()[0])
+        summary = str(error).splitlines()[0]
+        return Finding(what=what, outcome="not-in-float64", summary=summary, figures={"passes below": PASSES})
+    autograd = [row[3] for row in rows]
+    used = [row[4] for row in rows if row[4] is not None]
+    outcome = "passes" if all(distance < PASSES for distance in used) else "used-differs"
+    worst, worst_used = max(autograd, default=None), max(used, default=None)
+    cells: tuple[tuple[Cell, ...], ...] = tuple(rows)
+    return Finding(
+        what=what,
+        outcome=outcome if all(distance < PASSES for distance in autograd) else "differs",
+        summary=f"relative error {short(worst)} of autograd, {short(worst_used)} of what the optimizer used",
+        figures={"autograd, worst": worst, "used, worst": worst_used, "passes below": PASSES},
+        tables=(
+            Table(
+                caption="Relative distance of autograd from finite differences, and of the gradient used from autograd",
+                columns=("parameter", "entries", "at a kink", "autograd", "used by the optimizer"),
+                rows=cells,
+            ),
+        ),
+    )
 
 
-def _compare(bench: Bench) -> Gradcheck:
+def _compare(bench: Bench) -> list[tuple[str, int, int, float, float | None]]:
+    """Return for each parameter: its name, entries compared and left out, and both relative distances."""
     model = bench.model.train()
     named = {name: p for name, p in model.named_parameters() if p.requires_grad and p.numel()}
     used, batches, weights = _second_update(bench, named)
@@ -105,54 +120,35 @@ def _compare(bench: Bench) -> Gradcheck:
             autograd[name] = torch.zeros_like(p) if gradient is None else gradient
             expected[name] += autograd[name]
     rng = torch.Generator().manual_seed(0)
-    checks = []
+    rows = []
     for name, parameter in named.items():
         entries = _entries(autograd[name], rng)
         floor = _unresolved(value, len(entries))
         analytic = autograd[name].flatten()[entries]
         numeric, smooth = _finite_differences(parameter, entries, lambda: loss(batches[-1]), analytic, floor)
-        checks.append(
-            ParameterCheck(
-                name=name,
-                entries=int(smooth.sum()),
-                kinks=int((~smooth).sum()),
-                autograd=_distance(analytic[smooth], numeric[smooth], floor),
-                used=_off_direction(used[name], expected[name], floor) if name in used else None,
-            )
-        )
-    return Gradcheck(tuple(checks))
+        off = _off_direction(used[name], expected[name], floor) if name in used else None
+        distance = _distance(analytic[smooth], numeric[smooth], floor)
+        rows.append((name, int(smooth.sum()), int((~smooth).sum()), distance, off))
+    return rows
 
 
-def _second_update(
-    bench: Bench, named: dict[str, nn.Parameter]
-) -> tuple[dict[str, Tensor], list[_Batch], dict[str, Tensor]]:
-    """Return what the optimizer's second step used, the batches since its first one, and the weights before it.
+def _second_update(bench: Bench, named: dict[str, nn.Parameter]) -> tuple[Gradients, list[_Batch], Gradients]:
+    """Return what the optimizer's second update used, the batches since its first one, and the weights before it.
 
-    Where it does not step twice in time, nothing was used, and the batch is the last one.
+    If it does not update twice in time, nothing was used, and the batch is the last one.
     """
-    used: dict[str, Tensor] = {}
-
-    def look(optimizer: torch.optim.Optimizer, *_: object) -> None:
-        scale = getattr(optimizer, "grad_scale", None)
-        for name, parameter in named.items():
-            if parameter.grad is not None and name not in used:
-                used[name] = parameter.grad.detach() / (1.0 if scale is None else scale)
-
     updates, batches = 0, []
-    handle = register_optimizer_step_pre_hook(look)
-    try:
-        for (x, y), _ in zip(bench.batches(), range(2 * MOST_ACCUMULATED), strict=False):
+    with used_gradients(bench.model) as used:
+        for x, y in bench.batches(2 * MOST_ACCUMULATED):
             weights = {name: p.detach().clone() for name, p in named.items()}
             batches.append(_Batch(x[:EXAMPLES], y[:EXAMPLES], torch.get_rng_state()))
             bench.step(batches[-1].inputs, batches[-1].labels)
             if used:
                 updates += 1
                 if updates == 2:
-                    return used, batches, weights
+                    return dict(used), batches, weights
                 used.clear()
                 batches.clear()
-    finally:
-        handle.remove()
     return {}, batches[-1:], weights
 
 
@@ -166,10 +162,10 @@ def _entries(gradient: Tensor, rng: torch.Generator) -> list[int]:
 def _finite_differences(
     parameter: nn.Parameter, entries: list[int], loss: Callable[[], Tensor], analytic: Tensor, floor: float
 ) -> tuple[Tensor, Tensor]:
-    """Return the slopes at the entries, and which of them are slopes at all.
+    """Return the slopes at the entries, and which of them have no kink within the step.
 
-    Where a slope is not what autograd says and another one over half the step, a kink lies within the step. A whole
-    parameter of kinks is none: there the loss is rough, and autograd has to answer for it.
+    If most of a parameter's entries seem to have a kink, none counts as one: there the loss is rough, and autograd has
+    to answer for it.
     """
     flat = parameter.view(-1)
 
@@ -206,25 +202,3 @@ def _off_direction(used: Tensor, expected: Tensor, floor: float) -> float:
     square = float(expected.square().sum())
     factor = max(float((used * expected).sum()) / square, 0.0) if square else 0.0
     return float((used - factor * expected).norm()) / max(float(used.norm()), floor)
-
-
-def show(measured: Gradcheck) -> Evidence:
-    """Return the table by parameter."""
-    worst = max((p.autograd for p in measured.parameters), default=None)
-    worst_used = max((p.used for p in measured.parameters if p.used is not None), default=None)
-    said = f"relative error {short(worst)} of autograd, {short(worst_used)} of what the optimizer used"
-    return Evidence(
-        what=f"the second update of the run on {EXAMPLES} examples a batch, in float64, eps {EPS:g}",
-        outcome=measured.outcome,
-        said=measured.problem or said,
-        figures={"autograd, worst": worst, "used, worst": worst_used, "passes below": PASSES},
-        tables=(
-            Table(
-                caption="Relative distance of autograd from finite differences, and of what was used from autograd",
-                columns=("parameter", "entries", "at a kink", "autograd", "used by the optimizer"),
-                rows=tuple((p.name, p.entries, p.kinks, p.autograd, p.used) for p in measured.parameters),
-            ),
-        )
-        if measured.parameters
-        else (),
-    )

@@ -1,151 +1,258 @@
-"""The experiment's loss against the stable form: on its own outputs, on all of them twice, on logits of 10,000."""
+"""Compares the loss and its gradient in a training step with the stable form of the mean loss.
+
+The stable form is the mean cross-entropy, `logsumexp(z) - z[label]` for logits z (Goodfellow, Bengio and
+Courville, Deep Learning, 2016, section 4.1), `-log(p[label])` where the network puts out probabilities, and
+the mean squared error for a regression. For classes, the gradient that a step computes is compared on the
+first batch, on half of it, and on the next half batch: a mean is one whatever the size. The backward pass
+counts, before anything clips or divides the gradient; a step on every k-th batch may count each batch for
+1/k, and a gradient scaler's factor is taken out. For a regression, which may have any loss, the loss is
+compared on the outputs of the first batch.
+
+`grows`: the gradient of a whole batch and of half of it differ by the number of examples. `bounded`: the best
+outputs of the range that the network keeps to still have a loss, so that no training can bring it to zero.
+`overflows`: logits of +-10,000 give no finite loss.
+
+Sources of the bounds: sums of a batch in float32 differ by 1e-6 with the order of addition, gradients of
+healthy steps by at most 1e-6; 1e-3 is different. A sum grows by 2 from half a batch to a whole one; 1.5
+counts as growing. Rows of probabilities add up to 1 within the rounding of float16, 1e-2.
+"""
 
 import math
-from dataclasses import dataclass
-from typing import Literal
+from itertools import pairwise
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
-from harness.checks.evidence import Cell, Evidence, Table, short
-from harness.checks.subject import Subject
+from harness.checks.lab.finding import Cell, Check, Finding, Outcome, Table, short
+from harness.checks.lab.step_gradients import Gradients, fresh_gradients, reference_gradients
+from harness.checks.lab.subject import Bench, Subject, worst
 from harness.losses import stable_cross_entropy
 from harness.run.evaluation import is_classification
 from harness.run.experiment import Experiment
 
+CHECK = Check(
+    place=40,
+    question="Is the loss, and its gradient, the mean that it should be?",
+    minutes=3,
+    in_triage=True,
+    outcomes=(
+        Outcome(
+            "agrees",
+            "The loss is the mean it should be, for outputs of any size. The loss function is ruled out.",
+            sound=True,
+            next=("lr_tenth",),
+        ),
+        Outcome(
+            "grows",
+            "The loss depends on how many examples are in the batch, and so does the length of every update.",
+            mechanism=True,
+            look="compute_loss, and what the size of a step depends on",
+        ),
+        Outcome(
+            "bounded",
+            "Outputs in the range that the network keeps to never have a loss near zero: a floor for training.",
+            mechanism=True,
+            look="what the network puts out, and what the loss expects",
+        ),
+        Outcome(
+            "differs",
+            "The loss that the step minimizes is another function of the outputs than the stable form.",
+            mechanism=True,
+            look="compute_loss, and what train_step does with the loss before the backward pass",
+        ),
+        Outcome(
+            "overflows",
+            "Large outputs give a loss that is not finite. A long run gets there.",
+            mechanism=True,
+            look="compute_loss: exp and log",
+        ),
+        Outcome(
+            "no-reference",
+            "The regression has a loss of its own. There is no stable form to compare it with.",
+            sound=True,
+            next=("lr_tenth",),
+        ),
+    ),
+)
 LARGE = 1e4
-# float32 sums of a batch differ in their last digits with the order of addition: 1e-6 of the loss at most.
 CLOSE = 1e-4
-# Rows of outputs that are probabilities add up to 1 within the rounding of float16 autocast.
+GRADIENT_CLOSE = 1e-3
+GROWS = 1.5
 ROW_SUM = 1e-2
-
-Outcome = Literal["agrees", "grows", "bounded", "differs", "overflows", "no-reference"]
-
-
-@dataclass(frozen=True)
-class LossFigures:
-    """Losses of the first batch, by the experiment and by the stable form: as it is, twice over, and of large logits.
-
-    `gradient` is the relative distance between the gradients of the two at the outputs; `least` what the experiment's
-    loss gives for the best outputs of the range that the network's outputs keep to, and None where they keep to none.
-    For a regression the stable form is the mean squared error.
-    """
-
-    whole: tuple[float, float]
-    twice: tuple[float, float]
-    gradient: float
-    large: tuple[float, float] | None
-    least: float | None
-    examples: int
-    classes: int | None
-
-    @property
-    def growth(self) -> float:
-        """The loss of every example twice over that of every example once: 1 for a mean."""
-        return _ratio((self.twice[0], self.whole[0]))
-
-    @property
-    def outcome(self) -> Outcome:
-        """What came of it; the first that applies."""
-        if self.large is not None and not (math.isfinite(self.large[0]) and math.isfinite(self.whole[0])):
-            return "overflows"
-        if not _near(self.growth, 1.0):
-            return "grows"
-        if self.least is not None:
-            return "bounded"
-        if self.classes is None and not _near(_ratio(self.whole), 1.0):
-            return "no-reference"  # a regression may have any loss
-        return "agrees" if _near(_ratio(self.whole), 1.0) and self.gradient < CLOSE else "differs"
+# Gradients are accumulated over a few batches; an experiment that steps more seldom is taken at each batch's word.
+MOST_ACCUMULATED = 8
 
 
-def measure(subject: Subject) -> LossFigures:
-    """Compute both losses of the first batch's outputs, in training mode at the first weights."""
-    bench = subject.bench()
+def measure(subject: Subject) -> Finding:
+    """Compare losses on the first batch's outputs and, for classes, the gradients of the first steps."""
+    bench = _bench(subject)
     inputs, labels = next(bench.batches())
     with torch.no_grad():
         outputs = bench.model.train()(inputs).float()
-    classifies = is_classification(outputs, labels)
-    reference = stable_cross_entropy if classifies else torch.nn.functional.mse_loss
-    experiment = bench.experiment
+    if is_classification(outputs, labels):
+        return _classification(subject, bench.experiment, outputs, labels)
+    return _regression(bench.experiment, outputs, labels)
 
-    def both(outputs: Tensor, labels: Tensor) -> tuple[float, float]:
-        with torch.no_grad():
-            return float(experiment.compute_loss(outputs, labels)), float(reference(outputs, labels))
 
-    large = None
-    if classifies:
+def mean_cross_entropy(scores: Tensor, labels: Tensor) -> Tensor:
+    """Return the mean cross-entropy of what a network puts out: probabilities as such, all else as logits."""
+    if are_probabilities(scores):
+        return F.nll_loss(scores.clamp(min=1e-30).log(), labels)
+    return stable_cross_entropy(scores, labels)
+
+
+def are_probabilities(scores: Tensor) -> bool:
+    """Say whether outputs lie in 0 to 1, as those of softmax or sigmoid; equal logits of a network at zero do not."""
+    return bool(((scores >= 0) & (scores <= 1)).all()) and bool((scores != scores[0, 0]).any())
+
+
+def _bench(subject: Subject) -> Bench:
+    # Autocast rounds; the form of the loss is the same without it.
+    return subject.bench(subject.experiment(disable_amp=True))
+
+
+def _classification(subject: Subject, experiment: Experiment, outputs: Tensor, labels: Tensor) -> Finding:
+    whole = _losses(experiment, mean_cross_entropy, outputs, labels)
+    rows = {f"first batch, {len(labels)} examples": whole}
+    finite = math.isfinite(whole[0])
+    if not are_probabilities(outputs):
         # Every second example is right beyond doubt, the others as wrong.
         signs = torch.where(torch.arange(len(labels)) % 2 == 0, 1.0, -1.0).unsqueeze(1)
-        large = both(LARGE * signs * torch.nn.functional.one_hot(labels, outputs.shape[1]), labels)
-    return LossFigures(
-        whole=both(outputs, labels),
-        twice=both(torch.cat([outputs, outputs]), torch.cat([labels, labels])),
-        gradient=_gradient_distance(experiment, reference, outputs, labels),
-        large=large,
-        least=_least(experiment, outputs, labels) if classifies else None,
-        examples=len(labels),
-        classes=int(outputs.shape[1]) if classifies else None,
+        large = LARGE * signs * F.one_hot(labels, outputs.shape[1])
+        rows[f"outputs of +-{LARGE:.0f}"] = _losses(experiment, mean_cross_entropy, large, labels)
+        finite = finite and math.isfinite(rows[f"outputs of +-{LARGE:.0f}"][0])
+    least = _least(experiment, outputs, labels)
+    distance, growth = _gradient_figures(subject)
+    if not finite:
+        outcome = "overflows"
+    elif growth > GROWS or growth < 1 / GROWS:
+        outcome = "grows"
+    elif least is not None:
+        outcome = "bounded"
+    else:
+        outcome = "agrees" if distance < GRADIENT_CLOSE else "differs"
+    figures: dict[str, Cell] = {
+        "distance of the step's gradient": distance,
+        "gradient of a whole batch over that of half of it": growth,
+        "least loss within the outputs' range": least,
+    }
+    summary = f"gradient {short(distance)} away from the mean's; whole batch over half of it {short(growth)}"
+    if outcome == "bounded":
+        summary = f"the least loss within the range of the outputs is {short(least)}"
+    return _finding("the mean cross-entropy", outcome, summary, figures, rows)
+
+
+def _regression(experiment: Experiment, outputs: Tensor, labels: Tensor) -> Finding:
+    once = _losses(experiment, F.mse_loss, outputs, labels)
+    twice = _losses(experiment, F.mse_loss, torch.cat([outputs, outputs]), torch.cat([labels, labels]))
+    growth = twice[0] / once[0] if once[0] else math.inf
+    ratio = once[0] / once[1] if once[1] else math.inf
+    if not math.isfinite(once[0]):
+        outcome = "overflows"
+    elif not abs(growth - 1) < CLOSE:
+        outcome = "grows"
+    elif not abs(ratio - 1) < CLOSE:
+        outcome = "no-reference"
+    else:
+        outcome = "agrees" if _apart_at_outputs(experiment, outputs, labels) < CLOSE else "differs"
+    summary = (
+        f"loss / mean squared error {short(ratio)}; with each example twice, {short(growth)} times the loss"
     )
+    figures: dict[str, Cell] = {"loss over the stable form": ratio, "loss of each example twice": growth}
+    rows = {f"first batch, {len(labels)} examples": once, "the same, each example twice": twice}
+    return _finding("the mean squared error", outcome, summary, figures, rows)
 
 
-def _gradient_distance(experiment: Experiment, reference: object, outputs: Tensor, labels: Tensor) -> float:
-    gradients = []
-    for loss in (experiment.compute_loss, reference):
-        leaf = outputs.clone().requires_grad_()
-        assert callable(loss)
-        value = loss(leaf, labels)
-        (gradient,) = torch.autograd.grad(value, leaf, allow_unused=True)
-        gradients.append(torch.zeros_like(leaf) if gradient is None else gradient.double())
-    return float((gradients[0] - gradients[1]).norm() / gradients[1].norm())
+def _finding(
+    form: str, outcome: str, summary: str, figures: dict[str, Cell], rows: dict[str, tuple[float, float]]
+) -> Finding:
+    table = Table(
+        caption="Losses",
+        columns=("outputs", "experiment", "stable form"),
+        rows=tuple((name, *pair) for name, pair in rows.items()),
+    )
+    what = f"the loss and the first steps compared with {form}"
+    return Finding(what=what, outcome=outcome, summary=summary, figures=figures, tables=(table,))
+
+
+@torch.no_grad()
+def _losses(
+    experiment: Experiment, reference: object, outputs: Tensor, labels: Tensor
+) -> tuple[float, float]:
+    assert callable(reference)
+    return float(experiment.compute_loss(outputs, labels)), float(reference(outputs, labels))
+
+
+def _apart_at_outputs(experiment: Experiment, outputs: Tensor, labels: Tensor) -> float:
+    """Return the relative distance of a regression loss's gradient at the outputs from the mean squared error's."""
+    leaf = outputs.clone().requires_grad_()
+    (own,) = torch.autograd.grad(experiment.compute_loss(leaf, labels), leaf, allow_unused=True)
+    (expected,) = torch.autograd.grad(F.mse_loss(leaf, labels), leaf)
+    own = torch.zeros_like(leaf) if own is None else own
+    return float((own - expected).double().norm() / expected.double().norm())
 
 
 def _least(experiment: Experiment, outputs: Tensor, labels: Tensor) -> float | None:
-    """Return the loss of perfect outputs where every row is a distribution already; None for free logits."""
+    """Return the loss of perfect outputs if every row is a distribution and that loss is not about 0; else None."""
     inside = bool(((outputs >= 0) & (outputs <= 1)).all())
     if not inside or bool(((outputs.sum(dim=1) - 1).abs() > ROW_SUM).any()):
         return None
-    perfect = torch.nn.functional.one_hot(labels, outputs.shape[1]).to(outputs.dtype)
     with torch.no_grad():
+        perfect = F.one_hot(labels, outputs.shape[1]).to(outputs.dtype)
         least = float(experiment.compute_loss(perfect, labels))
     return least if least > CLOSE else None
 
 
-def _ratio(pair: tuple[float, float]) -> float:
-    return pair[0] / pair[1] if pair[1] else math.inf
+def _gradient_figures(subject: Subject) -> tuple[float, float]:
+    """Return how far the gradients of two steps are from the mean's, and a whole batch's over half a batch's."""
+    bench = _bench(subject)
+    batches = bench.batches()
+    inputs, labels = next(batches)
+    half = max(len(labels) // 2, 1)
+    stepped: list[int] = []
+    call = 0
+    counter = bench.optimizer.register_step_pre_hook(lambda *_: stepped.append(call))
+    pairs = []
+    for part in (inputs, labels), (inputs[:half], labels[:half]):
+        pairs.append(_of_step(bench, *part))
+        call += 1
+    while call < 2 * MOST_ACCUMULATED and len(set(stepped)) < 2:
+        bench.step(*next(batches))
+        call += 1
+    counter.remove()
+    # Several optimizers' steps in one call count as one.
+    apart = [later - earlier for earlier, later in pairwise(dict.fromkeys(stepped))]
+    share = 1 / apart[0] if apart else 1.0
+    # At the same weights, so that only the number of examples differs.
+    from_half = _of_step(_bench(subject), inputs[:half], labels[:half])
+    growth = _factor(*pairs[0]) / _factor(*from_half) if _factor(*from_half) else math.inf
+    return worst([_distance(found, expected, share) for found, expected in pairs]), growth
 
 
-def _near(value: float, other: float) -> bool:
-    return abs(value - other) < CLOSE
+def _of_step(bench: Bench, inputs: Tensor, labels: Tensor) -> tuple[Gradients, Gradients]:
+    """Return the gradients that a training step computes, and those of the stable form at the same weights."""
+    expected = reference_gradients(bench.model, mean_cross_entropy, inputs, labels)
+    scale = math.prod(scaler.get_scale() for scaler in bench.experiment.scalers().values())
+    with fresh_gradients(bench.model) as found:
+        bench.step(inputs, labels)
+    return {name: gradient / scale for name, gradient in found.items()}, expected
 
 
-def show(measured: LossFigures) -> Evidence:
-    """Return the table of losses."""
-    rows: list[tuple[Cell, ...]] = [
-        (f"first batch, {measured.examples} examples", *measured.whole, _ratio(measured.whole)),
-        ("the same, each example twice", *measured.twice, _ratio(measured.twice)),
-    ]
-    if measured.large is not None:
-        rows.append((f"outputs of +-{LARGE:.0f}", *measured.large, _ratio(measured.large)))
-    said = (
-        f"loss / stable form {short(_ratio(measured.whole))}; with each example twice, {short(measured.growth)} times"
-        " the loss"
-    )
-    if measured.least is not None:
-        said = f"the least loss within the range of the outputs is {short(measured.least)}"
-    form = "mean squared error" if measured.classes is None else "logsumexp(z) - z[label], mean"
-    return Evidence(
-        what=f"compute_loss beside {form}, on the outputs of the first batch",
-        outcome=measured.outcome,
-        said=said,
-        figures={
-            "loss over the stable form": _ratio(measured.whole),
-            "loss of each example twice over once": measured.growth,
-            "distance of the gradients": measured.gradient,
-            "least loss within the outputs' range": measured.least,
-        },
-        tables=(
-            Table(
-                caption="Losses", columns=("outputs", "experiment", "stable form", "ratio"), rows=tuple(rows)
-            ),
-        ),
-    )
+def _distance(found: Gradients, expected: Gradients, share: float) -> float:
+    """Return the relative distance of gradients from a share of others."""
+    difference, length = 0.0, 0.0
+    for name, gradient in expected.items():
+        own = found.get(name, torch.zeros_like(gradient))
+        difference += float((own - share * gradient).double().square().sum())
+        length += float((share * gradient).double().square().sum())
+    if length == 0.0:  # a network that died in the step before has no gradient to be off from
+        return 0.0 if difference == 0.0 else math.inf
+    return float((difference / length) ** 0.5)
+
+
+def _factor(found: Gradients, expected: Gradients) -> float:
+    """Return the factor by which gradients are longer than others, along these."""
+    along = sum(float((found[name] * g).double().sum()) for name, g in expected.items() if name in found)
+    length = sum(float(g.double().square().sum()) for g in expected.values())
+    return along / length if length else 1.0

@@ -1,64 +1,100 @@
-"""Smith's range test: one step at each learning rate, from far too small to far too large, and the loss it leaves."""
+"""Smith's range test (arXiv:1506.01186): one step at each of 97 learning rates from 1e-6 to 100, without the schedule.
+
+The suggested rate is a tenth of the rate with the least loss. A rate within a decade or two of it is usual. A
+rate at which the loss has risen again is too high for the updates, whether the rate is too high or the
+gradients are too long.
+
+Sources of the bounds: the loss is smoothed with a moving average with bias correction and the test ends at
+four times the least loss, as in fastai's learning-rate finder. A loss that no rate brings down by 5 % is flat
+(labels that tell nothing: 0.1 %). Healthy experiments use 0.3 to 12 times the suggested rate over ten seeds;
+below 0.01 counts as far below.
+"""
 
 import math
-from dataclasses import dataclass
-from typing import Literal
 
-from harness.checks.evidence import Evidence, Line, Plot, short
-from harness.checks.mechanisms import learning_rate
-from harness.checks.subject import Subject
+from harness.checks.lab.finding import Check, Finding, Line, Outcome, Plot, short
+from harness.checks.lab.subject import Subject, worst
+from harness.checks.learning_rate import rates_of
 
+CHECK = Check(
+    place=130,
+    question="At which learning rates does the loss fall?",
+    minutes=4,
+    outcomes=(
+        Outcome(
+            "within",
+            "The loss falls at the rate that it uses. The rate is ruled out.",
+            sound=True,
+            next=("gradients",),
+        ),
+        Outcome(
+            "above",
+            "At the rate that it uses the loss has long risen again: the updates are too long, whatever makes them so.",
+            look="the rate in build_optimizer; and what the length of a gradient depends on",
+            next=("loss_form", "gradients"),
+        ),
+        Outcome(
+            "below",
+            "The rate that it uses is far below the rates at which the loss falls fastest.",
+            look="the rate in build_optimizer, and build_scheduler",
+        ),
+        Outcome(
+            "flat", "The loss falls at no rate: the rate is not the problem.", next=("data", "gradients")
+        ),
+    ),
+)
 FIRST, LAST = 1e-6, 100.0
 STEPS = 96  # twelve a decade
-# As in fastai's learning-rate finder: a moving average with bias correction, and an end where the loss has risen to
-# four times its least.
 SMOOTHING = 0.9
 RISEN = 4.0
-# A loss that no rate brings down by a twentieth has no least to speak of. Labels that tell nothing: 0.999.
 FALLS = 0.95
-# Suggested is a tenth of the rate with the least loss. Healthy experiments use 0.3 to 12 times that, over ten seeds.
 FAR_BELOW = 0.01
 
-Outcome = Literal["within", "above", "below", "flat"]
+
+def measure(subject: Subject) -> Finding:
+    """Train with a rate that grows by the same factor each step until the loss has risen again."""
+    used = worst(rates_of(subject))
+    rates, losses, smooth = _range_test(subject)
+    best = min(range(len(smooth)), key=smooth.__getitem__)
+    suggested = rates[best] / 10
+    if smooth[best] > FALLS * smooth[0]:
+        outcome = "flat"
+    elif used >= rates[-1]:
+        outcome = "above"
+    else:
+        outcome = "below" if used < FAR_BELOW * suggested else "within"
+    flat = outcome == "flat"
+    advice = "-" if flat else short(suggested)
+    marks = ((used, f"used: {used:.3g}"), *(() if flat else ((suggested, f"suggested: {suggested:.3g}"),)))
+    return Finding(
+        what=f"{len(rates)} steps, the rate from {FIRST:g} up by the same factor each",
+        outcome=outcome,
+        summary=f"used {short(used)}, suggested {advice}, too high from {short(rates[-1])}",
+        figures={
+            "highest rate of the schedule": used,
+            "suggested": None if flat else suggested,
+            "rate of the least loss": None if flat else rates[best],
+            "loss risen again at": rates[-1],
+            "least smoothed loss": smooth[best],
+        },
+        plots=(
+            Plot(
+                title="Loss",
+                x_label="learning rate",
+                y_label="loss",
+                lines=(
+                    Line(label="loss", points=tuple(zip(rates, losses, strict=True))),
+                    Line(label="smoothed", points=tuple(zip(rates, smooth, strict=False))),
+                ),
+                marks=marks,
+                log_x=True,
+            ),
+        ),
+    )
 
 
-@dataclass(frozen=True)
-class LrFind:
-    """Rates tried, the loss at each and its moving average; `used` is the highest rate of the experiment's schedule."""
-
-    rates: list[float]
-    losses: list[float]
-    smooth: list[float]
-    used: float
-
-    @property
-    def best(self) -> int:
-        """Where the moving average is least."""
-        return min(range(len(self.smooth)), key=lambda index: self.smooth[index])
-
-    @property
-    def suggested(self) -> float:
-        """A tenth of the rate with the least loss (fastai's "minimum")."""
-        return self.rates[self.best] / 10
-
-    @property
-    def limit(self) -> float:
-        """The rate at which the loss had risen again, or the last one tried."""
-        return self.rates[-1]
-
-    @property
-    def outcome(self) -> Outcome:
-        """What came of it."""
-        if self.smooth[self.best] > FALLS * self.smooth[0]:
-            return "flat"
-        if self.used >= self.limit:
-            return "above"
-        return "below" if self.used < FAR_BELOW * self.suggested else "within"
-
-
-def measure(subject: Subject) -> LrFind:
-    """Train with a rate that grows by the same factor each step, without the schedule (Smith, arXiv:1506.01186)."""
-    used = learning_rate(subject.bench())
+def _range_test(subject: Subject) -> tuple[list[float], list[float], list[float]]:
+    """Return the rates tried, the loss at each, and its moving average."""
     bench = subject.bench()
     bench.scheduler = None
     groups = bench.optimizer.param_groups
@@ -68,53 +104,15 @@ def measure(subject: Subject) -> LrFind:
     losses: list[float] = []
     smooth: list[float] = []
     average = 0.0
-    for step, batch in zip(range(STEPS + 1), bench.batches(), strict=False):
-        rate = FIRST * (LAST / FIRST) ** (step / STEPS)
+    for step, batch in enumerate(bench.batches(STEPS + 1)):
+        rates.append(FIRST * (LAST / FIRST) ** (step / STEPS))
         for group, share in zip(groups, shares, strict=True):
-            group["lr"] = rate * share
-        loss = float(bench.step(*batch))
-        average = SMOOTHING * average + (1 - SMOOTHING) * loss
-        rates.append(rate)
-        losses.append(loss)
-        if not math.isfinite(loss):
+            group["lr"] = rates[-1] * share
+        losses.append(float(bench.step(*batch)))
+        if not math.isfinite(losses[-1]):
             break
+        average = SMOOTHING * average + (1 - SMOOTHING) * losses[-1]
         smooth.append(average / (1 - SMOOTHING ** (step + 1)))
         if smooth[-1] > RISEN * min(smooth):
             break
-    return LrFind(rates, losses, smooth or [losses[0]], used)
-
-
-def show(measured: LrFind) -> Evidence:
-    """Return the curve and the suggestion."""
-    flat = measured.outcome == "flat"
-    suggested = None if flat else measured.suggested
-    marks = [(measured.used, f"used: {measured.used:.3g}")]
-    if suggested is not None:
-        marks.append((suggested, f"suggested: {suggested:.3g}"))
-    points = tuple(zip(measured.rates, measured.losses, strict=True))
-    return Evidence(
-        what=f"{len(measured.rates)} steps, the rate from {FIRST:g} up by the same factor each",
-        outcome=measured.outcome,
-        said=f"used {short(measured.used)}, suggested {short(suggested)}, too high from {short(measured.limit)}",
-        figures={
-            "highest rate of the schedule": measured.used,
-            "suggested": suggested,
-            "rate of the least loss": None if flat else measured.rates[measured.best],
-            "loss risen again at": measured.limit,
-            "least smoothed loss": measured.smooth[measured.best],
-        },
-        plots=(
-            Plot(
-                title="Loss",
-                x_label="learning rate",
-                y_label="loss",
-                lines=(
-                    Line(label="loss", points=points),
-                    Line(label="smoothed", points=tuple(zip(measured.rates, measured.smooth, strict=False))),
-                ),
-                marks=tuple(marks),
-                scale="log",
-                log_x=True,
-            ),
-        ),
-    )
+    return rates, losses, smooth or losses

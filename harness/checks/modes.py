@@ -1,115 +1,158 @@
-"""One network evaluated in every way: as `evaluate` is written, in training mode and in eval mode, twice each."""
+"""Evaluates one network three ways, twice each: with `evaluate` as written, in training mode, and in eval mode.
+
+Before each way the network is in training mode, as training leaves it. An evaluation must repeat to the bit,
+change no buffer of the network (batch norm's statistics), and report what eval mode gives. The network is
+that of the run's checkpoint or, without one, the network after the first six steps. The first of these is
+also checked on a classifier of our own with batch norm and dropout: an `evaluate` that sets no mode is wrong
+even if this network has none.
+
+Sources of the bounds: two evaluations of one network are equal (buffers to 1e-9). An accuracy on the
+validation split computed in another order of additions is within 0.005.
+"""
 
 import copy
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Literal
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from harness.checks.evidence import Evidence, Table, short
-from harness.checks.mechanisms import between_evaluations, network_with_modes, trained
-from harness.checks.subject import Subject
-from harness.checks.workbench import Bench
+from harness.checks.lab.finding import Check, Finding, Outcome, Table, short
+from harness.checks.lab.subject import Bench, Subject
 from harness.errors import UserError
 from harness.run.checkpoint import load_checkpoint
-from harness.run.evaluation import is_classification, largest_change, statistics_of
+from harness.run.evaluation import is_classification
 
-# The bounds of the exercises' own probes: an evaluation that is one repeats to the bit, and reports the accuracy of
-# eval mode.
+CHECK = Check(
+    place=100,
+    question="Does evaluating repeat, and report what eval mode gives?",
+    minutes=3,
+    in_triage=True,
+    outcomes=(
+        Outcome(
+            "agree",
+            "The evaluation repeats and reports what eval mode gives. It is ruled out.",
+            sound=True,
+            next=("repeat",),
+        ),
+        Outcome(
+            "unrepeatable",
+            "Evaluating twice gives two answers, or changes the network: do not trust the validation figures.",
+            mechanism=True,
+            look="evaluate: in what state the network is while it runs",
+        ),
+        Outcome(
+            "other-mode",
+            "The reported figures repeat, but they are not what the network gives in eval mode.",
+            mechanism=True,
+            look="evaluate: what it computes, and on what",
+        ),
+    ),
+)
 REPEATS = 1e-9
 SAME = 5e-3
+STEPS = 6
 
-Outcome = Literal["agree", "unrepeatable", "other-mode"]
-Figures = tuple[float, float | None]
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """One way to evaluate: loss and accuracy (None for a regression), twice, and how far a buffer moved meanwhile."""
-
-    way: str
-    first: Figures
-    second: Figures
-    moved: float
+_Figures = tuple[float, float | None]  # loss, and accuracy (None for a regression)
 
 
-@dataclass(frozen=True)
-class Modes:
-    """All ways for the experiment's network; `stand_in` is how far `evaluate` repeats on a network of our own.
-
-    That one is a classifier with batch norm and dropout; None where `evaluate` cannot take it.
-    """
-
-    origin: str
-    evaluations: tuple[Evaluation, ...]
-    stand_in: float | None
-
-    @property
-    def outcome(self) -> Outcome:
-        """What came of it."""
-        written, _, eval_mode = self.evaluations
-        repeats = written.first == written.second and written.moved <= REPEATS
-        if not repeats or (self.stand_in or 0.0) > REPEATS:
-            return "unrepeatable"
-        return "agree" if _distance(written.first, eval_mode.first) <= SAME else "other-mode"
-
-
-def measure(subject: Subject) -> Modes:
-    """Evaluate the network of the run's checkpoint; without one, that of the first steps of the run.
-
-    Before each way the network is as training leaves it, in training mode. Raises `UserError` for a checkpoint that
-    does not fit.
-    """
+def measure(subject: Subject) -> Finding:
+    """Evaluate one network in every way. Raises `UserError` for a checkpoint of another experiment."""
     bench = subject.bench()
     if subject.checkpoint is None:
-        model, origin = trained(bench), "the network after the first 6 steps of the run"
+        for batch in bench.batches(STEPS):
+            bench.step(*batch)
+        origin = f"the network after the first {STEPS} steps of the run"
     else:
-        model, origin = _loaded(bench, subject.checkpoint), "the network of the run's checkpoint"
+        _load_weights(subject, bench)
+        origin = "the network of the run's checkpoint"
 
-    def written(model: nn.Module) -> Figures:
+    def written(model: nn.Module) -> _Figures:
         found = bench.experiment.evaluate(model, *bench.validation)
         return float(found["val_loss"] or 0.0), found["val_accuracy"]
 
-    def own(mode: bool) -> Callable[[nn.Module], Figures]:
-        return lambda model: _evaluate(bench, model.train(mode), *bench.validation)
-
-    ways = {"evaluate, as written": written, "training mode": own(True), "eval mode": own(False)}
+    ways = {
+        "evaluate, as written": written,
+        "training mode": lambda model: _evaluate(bench, model.train()),
+        "eval mode": lambda model: _evaluate(bench, model.eval()),
+    }
+    found = {name: _twice(copy.deepcopy(bench.model).train(), way) for name, way in ways.items()}
     stand_in = None
     if not bench.labels.is_floating_point():
-        # An evaluation that is made for the experiment's network alone cannot take ours.
+        # An evaluation made for the experiment's own network cannot take ours.
         with suppress(UserError):
-            stand_in = between_evaluations(bench, network_with_modes(bench))
-    return Modes(
-        origin=origin,
-        evaluations=tuple(_twice(way, copy.deepcopy(model).train(), call) for way, call in ways.items()),
-        stand_in=stand_in,
+            first, second, moved = _twice(_network_with_modes(bench), written)
+            stand_in = max(abs(second[0] - first[0]), moved)
+    first, second, moved = found["evaluate, as written"]
+    trusted = found["eval mode"][0]
+    if first != second or not moved <= REPEATS or not (stand_in or 0.0) <= REPEATS:
+        outcome = "unrepeatable"
+    else:
+        outcome = "agree" if _distance(first, trusted) <= SAME else "other-mode"
+    return Finding(
+        what=f"{origin}, on the validation split",
+        outcome=outcome,
+        summary=f"loss as written {short(first[0])}, again {short(second[0])}, eval mode {short(trusted[0])}",
+        figures={
+            "loss as written": first[0],
+            "loss in eval mode": trusted[0],
+            "accuracy as written": first[1],
+            "accuracy in eval mode": trusted[1],
+            "buffers moved by evaluate": moved,
+            "distance on a network with batch norm and dropout": stand_in,
+        },
+        tables=(
+            Table(
+                caption="The same weights",
+                columns=("evaluated", "loss", "loss again", "accuracy", "accuracy again", "buffers moved"),
+                rows=tuple(
+                    (name, once[0], again[0], once[1], again[1], change)
+                    for name, (once, again, change) in found.items()
+                ),
+            ),
+        ),
     )
 
 
-def _loaded(bench: Bench, path: Path) -> nn.Module:
-    state = load_checkpoint(path)
+def _load_weights(subject: Subject, bench: Bench) -> None:
+    assert subject.checkpoint is not None
     try:
-        bench.model.load_state_dict(state["model"])
+        bench.model.load_state_dict(load_checkpoint(subject.checkpoint)["model"])
     except (RuntimeError, KeyError) as error:
-        reason = str(error).splitlines()[0]
+        reason = str(error).splitlines()[0][:160]
         raise UserError(
-            f"{path} is no checkpoint of this experiment ({reason[:160]}): verify it anew."
+            f"{subject.checkpoint} does not fit this experiment ({reason}): run make verify again."
         ) from None
-    return bench.model
 
 
-def _twice(way: str, model: nn.Module, call: Callable[[nn.Module], Figures]) -> Evaluation:
-    before = [buffer.clone() for buffer in statistics_of(model)]
-    first, second = call(model), call(model)
-    return Evaluation(way, first, second, largest_change(before, statistics_of(model)))
+def _network_with_modes(bench: Bench) -> nn.Module:
+    """Return a classifier of images with batch norm and dropout, in training mode."""
+    inputs, labels = bench.validation
+    pixels = 16 * inputs.shape[1]
+    return nn.Sequential(
+        nn.AdaptiveAvgPool2d(4),
+        nn.Flatten(),
+        nn.BatchNorm1d(pixels),
+        nn.Dropout(0.5),
+        nn.Linear(pixels, int(labels.max()) + 1),
+    ).train()
+
+
+def _twice(model: nn.Module, evaluate: Callable[[nn.Module], _Figures]) -> tuple[_Figures, _Figures, float]:
+    """Evaluate twice; return both figures and the largest change of any buffer."""
+    before = [buffer.clone() for buffer in model.buffers()]
+    first, second = evaluate(model), evaluate(model)
+    moved = [
+        float((new.double() - old.double()).abs().max())
+        for old, new in zip(before, model.buffers(), strict=True)
+        if old.numel()
+    ]
+    return first, second, max(moved, default=0.0)
 
 
 @torch.no_grad()
-def _evaluate(bench: Bench, model: nn.Module, inputs: Tensor, labels: Tensor) -> Figures:
+def _evaluate(bench: Bench, model: nn.Module) -> _Figures:
+    inputs, labels = bench.validation
     outputs = model(inputs)
     loss = float(bench.experiment.compute_loss(outputs, labels))
     if not is_classification(outputs, labels):
@@ -117,37 +160,8 @@ def _evaluate(bench: Bench, model: nn.Module, inputs: Tensor, labels: Tensor) ->
     return loss, float((outputs.argmax(dim=1) == labels).double().mean())
 
 
-def _distance(first: Figures, second: Figures) -> float:
-    """Return the distance of the accuracies; without, the relative distance of the losses."""
+def _distance(first: _Figures, second: _Figures) -> float:
+    """Return the distance of the accuracies or, for a regression, the relative distance of the losses."""
     if first[1] is not None and second[1] is not None:
         return abs(first[1] - second[1])
     return abs(first[0] - second[0]) / max(abs(second[0]), 1e-12)
-
-
-def show(measured: Modes) -> Evidence:
-    """Return the table of evaluations."""
-    written, _, eval_mode = measured.evaluations
-    return Evidence(
-        what=f"{measured.origin}, on the validation split",
-        outcome=measured.outcome,
-        said=f"loss as written {short(written.first[0])}, again {short(written.second[0])}, eval mode "
-        + short(eval_mode.first[0]),
-        figures={
-            "loss as written": written.first[0],
-            "loss in eval mode": eval_mode.first[0],
-            "accuracy as written": written.first[1],
-            "accuracy in eval mode": eval_mode.first[1],
-            "buffers moved by evaluate": written.moved,
-            "the same on a network with batch norm and dropout": measured.stand_in,
-        },
-        tables=(
-            Table(
-                caption="The same weights",
-                columns=("evaluated", "loss", "loss again", "accuracy", "accuracy again", "buffers moved"),
-                rows=tuple(
-                    (e.way, e.first[0], e.second[0], e.first[1], e.second[1], e.moved)
-                    for e in measured.evaluations
-                ),
-            ),
-        ),
-    )

@@ -3,7 +3,7 @@
 from attacks.attack import Attack, Base, Expected
 from attacks.planted import at_the_top, handed_in, source_of
 
-_RESULTS = ("metrics.log", "checkpoint.pt", "probes.json")
+_RESULTS = ("metrics.log", "checkpoint.pt", "checks.json")
 
 
 def _at_the_end(id: str, says: str, code: str, because: str, *, in_suite: bool = False) -> Attack:
@@ -101,8 +101,8 @@ open(os.path.join(OUT, "run", "metrics.log"), "w").write(chr(10).join(lines) + c
 """,
         _NO_RESULT,
     ),
-    _at_the_end("probes_of_another_form", "leaves figures of the probes that nest ten thousand deep",
-        'open(os.path.join(OUT, "run", "probes.json"), "w").write("[" * 100_000)\n', _NO_RESULT),
+    _at_the_end("checks_of_another_form", "leaves findings of the checks that nest ten thousand deep",
+        'open(os.path.join(OUT, "run", "checks.json"), "w").write("[" * 100_000)\n', _NO_RESULT),
     _at_the_end(
         "error_that_is_a_page",
         "explains its end with markup, terminal commands and a megabyte of text",
@@ -136,7 +136,7 @@ if os.fork() == 0:
     for _ in range(2000):
         time.sleep(0.005)
         try:
-            open(os.path.join(OUT, "run", "probes.json"), "w").write("[]")
+            open(os.path.join(OUT, "run", "checks.json"), "w").write("[]")
             open(os.path.join(OUT, "run", "metrics.log"), "w").write("")
         except OSError:
             pass

@@ -142,7 +142,7 @@ records = [batch(step) for step in range(26)]
 records.append({"epoch": 0, "val_loss": 0.2, "val_accuracy": 0.95})
 os.makedirs("run", exist_ok=True)
 open("run/metrics.log", "w").write("".join(json.dumps(record) + chr(10) for record in records))
-open("run/probes.json", "w").write(json.dumps([{"kind": "learning_rate", "value": 0.1}]))
+open("run/checks.json", "w").write(json.dumps([{"check": "learning_rate", "outcome": "usual", "figures": {}}]))
 open("run/result.json", "w").write(json.dumps({"final_val_metric": 1.0, "score": 100}))
 open("evaluation.json", "w").write(json.dumps({"run": {"heldout": {"loss": 0.1, "accuracy": 0.99}}}))
 """

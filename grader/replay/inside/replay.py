@@ -1,15 +1,13 @@
-"""Inside the sandbox: make runs from their sources, and probe each experiment.
+"""Inside the sandbox: make runs from their sources, and the checks of each experiment.
 
-`../input/job.json` says what to do: `settings`, `probes` ([{kind}]), `runs` ([{name, source}]) and `platform`,
-whether to say what platform class this is. An experiment can read it, so that it has no need to say what figure
-a probe must stay below. The files of each run come to lie in `out/<name>/`. Exit 2 for a mistake in an
-experiment, with the sentence in `error.txt`; 3 for a fault of ours.
+`../input/job.json` says what to do: `settings`, `checks` (names), `runs` ([{name, source}]) and `platform`, whether to
+say what platform class this is. The files of each run go to `out/<name>/`. Exit 2 for a mistake in an experiment, with
+the sentence in `error.txt`; 3 for a fault of ours.
 """
 
 import io
 import json
 import linecache
-import math
 import sys
 import traceback
 from pathlib import Path
@@ -22,10 +20,10 @@ CACHE = Path("../input/cache").resolve()
 
 
 def make_run(name: str, source: str, job: dict[str, Any]) -> None:
-    """Train the experiment, then probe a freshly loaded copy of it."""
-    from harness.checks.probes import run_probe
+    """Train the experiment, then make the checks, each on a freshly loaded copy of it."""
+    from harness.checks import examine
+    from harness.checks.lab.subject import Subject
     from harness.data.loading import load_dataset
-    from harness.recipe import Probe
     from harness.run.experiment import load_experiment, tensor_data
     from harness.run.metrics_log import to_strict
     from harness.run.settings import RunSettings
@@ -35,25 +33,19 @@ def make_run(name: str, source: str, job: dict[str, Any]) -> None:
     folder = OUT / name
     folder.mkdir(parents=True)
     data = load_dataset(settings.dataset, cache=CACHE)
-    # A relative path: an error names the file as the student knows it. The file lies nowhere here, and its line
-    # is to be shown: what has no time in this cache is not looked for on the disk.
+    # A relative path: an error names the file as the student knows it. The file is nowhere here, and an error shows
+    # its line: Python does not look on the disk for an entry of this cache that has no time.
     lines = io.StringIO(source, newline=None).readlines()
     linecache.cache["experiment.py"] = (len(source), None, lines, "experiment.py")
-    experiment = load_experiment(Path("experiment.py"), source)
-    train(experiment, tensor_data(data), settings, folder)
+    path = Path("experiment.py")
+    train(load_experiment(path, source), tensor_data(data), settings, folder)
     (folder / BEST_CHECKPOINT).unlink()
-    figures = []
-    for kind in (item["kind"] for item in job["probes"]):
-        again = load_experiment(Path("experiment.py"), source)
-        if settings.batch_size is not None:
-            again.set_constant("BATCH_SIZE", settings.batch_size)
-        if settings.epochs is not None:
-            again.set_constant("EPOCHS", settings.epochs)
-        # The grader alone compares what is measured with the recipe's bound.
-        probe = Probe(kind=kind, below=math.inf)
-        value = run_probe(probe, again, tensor_data(data), settings.seed).value
-        figures.append({"kind": kind, "value": to_strict(float(value))})
-    (folder / "probes.json").write_text(json.dumps(figures, allow_nan=False), encoding="utf-8")
+    subject = Subject(path, source, settings, data)
+    results = []
+    for check in job["checks"]:
+        found = examine(subject, check)
+        results.append({"check": check, "outcome": found.outcome, "figures": to_strict(found.figures)})
+    (folder / "checks.json").write_text(json.dumps(results, allow_nan=False), encoding="utf-8")
 
 
 def main() -> int:

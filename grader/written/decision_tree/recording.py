@@ -12,7 +12,7 @@ from pathlib import Path
 from grader.selfcheck.healthy import load_healthy
 from grader.syntax.parse import program_digest
 from grader.written.decision_tree.recorded import Recorded, Recording
-from harness.checks.checks import load_checks, run_checks
+from harness.checks import check_names, load_check, run_checks
 from harness.recipe import ROOT, experiment_source, load_recipe, recipe_ids
 from harness.run.settings import RunSettings
 from harness.written.decision_tree.tree import HEALTHY
@@ -23,9 +23,9 @@ SEEDS = (2741, 3389, 5101)
 # All checks of a variant of this one take 3 seconds together; of the others, half a minute: every third of theirs.
 _QUICK = "digits_mlp"
 # What decides about outcomes is what this imports, of the harness.
-_MEASURES = "harness.checks.table"
+_MEASURES = "harness.checks.lab.subject"
 # But for what draws and packs: it measures nothing.
-_APART = ("harness.page", "harness.checks.repro")
+_APART = ("harness.page", "harness.checks.cli")
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def _recorded(subject: Subject) -> Recorded:
         name=subject.name,
         seed=subject.seed,
         key=subject.key,
-        outcomes=run_checks(subject.source, settings),
+        outcomes={name: found.outcome for name, found in run_checks(subject.source, settings).items()},
     )
 
 
@@ -121,7 +121,7 @@ def stale(recording: Recording, wanted: Sequence[Subject]) -> list[str]:
 @cache
 def instruments_digest() -> str:
     """Return the SHA-256 of the programs that measure, of the checks' ids and outcomes, and of the data."""
-    outcomes = [[check.id, [outcome.id for outcome in check.outcomes]] for check in load_checks()]
+    outcomes = [[name, [outcome.id for outcome in load_check(name).outcomes]] for name in check_names()]
     total = hashlib.sha256(json.dumps(outcomes).encode())
     total.update((ROOT / "harness" / "data" / "embedded" / "SHA256SUMS").read_bytes())
     for name in sorted(measuring_modules()):
@@ -135,7 +135,7 @@ def measuring_modules() -> set[str]:
     What is imported inside a function is for a command or a page: it measures nothing.
     """
     found: set[str] = set()
-    new = [_MEASURES]
+    new = [_MEASURES, *(f"harness.checks.{name}" for name in check_names())]
     while new:
         name = new.pop()
         if name not in found:

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from harness.checks.job import InstrumentJob, examine
+from harness.checks import run_checks
 from harness.files import write_whole
 from harness.run.provenance import harness_hash
 from harness.run.settings import RunSettings
@@ -24,12 +24,11 @@ class Outcomes:
         self._known = _read(self._path)
 
     def of(self, source: str, settings: RunSettings, check: str, source_path: Path | None = None) -> str:
-        """Return the outcome of a check. Raises what `examine` does: `UserError`, `Stopped`, `ChildFault`."""
+        """Return the outcome of a check. Raises what `run_checks` does: `UserError`, `Stopped`, `ChildFault`."""
         decides = json.dumps([source, asdict(settings), harness_hash(), check])
         key = hashlib.sha256(decides.encode()).hexdigest()
         if key not in self._known:
-            path = None if source_path is None else str(source_path.resolve())
-            found = examine(InstrumentJob(settings, source, (check,), path))
+            found = run_checks(source, settings, [check], source_path=source_path, bar=True)
             self._known[key] = found[check].outcome
             write_whole({self._path: json.dumps(self._known, indent=1).encode()})
         return self._known[key]

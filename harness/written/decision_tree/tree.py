@@ -12,7 +12,7 @@
         check: loss_form
         ...
 
-`start` names the first node. A node makes one check (an id of `harness/checks/checks.toml`) and has every outcome
+`start` names the first node. A node makes one check (an id of `harness/checks/`) and has every outcome
 of it, each with what it means, in the student's words, and either `go`, the name of another node, or `conclude`: the
 name of an exercise, `healthy`, or `unknown` where nothing can be concluded. Two outcomes may go to the same node; no
 node may be come to again.
@@ -26,7 +26,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
-from harness.checks.checks import Check, load_checks
+from harness.checks import Check, check_names, load_check
 from harness.errors import UserError
 from harness.plain_yaml import LIMIT, Location, Place, PlainYaml, read_plain_yaml, shown
 from harness.recipe import recipe_ids, suggestion
@@ -155,10 +155,10 @@ def _wrong_outcomes(node: Node, check: Check, at: Location) -> Iterator[tuple[Lo
     for name in node.outcomes:
         if name not in outcomes:
             known = suggestion(name, outcomes)
-            yield (*at, "outcomes", name), f"{check.id} has no outcome {shown(name)!r}: {known}"
+            yield (*at, "outcomes", name), f"{check.name} has no outcome {shown(name)!r}: {known}"
     missing = [name for name in outcomes if name not in node.outcomes]
     if missing:
-        words = f"{', '.join(missing)} of {check.id}"
+        words = f"{', '.join(missing)} of {check.name}"
         yield (*at, "outcomes"), f"there is no step for {words}: every outcome needs one."
 
 
@@ -170,4 +170,4 @@ def _no_node(name: str, nodes: list[str]) -> str:
 
 @cache
 def _checks() -> Mapping[str, Check]:
-    return {check.id: check for check in load_checks()}
+    return {name: load_check(name) for name in check_names()}

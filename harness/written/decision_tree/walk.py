@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from harness.checks.checks import find_check
+from harness.checks import load_check
 from harness.written.decision_tree.tree import Tree
 
 
@@ -51,4 +51,4 @@ def walk(tree: Tree, outcome_of: Callable[[str], str]) -> Walked:
         steps.append(Taken(name, node.check, outcome, step.means))
         name, conclusion = step.go, step.conclude
     assert conclusion is not None
-    return Walked(tuple(steps), conclusion, sum(find_check(check).minutes for check in known))
+    return Walked(tuple(steps), conclusion, sum(load_check(check).minutes for check in known))

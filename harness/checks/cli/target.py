@@ -1,0 +1,133 @@
+"""What a check command measures: a student's experiment, an exercise as handed out, or any script of that shape."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.errors import UserError
+from harness.exercise import DEFAULT_SEED, Asked
+from harness.recipe import load_recipe
+from harness.run.settings import RunSettings
+from harness.workspace import (
+    RESULT,
+    SETTINGS,
+    Workspace,
+    make_command,
+    open_workspace,
+    read_source,
+    source_hash,
+)
+
+CHECKPOINT = "checkpoint.pt"
+DEFAULT_DATASET = "digits"
+
+
+@dataclass(frozen=True)
+class Target:
+    """An experiment and the settings of its run.
+
+    `name` is what commands call it, `path` the file that errors name, if the source is that of a file. `checkpoint` is
+    that of a finished run of this very source under these settings, if there is one.
+    """
+
+    name: str
+    source: str
+    settings: RunSettings
+    page: Path
+    path: Path | None = None
+    script: bool = False
+    checkpoint: Path | None = None
+
+    @property
+    def title(self) -> str:
+        """The exercise, or the file's name."""
+        return Path(self.name).name if self.script else self.name
+
+    @property
+    def words(self) -> str:
+        """What is measured, in one line."""
+        which = f"{self.name}: " if not self.script else ""
+        which += str(self.path) if self.path else "the experiment as it was handed out"
+        return f"{which}, seed {self.settings.seed}, data {self.settings.dataset}"
+
+    def header(self) -> dict[str, Any]:
+        """Return what is measured, for JSON."""
+        what: dict[str, Any] = {"script": self.name} if self.script else {"exercise": self.name}
+        if not self.script:
+            what["edited"] = self.path is not None
+        return {**what, "seed": self.settings.seed, "dataset": self.settings.dataset}
+
+
+def find_target(name: str, work: Path, asked: Asked, *, untouched: bool = False) -> Target:
+    """Return the script of this name, or the experiment of an exercise: the workspace's, else as handed out.
+
+    Raises `UserError` for an unknown exercise, a file or workspace that cannot be read, and data that do not fit.
+    """
+    if name.endswith(".py"):
+        return _script(Path(name), asked)
+    recipe = load_recipe(name)
+    if not (work / name / SETTINGS).is_file():
+        return Target(name, recipe.broken_source(), asked.settings(recipe), Path(f"triage_{name}.html"))
+    workspace = open_workspace(work, name)
+    settings = asked.settings(recipe, workspace.settings)
+    handed_out = workspace.broken_source() if workspace.has_run("broken") else recipe.broken_source()
+    source = handed_out
+    if not untouched and workspace.experiment.is_file():
+        source = read_source(workspace.experiment)
+    return Target(
+        name=name,
+        source=source,
+        settings=settings,
+        page=workspace.folder / "triage.html",
+        path=workspace.experiment if source != handed_out else None,
+        checkpoint=_checkpoint_of(workspace, source) if settings == workspace.settings else None,
+    )
+
+
+def _script(path: Path, asked: Asked) -> Target:
+    from harness.data import DATASETS
+    from harness.recipe import suggestion
+
+    if not path.is_file():
+        raise UserError(f"There is no file {path}: name a training script, or an exercise.")
+    dataset = asked.dataset or DEFAULT_DATASET
+    if dataset not in DATASETS:
+        raise UserError(f"There is no data set {dataset!r}: {suggestion(dataset, list(DATASETS))}")
+    settings = RunSettings(
+        seed=DEFAULT_SEED if asked.seed is None else asked.seed,
+        dataset=dataset,
+        epochs=asked.epochs,
+        batch_size=asked.batch_size,
+    )
+    return Target(
+        str(path), read_source(path), settings, Path(f"triage_{path.stem}.html"), path=path, script=True
+    )
+
+
+def _checkpoint_of(workspace: Workspace, source: str) -> Path | None:
+    """Return the checkpoint of a finished run of this source, whichever run it was."""
+    for run in ("fixed", "broken"):
+        folder = workspace.run_folder(run)
+        if not workspace.has_run(run) or not (folder / CHECKPOINT).is_file():
+            continue
+        if source_hash(read_source(folder / "experiment.py")) == source_hash(source):
+            return folder / CHECKPOINT
+    return None
+
+
+def run_folder(name: str, work: Path) -> Path:
+    """Return the folder of a finished run: a path, or `<exercise>/<run>` such as huge_lr/fixed.
+
+    Raises `UserError` if there is no finished run.
+    """
+    exercise, _, run = name.partition("/")
+    for folder in (Path(name), *([work / exercise / "runs" / run] if run else [])):
+        if (folder / RESULT).is_file():
+            return folder
+    if run == "fixed" and (work / exercise / SETTINGS).is_file():
+        raise UserError(
+            f"{exercise} has no fixed run yet: {make_command('verify', work / exercise)} makes it."
+        )
+    raise UserError(
+        f"There is no finished run {name!r}: name its folder, or an exercise and a run, such as huge_lr/broken."
+    )

@@ -1,0 +1,74 @@
+"""The process that makes checks: `start` sends it one job on standard input, and it answers on a pipe."""
+
+import dataclasses
+import json
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness.checks.lab.finding import Finding
+from harness.run.launch import ChildJob, Reporter, launch_child, serve
+from harness.run.settings import RunSettings
+
+
+@dataclass(frozen=True)
+class CheckJob:
+    """An experiment, the settings of its run, and the checks to make; see `harness.checks.run_checks`."""
+
+    settings: RunSettings
+    source: str
+    names: tuple[str, ...]
+    source_path: str | None = None
+    checkpoint: str | None = None
+    options: dict[str, int] = field(default_factory=dict)
+
+    def to_json(self) -> str:
+        """Return the job as one line."""
+        return json.dumps(dataclasses.asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> "CheckJob":
+        """Undo `to_json`."""
+        fields = json.loads(text)
+        settings = RunSettings(**fields.pop("settings"))
+        return cls(settings=settings, names=tuple(fields.pop("names")), **fields)
+
+
+def start(job: CheckJob, *, bar: bool) -> dict[str, Finding]:
+    """Do a job in a process of its own; return the finding of each check. Raises as `launch_child`."""
+    child = ChildJob(
+        module="harness.checks.lab.child",
+        line=job.to_json(),
+        numerics=job.settings.numerics,
+        label="measuring",
+        what="measurement",
+        place=job.source_path or "The experiment",
+        go_on="give the same command again",
+    )
+    found = launch_child(child, bar=bar)
+    return {name: Finding.from_json(finding) for name, finding in found.items()}
+
+
+def _execute(job: CheckJob, reporter: Reporter) -> None:
+    from harness.canonical_setup import apply_numerics
+    from harness.checks import examine
+    from harness.checks.lab.subject import Subject
+    from harness.data.loading import load_dataset
+
+    apply_numerics(job.settings.numerics, job.settings.device)
+    subject = Subject(
+        path=Path(job.source_path or "experiment.py"),
+        source=job.source,
+        settings=job.settings,
+        data=load_dataset(job.settings.dataset),
+        checkpoint=Path(job.checkpoint) if job.checkpoint else None,
+    )
+    found = {}
+    for done, name in enumerate(job.names):
+        reporter.send("progress", step=done, steps=len(job.names), says=name)
+        found[name] = examine(subject, name, **job.options).to_json()
+    reporter.send("finished", result=found)
+
+
+if __name__ == "__main__":
+    sys.exit(serve(lambda line, reporter: _execute(CheckJob.from_json(line), reporter)))

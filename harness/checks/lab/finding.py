@@ -1,0 +1,153 @@
+"""What a check declares and what it reports: `Check` and its outcomes, `Finding` with its tables and curves."""
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from harness.run.metrics_log import to_strict
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A bound on a signal of the log: the run is sound only if every value stays below it."""
+
+    signal: str
+    below: float
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One result that a check can have.
+
+    `reading` is the sentence that says what the result means. `next` names checks to make next, `look` a place to
+    read when no further check is needed. `mechanism` marks an unsound outcome that shows the fault itself rather
+    than a consequence of it; `in_log` bounds the same quantity over the whole run, of which a check sees some steps.
+    """
+
+    id: str
+    reading: str
+    sound: bool = False
+    mechanism: bool = False
+    next: tuple[str, ...] = ()
+    look: str = ""
+    in_log: Limit | None = None
+
+
+@dataclass(frozen=True)
+class Option:
+    """A whole number of at least 1 that a person may choose; the check has a default of its own."""
+
+    name: str
+    help: str
+
+
+@dataclass(frozen=True)
+class Check:
+    """What a check module declares in `CHECK`.
+
+    `place` orders the checks, cheapest and most telling first. `minutes` is an estimate of what a person needs to
+    run the check and read it. The loader fills in `name` (the module's) and `documentation` (its docstring).
+    """
+
+    place: int
+    question: str
+    minutes: float
+    outcomes: tuple[Outcome, ...]
+    in_triage: bool = False
+    options: tuple[Option, ...] = ()
+    name: str = ""
+    documentation: str = ""
+
+    @property
+    def mechanism(self) -> bool:
+        """Whether the check measures a mechanism directly: then a fix can be judged by it."""
+        return any(outcome.mechanism for outcome in self.outcomes)
+
+    def outcome(self, id: str) -> Outcome:
+        """Return the outcome of this id. Raises `KeyError` for one that the check cannot have."""
+        return {outcome.id: outcome for outcome in self.outcomes}[id]
+
+    def command(self, target: str) -> str:
+        """Return the command that makes this check of an exercise or a script."""
+        return f"harness {self.name.replace('_', '-')} {target}"
+
+
+Cell = str | bool | int | float | None
+"""A figure or a word of a table."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows under named columns."""
+
+    caption: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a plot. A y of None is a gap; a y that is not finite is marked."""
+
+    label: str
+    points: tuple[tuple[float, float | None], ...]
+
+    @classmethod
+    def over_steps(cls, label: str, values: "list[float]") -> "Line":
+        """Return the line of one value a step, counted from 0."""
+        return cls(label=label, points=tuple(enumerate(values)))
+
+
+@dataclass(frozen=True)
+class Plot:
+    """Lines over a common x; `marks` are (x, words) at places of interest."""
+
+    title: str
+    y_label: str
+    lines: tuple[Line, ...]
+    x_label: str = "step"
+    marks: tuple[tuple[float, str], ...] = ()
+    scale: Literal["linear", "log", "auto"] = "log"
+    log_x: bool = False
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """Images with their labels, as `harness.run.input_sheet` makes them."""
+
+    shape: tuple[int, ...]
+    pixels: str
+    labels: tuple[str, ...] | None
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one check did (`what`) and found: its outcome, a summary in a few words, and the figures that decided."""
+
+    what: str
+    outcome: str
+    summary: str
+    figures: dict[str, Cell]
+    tables: tuple[Table, ...] = ()
+    plots: tuple[Plot, ...] = ()
+    sheet: Sheet | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data for strict JSON: a number that is not finite becomes its name."""
+        found: dict[str, Any] = to_strict(asdict(self))
+        return found
+
+    @classmethod
+    def from_json(cls, data: Any) -> "Finding":
+        """Undo `to_json`, but for figures that are not finite: they stay names."""
+        from pydantic import TypeAdapter  # commands that measure nothing start without it
+
+        return TypeAdapter(cls).validate_python(data)
+
+
+def short(value: Cell) -> str:
+    """Return a figure in four digits, a word as it is, a dash for None."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,143 @@
+"""Watches every operation of a step, forward, backward and in the update, for the first result that is not finite."""
+
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from harness.checks.lab.finding import Cell
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The first result that was not finite, and what went in.
+
+    `operation` is ATen's name; `where` the layer in the forward pass, the autograd node in the backward pass; `tensor`
+    describes the result; `line` is the place in the experiment; `largest` the largest absolute finite value that went
+    in, and `fresh` whether everything that went in was finite.
+    """
+
+    phase: str
+    operation: str
+    where: str
+    tensor: str
+    line: str
+    largest: float
+    fresh: bool
+
+    def figures(self) -> dict[str, Cell]:
+        """Return what a finding shows of it."""
+        return {
+            "first operation": self.operation,
+            "pass": self.phase,
+            "in": self.where,
+            "result": self.tensor,
+            "experiment": self.line,
+            "largest value that went in": self.largest,
+            "everything that went in was finite": self.fresh,
+        }
+
+
+class OperationWatch(TorchDispatchMode):
+    """Finds the first operation whose result holds NaN or infinity; `origin` is None until there is one."""
+
+    def __init__(self, model: nn.Module, path: Path) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.origin: Origin | None = None
+        self._path = str(path)
+        self._layers: list[str] = []
+        self._updating = False
+        self._names = {parameter.data_ptr(): name for name, parameter in model.named_parameters()}
+        self._model = model
+
+    @contextmanager
+    def hooked(self) -> Iterator[None]:
+        """Hook into the network and all optimizers, so that each operation is known by its layer or update."""
+        handles: list[Any] = [
+            register_optimizer_step_pre_hook(lambda *_: self._update(True)),
+            register_optimizer_step_post_hook(lambda *_: self._update(False)),
+        ]
+        for name, module in self._model.named_modules():
+            label = f"{name} ({type(module).__name__})" if name else type(module).__name__
+            handles.append(module.register_forward_pre_hook(self._enter(label)))
+            handles.append(module.register_forward_hook(self._leave, always_call=True))
+        try:
+            yield
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    def _update(self, begins: bool) -> None:
+        self._updating = begins
+
+    def _enter(self, label: str) -> Callable[..., None]:
+        return lambda *_: self._layers.append(label)
+
+    def _leave(self, *_: object) -> None:
+        self._layers.pop()
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Run one operation and look at its result."""
+        given = [] if self.origin else _tensors((args, kwargs))
+        fresh = all(_finite(tensor) for tensor in given)
+        largest = max((_largest(tensor) for tensor in given), default=0.0)
+        result = func(*args, **(kwargs or {}))
+        if self.origin is None:
+            for tensor in _tensors(result):
+                # New memory may hold any value until it is written.
+                if not _finite(tensor) and not func.__name__.startswith(
+                    ("empty", "new_empty", "_local_scalar")
+                ):
+                    self.origin = self._describe(func, tensor, largest, fresh)
+                    break
+        return result
+
+    def _describe(self, func: Any, tensor: Tensor, largest: float, fresh: bool) -> Origin:
+        node = torch._C._current_autograd_node()
+        phase, where = "forward", self._layers[-1] if self._layers else "outside any layer"
+        if self._updating:
+            phase, where = "update", "the optimizer's step"
+        elif node is not None:
+            phase, where = "backward", str(node.name())
+        name = self._names.get(tensor.data_ptr())
+        shape = "x".join(map(str, tensor.shape)) or "a number"
+        words = f"{shape} of {str(tensor.dtype).removeprefix('torch.')}"
+        return Origin(
+            phase=phase,
+            operation=str(func.overloadpacket.__name__),
+            where=where,
+            tensor=f"{name}, {words}" if name else words,
+            line=self._line(),
+            largest=largest,
+            fresh=fresh,
+        )
+
+    def _line(self) -> str:
+        frames = [frame for frame in traceback.extract_stack() if frame.filename == self._path]
+        return f"line {frames[-1].lineno}, in {frames[-1].name}" if frames else "-"
+
+
+def _tensors(values: Any) -> list[Tensor]:
+    return [
+        value
+        for value in tree_leaves(values)
+        if isinstance(value, Tensor) and (value.is_floating_point() or value.is_complex()) and value.numel()
+    ]
+
+
+def _finite(tensor: Tensor) -> bool:
+    return bool(tensor.detach().isfinite().all())
+
+
+def _largest(tensor: Tensor) -> float:
+    return float(tensor.detach().abs().nan_to_num(0.0, 0.0, 0.0).max())

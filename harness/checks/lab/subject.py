@@ -1,0 +1,141 @@
+"""The experiment that a check measures: loaded anew for each measurement, and stepped as a run steps it."""
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from harness.canonical_setup import canonical_setup
+from harness.data.image_sets import Dataset
+from harness.run.batches import deterministic_minibatches, run_generators
+from harness.run.experiment import Experiment, TensorData, load_experiment, tensor_data
+from harness.run.metrics_log import Record
+from harness.run.recorder import Recorder
+from harness.run.settings import RunSettings
+from harness.trainer import Training
+
+Adapt = Callable[[nn.Module, torch.optim.Optimizer], None]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """An experiment's source, the settings of its run, and its data; errors name the file `path`.
+
+    `checkpoint` is that of a finished run of this source under these settings, if there is one.
+    """
+
+    path: Path
+    source: str
+    settings: RunSettings
+    data: Dataset
+    checkpoint: Path | None = None
+
+    def experiment(self, **switches: Any) -> Experiment:
+        """Return the experiment, loaded anew; `switches` are further settings, such as `disable_amp=True`."""
+        experiment = load_experiment(self.path, self.source)
+        experiment.apply(replace(self.settings, **switches))
+        return experiment
+
+    def tensors(self) -> TensorData:
+        """Return a copy of the data as `load_data` receives it."""
+        return tensor_data(self.data)
+
+    def bench(self, experiment: Experiment | None = None, **options: Any) -> "Bench":
+        """Return a bench for the experiment; `options` are those of `Bench`."""
+        return Bench(experiment or self.experiment(), self.tensors(), self.settings.seed, **options)
+
+    def run(self, folder: Path) -> tuple[Training, Iterator[Record]]:
+        """Return the parts of the whole run, and an iterator that makes one step and returns its log record.
+
+        The run evaluates after each epoch, as `harness.trainer.train` does. `folder` takes the files that it writes.
+        """
+        training = Training(self.experiment(), self.tensors(), self.settings, folder, None)
+        return training, _steps_of(training)
+
+
+def _steps_of(training: Training) -> Iterator[Record]:
+    with Recorder(training.model, clip_norm=training.settings.clip_norm) as recorder:
+        while (left := training.steps - training.position["step"]) > 0:
+            training.model.train()
+            batches = training.batches(training.generators["order"])
+            for inputs, labels in itertools.islice(batches, left):
+                at = {"step": training.position["step"], "epoch": training.position["epoch"]}
+                yield {**at, **training.step(recorder, inputs, labels).record()}
+            training.evaluate(last=training.position["step"] == training.steps)
+            training.position["epoch"] += 1
+
+
+class Bench:
+    """An experiment set up on its training data, to be stepped and looked at.
+
+    The first epoch has the batches of the run, to the bit. `steps` is the length of the schedule, by default that of
+    the whole run. `verify` computes in float64. `adapt` may change network and optimizer before the schedule is made.
+    """
+
+    def __init__(
+        self,
+        experiment: Experiment,
+        data: TensorData,
+        seed: int,
+        *,
+        steps: int | None = None,
+        verify: bool = False,
+        adapt: Adapt | None = None,
+    ) -> None:
+        canonical_setup(seed, verify)
+        self.experiment = experiment
+        training, validation = experiment.load_data(data)
+        (self.inputs, self.labels), self.validation = _as_default(training), _as_default(validation)
+        self.batch_size = min(experiment.batch_size, len(self.inputs))
+        self.steps = steps or experiment.epochs * (len(self.inputs) // self.batch_size)
+        self.model = experiment.build_model()
+        self.optimizer = experiment.build_optimizer(self.model)
+        if adapt is not None:
+            adapt(self.model, self.optimizer)
+        self.scheduler = experiment.build_scheduler(self.optimizer, self.steps)
+        self._generators = run_generators(seed)
+
+    def batches(self, most: int | None = None) -> Iterator[tuple[Tensor, Tensor]]:
+        """Return prepared training batches, epoch after epoch; at most so many."""
+        epochs = (
+            deterministic_minibatches(
+                self.inputs, self.labels, self.batch_size, self._generators["order"], drop_last=True
+            )
+            for _ in itertools.count()
+        )
+        prepared = (self.prepare(*batch) for batch in itertools.chain.from_iterable(epochs))
+        return itertools.islice(prepared, most)
+
+    def prepare(self, inputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        """Return a batch as the network is to see it."""
+        return self.experiment.prepare_batch(inputs, labels, self._generators["augmentation"])
+
+    def step(self, inputs: Tensor, labels: Tensor) -> Tensor:
+        """Make one training step of the experiment and of its schedule; return the loss."""
+        self.model.train()
+        loss = self.experiment.train_step(self.model, self.optimizer, inputs, labels)
+        if self.scheduler is not None:
+            self.scheduler.step()
+        return loss
+
+    def records(self, batches: Iterable[tuple[Tensor, Tensor]]) -> Iterator[Record]:
+        """Make a step on each batch and yield what the log of a run would hold of it."""
+        with Recorder(self.model) as recorder:
+            for step, batch in enumerate(batches):
+                yield {"step": step, **recorder.end_batch(self.step(*batch))}
+
+
+def _as_default(split: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+    dtype = torch.get_default_dtype()
+    inputs, labels = (part.to(dtype) if part.is_floating_point() else part for part in split)
+    return inputs, labels
+
+
+def worst(values: list[float]) -> float:
+    """Return the largest value, or NaN if any value is NaN: taking the largest alone would hide it."""
+    return math.nan if any(math.isnan(value) for value in values) else max(values)

@@ -1,0 +1,65 @@
+"""Reads the largest learning rate that any optimizer uses, in the first steps and over the whole schedule.
+
+The rates of the first six steps are read when an optimizer steps, whichever optimizer that is; the rates of
+the later steps are those of the schedule. A rate is right only together with its optimizer: about 0.1 for SGD
+with momentum, 0.001 for Adam. `harness lr-find` shows the range for the experiment at hand.
+
+Source of the bound: no usual rate of any optimizer reaches 1. The defaults of torch.optim are 0.001 to 0.01,
+and only Adadelta, which sets its own step, has 1.0; Smith's range tests (arXiv:1506.01186) of plain networks
+end below 1.
+"""
+
+from harness.checks.lab.finding import Check, Finding, Limit, Line, Outcome, Plot, short
+from harness.checks.lab.subject import Subject, worst
+
+CHECK = Check(
+    place=50,
+    question="Is every learning rate of the schedule a usual one?",
+    minutes=2,
+    in_triage=True,
+    outcomes=(
+        Outcome(
+            "usual",
+            "No rate reaches 1. It may still be wrong for its optimizer, but not by much.",
+            sound=True,
+            next=("lr_tenth",),
+        ),
+        Outcome(
+            "too-large",
+            "A rate reaches 1, more than any usual optimizer uses: the updates overshoot whatever the gradient says.",
+            mechanism=True,
+            look="the rate in build_optimizer, and build_scheduler",
+            in_log=Limit("lr", below=1.0),
+        ),
+    ),
+)
+LARGEST = 1.0
+STEPS = 6
+
+
+def measure(subject: Subject) -> Finding:
+    """Make the first steps of the run, then step its schedule to the end."""
+    rates = rates_of(subject)
+    largest = worst(rates)
+    return Finding(
+        what=f"the rates of the first {STEPS} steps, and of the schedule to the end of the run",
+        outcome="usual" if largest < LARGEST else "too-large",
+        summary=f"largest rate {short(largest)}",
+        figures={"largest rate": largest, "rate of the first step": rates[0]},
+        plots=(
+            Plot(
+                title="Learning rate", y_label="rate", scale="auto", lines=(Line.over_steps("rate", rates),)
+            ),
+        ),
+    )
+
+
+def rates_of(subject: Subject) -> list[float]:
+    """Return the largest learning rate of each step of the run; the first steps are made, the others only scheduled."""
+    bench = subject.bench()
+    rates = [float(record["lr"] or 0.0) for record in bench.records(bench.batches(STEPS))]
+    if bench.scheduler is not None:
+        for _ in range(bench.steps - STEPS):
+            bench.scheduler.step()
+            rates.append(worst([float(group["lr"]) for group in bench.optimizer.param_groups]))
+    return rates

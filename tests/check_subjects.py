@@ -1,0 +1,68 @@
+"""Subjects for the tests of the checks: miniature experiments, and the real recipes on their own data."""
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from runs import MINI, mini_data
+
+from harness.checks import Finding, examine
+from harness.checks.lab.child import CheckJob
+from harness.checks.lab.subject import Subject
+from harness.cli import cli
+from harness.data.image_sets import Dataset, Split
+from harness.data.loading import load_dataset
+from harness.recipe import load_recipe
+from harness.run.experiment import TensorSplit
+from harness.run.settings import RunSettings
+
+load = cache(load_dataset)
+
+
+def mini_subject(source: str = MINI, *, seed: int = 1) -> Subject:
+    """Return a miniature experiment on 40 images of 6x6."""
+    data = mini_data()
+
+    def split(part: TensorSplit) -> Split:
+        return Split(part.images.numpy(), part.labels.numpy())
+
+    dataset = Dataset.of("digits", split(data.train), split(data.validation))
+    return Subject(Path("experiment.py"), source, RunSettings(seed=seed, dataset="digits"), dataset)
+
+
+def real_subject(recipe_id: str, *, healthy: bool = False, seed: int = 42) -> Subject:
+    """Return a recipe's experiment, broken or healthy, on the recipe's own data."""
+    recipe = load_recipe(recipe_id)
+    source = recipe.healthy_source() if healthy else recipe.broken_source()
+    settings = RunSettings(seed=seed, dataset=recipe.dataset)
+    return Subject(Path("experiment.py"), source, settings, load(recipe.dataset))
+
+
+def source_subject(source: str, dataset: str = "digits", seed: int = 42) -> Subject:
+    """Return any experiment on the data of a recipe."""
+    return Subject(Path("experiment.py"), source, RunSettings(seed=seed, dataset=dataset), load(dataset))
+
+
+def measure_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the commands measure in this process, which has torch already: a process of their own takes seconds.
+
+    Figures may then differ in their last digits from those of a command; `test_check_commands.py` starts some.
+    """
+
+    def start(job: CheckJob, *, bar: bool) -> dict[str, Finding]:
+        assert CheckJob.from_json(job.to_json()) == job
+        path = Path(job.source_path or "experiment.py")
+        checkpoint = None if job.checkpoint is None else Path(job.checkpoint)
+        subject = Subject(path, job.source, job.settings, load(job.settings.dataset), checkpoint)
+        found = {name: examine(subject, name, **job.options).to_json() for name in job.names}
+        return {name: Finding.from_json(finding) for name, finding in found.items()}
+
+    monkeypatch.setattr("harness.checks.lab.child.start", start)
+
+
+def say(*words: str) -> str:
+    """Run a command in this process, and return what it printed."""
+    done = CliRunner().invoke(cli, words, catch_exceptions=False, standalone_mode=False)
+    assert done.exit_code == 0, done.output
+    return done.output
