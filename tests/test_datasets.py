@@ -4,8 +4,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from grader.replay.data import FOLDER as GRADERS_FOLDER
 
+from grader.replay.data import FOLDER as GRADERS_FOLDER
 from harness.data.datasets import (
     EMBEDDED_FOLDER,
     Dataset,

@@ -19,7 +19,8 @@ from grader.report.gradebook import export, gradebook
 from grader.report.scores_file import read_scores, scores_bytes
 from grader.report.submission_page import render_submission
 from grader.report.terminal import show_submission
-from grader.score.solutions import SOLUTIONS, load_variants
+from grader.score.known_edits import load_variants
+from grader.score.solutions import SOLUTIONS
 from grader.score.weights import DEFAULT, load_weights
 from harness.errors import UserError
 from harness.recipe import EXERCISES, load_recipe

@@ -1,8 +1,8 @@
-"""Part `answers`: the canaries of every exercise whose answer is a file."""
+"""The canaries of the exercises whose answer is a file: the reference solution, and the original file."""
 
 from collections.abc import Sequence
 
-from grader.selfcheck.section import Row, Section, Table
+from grader.selfcheck.section import Section
 from grader.written.grade import AnswerGrader
 from harness.written.exercise import FileExercise
 
@@ -10,11 +10,5 @@ from harness.written.exercise import FileExercise
 def answers_section(exercises: Sequence[FileExercise], grader: AnswerGrader) -> Section:
     """Check that the reference solution of each exercise earns 100 points, and the original file none."""
     problems = {exercise.id: grader.canary_problem(exercise) for exercise in exercises}
-    rows = tuple(Row((id, problem or "right"), agrees=not problem) for id, problem in problems.items())
-    return Section(
-        title="Answers",
-        says="The reference solution earns 100 points, and the original file none.",
-        tables=(Table(("exercise", "found"), rows),),
-        figures=f"{sum(row.agrees for row in rows)} of {len(rows)} agree.",
-        disagreements=tuple(problem for problem in problems.values() if problem),
-    )
+    rows = tuple((id, problem or "right") for id, problem in problems.items())
+    return Section("Answers", (), ("exercise", "canaries"), rows, tuple(filter(None, problems.values())))

@@ -37,29 +37,18 @@ def _ring(length: int) -> str:
 _START = reference_text().split()[1]
 # By name: what it is, what must be said of it, and the text.
 _TREES = {
-    "laughs": (
-        "an alias of aliases of aliases: 10 ** 9 words",
-        "anchors and aliases",
-        LAUGHS,
-    ),
+    "laughs": ("an alias of aliases of aliases: 10 ** 9 words", "anchors and aliases", LAUGHS),
     "cycle": ("nodes that hold themselves", "anchors and aliases", "start: a\nnodes: &n {a: *n}\n"),
     "apply": ("a tag that runs a command", "tags", f'start: !!python/object/apply:os.system ["{_TOUCH}"]\n'),
     "deep": ("8,000 brackets", "brackets within brackets", "start: " + "[" * 8000 + "\n"),
     "ring": ("a hundred nodes that go round", "The tree loops", _ring(100)),
     "many_keys": ("1,800 nodes of nothing", "must hold check and outcomes", "start: a\nnodes:\n" + "".join(
         f" k{n}:\n" for n in range(1800))),
-    "markup": (
-        "names and meanings of markup and escapes",
-        "cannot name a node",
+    "markup": ("names and meanings of markup and escapes", "cannot name a node",
         _meaning("<img src=x onerror=alert(2)>\\e[31m").replace(
-            _START, '"<script>alert(1)</script>\\e[2J\\u202e"'
-        ),
-    ),
-    "every_name": (
-        "all causes at once",
-        "several names are no conclusion",
-        reference_text().replace("conclude: huge_lr", "conclude: [huge_lr, loss_sum, double_softmax]"),
-    ),
+            _START, '"<script>alert(1)</script>\\e[2J\\u202e"')),
+    "every_name": ("all causes at once", "several names are no conclusion",
+        reference_text().replace("conclude: huge_lr", "conclude: [huge_lr, loss_sum, double_softmax]")),
     "always": (
         "healthy, whatever the checks find",
         "that is no evidence",
@@ -78,20 +67,10 @@ def _attack(name: str, says: str, because: str, text: str, expected: Expected | 
     return Attack(f"tree_{name}", "reader", says, expected, build, recipe=EXERCISE)
 
 
-TREES = (
+ATTACKS = (
     *(_attack(name, *parts) for name, parts in _TREES.items()),
-    _attack(
-        "ten_megabytes",
-        "a tree of 10 MB",
-        "",
-        "# " + "x" * 10_000_000 + "\n" + reference_text(),
-        Expected(("rejected",), "larger than"),
-    ),
-    _attack(
-        "escapes",
-        "a right tree whose meanings move the cursor",
-        "",
-        _meaning("\\e[31m\\u202e=1+1<script>alert(1)</script>"),
-        Expected(("graded",), gains_over="reference"),
-    ),
-)
+    _attack("ten_megabytes", "a tree of 10 MB", "", "# " + "x" * 10_000_000 + "\n" + reference_text(),
+        Expected(("rejected",), "larger than")),
+    _attack("escapes", "a right tree whose meanings move the cursor", "",
+        _meaning("\\e[31m\\u202e=1+1<script>alert(1)</script>"), Expected(("graded",), gains_over="reference")),
+)  # fmt: skip
