@@ -14,7 +14,7 @@ from rich.console import Console
 
 import harness
 from grader.classroom import Classroom, scores_of
-from grader.course.overrides import Override, apply_overrides, load_overrides
+from grader.course.decisions import Decision, all_decisions, apply_decisions
 from grader.crew import Crew
 from grader.desk import Desk
 from grader.graded import WITHOUT_SANDBOX
@@ -72,7 +72,7 @@ def score_folder(folder: Path, options: ScoreOptions) -> int:
     console = Console(stderr=True)
     paths = tarballs(folder, options.only)
     weights = load_weights(options.rubric or DEFAULT)
-    overrides = load_overrides(options.overrides) if options.overrides else ()
+    overrides = all_decisions(options.out, options.overrides)
     memory = options.replays or default_store()
     kept = memory / NO_SANDBOX if options.trust_submissions else memory
     with (
@@ -113,12 +113,12 @@ def score_folder(folder: Path, options: ScoreOptions) -> int:
 
 
 def _with_others(
-    scores: Scores, overrides: Sequence[Override], others: Sequence[SubmissionScore], options: ScoreOptions
+    scores: Scores, overrides: Sequence[Decision], others: Sequence[SubmissionScore], options: ScoreOptions
 ) -> Scores:
     """Return the scores with the instructor's decisions, and with the rows that are not scored today."""
     if options.only:  # those of other submissions have nothing to stand on today
         overrides = [item for item in overrides if item.submission in options.only]
-    scores = apply_overrides(scores, overrides)
+    scores = apply_decisions(scores, overrides)
     rows = sorted((*scores.submissions, *others), key=lambda row: row.submission)
     return scores.model_copy(update={"submissions": tuple(rows)})
 

@@ -23,7 +23,7 @@ from harness.plain_yaml import shown
 
 INDEX = "index.html"
 # What else may lie among the reports; new reports keep it. The first is what `grader export` writes.
-KEPT = ("export", "decisions.toml")
+KEPT = ("export",)
 # How our files begin that are no pages.
 _BEGINNINGS = {GRADEBOOK: csv_bytes([COLUMNS], mark=True).rstrip(), SCORES: b'{\n "format_version": '}
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # of renameat2(2)
