@@ -1,42 +1,32 @@
-# One line for each verb; everything else is in the `harness` command (.venv/bin/harness --help).
+# One rule for each verb. For more options: .venv/bin/harness --help and .venv/bin/grader --help.
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 RUN := $(VENV)/.installed
-DEV := $(VENV)/.installed-dev
-GRADER := $(VENV)/.installed-grader
 
-# What a person may say: make exercise BREAK=huge_lr SEED=7 DATASET=mnist DEVICE=cuda EPOCHS=3 BATCH=32 WORK=folder
+# Options: make exercise BREAK=huge_lr SEED=7 DATASET=mnist DEVICE=cuda EPOCHS=3 BATCH=32 WORK=folder RESUME=1
 measured = $(if $(SEED),--seed "$(SEED)") $(if $(DATASET),--dataset "$(DATASET)") \
            $(if $(EPOCHS),--epochs "$(EPOCHS)") $(if $(BATCH),--batch "$(BATCH)")
 options  = $(measured) $(if $(DEVICE),--device "$(DEVICE)")
 work     = $(if $(WORK),--work "$(WORK)")
 resume   = $(if $(RESUME),--resume)
 
-.PHONY: help exercise exercises verify check triage watch hint submit data clean-work doctor grade demo kit selfcheck redteam faults fuzz test test-slow test-portable lint bench bench-class bench-peers
-
+#: Work on an exercise
+#:   make exercises                     list them, and how far you are
+#:   make exercise BREAK=huge_lr        make the workspace and run the broken experiment
+#:   make triage BREAK=huge_lr          walk through the checks of the method
+#:   make verify BREAK=huge_lr          run your edited experiment and compare
+#:   make watch BREAK=huge_lr           run your experiment at each save
+#:   make hint BREAK=huge_lr LEVEL=1    get a hint; your submission says how many you asked for
+#:   make check BREAK=huge_lr           check everything before you hand in
+#:   make submit BREAK=huge_lr STUDENT=ada
+#:   make clean-work BREAK=huge_lr      start over
+#:   make data DATASET=mnist            download MNIST or CIFAR-10
+#:   make doctor | test-portable        does this machine compute the same bytes as others?
+.PHONY: help exercises exercise triage verify watch hint check submit clean-work data doctor test-portable
 help:
-	@echo "make exercise BREAK=huge_lr    make the workspace, run the broken experiment"
-	@echo "make exercises                 list all exercises"
-	@echo "make verify BREAK=huge_lr      run your edited experiment, compare"
-	@echo "make check BREAK=huge_lr       judge what can be judged before handing in"
-	@echo "make triage BREAK=huge_lr      walk the checks of the method (one by one: harness --help)"
-	@echo "make watch BREAK=huge_lr       run your experiment at each save"
-	@echo "make hint BREAK=huge_lr LEVEL=1   a hint, noted in what you hand in"
-	@echo "make submit BREAK=huge_lr STUDENT=ada"
-	@echo "make data DATASET=mnist        fetch MNIST or CIFAR-10"
-	@echo "make clean-work BREAK=huge_lr  start over"
-	@echo "make doctor                    is this machine in the portable class?"
-	@echo ""
-	@echo "make grade [SUBMISSIONS=submissions] [OUT=reports] [CLUSTER=tcp://...]   score a class"
-	@echo "make demo                      a small class, made, scored and shown"
-	@echo "make kit                       what to hand out to students"
-	@echo "make selfcheck [SEEDS=10] [WRITE=1]   the suite and the grader against what they declare"
-	@echo "make redteam [FAMILY=archive] [SANDBOX=fresh] [TOGETHER=1]   every attack on the grader"
-	@echo "make faults | fuzz             kills and full disks; mutated files"
-	@echo ""
-	@echo "make test | test-slow | lint | bench | bench-class | bench-peers | test-portable"
+	@sed -n 's/^#: \{0,1\}//p' Makefile
 
 $(RUN): pyproject.toml
 	@$(PYTHON) -c 'import sys; assert (3, 11) <= sys.version_info[:2] < (3, 13)' || \
@@ -47,6 +37,63 @@ $(RUN): pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
 	@touch $@
 
+exercises: $(RUN)
+	@$(BIN)/harness exercises $(work)
+
+exercise: $(RUN)
+	@$(BIN)/harness exercise "$(BREAK)" $(options) $(work) $(resume)
+
+triage: $(RUN)
+	@$(BIN)/harness triage "$(BREAK)" $(measured) $(work)
+
+verify: $(RUN)
+	@$(BIN)/harness verify "$(BREAK)" $(options) $(work) $(resume)
+
+watch: $(RUN)
+	@$(BIN)/harness watch "$(BREAK)" $(work)
+
+hint: $(RUN)
+	@$(BIN)/harness hint "$(BREAK)" $(if $(LEVEL),--level "$(LEVEL)") $(work)
+
+check: $(RUN)
+	@$(BIN)/harness check "$(BREAK)" $(work)
+
+submit: $(RUN)
+	@$(BIN)/harness submit "$(BREAK)" $(if $(STUDENT),--student "$(STUDENT)") $(work)
+
+clean-work: $(RUN)
+	@$(BIN)/harness clean-work "$(BREAK)" $(work) $(if $(YES),--yes)
+
+data: $(RUN)
+	@$(BIN)/harness fetch "$(DATASET)"
+
+doctor: $(RUN)
+	@$(BIN)/harness doctor
+
+test-portable: $(RUN)
+	@$(BIN)/python -m harness.doctor.portable_check
+
+# --- for instructors and maintainers; a kit ends above this line ---
+
+#:
+#: Grade a class
+#:   make grade [SUBMISSIONS=submissions] [OUT=reports] [JOBS=4] [CLUSTER=tcp://...]
+#:   make demo                          make a small class, score it, show the reports
+#:   make kit                           build what you hand out to students
+#:
+#: Maintain
+#:   make selfcheck [SEEDS=10]          prove every recipe and every known fix
+#:   make redteam [FAMILY=archive]      run every attack on the grader
+#:   make faults | fuzz                 kills and full disks; mutated files
+#:   make lint | test | test-slow       what a change must pass
+#:   make bench | bench-class | bench-peers
+.PHONY: grade demo kit selfcheck redteam faults fuzz lint test test-slow bench bench-class bench-peers
+DEV := $(VENV)/.installed-dev
+GRADER := $(VENV)/.installed-grader
+jobs = $(if $(JOBS),--jobs "$(JOBS)")
+# grader exits with 1 if some submissions wait for the instructor. That is no failure of make's.
+UNLESS_OPEN = status=$$?; [ $$status -le 1 ] || exit $$status
+
 $(GRADER): $(RUN)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[grader]'
 	@touch $@
@@ -55,89 +102,48 @@ $(DEV): $(RUN)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $@
 
-exercise: $(RUN)
-	@$(BIN)/harness exercise "$(BREAK)" $(options) $(work) $(resume)
-
-exercises: $(RUN)
-	@$(BIN)/harness exercises $(work)
-
-verify: $(RUN)
-	@$(BIN)/harness verify "$(BREAK)" $(options) $(work) $(resume)
-
-check: $(RUN)
-	@$(BIN)/harness check "$(BREAK)" $(work)
-
-triage: $(RUN)
-	@$(BIN)/harness triage "$(BREAK)" $(measured) $(work)
-
-watch: $(RUN)
-	@$(BIN)/harness watch "$(BREAK)" $(work)
-
-hint: $(RUN)
-	@$(BIN)/harness hint "$(BREAK)" $(if $(LEVEL),--level "$(LEVEL)") $(work)
-
-submit: $(RUN)
-	@$(BIN)/harness submit "$(BREAK)" $(if $(STUDENT),--student "$(STUDENT)") $(work)
-
-data: $(RUN)
-	@$(BIN)/harness fetch "$(DATASET)"
-
-clean-work: $(RUN)
-	@$(BIN)/harness clean-work "$(BREAK)" $(work) $(if $(YES),--yes)
-
-doctor: $(RUN)
-	@$(BIN)/harness doctor
-
-# Where some submissions wait for the instructor, grader says so, and its status 1 is no failure of make's.
-UNLESS_OPEN = status=$$?; [ $$status -le 1 ] || exit $$status
-
 grade: $(GRADER)
-	@$(BIN)/grader score "$(if $(SUBMISSIONS),$(SUBMISSIONS),submissions)" $(if $(OUT),--out "$(OUT)") $(if $(JOBS),--jobs "$(JOBS)") $(if $(CLUSTER),--cluster "$(CLUSTER)"); $(UNLESS_OPEN)
+	@$(BIN)/grader score "$(or $(SUBMISSIONS),submissions)" $(if $(OUT),--out "$(OUT)") $(jobs) $(if $(CLUSTER),--cluster "$(CLUSTER)"); $(UNLESS_OPEN)
 
 demo: $(GRADER)
-	@$(BIN)/grader demo $(if $(JOBS),--jobs "$(JOBS)"); $(UNLESS_OPEN)
+	@$(BIN)/grader demo $(jobs); $(UNLESS_OPEN)
 
 kit: $(GRADER)
 	@$(BIN)/grader kit
 
 selfcheck: $(GRADER)
-	@$(BIN)/grader selfcheck --seeds "$(if $(SEEDS),$(SEEDS),10)" $(if $(JOBS),--jobs "$(JOBS)") $(if $(WRITE),--write)
+	@$(BIN)/grader selfcheck --seeds "$(or $(SEEDS),10)" $(jobs) $(if $(WRITE),--write)
 
-# Some 400 attacks, each beside honest submissions in a class of its own, then all in one: an hour or more.
-# TOGETHER=1 makes the one class alone.
+# Each attack beside honest submissions, then all in one class. TOGETHER=1 runs the one class alone.
 redteam: $(DEV)
-	@PYTHONPATH=tests $(BIN)/python -m attacks $(if $(ATTACK),--only "$(ATTACK)") $(if $(FAMILY),--family "$(FAMILY)") $(if $(SANDBOX),--sandbox "$(SANDBOX)") $(if $(TOGETHER),--together) $(if $(JOBS),--jobs "$(JOBS)")
+	@PYTHONPATH=tests $(BIN)/python -m attacks $(if $(ATTACK),--only "$(ATTACK)") $(if $(FAMILY),--family "$(FAMILY)") $(if $(SANDBOX),--sandbox "$(SANDBOX)") $(if $(TOGETHER),--together) $(jobs)
 
-# A hundred kills, full disks and the like, done to the real grader: about a quarter of an hour.
+# About a hundred kills, full disks and the like, on the real grader: a quarter of an hour.
 faults: $(DEV)
 	@PYTHONPATH=tests $(BIN)/python -m faults $(if $(KILLS),--kills "$(KILLS)") $(if $(SEED),--seed "$(SEED)")
 
-# About ten minutes on two cores; the suite looks at a hundredth of it.
+# About ten minutes on two cores; make test tries a hundredth of these examples.
 fuzz: $(DEV)
 	@HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -n auto tests/test_fuzz_*.py
-
-test: $(DEV)
-	@$(BIN)/python -m pytest -n auto --dist loadfile -m "not slow"
-
-# The longest tests, some ten seconds of a processor or more each: whole flows by real processes, most of them.
-test-slow: $(DEV)
-	@$(BIN)/python -m pytest -n auto --dist loadfile -m slow
 
 lint: $(DEV)
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 
+test: $(DEV)
+	@$(BIN)/python -m pytest -n auto --dist loadfile -m "not slow"
+
+test-slow: $(DEV)
+	@$(BIN)/python -m pytest -n auto --dist loadfile -m slow
+
 bench: $(DEV)
-	@$(BIN)/python -m benchmarks.bench
+	@$(BIN)/python -m benchmarks.bench $(if $(ONLY),--only "$(ONLY)") $(if $(WRITE),--write)
 
-# A course of 2,100 submissions, made and graded: half an hour on two cores, and 10 GB.
+# A class of 2,100 submissions, generated and graded.
 bench-class: $(DEV)
-	@$(BIN)/python -m benchmarks.bench_class $(if $(STUDENTS),--students "$(STUDENTS)") $(if $(WRITE),--write)
+	@$(BIN)/python -m benchmarks.bench_class $(if $(SIZE),--size "$(SIZE)") $(if $(WRITE),--write)
 
-# A quarter of an hour, and 6 GB and ten minutes the first time, to install the others; ENVS= says where.
+# A quarter of an hour; the first time ten minutes and 6 GB more, to install the other tools below ENVS.
 bench-peers: $(DEV)
-	@$(BIN)/python -m benchmarks.peers $(if $(ENVS),--envs "$(ENVS)") $(if $(JOBS),--jobs "$(JOBS)") $(if $(WRITE),--write)
-
-test-portable: $(DEV)
-	@$(BIN)/python -m harness.doctor.portable_check
+	@$(BIN)/python -m benchmarks.bench_peers $(if $(ENVS),--envs "$(ENVS)") $(if $(WRITE),--write)

@@ -1,129 +1,164 @@
-"""`make bench`: what the harness and the grader cost, in one table; exits 1 where a target is missed.
+"""`make bench`: what the harness and the grader cost, as ratios with targets. Exits with 1 if a target is missed."""
 
-Each benchmark measures in one run of its own and gives one row. Progress goes to standard error.
-"""
-
+import json
+import os
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from time import perf_counter
 
 import click
 from rich.console import Console
 
-from benchmarks.grading import bench_cold, bench_unchanged, bench_without_replay
-from benchmarks.instruments import INSTRUMENTS
-from benchmarks.page import PAGE, replace_section
-from benchmarks.table import as_json, as_markdown, show, this_machine
-from benchmarks.timing import (
+from benchmarks.measure import (
+    HEADINGS,
+    PAGE,
     BenchmarkError,
     Row,
-    harness_command,
+    command_path,
     interleaved,
-    parse_seconds,
+    markdown_table,
     ratio_row,
     run,
     seconds_of,
     seconds_row,
-    slowest_row,
+    show_rows,
+    this_machine,
+    write_section,
 )
+from grader.course.examples import broken_workspace, example_submission
+from grader.sandbox import sandbox_problem
 from harness.canonical_setup import run_environment
-from harness.recipe import recipe_ids
+from harness.recipe import load_recipe
 
 HERE = Path(__file__).parent
-PLAIN_RECIPE = "huge_lr"  # the one whose broken run benchmarks/plain_mlp.py writes out
+PLAIN = (sys.executable, HERE / "plain_mlp.py")
+RECIPE = "huge_lr"  # the one whose broken run plain_mlp.py writes out
 
 
-def bench_exercise(rounds: int) -> Row:
+def exercise(rounds: int) -> Row:
     """Time `harness exercise` on the MLP against the plain script, whole processes."""
-    plain = [sys.executable, str(HERE / "plain_mlp.py")]
     environment = run_environment("portable")
     seconds = interleaved(
         {
-            "harness exercise": lambda: seconds_of([harness_command(), "exercise", PLAIN_RECIPE]),
-            "plain script": lambda: seconds_of(plain, environment),
+            "harness": lambda: seconds_of([command_path("harness"), "exercise", RECIPE]),
+            "plain script": lambda: seconds_of(PLAIN, environment),
         },
         rounds,
     )
-    what = f"harness exercise {PLAIN_RECIPE} (MLP), whole process / plain script"
-    return ratio_row("exercise", what, 1.5, seconds, "harness exercise", "plain script")
+    return ratio_row(
+        "harness exercise (MLP), whole process / plain script", 1.5, seconds, "harness", "plain script"
+    )
 
 
-def _bench_loop(name: str, experiment: str, label: str, target: float, rounds: int) -> Row:
-    words = [sys.executable, str(HERE / "loop.py"), experiment, str(rounds)]
-    seconds = parse_seconds(run(words, run_environment("portable")))
-    what = f"training loop with recording, {label} / without"
-    return ratio_row(name, what, target, seconds, "recorded", "plain")
+def recording(experiment: str, label: str, target: float) -> Callable[[int], Row]:
+    """Return the benchmark of a training loop with recording against the same loop without."""
+
+    def measured(rounds: int) -> Row:
+        words = [sys.executable, HERE / "loop.py", experiment, str(rounds)]
+        seconds = json.loads(run(words, run_environment("portable")))
+        return ratio_row(
+            f"training loop with recording, {label} / without", target, seconds, "recorded", "plain"
+        )
+
+    return measured
 
 
-def bench_recording_mlp(rounds: int) -> Row:
-    """Time the MLP's training loop with recording and without."""
-    return _bench_loop("recording-mlp", "digits_mlp", "MLP", 1.25, rounds)
+def start_up(command: str) -> Callable[[int], Row]:
+    """Return the benchmark of `<command> --help` beside a Python that does nothing."""
+
+    def measured(rounds: int) -> Row:
+        seconds = interleaved(
+            {
+                command: lambda: seconds_of([command_path(command), "--help"]),
+                "python -c pass": lambda: seconds_of([sys.executable, "-c", "pass"]),
+            },
+            rounds,
+        )
+        return seconds_row(f"{command} --help", 0.3, seconds, command, "python -c pass")
+
+    return measured
 
 
-def bench_recording_cnn(rounds: int) -> Row:
-    """Time the CNN's training loop with recording and without."""
-    return _bench_loop("recording-cnn", "shapes_cnn", "CNN", 1.10, rounds)
-
-
-def bench_help(rounds: int) -> Row:
-    """Time `harness --help` beside a Python that does nothing."""
+def triage(rounds: int) -> Row:
+    """Time `harness triage` on the MLP beside a process that imports torch and does nothing."""
+    environment, torch = run_environment("portable"), "python -c 'import torch'"
     seconds = interleaved(
         {
-            "harness --help": lambda: seconds_of([harness_command(), "--help"]),
-            "python -c pass": lambda: seconds_of([sys.executable, "-c", "pass"]),
+            "triage": lambda: seconds_of([command_path("harness"), "triage", RECIPE]),
+            torch: lambda: seconds_of([sys.executable, "-c", "import torch"], environment),
         },
         rounds,
     )
-    return seconds_row("help", "harness --help", 0.3, seconds, "harness --help", "python -c pass")
+    return seconds_row("harness triage (MLP)", 15.0, seconds, "triage", torch)
 
 
-def bench_recipes(rounds: int) -> Row:
-    """Time `harness exercise` of every recipe, whole processes; the row is the slowest."""
-    seconds: dict[str, list[float]] = {recipe: [] for recipe in recipe_ids()}
-    for _ in range(rounds):
-        for recipe, times in seconds.items():
-            times.append(seconds_of([harness_command(), "exercise", recipe]))
-    return slowest_row("recipes", f"harness exercise, the slowest of {len(seconds)} recipes", 15.0, seconds)
+def replay(rounds: int) -> Row:
+    """Time `grader score` of one submission with a new fix against the plain script.
+
+    The grader knows the replays that a class shares, the broken run and the reference fix, from an earlier submission.
+    """
+    if problem := sandbox_problem():
+        raise BenchmarkError(problem)
+    with tempfile.TemporaryDirectory(prefix="trainwreck-bench-") as scratch:
+        folder = Path(scratch)
+        template = broken_workspace(RECIPE, folder / "template")
+        healthy = load_recipe(RECIPE).healthy_source()
+        students = iter([f"s{index}" for index in range(rounds + 2)])
+        for index in range(rounds + 2):  # a first one before all rounds, and one for the round that warms up
+            source = healthy.replace("lr=0.1,", f"lr={0.08 + index / 1000},")
+            work, out = folder / f"work{index}", folder / f"s{index}"
+            example_submission(RECIPE, f"s{index}", source, template, work, out)
+
+        def score() -> float:
+            words = [command_path("grader"), "score", next(students), "--out", "reports"]
+            start = perf_counter()
+            run(words, {**os.environ, "TRAINWRECK_REPLAYS": str(folder / "replays")}, folder, allowed=(0, 1))
+            return perf_counter() - start
+
+        score()
+        environment = run_environment("portable")
+        seconds = interleaved(
+            {"grader": score, "plain script": lambda: seconds_of(PLAIN, environment)}, rounds
+        )
+    what = "grader score of one new submission (MLP), whole process / plain script"
+    return ratio_row(what, 2.5, seconds, "grader", "plain script")
 
 
-# Each with its rounds: enough that the median holds still, few enough that all of it can be waited for.
+# Each with its rounds: enough for a stable median, few enough to wait for.
 BENCHMARKS: dict[str, tuple[Callable[[int], Row], int]] = {
-    "exercise": (bench_exercise, 7),
-    "recording-mlp": (bench_recording_mlp, 100),
-    "recording-cnn": (bench_recording_cnn, 40),
-    "help": (bench_help, 20),
-    "recipes": (bench_recipes, 1),
-    "grade-cold": (bench_cold, 3),
-    "grade-checks": (bench_without_replay, 3),
-    "grade-unchanged": (bench_unchanged, 3),
-    **INSTRUMENTS,
+    "exercise": (exercise, 7),
+    "recording-mlp": (recording("digits_mlp", "MLP", 1.15), 100),
+    "recording-cnn": (recording("shapes_cnn", "CNN", 1.10), 40),
+    "harness-help": (start_up("harness"), 20),
+    "grader-help": (start_up("grader"), 20),
+    "triage": (triage, 3),
+    "replay": (replay, 3),
 }
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--json", "json_wanted", is_flag=True, help="Print one JSON object, every round included.")
 @click.option("--rounds", type=click.IntRange(min=1), help="Rounds of each benchmark (its own number).")
-@click.option("--only", type=click.Choice(list(BENCHMARKS)), help="Run this one benchmark.")
-@click.option("--write", is_flag=True, help=f"Write its section of {PAGE.parent.name}/{PAGE.name} too.")
-def main(json_wanted: bool, rounds: int | None, only: str | None, write: bool) -> None:
-    """Measure what the harness and the grader cost, and exit 1 where a target is missed."""
+@click.option("--only", type=click.Choice(list(BENCHMARKS)), multiple=True, help="Run this one; repeatable.")
+@click.option("--write", is_flag=True, help=f"Write the table into {PAGE.parent.name}/{PAGE.name}, too.")
+def main(rounds: int | None, only: tuple[str, ...], write: bool) -> None:
+    """Measure what the harness and the grader cost, and exit with 1 if a target is missed."""
     if write and only:
-        raise click.UsageError("--write makes the whole section: leave --only out.")
-    machine = this_machine()
-    rows = []
-    for name in [only] if only else BENCHMARKS:
+        raise click.UsageError("--write needs the whole table: leave --only out.")
+    machine, rows = this_machine(), []
+    for name in only or BENCHMARKS:
         benchmark, usual = BENCHMARKS[name]
         click.echo(f"{name}: {rounds or usual} round(s) ...", err=True)
         try:
             rows.append(benchmark(rounds or usual))
         except BenchmarkError as error:
             raise click.ClickException(str(error)) from None
-    if json_wanted:
-        click.echo(as_json(rows, machine))
-    else:
-        show(rows, machine, Console())
+    show_rows("What the harness and the grader cost", rows, machine, Console())
     if write:
-        replace_section(PAGE, "bench", as_markdown(rows, machine))
+        write_section(
+            "bench", f"{markdown_table(HEADINGS, [row.cells() for row in rows])}\n\nMachine: {machine}."
+        )
     sys.exit(0 if all(row.met for row in rows) else 1)
 
 

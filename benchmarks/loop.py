@@ -1,13 +1,8 @@
-"""The child process of the loop benchmark: the first steps of a run, recorded and not, in turn.
+"""Child process of `make bench`: `python benchmarks/loop.py digits_mlp 40` times a loop with recording and without."""
 
-`python benchmarks/loop.py digits_mlp 40`, in the environment of portable numerics, prints one JSON object
-with the seconds of each round.
-"""
-
-import argparse
 import json
+import sys
 import tempfile
-from collections.abc import Sequence
 from contextlib import nullcontext
 from itertools import islice
 from pathlib import Path
@@ -26,7 +21,7 @@ from harness.run.recorder import Recorder
 
 SEED = 42
 DATASETS = {"digits_mlp": "digits", "shapes_cnn": "shapes"}
-# Steps in a round: short rounds, so that the two loops of one meet the machine in the same mood.
+# Steps in a round. Rounds are short, so both loops of a round meet the same load of the machine.
 STEPS = {"digits_mlp": 20, "shapes_cnn": 8}
 WARM_UP = 2  # rounds: the first steps load kernels and lazy modules
 
@@ -38,11 +33,7 @@ def load(name: str) -> tuple[Experiment, TensorData]:
 
 
 def first_steps(experiment: Experiment, data: TensorData, log_path: Path | None, limit: int) -> float:
-    """Train `limit` steps of the first epoch from the seed and return the seconds that the loop took.
-
-    With `log_path` each batch is recorded, checked by the guardrails and written there, as in a run.
-    Everything before the loop, the hooks of the recorder included, is set up before the clock starts.
-    """
+    """Train `limit` steps and return the seconds of the loop; with `log_path`, record each batch as a run does."""
     canonical_setup(SEED, numerics="portable")
     (inputs, labels), _ = experiment.load_data(data)
     model = experiment.build_model()
@@ -86,15 +77,6 @@ def measure(name: str, rounds: int, scratch: Path) -> dict[str, list[float]]:
     return seconds
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure one experiment and print the seconds as JSON."""
-    parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("experiment", choices=sorted(DATASETS))
-    parser.add_argument("rounds", type=int)
-    options = parser.parse_args(arguments)
-    with tempfile.TemporaryDirectory() as scratch:
-        print(json.dumps(measure(options.experiment, options.rounds, Path(scratch))))
-
-
 if __name__ == "__main__":
-    main()
+    with tempfile.TemporaryDirectory() as folder:
+        print(json.dumps(measure(sys.argv[1], int(sys.argv[2]), Path(folder))))

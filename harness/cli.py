@@ -10,6 +10,7 @@ import click
 from harness.checks.cli.commands import add_check_commands
 from harness.command_line import HELP_OPTIONS, resume_option, run_command, run_options, whole_number
 from harness.errors import Stopped, UserError, naming
+from harness.submission.commands import add_report_commands
 
 # Everything else is imported inside the command that needs it: `harness --help` must be instant.
 
@@ -219,6 +220,7 @@ def doctor(as_json: bool) -> None:
 
 
 add_check_commands(cli)
+add_report_commands(cli)
 
 
 def main() -> NoReturn:

@@ -191,8 +191,8 @@ def test_a_damaged_workspace_is_told_with_the_way_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("report", "message"),
     [
-        ("---\nroot_cause_layer: optimizer\n", "report.md"),
-        ("---\nroot_cause_layer: [\n---\n\n# Symptom\n", "report.md"),
+        ("---\ndiagnosis:\n", "report.md"),
+        ("---\ndiagnosis: [\n---\n\n# Symptom\n", "report.md"),
         ("no front matter", "report.md"),
     ],
 )
@@ -215,7 +215,7 @@ def test_check_names_the_line_that_was_edited_and_a_long_report(tmp_path: Path) 
     lines[3] = json.dumps({**record, "lr": 0.25}) + "\n"
     log.write_text("".join(lines))
     (folder / "report.md").write_text(
-        "---\nroot_cause_layer: optimizer\nevidence:\n"
+        "---\ndiagnosis: []\nruled_out: []\nevidence:\n"
         f"  - {{run: broken, signal: loss, step: 3, value: {record['loss']}}}\n---\n\n# Fix\n\n"
         + "word "
         * 501
@@ -224,9 +224,7 @@ def test_check_names_the_line_that_was_edited_and_a_long_report(tmp_path: Path) 
     said = " ".join(done.stdout.split())
     assert (done.returncode, done.stderr) == (2, "")
     assert "work/huge_lr/runs/broken/metrics.log, line 4 (step 3): lr is 0.25, and 10.0 made again" in said
-    assert re.search(
-        r"report: length work/huge_lr/report\.md: the report has 50\d words, and 500 are allowed", said
-    )
+    assert re.search(r"report: length work/huge_lr/report\.md has 50\d words, and 500 are allowed", said)
     assert said.endswith("Next: mend what failed make check BREAK=huge_lr")
 
 

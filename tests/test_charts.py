@@ -6,8 +6,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.page.chart_axes import make_axis
-from harness.page.charts import COMPACT, DASHES, WIDE, LineChart, Mark, Series, line_chart
+from harness.page.charts import (
+    COMPACT,
+    DASHES,
+    WIDE,
+    Axis,
+    LineChart,
+    Mark,
+    Position,
+    Series,
+    _line_path,
+    _marker_path,
+    integer_axis,
+    line_chart,
+    make_axis,
+    number_text,
+    spans_decades,
+    thin,
+)
 from harness.page.run_page import page_environment
 
 ANY_VALUE = st.one_of(st.none(), st.floats())
@@ -36,7 +52,7 @@ def one(element: ET.Element, path: str) -> ET.Element:
 
 @given(
     st.lists(st.lists(ANY_VALUE, max_size=30), max_size=4),
-    st.sampled_from(["linear", "log", "symlog", "auto"]),
+    st.sampled_from(["linear", "log", "auto"]),
 )
 def test_any_values_give_a_drawing_inside_its_frame(lines: list[list[float | None]], scale: Any) -> None:
     series = [Series(str(index), values(line), index, index) for index, line in enumerate(lines)]
@@ -59,7 +75,6 @@ def test_the_first_non_finite_step_is_marked_with_its_step_and_kind() -> None:
     assert [(mark.label, mark.x) for mark in chart.marks] == [
         ("first Infinity: step 2", (WIDE.left + WIDE.right) / 2)
     ]
-    assert chart.bands == ((chart.marks[0].x, WIDE.right - chart.marks[0].x, 0),)
     figure = drawn(chart)
     texts = [text.text for text in figure.iter("text")]
     assert "first Infinity: step 2" in texts
@@ -68,7 +83,7 @@ def test_the_first_non_finite_step_is_marked_with_its_step_and_kind() -> None:
 
 def test_lines_that_fail_together_share_a_mark_and_others_get_their_own_row() -> None:
     together = chart_of(Series("a", values([1.0, math.nan])), Series("b", values([1.0, math.nan]), 1, 1))
-    assert len(together.marks) == len(together.bands) == 1
+    assert len(together.marks) == 1
     apart = chart_of(
         Series("a", values([1.0, math.nan, math.nan])), Series("b", values([1.0, 2.0, math.nan]), 1, 1)
     )
@@ -137,16 +152,14 @@ def test_all_text_is_escaped() -> None:
     assert [text.text for text in figure.iter("text")].count(HOSTILE) == 3
 
 
-@pytest.mark.parametrize(
-    ("scale", "words"), [("log", "loss, log axis"), ("linear", "loss"), ("symlog", "symmetric")]
-)
+@pytest.mark.parametrize(("scale", "words"), [("log", "loss, log axis"), ("linear", "loss")])
 def test_the_axis_says_what_it_is(scale: Any, words: str) -> None:
     assert words in chart_of(Series("", values([1.0, 2.0])), scale=scale).y_label
 
 
-def test_auto_turns_to_symlog_where_one_value_dwarfs_the_rest() -> None:
-    assert "symmetric" not in chart_of(Series("", values([1.0, -2.0, 3.0])), scale="auto").y_label
-    assert "symmetric" in chart_of(Series("", values([1.0, -2.0, 3.0, 1e9])), scale="auto").y_label
+def test_auto_is_a_log_axis_if_one_value_dwarfs_the_rest() -> None:
+    assert "log" not in chart_of(Series("", values([1.0, 2.0, 3.0])), scale="auto").y_label
+    assert "log" in chart_of(Series("", values([1.0, 2.0, 3.0, 1e9])), scale="auto").y_label
 
 
 def test_a_shared_axis_and_a_small_frame_are_used() -> None:
@@ -164,3 +177,146 @@ def test_thousands_of_points_stay_a_small_drawing_with_their_spike() -> None:
     assert len(chart.series[0].line) < 30_000
     spike = f" {WIDE.down(make_axis([0.9, 50.0]).position(50.0)):.1f}"
     assert spike in chart.series[0].line
+
+
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
+
+
+def labels(axis: Axis) -> list[str]:
+    return [tick.label.replace("\N{MINUS SIGN}", "-") for tick in axis.ticks]
+
+
+@given(st.lists(FINITE, max_size=20), st.sampled_from(["linear", "log"]))
+def test_every_finite_value_has_its_place(values: list[float], scale: str) -> None:
+    axis = make_axis(values, scale)  # type: ignore[arg-type]
+    places = [axis.position(value) for value in sorted(values)]
+    assert all(0 <= place <= 1 for place in places)
+    assert places == sorted(places)
+    assert all(-1e-9 <= tick.at <= 1 + 1e-9 for tick in axis.ticks)
+    assert 1 <= len(axis.ticks) <= 12
+    assert labels(axis) == list(dict.fromkeys(labels(axis)))
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([], ["0", "0.25", "0.5", "0.75", "1"]),
+        ([0, 1], ["0", "0.25", "0.5", "0.75", "1"]),
+        ([0, 0.11], ["0", "0.025", "0.05", "0.075", "0.1", "0.125"]),
+        ([-3, 7], ["-5", "-2.5", "0", "2.5", "5", "7.5"]),
+        ([0, 200], ["0", "50", "100", "150", "200"]),
+        ([5], ["2", "4", "6", "8"]),
+        ([0], ["-1", "-0.5", "0", "0.5", "1"]),
+        ([0, 0.0011], ["0", "0.00025", "0.0005", "0.00075", "0.001", "0.00125"]),
+        ([0, 2e-6], ["0", "0.5", "1", "1.5", "2"]),
+        ([0, 3e7], ["0", "1", "2", "3"]),
+    ],
+)
+def test_linear_ticks(values: list[float], expected: list[str]) -> None:
+    assert labels(make_axis(values)) == expected
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([0.05, 2.3], ["0.05", "0.1", "0.2", "0.5", "1", "2"]),
+        ([0.001, 100], ["0.001", "0.01", "0.1", "1", "10", "100"]),
+        ([1, 1e20], ["10⁰", "10⁵", "10¹⁰", "10¹⁵", "10²⁰"]),
+        ([2.3, 2.31], ["2", "2.5", "3"]),
+        ([0, 1e-8, 1e-4], ["0", "10⁻⁸", "10⁻⁷", "10⁻⁶", "10⁻⁵", "10⁻⁴"]),
+        ([-1, 1, 10, 100], ["≤ 0", "1", "10", "100"]),
+    ],
+)
+def test_log_ticks(values: list[float], expected: list[str]) -> None:
+    assert labels(make_axis(values, "log")) == expected
+
+
+def test_a_factor_stands_for_what_the_labels_leave_out() -> None:
+    assert make_axis([0, 2e-6]).factor == "\N{MULTIPLICATION SIGN}10⁻⁶"
+    assert make_axis([0, 3e7]).factor == "\N{MULTIPLICATION SIGN}10⁷"
+    assert make_axis([0, 0.0011]).factor == ""
+
+
+def test_a_log_axis_keeps_zero_apart_from_small_values() -> None:
+    axis = make_axis([0.0, 1e-6, 1.0], "log")
+    assert axis.position(0.0) == 0.0
+    assert axis.position(1e-6) > 0.05
+
+
+def test_a_log_axis_of_zeros_is_linear() -> None:
+    assert make_axis([0.0, 0.0], "log").scale == "linear"
+
+
+def test_only_dwarfed_positive_values_span_decades() -> None:
+    assert spans_decades([0.1, 0.0, 0.2, 0.3, 1e6])
+    assert not spans_decades([0.1, 0.2, -0.3, 1e6])
+    assert not spans_decades([0.1, 0.2, -0.3, 5.0])
+    assert not spans_decades([0.0, 0.0])
+    assert not spans_decades([])
+
+
+@given(st.integers(0, 10**6), st.integers(0, 10**6))
+def test_counts_have_whole_ticks(low: int, width: int) -> None:
+    axis = integer_axis(low, low + width)
+    assert all(low <= int(label) <= low + width for label in labels(axis))
+    assert 1 <= len(axis.ticks) <= 9
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.1, "0.1"), (1 / 3, "0.333333"), (200.0, "200"), (1e20, "1e+20"), (-2.0, "-2"), (0.0, "0")],
+)
+def test_numbers_read_as_in_the_log(value: float, text: str) -> None:
+    assert number_text(value) == text
+
+
+def test_non_finite_numbers_have_their_names_of_the_log() -> None:
+    assert [number_text(value) for value in (math.nan, math.inf, -math.inf)] == [
+        "NaN",
+        "Infinity",
+        "-Infinity",
+    ]
+
+
+HEIGHTS = st.one_of(st.none(), st.floats(0, 200))
+
+
+def placed(heights: list[float | None]) -> list[Position]:
+    return [None if y is None else (100 * x / len(heights), y) for x, y in enumerate(heights)]
+
+
+def test_a_gap_lifts_the_pen_and_a_lone_point_is_a_dot() -> None:
+    assert _line_path([(0, 1), (1, 2), None, (3, 4), None, (5, 6), (6, 7)]) == (
+        "M0.0 1.0L1.0 2.0M3.0 4.0h1.5M5.0 6.0L6.0 7.0"
+    )
+    assert _line_path([]) == ""
+    assert _line_path([None, None]) == ""
+    assert _line_path([(0, 1)]) == "M0.0 1.0h1.5"
+
+
+def test_markers_stand_at_points_only() -> None:
+    assert _marker_path("dot", [(10, 20), None, (30, 40)]).count("M") == 2
+    assert _marker_path("square", [(10, 20)]) == "M3.0 13.0h14v14h-14z"
+
+
+@given(st.lists(HEIGHTS, min_size=1, max_size=3000))
+def test_thinning_keeps_ends_and_extremes_and_order(heights: list[float | None]) -> None:
+    positions = placed(heights)
+    kept = thin(positions, 20, 0, 100)
+    assert len(kept) <= max(40, 5 * 20)
+    points = [position for position in positions if position is not None]
+    kept_points = [position for position in kept if position is not None]
+    assert kept_points == sorted(kept_points)
+    assert set(kept_points) <= set(points)
+    if points:
+        assert kept_points[0] == points[0]
+        assert kept_points[-1] == points[-1]
+        for pick in (min, max):
+            assert pick(y for _, y in kept_points) == pick(y for _, y in points)
+    assert (None in positions) == (None in kept)
+
+
+def test_a_single_spike_among_thousands_is_kept() -> None:
+    heights: list[float | None] = [1.0] * 5000
+    heights[3217] = 150.0
+    assert (100 * 3217 / 5000, 150.0) in thin(placed(heights), 350, 0, 100)

@@ -1,7 +1,7 @@
 import io
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -38,10 +38,15 @@ def test_good_work_passes_every_check(workspace: Workspace, tmp_path: Path) -> N
         *("experiment: verified", "experiment: edited"),
         *(
             "report: front matter",
-            "report: length",
-            "report: snippet",
+            "report: diagnosis 1",
+            "report: ruled out 1",
+            "report: ruled out 2",
             "report: evidence 1",
             "report: evidence 2",
+            "report: length",
+            "report: parts",
+            "report: numbers",
+            "report: snippet",
         ),
         *("broken: repeats", "fixed: repeats"),
     ]
@@ -86,6 +91,7 @@ def drop_line(line: int) -> Callable[[Workspace], None]:
     return drop
 
 
+CITED = "broken, signal: loss, step: 0, value: 7.5"
 VERIFY = r"make verify BREAK=huge_lr WORK=\S+ makes it"
 
 
@@ -162,7 +168,7 @@ def test_an_experiment_edited_after_its_run_is_found(workspace: Workspace) -> No
 
 
 @pytest.mark.parametrize(
-    ("comment", "message"), [("", "is as it was handed out"), ("# why\n", "comments and layout")]
+    ("comment", "message"), [("", "you have not changed"), ("# why\n", "comments and layout")]
 )
 def test_an_experiment_that_was_not_edited_is_found(workspace: Workspace, comment: str, message: str) -> None:
     source = workspace.broken_source() + comment
@@ -182,24 +188,65 @@ def edit_report(workspace: Workspace, old: str, new: str) -> dict[str, str]:
 
 def test_a_cited_number_that_is_not_in_the_log_is_shown_beside_it(workspace: Workspace) -> None:
     loss = read_lines(workspace, "broken")[0]["loss"]
-    found = edit_report(workspace, f"step: 0, value: {loss:.3f}", "step: 0, value: 7.5")
+    found = edit_report(workspace, f"broken, signal: loss, step: 0, value: {loss:.3f}", CITED)
     assert list(found) == ["report: evidence 1"]
-    assert (
-        f"loss at step 0 of the broken run is 7.5, and {workspace.run_folder('broken')}"
-        in found["report: evidence 1"]
-    )
+    there = workspace.run_folder("broken")
+    assert f"loss at step 0 of the broken run is 7.5, and {there}" in found["report: evidence 1"]
     assert f"says {loss}" in found["report: evidence 1"]
-    assert "no step 99" in edit_report(workspace, "step: 0", "step: 99")["report: evidence 1"]
+    far = edit_report(workspace, CITED, CITED.replace("step: 0", "step: 99"))
+    assert "no loss at step 99: it has from 0 to 11" in far["report: evidence 1"]
+
+
+def test_a_value_of_the_step_before_is_told_apart(workspace: Workspace) -> None:
+    second = read_lines(workspace, "broken")[1]["loss"]
+    found = edit_report(
+        workspace, "broken, signal: loss, step: 0, value: 2.300", CITED.replace("7.5", str(second))
+    )
+    assert "the place before or after; both count from 0" in found["report: evidence 1"]
 
 
 @pytest.mark.parametrize(
     ("old", "new", "item", "message"),
     [
-        ("run: fixed", "run: broken", "report: evidence of fixed", "cites no number of the fixed run"),
+        ("run: fixed", "run: broken", "report: evidence of fixed", "cites no value of the fixed run"),
         ("too large.", "word " * 500, "report: length", "and 500 are allowed"),
-        ("```", "", "report: snippet", "put the lines that matter into a code block"),
+        ("```\nloss", "```\nsee the", "report: snippet", "no line of a log: paste the lines"),
+        (
+            "cause: huge_lr",
+            "cause: huge_lrs",
+            "report: diagnosis 1",
+            "no cause 'huge_lrs': did you mean huge_lr?",
+        ),
+        (
+            "where: build_optimizer",
+            "where: build_optimiser",
+            "report: diagnosis 1",
+            "did you mean build_optimizer?",
+        ),
+        (
+            "step: 3, value: NaN",
+            "step: 0, value: 2.3",
+            "report: diagnosis 1",
+            "in the fixed run: cite the first",
+        ),
+        ("cause: loss_sum", "cause: huge_lr", "report: ruled out 1", "is your diagnosis, too"),
+        ("cause: loss_sum", "cause: healthy", "report: ruled out 1", "is no other cause"),
+        (
+            "cause: loss_sum",
+            "cause: double_softmax",
+            "report: ruled out 1",
+            "which double_softmax allows: cite",
+        ),
+        ("cause: loss_sum", "cause: forgotten_eval", "report: ruled out", "must rule out two other causes"),
+        (
+            "is 0.91 at",
+            "is 0.99 at",
+            "report: numbers",
+            "neither log holds for their signal: 0.99 (val_accuracy)",
+        ),
+        ("# Fix\n", "", "report: parts", "write symptom, root cause, fix, verification"),
         ("too large.", "![plot](plot.png)", "report: snippet", "shows plot.png, which is not handed in"),
-        ("optimizer", "", "report: front matter", "line 2: `root_cause_layer` is not filled in"),
+        ("cause: huge_lr", "cause:", "report: front matter", "line 3, diagnosis 1: `cause` is not filled in"),
     ],
 )
 def test_an_imperfect_report_is_found(
@@ -211,14 +258,38 @@ def test_an_imperfect_report_is_found(
 def test_a_report_without_prose_is_found(workspace: Workspace) -> None:
     text = workspace.report.read_text()
     workspace.report.write_text(text[: text.rindex("---\n")] + "---\n# Symptom\n```\nloss\n```\n")
-    assert "tells nothing yet" in failures(quick_checks(workspace))["report: length"]
+    assert "has no text yet" in failures(quick_checks(workspace))["report: length"]
     workspace.report.write_text(report_template())
     assert "still the empty template" in failures(quick_checks(workspace))["report: front matter"]
 
 
 def test_no_message_knows_the_answer(workspace: Workspace) -> None:
-    found = edit_report(workspace, "layer: optimizer", "layer: data")
-    assert found == {}
+    assert edit_report(workspace, "cause: huge_lr", "cause: label_permute") == {}
+
+
+@pytest.mark.parametrize(
+    ("check", "found", "message"),
+    [
+        ("loss-form", "agrees", None),
+        ("loss_form", "grows", "says that the check loss_form finds agrees, and it finds grows"),
+        ("loss_from", "agrees", "no check 'loss_from': did you mean loss_form?"),
+    ],
+)
+def test_a_check_that_is_cited_is_made(
+    workspace: Workspace, check: str, found: str, message: str | None
+) -> None:
+    second = f"{{cause: loss_sum, check: {check}, outcome: agrees}}"
+    open_items = edit_report(workspace, "{cause: loss_sum, signal: loss, step: 0, value: 2.300}", second)
+    assert "make check" in open_items["report: ruled out 1"], "the files alone do not tell"
+
+    def outcomes(names: Sequence[str]) -> Mapping[str, str]:
+        return dict.fromkeys(names, found)
+
+    made = failures(quick_checks(workspace, outcomes))
+    if message is None:
+        assert made == {}
+    else:
+        assert message in made["report: ruled out 1"]
 
 
 @pytest.mark.parametrize(
@@ -250,8 +321,8 @@ def test_a_run_edited_afterwards_does_not_repeat(
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        (": ", ":", "step 0.* is written in another way"),
-        ("\n", "\r\n", "written in another way"),
+        (": ", ":", "step 0.* is written differently"),
+        ("\n", "\r\n", "written differently"),
         ('}\n{"epoch": 1, ', '} {"epoch": 1, ', "line 13 is not the record"),
     ],
 )
@@ -271,7 +342,7 @@ def test_another_machine_is_no_ones_fault(workspace: Workspace, tmp_path: Path) 
     edit_log(3, loss=9.0)(workspace)
     edit_json("checkpoint.pt.meta.json", platform_class={"architecture": "aarch64"})(workspace)
     item = run_checks(workspace, replay)[-1]
-    assert (item.outcome, "its platform_class is another" in item.message) == ("could not judge", True)
+    assert (item.outcome, "made with another platform_class" in item.message) == ("could not judge", True)
 
 
 def test_a_replay_that_a_user_must_mend_could_not_be_judged(workspace: Workspace) -> None:

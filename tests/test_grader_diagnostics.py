@@ -28,9 +28,12 @@ def points(of: Evidence) -> dict[str, float | None]:
     return {check.id: check.points for check in judge_diagnostics(of)}
 
 
-def report(*lines: str, body: str = "# Symptom\n\nIt explodes.\n\n```\nstep 3\n```\n") -> str:
+def report(*lines: str, body: str = "# Symptom\n\nIt explodes.\n\n```\nloss 2.30\n```\n") -> str:
+    """A report with this evidence, and a diagnosis that cites a check and no value."""
     cited = "".join(f"  - {{{line}}}\n" for line in lines)
-    return f"---\nroot_cause_layer: optimizer\nevidence:\n{cited}---\n\n{body}"
+    first = "    first_wrong: {check: audit, outcome: all-move}\n"
+    diagnosis = f"diagnosis:\n  - cause: huge_lr\n    where: build_optimizer\n{first}"
+    return f"---\n{diagnosis}ruled_out: []\nevidence:\n{cited}---\n\n{body}"
 
 
 def cited(of: Evidence, run: str, signal: str) -> str:
@@ -107,13 +110,45 @@ def test_a_number_that_a_healthy_run_has_there_as_well_is_no_key_signal() -> Non
     recovered = cited(plain, "fixed", "val_accuracy")
     found = points(dataclasses.replace(plain, report=report(same, recovered)))
     assert (found["broken_cited"], found["key_signal"]) == (6, 0)
-    # It is enough if another number tells, or if there is no healthy run to compare with.
+    # It is enough if another number tells; without a healthy run nothing can be said.
     both = report(same, cited(plain, "broken", "loss"), recovered)
     assert points(dataclasses.replace(plain, report=both))["key_signal"] == 6
     alone = dataclasses.replace(
         plain, report=report(same, recovered), reference=Replay(status="XX", message="why")
     )
-    assert points(alone)["key_signal"] == 6
+    assert points(alone)["key_signal"] is None
+
+
+def test_a_step_that_is_off_by_one_costs_once() -> None:
+    plain = honest()
+    loss = plain.broken.records()[3]["loss"]
+    text = report(
+        f"run: broken, signal: loss, step: 4, value: {loss!r}", cited(plain, "fixed", "val_accuracy")
+    )
+    assert points(dataclasses.replace(plain, report=text)) == {**WHOLE, "broken_cited": 0}
+
+
+@pytest.mark.parametrize(("broken", "fixed", "expected"), [(1e-12, 0.0, 4), (0.0, 0.0, 0), (0.0, 1e-3, 0)])
+def test_an_exact_zero_is_a_recovery_however_small_it_was(
+    broken: float, fixed: float, expected: float
+) -> None:
+    plain = honest()
+    runs = [
+        told(run, "stale_grad_ratio", value) for run, value in ((plain.broken, broken), (plain.fixed, fixed))
+    ]
+    line = f"run: fixed, signal: stale_grad_ratio, step: 3, value: {fixed}"
+    text = report(cited(plain, "broken", "loss"), line)
+    assert (
+        points(dataclasses.replace(plain, report=text, broken=runs[0], fixed=runs[1]))["recovery"] == expected
+    )
+
+
+@pytest.mark.parametrize(("signal", "expected"), [("grad_mean", 0), ("val_accuracy", 6), ("lr", 6)])
+def test_a_key_signal_departs_from_the_healthy_run(signal: str, expected: float) -> None:
+    plain = honest()
+    line = "run: broken, signal: grad_mean, step: 0, value: 1" if signal == "grad_mean" else ""
+    text = report(line or cited(plain, "broken", signal), cited(plain, "fixed", "val_accuracy"))
+    assert points(dataclasses.replace(plain, report=text))["key_signal"] == expected
 
 
 def test_a_number_that_the_broken_run_has_there_as_well_shows_no_recovery() -> None:
@@ -149,7 +184,7 @@ def test_without_a_report_nothing_is_cited(text: str | None) -> None:
 
 def test_a_replay_that_failed_through_us_leaves_the_numbers_open() -> None:
     found = points(honest(broken=Replay(status="XX", message="why")))
-    assert (found["broken_cited"], found["key_signal"], found["recovery"]) == (None, None, 4)
+    assert (found["broken_cited"], found["key_signal"], found["recovery"]) == (None, None, None)
 
 
 def test_a_picture_from_elsewhere_shows_nothing() -> None:

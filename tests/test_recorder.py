@@ -2,6 +2,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from runs import AMP, AMP_SGD, CHANCE, MINI, edited, load, mini_data, mini_run, train_step
@@ -549,6 +550,7 @@ def test_large_tensors_agree_with_torch_in_float64() -> None:
     assert variance == pytest.approx(float(exact.var(correction=0)), rel=1e-5)
 
 
+@np.errstate(all="ignore")
 def test_numbers_that_are_not_finite_show() -> None:
     first, second, alive = gradient_scalars(torch.tensor([math.nan, 1.0, 0.0]))
     assert math.isnan(float(first)) and math.isnan(float(second)) and alive == 2.0

@@ -14,7 +14,7 @@ from page_reader import Page
 from run_folders import CNN, make_run, write_json, write_log
 
 from harness.errors import UserError
-from harness.page.run_page import render_run_page, write_run_page
+from harness.page.run_page import _matrix, render_run_page, write_run_page
 
 HOSTILE = (
     """</title></style><script>alert("1")</script><img src='https://example.org/x.png' onerror=a>&amp;"""
@@ -338,3 +338,24 @@ def test_a_browser_reads_it_and_dark_differs_from_light(
         shots.append(shot.read_bytes())
     assert all(shot.startswith(b"\x89PNG") and len(shot) > 10_000 for shot in shots)
     assert shots[0] != shots[1]
+
+
+def test_tints_are_shares_of_the_true_class() -> None:
+    matrix = _matrix([[3, 1], [0, 0]], ["cat", "dog"])
+    assert matrix is not None
+    assert matrix.classes == ["cat", "dog"]
+    assert [[cell["share"] for cell in row] for row in matrix.rows] == [["0.75", "0.25"], ["0.00", "0.00"]]
+    assert [cell["strong"] for cell in matrix.rows[0]] == [True, False]
+    assert matrix.summary == "3 of 4 on the diagonal"
+
+
+@pytest.mark.parametrize("names", [None, ["only one"], "ab", [1, 2, 3]])
+def test_names_that_do_not_fit_become_numbers(names: object) -> None:
+    matrix = _matrix([[1, 2], [3, 4]], names)
+    assert matrix is not None
+    assert matrix.classes == ["0", "1"]
+
+
+@pytest.mark.parametrize("counts", [None, [], [[1, 2]], [[1, -1], [0, 0]], [["1"]], {"a": 1}, [[1.5]]])
+def test_only_a_table_of_counts_is_a_matrix(counts: object) -> None:
+    assert _matrix(counts, None) is None

@@ -1,82 +1,57 @@
-"""`grader kit`: what students get: the suite with every broken experiment written out, and no answer in it."""
+"""`grader kit`: build what students get, the suite with every broken experiment written out and no answer in it."""
 
 import hashlib
 import json
+import re
 import shutil
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from string import Template
-from typing import Any
 
 from grader.sandbox import HIDDEN_FROM_STUDENTS
 from harness.errors import UserError
 from harness.files import scratch_path, write_with_sha256
-from harness.recipe import (
-    EXERCISES,
-    FILE_EXERCISE,
-    ROOT,
-    Edit,
-    apply_edits,
-    load_recipe,
-    recipe_ids,
-)
+from harness.recipe import EXERCISES, FILE_EXERCISE, ROOT, load_recipe, recipe_ids
 from harness.submission.archive import deterministic_tar_gz
 from harness.submission.causes import CAUSES, causes_file
 from harness.written.file_exercise import FileExercise, file_exercise_ids, load_exercise
 from harness.written.file_workspace import PROMPT
 
-TEMPLATES = Path(__file__).with_name("kit_templates")
-# Lists every file of a kit, for `sha256sum -c`; by it a kit knows what may be replaced.
-LISTING = "kit.sha256"
-# The name of the folder inside the tarball: the bytes are the same wherever the kit is built.
-_FOLDER = "trainwreck"
+README = Path(__file__).with_name("kit_readme.md")
+LISTING = "kit.sha256"  # every file of the kit, for `sha256sum -c`; a kit may replace what its listing names
+_FOLDER = "trainwreck"  # in the tarball, so its bytes do not depend on where the kit is built
+_STUDENTS_PART = re.compile(r"\n# --- [^\n]*\n.*", re.DOTALL)  # what to cut from our Makefile
+_PROJECT = """\
+[build-system]
+requires = {build}
+build-backend = "setuptools.build_meta"
 
-# Pages about the suite that students may read, less what they say of things that are not in a kit.
-_PAGES = {
-    "docs/decision-tree.md": (
-        Edit(
-            find=" It is drawn from `harness/checks/` by `python -m benchmarks.tree_page`.",
-            replace="",
-        ),
-    ),
-    "docs/determinism.md": (),
-    "docs/checks.md": (),
-    "docs/optimizers.md": (),
-    "docs/optimizers.csv": (),
-    "docs/harness.md": (
-        Edit(
-            find="| recipes, and signals of a log | `recipe`, `symptoms` |",
-            replace="| exercises, and signals of a log | `recipe`, `symptoms` |",
-        ),
-        Edit(
-            find="| `recipe`, `symptoms` | `load_recipe`, `judge_symptom` |",
-            replace="| `recipe`, `symptoms` | `load_recipe`, `signal_values` |",
-        ),
-        Edit(
-            find="`datasets/` (embedded files and the scripts that made them), `experiments/`",
-            replace="`datasets/` (embedded files)",
-        ),
-    ),
-    "harness/data/embedded/README.md": (
-        Edit(find="`make_shapes.py` and `figures.py` in this folder", replace="drawn by a program"),
-        Edit(
-            find=" The held-out splits are in `grader/replay/heldout/`, which is no part of a student's kit.",
-            replace=" The held-out splits are no part of this kit.",
-        ),
-    ),
-}
-# Where the part of a page begins that only a maintainer needs.
-_FOR_MAINTAINERS = "\n## Making them again\n"
+[project]
+name = "trainwreck"
+version = {version}
+description = "Learn to debug neural-network training on broken experiments."
+readme = "README.md"
+requires-python = {python}
+dependencies = {dependencies}
+
+[project.scripts]
+harness = "harness.cli:main"
+
+[tool.setuptools.packages.find]
+include = ["harness*"]
+
+[tool.setuptools.package-data]
+harness = {data}
+"""
 
 
-def build_kit(out: Path) -> Path:
-    """Write the kit to the folder `out`, and beside it `<out>.tar.gz` with its `.sha256`; return the folder.
+def build_kit(out: Path) -> dict[str, bytes]:
+    """Write the kit to the folder `out`, and beside it `<out>.tar.gz` with its `.sha256`; return its files by path.
 
-    The bytes depend on the suite alone. A kit that lies there is replaced; raises `UserError` where `out` holds
-    anything else, and `OSError` where it cannot be written.
+    The bytes depend on the suite alone. An earlier kit at `out` is replaced. Raises `UserError` if `out` holds anything
+    else or if the kit would give an answer away, and `OSError` if it cannot be written.
     """
-    _refuse_foreign(out)
+    _refuse_strangers(out)
     files = kit_files()
     lines = [f"{hashlib.sha256(files[name]).hexdigest()}  {name}\n" for name in sorted(files)]
     files[LISTING] = "".join(lines).encode()
@@ -93,18 +68,26 @@ def build_kit(out: Path) -> Path:
         shutil.rmtree(scratch, ignore_errors=True)
     members = {f"{_FOLDER}/{name}": content for name, content in files.items()}
     write_with_sha256(folder.with_name(f"{folder.name}.tar.gz"), deterministic_tar_gz(members))
-    return out
+    return files
 
 
 def kit_files() -> dict[str, bytes]:
-    """Return the content of every file of the kit, by its path in it."""
-    files = dict(_harness_files())
-    for name, edits in _PAGES.items():
-        text = (ROOT / name).read_text(encoding="utf-8").partition(_FOR_MAINTAINERS)[0]
-        files[name] = apply_edits(text, edits, where=name).rstrip().encode() + b"\n"
+    """Return the content of every file of the kit, by its path. Raises `UserError` if one gives an answer away."""
+    files = {
+        path.relative_to(ROOT).as_posix(): path.read_bytes()
+        for path in _source_files(ROOT / "harness")
+        if not path.relative_to(ROOT / "harness").as_posix().startswith(HIDDEN_FROM_STUDENTS)
+    }
+    readme = README.read_text(encoding="utf-8")
+    files["README.md"] = readme.encode()
+    for page in re.findall(r"\]\((docs/[\w.-]+)\)", readme):
+        files[page] = (ROOT / page).read_bytes()
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    files["Makefile"] = _STUDENTS_PART.sub("", makefile).encode()
+    files["pyproject.toml"] = _project().encode()
     for recipe in map(load_recipe, recipe_ids()):
         folder = f"exercises/{recipe.id}"
-        files[f"{folder}/PROMPT.md"] = (EXERCISES / recipe.id / "PROMPT.md").read_bytes()
+        files[f"{folder}/{PROMPT}"] = (EXERCISES / recipe.id / PROMPT).read_bytes()
         files[f"{folder}/recipe.toml"] = recipe.for_kit().encode()
         files[f"{folder}/experiment.py"] = recipe.broken_source().encode()
     files[CAUSES.relative_to(ROOT).as_posix()] = causes_file().encode()
@@ -112,22 +95,60 @@ def kit_files() -> dict[str, bytes]:
         assert isinstance(exercise, FileExercise)
         for name in (FILE_EXERCISE, PROMPT, exercise.file):
             files[f"exercises/{exercise.id}/{name}"] = (EXERCISES / exercise.id / name).read_bytes()
-    for path in _plain_files(TEMPLATES):
-        name = path.relative_to(TEMPLATES).as_posix()
-        if name != "pyproject.template":
-            files[name] = path.read_bytes()
-    files["pyproject.toml"] = _pyproject(
-        (TEMPLATES / "pyproject.template").read_text(encoding="utf-8")
-    ).encode()
+    for name, text in answers_in(files):
+        if name.startswith("exercises/"):
+            raise UserError(f"The kit would give an answer away: {name} holds {text!r}.")
     return files
 
 
-def _refuse_foreign(out: Path) -> None:
+def answers_in(files: Mapping[str, bytes]) -> list[tuple[str, str]]:
+    """Return where a kit holds a text of a recipe's break, as (path, text).
+
+    An exercise's own files must not hold one. Elsewhere, in pages and in the harness, a line such as `model.eval()`
+    says nothing about an exercise: the command shows these places, and the instructor looks at them.
+    """
+    found = []
+    for recipe in map(load_recipe, recipe_ids()):
+        own = f"exercises/{recipe.id}/"
+        for name, content in files.items():
+            if name.endswith(".npz") or (name.startswith("exercises/") and not name.startswith(own)):
+                continue
+            text = content.decode()
+            for edit in recipe.breaks:
+                told = [edit.find.strip(), edit.replace.strip()]
+                if name.endswith("/experiment.py"):  # it holds the break; is the healthy text gone?
+                    told = [] if edit.find in edit.replace else [edit.find]
+                found += [(name, part) for part in told if part and part in text]
+    return sorted(set(found))
+
+
+def describe_kit(files: Mapping[str, bytes]) -> str:
+    """Return what `grader kit` prints: what is inside, and where a text of a break occurs outside of the exercises."""
+    exercises = sorted(
+        {name.split("/")[1] for name in files if name.startswith("exercises/") and name.count("/") > 1}
+    )
+    pages = [name for name in files if name.startswith("docs/")]
+    lines = [
+        f"{len(files)} files, {sum(map(len, files.values())) / 1e6:.1f} MB:",
+        f"  {len(exercises)} exercises: {', '.join(exercises)}",
+        f"  pages: {', '.join(['README.md', *sorted(pages)])}",
+        "  the harness without the healthy experiments; Makefile, pyproject.toml",
+    ]
+    places = answers_in(files)
+    if places:
+        lines.append(
+            "These files hold a line that a recipe breaks or makes. Such lines are common; look at them once:"
+        )
+        lines += [f"  {name}: {' '.join(text.split())[:60]}" for name, text in places]
+    return "\n".join(lines)
+
+
+def _refuse_strangers(out: Path) -> None:
     """Raise `UserError` unless `out` is missing, empty, or a kit to which nothing was added."""
     if not out.exists() and not out.is_symlink():
         return
     if out.is_symlink() or not out.is_dir():
-        raise UserError(f"{out} is no folder: name another place with --to.")
+        raise UserError(f"{out} is not a folder: name another place with --to.")
     listing = out / LISTING
     lines = listing.read_text(encoding="utf-8").splitlines() if listing.is_file() else []
     known = {LISTING, *(line.partition("  ")[2] for line in lines)}
@@ -135,34 +156,25 @@ def _refuse_foreign(out: Path) -> None:
         name = path.relative_to(out).as_posix()
         if not path.is_dir() and name not in known:
             raise UserError(
-                f"{out} holds {name}, which is no part of a kit: move it away, or name another folder with --to."
+                f"{out} holds {name}, which is not part of a kit: move it away, or name another folder with --to."
             )
 
 
-def _harness_files() -> Iterator[tuple[str, bytes]]:
-    for path in _plain_files(ROOT / "harness"):
-        if not path.relative_to(ROOT / "harness").as_posix().startswith(HIDDEN_FROM_STUDENTS):
-            yield path.relative_to(ROOT).as_posix(), path.read_bytes()
-
-
-def _plain_files(folder: Path) -> Iterator[Path]:
-    """Yield the files of a folder that were written by hand: no caches, no hidden ones."""
+def _source_files(folder: Path) -> Iterator[Path]:
+    """Yield the files of a folder, without caches and hidden files."""
     for path in sorted(folder.rglob("*")):
         parts = path.relative_to(folder).parts
         if path.is_file() and not any(part.startswith(".") or part == "__pycache__" for part in parts):
             yield path
 
 
-def _pyproject(template: str) -> str:
-    """Return the kit's `pyproject.toml`: the suite's own, less the grader and the maintainers' tools."""
+def _project() -> str:
+    """Return the kit's `pyproject.toml`: our pins, without the grader and the maintainers' tools."""
     ours = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    project: dict[str, Any] = ours["project"]
-    pytest = next(item for item in project["optional-dependencies"]["dev"] if item.startswith("pytest>"))
-    return Template(template).substitute(
-        build=ours["build-system"]["requires"][0],
-        version=project["version"],
-        python=project["requires-python"],
-        dependencies="\n".join(f"    {json.dumps(item)}," for item in project["dependencies"]),
-        pytest=pytest,
+    return _PROJECT.format(
+        build=json.dumps(ours["build-system"]["requires"]),
+        version=json.dumps(ours["project"]["version"]),
+        python=json.dumps(ours["project"]["requires-python"]),
+        dependencies=json.dumps(ours["project"]["dependencies"]),
         data=json.dumps(ours["tool"]["setuptools"]["package-data"]["harness"]),
     )

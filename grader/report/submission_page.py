@@ -9,10 +9,8 @@ from grader.report.template import render
 from grader.report.text import MISSING
 from grader.score.exhibits import Curve, Exhibits, Number
 from grader.score.verdict import CriterionScore, SubmissionScore
-from harness.page.chart_axes import number_text
-from harness.page.chart_paths import Marker, Point
-from harness.page.charts import COMPACT, LineChart, Series, line_chart
-from harness.page.run_page_data import number
+from harness.page.charts import COMPACT, LineChart, Marker, Point, Series, line_chart, number_text
+from harness.page.run_data import number
 
 Facts = Mapping[str, str | int | float | bool | None]
 

@@ -276,7 +276,10 @@ def _by_value(evidence: Evidence, entry: RuledOut) -> tuple[bool, str]:
 
 def _by_check(evidence: Evidence, entry: RuledOut) -> tuple[bool | None, str]:
     name = _check_name(entry)
-    found, tripped = outcomes_of(evidence.recipe.id).get(name), trips_of(entry.cause).get(name)
+    try:
+        found, tripped = outcomes_of(evidence.recipe.id).get(name), trips_of(entry.cause).get(name)
+    except UserError:  # a recipe that was never measured
+        found = tripped = None
     if found is None:
         return None, f"What {entry} finds is not recorded for this exercise."
     if found != entry.outcome:

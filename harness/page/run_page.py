@@ -1,68 +1,33 @@
-"""`run.html`: one self-contained page that shows a run, or a run beside the broken one it repairs.
+"""`run.html`: one self-contained page that shows a run, or a run beside the broken one that it repairs.
 
-A pure view of the run's files: no network, no script, no times, the same bytes for the same files. It shows
-evidence and draws no conclusion. All text is escaped by Jinja's autoescape, whatever the files hold.
+The page depends only on the run's files: no network, no script, no times, the same bytes for the same files. It
+shows evidence and draws no conclusion. Jinja's autoescape escapes all text, whatever the files hold.
 """
 
 import gc
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from harness.page.charts import LineChart
-from harness.page.heat_map import HeatMap, confusion_heat_map
-from harness.page.run_page_charts import (
-    activation_charts,
-    gradient_charts,
-    layer_charts,
-    learning_rate_charts,
-    loss_charts,
-)
-from harness.page.run_page_data import RunFiles, number, read_run
-from harness.page.run_page_facts import (
-    Message,
-    figures,
-    first_non_finite_step,
-    headline,
-    messages,
-    provenance,
-    text_of,
-)
+from harness.page.charts import number_text
+from harness.page.run_charts import chart_sections
+from harness.page.run_data import Record, RunFiles, look_up, number, read_run
 
 RUN_PAGE = "run.html"
 _MESSAGES_SHOWN = 8
-
-
-@dataclass(frozen=True)
-class Section:
-    """A group of charts under a heading; `note` is a sentence about all of them."""
-
-    identifier: str
-    heading: str
-    note: str
-    grid: str
-    charts: list[LineChart]
-
-
-@dataclass(frozen=True)
-class RunView:
-    """What the page shows of each run on its own."""
-
-    run: RunFiles
-    outcome: str
-    messages: list[Message]
-    more_messages: int
-    matrix: HeatMap | None
+_MISSING = "—"  # an em dash: nothing was recorded
 
 
 def write_run_page(run_dir: Path, *, title: str, compare_with: Path | None = None) -> Path:
     """Write `run.html` into the run's folder and return its path.
 
-    title: the page's heading. compare_with: the folder of the broken run, to be drawn together with this one.
+    title: the page's heading. compare_with: the folder of the broken run, to draw together with this one.
     Raises `UserError` for a file of a run that does not hold what it should.
     """
     page = render_run_page(run_dir, title=title, compare_with=compare_with)
@@ -77,37 +42,19 @@ def render_run_page(run_dir: Path, *, title: str, compare_with: Path | None = No
         runs = [read_run(run_dir)]
         if compare_with is not None:
             runs.insert(0, read_run(compare_with))
-        return _render(runs, title)
-
-
-@contextmanager
-def _collector_paused() -> Iterator[None]:
-    """Hold the cyclic collector: compiling templates sets it off, and beside torch's heap it takes 0.1 s."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
-
-
-def _render(runs: list[RunFiles], title: str) -> str:
-    return (
-        page_environment()
-        .get_template("run.html.j2")
-        .render(
+        subject = {key: runs[-1].provenance.get(key) for key in ("recipe", "experiment", "dataset", "seed")}
+        template = page_environment().get_template("run.html.j2")
+        return template.render(
             title=title,
-            subject=_subject(runs[-1]),
+            subject=[(key, str(value)) for key, value in subject.items() if value is not None],
             names=[run.name for run in runs],
             views=[_view(run) for run in runs],
-            headline=headline(runs),
-            sections=[section for section in _sections(runs) if section.charts],
-            figures=figures(runs),
+            headline=_facts(runs, _HEADLINE),
+            sections=[section for section in chart_sections(runs) if section.charts],
+            figures=_facts(runs, _FIGURES),
             sheets=_sheets(runs),
-            provenance=provenance(runs),
+            provenance=_provenance(runs),
         )
-    )
 
 
 @cache
@@ -123,38 +70,118 @@ def page_environment() -> Environment:
     )
 
 
-def _sections(runs: list[RunFiles]) -> list[Section]:
-    losses = loss_charts(runs)
-    return [
-        # The learning rate stands beside the training loss: both run over steps, the others over epochs.
-        Section(
-            "loss",
-            "Loss and learning rate",
-            "",
-            "grid-2",
-            losses[:1] + learning_rate_charts(runs) + losses[1:],
-        ),
-        Section("gradients", "Gradients", "As the optimizer used them.", "grid-3", gradient_charts(runs)),
-        Section(
-            "layers",
-            "Gradient norm by layer",
-            "grad_norm_by_parameter in the log, the 2-norm of each gradient; all panels share one axis.",
-            "grid-3",
-            layer_charts(runs),
-        ),
-        Section(
-            "activations",
-            "Activations",
-            "Outputs of the first layer that has parameters, and of the last, while training.",
-            "grid-2",
-            activation_charts(runs),
-        ),
-    ]
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Stop the cyclic collector: compiling templates sets it off, and with torch's heap it takes 0.1 s."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
-def _subject(run: RunFiles) -> list[tuple[str, str]]:
-    keys = ("recipe", "experiment", "dataset", "seed")
-    return [(key, str(run.provenance[key])) for key in keys if run.provenance.get(key) is not None]
+# --- what each run has on its own
+
+
+@dataclass(frozen=True)
+class Message:
+    """What a guardrail said: the first step and the number of steps at which it said it."""
+
+    step: str
+    level: str
+    text: str
+    count: int
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """A confusion matrix: rows are true classes, columns predicted ones.
+
+    A cell is its count, its share of the row as text, and whether its tint needs light ink. `tall` turns the column
+    heads upright.
+    """
+
+    classes: list[str]
+    rows: list[list[dict[str, Any]]]
+    summary: str
+    tall: bool
+
+
+@dataclass(frozen=True)
+class RunView:
+    """One run, its outcome in a sentence, and what its guardrails said."""
+
+    run: RunFiles
+    outcome: str
+    messages: list[Message]
+    more_messages: int
+    matrix: Matrix | None
+
+
+def _view(run: RunFiles) -> RunView:
+    said = _messages(run)
+    matrix = _matrix(run.result.get("confusion"), run.result.get("class_names"))
+    return RunView(run, _outcome(run), said[:_MESSAGES_SHOWN], max(0, len(said) - _MESSAGES_SHOWN), matrix)
+
+
+def _outcome(run: RunFiles) -> str:
+    """Return one sentence on the course of the loss, without a verdict."""
+    if not run.batches:
+        return "The log holds no batch."
+    first, last = (_text(look_up(run.batches[index], "loss")) for index in (0, -1))
+    words = f"The training loss went from {first} to {last} in {len(run.batches)} steps"
+    step = _first_non_finite_step(run)
+    if step is not None:
+        words += f"; at step {step} it was first not finite"
+    if run.result.get("status") != "finished":
+        words += "; the run has not finished"
+    return words + "."
+
+
+def _first_non_finite_step(run: RunFiles) -> int | None:
+    """Return the first step whose loss is not finite: as the run reported it, else from its log."""
+    if "first_non_finite_step" in run.result:
+        step = number(run.result["first_non_finite_step"])
+        return None if step is None else int(step)
+    losses = ((record, look_up(record, "loss")) for record in run.batches)
+    return next((int(r["step"]) for r, loss in losses if loss is not None and not math.isfinite(loss)), None)
+
+
+def _messages(run: RunFiles) -> list[Message]:
+    """Return what the guardrails said, each message once, in the order of its first step."""
+    grouped: dict[tuple[str, str], list[str]] = {}
+    findings = run.result.get("guardrails")
+    for finding in findings if isinstance(findings, list) else []:
+        if isinstance(finding, dict):
+            key = (str(finding.get("level", "")), str(finding.get("message", "")))
+            grouped.setdefault(key, []).append(str(finding.get("step", "")))
+    return [Message(steps[0], level, text, len(steps)) for (level, text), steps in grouped.items()]
+
+
+def _matrix(counts: object, class_names: object) -> Matrix | None:
+    """Lay out a square table of counts, (classes, classes) with true classes in rows; None for anything else.
+
+    Tints are shares of the row, so that classes of unequal size compare.
+    """
+    if not (isinstance(counts, list) and counts and all(_is_row(row, len(counts)) for row in counts)):
+        return None
+    names = [str(index) for index in range(len(counts))]
+    if isinstance(class_names, list) and len(class_names) == len(counts):
+        names = [str(name) for name in class_names]
+    rows = []
+    for row in counts:
+        shares = [count / max(sum(row), 1) for count in row]
+        cells = zip(row, shares, strict=True)
+        rows.append([{"count": n, "share": f"{share:.2f}", "strong": share > 0.5} for n, share in cells])
+    right = sum(row[index] for index, row in enumerate(counts))
+    summary = f"{right} of {sum(map(sum, counts))} on the diagonal"
+    return Matrix(names, rows, summary, tall=max(map(len, names)) > 3)
+
+
+def _is_row(row: object, length: int) -> bool:
+    return isinstance(row, list) and len(row) == length and all(isinstance(n, int) and n >= 0 for n in row)
 
 
 def _sheets(runs: list[RunFiles]) -> list[tuple[str, RunFiles]]:
@@ -167,26 +194,143 @@ def _sheets(runs: list[RunFiles]) -> list[tuple[str, RunFiles]]:
     return [(first.name, first), (second.name, second)]
 
 
-def _view(run: RunFiles) -> RunView:
-    said = messages(run)
-    return RunView(
-        run=run,
-        outcome=_outcome(run),
-        messages=said[:_MESSAGES_SHOWN],
-        more_messages=max(0, len(said) - _MESSAGES_SHOWN),
-        matrix=confusion_heat_map(run.result.get("confusion"), run.result.get("class_names")),
-    )
+# --- tables: figures and provenance, one column a run
 
 
-def _outcome(run: RunFiles) -> str:
-    """Return one sentence on how the loss went, without a verdict."""
-    if not run.batches:
-        return "The log holds no batch."
-    first, last = (text_of(number(run.batches[index].get("loss"))) for index in (0, -1))
-    words = f"The training loss went from {first} to {last} in {len(run.batches)} steps"
-    step = first_non_finite_step(run)
-    if step is not None:
-        words += f"; at step {step} it was first not finite"
-    if run.result.get("status") != "finished":
-        words += "; the run has not finished"
-    return words + "."
+@dataclass(frozen=True)
+class Fact:
+    """One row of a table: a label, the name in the log, and the text of each run."""
+
+    label: str
+    signal: str
+    values: tuple[str, ...]
+
+    @property
+    def differs(self) -> bool:
+        """Whether two runs disagree."""
+        return len(set(self.values)) > 1
+
+
+Read = Callable[[RunFiles], str]
+
+
+def _facts(runs: Sequence[RunFiles], rows: Sequence[tuple[str, str, Read]]) -> list[Fact]:
+    facts = [Fact(label, signal, tuple(read(run) for run in runs)) for label, signal, read in rows]
+    return [fact for fact in facts if set(fact.values) != {_MISSING}]
+
+
+def _text(value: float | None) -> str:
+    return _MISSING if value is None else number_text(value)
+
+
+def _batch(signal: str, pick: Callable[[list[float | None]], float | None]) -> Read:
+    return lambda run: _text(pick([look_up(record, signal) for record in run.batches]))
+
+
+def _epoch(signal: str, pick: Callable[[list[float | None]], float | None]) -> Read:
+    return lambda run: _text(pick([look_up(record, signal) for record in run.epochs]))
+
+
+def _first(values: list[float | None]) -> float | None:
+    return values[0] if values else None
+
+
+def _last(values: list[float | None]) -> float | None:
+    return values[-1] if values else None
+
+
+def _total(values: list[float | None]) -> float | None:
+    recorded = [value for value in values if value is not None]
+    return sum(recorded) if recorded else None
+
+
+def _lowest(values: list[float | None]) -> float | None:
+    """Return the least finite value; NaN if there are values and none is finite."""
+    finite = [value for value in values if value is not None and math.isfinite(value)]
+    return min(finite) if finite else (None if _total(values) is None else math.nan)
+
+
+def _highest(values: list[float | None]) -> float | None:
+    """Return the greatest finite value; NaN if there are values and none is finite."""
+    lowest = _lowest([None if value is None else -value for value in values])
+    return None if lowest is None else -lowest
+
+
+def _median(values: list[float | None]) -> float | None:
+    """Return the middle value (the upper one of two), counting NaN as larger than everything."""
+    ordered = sorted((v for v in values if v is not None), key=lambda value: (math.isnan(value), value))
+    return ordered[len(ordered) // 2] if ordered else None
+
+
+def _first_non_finite_text(run: RunFiles) -> str:
+    step = _first_non_finite_step(run)
+    return "none" if step is None else str(step)
+
+
+_STEPS: Read = lambda run: str(len(run.batches))  # noqa: E731
+_HEADLINE: list[tuple[str, str, Read]] = [
+    ("Final training loss", "", _batch("loss", _last)),
+    ("Validation loss", "", _epoch("val_loss", _last)),
+    ("Validation accuracy", "", _epoch("val_accuracy", _last)),
+    ("Steps", "", _STEPS),
+    ("Epochs", "", lambda run: str(len(run.epochs))),
+    ("First step without a finite loss", "", _first_non_finite_text),
+]
+# In the order of looking at them.
+_FIGURES: list[tuple[str, str, Read]] = [
+    ("Steps", "step", _STEPS),
+    ("Optimizer steps", "optimizer_steps", _batch("optimizer_steps", _total)),
+    ("Training loss, first step", "loss", _batch("loss", _first)),
+    ("Training loss, lowest", "loss", _batch("loss", _lowest)),
+    ("Training loss, highest", "loss", _batch("loss", _highest)),
+    ("Training loss, last step", "loss", _batch("loss", _last)),
+    ("First step without a finite loss", "loss", _first_non_finite_text),
+    *(
+        (label, signal + suffix, _epoch(signal + suffix, _last))
+        for name, signal in (("loss", "val_loss"), ("accuracy", "val_accuracy"))
+        for label, suffix in (
+            (f"Validation {name}, last epoch", ""),
+            ("… same weights, evaluated again", "_repeated"),
+            ("… same weights, in eval mode", "_eval_mode"),
+        )
+    ),
+    (
+        "Change of the model's buffers by an evaluation, largest",
+        "eval_buffer_change",
+        _epoch("eval_buffer_change", _highest),
+    ),
+    ("Learning rate, highest", "lr", _batch("lr", _highest)),
+    ("Gradient norm, first step", "grad_norm", _batch("grad_norm", _first)),
+    ("Gradient norm, median", "grad_norm", _batch("grad_norm", _median)),
+    ("Gradient norm, highest", "grad_norm", _batch("grad_norm", _highest)),
+    (
+        "Gradient entries exactly zero, median fraction",
+        "grad_zero_fraction",
+        _batch("grad_zero_fraction", _median),
+    ),
+    (
+        "Distance of the used gradient from a fresh one, median",
+        "stale_grad_ratio",
+        _batch("stale_grad_ratio", _median),
+    ),
+]
+
+
+def _provenance(runs: Sequence[RunFiles]) -> list[Fact]:
+    """Return where the runs come from, nested names joined by dots."""
+    flat = []
+    for run in runs:
+        digest = run.result.get("checkpoint_sha256")
+        flat.append(_flatten(run.provenance) | ({"checkpoint_sha256": str(digest)} if digest else {}))
+    names = dict.fromkeys(name for one in flat for name in one)
+    return [Fact(name, "", tuple(one.get(name, _MISSING) for one in flat)) for name in names]
+
+
+def _flatten(record: Record, prefix: str = "") -> dict[str, str]:
+    flat: dict[str, str] = {}
+    for key, value in record.items():
+        if isinstance(value, dict):
+            flat |= _flatten(value, f"{prefix}{key}.")
+        else:
+            flat[f"{prefix}{key}"] = _MISSING if value is None else str(value)
+    return flat

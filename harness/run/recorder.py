@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 from torch.utils.hooks import RemovableHandle
@@ -23,6 +22,9 @@ from harness.run.metrics_log import Record
 
 Scalar = Tensor | float  # a tensor while it is on a card
 PLACES = ("first", "last")
+_NOT_RECORDED = (math.nan, math.nan)
+_WIDE = (torch.float32, torch.float64)
+_INTEGERS = {4: np.dtype("i4"), 8: np.dtype("i8")}  # by item size
 
 
 class Recorder:
@@ -63,7 +65,7 @@ class Recorder:
     def _start_batch(self) -> None:
         self._steps = 0
         self._lr: float | None = None
-        self._norms: dict[int, tuple[Scalar, Scalar, Scalar]] = {}
+        self._norms: list[tuple[Scalar, Scalar, Scalar]] = []  # by parameter, once an optimizer stepped
         self._left_over: list[tuple[Scalar, Scalar]] = []
         self._activations: dict[str, tuple[Scalar, Scalar]] = {}
         self._outputs: dict[str, Tensor] = {}
@@ -114,25 +116,27 @@ class Recorder:
         if self._clip_norm is not None:
             limit = self._clip_norm if scale is None else self._clip_norm * float(scale)
             torch.nn.utils.clip_grad_norm_([p for p in self._parameters if p.grad is not None], limit)
-        # Of several optimizers, each one's step counts for its own parameters.
-        own = {self._indices.get(id(p)) for group in optimizer.param_groups for p in group["params"]}
-        for index, parameter in enumerate(self._parameters):
-            if index in own or index not in self._norms:
-                self._norms[index] = self._gradient_norms(parameter, scale)
-        self._sum_up_outputs()
+        with np.errstate(all="ignore"):  # an overflow is a figure to show, not a fault
+            if not self._norms:
+                self._norms = self._all_norms(scale)
+            else:  # of several optimizers, each one's step counts for its own parameters
+                for parameter in (p for group in optimizer.param_groups for p in group["params"]):
+                    if (index := self._indices.get(id(parameter))) is not None:
+                        self._norms[index] = self._gradient_norms(parameter, scale)
+            self._sum_up_outputs()
         self._fresh.clear()
 
-    @staticmethod
-    def _gradient_norms(parameter: Tensor, scale: Tensor | None = None) -> tuple[Scalar, Scalar, Scalar]:
+    def _all_norms(self, scale: Tensor | None) -> list[tuple[Scalar, Scalar, Scalar]]:
+        return [self._gradient_norms(parameter, scale) for parameter in self._parameters]
+
+    def _gradient_norms(self, parameter: Tensor, scale: Tensor | None) -> tuple[Scalar, Scalar, Scalar]:
         """Return 1-norm, 2-norm and number of non-zero entries of the unscaled gradient; NaN without one."""
         if parameter.grad is None:
             return math.nan, math.nan, math.nan
         first, second, alive = gradient_scalars(parameter.grad)
-        return (
-            (first, second, alive)
-            if scale is None
-            else (first / scale.double(), second / scale.double(), alive)
-        )
+        if scale is None:
+            return first, second, alive
+        return first / scale.double(), second / scale.double(), alive
 
     def _sum_up_outputs(self) -> None:
         for place, output in self._outputs.items():
@@ -144,12 +148,13 @@ class Recorder:
 
         Without an optimizer step, the gradients are those that lie in `.grad` at the end of the batch.
         """
-        self._sum_up_outputs()
-        scalars: list[Scalar] = [loss]
-        for index, parameter in enumerate(self._parameters):
-            scalars += self._norms[index] if self._norms else self._gradient_norms(parameter)
+        scalars: list[Scalar] = [loss.item() if loss.device.type == "cpu" else loss]
+        with np.errstate(all="ignore"):
+            self._sum_up_outputs()
+            for norms in self._norms or self._all_norms(None):
+                scalars += norms
         for place in PLACES:
-            scalars += self._activations.get(place, (math.nan, math.nan))
+            scalars += self._activations.get(place, _NOT_RECORDED)
         for pair in self._left_over:
             scalars += pair
         recorded = frozenset(self._activations)
@@ -218,13 +223,13 @@ class BatchMeasurements:
 
 def mean_and_variance(values: Tensor) -> tuple[Scalar, Scalar]:
     """Return mean and variance over all entries, in at least float32; the variance divides by their number."""
-    values = _widened(values.detach())
-    if values.device.type != "cpu":
+    values = _widened(values)
+    if values.is_cuda:
         variance, mean = torch.var_mean(values, correction=0)
         return mean, variance
-    flat = _flat(values)
+    flat = values.numpy().reshape(-1)
     if not flat.size:
-        return math.nan, math.nan
+        return _NOT_RECORDED
     with np.errstate(all="ignore"):
         mean_value = np.add.reduce(flat) / flat.size
         flat = flat - mean_value
@@ -233,13 +238,9 @@ def mean_and_variance(values: Tensor) -> tuple[Scalar, Scalar]:
 
 def numbers(scalars: list[Scalar]) -> list[float]:
     """Return all figures as Python floats, in one transfer if they are on a card."""
-    tensors = {index: s.detach().reshape(()) for index, s in enumerate(scalars) if isinstance(s, Tensor)}
-    if len(tensors) == 1:
-        moved = [tensor.item() for tensor in tensors.values()]
-    else:
-        moved = torch.stack(list(tensors.values())).tolist() if tensors else []
-    found = dict(zip(tensors, moved, strict=True))
-    return [found[index] if isinstance(s, Tensor) else s for index, s in enumerate(scalars)]
+    tensors = [scalar.detach().reshape(()) for scalar in scalars if isinstance(scalar, Tensor)]
+    moved = iter(torch.stack(tensors).tolist() if tensors else ())
+    return [next(moved) if isinstance(scalar, Tensor) else scalar for scalar in scalars]
 
 
 def _first_layer(model: nn.Module) -> nn.Module:
@@ -249,38 +250,36 @@ def _first_layer(model: nn.Module) -> nn.Module:
 
 
 def gradient_scalars(gradient: Tensor) -> tuple[Scalar, Scalar, Scalar]:
-    """Return the 1-norm, the 2-norm and the number of entries that are not zero; NaN is not zero."""
+    """Return the 1-norm, the 2-norm and the number of entries that are not zero; NaN is not zero.
+
+    Call it under `np.errstate(all="ignore")`: an overflow is a figure to show.
+    """
     gradient = _widened(gradient)
-    if gradient.device.type != "cpu":
+    if gradient.is_cuda:
         alive = torch.count_nonzero(gradient).double()
         return torch.linalg.vector_norm(gradient, 1), torch.linalg.vector_norm(gradient), alive
-    with np.errstate(all="ignore"):  # an overflow is a figure to show, not a fault
-        absolute = np.abs(_flat(gradient))
-        # Counting integers is twice as fast as counting floats; of absolute values, only 0.0 has no bit set.
-        count = np.count_nonzero(absolute.view(_INTEGERS[absolute.itemsize]))
-        return float(np.add.reduce(absolute)), math.sqrt(np.dot(absolute, absolute)), float(count)
+    absolute = np.abs(gradient.numpy().reshape(-1))
+    # Counting integers is twice as fast as counting floats; of absolute values, only 0.0 has no bit set.
+    count = np.count_nonzero(absolute.view(_INTEGERS[absolute.itemsize]))
+    return float(np.add.reduce(absolute)), math.sqrt(np.dot(absolute, absolute)), float(count)
 
 
 def gradient_norm(gradient: Tensor) -> Scalar:
     """Return the 2-norm."""
     gradient = _widened(gradient)
-    if gradient.device.type != "cpu":
+    if gradient.is_cuda:
         length: Tensor = torch.linalg.vector_norm(gradient)
         return length
-    values = _flat(gradient)
+    values = gradient.numpy().reshape(-1)
     with np.errstate(all="ignore"):
         return math.sqrt(np.dot(values, values))
 
 
-_INTEGERS = {4: np.dtype("i4"), 8: np.dtype("i8")}
-
-
-def _flat(values: Tensor) -> NDArray[np.floating]:
-    return values.detach().numpy().reshape(-1)
-
-
 def _widened(values: Tensor) -> Tensor:
-    return values if values.dtype in (torch.float32, torch.float64) else values.float()
+    """Return the values without autograd, in float32 or float64."""
+    if values.requires_grad:
+        values = values.detach()
+    return values if values.dtype in _WIDE else values.float()
 
 
 def _guarded(hook: Callable[..., None]) -> Callable[..., None]:

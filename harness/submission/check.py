@@ -3,6 +3,7 @@
 import ast
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -10,22 +11,15 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from harness.checks import check_names
 from harness.errors import UserError
 from harness.plain_yaml import shown
 from harness.recipe import suggestion
 from harness.run.metrics_log import log_lines, parse_record, read_metrics_log
+from harness.submission.archive import CHECKPOINT, META, METRICS_LOG, RUNS
 from harness.submission.causes import OFF_BY, contradicted, load_causes
 from harness.submission.check_item import CheckItem, Outcome, could_not_judge, failed, passed
-from harness.submission.check_run import (
-    CHECKPOINT,
-    META,
-    METRICS_LOG,
-    RUNS,
-    check_run,
-    read_object,
-    remedy,
-    same,
-)
+from harness.submission.check_run import check_run, read_object, remedy, same
 from harness.submission.log_values import LogValues, departs
 from harness.submission.prose import judge_numbers, shows_log
 from harness.submission.report import HEALTHY, PARTS, WORD_LIMIT, Report, RuledOut, Run, Sign, read_report
@@ -265,17 +259,27 @@ class _ReportJudge:
     def _outcome(self, item: str, sign: Sign) -> CheckItem | None:
         if self.outcomes is None:
             return could_not_judge(item, f"not measured here: {self.workspace.command('check')} does that.")
-        name = str(sign.check).replace("-", "_")
+        name = _check_name(sign)
+        if name not in check_names():
+            return failed(item, f"there is no check {shown(name)!r}: {suggestion(name, check_names())}")
         try:
-            found = self.outcomes([name])[name]
+            found = self._outcomes[name]
         except UserError as error:
-            return failed(item, str(error))
+            return could_not_judge(item, f"the checks that you cite cannot be made: {error}")
         if found == sign.outcome:
             return None
         message = (
             f"{self.workspace.report} says that {sign} finds {shown(sign.outcome)}, and it finds {found}"
         )
         return failed(item, f"{message}: write what the check prints.")
+
+    @cached_property
+    def _outcomes(self) -> Mapping[str, str]:
+        """The outcomes of all checks that the report cites: they share one process."""
+        assert self.outcomes is not None
+        signs = [entry.first_wrong for entry in self.report.diagnosis]
+        cited = {_check_name(sign) for sign in (*signs, *self.report.ruled_out) if sign.check is not None}
+        return self.outcomes([name for name in check_names() if name in cited])
 
     def text(self) -> Iterator[CheckItem]:
         """Judge the text: its length, its four parts, the numbers in it, and the snippet or plot."""
@@ -335,6 +339,10 @@ def _log(workspace: Workspace, run: str) -> LogValues | None:
         return LogValues(read_metrics_log(workspace.run_folder(run) / METRICS_LOG))
     except UserError:
         return None  # the checks of that run say so
+
+
+def _check_name(sign: Sign) -> str:
+    return str(sign.check).replace("-", "_")
 
 
 def _unknown_cause(name: str) -> str:

@@ -328,7 +328,7 @@ def _leaves(value: Plain, location: Location) -> Iterator[tuple[Location, Plain]
         for key, item in inner:
             yield from _leaves(item, (*location, key))
     elif location:
-        yield location, value or None
+        yield location, value
 
 
 def _where(location: Location, front: PlainYaml, source: str) -> str:

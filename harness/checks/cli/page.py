@@ -8,10 +8,9 @@ from typing import Any
 from harness.checks.cli.report import Report, verdict, where_next
 from harness.checks.lab.finding import Cell, Plot
 from harness.errors import naming
-from harness.page.chart_axes import number_text
-from harness.page.charts import LineChart, Mark, Series, line_chart
+from harness.page.charts import LineChart, Mark, Series, line_chart, number_text
+from harness.page.run_data import InputImage, read_images
 from harness.page.run_page import page_environment
-from harness.page.run_page_data import InputImage, read_images
 
 
 def write_page(path: Path, title: str, subject: str, reports: Sequence[Report]) -> None:

@@ -1,0 +1,162 @@
+"""Time whole processes, and show the figures as a table: in the terminal and as a section of `docs/benchmarks.md`."""
+
+import os
+import platform
+import re
+import subprocess
+import sysconfig
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+
+from rich.console import Console
+from rich.table import Table
+
+PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
+HEADINGS = ("what", "measured", "target", "met", "details")
+
+
+class BenchmarkError(Exception):
+    """A timed command failed, so there is nothing to compare; the message holds its output."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One figure and the most that it may be. `unit`: "x" for a ratio, "s" for seconds, "MB" for memory."""
+
+    what: str
+    value: float
+    unit: str
+    target: float
+    details: str
+
+    @property
+    def met(self) -> bool:
+        """Return whether the figure is within its target."""
+        return self.value <= self.target
+
+    def cells(self) -> tuple[str, ...]:
+        """Return the texts of the row, in the order of `HEADINGS`."""
+        target = f"at most {_figure(self.target, self.unit)}"
+        return self.what, _figure(self.value, self.unit), target, "yes" if self.met else "NO", self.details
+
+
+def run(
+    words: Sequence[object], environment: Mapping[str, str] | None = None, folder: Path | None = None,
+    *, allowed: Sequence[int] = (0,),
+) -> str:  # fmt: skip
+    """Run a command and return its standard output. Raises `BenchmarkError` if its status is not allowed."""
+    texts = list(map(str, words))
+    done = subprocess.run(texts, env=environment, cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode not in allowed:
+        raise BenchmarkError(
+            f"{' '.join(texts)} ended with status {done.returncode}:\n{done.stdout}{done.stderr}"
+        )
+    return done.stdout
+
+
+def seconds_of(words: Sequence[object], environment: Mapping[str, str] | None = None) -> float:
+    """Return the wall-clock seconds of one whole process, run in a fresh folder."""
+    with tempfile.TemporaryDirectory(prefix="trainwreck-bench-") as folder:
+        start = perf_counter()
+        run(words, os.environ if environment is None else environment, Path(folder))
+        return perf_counter() - start
+
+
+def command_path(name: str) -> Path:
+    """Return the path of an installed command. Raises `BenchmarkError` if it is missing."""
+    path = Path(sysconfig.get_path("scripts")) / name
+    if not path.is_file():
+        raise BenchmarkError(f"There is no {path}: install the project with make, then run make bench.")
+    return path
+
+
+def interleaved(kinds: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
+    """Return the seconds of each kind. Every round times all kinds, alternately forwards and backwards.
+
+    Whatever slows the machine down for a while then slows all kinds alike. A first round warms caches and is thrown
+    away.
+    """
+    seconds: dict[str, list[float]] = {kind: [] for kind in kinds}
+    for index in range(rounds + 1):
+        for kind in sorted(kinds, reverse=bool(index % 2)):
+            took = kinds[kind]()
+            if index:
+                seconds[kind].append(took)
+    return seconds
+
+
+def ratio_row(
+    what: str, target: float, seconds: Mapping[str, Sequence[float]], measured: str, yardstick: str
+) -> Row:
+    """Return the median over the rounds of measured / yardstick, both timed in one round."""
+    ratios = [a / b for a, b in zip(seconds[measured], seconds[yardstick], strict=True)]
+    best = min(seconds[measured]) / min(seconds[yardstick])
+    medians = f"{_time(median(seconds[measured]))} against {_time(median(seconds[yardstick]))}"
+    return Row(
+        what,
+        median(ratios),
+        "x",
+        target,
+        f"{medians}; ratio of the fastest rounds {best:.2f}; {len(ratios)} rounds",
+    )
+
+
+def seconds_row(
+    what: str, target: float, seconds: Mapping[str, Sequence[float]], measured: str, yardstick: str
+) -> Row:
+    """Return the median time of the rounds, with a yardstick beside it."""
+    took, other = seconds[measured], median(seconds[yardstick])
+    ratio = median(took) / other
+    details = f"fastest {_time(min(took))}; {yardstick} {_time(other)}, ratio {ratio:.1f}; {len(took)} rounds"
+    return Row(what, median(took), "s", target, details)
+
+
+def this_machine() -> str:
+    """Return one sentence about this machine, without its name."""
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text(encoding="utf-8").splitlines() if cpuinfo.is_file() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    processor = next(filter(None, names), platform.machine())
+    return (
+        f"{processor}, {os.cpu_count()} cores, Python {platform.python_version()}, torch {version('torch')};"
+        f" load when it began {os.getloadavg()[0]:.1f}"
+    )
+
+
+def show_rows(title: str, rows: Sequence[Row], machine: str, console: Console) -> None:
+    """Print the table, with the rows that miss their target in red."""
+    table = Table(*HEADINGS, title=title, title_justify="left")
+    for row in rows:
+        table.add_row(*row.cells(), style=None if row.met else "red")
+    console.print(table)
+    console.print(machine, markup=False, highlight=False)
+
+
+def markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table in Markdown."""
+    lines = [headings, ["---"] * len(headings), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+def write_section(name: str, body: str, page: Path = PAGE) -> None:
+    """Replace what stands between the two marks of a section on the page. Raises `BenchmarkError` without marks."""
+    text = page.read_text(encoding="utf-8")
+    begin, end = f"<!-- {name}: measured -->", "<!-- end -->"
+    section = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
+    text, found = section.subn(lambda _: f"{begin}\n{body.strip()}\n{end}", text, count=1)
+    if not found:
+        raise BenchmarkError(f"{page} has no section {begin}.")
+    page.write_text(text, encoding="utf-8")
+
+
+def _figure(value: float, unit: str) -> str:
+    return f"{value:.2f} {unit}" if abs(value) < 100 else f"{value:.0f} {unit}"
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:.2f} s" if seconds >= 1 else f"{1000 * seconds:.0f} ms"

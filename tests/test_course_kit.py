@@ -1,0 +1,238 @@
+import hashlib
+import json
+import os
+import posixpath
+import re
+import subprocess
+import sys
+import sysconfig
+import tomllib
+import venv
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from commands import snapshot
+
+from grader.cli import cli
+from grader.course.kit import answers_in, build_kit, describe_kit, kit_files
+from harness.errors import UserError
+from harness.recipe import ROOT, KitRecipe, experiment_names, experiment_source, load_recipe, recipe_ids
+from harness.written.file_exercise import FileExercise, file_exercise_ids, load_exercise
+
+ALL = recipe_ids()
+
+
+@pytest.fixture(scope="module")
+def kit(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("instructor") / "kit"
+    build_kit(out)
+    return out
+
+
+@pytest.fixture(scope="module")
+def files(kit: Path) -> dict[str, bytes]:
+    return snapshot(kit)
+
+
+@pytest.fixture(scope="module")
+def texts(files: dict[str, bytes]) -> dict[str, str]:
+    return {name: data.decode() for name, data in files.items() if not name.endswith(".npz")}
+
+
+@pytest.fixture(scope="module")
+def python(kit: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return an interpreter that finds the kit, and the packages installed here but not this repository."""
+    folder = tmp_path_factory.mktemp("student") / ".venv"
+    venv.create(folder, symlinks=True)
+    packages = folder / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
+    # A folder that a .pth file names is searched, but its own .pth files, with the repository, are not read.
+    (packages / "kit.pth").write_text(f"{kit}\n{sysconfig.get_path('purelib')}\n")
+    return folder / "bin" / "python"
+
+
+def test_it_holds_what_students_use_and_nothing_of_the_instructors(files: dict[str, bytes]) -> None:
+    exercises = {
+        f"exercises/{name}/{file}" for name in ALL for file in ("PROMPT.md", "recipe.toml", "experiment.py")
+    }
+    for exercise in map(load_exercise, file_exercise_ids()):
+        assert isinstance(exercise, FileExercise)
+        exercises |= {
+            f"exercises/{exercise.id}/{name}" for name in ("PROMPT.md", "exercise.toml", exercise.file)
+        }
+    assert {name for name in files if name.startswith("exercises/")} == exercises
+    assert {name.split("/")[0] for name in files} == {
+        "Makefile", "README.md", "docs", "exercises", "harness", "kit.sha256", "pyproject.toml",
+    }  # fmt: skip
+    harness = {name for name in files if name.startswith("harness/")} - {"harness/submission/causes.toml"}
+    assert [name for name in harness if files[name] != (ROOT / name).read_bytes()] == []
+    assert [name for name in files if re.search(r"experiments/|make_|heldout|__pycache__|/\.", name)] == []
+
+
+def test_whatever_is_imported_is_there(texts: dict[str, str]) -> None:
+    imported = {
+        f"harness/{match.replace('.', '/')}"
+        for name, text in texts.items()
+        if name.endswith(".py")
+        for match in re.findall(r"^\s*from harness\.([\w.]+) import", text, re.MULTILINE)
+    }
+    assert len(imported) > 30
+    assert [name for name in imported if not {f"{name}.py", f"{name}/__init__.py"} & set(texts)] == []
+
+
+@pytest.mark.parametrize("recipe_id", ALL)
+def test_the_broken_experiment_is_written_out_and_its_recipe_tells_no_more(
+    recipe_id: str, kit: Path, texts: dict[str, str]
+) -> None:
+    ours, theirs = load_recipe(recipe_id), load_recipe(recipe_id, kit / "exercises")
+    assert isinstance(theirs, KitRecipe)
+    assert theirs.broken_source() == ours.broken_source() == texts[f"exercises/{recipe_id}/experiment.py"]
+    assert theirs.hints == ours.hints
+    table = tomllib.loads(texts[f"exercises/{recipe_id}/recipe.toml"])
+    assert set(table) == {"format_version", "title", "experiment", "dataset", "seed", "hints"}
+    with pytest.raises(UserError, match=f"The healthy {ours.experiment} is not in a student's kit: "):
+        theirs.healthy_source()
+
+
+def test_no_text_gives_an_answer_away(texts: dict[str, str]) -> None:
+    secrets = {experiment_source(name) for name in experiment_names()}
+    for recipe in map(load_recipe, ALL):
+        secrets |= {*recipe.hints}
+    lines = {
+        line.strip()
+        for path in (ROOT / "solutions").rglob("*.*")
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if len(line.strip()) > 40
+    }
+    assert len(lines) > 20
+    pages = {name: text for name, text in texts.items() if not name.startswith("harness/")}
+    for name, text in pages.items():
+        assert [secret for secret in secrets if secret in text] == [], name
+        assert re.findall(r"\[\[(?:break|symptom|observation|variant)\b", text) == [], name
+        if not name.endswith(("PROMPT.md", "experiment.py")):
+            assert lines & {line.strip() for line in text.splitlines()} == set(), name
+    assert not secrets & set(texts.values())
+
+
+def test_a_prompt_that_holds_the_answer_stops_the_kit_and_a_common_line_is_shown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    recipe = load_recipe(ALL[0])
+    find = recipe.breaks[0].find.strip()
+    files = kit_files()
+    page = {**files, "docs/harness.md": f"Write {find}.".encode()}
+    assert ("docs/harness.md", find) in answers_in(page)
+    assert f"docs/harness.md: {find.split()[0]}" in describe_kit(page)
+    prompt = f"exercises/{recipe.id}/PROMPT.md"
+    assert (prompt, find) in answers_in({**files, prompt: find.encode()})
+    healthy = recipe.healthy_source().encode()
+    monkeypatch.setattr(type(recipe), "broken_source", type(recipe).healthy_source)
+    with pytest.raises(UserError, match="would give an answer away"):
+        kit_files()
+    assert healthy
+
+
+def test_no_held_out_image_can_be_drawn_with_it(texts: dict[str, str]) -> None:
+    embedded = ROOT / "harness" / "data" / "embedded"
+    seeds = [re.findall(r"^SEED = (\d+)$", path.read_text(), re.M) for path in embedded.glob("make_*.py")]
+    assert seeds
+    assert all(len(found) == 1 for found in seeds)
+    assert [name for name, text in texts.items() if any(seed in text for [seed] in seeds)] == []
+
+
+def test_its_makefile_is_the_students_part_of_ours(texts: dict[str, str]) -> None:
+    ours = (ROOT / "Makefile").read_text()
+    assert ours.startswith(texts["Makefile"])
+    assert "grader" not in texts["Makefile"].partition("PYTHON ?=")[2]
+    help = subprocess.run(["make", "-s", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    verbs = set(re.findall(r"^([a-z][a-z-]*):", ours, re.MULTILINE))
+    for verb in verbs - {"help"}:
+        assert re.search(rf"(make|\|) {verb}\b", help), verb
+
+
+def test_its_pages_name_only_what_is_there(texts: dict[str, str], files: dict[str, bytes]) -> None:
+    verbs = set(re.findall(r"^([a-z][a-z-]*):", texts["Makefile"], re.MULTILINE))
+    assert set(re.findall(r"(?:^|`)make ([a-z-]+)", texts["README.md"], re.M)) <= verbs
+    for name, text in texts.items():
+        if name.endswith(".md") and name.count("/") < 2:
+            for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", text):
+                assert posixpath.normpath(posixpath.join(posixpath.dirname(name), target)) in files, (
+                    name,
+                    target,
+                )
+
+
+def test_its_project_file_has_the_same_pins_and_no_grader(texts: dict[str, str]) -> None:
+    ours = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    theirs = tomllib.loads(texts["pyproject.toml"])
+    for key in ("name", "version", "requires-python", "dependencies"):
+        assert theirs["project"][key] == ours["project"][key]
+    assert theirs["project"]["scripts"] == {"harness": "harness.cli:main"}
+    assert theirs["build-system"] == ours["build-system"]
+    assert "grader" not in texts["pyproject.toml"]
+
+
+def test_the_tarball_and_the_listing_hold_the_same_and_the_bytes_are_the_same_anywhere(
+    kit: Path, files: dict[str, bytes], tmp_path: Path
+) -> None:
+    tarball = kit.with_name("kit.tar.gz")
+    subprocess.run(["tar", "-xzf", tarball, "-C", tmp_path], check=True)
+    assert snapshot(tmp_path / "trainwreck") == files
+    build_kit(tmp_path / "another")
+    assert (tmp_path / "another.tar.gz").read_bytes() == tarball.read_bytes()
+    digest, name = kit.with_name("kit.tar.gz.sha256").read_text().split()
+    assert (digest, name) == (hashlib.sha256(tarball.read_bytes()).hexdigest(), "kit.tar.gz")
+    assert {path.name for path in kit.parent.iterdir()} == {"kit", "kit.tar.gz", "kit.tar.gz.sha256"}
+    done = subprocess.run(["sha256sum", "--quiet", "-c", "kit.sha256"], cwd=kit, capture_output=True)
+    assert (done.returncode, done.stdout) == (0, b"")
+    assert len(files["kit.sha256"].splitlines()) == len(files) - 1
+
+
+def test_a_kit_is_replaced_and_anything_else_is_not(tmp_path: Path) -> None:
+    out = tmp_path / "kit"
+    done = CliRunner().invoke(cli, ["kit", "--to", str(out)])
+    assert done.exit_code == 0, done.output
+    assert f"{len(recipe_ids()) + len(file_exercise_ids())} exercises" in done.output
+    whole = snapshot(out)
+    (out / "README.md").write_text("altered")
+    (out / "docs" / "harness.md").unlink()
+    build_kit(out)
+    assert snapshot(out) == whole
+    (out / "work").mkdir()
+    (out / "work" / "report.md").write_text("mine")
+    with pytest.raises(UserError, match=r"holds work/report\.md, which is not part of a kit: move it away"):
+        build_kit(out)
+    (tmp_path / "file").write_text("mine")
+    (tmp_path / "link").symlink_to(out, target_is_directory=True)
+    for name in ("file", "link"):
+        with pytest.raises(UserError, match="is not a folder: name another place with --to"):
+            build_kit(tmp_path / name)
+    assert snapshot(out) == {**whole, "work/report.md": b"mine"}
+
+
+@pytest.mark.slow
+def test_a_run_made_with_it_has_the_bytes_of_one_made_here(python: Path, tmp_path: Path) -> None:
+    words = ("-P", "-m", "harness.trainer", "--break", ALL[0], "--epochs", "1", "--max-steps", "5", "--out")
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    for interpreter, name in ((python, "kit"), (Path(sys.executable), "here")):
+        command = [str(interpreter), *words, name]
+        done = subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300
+        )
+        assert done.returncode == 0, done.stderr
+    runs = {name: snapshot(tmp_path / name) for name in ("kit", "here")}
+    assert set(runs["kit"]) == set(runs["here"])
+    for name in ("metrics.log", "checkpoint.pt", "experiment.py", "inputs.json"):
+        assert runs["kit"][name] == runs["here"][name]
+    sources = {
+        name: json.loads(run["checkpoint.pt.meta.json"])["harness_sha256"] for name, run in runs.items()
+    }
+    assert sources["kit"] != sources["here"]  # the kit's harness did run
+
+
+def test_its_commands_work_there(python: Path, kit: Path, tmp_path: Path) -> None:
+    command = [str(python), "-P", "-m", "harness", "exercises"]
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "COLUMNS": "200"}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert [name for name in (*ALL, *file_exercise_ids()) if not re.search(rf"\b{name}\b", done.stdout)] == []
