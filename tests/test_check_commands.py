@@ -18,7 +18,7 @@ from harness.checks.cli.page import render_page
 from harness.checks.cli.report import Report, report, where_next
 from harness.checks.cli.target import find_target, run_folder
 from harness.checks.cli.terminal import show
-from harness.checks.lab.finding import Finding, Line, Plot, Sheet, Table
+from harness.checks.lab.finding import Cell, Finding, Line, Plot, Sheet, Table
 from harness.errors import UserError
 from harness.exercise import Asked
 from harness.recipe import Recipe, load_recipe, recipe_ids
@@ -205,7 +205,7 @@ FULL = {
 
 
 def reports(more: dict[str, Any] | None = None, **outcomes: str) -> list[Report]:
-    figures = {"a figure": 0.123456, "another": math.inf, "none": None, "whole": 3, "yes": True}
+    figures: dict[str, Cell] = {"a figure": 0.123456, "another": math.inf, "none": None, "whole": 3, "yes": True}
     findings = {
         name: Finding(f"what was done {HOSTILE}", outcome, "0.5 of 1", figures, **(more or {}))
         for name, outcome in outcomes.items()

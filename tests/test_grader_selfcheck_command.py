@@ -122,7 +122,7 @@ def test_healthy_variants_raise_no_alarm_and_unsound_ones_do(
     listed.write_text(HEALTHY + UNSOUND, encoding="utf-8")
     assert run_selfcheck(options(tmp_path, "healthy")) == 1
     out = capsys.readouterr().out
-    assert "digits_mlp unsound, seed 100: huge_lr: probe learning_rate is 10, not below 1" in out
+    assert "digits_mlp unsound, seed 100: huge_lr: check learning_rate finds too-large" in out
     assert "digits_mlp unsound, seed 100: huge_lr: max loss is" in out
     assert "digits_mlp fails, seed 100: experiment.py" in out
     assert "1 of 3 raise no alarm; the guardrails warned in 1 of 3 runs." in out
