@@ -122,8 +122,8 @@ ATTEMPTS = (
         import harness
         found = []
         roots = {"{suite}", os.path.dirname(os.path.dirname(os.path.abspath(harness.__file__)))}
-        names = {"variants.toml", "lexicon.toml", "solution.toml", "recipe.toml", "rubric.toml", "bands.toml",
-                 "digits_mlp.py", "scoring.py", "explain.md", "make_digits.py", "attack.py", "HEAD"}
+        names = {"variants.toml", "measured.toml", "recipe.toml", "rubric.toml", "bands.toml", "digits_mlp.py",
+                 "scoring.py", "notes.md", "make_digits.py", "attack.py", "HEAD"}
         for root in roots:
             for folder, inner, files in os.walk(root):
                 inner[:] = [name for name in inner if name not in ("lib", "lib64", "objects")]
