@@ -65,25 +65,6 @@ ATTEMPTS = (
         """,
     ),
     Attempt(
-        "network_pairs",
-        "talks to itself through socket pairs and abstract UNIX names",
-        """
-        import socket
-        made = []
-        for attempt in (
-            lambda: socket.socketpair(),
-            lambda: socket.socket(socket.AF_UNIX).bind(chr(0) + "attack"),
-            lambda: socket.create_server(("127.0.0.1", 0)),
-        ):
-            try:
-                attempt()
-                made.append("made")
-            except OSError:
-                pass
-        return made
-        """,
-    ),
-    Attempt(
         "network_system_call",
         "asks the kernel for sockets directly, also by the x32 numbers that a filter may overlook",
         _CALL
