@@ -13,7 +13,7 @@ from time import perf_counter
 from rich.console import Console
 
 import harness
-from grader.course.overrides import Override, apply_overrides, load_overrides
+from grader.course.decisions import Decision, all_decisions, apply_decisions
 from grader.intake.names import Rejected, printable
 from grader.intake.submission import Answer, Submission, read_submission, submission_name
 from grader.replay.cache import NO_SANDBOX, default_folder, trim
@@ -32,12 +32,12 @@ from grader.score.scoring import WITHOUT_SANDBOX, Score, score_submission, unsco
 from grader.score.verdict import Scores, SubmissionScore
 from grader.score.weights import DEFAULT, Weights, load_weights
 from grader.workers import Workers
-from grader.written.answers.room import Answers
+from grader.written.grade import AnswerGrader
 from harness.data import DATASETS
 from harness.data.loading import default_cache
 from harness.errors import UserError, naming
 from harness.submission.archive import SUFFIX
-from harness.written.file_exercise import exercise_ids, load_exercise
+from harness.written.exercise import exercise_ids, load_exercise
 
 _DIED = "The grader's process ended, twice, while it worked on this submission."
 
@@ -79,7 +79,7 @@ def score_folder(folder: Path, options: ScoreOptions) -> int:
     """
     paths = tarballs(folder, options.only)
     weights = load_weights(options.rubric or DEFAULT)
-    overrides = load_overrides(options.overrides) if options.overrides else ()
+    overrides = all_decisions(options.out, options.overrides)
     console = Console(stderr=True)
     with (
         _grading(options, weights, console) as grading,
@@ -89,7 +89,7 @@ def score_folder(folder: Path, options: ScoreOptions) -> int:
         others = _rows_that_stay(options)
         graded = grade(paths, grading, progress)
         scores = Scores(provenance=_provenance(options), submissions=tuple(item.row for item in graded))
-        scores = _with_others(apply_overrides(scores, _applicable(overrides, options)), others)
+        scores = _with_others(apply_decisions(scores, _applicable(overrides, options)), others)
         exhibits = {item.row.submission: item.exhibits for item in graded}
         titles = _titles()
         write_reports(scores, exhibits, options.out, titles=titles, progress=progress)
@@ -293,10 +293,10 @@ def _unscored(job: _Job, reason: str) -> Score:
 
 
 def _grade_answers(answers: Sequence[Answer], grading: Grading, progress: Progress) -> list[Score]:
-    room = Answers(
+    grader = AnswerGrader(
         grading.replayer, grading.cache, jobs=grading.jobs, sandboxed=grading.sandboxed, fresh=grading.fresh
     )
-    return room.grade(answers, progress)
+    return grader.grade(answers, progress)
 
 
 # --- Report ---
@@ -334,7 +334,7 @@ def _with_others(scores: Scores, others: Sequence[SubmissionScore]) -> Scores:
     return scores.model_copy(update={"submissions": tuple(rows)})
 
 
-def _applicable(overrides: Sequence[Override], options: ScoreOptions) -> Sequence[Override]:
+def _applicable(overrides: Sequence[Decision], options: ScoreOptions) -> Sequence[Decision]:
     """Return the overrides for the submissions that are scored today."""
     return [item for item in overrides if not options.only or item.submission in options.only]
 

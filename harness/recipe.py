@@ -23,7 +23,7 @@ from harness.errors import UserError
 ROOT = Path(__file__).resolve().parent.parent
 EXERCISES = ROOT / "exercises"
 EXPERIMENTS = Path(__file__).resolve().parent / "experiments"
-# Marks the folder of an exercise that trains nothing (`harness.written.file_exercise`).
+# Marks the folder of an exercise that trains nothing (`harness.written.exercise`).
 FILE_EXERCISE = "exercise.toml"
 
 Area = Literal["data", "pipeline", "model", "loss", "optimizer", "loop", "evaluation", "deployment"]
@@ -42,7 +42,13 @@ Signal = Literal[
 Reducer = Literal["first", "last", "min", "max", "mean", "median"]
 
 
+# What `grader new-recipe` writes where its author must still write something.
+PLACEHOLDER = "..."
+
+
 def _one_line(text: str) -> str:
+    if text.strip() == PLACEHOLDER:
+        raise ValueError(f"still {PLACEHOLDER}: write it")
     return " ".join(text.split())
 
 
@@ -98,7 +104,7 @@ class Recipe(_Strict):
 
     id: str
     format_version: Literal[2]
-    title: Text
+    title: Sentence
     experiment: str
     dataset: str
     seed: int
@@ -106,7 +112,8 @@ class Recipe(_Strict):
     cause: Sentence
     hints: Annotated[tuple[Sentence, Sentence, Sentence], _LIST]
     breaks: Annotated[tuple[Edit, ...], Field(alias="break", min_length=1, strict=False)]
-    symptoms: Annotated[tuple[Symptom, ...], Field(alias="symptom", min_length=1, strict=False)]
+    # Empty if no signal of the log shows the break; then a check must trip (`solutions/<id>/measured.toml`).
+    symptoms: Annotated[tuple[Symptom, ...], Field(alias="symptom", strict=False)] = ()
     # True of broken and healthy runs alike: an observation rules another cause out.
     observations: Annotated[tuple[Symptom, ...], Field(alias="observation", strict=False)] = ()
 
@@ -193,6 +200,11 @@ def _not_in_a_kit(experiment: str) -> str:
     )
 
 
+def listed_ids(exercises: Path = EXERCISES) -> list[str]:
+    """Return the names of all folders with a `recipe.toml`, usable or not, sorted."""
+    return sorted(path.parent.name for path in exercises.glob("*/recipe.toml"))
+
+
 def load_recipes(exercises: Path = EXERCISES) -> tuple[tuple[Recipe, ...], Mapping[str, str]]:
     """Return all usable recipes, sorted by id, and for each unusable one what is wrong with it.
 
@@ -200,7 +212,7 @@ def load_recipes(exercises: Path = EXERCISES) -> tuple[tuple[Recipe, ...], Mappi
     """
     good: list[Recipe] = []
     problems: dict[str, str] = {}
-    for recipe_id in sorted(path.parent.name for path in exercises.glob("*/recipe.toml")):
+    for recipe_id in listed_ids(exercises):
         try:
             good.append(_read(recipe_id, exercises))
         except UserError as error:
@@ -219,7 +231,7 @@ def load_recipe(recipe_id: str, exercises: Path = EXERCISES) -> Recipe:
     Raises `UserError` for an unknown name, and for a recipe that cannot be used: an unknown key, a wrong value, no
     `PROMPT.md`, or a break that does not fit its experiment.
     """
-    if recipe_id in {path.parent.name for path in exercises.glob("*/recipe.toml")}:
+    if recipe_id in listed_ids(exercises):
         return _read(recipe_id, exercises)
     others = sorted(path.parent.name for path in exercises.glob(f"*/{FILE_EXERCISE}"))
     if recipe_id in others:

@@ -8,14 +8,17 @@ import pytest
 from harness.errors import UserError
 from harness.recipe import (
     EXERCISES,
+    ROOT,
     Edit,
     apply_edits,
+    experiment_names,
     experiment_source,
     load_recipe,
     load_recipes,
     recipe_ids,
     suggestion,
 )
+from harness.written.exercise import file_exercise_ids
 
 RECIPE = """\
 format_version = 2
@@ -40,6 +43,7 @@ above = 50
 says = "the loss passes 50"
 """
 ALL = recipe_ids()
+SOLUTIONS = ROOT / "solutions"
 
 
 def write(folder: Path, text: str, name: str = "mine") -> Path:
@@ -163,7 +167,7 @@ def test_every_folder_with_a_recipe_is_one_and_a_bad_one_hides_no_other(tmp_path
     ("asked", "answer"),
     [
         ("hugelr", r"no exercise 'hugelr': did you mean huge_lr\?"),
-        ("zzz", "no exercise 'zzz': choose from amp_no_scaling, double_softmax, "),
+        ("zzz", f"no exercise 'zzz': choose from {ALL[0]}, {ALL[1]}, "),
         ("../exercises/huge_lr", "no exercise"),
         ("", "no exercise ''"),
     ],
@@ -177,7 +181,7 @@ def test_an_unknown_recipe_is_answered_with_a_known_one(asked: str, answer: str)
     ("asked", "answer"),
     [
         ("digit_mlp", r"no experiment 'digit_mlp': did you mean digits_mlp\?"),
-        ("__init__", "choose from digits_heat, digits_mlp, shapes_cnn"),
+        ("__init__", f"choose from {', '.join(experiment_names())}"),
     ],
 )
 def test_an_unknown_experiment_is_answered_with_a_known_one(asked: str, answer: str, tmp_path: Path) -> None:
@@ -218,8 +222,30 @@ def changed_lines(name: str) -> list[str]:
     return [line for line in difflib.ndiff(before, after) if line.startswith(("- ", "+ "))]
 
 
-def test_every_recipe_can_be_used() -> None:
+def test_every_recipe_can_be_used_and_has_its_solution() -> None:
     assert load_recipes()[1] == {}
+    assert {path.name for path in SOLUTIONS.iterdir() if path.is_dir()} == {*ALL, *file_exercise_ids()}
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_recipe_is_at_most_100_lines_in_its_two_folders(name: str) -> None:
+    files = [*(EXERCISES / name).iterdir(), *(SOLUTIONS / name).iterdir()]
+    assert {path.name for path in files} <= {
+        "recipe.toml",
+        "PROMPT.md",
+        "notes.md",
+        "measured.toml",
+        "variants.toml",
+    }
+    assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files) <= 100
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_the_notes_tell_an_instructor_each_part(name: str) -> None:
+    text = (SOLUTIONS / name / "notes.md").read_text(encoding="utf-8")
+    parts = ("Cause.", "Why it looks so.", "Fix.", "What masks it.", "Interview question.")
+    assert [part for part in parts if f"\n**{part}** " not in text] == []
+    assert text.startswith(f"# {name}: ")
 
 
 @pytest.mark.parametrize("name", ALL)
