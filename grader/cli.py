@@ -1,22 +1,19 @@
-"""The `grader` command: an instructor's verbs; those that make something end by naming the next step."""
+"""The `grader` command: the instructor's verbs. Those that make something end by naming the next step."""
 
 import signal
 import sys
 from pathlib import Path
-from typing import NoReturn
+from typing import Literal, NoReturn
 
 import click
 
-from grader.replay.engines import ENGINES, Engine
-from grader.replay.memory.cli import cache as cache_verbs
-from grader.replay.memory.cli import replays_option as _store
 from grader.report import FORMATS, Format
 from grader.selfcheck.parts import PARTS, Part
 from harness.command_line import HELP_OPTIONS, run_command, whole_number
-from harness.errors import UserError, naming
+from harness.errors import Stopped, UserError, naming
 from harness.run.provenance import usable_cores
 
-# Everything else is imported inside the command that needs it: `grader --help` must be instant.
+# Commands import what they need themselves, so that `grader --help` is instant.
 
 _reports = click.option(
     "--out", type=click.Path(file_okay=False, path_type=Path), default=Path("reports"), show_default=True,
@@ -28,15 +25,19 @@ _trust = click.option(
 )  # fmt: skip
 _jobs = click.option(
     "--jobs", metavar="N", type=whole_number(1, 1024),
-    help="Processes side by side on this machine; by default as many as it has cores.",
+    help="Processes side by side on this machine; by default one for each core.",
 )  # fmt: skip
+# Hidden: "fresh" starts a process for each run, which is slower and gives the same scores. The red team tries both.
 _engine = click.option(
-    "--sandbox", "engine", type=click.Choice(ENGINES), default="warm", show_default=True,
-    help="Fork each run from a process that has imported torch already, or start a fresh one for each.",
+    "--sandbox", "engine", type=click.Choice(("warm", "fresh")), default="warm", hidden=True
+)
+_replays = click.option(
+    "--replays", type=click.Path(file_okay=False, path_type=Path),
+    help="The folder of the cache of replays; by default in your cache folder.",
 )  # fmt: skip
 _cache = click.option(
     "--cache", type=click.Path(file_okay=False, path_type=Path),
-    help="Where MNIST and CIFAR-10 lie; by default where make data puts them.",
+    help="The folder of MNIST and CIFAR-10; by default where make data puts them.",
 )  # fmt: skip
 
 
@@ -51,17 +52,17 @@ def cli() -> None:
 @_reports
 @_jobs
 @click.option(
-    "--only", metavar="NAME", multiple=True, help="Score this submission alone (ada_huge_lr); repeatable."
+    "--only", metavar="NAME", multiple=True, help="Score this submission only (ada_huge_lr); repeatable."
 )
 @click.option(
     "--rubric",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Other weights than grader/score/rubric.toml.",
+    help="Weights to use in place of grader/score/rubric.toml.",
 )
 @click.option(
-    "--overrides", type=click.Path(dir_okay=False, path_type=Path), help="Your own decisions, on top."
+    "--overrides", type=click.Path(dir_okay=False, path_type=Path), help="Your own decisions: overrides.toml."
 )
-@click.option("--fresh", is_flag=True, help="Replay everything again, whatever is remembered.")
+@click.option("--fresh", is_flag=True, help="Replay everything again, whatever is in the cache.")
 @_trust
 @_engine
 @click.option(
@@ -70,17 +71,17 @@ def cli() -> None:
     help="Replay on the workers of the Dask scheduler at tcp://HOST:8786 (docs/cluster.md).",
 )
 @_cache
-@_store
+@_replays
 def score(
     submissions: Path, out: Path, jobs: int | None, only: tuple[str, ...], rubric: Path | None,
-    overrides: Path | None, fresh: bool, trust_submissions: bool, engine: Engine, cluster: str | None,
+    overrides: Path | None, fresh: bool, trust_submissions: bool, engine: Literal["warm", "fresh"], cluster: str | None,
     cache: Path | None, replays: Path | None,
 ) -> None:  # fmt: skip
     """Score the tarballs in SUBMISSIONS and write the reports.
 
-    Exit status: 0 everything was judged, 1 something could not be, 2 wrong use, 3 our fault.
+    Exit status: 0 everything was judged, 1 something waits for you, 2 wrong use, 3 our fault.
     """
-    from grader.score_command import ScoreOptions, score_folder
+    from grader.grade import ScoreOptions, score_folder
 
     if cluster is not None and trust_submissions:
         raise UserError("A cluster runs students' code in a sandbox only: leave --trust-submissions out.")
@@ -109,11 +110,11 @@ def show(submission: str, out: Path) -> None:
 @click.option("--format", "form", type=click.Choice(FORMATS), required=True)
 @click.option(
     "--to", type=click.Path(file_okay=False, path_type=Path),
-    help="The folder to write to; by default export below the reports.",
+    help="The folder to write to; by default export/ in the reports.",
 )  # fmt: skip
 @_reports
 def export(form: Format, to: Path | None, out: Path) -> None:
-    """Write the scores in the form that a learning platform takes in."""
+    """Write the scores in the format of a learning platform."""
     from grader.report.gradebook import export as exported
     from grader.report.gradebook import left_out
     from grader.report.scores_file import read_scores
@@ -135,7 +136,7 @@ def export(form: Format, to: Path | None, out: Path) -> None:
 
 @cli.command()
 def doctor() -> None:
-    """Say whether this machine can grade: the sandbox, the numerics, what to install."""
+    """Check whether this machine can grade: sandbox, numerics, data."""
     from grader.doctor import run_doctor
 
     sys.exit(run_doctor())
@@ -161,7 +162,7 @@ def doctor() -> None:
 @click.option("--write", is_flag=True, help="Write docs/calibration.md, too.")
 @_jobs
 @_cache
-@_store
+@_replays
 def selfcheck(
     seeds: int, only: tuple[str, ...], parts: tuple[Part, ...], without_held_back: bool, fresh: bool,
     write: bool, jobs: int | None, cache: Path | None, replays: Path | None,
@@ -205,11 +206,45 @@ def kit(to: Path) -> None:
     click.echo(f"{to}: {describe_kit(files)}\nNext: hand out {to}.tar.gz.")
 
 
-cli.add_command(cache_verbs)
+@cli.group(context_settings=HELP_OPTIONS)
+def cache() -> None:
+    """Show or clear the cache of replays."""
+
+
+@cache.command("show")
+@_replays
+def show_cache(replays: Path | None) -> None:
+    """Show how much is in the cache."""
+    from grader.replay.cache import LIMIT_VARIABLE, default_folder, entries, size_limit
+
+    folder = replays or default_folder()
+    found = entries(folder)
+    size = sum(entry.size for entry in found)
+    click.echo(f"{len(found)} entries, {size / 1e6:.1f} of {size_limit() / 1e6:.0f} MB, in {folder}")
+    click.echo(f"Above the limit ({LIMIT_VARIABLE}) the entries that were not used for longest are deleted.")
+
+
+@cache.command("clear")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@_replays
+def clear_cache(replays: Path | None, yes: bool) -> None:
+    """Delete the cache of replays, after asking; what is needed again is made again."""
+    from grader.replay.cache import clear, default_folder
+
+    folder = replays or default_folder()
+    if not yes:
+        if not sys.stdin.isatty():
+            raise UserError(
+                f"Clearing {folder} needs your consent, and there is no terminal to ask: add --yes."
+            )
+        if not click.confirm(f"Delete everything that is remembered in {folder}?"):
+            raise Stopped("Nothing was deleted.")
+    deleted = clear(folder)
+    click.echo(f"Deleted {len(deleted)} entries ({sum(entry.size for entry in deleted) / 1e6:.1f} MB).")
 
 
 def main() -> NoReturn:
     """Run `grader`."""
-    # Whoever started this may ignore it; bubblewrap inherits that, and would wait for its child for ever.
+    # If our parent ignores SIGCHLD, bubblewrap inherits that, and waits for its child for ever.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     run_command(cli, "grader")

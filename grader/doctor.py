@@ -1,8 +1,8 @@
-"""`grader doctor`: can this machine grade, and what has to be installed."""
+"""`grader doctor`: check whether this machine can grade, and say what to install."""
 
 from rich.console import Console
 
-from grader.replay.sandboxes import warm_works
+from grader.replay.replayer import warm_works
 from grader.sandbox import sandbox_problem
 from harness.data.loading import default_cache, load_dataset
 from harness.doctor.report import examine
@@ -11,25 +11,21 @@ from harness.run.provenance import usable_cores
 
 
 def run_doctor() -> int:
-    """Print what was found, and return 0 where this machine can grade, else 1."""
+    """Print the findings; return 0 if this machine can grade, else 1."""
     console = Console()
     good = True
     for what, problem in (("sandbox", sandbox_problem()), ("numerics", _numerics_problem())):
         good = good and problem is None
         _line(console, what, problem or "works", "green" if problem is None else "bold red")
     if good and not warm_works():
-        _line(
-            console,
-            "runs",
-            "each starts a process of its own: none can be forked here, which takes longer",
-            "",
-        )
+        message = "each run starts a process of its own, which takes longer: none can be forked here"
+        _line(console, "runs", message, "")
     for name in ("mnist", "cifar10"):
         _line(console, name, _data_problem(name) or "there", "")
     _line(console, "cores", str(usable_cores()), "")
     console.print("Next:", style="bold")
     console.print(
-        "  grader score submissions/" if good else "  mend what is wrong above, then grader doctor again"
+        "  grader score submissions/" if good else "  fix what is wrong above, then run grader doctor again"
     )
     return 0 if good else 1
 

@@ -1,7 +1,7 @@
-"""What a worker loads (`dask worker --preload`) to make replays by what their sources say, and nothing else.
+"""Loaded into workers (`dask worker --preload`), so that they make up replays from their sources.
 
-Lines of a source: `die` ends the worker as a kernel that is short of memory does; `wait FOLDER` makes a file `begun-*`
-there and waits for one called `go`; `break FILE` makes the sandbox of the first worker fail from then on.
+Sources: `die` ends the worker as a kernel that is short of memory does; `wait FOLDER` makes a file `begun-*` there and
+waits for one called `go`; `break FILE` makes the sandbox of the first worker fail from then on.
 """
 
 import os
@@ -10,19 +10,19 @@ import time
 import uuid
 from pathlib import Path
 
-from grader.replay.cluster import desk
+from grader.replay import cluster
 from grader.replay.replay import Replay
 from grader.replay.replayer import Replayer
-from grader.replay.requests import Request
+from grader.replay.request import Request
 from grader.sandbox import Stopped
 
 CODE = "STAND_IN_CODE"
 SANDBOX = "STAND_IN_SANDBOX"
-BROKEN = "the sandbox has broken down: mend it"
+BROKEN = "the sandbox is broken: fix it"
 
 
 def description(code: str = "one") -> dict[str, str]:
-    """Return what a worker says that it is."""
+    """Return what a worker says it is."""
     return {"code": code, "Python": "3", "torch": "2", "NumPy": "2", "platform": "portable"}
 
 
@@ -50,9 +50,9 @@ def make(self: Replayer, request: Request) -> Replay:
 
 
 def dask_setup(worker: object) -> None:
-    """Begin in a worker: Dask calls it."""
+    """Set a worker up; Dask calls this."""
     Replayer.make = make  # type: ignore[method-assign]
-    vars(desk).update(
-        describe=lambda: description(os.environ.get(CODE, "one")),
+    vars(cluster).update(
+        _description=lambda: description(os.environ.get(CODE, "one")),
         sandbox_problem=lambda: os.environ.get(SANDBOX),
     )

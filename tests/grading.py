@@ -10,9 +10,10 @@ from typing import Any
 
 from runs import load, real_data
 
+from grader.intake.submission import Claim
 from grader.replay.inside.evaluate import evaluate
 from grader.replay.replay import CheckResult, Evaluation, Replay
-from grader.score.evidence import Claim, Evidence
+from grader.score.evidence import Evidence
 from grader.score.reference_report import reference_report
 from grader.score.solutions import mechanisms_of
 from harness.checks import examine

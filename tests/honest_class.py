@@ -9,21 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from grader.classroom import Classroom
 from grader.course.examples import broken_workspace, example_submission
-from grader.crew import Crew
-from grader.desk import Desk
+from grader.grade import Grading, grade
 from grader.replay.folder_lock import locked
-from grader.replay.local_executor import LocalExecutor
 from grader.replay.replayer import Replayer
-from grader.replay.replays import Replays
-from grader.replay.requests import Request
+from grader.replay.replays import Replays, local_executor
+from grader.replay.request import Request
 from grader.report.progress import Silent
 from grader.sandbox import run_in_sandbox
 from grader.score.solutions import load_variants
 from grader.score.weights import load_weights
-from grader.spool import open_spool
-from grader.written.answers.room import Answers
 from harness.recipe import load_recipe
 
 RECIPE = "huge_lr"
@@ -53,11 +48,8 @@ class HonestClass:
         return self.tarballs[f"{STUDENTS[what]}_{RECIPE}.tar.gz"]
 
     def remember(self, memory: Path, *, without: Iterable[Request] = ()) -> Path:
-        """Copy the replays of canaries and submissions into a new folder, all `without` these.
-
-        It is known there that the canaries passed; no score of a submission is in it.
-        """
-        left_out = shutil.ignore_patterns("graded", *(f"{request.key}.json" for request in without))
+        """Copy the cached replays of recipes and submissions into a new folder, all `without` these."""
+        left_out = shutil.ignore_patterns(*(f"{request.key}.json" for request in without))
         return shutil.copytree(self.folder / "replays", memory, ignore=left_out)
 
 
@@ -110,12 +102,10 @@ def _make(folder: Path) -> None:
     _write(folder / "submissions", submissions)
     memory = folder / "replays"
     replayer = Replayer(run_in_sandbox, folder / "no data")
-    answers = Answers(replayer, memory, jobs=2, trusted_submissions=False)
-    replays = Replays(LocalExecutor(replayer, jobs=2), memory, fresh=False)
-    with open_spool(folder / "spool") as spool, Crew(2) as crew:
-        room = Classroom(replays, answers, Desk(spool, memory, load_weights()), crew)
-        rows = room.score(sorted((folder / "submissions").iterdir()), Silent())
-    assert [row.status for row in rows] == ["graded"] * len(STUDENTS)
+    replays = Replays(local_executor(replayer, jobs=2), memory, fresh=False)
+    grading = Grading(replays, replayer, memory, load_weights(), jobs=2)
+    scores = grade(sorted((folder / "submissions").iterdir()), grading, Silent())
+    assert [score.row.status for score in scores] == ["graded"] * len(STUDENTS)
 
 
 def _write(folder: Path, files: Mapping[str, bytes]) -> None:

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from grader.intake.submission import FILES
-from harness.submission.archive import deterministic_tar_gz
+from grader.intake.submission import Submission, parse_submission, read_submission
+from harness.submission.archive import FILES, deterministic_tar_gz
 
 COMMAND = "python -m harness.trainer --seed 42 --break huge_lr --dataset digits"
 COMMANDS = f"# runs/broken\n{COMMAND}\n\n# runs/fixed\n{COMMAND} --script experiment.py\n".encode()
@@ -55,6 +55,20 @@ def written(tmp_path: Path, data: bytes, name: str = "ada_huge_lr.tar.gz") -> Pa
     path = tmp_path / name
     path.write_bytes(data)
     return path
+
+
+def parsed(name: str, data: bytes) -> Submission:
+    """Return the submission in the bytes of a tarball. Raises `Rejected`."""
+    submission = parse_submission(name, data)
+    assert isinstance(submission, Submission)
+    return submission
+
+
+def taken(path: Path) -> Submission:
+    """Return the submission in a tarball. Raises `Rejected`."""
+    submission = read_submission(path)
+    assert isinstance(submission, Submission)
+    return submission
 
 
 def packed(files: Mapping[str, bytes]) -> bytes:

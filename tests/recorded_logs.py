@@ -6,8 +6,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from grader.intake.submission import Claim
 from grader.replay.replay import Replay
-from grader.score.evidence import Claim, Evidence
+from grader.score.evidence import Evidence
 from grader.score.reference_report import reference_report
 from harness.recipe import load_recipe
 from harness.run.settings import RunSettings

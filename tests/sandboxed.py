@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.replay.engines import ENGINES, Engine
+from grader.replay.replayer import ENGINES, Engine
 from grader.sandbox import Limits, SandboxResult, WarmSandbox, launcher_python, run_in_sandbox
 
 MIB = 2**20

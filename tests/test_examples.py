@@ -1,12 +1,11 @@
 """Example submissions of answers that are one file: a right one and a wrong one of each exercise."""
 
-from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
 from grader.course.examples import example_answer, right_and_wrong
-from grader.intake.answer import Answer, parse_tarball
+from grader.intake.submission import Answer, parse_submission
 from grader.written.answers.known import reference
 from harness.written.file_exercise import file_exercise_ids, find_file_exercise
 
@@ -20,8 +19,7 @@ def test_a_right_and_a_wrong_answer_are_handed_in(exercise_id: str, tmp_path: Pa
     for student, answer in (("ada", right), ("bob", wrong)):
         path = example_answer(exercise, student, answer, tmp_path / student, tmp_path / "out")
         assert path == tmp_path / "out" / f"{student}_{exercise_id}.tar.gz"
-        data = path.read_bytes()
-        taken = parse_tarball(path.name, data, sha256(data).hexdigest())
+        taken = parse_submission(path.name, path.read_bytes())
         assert isinstance(taken, Answer)
         assert (taken.student, taken.exercise) == (student, exercise)
         texts.append(taken.text)

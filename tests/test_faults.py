@@ -17,8 +17,8 @@ from honest_class import HonestClass
 from rich.console import Console
 from sandbox_marks import needs_sandbox
 
+from grader.replay.cache import Cache
 from grader.replay.replay import Replay
-from grader.replay.store import Store
 from harness.files import scratch_path
 
 
@@ -85,7 +85,7 @@ def test_nothing_gets_away_from_its_keeper() -> None:
 
 
 def test_half_files_and_wrong_refusals_are_seen(tmp_path: Path) -> None:
-    Store(tmp_path, Replay).put("ab" * 32, Replay(status="OK"))
+    Cache(tmp_path, Replay).put("ab" * 32, Replay(status="OK"))
     (name,) = stamps(tmp_path)
     whole = (tmp_path / name).read_bytes()
     (tmp_path / name).write_bytes(whole[:-1])

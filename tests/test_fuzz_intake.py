@@ -7,15 +7,14 @@ from functools import cache
 from fuzzing import LARGE, examples, mutated, mutated_text, outcome
 from hypothesis import given
 from hypothesis import strategies as st
-from intake_archives import COMMANDS, contents, manifest, member, packed, tar_of, whole, with_members
+from intake_archives import COMMANDS, contents, manifest, member, packed, parsed, tar_of, whole, with_members
 
 from grader.intake.archive import read_members
-from grader.intake.manifest import Manifest, parse_manifest
-from grader.intake.rejected import Rejected
-from grader.intake.submission import FILES, parse_submission
-from grader.plan import plan_of
-from grader.taken import Taken, take_in
+from grader.intake.names import Rejected
+from grader.intake.submission import Submission, parse_manifest
+from grader.replay.request import requests_of
 from harness.recipe import experiment_source
+from harness.submission.archive import FILES, FileManifest
 
 pytestmark = LARGE
 _GNU, _PAX = tarfile.GNU_FORMAT, tarfile.PAX_FORMAT
@@ -60,7 +59,7 @@ def test_a_tar_archive_is_read_or_refused(tar: bytes) -> None:
 @given(mutated((*(gzip.compress(tar, 1, mtime=0) for tar in _SEED_TARS), packed(whole())), _TAR_TOKENS))
 @examples(0.5)
 def test_a_tarball_is_taken_or_refused(data: bytes) -> None:
-    outcome(lambda: parse_submission("ada_huge_lr", data, "0" * 64), Rejected)
+    outcome(lambda: parsed("ada_huge_lr", data), Rejected)
 
 
 @given(
@@ -81,14 +80,14 @@ def test_members_of_any_kind_and_name_are_taken_or_refused(
         data = with_members(*members, form=form)
     except (ValueError, UnicodeError):  # a name that no archive can hold
         return
-    found = outcome(lambda: parse_submission("ada_huge_lr", data, "0" * 64), Rejected)
+    found = outcome(lambda: parsed("ada_huge_lr", data), Rejected)
     assert found is None or all(name.isprintable() for name in (*found.files, *found.ignored))
 
 
 @given(mutated((manifest(contents()), manifest({}), manifest({}, student="Zoë O'Brien, Jr.")), _JSON_TOKENS))
 @examples(0.5)
 def test_a_manifest_is_read_or_refused(data: bytes) -> None:
-    found: Manifest | None = outcome(lambda: parse_manifest(data), Rejected)
+    found: FileManifest | None = outcome(lambda: parse_manifest(data), Rejected)
     assert found is None or found.student.isprintable()
 
 
@@ -126,9 +125,10 @@ def test_what_a_submission_says_of_itself_is_taken_or_refused(
     }
     data = packed({**files, "manifest.json": manifest(files)})
 
-    def taken() -> Taken:
-        found = take_in(parse_submission("ada_huge_lr", data, "0" * 64))
-        assert plan_of(found).requests.fixed.key
+    def taken() -> Submission:
+        found = parsed("ada_huge_lr", data)
+        assert requests_of(found.light()) == requests_of(found)
+        assert requests_of(found)["fixed"].key
         return found
 
     found = outcome(taken, Rejected)

@@ -6,25 +6,23 @@ from functools import cache
 from fuzzing import LARGE, examples, mutated_text, outcome
 from hypothesis import given
 from hypothesis import strategies as st
+from intake_archives import COMMANDS, manifest
 from recorded_logs import log_bytes, recorded_evidence
 
-from grader.classroom import scores_of
-from grader.graded import Graded, graded_row
+from grader.intake.submission import Submission, parse_manifest
 from grader.replay.replay import CheckResult, Evaluation, Replay, SplitFigures
+from grader.replay.request import Role
 from grader.report.scores_file import scores_bytes
 from grader.report.submission_page import render_submission
-from grader.score.evidence import Claim, Evidence, Run
-from grader.score.verdict import CRITERIA
+from grader.score.scoring import score_submission
+from grader.score.verdict import CRITERIA, Scores
 from grader.score.weights import load_weights
-from grader.syntax.parse import program_digest
-from grader.syntax.plain_code import suspicions
-from grader.taken import Taken
 from harness.recipe import load_recipe
-from harness.run.settings import RunSettings
+from harness.submission.archive import Manifest
 
 pytestmark = LARGE
 RECIPE = load_recipe("huge_lr")
-SETTINGS = RunSettings(seed=42, dataset="digits")
+PLATFORM = {"device": "cpu", "golden": True}
 _LOGS = tuple(log_bytes(name).decode() for name in ("huge_lr", "digits_mlp"))
 _REPORTS = (recorded_evidence("huge_lr").report or "",)
 _SOURCES = (RECIPE.healthy_source(), RECIPE.broken_source())
@@ -95,40 +93,32 @@ def test_any_submission_is_scored_and_shown(
     same_class: bool,
 ) -> None:
     broken, fixed = _replay(0, statuses[0], 0.1), _replay(1, statuses[1], accuracy)
-    told = [
-        Claim(None if log is None else log.encode("utf-8", "replace"), "1" * 64, {"device": [1]})
-        for log in logs
-    ]
-    claims: dict[Run, Claim] = {"broken": told[0], "fixed": told[1]}
-    evidence = Evidence(
-        recipe=RECIPE, settings=SETTINGS,
-        command_problem="", missing=(), claims=claims, source=source, report=text, broken=broken, fixed=fixed,
-        reference=_replay(1, "OK", 0.95), same_class=same_class, suspicions=suspicions(source),
-        again={} if same_class else {"broken": broken, "fixed": fixed},
-    )  # fmt: skip
-    item = Taken(
-        "ada_huge_lr",
-        "0" * 64,
-        "huge_lr",
-        "ada",
-        SETTINGS,
-        "",
-        source,
-        program_digest(source),
-        claims,
-        text,
-        (),
-        (),
-    )
-    graded = outcome(lambda: graded_row(item, evidence, load_weights(), sandboxed=True))
+    files = {"experiment.py": source.encode("utf-8", "replace"), "command.txt": COMMANDS}
+    if text is not None:
+        files["report.md"] = text.encode("utf-8", "replace")
+    for run, log in zip(("broken", "fixed"), logs, strict=True):
+        files[f"runs/{run}/checkpoint.pt.meta.json"] = json.dumps(
+            {"platform_class": PLATFORM if same_class else {"device": [1]}}
+        ).encode()
+        if log is not None:
+            files[f"runs/{run}/metrics.log"] = log.encode("utf-8", "replace")
+    found = parse_manifest(manifest(files))
+    assert isinstance(found, Manifest)
+    submission = Submission("ada_huge_lr", "0" * 64, found, files, (), ())
+    replays: dict[Role, Replay] = {
+        "broken": broken.model_copy(update={"platform": PLATFORM}), "fixed": fixed, "reference": _replay(1, "OK", 0.95),
+        **({} if same_class else {"broken again": broken, "fixed again": fixed}),
+    }  # fmt: skip
+    graded = outcome(lambda: score_submission(submission, replays, load_weights()))
     assert graded is not None
     row = graded.row
     for criterion in CRITERIA:
         points, most = row.criteria[criterion].points, row.criteria[criterion].max
         assert points is None or 0 <= points <= most
     assert (row.total is None) == (row.status == "not judged")
-    assert Graded.model_validate_json(graded.model_dump_json()) == graded
-    assert json.loads(scores_bytes(scores_of([row], {})))["submissions"][0]["submission"] == "ada_huge_lr"
+    scores = Scores(provenance={}, submissions=(row,))
+    assert json.loads(scores_bytes(scores))["submissions"][0]["submission"] == "ada_huge_lr"
+    assert row.provenance["same_platform_class"] == same_class
     page = outcome(lambda: render_submission(row, graded.exhibits, title="", provenance={}))
     assert page is not None
     assert "\x1b" not in page

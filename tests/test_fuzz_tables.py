@@ -12,9 +12,8 @@ from made_up_class import made_up_class
 from rich.console import Console
 
 from grader.course.overrides import apply_overrides, load_overrides
-from grader.graded import Graded
+from grader.replay.cache import Cache
 from grader.replay.replay import Replay
-from grader.replay.store import Store
 from grader.report.class_page import render_class_page
 from grader.report.gradebook import export, gradebook
 from grader.report.scores_file import read_scores, scores_bytes
@@ -142,7 +141,6 @@ def test_scores_are_read_and_shown_or_refused(scratch: Path, data: bytes) -> Non
 
 _RECORDS = (
     Replay(status="OK", log='{"step": 0}\n', log_sha256="0" * 64, platform={"device": "cpu"}),
-    Graded(row=_CLASS.submissions[0], exhibits=_EXHIBITS[_CLASS.submissions[0].submission]),
 )
 
 
@@ -153,5 +151,4 @@ def test_a_remembered_record_is_read_or_as_good_as_none(scratch: Path, data: byt
     path.parent.mkdir(exist_ok=True)
     for content in (data, hashlib.sha256(data).hexdigest().encode() + b"\n" + data):
         path.write_bytes(content)
-        outcome(lambda: Store(scratch, Replay).get(KEY))
-        outcome(lambda: Store(scratch, Graded).get(KEY))
+        outcome(lambda: Cache(scratch, Replay).get(KEY))

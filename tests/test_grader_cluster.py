@@ -10,14 +10,12 @@ import pytest
 from cluster_lab import PATIENCE, Lab, cluster, until
 from cluster_stand_in import BROKEN, description
 
-from grader.replay.cluster import connection, workers
-from grader.replay.cluster.connection import connected
-from grader.replay.cluster.executor import ClusterExecutor
-from grader.replay.cluster.workers import Workers
+from grader.replay import cluster as module
+from grader.replay.cluster import open_cluster
+from grader.replay.data import ReplayData
 from grader.replay.replay import Replay
-from grader.replay.replay_data import ReplayData
 from grader.replay.replays import Replays
-from grader.replay.requests import Request
+from grader.replay.request import Request
 from grader.report.progress import Silent
 from harness.errors import UserError
 from harness.recipe import load_recipe
@@ -34,7 +32,9 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 @pytest.fixture
 def lab(shared: Lab, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
-    monkeypatch.setattr(workers, "describe", description)
+    monkeypatch.setattr(ReplayData, "subset", lambda *_: b"subset")
+    monkeypatch.setattr(ReplayData, "heldout", lambda *_: b"heldout")
+    monkeypatch.setattr(module, "_description", description)
     yield shared
     shared.end_workers()
 
@@ -46,10 +46,9 @@ def request(source: str, dataset: str = "digits") -> Request:
 class Class:
     """Replays on a cluster, as a class has them, in a thread of its own; what was said of workers."""
 
-    def __init__(self, lab: Lab, folder: Path, *requests: Request, patience: float = 60.0) -> None:
+    def __init__(self, lab: Lab, folder: Path, *requests: Request) -> None:
         self._lab = lab
         self._memory = folder / "memory"
-        self._patience = patience
         self.requests = requests
         self.said: list[str] = []
         self.error: BaseException | None = None
@@ -57,12 +56,8 @@ class Class:
         self._thread.start()
 
     def _run(self) -> None:
-        data = ReplayData(Path("/nonexistent"))
-        data.take("mnist", b"subset", b"heldout")
         try:
-            with connected(self._lab.address) as client:
-                found = Workers(client, self.said.append, self._patience)
-                executor = ClusterExecutor(client, found, data, "fresh")
+            with open_cluster(self._lab.address, Path("/nonexistent"), self.said.append) as executor:
                 self._replays = Replays(executor, self._memory, fresh=False)
                 self._replays.make("replays", [("ada", one) for one in self.requests], Silent())
         except BaseException as error:
@@ -120,21 +115,20 @@ def test_what_a_worker_was_at_when_it_ended_is_replayed_by_another(
     go(tmp_path)
     found = course.end()
     assert [replay.status for replay in found.values()] == ["OK"] * 4
-    assert sorted(begun(tmp_path)) == sorted([killed, *[left] * 4])
+    assert killed in begun(tmp_path)
+    assert begun(tmp_path).count(left) == 4
     assert course.said == []
 
 
-def test_what_three_workers_die_under_is_not_judged_and_nothing_else_suffers(
+def test_what_several_workers_die_under_is_not_judged_and_nothing_else_suffers(
     lab: Lab, tmp_path: Path
 ) -> None:
-    lab.start("one", "two", "three", "four")
+    lab.start("one", "two", "three", "four", "five")
     found = Class(lab, tmp_path, request("die"), *(request(f"sound {number}") for number in range(8))).end()
     died = found.pop("die")
-    assert died.status == "XX"
-    assert died.message.startswith("3 workers died while they replayed it: ")
-    assert len({name for name in ("one", "two", "three", "four") if f"{name} (tcp" in died.message}) == 3
+    assert (died.status, died.message) == ("XX", "several workers died while they replayed it")
     assert {replay.status for replay in found.values()} == {"OK"}
-    assert sum(process.poll() is None for process in lab.workers) == 1
+    assert any(process.poll() is None for process in lab.workers)
 
 
 def test_who_differs_is_refused_by_name_and_gets_nothing(lab: Lab, tmp_path: Path) -> None:
@@ -154,7 +148,7 @@ def test_who_differs_is_refused_by_name_and_gets_nothing(lab: Lab, tmp_path: Pat
         for name in ("other", "bare", "late")
     )
     assert other.endswith(
-        "its trainwreck is another one: install the commit that is here, and start the worker anew."
+        "its trainwreck is another one: install the commit that is here, and restart the worker."
     )
     assert bare.endswith("The sandbox needs bubblewrap.")
     assert "another one" in late
@@ -163,23 +157,26 @@ def test_who_differs_is_refused_by_name_and_gets_nothing(lab: Lab, tmp_path: Pat
 def test_where_nobody_fits_nothing_is_replayed(lab: Lab, tmp_path: Path) -> None:
     lab.start("bare", bare=True)
     course = Class(lab, tmp_path, request("one"))
-    with pytest.raises(UserError, match=r"None of the workers of tcp.* can make replays"):
+    with pytest.raises(UserError, match=r"No worker of tcp.* can make replays"):
         course.end()
-    assert "ModuleNotFoundError: No module named 'grader'" in course.said[0]
+    assert "No module named 'grader'" in course.said[0]
     assert course.remembered() == 0
 
 
 def test_a_scheduler_without_trainwreck_is_a_mistake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "describe", description)
+    monkeypatch.setattr(module, "_description", description)
     with cluster(tmp_path, bare=True) as own:
         own.start("one")
         with pytest.raises(UserError, match="The scheduler has no trainwreck"):
             Class(own, tmp_path, request("one")).end()
 
 
-def test_a_class_does_not_wait_for_workers_for_ever(lab: Lab, tmp_path: Path) -> None:
-    course = Class(lab, tmp_path, request("one"), patience=0.0)
-    with pytest.raises(UserError, match=r"has no worker \(left\) that can make replays"):
+def test_a_class_does_not_wait_for_workers_for_ever(
+    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "PATIENCE_SECONDS", 0.0)
+    course = Class(lab, tmp_path, request("one"))
+    with pytest.raises(UserError, match="has no worker: start some"):
         course.end()
     assert [line.split(" of ")[0] for line in course.said] == ["Waiting for a worker"]
 
@@ -202,8 +199,8 @@ def remembered(course: Class) -> list[str | None]:
 def test_what_is_finished_is_kept_when_the_scheduler_goes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(workers, "describe", description)
-    monkeypatch.setattr(connection, "TIMEOUT_SECONDS", 5)
+    monkeypatch.setattr(module, "_description", description)
+    monkeypatch.setattr(module, "CONNECT_SECONDS", 5)
     with cluster(tmp_path) as own:
         own.start("one")
         course = Class(own, tmp_path, request("done"), waiting(tmp_path, 1))
@@ -215,7 +212,7 @@ def test_what_is_finished_is_kept_when_the_scheduler_goes(
 
 
 def test_a_scheduler_that_is_not_there_is_a_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "TIMEOUT_SECONDS", 1)
+    monkeypatch.setattr(module, "CONNECT_SECONDS", 1)
     for address in ("tcp://127.0.0.1:9", "odd://127.0.0.1:9"):
-        with pytest.raises(UserError, match="no scheduler of Dask that answers"), connected(address):
+        with pytest.raises(UserError, match="No Dask scheduler answers"), open_cluster(address, Path(), print):
             pass

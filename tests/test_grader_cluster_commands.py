@@ -11,14 +11,13 @@ from click.testing import CliRunner
 from cluster_lab import PATIENCE, Lab, cluster, until
 from distributed import Client
 from honest_class import HonestClass
+from intake_archives import taken
 from test_imports import loaded
 
 from grader.cli import cli
-from grader.intake.submission import read_submission
-from grader.plan import plan_of
-from grader.replay.cluster import session
-from grader.replay.cluster.session import open_cluster
-from grader.taken import take_in
+from grader.replay import cluster as module
+from grader.replay.cluster import open_cluster
+from grader.replay.request import requests_of
 from harness.errors import UserError
 
 # What an instructor at a terminal stops, or a machine that is short of memory ends.
@@ -27,20 +26,19 @@ import signal
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from pathlib import Path
 from cluster_stand_in import description
-from grader.replay.cluster import workers
-from grader.replay.cluster.session import open_cluster
+from grader.replay import cluster
 from grader.report.progress import Silent
 from grader.replay.replays import Replays
-from grader.replay.requests import Request
+from grader.replay.request import Request
 from harness.recipe import load_recipe
 from harness.run.settings import RunSettings
 
-workers.describe = description
+cluster._description = description
 folder = Path({folder!r})
 sources = ["done", f"wait {{folder}}"]
 recipe, settings = load_recipe("huge_lr"), RunSettings(seed=42, dataset="digits")
 requests = [Request(recipe, settings, source, source, trusted=False) for source in sources]
-with open_cluster({address!r}, folder, "fresh", print) as executor:
+with cluster.open_cluster({address!r}, folder, print) as executor:
     Replays(executor, folder / "memory", fresh=False).make("replays", [("ada", one) for one in requests], Silent())
 """
 
@@ -72,7 +70,7 @@ def test_a_class_gets_the_same_bytes_from_a_cluster_that_loses_a_worker(
 ) -> None:
     for name, data in honest.tarballs.items():
         (tmp_path / name).write_bytes(data)
-    missing = [plan_of(take_in(read_submission(tmp_path / name))).requests.fixed for name in honest.tarballs]
+    missing = [requests_of(taken(tmp_path / name))["fixed"] for name in honest.tarballs]
     honest.remember(tmp_path / "known")
     honest.remember(tmp_path / "some", without=missing)
     with cluster(tmp_path) as lab:
@@ -103,17 +101,17 @@ def score(folder: Path, memory: str, out: str, *words: str) -> "subprocess.Popen
 
 
 def worker_at_work(lab: Lab) -> str:
-    """Wait until a replay has begun, and return the name of its worker, as the scheduler has it on record."""
+    """Wait until a worker makes a replay, and return its name."""
     found: list[str] = []
     with Client(lab.address, set_as_default=False) as client:
 
-        def begun() -> bool:
-            records = client.get_metadata([])
-            found[:] = [name for record in records.values() for names in record.values() for name in names]
+        def busy() -> bool:
+            names = {address: worker["name"] for address, worker in client.scheduler_info()["workers"].items()}
+            found[:] = [names[address] for address, keys in client.processing().items() if keys]
             return bool(found)
 
-        until(begun)
-    return found[0].partition(" ")[0]
+        until(busy)
+    return found[0]
 
 
 def test_a_cluster_runs_nothing_without_a_sandbox(tmp_path: Path) -> None:
@@ -124,13 +122,13 @@ def test_a_cluster_runs_nothing_without_a_sandbox(tmp_path: Path) -> None:
 
 
 def test_without_dask_it_says_how_to_install_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "find_spec", lambda name: None)
+    monkeypatch.setattr(module, "find_spec", lambda name: None)
     with (
         pytest.raises(UserError, match=r"not installed: .* -m pip install -e '.*\[cluster\]'"),
-        open_cluster("tcp://localhost:8786", tmp_path, "warm", print),
+        open_cluster("tcp://localhost:8786", tmp_path, print),
     ):
         pass
 
 
 def test_without_a_cluster_nobody_needs_dask() -> None:
-    assert loaded("import grader.score_command") & {"dask", "distributed"} == set()
+    assert loaded("import grader.grade") & {"dask", "distributed"} == set()

@@ -8,7 +8,7 @@ from test_decision_tree import TEXT
 
 from benchmarks.tree_outcomes import FILE, text_of
 from benchmarks.tree_page import PAGE, page
-from grader.intake.answer import Answer
+from grader.intake.submission import Answer
 from grader.replay.replayer import Replayer
 from grader.report.submission_page import render_submission
 from grader.sandbox import run_in_sandbox

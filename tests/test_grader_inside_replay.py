@@ -8,7 +8,7 @@ from sandbox_marks import needs_sandbox
 
 from grader.replay.inside import FOLDER
 from grader.replay.replayer import visible_folders
-from grader.replay.requests import RUN_LIMITS
+from grader.replay.request import RUN_LIMITS
 from grader.sandbox import SandboxResult, run_in_sandbox
 from harness.canonical_setup import run_environment
 from harness.recipe import load_recipe

@@ -14,10 +14,10 @@ import signal
 # As at a terminal, also where whoever started the tests ignores it (a shell does so for what runs in the background).
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from pathlib import Path
-from grader.replay.local_executor import LocalExecutor
+from grader.replay.replays import local_executor
 from grader.replay.replayer import Replayer
 from grader.replay.replays import Replays
-from grader.replay.requests import Request
+from grader.replay.request import Request
 from grader.sandbox import run_in_sandbox
 from harness.recipe import load_recipe
 from harness.run.settings import RunSettings
@@ -39,7 +39,7 @@ class Told:
         print(name)
 
 
-executor = LocalExecutor(Replayer(run_in_sandbox, folder), jobs=2)
+executor = local_executor(Replayer(run_in_sandbox, folder), jobs=2)
 Replays(executor, folder / "memory", fresh=False).make("replays", wanted, Told())
 """
 PATIENCE = 120  # seconds, before the sleepers end by themselves

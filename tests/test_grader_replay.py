@@ -11,9 +11,8 @@ from sandbox_marks import needs_sandbox
 
 from grader.intake.submission import LOG_BYTES
 from grader.replay.replay import Replay
-from grader.replay.replayer import Replayer, Sandbox
-from grader.replay.requests import RUN_LIMITS, Request
-from grader.replay.sandboxes import open_sandbox
+from grader.replay.replayer import Replayer, Sandbox, open_sandbox
+from grader.replay.request import RUN_LIMITS, Request
 from grader.sandbox import run_in_sandbox
 from grader.syntax.parse import tree_digest
 from harness.recipe import load_recipe

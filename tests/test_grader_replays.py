@@ -2,17 +2,14 @@
 
 import errno
 import tempfile
-from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
-from grader.replay.executor import Keep
-from grader.replay.local_executor import LocalExecutor
 from grader.replay.replay import Replay
 from grader.replay.replayer import Replayer
-from grader.replay.replays import Replays
-from grader.replay.requests import Request
+from grader.replay.replays import Replays, local_executor
+from grader.replay.request import Request
 from grader.report.progress import Silent
 from grader.syntax.parse import tree_digest
 from harness.errors import UserError
@@ -50,17 +47,6 @@ class Stand(Replayer):
         return Replay(status="OK", log_sha256=request.source.strip())
 
 
-class OneByOne:
-    """Makes replays one after the other, in this thread."""
-
-    def __init__(self, stand: Stand) -> None:
-        self._stand = stand
-
-    def replay(self, requests: Iterable[Request], keep: Keep) -> None:
-        for one in requests:
-            keep(one, self._stand.make(one), 0.0)
-
-
 class Told:
     """Notes what it is told of the progress."""
 
@@ -84,7 +70,7 @@ def request(source: str, dataset: str = "digits") -> Request:
 def replayed(folder: Path, *sources: str, jobs: int = 1) -> tuple[list[str], dict[str, Replay]]:
     """Return what was made, in its order, and what each source got."""
     stand = Stand()
-    replays = Replays(LocalExecutor(stand, jobs=jobs), folder, fresh=False)
+    replays = Replays(local_executor(stand, jobs=jobs), folder, fresh=False)
     replays.make("replays", [("ada", request(source)) for source in sources], Silent())
     return stand.asked, {source: replays.of(request(source)) for source in sources}
 
@@ -111,25 +97,6 @@ def test_each_text_of_a_failing_program_is_told_its_own_line(tmp_path: Path) -> 
         assert replayed(folder, *sources)[0] == []
 
 
-def test_who_has_all_is_told_while_others_wait(tmp_path: Path) -> None:
-    other, last = "y = 2\n", "z = 3\n"
-    replayed(tmp_path, other)
-    stand = Stand()
-    replays = Replays(OneByOne(stand), tmp_path, fresh=False)
-    wanted = {
-        "ada": [SOUND, other],
-        "bob": [FAILING_LOWER, SOUND],
-        "claude": [other],
-        "donald": [SOUND, FAILING],  # the program of bob's, and other line numbers
-        "edsger": [last, FAILING],
-    }
-    pairs = [(name, request(source)) for name, sources in wanted.items() for source in sources]
-    told: list[tuple[str, int]] = []
-    replays.make("replays", pairs, Silent(), lambda name: told.append((name, len(stand.asked))))
-    assert stand.asked == [SOUND, FAILING_LOWER, last, FAILING]
-    assert told == [("claude", 0), ("ada", 1), ("bob", 2), ("donald", 4), ("edsger", 4)]
-
-
 def test_what_may_not_end_is_begun_first(tmp_path: Path) -> None:
     endless = "while True:\n    pass\n"
     asked, _ = replayed(tmp_path, SOUND, "y = 2\n", endless)
@@ -139,7 +106,7 @@ def test_what_may_not_end_is_begun_first(tmp_path: Path) -> None:
 def test_a_fault_of_ours_is_not_remembered(tmp_path: Path) -> None:
     for _ in range(2):
         stand = Stand()
-        replays = Replays(LocalExecutor(stand, jobs=1), tmp_path, fresh=False)
+        replays = Replays(local_executor(stand, jobs=1), tmp_path, fresh=False)
         asked = request(SOUND, "mnist")
         replays.make("replays", [("ada", asked), ("bob", asked)], Silent())
         assert stand.asked == [SOUND]
@@ -150,7 +117,7 @@ def test_what_is_wanted_fresh_is_made_again_and_counted(tmp_path: Path) -> None:
     replayed(tmp_path, SOUND)
     stand = Stand()
     told = Told()
-    replays = Replays(LocalExecutor(stand, jobs=1), tmp_path, fresh=True)
+    replays = Replays(local_executor(stand, jobs=1), tmp_path, fresh=True)
     replays.make("replays", [("ada", request(SOUND)), ("bob", request("y = 2\n"))], told)
     assert sorted(stand.asked) == [SOUND, "y = 2\n"]
     assert told.begun == [("replays", 2)]

@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 from grading import PLATFORM, claim, evidence, replay
 
+from grader.intake.submission import Claim, Run
 from grader.replay.replay import Replay
 from grader.score.diagnostics import judge_diagnostics
-from grader.score.evidence import Claim, Evidence, Run
+from grader.score.evidence import Evidence
 from grader.score.reproducibility import judge_reproducibility
 from harness.recipe import Symptom, load_recipe
 

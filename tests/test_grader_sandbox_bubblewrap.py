@@ -15,9 +15,8 @@ from sandboxed import (
 )
 
 from grader.course.kit import kit_files
-from grader.replay.engines import Engine
-from grader.replay.replayer import Replayer, visible_folders
-from grader.replay.requests import Request
+from grader.replay.replayer import Engine, Replayer, visible_folders
+from grader.replay.request import Request
 from grader.sandbox import HIDDEN_FROM_STUDENTS, bubblewrap, launcher_python, run_in_sandbox
 from grader.sandbox.bubblewrap import hidden_of_harness, hidden_paths, mounts
 from harness.recipe import ROOT, load_recipe

@@ -22,9 +22,8 @@ from sandbox_marks import needs_sandbox, require_sandbox
 from sandboxed import MIB, SMALL
 
 from grader.replay.inside import FOLDER
-from grader.replay.replayer import replay_environment, visible_folders
-from grader.replay.requests import RUN_LIMITS
-from grader.replay.sandboxes import open_sandbox
+from grader.replay.replayer import open_sandbox, replay_environment, visible_folders
+from grader.replay.request import RUN_LIMITS
 from grader.sandbox import SandboxResult, Stopped, StopSignal, WarmSandbox, run_in_sandbox
 from grader.sandbox.seccomp import filter_program
 from harness.recipe import load_recipe

@@ -1,22 +1,33 @@
-"""Reads the members of a tarball in memory: regular files under plain names, and nothing else at all.
+"""Read a hostile tarball in memory, within limits: regular files under plain names, and nothing else.
 
-The headers are read one by one with `tarfile.TarInfo.frombuf`, not with `tarfile.open`: that one stops silently
-at a header that it cannot read, follows extension headers recursively, and needs seconds for some of them.
+The tar headers are read one by one with `tarfile.TarInfo.frombuf`. `tarfile.open` stops silently at a header that it
+cannot read, follows extension headers recursively, and needs seconds for some of them.
 """
 
+import errno
+import os
+import stat
 import tarfile
+import zlib
 from collections.abc import Iterator
+from pathlib import Path
 
-from grader.intake.names import check_distinct, plain_name, printable
-from grader.intake.rejected import Rejected
+from grader.intake.names import REMEDY, Rejected, check_distinct, plain_name, printable
 
-__all__ = ["Rejected", "read_members"]
-
+MIB = 1024 * 1024
+# The harness compresses nothing, so both limits mean the same bytes. A submission of an MLP takes 2 MiB.
+TARBALL_BYTES = 64 * MIB
+UNPACKED_BYTES = 64 * MIB
+MEMBER_BYTES = 32 * MIB
 # A submission has 20 members; the headers of folders and of long names count too.
 HEADERS = 200
-MEMBER_BYTES = 32 * 1024 * 1024
-# What a longer name, or the times of some tar programs, take in a header of their own.
+# A long name, or the times that some tar programs write, takes a header of its own.
 EXTENSION_BYTES = 4096
+# Decompress in pieces, so that nothing beyond the limits is ever made.
+_CHUNK = MIB // 4
+# Empty deflate blocks would cost 9 s of decompression for a tarball at the limit, without a byte of output to count.
+# No program writes this much more than it packs.
+_OVERHEAD_BYTES = MIB
 _BLOCK = tarfile.BLOCKSIZE
 _FILES = (tarfile.REGTYPE, tarfile.AREGTYPE)
 _EXTENSIONS = (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME)
@@ -30,19 +41,87 @@ _REFUSED = {
     tarfile.GNUTYPE_SPARSE: ("sparse file", "a sparse file"),
     tarfile.CONTTYPE: ("unknown member", "a contiguous file"),
 }
-_REMEDY = "hand in the .tar.gz file that make submit wrote"
+_GZIP = b"\x1f\x8b\x08"
+_OTHERS = {
+    b"PK": "a zip file",
+    b"\xfd7zXZ": "an xz file",
+    b"BZh": "a bzip2 file",
+    b"7z\xbc\xaf": "a 7-Zip file",
+    b"\x28\xb5\x2f\xfd": "a zstandard file",
+    b"Rar!": "a RAR file",
+}
+
+
+def read_tarball(path: Path) -> bytes:
+    """Return the bytes of a regular file.
+
+    Raises `Rejected` for a link, a folder, a pipe or a device, and above `TARBALL_BYTES`; `OSError` if the file
+    cannot be read.
+    """
+    if not stat.S_ISREG(path.lstat().st_mode):
+        raise _no_file()
+    try:
+        # The file may have been replaced by a pipe or a link since.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO):
+            raise _no_file() from None
+        raise
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise _no_file()
+        data = file.read(TARBALL_BYTES + 1)
+    if len(data) > TARBALL_BYTES:
+        limit = TARBALL_BYTES // MIB
+        raise Rejected("archive too large", f"The archive is larger than {limit} MiB: {REMEDY}.")
+    return data
+
+
+def _no_file() -> Rejected:
+    return Rejected("not a file", f"This is a link, a folder or a device and no file: {REMEDY}.")
+
+
+def gunzip(data: bytes) -> bytes:
+    """Return the content of a gzip file. Raises `Rejected` for anything but one whole gzip file."""
+    if not data.startswith(_GZIP):
+        what = next((name for magic, name in _OTHERS.items() if data.startswith(magic)), "no gzip file")
+        what = "an uncompressed tar file" if data[257:262] == b"ustar" else what
+        raise Rejected("not a tarball", f"This is {'empty' if not data else what}: {REMEDY}.")
+    stream = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
+    pieces, size, position, waiting = [], 0, 0, b""
+    while not stream.eof:
+        if not waiting:
+            waiting = data[position : position + _CHUNK]
+            position += len(waiting)
+        try:
+            piece = stream.decompress(waiting, _CHUNK)
+        except zlib.error:
+            raise Rejected("damaged archive", f"The archive is damaged: {REMEDY}, again.") from None
+        waiting = stream.unconsumed_tail
+        size += len(piece)
+        if size > UNPACKED_BYTES:
+            limit = UNPACKED_BYTES // MIB
+            raise Rejected("unpacks too large", f"The archive holds more than {limit} MiB: {REMEDY}.")
+        if position - len(waiting) > size + _OVERHEAD_BYTES:
+            raise Rejected("damaged archive", f"The archive is larger than its content: {REMEDY}, again.")
+        pieces.append(piece)
+        if not piece and not waiting and position == len(data) and not stream.eof:
+            raise Rejected("truncated archive", f"The archive ends too early: {REMEDY}, again.")
+    if stream.unused_data or position < len(data):
+        raise Rejected("trailing data", f"Something follows the end of the archive: {REMEDY}, as it is.")
+    return b"".join(pieces)
 
 
 def read_members(tar: bytes, members: dict[str, bytes]) -> None:
-    """Put the files of a tar archive into `members`, by name.
+    """Add the files of a tar archive to `members`, by name.
 
-    Raises `Rejected` for whatever a submission does not have; what was read until then stays in `members`.
+    Raises `Rejected` for anything but plain files and folders. Members read before that stay in `members`.
     """
     names: list[str] = []
     longer = ""
     for headers, (position, info) in enumerate(_headers(tar), start=1):
         if headers > HEADERS:
-            raise Rejected("too many files", f"The archive has more than {HEADERS} members: {_REMEDY}.")
+            raise Rejected("too many files", f"The archive has more than {HEADERS} members: {REMEDY}.")
         content = tar[position : position + info.size]
         if info.type in _EXTENSIONS:
             longer = _longer_name(info, content) or longer
@@ -51,9 +130,9 @@ def read_members(tar: bytes, members: dict[str, bytes]) -> None:
         longer = ""
         if info.type == tarfile.DIRTYPE or (info.type in _FILES and info.name.endswith("/")):
             continue
-        code, what = _REFUSED.get(info.type, ("unknown member", "of no kind that is known"))
+        code, what = _REFUSED.get(info.type, ("unknown member", "of an unknown kind"))
         if info.type not in _FILES:
-            raise Rejected(code, f"{printable(name)} in the archive is {what}: {_REMEDY}.")
+            raise Rejected(code, f"{printable(name)} in the archive is {what}: {REMEDY}.")
         if info.size > MEMBER_BYTES:
             limit = MEMBER_BYTES // 2**20
             raise Rejected("file too large", f"{printable(name)} in the archive is larger than {limit} MiB.")
@@ -63,32 +142,32 @@ def read_members(tar: bytes, members: dict[str, bytes]) -> None:
 
 
 def _headers(tar: bytes) -> Iterator[tuple[int, tarfile.TarInfo]]:
-    """Yield each header with the position of its content. Raises `Rejected` where header and bytes disagree."""
+    """Yield the position of each member's content and its header. Raises `Rejected` for a damaged archive."""
     position = 0
     while any(block := tar[position : position + _BLOCK]) and len(block) == _BLOCK:
         try:
             info = tarfile.TarInfo.frombuf(block, "utf-8", "strict")
         except UnicodeDecodeError:
-            raise Rejected("unprintable name", f"A name in the archive is not UTF-8: {_REMEDY}.") from None
+            raise Rejected("unprintable name", f"A name in the archive is not UTF-8: {REMEDY}.") from None
         except (tarfile.HeaderError, ValueError):
             what = "This holds no tar archive" if position == 0 else "The archive has a damaged header"
-            raise Rejected("damaged archive", f"{what}: {_REMEDY}.") from None
+            raise Rejected("damaged archive", f"{what}: {REMEDY}.") from None
         start = position + _BLOCK
         if info.size < 0:
-            raise Rejected("damaged archive", f"The archive has a file of a negative size: {_REMEDY}.")
+            raise Rejected("damaged archive", f"The archive has a file of a negative size: {REMEDY}.")
         position = start + -(-info.size // _BLOCK) * _BLOCK
         if position > len(tar):
-            raise Rejected("truncated archive", f"The archive ends within {printable(info.name)}: {_REMEDY}.")
+            raise Rejected("truncated archive", f"The archive ends within {printable(info.name)}: {REMEDY}.")
         yield start, info
-    # The end is marked by two blocks of zeros; programs add more of them.
+    # Two blocks of zeros mark the end; programs may add more.
     if len(tar) - position < 2 * _BLOCK:
-        raise Rejected("truncated archive", f"The archive ends too early: {_REMEDY}, again.")
+        raise Rejected("truncated archive", f"The archive ends too early: {REMEDY}, again.")
     if any(tar[position:]):
-        raise Rejected("trailing data", f"Something follows the end of the archive: {_REMEDY}, as it is.")
+        raise Rejected("trailing data", f"Something follows the end of the archive: {REMEDY}, as it is.")
 
 
 def _longer_name(info: tarfile.TarInfo, content: bytes) -> str:
-    """Return the name that an extension header gives the next member, or "" where it gives none."""
+    """Return the name that an extension header gives the next member, or ""."""
     if info.size > EXTENSION_BYTES:
         raise Rejected("name too long", f"A header in the archive is longer than {EXTENSION_BYTES} bytes.")
     try:
@@ -97,18 +176,18 @@ def _longer_name(info: tarfile.TarInfo, content: bytes) -> str:
         records = dict(_pax_records(content))
         name = records.get(b"path", b"").decode("utf-8")
     except UnicodeDecodeError:
-        raise Rejected("unprintable name", f"A name in the archive is not UTF-8: {_REMEDY}.") from None
+        raise Rejected("unprintable name", f"A name in the archive is not UTF-8: {REMEDY}.") from None
     except ValueError:
-        raise Rejected("damaged archive", f"The archive has a damaged header: {_REMEDY}.") from None
+        raise Rejected("damaged archive", f"The archive has a damaged header: {REMEDY}.") from None
     if any(key.startswith(b"GNU.sparse") for key in records):
-        raise Rejected("sparse file", f"The archive has a sparse file: {_REMEDY}.")
+        raise Rejected("sparse file", f"The archive has a sparse file: {REMEDY}.")
     if b"size" in records or b"linkpath" in records or (name and info.type == tarfile.XGLTYPE):
-        raise Rejected("lying header", f"A header in the archive contradicts the next: {_REMEDY}.")
+        raise Rejected("lying header", f"A header in the archive contradicts the next: {REMEDY}.")
     return name
 
 
 def _pax_records(content: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the records `length key=value\\n` of a pax header. Raises `ValueError` where they are no such."""
+    """Yield key and value of the records `length key=value\\n` of a pax header. Raises `ValueError` for others."""
     while content:
         length, space, _ = content.partition(b" ")
         if not space or len(length) > 4 or not length.isdigit():

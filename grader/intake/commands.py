@@ -1,4 +1,4 @@
-"""Reads the command of a run back into its settings: exactly the options that `RunSettings.command` writes."""
+"""Parse the command of a run back into its settings; accept only what `RunSettings.command` writes."""
 
 import math
 import re
@@ -18,7 +18,7 @@ _PROGRAM = ["python", "-m", "harness.trainer"]
 def _whole(low: int, high: int) -> Callable[[str], int]:
     def read(text: str) -> int:
         if re.fullmatch(r"0|[1-9][0-9]{0,19}", text, re.ASCII) is None or not low <= int(text) <= high:
-            raise ValueError(f"is no whole number from {low} to {high}")
+            raise ValueError(f"is not a whole number from {low} to {high}")
         return int(text)
 
     return read
@@ -27,7 +27,7 @@ def _whole(low: int, high: int) -> Callable[[str], int]:
 def _one_of(*names: str) -> Callable[[str], str]:
     def read(text: str) -> str:
         if text not in names:
-            raise ValueError(f"is none of {', '.join(names)}")
+            raise ValueError(f"is not one of {', '.join(names)}")
         return text
 
     return read
@@ -39,12 +39,11 @@ def _norm(text: str) -> float:
     except ValueError:
         value = math.nan
     if not 0 < value <= 1e6:
-        raise ValueError("is no number above 0, up to 1000000")
+        raise ValueError("is not a number above 0 and up to 1000000")
     return value
 
 
-# The option of each field of `RunSettings`, and what its value may be. The upper bounds are far above what anybody
-# runs, and keep a command from asking for days: the longest experiment as handed out has 20 epochs.
+# Field and reader of each option. The bounds keep a command from asking for days; the longest experiment has 20 epochs.
 _OPTIONS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "--seed": ("seed", _whole(0, 2**32 - 1)),
     "--dataset": ("dataset", _one_of(*DATASETS)),
@@ -67,7 +66,7 @@ _SWITCHES: Mapping[str, str] = {
 
 
 def parse_command(command: str, recipe: str, script: str | None) -> RunSettings:
-    """Return the settings of a command that runs this recipe, or this script in its place.
+    """Return the settings of a command that runs this recipe, or this script instead.
 
     Raises `ValueError`, with a sentence, for any other command.
     """
@@ -76,7 +75,7 @@ def parse_command(command: str, recipe: str, script: str | None) -> RunSettings:
     try:
         words = shlex.split(command)
     except ValueError:
-        raise ValueError("The command has a quotation mark without its twin.") from None
+        raise ValueError("The command has an unclosed quotation mark.") from None
     if words[:3] != _PROGRAM:
         raise ValueError("The command does not begin with python -m harness.trainer.")
     found = dict(_options(iter(words[3:])))
@@ -91,7 +90,7 @@ def parse_command(command: str, recipe: str, script: str | None) -> RunSettings:
 
 
 def _options(words: Iterator[str]) -> Iterator[tuple[str, Any]]:
-    """Yield the field and value of each option; `--break` and `--script` stand for themselves."""
+    """Yield field and value of each option; `--break` and `--script` are their own fields."""
     seen = set()
     for option in words:
         if option in seen:

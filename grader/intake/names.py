@@ -1,49 +1,58 @@
-"""Which names of files a tarball may hold, and how one is shown."""
+"""Why an archive is rejected, which member names are plain, and how an untrusted name is shown."""
 
 import unicodedata
 from collections.abc import Iterable
 
-from grader.intake.rejected import Rejected
-
-# Long enough for anything a person names; what a file system takes in one part of a path.
+# What a file system allows in one part of a path.
 NAME_BYTES = 255
 _SHOWN = 80
+REMEDY = "hand in the .tar.gz file that make submit wrote"
+
+
+class Rejected(Exception):
+    """An archive that cannot be graded: a code for machines, and one sentence for the student.
+
+    `student` and `recipe` come from the manifest, if it could be read.
+    """
+
+    def __init__(
+        self, code: str, message: str, student: str | None = None, recipe: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.student = student
+        self.recipe = recipe
 
 
 def printable(text: str) -> str:
-    """Return the text with everything that cannot be seen written as an escape, at most 80 characters."""
+    """Return the text with escapes for invisible characters, cut to 80 characters."""
     shown = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text[: _SHOWN + 1])
     return shown if len(shown) <= _SHOWN else f"{shown[: _SHOWN - 1]}…"
 
 
 def plain_name(name: str) -> str:
-    """Return the name without a leading `./`, which `tar czf x.tar.gz .` writes.
+    """Return the name without the leading `./` that `tar czf x.tar.gz .` writes.
 
-    Raises `Rejected` for one that is absolute, leads out of the folder, or is no plain text.
+    Raises `Rejected` for a name that is absolute, climbs out of the folder, is too long, or hides characters.
     """
     if len(name.encode("utf-8", "replace")) > NAME_BYTES:
         raise Rejected("name too long", f"A name in the archive is longer than {NAME_BYTES} bytes.")
+    where = f"The name {printable(name)} in the archive"
     if not name.isprintable():
-        raise Rejected(
-            "unprintable name",
-            f"The name {printable(name)} in the archive has characters that cannot be seen.",
-        )
+        raise Rejected("unprintable name", f"{where} has characters that cannot be seen.")
     if name.startswith("/") or "\\" in name or name[1:2] == ":":
-        raise Rejected(
-            "absolute name", f"The name {printable(name)} in the archive is not a plain relative one."
-        )
+        raise Rejected("absolute name", f"{where} is not a plain relative one.")
     parts = name.removeprefix("./").rstrip("/").split("/")
     if ".." in parts:
-        raise Rejected("path traversal", f"The name {printable(name)} leads out of the archive's folder.")
+        raise Rejected("path traversal", f"{where} leads out of its folder.")
     if any(part in ("", ".") for part in parts) and name not in (".", "./"):
-        raise Rejected(
-            "absolute name", f"The name {printable(name)} in the archive is not a plain relative one."
-        )
+        raise Rejected("absolute name", f"{where} is not a plain relative one.")
     return "/".join(parts)
 
 
 def check_distinct(names: Iterable[str]) -> None:
-    """Raise `Rejected` where two names are one file, here or on a system that folds case or accents."""
+    """Raise `Rejected` if two names are one file, here or on a system that folds case or accents."""
     seen: dict[str, str] = {}
     for name in names:
         key = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())

@@ -1,98 +1,260 @@
-"""Takes one submission in: which of its files are there, whole, and what they say of themselves."""
+"""Read a submission from the bytes of a hostile tarball: check its manifest, hashes, sizes and texts."""
 
 import hashlib
+import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
-from grader.intake.archive import read_members
+from pydantic import ValidationError
+
+from grader.intake.archive import MIB, gunzip, read_members, read_tarball
 from grader.intake.commands import parse_command
-from grader.intake.gunzip import MIB, gunzip, read_tarball
-from grader.intake.manifest import Manifest, parse_file_manifest, parse_manifest
-from grader.intake.names import printable
-from grader.intake.rejected import Rejected
+from grader.intake.names import Rejected, printable
+from grader.syntax.parse import program_digest
 from harness.data import DATASETS
 from harness.recipe import recipe_ids
 from harness.run.settings import RunSettings
-from harness.submission.check_run import META, METRICS_LOG, RUN_FILES, RUNS
-from harness.submission.submission import COMMANDS, MANIFEST
-from harness.workspace import EXPERIMENT, REPORT
-from harness.written.file_exercise import file_exercise_ids
-
-SUFFIX = ".tar.gz"
-# All that a submission holds; of anything else only the name is kept.
-FILES = (
-    MANIFEST,
-    EXPERIMENT,
-    REPORT,
+from harness.submission.archive import (
     COMMANDS,
-    *(f"runs/{run}/{name}" for run in RUNS for name in RUN_FILES),
+    FILES,
+    FORMAT_VERSION,
+    MANIFEST,
+    META,
+    METRICS_LOG,
+    RUNS,
+    SUFFIX,
+    FileManifest,
+    Manifest,
 )
-# The experiments as handed out have 2 KiB, and a report of 500 words 4; larger texts are read by nobody.
+from harness.workspace import EXPERIMENT, REPORT
+from harness.written.file_exercise import FileExercise, file_exercise_ids, load_exercise
+
+Run = Literal["broken", "fixed"]
+
+# A manifest of 20 files has 2 KiB, an experiment 2 KiB, a report of 500 words 4 KiB.
+MANIFEST_BYTES = 64 * 1024
 TEXT_BYTES = 64 * 1024
 _TEXTS = (EXPERIMENT, REPORT, COMMANDS)
-# The longest log of a recipe as handed out has 0.1 MiB. Reading one at the limit takes 3 s and 260 MB.
+# The longest log of an unchanged recipe has 0.1 MiB. Parsing one at the limit takes 3 s and 260 MB.
 LOG_BYTES = 8 * MIB
-# Where a run was made, in 2 KiB. Read as JSON, 32 MiB of empty lists become 600 MB, which are kept for the class.
+# Platform facts take 2 KiB. Parsed as JSON, 32 MiB of empty lists would take 600 MB.
 META_BYTES = 64 * 1024
-# A record of a batch has 5; what nests a few hundred deep takes readers down that recur.
+# A batch record nests 5 deep; a few hundred levels crash recursive readers.
 LINE_BRACKETS = 100
-# Who looks for the end of a table from each of its lines takes minutes for 30,000; and for a row of 60,000 dashes.
+# Larger tables take Markdown readers minutes.
 TABLE_ROWS, ROW_CHARACTERS = 2000, 2000
 _REMEDY = "make submit writes a whole archive"
 _COMMANDS = re.compile(r"# runs/broken\n(?P<broken>[^\n]*)\n\n?# runs/fixed\n(?P<fixed>[^\n]*)\n*")
+_AnyManifest = TypeVar("_AnyManifest", bound=FileManifest)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What a submission says about one run: its log, its checkpoint's SHA-256, and the machine that made it."""
+
+    log: bytes | None
+    checkpoint_sha256: str | None
+    platform: Mapping[str, Any] | None
 
 
 @dataclass(frozen=True)
 class Submission:
-    """A submission that was taken. All that is in it is what a stranger wrote.
+    """The two runs that a student handed in. Everything in it is untrusted.
 
-    `name` is that of the file without `.tar.gz`, `files` the known files by their paths in the archive, `ignored`
-    the names of all others, fit to be shown, and `missing` the known files that are not there: they cost points.
+    `name` is the file's name without `.tar.gz`. `files` holds the known members by name; `ignored` the names of all
+    others, made printable; `missing` the known members that are not there, which costs points.
     """
 
     name: str
     sha256: str
     manifest: Manifest
-    files: dict[str, bytes]
+    files: Mapping[str, bytes]
     ignored: tuple[str, ...]
     missing: tuple[str, ...]
 
+    @property
+    def student(self) -> str:
+        """The student's name, as the manifest has it."""
+        return self.manifest.student
 
-def read_submission(path: Path) -> Submission:
-    """Return the submission in a tarball, read in memory.
+    @property
+    def recipe(self) -> str:
+        """The id of the recipe."""
+        return self.manifest.recipe
 
-    Raises `Rejected` for one that cannot be taken, and `OSError` where the file cannot be read at all.
+    @cached_property
+    def source(self) -> str:
+        """The student's experiment."""
+        return self.files[EXPERIMENT].decode("utf-8")
+
+    @cached_property
+    def tree(self) -> str:
+        """The digest of the experiment's syntax tree: layout and comments do not change it."""
+        return program_digest(self.source)
+
+    @property
+    def report(self) -> str | None:
+        """The student's report, or None if it is missing."""
+        data = self.files.get(REPORT)
+        return None if data is None else data.decode("utf-8", "replace")
+
+    @cached_property
+    def claims(self) -> Mapping[Run, Claim]:
+        """What the submission says about its runs. The intake has compared each file with its hash in the manifest."""
+        return {"broken": self._claim("broken"), "fixed": self._claim("fixed")}
+
+    def _claim(self, run: Run) -> Claim:
+        log = self.files.get(f"runs/{run}/{METRICS_LOG}")
+        digest = self.manifest.files.get(f"runs/{run}/checkpoint.pt")
+        try:
+            platform = json.loads(self.files[f"runs/{run}/{META}"])["platform_class"]
+        except (ValueError, TypeError, KeyError, RecursionError):
+            platform = None
+        return Claim(log, digest, platform if isinstance(platform, dict) else None)
+
+    @property
+    def settings(self) -> RunSettings:
+        """The settings to replay the runs with: the student's epochs and batch size, on the processor."""
+        return self._command[0]
+
+    @property
+    def command_problem(self) -> str:
+        """What is wrong with `command.txt`, or ""."""
+        return self._command[1]
+
+    @cached_property
+    def _command(self) -> tuple[RunSettings, str]:
+        settings = RunSettings(seed=self.manifest.seed, dataset=self.manifest.dataset)
+        try:
+            given = read_settings(self)
+        except ValueError as error:
+            return settings, str(error)
+        chosen = {
+            run: replace(settings, epochs=item.epochs, batch_size=item.batch_size)
+            for run, item in given.items()
+        }
+        settings = chosen["fixed"]
+        if chosen["broken"] != settings:
+            return settings, "command.txt has other settings for the broken run than for the fixed one."
+        # A run on a GPU is of another platform class, and is replayed on the processor.
+        if any(replace(item, device="cpu") != settings for item in given.values()):
+            return settings, "command.txt has options that make exercise does not give."
+        return settings, ""
+
+    def light(self) -> "Submission":
+        """Return the submission without logs, checkpoints and pages: enough to plan its replays."""
+        kept = (EXPERIMENT, COMMANDS, *(f"runs/{run}/{META}" for run in RUNS))
+        return replace(self, files={name: self.files[name] for name in kept if name in self.files})
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer to a written exercise: one file. `text` and `student` are untrusted.
+
+    `name` is the tarball's name without `.tar.gz`; `ignored` the names of other members, made printable.
     """
-    data = read_tarball(path)
-    return parse_submission(submission_name(path), data, hashlib.sha256(data).hexdigest())
+
+    name: str
+    sha256: str
+    exercise: FileExercise
+    student: str
+    text: str
+    ignored: tuple[str, ...]
 
 
-def parse_submission(name: str, data: bytes, sha256: str) -> Submission:
-    """Return the submission in the bytes of a tarball with this SHA-256. Raises `Rejected`."""
-    with opened(data) as members:
-        return submission_in(members, name, sha256)
+def submission_name(path: Path) -> str:
+    """Return the file's name without `.tar.gz`; bytes that are not UTF-8 are escaped."""
+    return os.fsencode(path.name.removesuffix(SUFFIX)).decode("utf-8", "backslashreplace")
 
 
-@contextmanager
-def opened(data: bytes) -> Iterator[Mapping[str, bytes]]:
-    """Give the files in the bytes of a tarball; a `Rejected` of the block is told whose the tarball is."""
+def read_submission(path: Path) -> Submission | Answer:
+    """Read a tarball in memory; nothing is unpacked to the disk.
+
+    Raises `Rejected`, with the manifest's student and recipe if it could be read, and `OSError` if the file cannot be
+    read at all.
+    """
+    return parse_submission(submission_name(path), read_tarball(path))
+
+
+def parse_submission(name: str, data: bytes) -> Submission | Answer:
+    """Return the submission of this name in the bytes of a tarball. Raises `Rejected`."""
+    digest = hashlib.sha256(data).hexdigest()
     members: dict[str, bytes] = {}
     try:
         read_members(gunzip(data), members)
-        yield members
+        if MANIFEST not in members:
+            raise Rejected("no manifest", f"The archive has no {MANIFEST}: {_REMEDY}.")
+        manifest = parse_manifest(members[MANIFEST])
+        if isinstance(manifest, Manifest):
+            return _submission(members, manifest, name, digest)
+        return _answer(members, manifest, name, digest)
     except Rejected as refusal:
-        refusal.student, refusal.recipe = _told_names(members)
+        refusal.student, refusal.recipe = _names(members)
         raise
 
 
-def submission_in(members: Mapping[str, bytes], name: str, sha256: str) -> Submission:
-    """Return the submission of two runs in the files of a tarball. Raises `Rejected`."""
-    manifest = _checked_manifest(members)
+def parse_manifest(data: bytes) -> Manifest | FileManifest:
+    """Return the manifest of two runs, or of a written exercise if it names one.
+
+    Raises `Rejected` unless it is strict JSON of that form.
+    """
+    if len(data) > MANIFEST_BYTES:
+        raise Rejected("manifest", f"{MANIFEST} is larger than {MANIFEST_BYTES // 1024} KiB: {_REMEDY}.")
+    try:
+        value = json.loads(data.decode("utf-8"), object_pairs_hook=_distinct, parse_constant=_refused)
+    except (ValueError, RecursionError):
+        raise Rejected("manifest", f"{MANIFEST} is not strict JSON: {_REMEDY}.") from None
+    recipe = value.get("recipe") if isinstance(value, dict) else None
+    if isinstance(recipe, str) and recipe in file_exercise_ids():
+        return _validated(value, FileManifest)
+    return _validated(value, Manifest)
+
+
+def _validated(value: Any, form: type[_AnyManifest]) -> _AnyManifest:
+    version = value.get("format_version") if isinstance(value, dict) else None
+    if isinstance(version, int) and not isinstance(version, bool) and version != FORMAT_VERSION:
+        message = f"{MANIFEST} has another format version: hand in with the current suite."
+        raise Rejected("format version", message)
+    try:
+        return form.model_validate(value)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = printable(".".join(map(str, first["loc"]))) or "it"
+        message = f"{MANIFEST} is not the manifest of a submission ({where}: {first['msg']}): {_REMEDY}."
+        raise Rejected("manifest", message) from None
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    table = dict(pairs)
+    if len(table) != len(pairs):
+        raise ValueError("a key comes twice")
+    return table
+
+
+def _refused(name: str) -> float:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _names(members: Mapping[str, bytes]) -> tuple[str | None, str | None]:
+    try:
+        manifest = parse_manifest(members[MANIFEST])
+    except (KeyError, Rejected):
+        return None, None
+    return manifest.student, manifest.recipe
+
+
+def _submission(members: Mapping[str, bytes], manifest: Manifest, name: str, sha256: str) -> Submission:
+    if manifest.recipe not in recipe_ids():
+        raise Rejected("unknown recipe", f"There is no exercise {printable(manifest.recipe)}: {_REMEDY}.")
+    if manifest.dataset not in DATASETS:
+        raise Rejected("unknown data set", f"There is no data set {printable(manifest.dataset)}: {_REMEDY}.")
+    for code, message in _faults(manifest, members):
+        raise Rejected(code, message)
     return Submission(
         name=name,
         sha256=sha256,
@@ -103,37 +265,46 @@ def submission_in(members: Mapping[str, bytes], name: str, sha256: str) -> Submi
     )
 
 
-def submission_name(path: Path) -> str:
-    """Return what a tarball is called: its file's name without `.tar.gz`, bytes that are no UTF-8 as escapes."""
-    return os.fsencode(path.name.removesuffix(SUFFIX)).decode("utf-8", "backslashreplace")
-
-
-def _told_names(members: Mapping[str, bytes]) -> tuple[str | None, str | None]:
-    try:
-        data = members[MANIFEST]
-        manifest = parse_file_manifest(data, file_exercise_ids()) or parse_manifest(data)
-    except (KeyError, Rejected):
-        return None, None
-    return manifest.student, manifest.recipe
-
-
-def _checked_manifest(members: Mapping[str, bytes]) -> Manifest:
-    if MANIFEST not in members:
-        raise Rejected("no manifest", f"The archive has no {MANIFEST}: {_REMEDY}.")
-    manifest = parse_manifest(members[MANIFEST])
-    if manifest.recipe not in recipe_ids():
-        raise Rejected("unknown recipe", f"There is no exercise {printable(manifest.recipe)}: {_REMEDY}.")
-    if manifest.dataset not in DATASETS:
-        raise Rejected("unknown data set", f"There is no data set {printable(manifest.dataset)}: {_REMEDY}.")
-    for code, message in _faults(manifest, members):
+def _answer(members: Mapping[str, bytes], manifest: FileManifest, name: str, sha256: str) -> Answer:
+    exercise = load_exercise(manifest.recipe)
+    assert isinstance(exercise, FileExercise)
+    for code, message in _listing_faults(manifest.files, members, (exercise.file,)):
         raise Rejected(code, message)
-    return manifest
+    if exercise.file not in members:
+        message = f"The archive has no {exercise.file}: make submit writes a whole archive."
+        raise Rejected("no answer", message)
+    for code, message in (*_size_fault(exercise.file, members), *_encoding_fault(exercise.file, members)):
+        raise Rejected(code, message)
+    return Answer(
+        name=name,
+        sha256=sha256,
+        exercise=exercise,
+        student=manifest.student,
+        text=members[exercise.file].decode("utf-8"),
+        ignored=tuple(sorted(printable(other) for other in members.keys() - {MANIFEST, exercise.file})),
+    )
 
 
-def listing_faults(
+def _faults(manifest: Manifest, members: Mapping[str, bytes]) -> Iterator[tuple[str, str]]:
+    yield from _listing_faults(manifest.files, members, FILES)
+    if EXPERIMENT not in members:
+        yield "no experiment", f"The archive has no {EXPERIMENT}: {_REMEDY}."
+    for name in _TEXTS:
+        yield from _size_fault(name, members)
+    report = members.get(REPORT, b"")[:TEXT_BYTES].decode("utf-8", "replace")
+    rows = [line for line in report.split("\n") if line.lstrip().startswith("|")]
+    if len(rows) > TABLE_ROWS or any(len(row) > ROW_CHARACTERS for row in rows):
+        what = f"more than {TABLE_ROWS} table rows, or one of more than {ROW_CHARACTERS} characters"
+        yield "table too large", f"{REPORT} has {what}: shorten it."
+    for run in RUNS:
+        yield from _run_faults(run, members)
+    yield from _encoding_fault(EXPERIMENT, members)
+
+
+def _listing_faults(
     listed: Mapping[str, str], members: Mapping[str, bytes], known: Iterable[str]
 ) -> Iterator[tuple[str, str]]:
-    """Yield where the files of a tarball are not those that its manifest lists; `known` are those that are read."""
+    """Yield where the members differ from the manifest's list; `known` are the members that will be read."""
     for name, digest in listed.items():
         if name not in members:
             yield "missing file", f"{printable(name)} is in the manifest and not in the archive: {_REMEDY}."
@@ -144,44 +315,34 @@ def listing_faults(
             yield "unlisted file", f"{name} is in the archive and not in the manifest: {_REMEDY}."
 
 
-def _faults(manifest: Manifest, members: Mapping[str, bytes]) -> Iterator[tuple[str, str]]:
-    yield from listing_faults(manifest.files, members, FILES)
-    if EXPERIMENT not in members:
-        yield "no experiment", f"The archive has no {EXPERIMENT}: {_REMEDY}."
-    for name in _TEXTS:
-        if len(members.get(name, b"")) > TEXT_BYTES:
-            yield "text too large", f"{name} is larger than {TEXT_BYTES // 1024} KiB: shorten it."
-    report = members.get(REPORT, b"")[:TEXT_BYTES].decode("utf-8", "replace")
-    rows = [line for line in report.split("\n") if line.lstrip().startswith("|")]
-    if len(rows) > TABLE_ROWS or any(len(row) > ROW_CHARACTERS for row in rows):
-        what = f"more than {TABLE_ROWS} rows of tables, or one of more than {ROW_CHARACTERS} characters"
-        yield "table too large", f"{REPORT} has {what}: shorten it."
-    for run in RUNS:
-        yield from _faults_of_a_run(run, members)
+def _size_fault(name: str, members: Mapping[str, bytes]) -> Iterator[tuple[str, str]]:
+    if len(members.get(name, b"")) > TEXT_BYTES:
+        yield "text too large", f"{name} is larger than {TEXT_BYTES // 1024} KiB: shorten it."
+
+
+def _encoding_fault(name: str, members: Mapping[str, bytes]) -> Iterator[tuple[str, str]]:
     try:
-        members[EXPERIMENT].decode("utf-8")
+        members[name].decode("utf-8")
     except UnicodeDecodeError:
-        yield "not UTF-8", f"{EXPERIMENT} is not UTF-8 text: save it as UTF-8 and hand it in again."
+        yield "not UTF-8", f"{name} is not UTF-8 text: save it as UTF-8 and hand it in again."
 
 
-def _faults_of_a_run(run: str, members: Mapping[str, bytes]) -> Iterator[tuple[str, str]]:
+def _run_faults(run: str, members: Mapping[str, bytes]) -> Iterator[tuple[str, str]]:
     log = members.get(f"runs/{run}/{METRICS_LOG}", b"")
     if len(log) > LOG_BYTES:
-        yield (
-            "log too large",
-            f"The log of the {run} run is larger than {LOG_BYTES // MIB} MiB: train for less.",
-        )
+        limit = LOG_BYTES // MIB
+        yield "log too large", f"The log of the {run} run is larger than {limit} MiB: train for less."
     if any(line.count(b"{") + line.count(b"[") > LINE_BRACKETS for line in log.split(b"\n")):
-        yield "no log", f"The log of the {run} run is none that a run writes: {_REMEDY}."
+        yield "no log", f"The log of the {run} run is not one that a run writes: {_REMEDY}."
     if len(members.get(f"runs/{run}/{META}", b"")) > META_BYTES:
         yield "meta too large", f"{META} of the {run} run is larger than {META_BYTES // 1024} KiB: {_REMEDY}."
 
 
-def read_settings(submission: Submission) -> dict[Literal["broken", "fixed"], RunSettings]:
+def read_settings(submission: Submission) -> dict[Run, RunSettings]:
     """Return the settings of both runs, from `command.txt`.
 
-    Raises `ValueError`, with a sentence, where it is missing, not what `make submit` writes, or of another seed
-    or data set than the manifest's.
+    Raises `ValueError`, with a sentence, if it is missing, not what `make submit` writes, or has another seed or data
+    set than the manifest.
     """
     data = submission.files.get(COMMANDS)
     if data is None:
@@ -192,11 +353,11 @@ def read_settings(submission: Submission) -> dict[Literal["broken", "fixed"], Ru
             f"{COMMANDS} is not the commands of the broken and the fixed run, as make submit writes them."
         )
     manifest = submission.manifest
-    settings: dict[Literal["broken", "fixed"], RunSettings] = {
+    settings: dict[Run, RunSettings] = {
         "broken": parse_command(found["broken"], manifest.recipe, None),
         "fixed": parse_command(found["fixed"], manifest.recipe, EXPERIMENT),
     }
-    for run, of_run in settings.items():
-        if (of_run.seed, of_run.dataset) != (manifest.seed, manifest.dataset):
+    for run, item in settings.items():
+        if (item.seed, item.dataset) != (manifest.seed, manifest.dataset):
             raise ValueError(f"The command of the {run} run has another seed or data set than the manifest.")
     return settings

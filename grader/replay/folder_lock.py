@@ -1,4 +1,4 @@
-"""Locks on folders: the kernel lets go of them however their holder ends, so that none is ever stale."""
+"""Locks on folders. The kernel releases them however their holder ends, so no lock is ever stale."""
 
 import fcntl
 import os
@@ -9,11 +9,10 @@ from pathlib import Path
 
 @contextmanager
 def locked(folder: Path, *, shared: bool = False, wait: bool = False) -> Iterator[bool]:
-    """Hold a folder, alone or `shared` with others who share it, and tell whether it is held.
+    """Hold a lock on a folder, exclusive or `shared`, and yield whether it is held.
 
-    It is not where somebody else holds it and this does not `wait`. Nothing is written for it: the lock is on the
-    folder itself. A file system that knows no locks takes every holder. Raises `OSError` where there is no such
-    folder, or it cannot be read.
+    It is not held if somebody else has it and `wait` is false. Nothing is written: the lock is on the folder itself.
+    A file system without locks admits everyone. Raises `OSError` if the folder is missing or cannot be read.
     """
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -23,7 +22,7 @@ def locked(folder: Path, *, shared: bool = False, wait: bool = False) -> Iterato
             held = True
         except BlockingIOError:
             held = False
-        except OSError:  # ENOLCK, ENOSYS, EOPNOTSUPP: nobody could be kept out
+        except OSError:  # ENOLCK, ENOSYS, EOPNOTSUPP: the file system has no locks
             held = True
         yield held
     finally:

@@ -1,37 +1,50 @@
-"""Makes replays: each experiment in a sandbox of its own, its weights judged in another without student code."""
+"""Make one replay: run an experiment in a sandbox, then judge its weights in another one without student code."""
 
+import errno
 import io
 import json
+import os
 import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+import tempfile
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
-from grader.intake.gunzip import MIB
+from grader.intake.archive import MIB
 from grader.intake.submission import LOG_BYTES
+from grader.replay.data import ReplayData
 from grader.replay.inside import FOLDER as INSIDE
 from grader.replay.replay import CheckResult, Evaluation, Replay
-from grader.replay.replay_data import ReplayData
-from grader.replay.requests import RUN_LIMITS, Request
-from grader.sandbox import Limits, SandboxResult, StopSignal
+from grader.replay.request import RUN_LIMITS, Request
+from grader.sandbox import Limits, SandboxResult, Stopped, StopSignal, WarmSandbox, run_in_sandbox
 from grader.score.solutions import mechanisms_of
+from grader.syntax.plain_code import suspicions
 from harness.canonical_setup import run_environment
+from harness.errors import UserError, naming
 from harness.recipe import ROOT, Recipe
 from harness.run.settings import RunSettings
 from harness.submission.check_run import shape_faults
 
 Sandbox = Callable[..., SandboxResult]
+Engine = Literal["warm", "fresh"]
+ENGINES: tuple[Engine, ...] = get_args(Engine)
 
 HARNESS_BROKE = "the harness broke while it ran this experiment"
+# A disk that is full or read-only fails every replay alike.
+_NO_DISK = frozenset([errno.ENOSPC, errno.EDQUOT, errno.EROFS])
+# The files that a finished run leaves.
+_RESULTS = ("run/metrics.log", "run/checks.json", "run/checkpoint.pt")
 
 
 class Replayer:
-    """Makes replays with one sandbox; `data` is where MNIST and CIFAR-10 lie, or what holds them."""
+    """Makes replays in a sandbox. `data` is the folder of MNIST and CIFAR-10, or already read data."""
 
     def __init__(self, sandbox: Sandbox, data: Path | ReplayData, limits: Limits = RUN_LIMITS) -> None:
         self._sandbox = sandbox
@@ -41,16 +54,37 @@ class Replayer:
         self._environment = replay_environment()
 
     def stop(self) -> None:
-        """End the replays that are being made, in whatever thread, with `Stopped`; none can be made afterwards."""
+        """End the replays that any thread is making, with `Stopped`. No more can be made afterwards."""
         self._stop.set()
 
-    def make(self, request: Request) -> Replay:
-        """Run the experiment, then evaluate its weights; what may be a fault of ours is tried once more.
+    def attempt(self, request: Request) -> Replay:
+        """Make a replay; a failure that is not the experiment's own becomes the status XX.
 
-        Raises `UserError` where the data set is not on this machine.
+        Raises `Stopped`, and `OSError` for a disk that is full or read-only.
+        """
+        try:
+            replay = self.make(request)
+        except Stopped:
+            raise
+        except UserError as error:  # the data set is not on this machine
+            return Replay(status="XX", message=str(error))
+        except Exception as error:
+            if isinstance(error, OSError) and error.errno in _NO_DISK:
+                with naming(Path(tempfile.gettempdir())):  # where a run without a sandbox writes
+                    raise
+            traceback.print_exc()
+            return Replay(status="XX", message=f"the grader failed ({type(error).__name__})")
+        if replay.status == "SG" and not suspicions(request.source):
+            # A plain experiment raises no signals; a machine that is short of memory kills processes.
+            return Replay(status="XX", message=f"something outside ended it, twice ({replay.message})")
+        return replay
+
+    def make(self, request: Request) -> Replay:
+        """Run the experiment and evaluate its weights; repeat once what may be the machine's fault.
+
+        Raises `UserError` if the data set is not on this machine.
         """
         replay = self._make(request)
-        # A machine that is out of memory kills, too.
         return self._make(request) if replay.status in ("XX", "SG") else replay
 
     def _make(self, request: Request) -> Replay:
@@ -74,13 +108,14 @@ class Replayer:
         return replay.model_copy(update={"evaluation": evaluation})
 
     def evaluate(self, recipe: Recipe, settings: RunSettings, checkpoint: bytes) -> Evaluation | None:
-        """Judge weights with the recipe's own model on held-out data; None where that failed through us."""
+        """Judge weights with the recipe's own model on held-out data; return None if we failed."""
         return self._evaluated(recipe, settings, {"checkpoints/run.pt": checkpoint})
 
     def _evaluate_network(self, request: Request, weights: bytes, otherwise: Evaluation) -> Evaluation | None:
-        """Judge another network than the recipe's own by what it puts out for images without their labels.
+        """Judge a network of the student's own by its outputs for images without labels.
 
-        Its code runs for that; so it is in a sandbox once more, in which no label of a held-out image is.
+        The student's code runs for that, in a sandbox that holds no held-out label. `otherwise` is the result if it
+        gives no outputs.
         """
         dataset = request.settings.dataset
         with np.load(io.BytesIO(self._data.heldout(dataset))) as arrays:
@@ -114,8 +149,8 @@ class Replayer:
         }
         result = self._run("evaluate.py", inputs)
         if result.status != "OK":
-            # A checkpoint that takes the reader down, memory and time included, is one that cannot be read. But nothing
-            # in there kills outright: that is a machine that is short of memory, or whoever watches over it.
+            # A checkpoint that crashes its reader, or needs too much memory or time, cannot be read. SIGKILL is the
+            # machine's: it is short of memory.
             ours = result.status in ("XX", "RE") or result.signal == signal.SIGKILL
             return None if ours else Evaluation(problem="it cannot be read")
         found = json.loads(result.files["evaluation.json"])
@@ -139,7 +174,7 @@ class Replayer:
         limits: Limits,
         visible: Sequence[Path],
     ) -> SandboxResult:
-        """Run a command in the sandbox, until `stop`; see `grader.sandbox.run_in_sandbox`."""
+        """Run a command in the sandbox until `stop`; see `grader.sandbox.run_in_sandbox`."""
         return self._sandbox(
             command, inputs=inputs, environment=environment, limits=limits, visible=visible, stop=self._stop
         )
@@ -151,12 +186,8 @@ def replay_environment() -> Mapping[str, str]:
 
 
 def visible_folders() -> Sequence[Path]:
-    """Return what a process in the sandbox may read: Python with its packages, the harness, and our scripts."""
+    """Return the folders that a process in the sandbox may read: Python, its packages, the harness, our scripts."""
     return [Path(sys.base_prefix), Path(sys.prefix), ROOT / "harness", INSIDE]
-
-
-# What a run leaves when it is over, besides what only a trusted one may say.
-_RESULTS = ("run/metrics.log", "run/checks.json", "run/checkpoint.pt")
 
 
 def _read_replay(result: SandboxResult, *, trusted: bool) -> Replay:
@@ -182,7 +213,7 @@ def _read_replay(result: SandboxResult, *, trusted: bool) -> Replay:
         if (fault := next(shape_faults("metrics.log", replay.records()), None)) is not None:
             raise ValueError(fault)
     except Exception as error:
-        # The process said that all was well and left something else: only an experiment's own code does that.
+        # The process claimed success and left something else: only the experiment's own code does that.
         return Replay(status="RE", message=f"the run left no whole result ({type(error).__name__})")
     return replay
 
@@ -190,9 +221,37 @@ def _read_replay(result: SandboxResult, *, trusted: bool) -> Replay:
 def _unfinished(result: SandboxResult, *, trusted: bool) -> Replay:
     told = result.files.get("error.txt", b"").decode("utf-8", "replace")
     message = told or result.message
-    if trusted:  # the suite's own code has no excuse
+    if trusted:  # the suite's own code never fails by itself
         last = result.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
         return Replay(status="XX", message=f"{result.status}: {message} {' '.join(last)}".strip())
     if result.status == "RE" and result.exit_code == 3:
         return Replay(status="XX", message=HARNESS_BROKE)
     return Replay(status=result.status, message=message[:2000])
+
+
+@contextmanager
+def open_sandbox(engine: Engine, jobs: int) -> Iterator[Sandbox]:
+    """Give a sandbox for `jobs` threads: "warm" forks each run from a process that has imported torch.
+
+    Where processes cannot be forked inside a sandbox, "warm" starts a fresh process for each run, as "fresh" does.
+    """
+    if engine == "fresh":
+        yield run_in_sandbox
+        return
+    warm = WarmSandbox(INSIDE / "preload.py", replay_environment(), visible_folders(), jobs=jobs)
+    try:
+        yield warm
+    finally:
+        warm.close()
+
+
+def warm_works() -> bool:
+    """Return whether runs can be forked inside a sandbox here."""
+    empty = Path(os.devnull)
+    warm = WarmSandbox(empty, {}, visible_folders(), jobs=1)
+    try:
+        command = [sys.executable, "-P", str(empty)]
+        warm(command, inputs={}, environment={}, limits=Limits(), visible=visible_folders())
+        return not warm.failure
+    finally:
+        warm.close()

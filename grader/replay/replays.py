@@ -1,134 +1,127 @@
-"""The replays of a class: what is remembered is not made again, the rest is made side by side."""
+"""The replays of a class: read from the cache, or made side by side, each distinct program once."""
 
 import re
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from contextlib import closing
+from functools import partial
 from pathlib import Path
+from time import perf_counter
 
-from grader.replay.executor import Executor
+from grader.replay.cache import Cache
 from grader.replay.replay import Replay
-from grader.replay.requests import Request
-from grader.replay.store import Store
+from grader.replay.replayer import Replayer
+from grader.replay.request import Request
 from grader.report.progress import Progress
+
+# A replay with its request and the seconds that it took.
+Made = tuple[Request, Replay, float]
+# Makes replays and yields each as soon as it is finished. If it is interrupted, it yields what is finished by then
+# before it raises.
+Executor = Callable[[Sequence[Request]], Generator[Made, None, None]]
 
 _OPEN_LOOP = re.compile(r"\bwhile\b")
 
 
 class Replays:
-    """Every replay that one class needs, remembered in the folder `memory`; with `fresh`, all are made anew."""
+    """Every replay that a class needs, kept in the folder `cache`; if `fresh`, all are made again."""
 
-    def __init__(self, executor: Executor, memory: Path, *, fresh: bool) -> None:
+    def __init__(self, executor: Executor, cache: Path, *, fresh: bool) -> None:
         self._executor = executor
-        self._store = Store(memory, Replay)
+        self._cache = Cache(cache, Replay)
         self._fresh = fresh
         self._known: dict[str, Replay] = {}
 
     def of(self, request: Request) -> Replay:
         """Return a replay that `make` has made. Raises `LookupError` for any other."""
-        replay = self._recalled(request)
+        replay = self._find(request)
         if replay is None:
             raise LookupError(f"{request.key} was not replayed")
         return replay
 
-    def make(
-        self,
-        stage: str,
-        wanted: Iterable[tuple[str, Request]],
-        progress: Progress,
-        complete: Callable[[str], None] = lambda name: None,
-    ) -> None:
-        """Make what is not there yet, as a stage of this name; each request comes with who wants it.
+    def make(self, stage: str, wanted: Iterable[tuple[str, Request]], progress: Progress) -> None:
+        """Make the replays that are missing, as a stage of the progress; each comes with who wants it.
 
-        complete: is told who wants something as soon as all of it is there, while others still wait for theirs.
+        Raises what stopped it (Ctrl-C, a full disk); finished replays are kept.
         """
         wanted = list(wanted)
-        waiting = _Waiting(wanted, self._is_known, complete)
-        # What one program gives, it gives whatever its text looks like; but where it does not come to its end, the
-        # message tells lines of its own text, and others with that program have their own.
-        for key in (lambda request: request.key), (lambda request: request.text_key):
-            missing = self._missing(wanted, key)
-            waiting.look()
-            self._make_all(stage, missing, progress, waiting)
+        # First one replay for each program. If it fails, its message quotes line numbers, so that other texts of the
+        # same program need replays of their own.
+        for key in _program, _text:
+            missing: dict[str, tuple[str, Request]] = {}
+            for name, request in wanted:
+                if self._find(request) is None:
+                    missing.setdefault(key(request), (name, request))
+            if missing:
+                self._make(stage, list(missing.values()), progress)
 
-    def _missing(
-        self, wanted: Iterable[tuple[str, Request]], key: Callable[[Request], str]
-    ) -> list[tuple[str, Request]]:
-        """Return one request for each key, with the first who wants it."""
-        missing: dict[str, tuple[str, Request]] = {}
-        for name, request in wanted:
-            if self._recalled(request) is None:
-                missing.setdefault(key(request), (name, request))
-        return list(missing.values())
+    def _make(self, stage: str, missing: Sequence[tuple[str, Request]], progress: Progress) -> None:
+        progress.begin(stage, len(missing))
+        names = {request.text_key: name for name, request in missing}
+        # An endless loop runs into its time limit: begin with it, or the whole class waits for it at the end.
+        ordered = sorted((request for _, request in missing), key=_surely_ends)
+        with closing(self._executor(ordered)) as made:
+            for request, replay, seconds in made:
+                self._keep(request, replay)
+                progress.done(names[request.text_key], seconds)
 
-    def _is_known(self, request: Request) -> bool:
-        return request.key in self._known or request.text_key in self._known
-
-    def _recalled(self, request: Request) -> Replay | None:
+    def _find(self, request: Request) -> Replay | None:
         for key in (request.key, request.text_key):
             if key not in self._known:
-                kept = None if self._fresh else self._store.get(key)
+                kept = None if self._fresh else self._cache.get(key)
                 if kept is None:
                     continue
                 self._known[key] = kept
             return self._known[key]
         return None
 
-    def _make_all(
-        self, stage: str, missing: Sequence[tuple[str, Request]], progress: Progress, waiting: "_Waiting"
-    ) -> None:
-        if not missing:
-            return
-        names = {request.text_key: name for name, request in missing}
-
-        def keep(request: Request, replay: Replay, seconds: float) -> None:
-            self._keep(request, replay)
-            progress.done(names[request.text_key], seconds)
-            waiting.look_at(request)
-
-        progress.begin(stage, len(missing))
-        self._executor.replay(sorted((request for _, request in missing), key=_seems_to_end), keep)
-
     def _keep(self, request: Request, replay: Replay) -> None:
         key = request.key if replay.status in ("OK", "XX") else request.text_key
-        if key in self._known:
-            return
-        self._known[key] = replay
-        if replay.status != "XX":  # a fault of ours may pass
-            self._store.put(key, replay)
+        if key not in self._known:
+            self._known[key] = replay
+            if replay.status != "XX":  # our fault, or the machine's, may pass
+                self._cache.put(key, replay)
 
 
-def _seems_to_end(request: Request) -> bool:
-    """Say whether no loop of a text may go on for ever: one that does, begun last, is what a whole class waits for."""
+def _program(request: Request) -> str:
+    return request.key
+
+
+def _text(request: Request) -> str:
+    return request.text_key
+
+
+def _surely_ends(request: Request) -> bool:
     return not _OPEN_LOOP.search(request.source)
 
 
-class _Waiting:
-    """Those who wait for replays, each until all of its own are there."""
+def local_executor(replayer: Replayer, jobs: int) -> Executor:
+    """Return what makes replays in `jobs` threads of this process. After an interruption it makes no more."""
+    return partial(_replay_here, replayer, jobs)
 
-    def __init__(
-        self,
-        wanted: Iterable[tuple[str, Request]],
-        is_known: Callable[[Request], bool],
-        complete: Callable[[str], None],
-    ) -> None:
-        self._is_known = is_known
-        self._complete = complete
-        self._requests: dict[str, list[Request]] = defaultdict(list)
-        self._who: dict[str, dict[str, None]] = defaultdict(dict)
-        for name, request in wanted:
-            self._requests[name].append(request)
-            self._who[request.key][name] = None
 
-    def look(self) -> None:
-        """Look at all."""
-        self._look(self._requests)
+def _replay_here(replayer: Replayer, jobs: int, requests: Sequence[Request]) -> Generator[Made, None, None]:
+    def timed(request: Request) -> tuple[Replay, float]:
+        begun = perf_counter()
+        return replayer.attempt(request), perf_counter() - begun
 
-    def look_at(self, request: Request) -> None:
-        """Look at those who wait for this one, be it that program in another text."""
-        self._look(self._who[request.key])
-
-    def _look(self, names: Iterable[str]) -> None:
-        for name in list(names):
-            if name in self._requests and all(map(self._is_known, self._requests[name])):
-                del self._requests[name]
-                self._complete(name)
+    pool = ThreadPoolExecutor(jobs)
+    waiting: dict[Future[tuple[Replay, float]], Request] = {}
+    try:
+        waiting |= {pool.submit(timed, request): request for request in requests}
+        for future in as_completed(list(waiting)):
+            yield waiting[future], *future.result()
+            del waiting[future]
+    except GeneratorExit:
+        raise
+    except BaseException:  # Ctrl-C, a full disk: stop what runs, and hand over what is finished
+        replayer.stop()
+        pool.shutdown(cancel_futures=True)
+        for future, request in waiting.items():
+            if future.done() and not future.cancelled() and future.exception() is None:
+                yield request, *future.result()
+        raise
+    finally:
+        if waiting:
+            replayer.stop()
+        pool.shutdown(cancel_futures=True)

@@ -1,13 +1,16 @@
-"""Two canaries before a class: the reference solution must score 100, the untouched break nothing for its fix.
+"""Check a recipe before its submissions: the reference fix must score 100, the untouched break nothing for its fix.
 
-Where they do not, the grader does not grade right on this machine, and nothing is scored.
+If it does not, the grader does not grade this recipe right on this machine, and its submissions are not judged.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
+from grader.intake.submission import Claim
 from grader.replay.replay import Replay
+from grader.replay.request import recipe_of
 from grader.score.bands import load_band
-from grader.score.evidence import Claim, Evidence, recipe_of
+from grader.score.evidence import Evidence
 from grader.score.measured import measurements
 from grader.score.reference_report import reference_report
 from grader.score.scoring import score_evidence
@@ -17,25 +20,17 @@ from harness.recipe import Recipe
 from harness.run.settings import RunSettings
 
 
-class CanaryFailed(Exception):
-    """The grader does not grade right here: a fault of ours, or of the machine."""
+def canary_problem(recipe_id: str, replays: Sequence[Replay], weights: Weights) -> str:
+    """Return what went wrong with the canaries of a recipe, as a sentence, or "".
 
-
-def check_canaries(
-    recipe_id: str, broken: Replay, reference: Replay, repaired: Replay, *, weights: Weights
-) -> None:
-    """Score both canaries of a recipe.
-
-    repaired: a replay of its own of the reference solution, made as a student's is, so that the score rests on a
-    comparison of two runs. Raises `CanaryFailed` with the first thing that came out wrong.
+    replays: those of `grader.replay.request.canary_requests`, in that order. The third repeats the reference fix as a
+    student's experiment is run, so that the score compares two runs.
     """
-    for run, replay in (("broken", broken), ("reference", reference), ("repaired", repaired)):
+    broken, reference, repeated = replays
+    for run, replay in zip(("broken", "reference", "repeated reference"), replays, strict=True):
         if replay.status != "OK":
-            raise CanaryFailed(
-                f"Nothing was scored: the {run} run of {recipe_id} failed here ({replay.message})."
-                " grader doctor looks for the cause."
-            )
-    perfect = _canary(recipe_of(recipe_id), broken, reference, repaired)
+            return f"The {run} run of {recipe_id} failed here ({replay.message}); grader doctor may say why."
+    perfect = _canary(recipe_of(recipe_id), broken, reference, repeated)
     criteria = score_evidence(perfect, weights)
     if (total := total_of(criteria)) != 100:
         lost = next(
@@ -44,23 +39,20 @@ def check_canaries(
             for check in score.checks
             if check.points != check.max
         )
-        raise CanaryFailed(
-            f"Nothing was scored: the reference solution of {recipe_id} got {total}, not 100 ({lost})."
-        )
-    # Equal bytes alone earn the points of the fix, so that a broken instrument would not show in them.
+        return f"The reference solution of {recipe_id} got {total}, not 100 ({lost})."
+    # Equal bytes alone earn the points of the fix, so a failing instrument would not show in them.
     for item in measurements(perfect):
         if not item.good:
-            raise CanaryFailed(
-                f"Nothing was scored: of the reference solution of {recipe_id}, {item.name} is {item.value},"
-                f" wanted {item.wanted}."
+            return (
+                f"The reference solution of {recipe_id} has {item.name} {item.value} here, not {item.wanted}."
             )
     heldout = None if reference.evaluation is None else reference.evaluation.heldout
     band = load_band(perfect.recipe.experiment, perfect.recipe.dataset)
     if heldout is None or not band.is_plausible(heldout):
         found = None if heldout is None else band.figure(heldout)
-        raise CanaryFailed(
-            f"Nothing was scored: the held-out figure of {recipe_id}'s reference solution is {found} here, and was"
-            f" {band.reference[0]:g} to {band.reference[1]:g} where it was measured."
+        return (
+            f"The reference solution of {recipe_id} has the held-out figure {found} here; it was {band.reference[0]:g}"
+            f" to {band.reference[1]:g} when it was measured."
         )
     untouched = replace(
         perfect,
@@ -69,13 +61,10 @@ def check_canaries(
         claims={**perfect.claims, "fixed": _claim(broken)},
     )
     fix = score_evidence(untouched, weights)["fix"].points
-    if fix != 0:
-        raise CanaryFailed(
-            f"Nothing was scored: the untouched experiment of {recipe_id} got {fix} points for its fix."
-        )
+    return "" if fix == 0 else f"The untouched experiment of {recipe_id} got {fix} points for its fix, not 0."
 
 
-def _canary(recipe: Recipe, broken: Replay, reference: Replay, repaired: Replay) -> Evidence:
+def _canary(recipe: Recipe, broken: Replay, reference: Replay, repeated: Replay) -> Evidence:
     return Evidence(
         recipe=recipe,
         settings=RunSettings(seed=recipe.seed, dataset=recipe.dataset),
@@ -85,7 +74,7 @@ def _canary(recipe: Recipe, broken: Replay, reference: Replay, repaired: Replay)
         source=recipe.healthy_source(),
         report=reference_report(recipe.id, broken.log, reference.log),
         broken=broken,
-        fixed=repaired,
+        fixed=repeated,
         reference=reference,
         same_class=True,
     )

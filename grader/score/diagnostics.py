@@ -3,9 +3,10 @@
 import math
 from collections.abc import Sequence
 
+from grader.intake.submission import Run
 from grader.replay.replay import Replay
 from grader.score.belief import figure_doubt
-from grader.score.evidence import Evidence, Run
+from grader.score.evidence import Evidence
 from grader.score.explanation import body_of
 from grader.score.verdict import Check, full, lost, open_check
 from harness.errors import UserError

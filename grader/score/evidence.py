@@ -1,37 +1,27 @@
-"""Everything that is known of one submission before it is scored: what it claims, and what the replays gave."""
+"""The evidence on one submission: what it claims, and what our replays gave."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
-from typing import Any, Literal
 
+from grader.intake.submission import Claim, Run, Submission
 from grader.replay.replay import Replay
-from grader.syntax.plain_code import Suspicion
-from harness.recipe import Recipe, load_recipe
+from grader.replay.replayer import HARNESS_BROKE
+from grader.replay.request import Role, recipe_of
+from grader.syntax.plain_code import Suspicion, suspicions
+from harness.recipe import Recipe
+from harness.run.provenance import same_class
 from harness.run.settings import RunSettings
 
-# Read once a process.
-recipe_of = cache(load_recipe)
-
-Run = Literal["broken", "fixed"]
 RUNS: tuple[Run, ...] = ("broken", "fixed")
 
-
-@dataclass(frozen=True)
-class Claim:
-    """What a submission says of one run: its log, its checkpoint's SHA-256, and where it was made."""
-
-    log: bytes | None
-    checkpoint_sha256: str | None
-    platform: Mapping[str, Any] | None
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """One submission, replayed. The student's texts in it are untrusted; the replays are our own.
+    """One submission, replayed. The student's texts are untrusted; the replays are our own.
 
-    `same_class` says whether the student's machine must agree with ours to the byte; where it need not,
-    `again` holds a second replay of each run. `command_problem` is "" where the commands are recorded.
+    `same_class` says whether the student's machine must agree with ours to the byte; otherwise `again` holds a second
+    replay of each run. `command_problem` is "" if both commands are recorded.
     """
 
     recipe: Recipe
@@ -51,3 +41,41 @@ class Evidence:
     def replay(self, run: Run) -> Replay:
         """Return our replay of one of the student's runs."""
         return self.broken if run == "broken" else self.fixed
+
+
+def evidence_of(submission: Submission, replays: Mapping[Role, Replay]) -> Evidence:
+    """Put a submission and its replays together."""
+    suspected = suspicions(submission.source)
+    again: dict[Run, Role] = {"broken": "broken again", "fixed": "fixed again"}
+    return Evidence(
+        recipe=recipe_of(submission.recipe),
+        settings=submission.settings,
+        command_problem=submission.command_problem,
+        missing=submission.missing,
+        claims=submission.claims,
+        source=submission.source,
+        report=submission.report,
+        broken=replays["broken"],
+        fixed=_believed(replays["fixed"], suspected),
+        reference=replays["reference"],
+        same_class=must_agree(submission, replays["broken"]),
+        suspicions=suspected,
+        again={run: replays[role] for run, role in again.items() if role in replays},
+    )
+
+
+def must_agree(submission: Submission, broken: Replay) -> bool:
+    """Return whether the student's machine must give the same bytes as our replay of the broken run."""
+    ours = broken.platform
+    claimed = [claim.platform for claim in submission.claims.values() if claim.platform is not None]
+    return ours is None or all(
+        "golden" in item and "device" in item and same_class(item, ours) for item in claimed
+    )
+
+
+def _believed(replay: Replay, suspected: tuple[Suspicion, ...]) -> Replay:
+    """Return the replay. Do not believe suspicious code that the harness broke: it can say so itself."""
+    if replay.message == HARNESS_BROKE and suspected:
+        message = f"{HARNESS_BROKE}: {suspected[0].message}"
+        return replay.model_copy(update={"status": "RE", "message": message})
+    return replay

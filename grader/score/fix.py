@@ -8,8 +8,9 @@ proves nothing: clipping or a smaller learning rate brings several broken runs t
 from collections.abc import Sequence
 from functools import lru_cache
 
+from grader.replay.request import recipe_of
 from grader.score.belief import code_doubt, log_doubt, same_as_reference, same_bytes
-from grader.score.evidence import Evidence, recipe_of
+from grader.score.evidence import Evidence
 from grader.score.exhibits import Measurement
 from grader.score.measured import checks, evaluations, has_reference, symptoms
 from grader.score.minimality import judge_minimality

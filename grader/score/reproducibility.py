@@ -3,8 +3,9 @@
 import math
 from collections.abc import Sequence
 
+from grader.intake.submission import Run
 from grader.replay.replay import Replay
-from grader.score.evidence import RUNS, Evidence, Run
+from grader.score.evidence import RUNS, Evidence
 from grader.score.verdict import Check, full, lost, open_check
 from harness.errors import UserError
 from harness.run.metrics_log import Record, batch_records, epoch_records, log_lines, parse_log

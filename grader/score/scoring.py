@@ -1,11 +1,15 @@
-"""From evidence to the score: a pure function, whatever the order, the job count or the day."""
+"""Score a submission: a pure function of the submission, its replays and the weights."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
 
+from grader.intake.submission import Submission
 from grader.replay.replay import Replay
+from grader.replay.request import Role
 from grader.score.belief import code_doubt, same_as_reference
 from grader.score.diagnostics import judge_diagnostics
-from grader.score.evidence import RUNS, Evidence
+from grader.score.evidence import RUNS, Evidence, evidence_of
 from grader.score.exhibits import CitedNumber, Curve, Exhibits, HashComparison, Number, ReplayOutcome, Run
 from grader.score.explanation import body_of, judge_explanation, numbers_of
 from grader.score.fix import judge_fix
@@ -17,16 +21,121 @@ from grader.score.verdict import (
     Criterion,
     CriterionScore,
     Flag,
+    SubmissionScore,
     criterion_score,
+    rescored,
 )
 from grader.score.weights import Weights, weighted
+from harness.hints import LEVELS
 from harness.run.metrics_log import batch_records, epoch_records, to_strict
+from harness.written.file_exercise import exercise_ids
 
+WITHOUT_SANDBOX = "Students' code ran WITHOUT a sandbox (--trust-submissions): nothing kept it from lying."
 _POINTS_OF_A_CURVE = 200
+
+Facts = Mapping[str, str | int | float | bool | None]
+
+
+@dataclass(frozen=True)
+class Score:
+    """One row of `scores.json`, and what the page of the submission shows beside it."""
+
+    row: SubmissionScore
+    exhibits: Exhibits
+
+
+def score_submission(
+    submission: Submission, replays: Mapping[Role, Replay], weights: Weights, *, sandboxed: bool = True
+) -> Score:
+    """Score one submission by its replays; if a check is open, the row waits for the instructor."""
+    evidence = evidence_of(submission, replays)
+    flags = (
+        *flags_of(evidence),
+        *tarball_flags(submission.name, submission.student, submission.recipe, submission.ignored),
+        *_hint_flags(submission.manifest.hints),
+    )
+    facts: Facts = {
+        "seed": submission.settings.seed,
+        "dataset": submission.settings.dataset,
+        "same_platform_class": evidence.same_class,
+        **({"hints": submission.manifest.hints} if submission.manifest.hints else {}),
+        "tree_sha256": submission.tree,
+    }
+    row = scored_row(
+        submission.name, submission.student, submission.recipe, submission.sha256,
+        score_evidence(evidence, weights), flags, facts, sandboxed=sandboxed,
+    )  # fmt: skip
+    return Score(row, exhibits_of(submission.name, evidence, submission.ignored))
+
+
+def scored_row(
+    name: str,
+    student: str,
+    exercise: str,
+    sha256: str,
+    criteria: dict[Criterion, CriterionScore],
+    flags: Sequence[Flag],
+    facts: Facts,
+    *,
+    sandboxed: bool,
+) -> SubmissionScore:
+    """Return the row of a submission with these criteria; `facts` go into its provenance."""
+    warning = {} if sandboxed else {"warning": WITHOUT_SANDBOX}
+    told = () if sandboxed else (Flag(id="no sandbox", message=WITHOUT_SANDBOX),)
+    row = SubmissionScore(
+        submission=name,
+        student=student,
+        recipe=exercise,
+        status="not judged",
+        total=None,
+        criteria={},
+        flags=(*told, *flags),
+        provenance={**warning, "tarball_sha256": sha256, "sandbox": sandboxed, **facts},
+    )
+    return rescored(row, criteria)
+
+
+def unscored(
+    name: str, reason: str, *, student: str | None = None, exercise: str | None = None, rejected: bool = False
+) -> Score:
+    """Return the score of a submission that was rejected (total 0), or that the grader could not judge (no total).
+
+    Without a manifest, student and exercise follow from the file's name.
+    """
+    known = next((known for known in exercise_ids() if name.endswith(f"_{known}")), "")
+    row = SubmissionScore(
+        submission=name,
+        student=student or (name.removesuffix(f"_{known}") if known else name),
+        recipe=exercise or known,
+        status="rejected" if rejected else "not judged",
+        reason=reason,
+        total=0.0 if rejected else None,
+        criteria={},
+        provenance={},
+    )
+    return Score(row, Exhibits(submission=name, broken_source=None, fixed_source=None, report=None))
+
+
+def tarball_flags(name: str, student: str, exercise: str, ignored: Sequence[str]) -> tuple[Flag, ...]:
+    """Return the flags of a tarball: files that were ignored, a file name that differs from the manifest."""
+    flags = []
+    if ignored:
+        message = f"{len(ignored)} files that no submission has were ignored."
+        flags.append(Flag(id="ignored files", message=message))
+    # A learning platform may put words of its own around a file's name.
+    if f"{student}_{exercise}" not in name:
+        message = f"Its manifest says {student} and {exercise}, and the file's name does not."
+        flags.append(Flag(id="other name", message=message))
+    return tuple(flags)
+
+
+def _hint_flags(hints: int) -> tuple[Flag, ...]:
+    message = f"The student's workspace counted {hints} of {LEVELS} hints; they cost nothing."
+    return (Flag(id="hints", message=message),) if hints else ()
 
 
 def score_evidence(evidence: Evidence, weights: Weights) -> dict[Criterion, CriterionScore]:
-    """Return every criterion with its checks, weighted."""
+    """Return every criterion with its weighted checks."""
     fix = judge_fix(evidence)
     correct = fix[0].outcome
     judged: Mapping[Criterion, tuple[Check, ...]] = {
@@ -123,8 +232,6 @@ def _outcomes(replays: Mapping[Run, Replay]) -> list[ReplayOutcome]:
 
 
 def _hashes(evidence: Evidence) -> tuple[HashComparison, ...]:
-    from hashlib import sha256
-
     found = []
     for run in RUNS:
         claim, replay = evidence.claims[run], evidence.replay(run)

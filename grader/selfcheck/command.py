@@ -8,17 +8,11 @@ from pathlib import Path
 
 from rich.console import Console
 
-from grader.classroom import Classroom
-from grader.crew import Crew
-from grader.desk import Desk
-from grader.replay.local_executor import LocalExecutor
-from grader.replay.memory.bound import bounded
-from grader.replay.replayer import Replayer, Sandbox
-from grader.replay.replays import Replays
-from grader.replay.sandboxes import open_sandbox
-from grader.replay.store import default_store
+from grader.grade import Grading
+from grader.replay.cache import default_folder, trim
+from grader.replay.replayer import Replayer, Sandbox, open_sandbox
+from grader.replay.replays import Replays, local_executor
 from grader.sandbox import sandbox_problem
-from grader.score.canaries import CanaryFailed
 from grader.score.solutions import SOLUTIONS, Variant, load_variants
 from grader.score.weights import load_weights
 from grader.selfcheck.answers import answers_section
@@ -29,9 +23,7 @@ from grader.selfcheck.section import Section, page, show
 from grader.selfcheck.seeds import seeds_section
 from grader.selfcheck.trial_memory import TrialMemory
 from grader.selfcheck.variants import variants_section
-from grader.spool import open_spool
 from grader.written.answers.known import load_answers
-from grader.written.answers.room import Answers
 from harness.data.loading import default_cache
 from harness.errors import UserError
 from harness.files import write_whole
@@ -61,7 +53,7 @@ class SelfcheckOptions:
 
 
 def run_selfcheck(options: SelfcheckOptions) -> int:
-    """Run the parts, print each, and return 0 where everything agrees, 1 where something does not, 3 for a canary.
+    """Run the parts, print each, and return 0 if everything agrees, else 1.
 
     Raises `UserError` for wrong use: an unknown recipe, no sandbox, a page of less than the whole.
     """
@@ -76,19 +68,15 @@ def run_selfcheck(options: SelfcheckOptions) -> int:
         raise UserError(problem)
     console = Console(width=None if sys.stdout.isatty() else _WIDE)
     sections = []
-    memory = options.replays or default_store()
+    memory = options.replays or default_folder()
+    trim(memory)
     with (
-        bounded(memory),
         tempfile.TemporaryDirectory(prefix="trainwreck-") as scratch,
         open_sandbox("warm", options.jobs) as sandbox,
     ):
         made = _parts(chosen, options, Path(scratch), sandbox, memory)
         for part in parts:
-            try:
-                sections.append(made[part]())
-            except CanaryFailed as error:
-                console.print(str(error), markup=False, highlight=False, style="bold red")
-                return 3
+            sections.append(made[part]())
             show(sections[-1], console)
     if options.write:
         text = page(sections, f"grader selfcheck --seeds {options.seeds} --write")
@@ -107,7 +95,7 @@ def _parts(
     recipes = [item for item in chosen if isinstance(item, Recipe)]
     cache, jobs, solutions = options.cache or default_cache(), options.jobs, options.solutions
     replayer = Replayer(sandbox, cache)
-    executor = LocalExecutor(replayer, jobs=jobs)
+    executor = local_executor(replayer, jobs=jobs)
     trials = TrialMemory(memory, fresh=options.fresh)
 
     def asked(item: Variant) -> bool:
@@ -129,12 +117,8 @@ def _parts(
             for recipe in recipes
             for item in filter(asked, load_variants(recipe.id, solutions))
         ]
-        with open_spool(scratch / "spool") as spool, Crew(jobs) as crew:
-            answers = Answers(replayer, memory, jobs=jobs, trusted_submissions=False, fresh=options.fresh)
-            desk = Desk(spool, memory, load_weights(), fresh=options.fresh)
-            return variants_section(
-                wanted, Classroom(replays, answers, desk, crew), submissions, scratch, jobs=jobs
-            )
+        grading = Grading(replays, replayer, memory, load_weights(), jobs, fresh=options.fresh)
+        return variants_section(wanted, grading, submissions, scratch, jobs=jobs)
 
     def answers() -> Section:
         wanted = [

@@ -9,9 +9,8 @@ from pydantic import Base64Bytes
 
 from grader.course import examples
 from grader.course.examples import example_submission
-from grader.replay.machine import machine_state
-from grader.replay.memory.kinds import TARBALLS
-from grader.replay.store import Store
+from grader.replay.cache import Cache
+from grader.replay.provenance import machine_state
 from grader.score import reference_report
 from grader.score.verdict import Model
 from harness.recipe import load_recipe
@@ -31,7 +30,7 @@ class Submissions:
     """
 
     def __init__(self, memory: Path, *, fresh: bool) -> None:
-        self._store = Store(memory / TARBALLS.folder, HandedIn)
+        self._store = Cache(memory / "handed-in", HandedIn)
         self._fresh = fresh
 
     def known(self, recipe_id: str, student: str, source: str, out: Path) -> Path | None:

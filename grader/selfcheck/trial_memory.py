@@ -4,9 +4,8 @@ import hashlib
 import json
 from pathlib import Path
 
-from grader.replay.machine import machine_state
-from grader.replay.memory.kinds import TRIALS
-from grader.replay.store import Store
+from grader.replay.cache import Cache
+from grader.replay.provenance import machine_state
 from grader.selfcheck import trial_process
 from grader.selfcheck.trial import KeptOutcome, Outcome, Trial
 from harness.run.provenance import harness_hash
@@ -19,7 +18,7 @@ class TrialMemory:
     """
 
     def __init__(self, memory: Path, *, fresh: bool) -> None:
-        self._store = Store(memory / TRIALS.folder, KeptOutcome)
+        self._store = Cache(memory / "trials", KeptOutcome)
         self._fresh = fresh
 
     def get(self, trial: Trial, turn: int) -> Outcome | None:

@@ -5,8 +5,8 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader.classroom import Classroom
 from grader.course.examples import broken_workspace
+from grader.grade import Grading, grade
 from grader.score.solutions import Variant, Verdict
 from grader.score.verdict import SubmissionScore
 from grader.selfcheck.handed_in import Submissions
@@ -43,20 +43,19 @@ class Comparison:
 
 def variants_section(
     wanted: Sequence[tuple[Recipe, Variant]],
-    room: Classroom,
+    grading: Grading,
     submissions: Submissions,
     scratch: Path,
     *,
     jobs: int,
 ) -> Section:
     """Hand in the variants of the recipes, score them as one class, and compare.
-
-    Raises `CanaryFailed` where the grader does not grade right here.
+    A recipe that cannot be graded here has that reason in each of its rows.
     """
     handed = _hand_in(wanted, submissions, scratch, jobs)
     paths = [path for path in handed.values() if isinstance(path, Path)]
     with StagesCounted() as progress:
-        rows = {(row.recipe, row.student): row for row in room.score(paths, progress)}
+        rows = {(item.row.recipe, item.row.student): item.row for item in grade(paths, grading, progress)}
     found = []
     for recipe, variant in wanted:
         path = handed[recipe.id, variant.id]

@@ -16,18 +16,10 @@ from harness.errors import UserError
 from harness.plain_yaml import shown
 from harness.recipe import suggestion
 from harness.run.metrics_log import log_lines, parse_record, read_metrics_log
+from harness.submission.archive import CHECKPOINT, META, METRICS_LOG, RUNS
 from harness.submission.causes import OFF_BY, contradicted, load_causes
 from harness.submission.check_item import CheckItem, Outcome, could_not_judge, failed, passed
-from harness.submission.check_run import (
-    CHECKPOINT,
-    META,
-    METRICS_LOG,
-    RUNS,
-    check_run,
-    read_object,
-    remedy,
-    same,
-)
+from harness.submission.check_run import check_run, read_object, remedy, same
 from harness.submission.log_values import LogValues, departs
 from harness.submission.prose import judge_numbers, shows_log
 from harness.submission.report import HEALTHY, PARTS, WORD_LIMIT, Report, RuledOut, Run, Sign, read_report

@@ -9,16 +9,9 @@ from typing import Any
 
 from harness.errors import UserError
 from harness.run.metrics_log import Record, batch_records, epoch_records, from_strict, read_metrics_log
+from harness.submission.archive import CHECKPOINT, CHECKSUM, META, METRICS_LOG, RUN_FILES
 from harness.submission.check_item import CheckItem, failed, passed
 from harness.workspace import EXPERIMENT, RESULT, Workspace, read_source, source_hash
-
-METRICS_LOG = "metrics.log"
-CHECKPOINT = "checkpoint.pt"
-CHECKSUM = "checkpoint.pt.sha256"
-META = "checkpoint.pt.meta.json"
-# What a submission holds of each run; `best.pt` stays at home.
-RUN_FILES = (METRICS_LOG, CHECKPOINT, CHECKSUM, META, RESULT, "inputs.json", EXPERIMENT, "run.html")
-RUNS = ("broken", "fixed")
 
 
 def remedy(workspace: Workspace, run: str) -> str:

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from harness.errors import UserError
-from harness.submission.submission import Submission, check_student_name, hand_in, with_manifest
+from harness.submission.archive import with_manifest
+from harness.submission.submission import Submission, check_student_name, hand_in
 from harness.written.file_checks import file_items
 from harness.written.file_workspace import FileWorkspace
 

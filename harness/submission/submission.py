@@ -11,14 +11,19 @@ from pathlib import Path
 from harness.errors import UserError
 from harness.files import write_whole, write_with_sha256
 from harness.hints import hints_given
-from harness.submission.archive import deterministic_tar_gz
+from harness.submission.archive import (
+    COMMANDS,
+    FORMAT_VERSION,
+    META,
+    RUN_FILES,
+    RUNS,
+    SUFFIX,
+    deterministic_tar_gz,
+    with_manifest,
+)
 from harness.submission.check import CheckItem, quick_checks
-from harness.submission.check_run import META, RUN_FILES, RUNS, read_object
+from harness.submission.check_run import read_object
 from harness.workspace import EXPERIMENT, REPORT, SUBMITTED, Workspace
-
-FORMAT_VERSION = 1
-MANIFEST = "manifest.json"
-COMMANDS = "command.txt"
 
 _STUDENT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
 
@@ -91,13 +96,6 @@ def submit(workspace: Workspace, student: str, out: Path) -> Submission:
     return hand_in(build_submission(workspace, student), workspace.folder, student, out, failures)
 
 
-def with_manifest(members: Mapping[str, bytes], told: Mapping[str, object]) -> dict[str, bytes]:
-    """Return the members with a manifest beside them: what is told of them, and the SHA-256 of each."""
-    digests = {name: hashlib.sha256(members[name]).hexdigest() for name in sorted(members)}
-    manifest = {"format_version": FORMAT_VERSION, **told, "files": digests}
-    return {**members, MANIFEST: (json.dumps(manifest, indent=1) + "\n").encode()}
-
-
 def hand_in(
     members: Mapping[str, bytes], folder: Path, student: str, out: Path, warnings: Sequence[CheckItem]
 ) -> Submission:
@@ -105,7 +103,7 @@ def hand_in(
     data = deterministic_tar_gz(members)
     digest = hashlib.sha256(data).hexdigest()
     out.mkdir(parents=True, exist_ok=True)
-    path = out / f"{student}_{folder.name}.tar.gz"
+    path = out / f"{student}_{folder.name}{SUFFIX}"
     before = path.read_bytes() if path.exists() else None
     kept = None if before is None or before == data else _keep(path, before)
     write_with_sha256(path, data)
@@ -125,7 +123,7 @@ def _keep(path: Path, content: bytes) -> Path:
     """Return where an older tarball lies now: `<name>.<n>.tar.gz`, written unless it is there already."""
     number = 1
     while True:
-        kept = path.with_name(f"{path.name.removesuffix('.tar.gz')}.{number}.tar.gz")
+        kept = path.with_name(f"{path.name.removesuffix(SUFFIX)}.{number}.tar.gz")
         if not kept.exists():
             write_with_sha256(kept, content)
             return kept

@@ -20,7 +20,7 @@ from attacks.catalogue import ALL, chosen
 from attacks.judge import attack_faults, class_faults, known_points, row_of
 from attacks.lab import Lab, Scored, make_lab, score_class
 from attacks.views import class_view_faults, view_faults
-from grader.replay.engines import ENGINES, Engine
+from grader.replay.replayer import ENGINES, Engine
 from grader.sandbox import sandbox_problem
 from harness.run.provenance import usable_cores
 

@@ -17,7 +17,7 @@ from attacks import score_deriving as deriving
 from attacks import warden
 from attacks.attack import RECIPE, Attack, Base
 from attacks.traces import changes, traces
-from grader.replay.engines import Engine
+from grader.replay.replayer import Engine
 
 # Far above what any class here takes, on a busy machine too; what passes it has hung the grader.
 CLASS_SECONDS = 1200

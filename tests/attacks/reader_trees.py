@@ -3,8 +3,7 @@
 from attacks.attack import Attack, Base, Expected
 from attacks.reader_texts import LAUGHS
 from grader.written.answers.known import reference
-from harness.submission.archive import deterministic_tar_gz
-from harness.submission.submission import with_manifest
+from harness.submission.archive import deterministic_tar_gz, with_manifest
 from harness.written.file_exercise import FileExercise, load_exercise
 
 EXERCISE = "decision_tree"

@@ -4,8 +4,7 @@ from attacks.attack import Attack, Base, Baseline, Expected
 from attacks.planted import telling
 from grader.score.verdict import Status
 from grader.written.answers.known import load_answers, reference
-from harness.submission.archive import deterministic_tar_gz
-from harness.submission.submission import with_manifest
+from harness.submission.archive import deterministic_tar_gz, with_manifest
 from harness.written.file_exercise import FileExercise, load_exercise, stub
 
 EXERCISE = "backprop_mlp"

@@ -37,11 +37,8 @@ _DAMAGES: tuple[Damage, ...] = (
 )
 
 
-def _entries(store: Path) -> tuple[list[Path], list[Path]]:
-    """Return the entries of replays and of scores."""
-    paths = [store / name for name in stamps(store)]
-    graded = [path for path in paths if "graded" in path.parts]
-    return [path for path in paths if path not in graded], graded
+def _entries(store: Path) -> list[Path]:
+    return [store / name for name in stamps(store)]
 
 
 def _without_privilege() -> tuple[str, ...]:
@@ -56,26 +53,23 @@ def _without_privilege() -> tuple[str, ...]:
 
 def _damaged_entries(lab: Lab, place: Place) -> str:
     place.remember()
-    replays, graded = _entries(place.store)
-    for index, path in enumerate([*replays, *graded]):
+    replays = _entries(place.store)
+    for index, path in enumerate(replays):
         _DAMAGES[index % len(_DAMAGES)](path)
     place.must_be_right(place.score(enter=_without_privilege()))
     must_be_equal(content(place.store), content(lab.store))
-    return f"{len(replays)} replays and {len(graded)} scores were made again, and are whole"
+    return f"{len(replays)} replays were made again, and are whole"
 
 
 def _one_damaged_entry(lab: Lab, place: Place) -> str:
-    """One replay and all scores; the other replays, which are whole, are to stay."""
+    """One replay; the others, which are whole, must stay."""
     place.remember()
-    _, graded = _entries(place.store)
-    for index, path in enumerate(graded):
-        _DAMAGES[(index + 3) % len(_DAMAGES)](path)
     _flipped(place.replay_of("bob"))
     before = stamps_of_others(place)
     place.must_be_right(place.score(enter=_without_privilege()))
     must_be_equal(content(place.store), content(lab.store))
     must(before == stamps_of_others(place), "a replay that was whole was made again")
-    return f"one replay and {len(graded)} scores were made again, and are whole"
+    return "one replay was made again, and is whole"
 
 
 def stamps_of_others(place: Place) -> dict[Path, tuple[int, int]]:
@@ -104,8 +98,6 @@ def _power_loss(lab: Lab, place: Place) -> str:
     place.have_earlier_reports()
     for index, path in enumerate(sorted(place.out.iterdir())):
         path.write_bytes(b"" if index % 2 else bytes(5000))
-    for path in (place.store / "graded").rglob("*.json"):
-        path.write_bytes(b"")
     for words in (("show", f"ada_{RECIPE}"), ("export", "--format", "csv")):
         ended = run_grader(*words, "--out", place.out)
         sentence = must_refuse(ended, place.out / "scores.json", "score the class again")

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from faults.held import must
-from grader.spool import SPOOL
 
 Files = dict[str, bytes]
 Stamp = tuple[int, int, bytes]  # inode, time of the last change, content
@@ -31,8 +30,8 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
 
 
 def is_scratch(name: str) -> bool:
-    """Say whether a file is one that was never finished, or only put aside, by its name."""
-    return name.startswith(f"{SPOOL}/") or _SCRATCH.fullmatch(name.rpartition("/")[2]) is not None
+    """Say whether a file was never finished, by its name."""
+    return _SCRATCH.fullmatch(name.rpartition("/")[2]) is not None
 
 
 def stamps(store: Path) -> dict[str, Stamp]:

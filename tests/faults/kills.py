@@ -18,7 +18,6 @@ _MOST_OF_A_CLASS = 8
 _GONE_SECONDS = 30.0
 # What it takes to write the reports of the class, and to score it: kills in these stages fall at random into them.
 _WRITING_SECONDS = 0.03
-_SCORING_SECONDS = 0.3
 
 
 @dataclass
@@ -54,7 +53,6 @@ def play_kills(lab: Lab, place: Place, *, kills: int, seed: int, from_nothing: b
         )
         if figures.classes % 2:
             one.remember()
-            shutil.rmtree(one.store / "graded")
         elif not from_nothing:
             one.remember(without="bob")
         if figures.classes % 4 > 1:
@@ -97,16 +95,18 @@ class _Class:
 
     def _wait(self, grader: Grader) -> bool:
         """Wait for a random moment; say whether it came before the end."""
-        lab, store, out = self._place.lab, self._place.store, self._place.out
+        lab, out = self._place.lab, self._place.out
         replays = replays_in(lab.store)
         missing = sum(name not in self._seen for name in replays)
         stage = self._rng.choice(("any", "scoring", "writing")) if missing < len(replays) else "any"
         if stage == "any":
             whole = lab.warm_seconds + missing * lab.replay_seconds
             return _passed(grader, self._rng.uniform(0, whole))
-        folder = store / "graded" if stage == "scoring" else out
+        if stage == "scoring":
+            return _passed(grader, self._rng.uniform(0, lab.warm_seconds))
+        folder = out
         before = _changed(folder)
-        longest = _SCORING_SECONDS if stage == "scoring" else _WRITING_SECONDS
+        longest = _WRITING_SECONDS
         came = grader.wait_until(lambda: _changed(folder) != before)
         return came and _passed(grader, self._rng.uniform(0, longest))
 
@@ -126,10 +126,8 @@ class _Class:
 
     def _stage(self) -> str:
         there = stamps(self._place.store)
-        if any(name not in there for name in self._wanted if not name.startswith("graded/")):
-            return "while replaying"
         if any(name not in there for name in self._wanted):
-            return "while scoring"
+            return "while replaying"
         return "when all was remembered, the reports perhaps half there"
 
     def _check_store(self) -> None:

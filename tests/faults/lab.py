@@ -12,9 +12,8 @@ from recorded_logs import recorded_evidence
 from faults.files import Files, content, write_files
 from faults.held import must
 from faults.running import Ended, Grader, grader_command
-from grader.intake.submission import read_submission
-from grader.plan import plan_of
-from grader.taken import take_in
+from grader.intake.submission import Submission, read_submission
+from grader.replay.request import requests_of
 from harness.recipe import load_recipe
 
 RECIPE = "huge_lr"
@@ -56,13 +55,13 @@ class Place:
         """Have everything remembered, but for all scores and the replay of this student's experiment."""
         shutil.copytree(self.lab.store, self.store, copy_function=shutil.copyfile)
         if without:
-            shutil.rmtree(self.store / "graded")
             self.replay_of(without).unlink()
 
     def replay_of(self, student: str) -> Path:
         """Return where the replay of a student's own experiment is remembered."""
-        taken = take_in(read_submission(self.lab.submissions / f"{student}_{RECIPE}.tar.gz"))
-        key = plan_of(taken).requests.fixed.key
+        submission = read_submission(self.lab.submissions / f"{student}_{RECIPE}.tar.gz")
+        assert isinstance(submission, Submission)
+        key = requests_of(submission)["fixed"].key
         return self.store / key[:2] / f"{key}.json"
 
     def have_earlier_reports(self) -> None:
@@ -129,7 +128,7 @@ def make_lab(folder: Path, known: HonestClass | None = None) -> Lab:
 
 def replays_in(store: Path) -> list[str]:
     """Return the names of the replays that are remembered, the scores not among them."""
-    return [name for name in content(store) if not name.startswith("graded/")]
+    return list(content(store))
 
 
 def _make_class(submissions: Path) -> None:

@@ -10,7 +10,7 @@ from faults.files import content
 from faults.held import must
 from faults.lab import RECIPE, Lab, Place, must_be_equal
 from faults.running import Ended, Grader
-from grader.replay.engines import Engine
+from grader.replay.replayer import Engine
 
 Finder = Callable[[Grader], int | None]
 

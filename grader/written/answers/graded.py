@@ -1,15 +1,14 @@
-"""The row of an answer, and what its page shows."""
+"""The score of an answer: its row, and what its page shows."""
 
-from grader.graded import Graded, common_flags, row_without_checks, sandbox_flags, sandbox_warning
-from grader.intake.answer import Answer
+from grader.intake.submission import Answer
 from grader.score.exhibits import Exhibits
-from grader.score.verdict import SubmissionScore, rescored
+from grader.score.scoring import Score, scored_row, tarball_flags, unscored
 from grader.written.answers.examination import Examination
 from grader.written.answers.points import with_points
 
 
-def answer_row(answer: Answer, examination: Examination, *, sandboxed: bool) -> Graded:
-    """Return the row of one answer; where a check is open, so is the row, and where we failed, it has none."""
+def answer_row(answer: Answer, examination: Examination, *, sandboxed: bool) -> Score:
+    """Return the score of one answer; if the grader failed on it, it is not judged."""
     exhibits = Exhibits(
         submission=answer.name,
         broken_source=None,
@@ -20,24 +19,12 @@ def answer_row(answer: Answer, examination: Examination, *, sandboxed: bool) -> 
         replays=examination.outcomes,
         ignored_files=answer.ignored,
     )
+    exercise, student = answer.exercise.id, answer.student
     if examination.fault:
-        row = row_without_checks(
-            answer.name, answer.student, answer.exercise.id, "not judged", examination.fault
+        return Score(
+            unscored(answer.name, examination.fault, student=student, exercise=exercise).row, exhibits
         )
-        return Graded(row=row, exhibits=exhibits)
-    told = common_flags(answer.name, answer.student, answer.exercise.id, answer.ignored)
-    row = SubmissionScore(
-        submission=answer.name,
-        student=answer.student,
-        recipe=answer.exercise.id,
-        status="not judged",
-        total=None,
-        criteria={},
-        flags=(*sandbox_flags(sandboxed=sandboxed), *examination.flags, *told),
-        provenance={
-            **sandbox_warning(sandboxed=sandboxed),
-            "tarball_sha256": answer.sha256,
-            "sandbox": sandboxed,
-        },
-    )
-    return Graded(row=rescored(row, with_points(examination, answer.exercise.id)), exhibits=exhibits)
+    flags = (*examination.flags, *tarball_flags(answer.name, student, exercise, answer.ignored))
+    criteria = with_points(examination, exercise)
+    row = scored_row(answer.name, student, exercise, answer.sha256, criteria, flags, {}, sandboxed=sandboxed)
+    return Score(row, exhibits)

@@ -3,20 +3,18 @@
 import hashlib
 import json
 import traceback
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from pathlib import Path
 from time import perf_counter
 
-from grader.graded import Graded
-from grader.intake.answer import Answer
-from grader.replay.memory.kinds import EXAMINATIONS
+from grader.intake.submission import Answer
+from grader.replay.cache import Cache
+from grader.replay.provenance import code_state
 from grader.replay.replayer import Replayer
-from grader.replay.store import Store
 from grader.report.progress import Progress
 from grader.sandbox import Stopped
-from grader.score.canaries import CanaryFailed
-from grader.score.code_state import code_state
+from grader.score.scoring import Score, unscored
 from grader.score.solutions import SOLUTIONS
 from grader.score.verdict import total_of
 from grader.written.answers.examination import Examination
@@ -36,37 +34,39 @@ class Answers:
     """
 
     def __init__(
-        self, replayer: Replayer, memory: Path, *, jobs: int, trusted_submissions: bool, fresh: bool = False
+        self, replayer: Replayer, memory: Path, *, jobs: int, sandboxed: bool, fresh: bool = False
     ) -> None:
         self._replayer = replayer
-        self._store = Store(memory / EXAMINATIONS.folder, Examination)
+        self._store = Cache(memory / "examined", Examination)
         self._fresh = fresh
         self._jobs = jobs
-        self._trusted_submissions = trusted_submissions
+        self._sandboxed = sandboxed
 
-    def check_canaries(self, answers: Iterable[Answer]) -> None:
-        """Examine the reference solution and the untouched stub of each exercise that was answered.
+    def canary_problem(self, exercise: FileExercise) -> str:
+        """Return why an exercise cannot be graded here, or "": the reference must earn 100, the stub nothing."""
+        solution = (SOLUTIONS / exercise.id / exercise.file).read_text(encoding="utf-8")
+        for what, text, wanted in (
+            ("reference solution", solution, 100),
+            ("untouched file", stub(exercise), 0),
+        ):
+            total, lost = _canary(self._examined(exercise, text), exercise)
+            if total != wanted:
+                return f"{exercise.id} cannot be graded here: the {what} got {total}, not {wanted} ({lost})."
+        return ""
 
-        Raises `CanaryFailed` unless they earn 100 points and none.
-        """
-        for exercise in sorted({item.exercise for item in answers}, key=lambda item: item.id):
-            solution = (SOLUTIONS / exercise.id / exercise.file).read_text(encoding="utf-8")
-            for what, text, wanted in (
-                ("reference solution", solution, 100),
-                ("untouched file", stub(exercise), 0),
-            ):
-                total, lost = _canary(self._examined(exercise, text), exercise)
-                if total != wanted:
-                    raise CanaryFailed(
-                        f"Nothing was scored: the {what} of {exercise.id} got {total}, not {wanted} ({lost})."
-                    )
-
-    def grade(self, answers: Sequence[Answer], progress: Progress) -> list[tuple[Answer, Graded]]:
-        """Return each answer with its row; the progress counts distinct texts."""
+    def grade(self, answers: Sequence[Answer], progress: Progress) -> list[Score]:
+        """Return the score of each answer; the progress counts distinct texts."""
+        exercises = {item.exercise.id: item.exercise for item in answers}
+        problems = {id: problem for id, item in exercises.items() if (problem := self.canary_problem(item))}
+        rows = [
+            unscored(item.name, problems[item.exercise.id], student=item.student, exercise=item.exercise.id)
+            for item in answers
+            if item.exercise.id in problems
+        ]
+        answers = [item for item in answers if item.exercise.id not in problems]
         distinct: dict[_Key, list[Answer]] = {}
         for answer in answers:
             distinct.setdefault((answer.exercise.id, answer.text), []).append(answer)
-        rows: list[tuple[Answer, Graded]] = []
         if not distinct:
             return rows
         progress.begin("answers", len(distinct))
@@ -80,8 +80,7 @@ class Answers:
             for future in as_completed(futures):
                 examination, seconds = future.result()
                 for answer in futures[future]:
-                    row = answer_row(answer, examination, sandboxed=not self._trusted_submissions)
-                    rows.append((answer, row))
+                    rows.append(answer_row(answer, examination, sandboxed=self._sandboxed))
                 progress.done(futures[future][0].name, seconds)
         except BaseException:  # Ctrl-C, a full disk: nobody waits for what runs until it ends by itself
             self._replayer.stop()

@@ -1,25 +1,25 @@
-"""Which replays a score rests on, and the key under which each is remembered: all that determines its result."""
+"""What is replayed, and the key under which a replay is remembered: everything that determines its result."""
 
 import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cache, cached_property, lru_cache
-from typing import Any
+from typing import Any, Literal
 
-from grader.replay.heldout_data import FOLDER
+from grader.intake.submission import Submission
+from grader.replay.data import FOLDER
 from grader.replay.inside import sources_hash
-from grader.replay.machine import machine_state
+from grader.replay.provenance import machine_state
 from grader.sandbox import Limits
-from grader.score.evidence import Run, recipe_of
 from grader.score.solutions import mechanisms_of
 from grader.syntax.parse import tree_digest
-from harness.recipe import Recipe
+from harness.recipe import Recipe, load_recipe
 from harness.run.provenance import harness_hash
 from harness.run.settings import RunSettings
 
 # Measured on one 2.5 GHz core: the slowest recipe takes 13 s and 420 MB, an MLP 4 s. A laptop may be a few times
-# slower; a run at the limit of what the intake takes (EPOCHS) is not expected to fit.
+# slower.
 RUN_LIMITS = Limits(
     cpu_seconds=120,
     wall_seconds=240,
@@ -31,15 +31,21 @@ RUN_LIMITS = Limits(
     output_bytes=2**20,
     result_bytes=96 * 2**20,
 )
-# Raise it when a replay holds something else than before.
+# Raise this when the content of a replay changes.
 _FORMAT = 3
+
+# The runs that a score rests on; those "again" only if the student's machine need not agree with ours to the byte.
+Role = Literal["broken", "reference", "fixed", "broken again", "fixed again"]
+
+recipe_of = cache(load_recipe)
 
 
 @dataclass(frozen=True)
 class Request:
-    """One replay to make: a source under settings. `trusted` says that the source is the suite's own.
+    """One run to make: a source under settings. `trusted` says that the source is the suite's own.
 
-    `tree` stands for the source: the same program, however it is formatted, is replayed once.
+    Programs with equal syntax trees (`tree`) share one replay. A higher `repetition` asks for another replay of the
+    same source, which shows whether it repeats.
     """
 
     recipe: Recipe
@@ -47,16 +53,16 @@ class Request:
     source: str
     tree: str
     trusted: bool
-    repetition: int = 0  # a second replay of the same source shows that it repeats
+    repetition: int = 0
 
     @cached_property
     def key(self) -> str:
-        """The SHA-256 of all that determines what the replay gives."""
+        """The SHA-256 of everything that determines the replay of this program."""
         return self._key(tree=self.tree)
 
     @cached_property
     def text_key(self) -> str:
-        """The same of what exactly this text gives, its line numbers included."""
+        """The SHA-256 of everything that determines the replay of exactly this text, line numbers included."""
         return self._key(text=self.source)
 
     def _key(self, **program: str) -> str:
@@ -80,25 +86,12 @@ def _code_hash() -> str:
     return f"{harness_hash()} {sources_hash()} {heldout} {RUN_LIMITS} {machine_state()}"
 
 
-@dataclass(frozen=True)
-class Requests:
-    """The broken run and the reference fix, which the suite itself brings, and the student's fix."""
-
-    broken: Request
-    reference: Request
-    fixed: Request
-
-    def again(self) -> Mapping[Run, Request]:
-        """Return second replays of the student's two runs, which show whether they repeat."""
-        return {
-            "broken": replace(self.broken, repetition=1),
-            "fixed": replace(self.fixed, repetition=1),
-        }
-
-
 @lru_cache(maxsize=256)
 def trusted_requests(recipe_id: str, settings: RunSettings | None = None) -> tuple[Request, Request]:
-    """Return the broken run and the reference fix under these settings, or the recipe's own."""
+    """Return the broken run and the reference fix under these settings, or the recipe's own.
+
+    Raises `UserError` if the recipe cannot be used.
+    """
     recipe = recipe_of(recipe_id)
     settings = settings or RunSettings(seed=recipe.seed, dataset=recipe.dataset)
     broken, reference = (
@@ -109,12 +102,21 @@ def trusted_requests(recipe_id: str, settings: RunSettings | None = None) -> tup
 
 
 def canary_requests(recipe_id: str) -> tuple[Request, Request, Request]:
-    """Return the broken run, the reference fix, and the reference fix once more as if a student had sent it."""
+    """Return the broken run, the reference fix, and the reference fix run as a student's experiment is."""
     broken, reference = trusted_requests(recipe_id)
     return broken, reference, replace(reference, trusted=False, repetition=1)
 
 
-def requests_for(recipe_id: str, settings: RunSettings, source: str, tree: str) -> Requests:
-    """Return what has to be replayed for one fix."""
-    fixed = Request(recipe_of(recipe_id), settings, source, tree, trusted=False)
-    return Requests(*trusted_requests(recipe_id, settings), fixed)
+def requests_of(submission: Submission) -> dict[Role, Request]:
+    """Return our broken run and reference fix under the student's settings, and the student's fix."""
+    broken, reference = trusted_requests(submission.recipe, submission.settings)
+    fixed = Request(broken.recipe, submission.settings, submission.source, submission.tree, trusted=False)
+    return {"broken": broken, "reference": reference, "fixed": fixed}
+
+
+def second_requests(requests: Mapping[Role, Request]) -> dict[Role, Request]:
+    """Return second replays of the student's two runs, which show whether they repeat."""
+    return {
+        "broken again": replace(requests["broken"], repetition=1),
+        "fixed again": replace(requests["fixed"], repetition=1),
+    }

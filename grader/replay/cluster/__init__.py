@@ -1,1 +1,0 @@
-"""Replays on the workers of a Dask cluster; nothing is shared with them but its scheduler."""

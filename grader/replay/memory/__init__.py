@@ -1,1 +1,0 @@
-"""The folder in which work is remembered: what lies there, when it was last used, and how it is kept small."""

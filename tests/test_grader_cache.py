@@ -1,0 +1,150 @@
+"""The cache of replays: records come back as they were, damage is noticed, the oldest go first."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from grader.cli import cli
+from grader.replay.cache import LIMIT_VARIABLE, Cache, clear, default_folder, entries, size_limit, trim
+from grader.replay.folder_lock import locked
+from grader.replay.replay import Replay
+from harness.errors import UserError
+from harness.files import scratch_path
+
+KEY = "ab" * 32
+DAY = 86_400.0
+
+
+def key(number: int) -> str:
+    return f"{number:02x}" * 32
+
+
+def remember(folder: Path, number: int, *, days: float = 0.0) -> Path:
+    """Put a record that was last used so many days ago; return its file."""
+    Cache(folder, Replay).put(key(number), Replay(status="OK", log="x" * 1000))
+    path = folder / key(number)[:2] / f"{key(number)}.json"
+    os.utime(path, (time.time() - days * DAY,) * 2)
+    return path
+
+
+def test_a_record_comes_back_as_it_was(tmp_path: Path) -> None:
+    cache = Cache(tmp_path / "cache", Replay)
+    assert cache.get(KEY) is None
+    replay = Replay(status="RE", message="naïve\nline", log='{"loss": "NaN"}\n')
+    cache.put(KEY, replay)
+    assert cache.get(KEY) == replay
+    assert cache.get("cd" * 32) is None
+
+
+@pytest.mark.parametrize("damage", [b"", b"x", b"0" * 64 + b"\n{}"])
+def test_a_damaged_entry_counts_as_missing(damage: bytes, tmp_path: Path) -> None:
+    cache = Cache(tmp_path, Replay)
+    cache.put(KEY, Replay(status="OK"))
+    (path,) = tmp_path.rglob("*.json")
+    whole = path.read_bytes()
+    for data in (damage, whole[:-1], whole.replace(b"OK", b"RE"), whole + b" "):
+        path.write_bytes(data)
+        assert cache.get(KEY) is None
+    cache.put(KEY, Replay(status="OK"))
+    assert path.read_bytes() == whole
+
+
+def test_its_folder_can_be_chosen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TRAINWRECK_REPLAYS", str(tmp_path))
+    assert default_folder() == tmp_path
+    monkeypatch.delenv("TRAINWRECK_REPLAYS")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/cache")
+    assert default_folder() == Path("/cache/trainwreck/replays")
+
+
+def test_a_place_that_cannot_be_written_to_is_named(tmp_path: Path) -> None:
+    (tmp_path / KEY[:2]).touch()
+    assert Cache(tmp_path, Replay).get(KEY) is None
+    with pytest.raises(OSError, match=f"/{KEY[:2]}"):
+        Cache(tmp_path, Replay).put(KEY, Replay(status="OK"))
+    other = "cd" * 32
+    entry = tmp_path / other[:2] / f"{other}.json"
+    (entry / "mine").mkdir(parents=True)
+    assert Cache(tmp_path, Replay).get(other) is None
+    with pytest.raises(IsADirectoryError) as caught:
+        Cache(tmp_path, Replay).put(other, Replay(status="OK"))
+    assert caught.value.filename == str(entry)
+    assert [path.name for path in entry.parent.iterdir()] == [entry.name]
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [(None, 2 * 10**9), ("500MB", 500 * 10**6), (" 2.5 gb ", 2_500_000_000), ("0MB", 0)]
+)
+def test_its_limit_can_be_chosen(text: str | None, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(LIMIT_VARIABLE, raising=False)
+    if text is not None:
+        monkeypatch.setenv(LIMIT_VARIABLE, text)
+    assert size_limit() == size
+
+
+@pytest.mark.parametrize("text", ["much", "12", "-1GB", "1e9MB", "٣GB", "nanMB"])
+def test_a_limit_that_is_not_a_size_is_refused(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(LIMIT_VARIABLE, text)
+    with pytest.raises(UserError, match=LIMIT_VARIABLE):
+        size_limit()
+
+
+def test_above_the_limit_the_oldest_go_and_a_use_counts(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    paths = [remember(tmp_path / folder, number, days=30 - number)
+             for number, folder in enumerate(("", "", "trials", "no-sandbox", "no-sandbox/examined"))]  # fmt: skip
+    size = paths[0].stat().st_size
+    mine = tmp_path / "ab" / "notes.json"
+    mine.parent.mkdir()
+    mine.write_text("mine")
+    Cache(tmp_path, Replay).get(key(0))  # the oldest is used again
+    monkeypatch.setenv(LIMIT_VARIABLE, f"{(3 * size + 10) / 10**6:.6f}MB")
+    trim(tmp_path)
+    assert [path.exists() for path in paths] == [True, False, False, True, True]
+    assert mine.exists()
+    trim(tmp_path / "nowhere")
+
+
+def test_what_killed_graders_left_half_written_goes(tmp_path: Path) -> None:
+    entry = remember(tmp_path, 1)
+    mine = [entry.with_name(name) for name in (".notes.txt.0123abcd", f".{entry.name}.swp", "0123abcd")]
+    left = scratch_path(entry)
+    for path in (*mine, left):
+        path.write_bytes(b"half")
+    with locked(tmp_path, shared=True):  # another grader writes right now: it may be its file
+        trim(tmp_path)
+    assert left.exists()
+    trim(tmp_path)
+    assert not left.exists()
+    assert all(path.exists() for path in (*mine, entry))
+
+
+def test_clearing_deletes_entries_only_and_spares_folders_of_others(tmp_path: Path) -> None:
+    entry = remember(tmp_path / "mine", 1)
+    link = entry.with_name(f"{key(1)[:2]}{'0' * 62}.json")
+    link.symlink_to(entry)
+    (entry.parent / "notes.json").write_text("mine")
+    assert [item.path for item in clear(tmp_path / "mine")] == [entry]
+    assert sorted(path.name for path in entry.parent.iterdir()) == sorted([link.name, "notes.json"])
+    other = tmp_path / "other" / KEY[:2] / f"{KEY}.json"
+    other.parent.mkdir(parents=True)
+    other.write_text("{}")
+    with pytest.raises(UserError, match="nothing was deleted"):
+        clear(tmp_path / "other")
+    assert other.exists()
+
+
+def test_the_commands_show_and_clear(tmp_path: Path) -> None:
+    remember(tmp_path, 1)
+    run = CliRunner().invoke
+    shown = run(cli, ["cache", "show", "--replays", str(tmp_path)])
+    assert "1 entries" in shown.output
+    refused = run(cli, ["cache", "clear", "--replays", str(tmp_path)])
+    assert isinstance(refused.exception, UserError)
+    assert len(entries(tmp_path)) == 1
+    assert "Deleted 1 entries" in run(cli, ["cache", "clear", "--yes", "--replays", str(tmp_path)]).output
+    assert entries(tmp_path) == []

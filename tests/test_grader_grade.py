@@ -1,0 +1,115 @@
+"""The pipeline: the same scores in any process; a bad recipe or a dying process costs its own submissions only."""
+
+import os
+import shutil
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+
+import pytest
+from honest_class import RECIPE, HonestClass
+from sandbox_marks import needs_sandbox
+
+import grader.grade as grade_module
+from grader.course.demo import special_cases
+from grader.grade import Grading, grade, tarballs
+from grader.intake.submission import Submission, submission_name
+from grader.replay.replayer import Replayer
+from grader.replay.replays import Replays, local_executor
+from grader.report.progress import Silent
+from grader.sandbox import run_in_sandbox
+from grader.score.scoring import Score
+from grader.score.verdict import SubmissionScore
+from grader.score.weights import load_weights
+from grader.workers import Workers
+from harness.errors import UserError
+
+FATAL = "fatal_huge_lr"
+read_one = grade_module._read_one
+
+
+def read_or_die(path: Path) -> object:
+    """End the process at one submission, as a fault of the interpreter would."""
+    if submission_name(path) == FATAL:
+        os._exit(1)
+    return read_one(path)
+
+
+def graded(submissions: Path, cache: Path, *, jobs: int = 1) -> Mapping[str, Score]:
+    """Grade a class whose replays are in the cache."""
+    replayer = Replayer(run_in_sandbox, cache / "no data")
+    replays = Replays(local_executor(replayer, jobs=1), cache, fresh=False)
+    found = grade(tarballs(submissions), Grading(replays, replayer, cache, load_weights(), jobs), Silent())
+    names = [item.row.submission for item in found]
+    assert names == sorted(names)
+    return dict(zip(names, found, strict=True))
+
+
+@pytest.fixture
+def submissions(honest: HonestClass, tmp_path: Path) -> Path:
+    """Two honest submissions, and the special cases of the demo."""
+    folder = tmp_path / "submissions"
+    folder.mkdir()
+    good = honest.tarball("reference")
+    files = {"ada_huge_lr": good, "bob_huge_lr": honest.tarball("masked"), **special_cases(good)}
+    for name, data in files.items():
+        (folder / f"{name}.tar.gz").write_bytes(data)
+    return folder
+
+
+@needs_sandbox
+def test_worker_processes_give_the_same_scores_and_a_dead_one_costs_one_submission(
+    honest: HonestClass, submissions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = graded(submissions, honest.remember(tmp_path / "cache"))
+    assert here["ada_huge_lr"].row.total == 100
+    monkeypatch.setattr(grade_module, "Workers", partial(Workers, few=0))
+    assert graded(submissions, tmp_path / "cache", jobs=2) == here
+    (submissions / f"{FATAL}.tar.gz").write_bytes(honest.tarball("reference"))
+    monkeypatch.setattr(grade_module, "_read_one", read_or_die)
+    found = dict(graded(submissions, tmp_path / "cache", jobs=2))
+    assert found.pop(FATAL).row.reason == grade_module._DIED
+    assert found == here
+
+
+@needs_sandbox
+def test_a_recipe_that_cannot_be_graded_costs_its_own_submissions_only(
+    honest: HonestClass, submissions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = honest.remember(tmp_path / "cache")
+
+    def rows() -> dict[str, SubmissionScore]:
+        return {name: item.row for name, item in graded(submissions, cache).items()}
+
+    before = rows()
+    monkeypatch.setattr(grade_module, "canary_problem", lambda recipe, *_: f"{recipe} repeats nothing.")
+    for name, row in rows().items():
+        if before[name].status == "rejected":
+            assert row == before[name]
+        else:
+            assert (row.status, row.total) == ("not judged", None)
+            assert "huge_lr repeats nothing." in row.reason
+
+    def broken(submission: Submission) -> None:
+        raise UserError("exercises/huge_lr/recipe.toml is not a recipe.")
+
+    monkeypatch.setattr(grade_module, "_check_dataset", broken)
+    row = rows()["ada_huge_lr"]
+    assert (row.status, row.student, row.recipe) == ("not judged", "ada", RECIPE)
+    assert "is not a recipe" in row.reason
+
+
+@needs_sandbox
+def test_a_file_that_changes_while_the_class_is_graded_is_not_judged(
+    honest: HonestClass, submissions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, replay = submissions / "ada_huge_lr.tar.gz", grade_module._replay
+
+    def replay_and_change(*arguments: object) -> object:
+        shutil.copy(submissions / "bob_huge_lr.tar.gz", path)
+        return replay(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(grade_module, "_replay", replay_and_change)
+    row = graded(submissions, honest.remember(tmp_path / "cache"))["ada_huge_lr"].row
+    assert (row.status, row.total) == ("not judged", None)
+    assert "has changed" in row.reason
