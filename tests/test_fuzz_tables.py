@@ -19,7 +19,8 @@ from grader.report.gradebook import export, gradebook
 from grader.report.scores_file import read_scores, scores_bytes
 from grader.report.submission_page import render_submission
 from grader.report.terminal import show_submission
-from grader.score.solutions import SOLUTIONS, load_variants
+from grader.score.known_edits import load_variants
+from grader.score.solutions import SOLUTIONS
 from grader.score.weights import DEFAULT, load_weights
 from harness.errors import UserError
 from harness.recipe import EXERCISES, load_recipe
@@ -139,9 +140,7 @@ def test_scores_are_read_and_shown_or_refused(scratch: Path, data: bytes) -> Non
     outcome(lambda: apply_overrides(scores, load_overrides(scratch / "overrides.toml")), UserError)
 
 
-_RECORDS = (
-    Replay(status="OK", log='{"step": 0}\n', log_sha256="0" * 64, platform={"device": "cpu"}),
-)
+_RECORDS = (Replay(status="OK", log='{"step": 0}\n', log_sha256="0" * 64, platform={"device": "cpu"}),)
 
 
 @given(mutated([record.model_dump_json().encode() for record in _RECORDS], _JSON_TOKENS))
