@@ -106,6 +106,28 @@ def show(submission: str, out: Path) -> None:
 
 
 @cli.command()
+@click.argument("reports", type=click.Path(file_okay=False, path_type=Path))
+@click.option(
+    "--submissions", type=click.Path(file_okay=False, path_type=Path), default=Path("submissions"), show_default=True,
+    help="The folder of the tarballs.",
+)  # fmt: skip
+@click.option(
+    "--decisions", type=click.Path(dir_okay=False, path_type=Path),
+    help="Keep decisions in this file (for --overrides); by default in REPORTS.decisions.toml, which always applies.",
+)  # fmt: skip
+@click.option("--who", help="Your name, to be noted with each decision; by default your login.")
+def review(reports: Path, submissions: Path, decisions: Path | None, who: str | None) -> None:
+    """Decide the checks that wait for you in REPORTS, one by one."""
+    import getpass
+
+    from rich.console import Console
+
+    from grader.course.review import review as walk
+
+    walk(reports, submissions, decisions, who or getpass.getuser(), Console())
+
+
+@cli.command()
 @click.option("--format", "form", type=click.Choice(FORMATS), required=True)
 @click.option(
     "--to", type=click.Path(file_okay=False, path_type=Path),

@@ -13,7 +13,7 @@ from time import perf_counter
 from rich.console import Console
 
 import harness
-from grader.course.overrides import Override, apply_overrides, load_overrides
+from grader.course.decisions import Decision, all_decisions, apply_decisions
 from grader.intake.names import Rejected, printable
 from grader.intake.submission import Answer, Submission, read_submission, submission_name
 from grader.replay.cache import NO_SANDBOX, default_folder, trim
@@ -79,7 +79,7 @@ def score_folder(folder: Path, options: ScoreOptions) -> int:
     """
     paths = tarballs(folder, options.only)
     weights = load_weights(options.rubric or DEFAULT)
-    overrides = load_overrides(options.overrides) if options.overrides else ()
+    overrides = all_decisions(options.out, options.overrides)
     console = Console(stderr=True)
     with (
         _grading(options, weights, console) as grading,
@@ -89,7 +89,7 @@ def score_folder(folder: Path, options: ScoreOptions) -> int:
         others = _rows_that_stay(options)
         graded = grade(paths, grading, progress)
         scores = Scores(provenance=_provenance(options), submissions=tuple(item.row for item in graded))
-        scores = _with_others(apply_overrides(scores, _applicable(overrides, options)), others)
+        scores = _with_others(apply_decisions(scores, _applicable(overrides, options)), others)
         exhibits = {item.row.submission: item.exhibits for item in graded}
         titles = _titles()
         write_reports(scores, exhibits, options.out, titles=titles, progress=progress)
@@ -334,7 +334,7 @@ def _with_others(scores: Scores, others: Sequence[SubmissionScore]) -> Scores:
     return scores.model_copy(update={"submissions": tuple(rows)})
 
 
-def _applicable(overrides: Sequence[Override], options: ScoreOptions) -> Sequence[Override]:
+def _applicable(overrides: Sequence[Decision], options: ScoreOptions) -> Sequence[Decision]:
     """Return the overrides for the submissions that are scored today."""
     return [item for item in overrides if not options.only or item.submission in options.only]
 
