@@ -245,7 +245,7 @@ def made_up_class(size: int = 40) -> tuple[Scores, dict[str, Exhibits]]:
             exhibits[row.submission] = make_exhibits(
                 row.submission, random.Random(index), exploded=index % 3 == 0
             )
-    provenance = {
+    provenance: dict[str, Any] = {
         "grader": "0.1.0",
         "rubric_sha256": digest("rubric"),
         "sandbox": True,
