@@ -19,7 +19,7 @@ from grader.score.known_edits import KnownFix, known_fixes
 from harness.errors import UserError
 from harness.recipe import load_recipe, recipe_ids
 from harness.submission.archive import deterministic_tar_gz
-from harness.written.file_exercise import file_exercise_ids, find_file_exercise
+from harness.written.exercise import file_exercise_ids, find_file_exercise
 
 Members = dict[str, bytes]
 
