@@ -83,7 +83,7 @@ class Sign(BaseModel):
     def __str__(self) -> str:
         """Return where a value stands, or which check it is, for messages."""
         if self.check is not None:
-            return f"the check {shown(self.check)}"
+            return f"check {shown(self.check)}"
         place = f"step {self.step}" if self.step is not None else f"epoch {self.epoch}"
         return f"{shown(self.signal)} at {place}"
 
