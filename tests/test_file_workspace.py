@@ -12,7 +12,7 @@ from commands import mistake, run_command, snapshot, succeed
 from grader.written.answers.known import load_answers, reference
 from harness.errors import UserError
 from harness.recipe import EXERCISES
-from harness.submission.file_submission import submit_file
+from harness.submission.submission import submit_file
 from harness.written.file_checks import file_items
 from harness.written.file_exercise import FileExercise, find_file_exercise
 from harness.written.file_workspace import (

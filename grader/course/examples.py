@@ -7,8 +7,7 @@ from pathlib import Path
 from grader.score.reference_report import reference_report
 from grader.written.answers.known import KnownAnswer, load_answers, reference
 from harness.exercise import Asked, start_exercise, verify_exercise
-from harness.submission.file_submission import submit_file
-from harness.submission.submission import submit
+from harness.submission.submission import submit, submit_file
 from harness.written.file_exercise import FileExercise
 from harness.written.file_workspace import start_file_exercise
 
