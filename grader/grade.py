@@ -32,12 +32,12 @@ from grader.score.scoring import WITHOUT_SANDBOX, Score, score_submission, unsco
 from grader.score.verdict import Scores, SubmissionScore
 from grader.score.weights import DEFAULT, Weights, load_weights
 from grader.workers import Workers
-from grader.written.answers.room import Answers
+from grader.written.grade import AnswerGrader
 from harness.data import DATASETS
 from harness.data.loading import default_cache
 from harness.errors import UserError, naming
 from harness.submission.archive import SUFFIX
-from harness.written.file_exercise import exercise_ids, load_exercise
+from harness.written.exercise import exercise_ids, load_exercise
 
 _DIED = "The grader's process ended, twice, while it worked on this submission."
 
@@ -293,10 +293,10 @@ def _unscored(job: _Job, reason: str) -> Score:
 
 
 def _grade_answers(answers: Sequence[Answer], grading: Grading, progress: Progress) -> list[Score]:
-    room = Answers(
+    grader = AnswerGrader(
         grading.replayer, grading.cache, jobs=grading.jobs, sandboxed=grading.sandboxed, fresh=grading.fresh
     )
-    return room.grade(answers, progress)
+    return grader.grade(answers, progress)
 
 
 # --- Report ---

@@ -18,14 +18,15 @@ from grader.selfcheck.fixes import judge_fixes, problem_of
 from grader.selfcheck.runs import Runs, open_runs
 from grader.selfcheck.section import Section, page, show
 from grader.selfcheck.seeds import SeedRuns, problems_of, quantity_row, run_seeds
-from grader.written.answers.known import load_answers
+from grader.written.grade import AnswerGrader
 from harness.data.loading import default_cache
 from harness.errors import UserError
 from harness.files import write_whole
 from harness.recipe import EXERCISES, ROOT, Recipe, load_recipes
-from harness.written.file_exercise import FileExercise, exercise_ids, load_exercise
+from harness.written.exercise import FileExercise, exercise_ids, load_exercise
 
 PAGE = ROOT / "docs" / "calibration.md"
+_LEAST_SEEDS = 5
 _WIDE = 160  # columns, if the output is not a terminal
 
 
@@ -52,6 +53,8 @@ def run_selfcheck(options: SelfcheckOptions) -> int:
     """
     if options.write and options.only:
         raise UserError("--write makes the whole page: leave --only out.")
+    if options.write and options.seeds < _LEAST_SEEDS:
+        raise UserError(f"--write needs --seeds {_LEAST_SEEDS} or more: bands over fewer say little.")
     if (problem := sandbox_problem()) is not None:
         raise UserError(problem)
     recipes, problems = load_recipes(options.exercises)
@@ -66,16 +69,10 @@ def run_selfcheck(options: SelfcheckOptions) -> int:
     with open_runs(cache, memory, jobs=options.jobs, fresh=options.fresh) as runs:
         wanted = [recipe for recipe in recipes if recipe.id in chosen]
         sections += check_recipes(wanted, recipes, options, cache, runs)
-        answers = [
-            (exercise, answer)
-            for exercise in (
-                load_exercise(name, options.exercises) for name in chosen if name not in problems
-            )
-            if isinstance(exercise, FileExercise)
-            for answer in load_answers(exercise.id, options.solutions)
-        ]
-        if answers:
-            sections.append(answers_section(answers, runs.replayer, jobs=options.jobs))
+        found = (load_exercise(name, options.exercises) for name in chosen if name not in problems)
+        if exercises := [exercise for exercise in found if isinstance(exercise, FileExercise)]:
+            grader = AnswerGrader(runs.replayer, memory, jobs=options.jobs, fresh=options.fresh)
+            sections.append(answers_section(exercises, grader))
     for section in sections:
         show(section, console)
     if options.write:
@@ -112,7 +109,7 @@ def check_recipes(
         problems = [*_stored_problem(recipe.id, measured[recipe.id], options.solutions), *judged[recipe.id]]
         left_out = fixes[recipe.id][1]
         sections.append(_recipe_section(recipe, seed_runs, measured[recipe.id], problems, left_out))
-    return [*sections, _pairs_section(seed_runs, measured)]
+    return [*sections, *([_pairs_section(seed_runs, measured)] if len(wanted) > 1 else [])]
 
 
 def _stored_problem(recipe_id: str, measured: Mapping[str, str], solutions: Path) -> list[str]:

@@ -24,8 +24,7 @@ from harness.submission.archive import (
 from harness.submission.check import CheckItem, quick_checks
 from harness.submission.check_run import read_object
 from harness.workspace import EXPERIMENT, REPORT, SUBMITTED, Workspace
-from harness.written.file_checks import file_items
-from harness.written.file_workspace import FileWorkspace
+from harness.written.workspace import FileWorkspace, file_items
 
 _STUDENT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
 
