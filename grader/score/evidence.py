@@ -15,7 +15,6 @@ from harness.run.settings import RunSettings
 RUNS: tuple[Run, ...] = ("broken", "fixed")
 
 
-
 @dataclass(frozen=True)
 class Evidence:
     """One submission, replayed. The student's texts are untrusted; the replays are our own.

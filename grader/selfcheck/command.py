@@ -8,7 +8,6 @@ from pathlib import Path
 
 from rich.console import Console
 
-from grader.grade import Grading
 from grader.replay.cache import default_folder, trim
 from grader.replay.replayer import Replayer, Sandbox, open_sandbox
 from grader.replay.replays import Replays, local_executor
@@ -23,6 +22,7 @@ from grader.selfcheck.section import Section, page, show
 from grader.selfcheck.seeds import seeds_section
 from grader.selfcheck.trial_memory import TrialMemory
 from grader.selfcheck.variants import variants_section
+from grader.session import Grading
 from grader.written.answers.known import load_answers
 from harness.data.loading import default_cache
 from harness.errors import UserError

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader.course.examples import broken_workspace
-from grader.grade import Grading, grade
+from grader.grade import grade
 from grader.score.solutions import Variant, Verdict
 from grader.score.verdict import SubmissionScore
 from grader.selfcheck.handed_in import Submissions
 from grader.selfcheck.progress import StagesCounted, counting
 from grader.selfcheck.section import Row, Section, Table
+from grader.session import Grading
 from harness.errors import UserError
 from harness.recipe import Recipe
 
