@@ -3,12 +3,11 @@
 import signal
 import sys
 from pathlib import Path
-from typing import Literal, NoReturn
+from typing import Any, Literal, NoReturn
 
 import click
 
 from grader.report import FORMATS, Format
-from grader.selfcheck.parts import PARTS, Part
 from harness.command_line import HELP_OPTIONS, run_command, whole_number
 from harness.errors import Stopped, UserError, naming
 from harness.run.provenance import usable_cores
@@ -108,6 +107,28 @@ def show(submission: str, out: Path) -> None:
 
 
 @cli.command()
+@click.argument("reports", type=click.Path(file_okay=False, path_type=Path))
+@click.option(
+    "--submissions", type=click.Path(file_okay=False, path_type=Path), default=Path("submissions"), show_default=True,
+    help="The folder of the tarballs.",
+)  # fmt: skip
+@click.option(
+    "--decisions", type=click.Path(dir_okay=False, path_type=Path),
+    help="Keep decisions in this file (for --overrides); by default in REPORTS.decisions.toml, which always applies.",
+)  # fmt: skip
+@click.option("--who", help="Your name, to be noted with each decision; by default your login.")
+def review(reports: Path, submissions: Path, decisions: Path | None, who: str | None) -> None:
+    """Decide the checks that wait for you in REPORTS, one by one."""
+    import getpass
+
+    from rich.console import Console
+
+    from grader.course.review import review as walk
+
+    walk(reports, submissions, decisions, who or getpass.getuser(), Console())
+
+
+@cli.command()
 @click.option("--format", "form", type=click.Choice(FORMATS), required=True)
 @click.option(
     "--to", type=click.Path(file_okay=False, path_type=Path),
@@ -145,40 +166,59 @@ def doctor() -> None:
 
 @cli.command()
 @click.option(
-    "--seeds",
-    metavar="N",
-    type=whole_number(1, 1000),
-    default=2,
-    show_default=True,
+    "--seeds", metavar="N", type=whole_number(1, 1000), default=2, show_default=True,
     help="Run every recipe from so many seeds.",
-)
-@click.option("--only", metavar="RECIPE", multiple=True, help="Check this recipe alone; repeatable.")
-@click.option(
-    "--part", "parts", type=click.Choice(PARTS), multiple=True, help="Check this part alone; repeatable."
-)
-@click.option(
-    "--without-held-back", is_flag=True, help="Leave out what is held back: for those who work on the rules."
-)
-@click.option("--fresh", is_flag=True, help="Hand in and replay everything again, whatever is remembered.")
-@click.option("--write", is_flag=True, help="Write docs/calibration.md, too.")
+)  # fmt: skip
+@click.option("--only", metavar="EXERCISE", multiple=True, help="Check this exercise alone; repeatable.")
+@click.option("--fresh", is_flag=True, help="Run everything again, even if it is remembered.")
+@click.option("--write", is_flag=True, help="Write what was measured, and docs/calibration.md.")
 @_jobs
 @_cache
 @_replays
 def selfcheck(
-    seeds: int, only: tuple[str, ...], parts: tuple[Part, ...], without_held_back: bool, fresh: bool,
-    write: bool, jobs: int | None, cache: Path | None, replays: Path | None,
+    seeds: int, only: tuple[str, ...], fresh: bool, write: bool, jobs: int | None, cache: Path | None,
+    replays: Path | None,
 ) -> None:  # fmt: skip
-    """Compare recipes, sound experiments, known fixes and explanations with what is declared of them.
+    """Prove every recipe both ways, and the grader on edits whose verdict is known.
 
-    Exit status: 0 all of it agrees, 1 something does not, 2 wrong use, 3 our fault.
+    Exit status: 0 everything agrees, 1 something does not, 2 wrong use, 3 our fault.
     """
     from grader.selfcheck.command import SelfcheckOptions, run_selfcheck
 
     options = SelfcheckOptions(
-        seeds=seeds, jobs=jobs or usable_cores(), parts=parts, only=only, held_back=not without_held_back,
-        fresh=fresh, write=write, cache=cache, replays=replays,
-    )  # fmt: skip
+        seeds=seeds,
+        jobs=jobs or usable_cores(),
+        only=only,
+        fresh=fresh,
+        write=write,
+        cache=cache,
+        memory=replays,
+    )
     sys.exit(run_selfcheck(options))
+
+
+@cli.command("new-recipe")
+@click.argument("recipe_id", metavar="ID")
+@click.option("--experiment", required=True, metavar="NAME", help="The healthy experiment to break.")
+@click.option("--find", "finds", required=True, multiple=True, help="Text that occurs once; repeatable.")
+@click.option("--replace", "replaces", required=True, multiple=True, help="What replaces it; repeatable.")
+@click.option("--dataset", metavar="NAME", help="By default that of the experiment's other recipes.")
+@click.option("--title", help="The symptom in one sentence: students read it.")
+@click.option("--cause", help="The cause in one sentence.")
+@click.option("--area", metavar="AREA", help="By default that of the edited function.")
+@click.option("--seeds", metavar="N", type=whole_number(2, 1000), default=10, show_default=True)
+@_jobs
+def new_recipe(
+    recipe_id: str, finds: tuple[str, ...], replaces: tuple[str, ...], seeds: int, jobs: int | None, **given: Any
+) -> None:  # fmt: skip
+    """Write the two folders of a new recipe, and measure its symptoms and the checks that it trips.
+
+    A backslash and n in --find and --replace stand for a line break.
+    """
+    from grader.selfcheck.new_recipe import NewRecipe, edits_of, write_recipe
+
+    new = NewRecipe(id=recipe_id, edits=edits_of(finds, replaces), **given)
+    sys.exit(write_recipe(new, seeds=seeds, jobs=jobs or usable_cores()))
 
 
 @cli.command()

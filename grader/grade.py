@@ -11,7 +11,7 @@ from time import perf_counter
 
 from rich.console import Console
 
-from grader.course.overrides import apply_overrides, load_overrides
+from grader.course.decisions import all_decisions, apply_decisions
 from grader.intake.names import Rejected
 from grader.intake.submission import Answer, Submission, read_submission, submission_name, tarballs
 from grader.replay.replay import Replay
@@ -41,9 +41,9 @@ def score_folder(folder: Path, options: ScoreOptions) -> int:
     """
     paths = tarballs(folder, options.only)
     weights = load_weights(options.rubric or DEFAULT)
-    overrides = load_overrides(options.overrides) if options.overrides else ()
+    decisions = all_decisions(options.out, options.overrides)
     if options.only:
-        overrides = [item for item in overrides if item.submission in options.only]
+        decisions = [item for item in decisions if item.submission in options.only]
     console = Console(stderr=True)
     with (
         open_grading(options, weights, console) as grading,
@@ -53,7 +53,7 @@ def score_folder(folder: Path, options: ScoreOptions) -> int:
         others = _rows_that_stay(options)
         graded = grade(paths, grading, progress)
         scores = Scores(provenance=provenance_of(options), submissions=tuple(item.row for item in graded))
-        rows = (*apply_overrides(scores, overrides).submissions, *others)
+        rows = (*apply_decisions(scores, decisions).submissions, *others)
         scores = scores.model_copy(
             update={"submissions": tuple(sorted(rows, key=lambda row: row.submission))}
         )

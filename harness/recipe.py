@@ -42,7 +42,13 @@ Signal = Literal[
 Reducer = Literal["first", "last", "min", "max", "mean", "median"]
 
 
+# What `grader new-recipe` writes where its author must still write something.
+PLACEHOLDER = "..."
+
+
 def _one_line(text: str) -> str:
+    if text.strip() == PLACEHOLDER:
+        raise ValueError(f"still {PLACEHOLDER}: write it")
     return " ".join(text.split())
 
 
@@ -98,7 +104,7 @@ class Recipe(_Strict):
 
     id: str
     format_version: Literal[2]
-    title: Text
+    title: Sentence
     experiment: str
     dataset: str
     seed: int
@@ -106,7 +112,8 @@ class Recipe(_Strict):
     cause: Sentence
     hints: Annotated[tuple[Sentence, Sentence, Sentence], _LIST]
     breaks: Annotated[tuple[Edit, ...], Field(alias="break", min_length=1, strict=False)]
-    symptoms: Annotated[tuple[Symptom, ...], Field(alias="symptom", min_length=1, strict=False)]
+    # Empty if no signal of the log shows the break; then a check must trip (`solutions/<id>/measured.toml`).
+    symptoms: Annotated[tuple[Symptom, ...], Field(alias="symptom", strict=False)] = ()
     # True of broken and healthy runs alike: an observation rules another cause out.
     observations: Annotated[tuple[Symptom, ...], Field(alias="observation", strict=False)] = ()
 

@@ -25,7 +25,7 @@ os.environ.pop("PYTHONUNBUFFERED", None)
 # The files that take longest, the longest first: what is left for the end is short, and all workers end together.
 LONGEST = (
     "test_grader_class.py", "test_attacks.py", "test_faults.py", "test_bad_input.py", "test_recipes.py",
-    "test_exercise.py", "test_grader_selfcheck_command.py", "test_grader_replay.py", "test_launch.py",
+    "test_exercise.py", "test_selfcheck.py", "test_grader_replay.py", "test_launch.py",
     "test_grader_cluster.py", "test_grader_cluster_commands.py", "test_grader_derivation_answers.py",
     "test_grader_classroom.py", "test_golden.py", "test_grader_sandbox_warm.py",
     "test_decision_tree_check.py", "test_bench.py", "test_grader_kit.py", "test_grader_answers.py",

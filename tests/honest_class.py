@@ -17,13 +17,13 @@ from grader.replay.replays import Replays, local_executor
 from grader.replay.request import Request
 from grader.report.progress import Silent
 from grader.sandbox import run_in_sandbox
-from grader.score.solutions import load_variants
+from grader.score.known_edits import known_fixes
 from grader.score.weights import load_weights
 from grader.session import Grading
 from harness.recipe import load_recipe
 
 RECIPE = "huge_lr"
-MASKED_VARIANT = "clipped"
+MASKED_VARIANT = "clip_gradients"
 # Who hands what in: the right fix, one that masks the symptom, the broken experiment as it was.
 STUDENTS = {"reference": "ada", "masked": "bob", "untouched": "cem"}
 
@@ -62,10 +62,10 @@ def make_submissions(
     `template` becomes a `work` folder with the broken run of each recipe.
     """
     broken = load_recipe(RECIPE).broken_source()
-    clipped = next(variant for variant in load_variants(RECIPE) if variant.id == MASKED_VARIANT)
+    clipped = next(fix for fix in known_fixes(load_recipe(RECIPE))[0] if fix.id == MASKED_VARIANT)
     sources = {
         STUDENTS["reference"]: (RECIPE, load_recipe(RECIPE).healthy_source()),
-        STUDENTS["masked"]: (RECIPE, clipped.source(broken)),
+        STUDENTS["masked"]: (RECIPE, clipped.source),
         STUDENTS["untouched"]: (RECIPE, broken),
         **{
             f"dan{number}": (other, load_recipe(other).healthy_source())

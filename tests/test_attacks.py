@@ -11,7 +11,6 @@ from attacks.attack import Attack
 from attacks.catalogue import ALL, chosen
 from attacks.judge import attack_faults, class_faults
 from attacks.lab import Lab, Scored, make_lab, score_class
-from attacks.topics import TOPICS
 from attacks.views import class_view_faults, view_faults
 from honest_class import HonestClass
 from sandbox_marks import needs_sandbox
@@ -76,12 +75,6 @@ def test_there_are_fifty_attacks_and_more_each_of_its_own_name() -> None:
     assert chosen(["zip"], None) == [attack for attack in ALL if attack.id == "zip"]
     with pytest.raises(LookupError, match="no attack zipp"):
         chosen(["zipp"], None)
-
-
-@pytest.mark.parametrize("topic", TOPICS)
-def test_every_topic_has_an_attack(topic: str) -> None:
-    assert TOPICS[topic]
-    assert set(TOPICS[topic]) <= {attack.id for attack in ALL}
 
 
 def test_every_family_is_in_the_suite() -> None:

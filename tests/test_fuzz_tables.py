@@ -11,7 +11,7 @@ from hypothesis import given
 from made_up_class import made_up_class
 from rich.console import Console
 
-from grader.course.overrides import apply_overrides, load_overrides
+from grader.course.decisions import apply_decisions, load_decisions
 from grader.replay.cache import Cache
 from grader.replay.replay import Replay
 from grader.report.class_page import render_class_page
@@ -19,7 +19,8 @@ from grader.report.gradebook import export, gradebook
 from grader.report.scores_file import read_scores, scores_bytes
 from grader.report.submission_page import render_submission
 from grader.report.terminal import show_submission
-from grader.score.solutions import SOLUTIONS, load_variants
+from grader.score.known_edits import load_variants
+from grader.score.solutions import SOLUTIONS
 from grader.score.weights import DEFAULT, load_weights
 from harness.errors import UserError
 from harness.recipe import EXERCISES, load_recipe
@@ -89,7 +90,7 @@ TABLES: dict[str, tuple[Callable[[Path, bytes], object], bytes]] = {
     "recipe": (_recipe, (EXERCISES / ID / "recipe.toml").read_bytes()),
     "variants": (_solution_file("variants.toml", load_variants), (SOLUTIONS / ID / "variants.toml").read_bytes()),
     "rubric": (_one_file(load_weights), DEFAULT.read_bytes()),
-    "overrides": (_one_file(load_overrides), _OVERRIDES),
+    "overrides": (_one_file(load_decisions), _OVERRIDES),
 }  # fmt: skip
 
 
@@ -136,12 +137,10 @@ def test_scores_are_read_and_shown_or_refused(scratch: Path, data: bytes) -> Non
         show_submission(row, Console(file=said, width=80))
         assert "\x1b" not in said.getvalue()
     (scratch / "overrides.toml").write_bytes(_OVERRIDES)
-    outcome(lambda: apply_overrides(scores, load_overrides(scratch / "overrides.toml")), UserError)
+    outcome(lambda: apply_decisions(scores, load_decisions(scratch / "overrides.toml")), UserError)
 
 
-_RECORDS = (
-    Replay(status="OK", log='{"step": 0}\n', log_sha256="0" * 64, platform={"device": "cpu"}),
-)
+_RECORDS = (Replay(status="OK", log='{"step": 0}\n', log_sha256="0" * 64, platform={"device": "cpu"}),)
 
 
 @given(mutated([record.model_dump_json().encode() for record in _RECORDS], _JSON_TOKENS))

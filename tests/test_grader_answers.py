@@ -187,7 +187,10 @@ def test_our_own_fault_is_tried_once_more_and_is_never_a_zero(
 @pytest.mark.parametrize(
     ("examine", "said"),
     [
-        (lambda text: stub(derivation(EXERCISE)), "backprop_mlp cannot be graded here: the reference solution got 0"),
+        (
+            lambda text: stub(derivation(EXERCISE)),
+            "backprop_mlp cannot be graded here: the reference solution got 0",
+        ),
         (lambda text: solution(), "backprop_mlp cannot be graded here: the untouched file got 100"),
     ],
 )

@@ -339,9 +339,7 @@ def test_a_recipe_that_is_not_graded_right_here_has_a_problem(
     )
     assert repeated.evaluation is not None
     worthless = {
-        "evaluation": repeated.evaluation.model_copy(
-            update={"heldout": SplitFigures(loss=2.3, accuracy=0.1)}
-        )
+        "evaluation": repeated.evaluation.model_copy(update={"heldout": SplitFigures(loss=2.3, accuracy=0.1)})
     }
     assert "held-out accuracy by the trusted evaluator 0.1" in problem(
         repeated=repeated.model_copy(update=worthless)

@@ -214,5 +214,8 @@ def test_what_is_finished_is_kept_when_the_scheduler_goes(
 def test_a_scheduler_that_is_not_there_is_a_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "CONNECT_SECONDS", 1)
     for address in ("tcp://127.0.0.1:9", "odd://127.0.0.1:9"):
-        with pytest.raises(UserError, match="No Dask scheduler answers"), open_cluster(address, Path(), print):
+        with (
+            pytest.raises(UserError, match="No Dask scheduler answers"),
+            open_cluster(address, Path(), print),
+        ):
             pass

@@ -106,7 +106,9 @@ def worker_at_work(lab: Lab) -> str:
     with Client(lab.address, set_as_default=False) as client:
 
         def busy() -> bool:
-            names = {address: worker["name"] for address, worker in client.scheduler_info()["workers"].items()}
+            names = {
+                address: worker["name"] for address, worker in client.scheduler_info()["workers"].items()
+            }
             found[:] = [names[address] for address, keys in client.processing().items() if keys]
             return bool(found)
 

@@ -77,8 +77,14 @@ def test_any_other_text_is_refused_with_a_sentence(text: str) -> None:
         ("--epochs=3", "The command has --epochs=3, which the harness does not write."),
         ("--seed 42", "The command has --seed twice."),
         ("--batch 65537", "The command has --batch 65537, which is not a whole number from 1 to 65536."),
-        ("--clip-norm nan", "The command has --clip-norm nan, which is not a number above 0 and up to 1000000."),
-        ("--clip-norm inf", "The command has --clip-norm inf, which is not a number above 0 and up to 1000000."),
+        (
+            "--clip-norm nan",
+            "The command has --clip-norm nan, which is not a number above 0 and up to 1000000.",
+        ),
+        (
+            "--clip-norm inf",
+            "The command has --clip-norm inf, which is not a number above 0 and up to 1000000.",
+        ),
         ("--clip-norm 0", "The command has --clip-norm 0, which is not a number above 0 and up to 1000000."),
         ("--device tpu", "The command has --device tpu, which is not one of cpu, cuda."),
         ("--guardrails none", "The command has --guardrails none, which is not one of off, warn, strict."),

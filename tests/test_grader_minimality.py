@@ -4,48 +4,50 @@ import ast
 import re
 
 import pytest
+from fix_styles import styled_fixes
 from runs import edited
 
+from grader.score.known_edits import known_fixes
 from grader.score.minimality import judge_minimality
-from grader.score.solutions import load_variants
 from grader.score.verdict import Check
 from grader.syntax.parse import MAX_BYTES
 from grader.syntax.renaming import renamed, variables_of
 from grader.syntax.trees import bound_names
-from harness.recipe import load_recipe, recipe_ids
+from harness.recipe import Recipe, load_recipe, recipe_ids
 
-# What is held back is for `grader selfcheck`: the rules are not made by it.
-CASES = [
-    (recipe, variant.id)
-    for recipe in recipe_ids()
-    for variant in load_variants(recipe)
-    if not variant.held_back
-]
+RECIPES = [load_recipe(name) for name in recipe_ids()]
 # Points of 8. Only correct fixes are judged, so the other verdicts have no bounds here.
 BOUNDS = {"full": (8, 8), "alternative": (0, 7.5), "overreach": (0, 5.5)}
 
 
 def judged(recipe_id: str, source: str) -> Check:
-    recipe, variants = load_recipe(recipe_id), load_variants(recipe_id)
-    broken = recipe.broken_source()
-    around = [item.source(broken) for item in variants if item.verdict == "alternative"]
-    return judge_minimality(recipe, broken, source, recipe.healthy_source(), ways_around=around)
+    recipe = load_recipe(recipe_id)
+    fixes, _ = known_fixes(recipe)
+    around = [fix.source for fix in fixes if fix.verdict == "alternative"]
+    return judge_minimality(
+        recipe, recipe.broken_source(), source, recipe.healthy_source(), ways_around=around
+    )
 
 
 def fixed(recipe_id: str, *edits: tuple[str, str]) -> str:
     return edited(load_recipe(recipe_id).healthy_source(), *edits)
 
 
-@pytest.mark.parametrize(("recipe", "variant_id"), CASES)
-def test_a_variant_earns_what_its_verdict_allows(recipe: str, variant_id: str) -> None:
-    variant = next(item for item in load_variants(recipe) if item.id == variant_id)
-    check = judged(recipe, variant.source(load_recipe(recipe).broken_source()))
-    low, high = BOUNDS.get(variant.verdict, (0, 8))
-    assert check.points is not None
-    assert low <= check.points <= high
-    assert (check.points == 8) == (check.outcome == "passed") == (check.remedy == "")
-    if variant.id == "reference":
-        assert check.points == 8
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.id)
+def test_a_known_fix_earns_what_its_verdict_allows(recipe: Recipe) -> None:
+    for fix in known_fixes(recipe)[0]:
+        check = judged(recipe.id, fix.source)
+        low, high = BOUNDS.get(fix.verdict, (0, 8))
+        assert check.points is not None
+        assert low <= check.points <= high, fix.id
+        assert (check.points == 8) == (check.outcome == "passed") == (check.remedy == "")
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.id)
+def test_the_reference_fix_is_minimal_in_any_style(recipe: Recipe) -> None:
+    for style, source in styled_fixes(recipe):
+        check = judged(recipe.id, source)
+        assert check.points == 8, f"{style}: {check.reason}"
 
 
 ZERO = "    optimizer.zero_grad()\n"

@@ -64,25 +64,6 @@ def test_reading_stops_when_time_is_up_and_keeps_what_came() -> None:
     os.close(writing["one"])
 
 
-def test_a_writer_that_never_pauses_is_stopped_by_time() -> None:
-    reading, writing = open_pipes("one")
-    done = threading.Event()
-
-    def write() -> None:
-        try:
-            while not done.is_set():
-                os.write(writing["one"], b"x" * 100)
-        except BrokenPipeError:
-            os.close(writing["one"])
-
-    thread = threading.Thread(target=write)
-    thread.start()
-    readings = read_pipes(reading, {"one": ("x", 10**10)}, time.monotonic() + 0.2)
-    assert readings.timed_out
-    done.set()
-    thread.join()
-
-
 def test_what_lay_in_the_pipes_when_time_was_up_came_in_time() -> None:
     # As where this process was stopped, with Ctrl-Z, past the end of the one that it reads from.
     reading, writing = open_pipes("one", "two")
@@ -116,16 +97,6 @@ def test_no_time_is_up_for_a_process_that_has_ended() -> None:
     thread.join()
     assert readings.content == {"one": b"the end, and " + b"x" * 300_000}
     assert not readings.timed_out
-
-
-def test_a_stop_ends_the_reading_and_keeps_what_came() -> None:
-    reading, writing = open_pipes("one")
-    stop = StopSignal()
-    os.write(writing["one"], b"first")
-    stop.set()
-    readings = read_pipes(reading, {"one": ("x", 100)}, soon(), stop=stop)
-    assert (readings.stopped, readings.timed_out, readings.content) == (True, False, {"one": b"first"})
-    os.close(writing["one"])
 
 
 Run = Callable[..., SandboxResult]
@@ -190,20 +161,3 @@ def test_a_sandbox_that_is_stopped_while_it_is_built_leaves_nothing(tmp_path: Pa
         timer.join()
     # One that nobody has told of its parent's death is on its way out: a kill takes effect when it is scheduled.
     wait_until(lambda: running(name) == [], "the end of it")
-
-
-@pytest.mark.parametrize("run", [run_in_sandbox, run_trusted])
-def test_a_signal_that_is_not_set_changes_nothing(run: Run) -> None:
-    if run is run_in_sandbox:
-        require_sandbox()
-    stop = StopSignal()
-    assert start(run, "print('whole')", stop).stdout == b"whole\n"
-    assert not stop.is_set()
-
-
-def test_a_signal_that_nobody_needs_any_more_leaves_nothing_open() -> None:
-    before = sorted(path.name for path in Path("/proc/self/fd").iterdir())
-    stop = StopSignal()
-    assert len(list(Path("/proc/self/fd").iterdir())) == len(before) + 2
-    del stop
-    assert sorted(path.name for path in Path("/proc/self/fd").iterdir()) == before

@@ -46,45 +46,30 @@ def test_it_leaves_nothing_on_disk() -> None:
     assert not place.parent.exists()
 
 
-@pytest.mark.parametrize(
-    ("code", "status", "exit_code", "number"),
-    [
-        ("raise SystemExit(3)", "RE", 3, None),
-        ("import os; os.kill(os.getpid(), 11)", "SG", None, 11),
-        ("while True: print('x' * 1000)", "OL", None, None),
-        ("open('big', 'wb').write(bytes(2 * 2 ** 20))", "OL", 1, None),
-        ("for number in range(60): open(f'out/{number}', 'w')", "OL", 0, None),
-        ("bytearray(2 ** 40)", "RE", 1, None),
-    ],
-)
+@pytest.mark.parametrize(("code", "status", "exit_code", "number"), [
+    ("raise SystemExit(3)", "RE", 3, None), ("import os; os.kill(os.getpid(), 11)", "SG", None, 11),
+    ("while True: print('x' * 1000)", "OL", None, None),
+    ("open('big', 'wb').write(bytes(2 * 2 ** 20))", "OL", 1, None),
+    ("for number in range(60): open(f'out/{number}', 'w')", "OL", 0, None),
+    ("bytearray(2 ** 40)", "RE", 1, None),
+])  # fmt: skip
 def test_the_ending_is_told(code: str, status: str, exit_code: int | None, number: int | None) -> None:
     result = trusted(code)
     assert (result.status, result.exit_code, result.signal) == (status, exit_code, number)
 
 
-@pytest.mark.parametrize(
-    "code",
-    ["while True: pass", "import os, time; os.closerange(0, 3); time.sleep(3600)"],
-    ids=["busy", "with closed output"],
-)
+@pytest.mark.parametrize("code", [
+    "while True: pass", "import os, time; os.closerange(0, 3); time.sleep(3600)",
+], ids=["busy", "with closed output"])  # fmt: skip
 def test_time_runs_out_and_it_is_gone(code: str) -> None:
     name = f"trusted-{os.getpid()}"
     assert trusted(f"{name!r}\n{code}", replace(SMALL, wall_seconds=0.5)).status == "TO"
     assert running(name) == []
 
 
-def test_processor_time_runs_out() -> None:
-    assert trusted("while True: pass", replace(SMALL, cpu_seconds=0.1)).status == "TO"
-
-
 def test_a_command_that_is_not_there_is_told() -> None:
     result = run_trusted(["/no/such/program"], inputs={}, environment={}, limits=SMALL)
     assert (result.status, b"/no/such/program" in result.stderr) == ("RE", True)
-
-
-def test_an_input_outside_its_folder_is_refused() -> None:
-    with pytest.raises(ValueError, match="not a plain path"):
-        trusted("", inputs={"../x": b""})
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the figure is Linux's")

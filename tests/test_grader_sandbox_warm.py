@@ -9,7 +9,6 @@ import re
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
@@ -19,7 +18,7 @@ import pytest
 from commands import wait_until
 from forked import Warm, opened
 from sandbox_marks import needs_sandbox, require_sandbox
-from sandboxed import MIB, SMALL
+from sandboxed import SMALL
 
 from grader.replay.inside import FOLDER
 from grader.replay.replayer import open_sandbox, replay_environment, visible_folders
@@ -41,12 +40,6 @@ def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warm]:
     with opened(tmp_path_factory.mktemp("warm")) as made:
         yield made
         assert made.sandbox.failure == ""
-
-
-def test_one_process_forks_for_all_runs(warm: Warm) -> None:
-    marks = {warm.said("print(mark)") for _ in range(3)}
-    assert len(marks) == 1
-    assert re.fullmatch(r"[0-9a-f]{16}", marks.pop())
 
 
 # What a run can reach.
@@ -139,22 +132,6 @@ def test_what_all_runs_inherit_has_no_memory_that_two_could_write(tmp_path: Path
         assert "the imports share memory" in warm.sandbox.failure
 
 
-def test_no_answer_of_the_first_process_can_be_had(warm: Warm) -> None:
-    code = """
-import os, signal
-gone = []
-for number in [*range(1, 32), *range(34, 65)]:
-    try: os.kill(1, number)
-    except PermissionError: pass
-for attempt in (lambda: os.sched_getaffinity(1) and os.pidfd_open(1) and open('/proc/1/mem'),
-                lambda: os.kill(2 ** 20, 0), lambda: os.kill(os.getppid() + 40, 0)):
-    try: attempt(); print('reached')
-    except OSError: pass
-"""
-    assert warm.said(code) == ""
-    assert warm.said("print(len(mark))") == "16"
-
-
 # What survives a run: nothing.
 
 STATE = """
@@ -196,38 +173,6 @@ def test_nothing_that_a_run_changes_is_there_for_the_next(warm: Warm) -> None:
     assert spoilt.status == "OK", spoilt
     assert warm.said(STATE) == before
     assert warm.said("print(mark)") != "spoilt"
-
-
-def test_limits_are_those_of_each_run(warm: Warm) -> None:
-    narrow = replace(
-        SMALL, memory_bytes=64 * MIB, file_bytes=MIB, scratch_bytes=2 * MIB, processes=2, cpu_seconds=3
-    )
-    wide = warm.said(STATE)
-    held = warm.run(
-        "import mmap\nmmap.mmap(-1, 2 ** 27, flags=mmap.MAP_PRIVATE).write(bytes(2 ** 27))", narrow
-    )
-    assert held.status == "ML"
-    assert json.loads(warm.run(STATE, narrow).stdout)[0] != json.loads(wide)[0]
-    assert warm.said(STATE) == wide
-
-
-def test_each_run_draws_numbers_of_its_own(tmp_path: Path) -> None:
-    require_sandbox()
-    code = "import random, numpy; print(random.random(), numpy.random.rand())"
-    with opened(
-        tmp_path, "import os; os.environ['OPENBLAS_NUM_THREADS'] = '1'; import random, numpy.random"
-    ) as warm:
-        drawn = [warm.said(code).split() for _ in range(2)]
-    assert len({*drawn[0], *drawn[1]}) == 4
-
-
-def test_what_the_imports_print_is_in_no_run(tmp_path: Path) -> None:
-    require_sandbox()
-    with opened(
-        tmp_path, "import sys; print('imported', end=''); print('so', end='', file=sys.stderr)"
-    ) as warm:
-        for _ in range(2):
-            assert warm.run("print('own')").stdout == b"own\n"
 
 
 # What a fresh process does.
@@ -317,16 +262,6 @@ assert libc.prctl(38, 1, 0, 0, 0) == libc.prctl(22, 2, ctypes.create_string_buff
 # Its own life.
 
 
-def test_one_that_was_killed_while_it_waited_is_replaced(tmp_path: Path) -> None:
-    require_sandbox()
-    with opened(tmp_path) as warm:
-        first = warm.said("print(mark)")
-        os.kill(warm.process(), signal.SIGKILL)
-        # At once, whether its end has been noticed or not.
-        assert warm.run("print('on')").stdout == b"on\n"
-        assert warm.said("print(mark)") != first
-
-
 def test_one_that_is_killed_under_a_run_takes_the_run_with_it(tmp_path: Path) -> None:
     require_sandbox()
     with opened(tmp_path) as warm, ThreadPoolExecutor(1) as pool:
@@ -353,29 +288,6 @@ def test_a_run_ends_with_its_launcher(tmp_path: Path) -> None:
         assert warm.said("print(mark)") == mark
 
 
-def test_a_run_ends_with_the_first_process_of_its_namespace(tmp_path: Path) -> None:
-    require_sandbox()
-    with opened(tmp_path) as warm, ThreadPoolExecutor(1) as pool:
-        mark = warm.said("print(mark)")
-        running = pool.submit(warm.run, "import time; time.sleep(60)")
-        wait_until(lambda: len(warm.processes()) == 5, "the run", 60)
-        children = {parent: pid for pid, parent in warm.processes().items()}
-        os.kill(children[children[warm.process()]], signal.SIGKILL)
-        assert (running.result().status, running.result().signal) == ("SG", 9)
-        assert warm.said("print(mark)") == mark
-
-
-def test_it_outlives_the_thread_that_used_it_first(tmp_path: Path) -> None:
-    require_sandbox()
-    with opened(tmp_path) as warm:
-        marks: list[str] = []
-        for _ in range(2):
-            thread = threading.Thread(target=lambda: marks.append(warm.said("print(mark)")))
-            thread.start()
-            thread.join()
-        assert marks[0] == marks[1] == warm.said("print(mark)")
-
-
 def test_a_run_that_is_stopped_is_gone_at_once_and_the_next_is_not(tmp_path: Path) -> None:
     require_sandbox()
     with opened(tmp_path) as warm, ThreadPoolExecutor(1) as pool:
@@ -390,14 +302,6 @@ def test_a_run_that_is_stopped_is_gone_at_once_and_the_next_is_not(tmp_path: Pat
         with pytest.raises(Stopped):
             warm.run("", SMALL, stop)
         assert warm.said("print('on')") == "on"
-
-
-def test_callers_have_a_process_each_and_share_them(tmp_path: Path) -> None:
-    require_sandbox()
-    code = "import time; time.sleep(0.1); print(mark)"
-    with opened(tmp_path) as warm, ThreadPoolExecutor(2) as pool:
-        marks = set(pool.map(lambda _: warm.said(code), range(6)))
-    assert len(marks) == 2
 
 
 def test_many_runs_leave_nothing_behind(tmp_path: Path) -> None:
@@ -464,42 +368,6 @@ warm.run('import time; time.sleep(100)')
         process.stdout.close()
         process.wait()
     wait_until(lambda: seen.processes() == {}, "its end", 90)
-
-
-@needs_sandbox
-def test_a_run_that_ended_while_the_grader_was_stopped_is_not_out_of_time(tmp_path: Path) -> None:
-    seen = Warm(tmp_path, "")
-    seen.sandbox.close()
-    # More results than a pipe holds: they come when the grader goes on, long after its time was up.
-    code = "import time; time.sleep(0.5); open('out/result', 'wb').write(bytes(2 ** 20))"
-    grader = f"""
-from dataclasses import replace
-from pathlib import Path
-from forked import SMALL, Warm
-warm = Warm(Path({str(tmp_path)!r}), '')
-warm.run('')
-print('ready', flush=True)
-result = warm.run({code!r}, replace(SMALL, wall_seconds=2))
-print(result.status, len(result.files.get('result', b'')))
-warm.sandbox.close()
-"""
-    environment = {
-        "PYTHONPATH": os.pathsep.join(map(str, (Path(__file__).parent, Path(__file__).parents[1])))
-    }
-    process = subprocess.Popen([sys.executable, "-c", grader], env=environment, stdout=subprocess.PIPE)
-    assert process.stdout
-    try:
-        assert process.stdout.readline() == b"ready\n"
-        wait_until(lambda: len(seen.processes()) == 5, "the run", 90)
-        process.send_signal(signal.SIGSTOP)
-        wait_until(lambda: len(seen.processes()) == 3, "the end of the run", 90)
-        threading.Event().wait(2.2)
-        process.send_signal(signal.SIGCONT)
-        assert process.stdout.read() == b"OK 1048576\n"
-    finally:
-        process.kill()
-        process.stdout.close()
-        process.wait()
 
 
 # With what the grader imports.

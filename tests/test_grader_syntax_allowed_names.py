@@ -60,23 +60,12 @@ def test_allowed_builtins_are_builtins_that_run_no_text() -> None:
     assert not allowed & {"eval", "exec", "compile", "open", "getattr", "setattr", "type", "vars", "globals"}
 
 
-@pytest.mark.parametrize(
-    ("path", "fine"),
-    [
-        ("torch.nn.Linear", True),
-        ("torch.nn.functional.cross_entropy", True),
-        ("torch.Tensor.add", True),  # judged as an attribute is
-        ("torch", True),
-        ("torch.nn.functional.importlib", False),
-        ("torch.nn.modules.module", False),
-        ("torch.optim.optimizer.register_optimizer_step_pre_hook", False),
-        ("harness.run.recorder", False),
-        ("sys.modules", False),
-        ("?.modules", False),
-        ("..relative", False),
-        ("", False),
-    ],
-)
+@pytest.mark.parametrize(("path", "fine"), [
+    ("torch.nn.Linear", True), ("torch.nn.functional.cross_entropy", True), ("torch.Tensor.add", True),
+    ("torch", True), ("torch.nn.functional.importlib", False), ("torch.nn.modules.module", False),
+    ("torch.optim.optimizer.register_optimizer_step_pre_hook", False), ("harness.run.recorder", False),
+    ("sys.modules", False), ("?.modules", False), ("..relative", False), ("", False),
+])  # fmt: skip
 def test_a_path_is_judged_part_by_part(path: str, fine: bool) -> None:
     assert (problem_of(path) == "") is fine
 

@@ -94,15 +94,12 @@ def test_what_is_made_or_done_alike_is_spelled_alike(one: str, other: str) -> No
     assert spelled(one) == spelled(other)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "from torch.nn.functional import cross_entropy as ce\nce(x, y)",
-        "import torch.nn\nimport torch.nn.functional\ntorch.nn.functional.cross_entropy(x, y)",
-        "import torch as t\nt.nn.CrossEntropyLoss()(x, y)",
-        "import torch\nfunctional = torch.nn.functional\nfunctional.cross_entropy(x, y)",
-    ],
-)
+@pytest.mark.parametrize("text", [
+    "from torch.nn.functional import cross_entropy as ce\nce(x, y)",
+    "import torch.nn\nimport torch.nn.functional\ntorch.nn.functional.cross_entropy(x, y)",
+    "import torch as t\nt.nn.CrossEntropyLoss()(x, y)",
+    "import torch\nfunctional = torch.nn.functional\nfunctional.cross_entropy(x, y)",
+])  # fmt: skip
 def test_an_import_is_the_same_under_every_name(text: str) -> None:
     def last(source: str) -> str:
         return ast.dump(spell_calls_alike(ast.parse(source)).body[-1])
@@ -143,37 +140,26 @@ def test_a_call_that_differs_is_spelled_otherwise(one: str, other: str) -> None:
     assert spelled(one) != spelled(other)
 
 
-@pytest.mark.parametrize(
-    ("text", "alike"),
-    [
-        ("{}\nF = other\nF.softmax(x, 1)", "F.softmax(x, dim=1)"),
-        ("{}\ndef f(F):\n    return F.softmax(x, 1)", "F.softmax(x, dim=1)"),
-        ("{}\ndef len(x): ...\nx.shape[0]", "len(x)"),
-        ("{}\nclass A:\n    def mean(self, keepdim): ...\nx.mean(1)", "x.mean(dim=1)"),
-        ("{}\nx.mean = other\nx.mean(1)", "x.mean(dim=1)"),
-        ("{}\ndef zero_grad(o, really): ...\nzero_grad(o, True)", "zero_grad(o, set_to_none=True)"),
-    ],
-)
+@pytest.mark.parametrize(("text", "alike"), [
+    ("{}\nF = other\nF.softmax(x, 1)", "F.softmax(x, dim=1)"),
+    ("{}\ndef f(F):\n    return F.softmax(x, 1)", "F.softmax(x, dim=1)"),
+    ("{}\ndef len(x): ...\nx.shape[0]", "len(x)"),
+    ("{}\nclass A:\n    def mean(self, keepdim): ...\nx.mean(1)", "x.mean(dim=1)"),
+    ("{}\nx.mean = other\nx.mean(1)", "x.mean(dim=1)"),
+    ("{}\ndef zero_grad(o, really): ...\nzero_grad(o, True)", "zero_grad(o, set_to_none=True)"),
+])  # fmt: skip
 def test_what_the_file_defines_itself_is_not_torchs(text: str, alike: str) -> None:
     last = text.splitlines()[-1]
     assert spelled(text.format(IMPORTS), "") != spelled(text.replace(last, last.replace(
         last.strip().removeprefix("return "), alike)).format(IMPORTS), "")  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "x.shape[0] = 1",
-        "torch.nn.functional.mse_loss(**a)",
-        "torch.nn.functional.mse_loss(*a)",
-        "torch.nn.functional.mse_loss(x)",
-        "torch.nn.functional.mse_loss(x, y, wrong=1)",
-        "torch.nn.functional.mse_loss(x, y, input=x)",
-        "torch.nn.functional.mse_loss(1, 2, 3, 4, 5, 6, 7, 8)",
-        "torch.nn.MSELoss()(x)",
-        "torch.mean()",
-    ],
-)
+@pytest.mark.parametrize("text", [
+    "x.shape[0] = 1", "torch.nn.functional.mse_loss(**a)", "torch.nn.functional.mse_loss(*a)",
+    "torch.nn.functional.mse_loss(x)", "torch.nn.functional.mse_loss(x, y, wrong=1)",
+    "torch.nn.functional.mse_loss(x, y, input=x)", "torch.nn.functional.mse_loss(1, 2, 3, 4, 5, 6, 7, 8)",
+    "torch.nn.MSELoss()(x)", "torch.mean()",
+])  # fmt: skip
 def test_store_targets_and_strange_calls_are_left(text: str) -> None:
     found = spell_calls_alike(ast.parse(f"import torch\n{text}")).body[-1]
     assert ast.unparse(found).strip() == text

@@ -155,8 +155,3 @@ def test_new_names_are_numbered() -> None:
     ]
     first, second = (ast.dump(normal(BROKEN.replace("    return loss\n", loop))) for loop in loops)
     assert first == second
-
-
-def test_a_large_function_is_measured_in_one_form() -> None:
-    many = "".join(f"    v{index} = g(v{index}, {index})\n" for index in range(400))
-    assert size("    loss.backward()\n", many + "    loss.backward()\n") >= 400

@@ -1,9 +1,10 @@
 """Both sides of the plain-code checks: code that reaches out or keeps count, and code that students write."""
 
 import pytest
+from fix_styles import styled_fixes
 from runs import edited
 
-from grader.score.solutions import load_variants
+from grader.score.known_edits import known_fixes
 from grader.syntax.allowed_names import words
 from grader.syntax.plain_code import MOST_CHARACTERS, MOST_NUMBERS, suspicions
 from harness.recipe import experiment_source, load_recipe, recipe_ids
@@ -294,10 +295,11 @@ def test_what_is_handed_out_and_every_honest_fix_is_plain(recipe: str) -> None:
     loaded = load_recipe(recipe)
     assert suspicions(loaded.healthy_source()) == ()
     assert suspicions(loaded.broken_source()) == ()
-    for variant in load_variants(recipe):
-        # What becomes of those that are held back, the self-check tells; these rules are not made by them.
-        if variant.verdict in ("full", "alternative", "overreach") and not variant.held_back:
-            assert suspicions(variant.source(loaded.broken_source())) == (), variant.id
+    for fix in known_fixes(loaded)[0]:
+        if fix.verdict not in ("masking", "wrong"):
+            assert suspicions(fix.source) == (), fix.id
+    for style, source in styled_fixes(loaded):
+        assert suspicions(source) == (), style
 
 
 @pytest.mark.parametrize("name", sorted(NAMES))
@@ -329,23 +331,12 @@ def test_what_could_reach_the_grader_is_named(line: str, code: str) -> None:
         assert not item.message.endswith(".")
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        nested(45, 45, "x = 1"),
-        nested(20, 70, "x.add(1)"),
-        nested(90, 0, "x = 1"),
-        nested(0, 90, "x = [x]"),
-        "x = " + "lambda: [" * 45 + "1, " * 3000 + "]" * 45,
-        "x = " + "[" * 90 + "1, " * 3000 + "]" * 90,
-        "(" * 10_000 + ")" * 10_000,
-        "x = 1\n" * 10_000,
-        "g = torch\n" * 5000,
-        "a.b" + ".c" * 20_000,
-        "\0",
-        "import x" * 3,
-    ],
-)
+@pytest.mark.parametrize("source", [
+    nested(45, 45, "x = 1"), nested(20, 70, "x.add(1)"), nested(90, 0, "x = 1"), nested(0, 90, "x = [x]"),
+    "x = " + "lambda: [" * 45 + "1, " * 3000 + "]" * 45, "x = " + "[" * 90 + "1, " * 3000 + "]" * 90,
+    "(" * 10_000 + ")" * 10_000, "x = 1\n" * 10_000, "g = torch\n" * 5000, "a.b" + ".c" * 20_000, "\0",
+    "import x" * 3,
+])  # fmt: skip
 def test_a_source_made_to_hurt_gets_an_answer(source: str) -> None:
     assert all(item.message for item in suspicions(source))
 
@@ -367,29 +358,21 @@ def test_what_counts_its_calls_is_named(line: str) -> None:
     assert {item.code for item in suspicions(source)} == {"state"}
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "optimizer.param_groups[0]['calls'] = 1",
-        "optimizer.defaults['lr'] = 1",
-        "for group in optimizer.param_groups:\n        group['calls'] = 1",
-        "model.register_buffer('calls', loss)",
-    ],
-)
+@pytest.mark.parametrize("line", [
+    "optimizer.param_groups[0]['calls'] = 1", "optimizer.defaults['lr'] = 1",
+    "for group in optimizer.param_groups:\n        group['calls'] = 1",
+    "model.register_buffer('calls', loss)",
+])  # fmt: skip
 def test_a_note_on_what_the_harness_hands_over_is_named(line: str) -> None:
     assert {item.code for item in suspicions(with_line(line))} == {"state"}
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "TABLE = [n for n in enumerate([1, 2])]",
-        "TABLE = dict(zip([1], [2]))",
-        "from torch import nn\nLOSS = nn.CrossEntropyLoss()",
-        "class Net(nn.Module):\n    def __init__(self):\n        self.norm = nn.BatchNorm1d(3)",
-        "def helper(model):\n    return sum(p.numel() for p in model.parameters())",
-    ],
-)
+@pytest.mark.parametrize("line", [
+    "TABLE = [n for n in enumerate([1, 2])]", "TABLE = dict(zip([1], [2]))",
+    "from torch import nn\nLOSS = nn.CrossEntropyLoss()",
+    "class Net(nn.Module):\n    def __init__(self):\n        self.norm = nn.BatchNorm1d(3)",
+    "def helper(model):\n    return sum(p.numel() for p in model.parameters())",
+])  # fmt: skip
 def test_what_is_used_up_where_it_is_made_counts_nothing(line: str) -> None:
     assert suspicions(edited(MLP, ("EPOCHS = 5\n", f"{line}\nEPOCHS = 5\n"))) == ()
 

@@ -17,35 +17,27 @@ def found(edit: tuple[str, str], *allowed: Area, reference: str = SOURCE) -> tup
     return tampering(trees[0], trees[1], trees[2], compare(SOURCE, student), set(allowed))
 
 
-@pytest.mark.parametrize(
-    ("edit", "told"),
-    [
-        (("keepdim=True)\n    deviation", "keepdim=True) + 1\n    deviation"), "the data"),
-        (("return inputs, labels", "labels[:] = 0\n    return inputs, labels"), "the inputs"),
-        (("return inputs, labels", "labels.zero_()\n    return inputs, labels"), "the inputs"),
-        (("    loss.backward()", "    torch.seed()\n    loss.backward()"), "the seed"),
-        (("convolution(32, 64)", "convolution(32, 128)"), "the size of the network"),
-        (("BATCH_SIZE = 64", "BATCH_SIZE = 65"), "BATCH_SIZE"),
-        (("AUGMENT = True", "AUGMENT = True\nEPOCHS += 1"), "EPOCHS"),
-        (("outputs.argmax(dim=1)", "labels"), "how the network is evaluated"),
-    ],
-)
+@pytest.mark.parametrize(("edit", "told"), [
+    (("keepdim=True)\n    deviation", "keepdim=True) + 1\n    deviation"), "the data"),
+    (("return inputs, labels", "labels[:] = 0\n    return inputs, labels"), "the inputs"),
+    (("return inputs, labels", "labels.zero_()\n    return inputs, labels"), "the inputs"),
+    (("    loss.backward()", "    torch.seed()\n    loss.backward()"), "the seed"),
+    (("convolution(32, 64)", "convolution(32, 128)"), "the size of the network"),
+    (("BATCH_SIZE = 64", "BATCH_SIZE = 65"), "BATCH_SIZE"),
+    (("AUGMENT = True", "AUGMENT = True\nEPOCHS += 1"), "EPOCHS"),
+    (("outputs.argmax(dim=1)", "labels"), "how the network is evaluated"),
+])  # fmt: skip
 def test_what_no_repair_needs_is_named(edit: tuple[str, str], told: str) -> None:
     (only,) = found(edit)
     assert only.startswith(told)
 
 
-@pytest.mark.parametrize(
-    "edit",
-    [
-        ("lr=0.05", "lr=0.01"),
-        ("nn.Dropout(0.6)", "nn.Dropout(p=0.3)"),
-        ("64 * 4 * 4", "1024"),
-        ("nn.Linear(64 * 4 * 4, 10)", "nn.Linear(in_features=1024, out_features=10)"),
-        ("    loss.backward()", "    shifted = inputs + 1\n    loss.backward()"),
-        ("EPOCHS = 3", "EPOCHS = 3  # enough"),
-    ],
-)
+@pytest.mark.parametrize("edit", [
+    ("lr=0.05", "lr=0.01"), ("nn.Dropout(0.6)", "nn.Dropout(p=0.3)"), ("64 * 4 * 4", "1024"),
+    ("nn.Linear(64 * 4 * 4, 10)", "nn.Linear(in_features=1024, out_features=10)"),
+    ("    loss.backward()", "    shifted = inputs + 1\n    loss.backward()"),
+    ("EPOCHS = 3", "EPOCHS = 3  # enough"),
+])  # fmt: skip
 def test_what_only_looks_like_it_is_not(edit: tuple[str, str]) -> None:
     assert found(edit) == ()
 

@@ -8,6 +8,7 @@ import pytest
 from harness.errors import UserError
 from harness.recipe import (
     EXERCISES,
+    ROOT,
     Edit,
     apply_edits,
     experiment_source,
@@ -16,6 +17,7 @@ from harness.recipe import (
     recipe_ids,
     suggestion,
 )
+from harness.written.file_exercise import file_exercise_ids
 
 RECIPE = """\
 format_version = 2
@@ -40,6 +42,7 @@ above = 50
 says = "the loss passes 50"
 """
 ALL = recipe_ids()
+SOLUTIONS = ROOT / "solutions"
 
 
 def write(folder: Path, text: str, name: str = "mine") -> Path:
@@ -218,8 +221,30 @@ def changed_lines(name: str) -> list[str]:
     return [line for line in difflib.ndiff(before, after) if line.startswith(("- ", "+ "))]
 
 
-def test_every_recipe_can_be_used() -> None:
+def test_every_recipe_can_be_used_and_has_its_solution() -> None:
     assert load_recipes()[1] == {}
+    assert {path.name for path in SOLUTIONS.iterdir() if path.is_dir()} == {*ALL, *file_exercise_ids()}
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_recipe_is_at_most_100_lines_in_its_two_folders(name: str) -> None:
+    files = [*(EXERCISES / name).iterdir(), *(SOLUTIONS / name).iterdir()]
+    assert {path.name for path in files} <= {
+        "recipe.toml",
+        "PROMPT.md",
+        "notes.md",
+        "measured.toml",
+        "variants.toml",
+    }
+    assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files) <= 100
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_the_notes_tell_an_instructor_each_part(name: str) -> None:
+    text = (SOLUTIONS / name / "notes.md").read_text(encoding="utf-8")
+    parts = ("Cause.", "Why it looks so.", "Fix.", "What masks it.", "Interview question.")
+    assert [part for part in parts if f"\n**{part}** " not in text] == []
+    assert text.startswith(f"# {name}: ")
 
 
 @pytest.mark.parametrize("name", ALL)

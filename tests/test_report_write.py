@@ -64,13 +64,11 @@ def test_a_page_without_new_exhibits_stays_and_a_page_without_a_submission_goes(
     assert changed == {f"{first}.html", "index.html", "gradebook.csv", "scores.json"}
 
 
-def test_decisions_exports_and_permissions_stay(out: Path) -> None:
-    (out / "decisions.toml").write_text("mine")
+def test_exports_and_permissions_stay(out: Path) -> None:
     (out / "export" / "csv").mkdir(parents=True)
     (out / "export" / "csv" / "gradebook.csv").write_text("old")
     out.chmod(0o700)
     write_reports(OTHER, EXHIBITS, out, titles=TITLES)
-    assert (out / "decisions.toml").read_text() == "mine"
     assert (out / "export" / "csv" / "gradebook.csv").read_text() == "old"
     assert stat.S_IMODE(out.stat().st_mode) == 0o700
     assert read_scores(out) == OTHER

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from grader.course.examples import broken_workspace, example_answer, example_submission, right_and_wrong
 from grader.grade import score_folder
-from grader.score.solutions import load_variants
+from grader.score.known_edits import known_fixes
 from grader.session import ScoreOptions
 from harness.errors import UserError
 from harness.recipe import load_recipe, recipe_ids
@@ -71,10 +71,10 @@ def make_class(out: Path, work: Path, jobs: int) -> int:
         )
         for recipe in recipe_ids():
             for verdict in _VERDICTS[:3] if recipe in _SLOW else _VERDICTS:
-                variant = next((item for item in load_variants(recipe) if item.verdict == verdict), None)
-                if variant is not None:
-                    source = variant.source(load_recipe(recipe).broken_source())
-                    tasks.append(_task(recipe, next(names), source, templates[recipe], work, out))
+                fixes, _ = known_fixes(load_recipe(recipe))
+                fix = next((item for item in fixes if item.verdict == verdict), None)
+                if fix is not None:
+                    tasks.append(_task(recipe, next(names), fix.source, templates[recipe], work, out))
         source = load_recipe("huge_lr").healthy_source()
         odd = _odd_source(source)
         tasks.append(_task("huge_lr", "curious", odd, templates["huge_lr"], work, out))

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -18,7 +18,7 @@ from grader.intake.names import Rejected, printable
 from grader.syntax.parse import program_digest
 from harness.data import DATASETS
 from harness.errors import UserError
-from harness.recipe import recipe_ids
+from harness.recipe import EXERCISES
 from harness.run.settings import RunSettings
 from harness.submission.archive import (
     COMMANDS,
@@ -236,9 +236,20 @@ def parse_manifest(data: bytes) -> Manifest | FileManifest:
     except (ValueError, RecursionError):
         raise Rejected("manifest", f"{MANIFEST} is not strict JSON: {_REMEDY}.") from None
     recipe = value.get("recipe") if isinstance(value, dict) else None
-    if isinstance(recipe, str) and recipe in file_exercise_ids():
+    if isinstance(recipe, str) and recipe in _written_exercises():
         return _validated(value, FileManifest)
     return _validated(value, Manifest)
+
+
+@cache
+def _recipes() -> frozenset[str]:
+    """Return the ids of all recipes. One that cannot be used counts too: that is no fault of its students."""
+    return frozenset(path.parent.name for path in EXERCISES.glob("*/recipe.toml"))
+
+
+@cache
+def _written_exercises() -> frozenset[str]:
+    return frozenset(file_exercise_ids())
 
 
 def _validated(value: Any, form: type[_AnyManifest]) -> _AnyManifest:
@@ -275,7 +286,7 @@ def _names(members: Mapping[str, bytes]) -> tuple[str | None, str | None]:
 
 
 def _submission(members: Mapping[str, bytes], manifest: Manifest, name: str, sha256: str) -> Submission:
-    if manifest.recipe not in recipe_ids():
+    if manifest.recipe not in _recipes():
         raise Rejected("unknown recipe", f"There is no exercise {printable(manifest.recipe)}: {_REMEDY}.")
     if manifest.dataset not in DATASETS:
         raise Rejected("unknown data set", f"There is no data set {printable(manifest.dataset)}: {_REMEDY}.")

@@ -22,8 +22,8 @@ from harness.files import scratch_path
 from harness.plain_yaml import shown
 
 INDEX = "index.html"
-# What else may lie among the reports; new reports keep it. The first is what `grader export` writes.
-KEPT = ("export", "decisions.toml")
+# What else may lie among the reports; new reports keep it. `grader export` writes it.
+KEPT = ("export",)
 # How our files begin that are no pages.
 _BEGINNINGS = {GRADEBOOK: csv_bytes([COLUMNS], mark=True).rstrip(), SCORES: b'{\n "format_version": '}
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # of renameat2(2)
@@ -130,7 +130,7 @@ def _beginning(path: Path) -> bytes:
 
 
 def _carry_over(old: Path, new: Path) -> None:
-    """Copy what new reports keep: permissions, decisions, exports."""
+    """Copy what new reports keep: permissions and exports."""
     if not old.is_dir():
         return
     shutil.copymode(old, new)

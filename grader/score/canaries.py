@@ -30,7 +30,10 @@ def canary_problem(recipe_id: str, replays: Sequence[Replay], weights: Weights) 
     for run, replay in zip(("broken", "reference", "repeated reference"), replays, strict=True):
         if replay.status != "OK":
             return f"The {run} run of {recipe_id} failed here ({replay.message}); grader doctor may say why."
-    perfect = _canary(recipe_of(recipe_id), broken, reference, repeated)
+    recipe = recipe_of(recipe_id)
+    report = reference_report(recipe_id, broken.log, reference.log)
+    perfect = own_evidence(recipe, recipe.healthy_source(), broken, reference, repeated, report)
+    perfect = replace(perfect, claims={**perfect.claims, "fixed": _claim(reference)})
     criteria = score_evidence(perfect, weights)
     if (total := total_of(criteria)) != 100:
         lost = next(
@@ -64,17 +67,20 @@ def canary_problem(recipe_id: str, replays: Sequence[Replay], weights: Weights) 
     return "" if fix == 0 else f"The untouched experiment of {recipe_id} got {fix} points for its fix, not 0."
 
 
-def _canary(recipe: Recipe, broken: Replay, reference: Replay, repeated: Replay) -> Evidence:
+def own_evidence(
+    recipe: Recipe, source: str, broken: Replay, reference: Replay, fixed: Replay, report: str | None = None
+) -> Evidence:
+    """Return the evidence of an honest submission with this experiment, under the recipe's own settings."""
     return Evidence(
         recipe=recipe,
         settings=RunSettings(seed=recipe.seed, dataset=recipe.dataset),
         command_problem="",
         missing=(),
-        claims={"broken": _claim(broken), "fixed": _claim(reference)},
-        source=recipe.healthy_source(),
-        report=reference_report(recipe.id, broken.log, reference.log),
+        claims={"broken": _claim(broken), "fixed": _claim(fixed)},
+        source=source,
+        report=report,
         broken=broken,
-        fixed=repeated,
+        fixed=fixed,
         reference=reference,
         same_class=True,
     )

@@ -12,9 +12,9 @@ from grader.replay.request import recipe_of
 from grader.score.belief import code_doubt, log_doubt, same_as_reference, same_bytes
 from grader.score.evidence import Evidence
 from grader.score.exhibits import Measurement
+from grader.score.known_edits import load_variants
 from grader.score.measured import checks, evaluations, has_reference, symptoms
 from grader.score.minimality import judge_minimality
-from grader.score.solutions import load_variants
 from grader.score.verdict import Check, full, lost, open_check
 from grader.syntax.edit_size import changed_areas
 from grader.syntax.parse import ProgramText, Unparsable

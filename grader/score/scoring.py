@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from hashlib import sha256
 
 from grader.intake.submission import Submission
@@ -102,7 +103,7 @@ def unscored(
 
     Without a manifest, student and exercise follow from the file's name.
     """
-    known = next((known for known in exercise_ids() if name.endswith(f"_{known}")), "")
+    known = next((known for known in _exercises() if name.endswith(f"_{known}")), "")
     row = SubmissionScore(
         submission=name,
         student=student or (name.removesuffix(f"_{known}") if known else name),
@@ -114,6 +115,11 @@ def unscored(
         provenance={},
     )
     return Score(row, Exhibits(submission=name, broken_source=None, fixed_source=None, report=None))
+
+
+@cache
+def _exercises() -> tuple[str, ...]:
+    return tuple(exercise_ids())
 
 
 def tarball_flags(name: str, student: str, exercise: str, ignored: Sequence[str]) -> tuple[Flag, ...]:

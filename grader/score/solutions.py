@@ -1,23 +1,18 @@
-"""What the instructor's half knows of a recipe: `variants.toml` and `measured.toml`."""
+"""What the instructor's half knows of a recipe: `measured.toml`."""
 
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar, get_args
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
 
 from grader.toml_file import read_table
 from harness.checks import check_names, load_check
 from harness.errors import UserError
-from harness.recipe import ROOT, Edit, apply_edits
+from harness.recipe import ROOT
 
 SOLUTIONS = ROOT / "solutions"
 MEASURED = "measured.toml"
-
-Verdict = Literal["full", "alternative", "masking", "overreach", "wrong"]
-VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
-
-# Wherever a tuple is declared with strict=False, a list of TOML becomes one; nothing else is converted.
 
 
 class StrictModel(BaseModel):
@@ -26,45 +21,13 @@ class StrictModel(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-class Variant(StrictModel):
-    """An edit of the *broken* experiment, and the verdict that the grader must give it.
-
-    `full` is the reference fix and its equals, `alternative` is right but not minimal, `masking` removes the
-    symptom and leaves the cause, `overreach` also rewires what was not broken, `wrong` mends nothing. One that is
-    `held_back` was not looked at while the rules were made: it tests them.
-    """
-
-    id: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
-    verdict: Verdict
-    says: Annotated[str, Field(min_length=1)]
-    held_back: bool = False
-    edits: Annotated[tuple[Edit, ...], Field(alias="edit", min_length=1, strict=False)]
-
-    def source(self, broken_source: str) -> str:
-        """Return the broken experiment with this variant's edits in it.
-
-        Raises `ValueError` where a `find` does not occur exactly once.
-        """
-        return apply_edits(broken_source, self.edits, where=f"variant {self.id}")
-
-
-class _Variants(StrictModel):
-    format_version: Literal[1]
-    variants: Annotated[tuple[Variant, ...], Field(alias="variant", min_length=1, strict=False)]
-
-    @model_validator(mode="after")
-    def _begin_with_the_reference(self) -> "_Variants":
-        ids = [variant.id for variant in self.variants]
-        if len(set(ids)) < len(ids):
-            raise ValueError("two variants have the same id")
-        if ids[0] != "reference" or self.variants[0].verdict != "full":
-            raise ValueError("the first variant must be `reference`, with the verdict `full`")
-        return self
-
-
-def load_variants(recipe_id: str, solutions: Path = SOLUTIONS) -> tuple[Variant, ...]:
-    """Return a recipe's variants, the reference fix first. Raises `UserError` if the file is missing or wrong."""
-    return read_toml(solutions / recipe_id / "variants.toml", _Variants).variants
+def _pairs(words: Any) -> Any:
+    """Turn a list of "check outcome" into a table. Raises `ValueError` for anything else."""
+    if not isinstance(words, list) or not all(
+        isinstance(word, str) and word.count(" ") == 1 for word in words
+    ):
+        raise ValueError('it is a list of "check outcome"')
+    return dict(word.split(" ") for word in words)
 
 
 class _Measured(StrictModel):
@@ -74,7 +37,7 @@ class _Measured(StrictModel):
     """
 
     format_version: Literal[1]
-    outcomes: dict[str, str] = Field(default_factory=dict)
+    outcomes: Annotated[dict[str, str], BeforeValidator(_pairs)] = {}
     trips: dict[str, str]
 
     @model_validator(mode="after")

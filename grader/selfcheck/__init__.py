@@ -1,9 +1,6 @@
-"""`grader selfcheck`: the suite and the grader against what they declare of themselves, with a figure for each part.
+"""`grader selfcheck`: prove every recipe both ways, and the grader on edits whose verdict is known.
 
-| part | what is compared |
-| --- | --- |
-| `seeds` | every recipe over seeds and data sets: symptoms, checks, and equal bytes in two processes |
-| `healthy` | `solutions/healthy.toml`: sound experiments that must show no symptom and trip no check |
-| `variants` | `solutions/<id>/variants.toml`: each fix handed in and scored, against its verdict |
-| `texts` | `solutions/<id>/texts.toml`: each explanation scored by the rubric, against its label |
+For each recipe: broken runs show its symptoms, healthy runs do not, and both repeat to the byte; the checks that the
+break trips are those of `solutions/<id>/measured.toml`; known edits get their verdict. For each pair of recipes a check
+or a symptom tells them apart. `docs/calibration.md` is the result.
 """

@@ -1,132 +1,157 @@
-"""Runs the parts of the self-check, shows each, and writes the page."""
+"""Runs the self-check, prints each part, and writes what it measured."""
 
 import sys
-import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
 
-from grader.replay.cache import default_folder, trim
-from grader.replay.replayer import Replayer, Sandbox, open_sandbox
-from grader.replay.replays import Replays, local_executor
+from grader.replay.cache import default_folder
 from grader.sandbox import sandbox_problem
-from grader.score.solutions import SOLUTIONS, Variant, load_variants
-from grader.score.weights import load_weights
+from grader.score.known_edits import known_fixes
+from grader.score.solutions import SOLUTIONS
+from grader.selfcheck import trips
 from grader.selfcheck.answers import answers_section
-from grader.selfcheck.handed_in import Submissions
-from grader.selfcheck.healthy import healthy_section
-from grader.selfcheck.parts import PARTS, Part
+from grader.selfcheck.bands import write_bands
+from grader.selfcheck.fixes import judge_fixes, problem_of
+from grader.selfcheck.runs import Runs, open_runs
 from grader.selfcheck.section import Section, page, show
-from grader.selfcheck.seeds import seeds_section
-from grader.selfcheck.trial_memory import TrialMemory
-from grader.selfcheck.variants import variants_section
-from grader.session import Grading
+from grader.selfcheck.seeds import SeedRuns, problems_of, quantity_row, run_seeds
 from grader.written.answers.known import load_answers
 from harness.data.loading import default_cache
 from harness.errors import UserError
 from harness.files import write_whole
-from harness.recipe import EXERCISES, ROOT, Recipe
+from harness.recipe import EXERCISES, ROOT, Recipe, load_recipes
 from harness.written.file_exercise import FileExercise, exercise_ids, load_exercise
 
 PAGE = ROOT / "docs" / "calibration.md"
-_SANDBOXED: tuple[Part, ...] = ("variants", "answers")
-_WIDE = 160  # columns, where the output goes to no terminal
+_WIDE = 160  # columns, if the output is not a terminal
 
 
 @dataclass(frozen=True)
 class SelfcheckOptions:
-    """What a maintainer asked for; no `parts` and no `only` mean all of them."""
+    """What a maintainer asked for; an empty `only` means every exercise."""
 
     seeds: int
     jobs: int
-    parts: tuple[Part, ...] = ()
     only: tuple[str, ...] = ()
-    held_back: bool = True
     fresh: bool = False
     write: bool = False
     cache: Path | None = None
-    replays: Path | None = None
+    memory: Path | None = None
     exercises: Path = EXERCISES
     solutions: Path = SOLUTIONS
 
 
 def run_selfcheck(options: SelfcheckOptions) -> int:
-    """Run the parts, print each, and return 0 if everything agrees, else 1.
+    """Check the exercises, print the result, and return 0 if all agrees, 1 if something does not.
 
-    Raises `UserError` for wrong use: an unknown recipe, no sandbox, a page of less than the whole.
+    With `write`, the measured files of the recipes are rewritten first, and `docs/calibration.md` at the end.
+    Raises `UserError` for wrong use: an unknown exercise, no sandbox, a page of only some exercises.
     """
-    if options.write and (options.only or options.parts or not options.held_back):
-        raise UserError("--write makes the whole page: leave --only, --part and --without-held-back out.")
-    parts = tuple(part for part in PARTS if part in (options.parts or PARTS))
-    chosen = [
-        load_exercise(name, options.exercises) for name in options.only or exercise_ids(options.exercises)
-    ]
-    problem = sandbox_problem() if set(parts) & set(_SANDBOXED) else None
-    if problem is not None:
+    if options.write and options.only:
+        raise UserError("--write makes the whole page: leave --only out.")
+    if (problem := sandbox_problem()) is not None:
         raise UserError(problem)
+    recipes, problems = load_recipes(options.exercises)
+    chosen = options.only or exercise_ids(options.exercises)
+    for name in set(options.only) - problems.keys():
+        load_exercise(name, options.exercises)  # raises for an unknown name
+    cache, memory = options.cache or default_cache(), options.memory or default_folder()
     console = Console(width=None if sys.stdout.isatty() else _WIDE)
     sections = []
-    memory = options.replays or default_folder()
-    trim(memory)
-    with (
-        tempfile.TemporaryDirectory(prefix="trainwreck-") as scratch,
-        open_sandbox("warm", options.jobs) as sandbox,
-    ):
-        made = _parts(chosen, options, Path(scratch), sandbox, memory)
-        for part in parts:
-            sections.append(made[part]())
-            show(sections[-1], console)
-    if options.write:
-        text = page(sections, f"grader selfcheck --seeds {options.seeds} --write")
-        write_whole({PAGE: text.encode()})
-    return 1 if any(section.disagreements for section in sections) else 0
-
-
-def _parts(
-    chosen: Sequence[Recipe | FileExercise],
-    options: SelfcheckOptions,
-    scratch: Path,
-    sandbox: Sandbox,
-    memory: Path,
-) -> Mapping[Part, Callable[[], Section]]:
-    """Return what makes each part."""
-    recipes = [item for item in chosen if isinstance(item, Recipe)]
-    cache, jobs, solutions = options.cache or default_cache(), options.jobs, options.solutions
-    replayer = Replayer(sandbox, cache)
-    executor = local_executor(replayer, jobs=jobs)
-    trials = TrialMemory(memory, fresh=options.fresh)
-
-    def asked(item: Variant) -> bool:
-        return options.held_back or not item.held_back
-
-    def seeds() -> Section:
-        return seeds_section(recipes, seeds=options.seeds, jobs=jobs, cache=cache, memory=trials)
-
-    def healthy() -> Section:
-        return healthy_section(
-            recipes, seeds=options.seeds, jobs=jobs, cache=cache, memory=trials, solutions=solutions
-        )
-
-    def variants() -> Section:
-        replays = Replays(executor, memory, fresh=options.fresh)
-        submissions = Submissions(memory, fresh=options.fresh)
-        wanted = [
-            (recipe, item)
-            for recipe in recipes
-            for item in filter(asked, load_variants(recipe.id, solutions))
-        ]
-        grading = Grading(replays, replayer, memory, load_weights(), jobs, fresh=options.fresh)
-        return variants_section(wanted, grading, submissions, scratch, jobs=jobs)
-
-    def answers() -> Section:
-        wanted = [
+    if problems:
+        sections.append(Section("Left out", problems=tuple(problems.values())))
+    with open_runs(cache, memory, jobs=options.jobs, fresh=options.fresh) as runs:
+        wanted = [recipe for recipe in recipes if recipe.id in chosen]
+        sections += check_recipes(wanted, recipes, options, cache, runs)
+        answers = [
             (exercise, answer)
-            for exercise in chosen
+            for exercise in (
+                load_exercise(name, options.exercises) for name in chosen if name not in problems
+            )
             if isinstance(exercise, FileExercise)
-            for answer in load_answers(exercise.id, solutions)
+            for answer in load_answers(exercise.id, options.solutions)
         ]
-        return answers_section(wanted, replayer, jobs=jobs)
+        if answers:
+            sections.append(answers_section(answers, runs.replayer, jobs=options.jobs))
+    for section in sections:
+        show(section, console)
+    if options.write:
+        command = f"grader selfcheck --seeds {options.seeds} --write"
+        write_whole({PAGE: page(sections, command).encode()})
+    wrong = sum(len(section.problems) for section in sections)
+    console.print(f"{len(chosen)} exercises checked: {wrong or 'no'} disagreement{'s' * (wrong != 1)}.")
+    return 1 if wrong else 0
 
-    return {"seeds": seeds, "healthy": healthy, "variants": variants, "answers": answers}
+
+def check_recipes(
+    wanted: Sequence[Recipe], every: Sequence[Recipe], options: SelfcheckOptions, cache: Path, runs: Runs
+) -> list[Section]:
+    """Return a section for each recipe, and one that says what tells them apart."""
+    carriers = {recipe.experiment: recipe for recipe in reversed(every)}
+    seed_runs = run_seeds(wanted, carriers, options.seeds, cache, runs)
+    outcomes = trips.measure(wanted, runs)
+    measured = {recipe_id: trips.trips(*found) for recipe_id, found in outcomes.items()}
+    if options.write:
+        for recipe_id, found in outcomes.items():
+            path = trips.measured_path(recipe_id, options.solutions)
+            write_whole({path: trips.measured_toml(*found).encode()})
+        healthy = {
+            (item.recipe.experiment, item.dataset): {seed: first for seed, (first, _) in item.healthy.items()}
+            for item in seed_runs
+        }
+        write_bands(healthy, carriers, runs)
+    fixes = {recipe.id: known_fixes(recipe, options.solutions) for recipe in wanted}
+    judged: dict[str, list[str]] = {recipe.id: [] for recipe in wanted}
+    for fix, checks in judge_fixes([fix for found, _ in fixes.values() for fix in found], runs):
+        judged[fix.recipe.id].append(problem_of(fix, checks))
+    sections = []
+    for recipe in wanted:
+        problems = [*_stored_problem(recipe.id, measured[recipe.id], options.solutions), *judged[recipe.id]]
+        left_out = fixes[recipe.id][1]
+        sections.append(_recipe_section(recipe, seed_runs, measured[recipe.id], problems, left_out))
+    return [*sections, _pairs_section(seed_runs, measured)]
+
+
+def _stored_problem(recipe_id: str, measured: Mapping[str, str], solutions: Path) -> list[str]:
+    """Return what is wrong with the recipe's `measured.toml`."""
+    stored = trips.stored(recipe_id, solutions)
+    if stored == measured:
+        return []
+    return [f"{recipe_id}: measured.toml says {stored}, measured is {measured}: run with --write"]
+
+
+def _recipe_section(
+    recipe: Recipe,
+    seed_runs: Sequence[SeedRuns],
+    measured: Mapping[str, str],
+    judged: Sequence[str],
+    left_out: Sequence[str],
+) -> Section:
+    """Return the section of a recipe; `judged` holds a problem or "" for measured.toml and for each known edit."""
+    own = [item for item in seed_runs if item.recipe.id == recipe.id]
+    rows = [
+        quantity_row(item, symptom)
+        for item in own
+        for symptom in (*item.recipe.symptoms, *item.recipe.observations)
+    ]
+    problems = [problem for item in own for problem in problems_of(item)]
+    if not recipe.symptoms and not measured:
+        problems.append(f"{recipe.id}: no symptom is declared and no check trips, so nothing shows the break")
+    tripped = ", ".join(f"`{check}` {outcome}" for check, outcome in measured.items()) or "no check"
+    edits = f"{judged.count('')} known edits get their verdict."
+    if left_out:
+        edits += f" Left out, because the break changed their place: {', '.join(left_out)}."
+    says = (f"{recipe.experiment}, {len(own[0].broken)} seeds. Trips: {tripped}.", edits)
+    columns = ("data", "quantity", "present if", "broken", "healthy")
+    return Section(recipe.id, says, columns, tuple(rows), (*problems, *filter(None, judged)))
+
+
+def _pairs_section(seed_runs: Sequence[SeedRuns], measured: Mapping[str, Mapping[str, str]]) -> Section:
+    pairs = trips.pairs_apart(seed_runs, measured)
+    close = tuple((*pair, found[0]) for pair, found in pairs.items() if len(found) == 1)
+    alike = tuple(f"nothing tells {one} and {two} apart" for (one, two), found in pairs.items() if not found)
+    says = f"{len(pairs) - len(alike)} of {len(pairs)} pairs are told apart; the table lists those with one difference."
+    return Section("What tells two recipes apart", (says,), ("recipe", "recipe", "by"), close, alike)

@@ -1,225 +1,114 @@
-"""Part `seeds`: every recipe, broken and healthy, over seeds and data sets, against all that it declares."""
+"""Every recipe over seeds: broken runs show its symptoms, healthy runs do not, and both repeat to the byte."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
-from grader.score.solutions import mechanisms_of
-from grader.selfcheck.progress import counting
-from grader.selfcheck.section import Row, Section, Table
-from grader.selfcheck.trial import Outcome, Trial
-from grader.selfcheck.trial_memory import TrialMemory
-from grader.selfcheck.trials import repeat_trials, run_trials
-from harness.checks import load_check
+from grader.replay.replay import Replay
+from grader.replay.request import Request
+from grader.selfcheck.runs import Runs, request_of
 from harness.data import DATASETS
 from harness.data.loading import load_dataset
 from harness.errors import UserError
 from harness.recipe import Recipe, Symptom
-from harness.symptoms import judge_symptom, signal_values
+from harness.run.settings import RunSettings
+from harness.symptoms import judge_symptom
 
 FIRST_SEED = 100
-Run = Literal["broken", "healthy"]
-RUNS: tuple[Run, ...] = ("broken", "healthy")
 
 
 @dataclass(frozen=True)
-class Figure:
-    """What was measured in one run, and whether it is as declared."""
-
-    seed: int
-    run: Run
-    value: float | None
-    right: bool
-
-
-@dataclass(frozen=True)
-class Quantity:
-    """One quantity of one recipe on one data set: its figures over seeds, and what was asked of it."""
-
-    recipe: str
-    dataset: str
-    name: str
-    bound: str
-    figures: tuple[Figure, ...]
-
-    def span(self, run: Run) -> str:
-        """Return the range over the seeds."""
-        known = [figure.value for figure in self.figures if figure.run == run and figure.value is not None]
-        return f"{min(known):.4g} to {max(known):.4g}" if known else "-"
-
-    def wrong(self) -> Iterator[str]:
-        """Yield a sentence for each run that is not as declared."""
-        for figure in self.figures:
-            if not figure.right:
-                value = "not in the log" if figure.value is None else f"{figure.value:.6g}"
-                yield (
-                    f"{self.recipe} on {self.dataset}, seed {figure.seed}, {figure.run} run:"
-                    f" {self.name} is {value} ({self.bound})"
-                )
-
-
-@dataclass(frozen=True)
-class Pair:
-    """A recipe on a data set of its shape, with its runs by seed: each made twice."""
+class SeedRuns:
+    """The runs of a recipe on one data set, by seed; each was made twice."""
 
     recipe: Recipe
     dataset: str
-    runs: Mapping[tuple[int, Run], tuple[Outcome, Outcome]]
-
-    def seeds(self) -> list[int]:
-        """Return the seeds, in order."""
-        return sorted({seed for seed, _ in self.runs})
-
-    def first(self, seed: int, run: Run) -> Outcome:
-        """Return the first of two runs, the one with checks."""
-        return self.runs[seed, run][0]
-
-    def repeated(self) -> int:
-        """Return how many runs repeat to the byte."""
-        return sum(first.repeats(again) for first, again in self.runs.values())
+    broken: Mapping[int, tuple[Replay, Replay]]
+    healthy: Mapping[int, tuple[Replay, Replay]]
 
 
-def data_sets_for(recipe: Recipe, cache: Path) -> tuple[list[str], list[str]]:
-    """Return the data sets of a recipe's shape that are there, and a sentence for each that is not."""
-    there, missing = [], []
+def data_sets_for(recipe: Recipe, cache: Path) -> list[str]:
+    """Return the recipe's data set and the others of its shape that are on this machine."""
+    found = []
     for name, shape in DATASETS.items():
         if shape == DATASETS[recipe.dataset]:
             try:
                 load_dataset(name, cache=cache)
-                there.append(name)
-            except UserError as error:
-                missing.append(f"{name} was left out: {error}")
-    return there, missing
+                found.append(name)
+            except UserError:  # MNIST or CIFAR-10 was not fetched
+                continue
+    return found
 
 
-def seeds_section(
-    recipes: Sequence[Recipe], *, seeds: int, jobs: int, cache: Path, memory: TrialMemory
-) -> Section:
-    """Run every recipe on so many seeds and each data set of its shape, twice, and judge what came of it."""
-    wanted: list[tuple[Recipe, str]] = []
-    notes: dict[str, None] = {}
+def run_seeds(
+    recipes: Sequence[Recipe], carriers: Mapping[str, Recipe], seeds: int, cache: Path, runs: Runs
+) -> list[SeedRuns]:
+    """Run every recipe, broken and healthy, twice on each seed and data set.
+
+    `carriers` names for each experiment the recipe under which its healthy runs are remembered, so that all recipes
+    of an experiment share them.
+    """
+    requests: dict[tuple[str, str, int, bool, int], Request] = {}
+    data_sets = {recipe.id: data_sets_for(recipe, cache) for recipe in recipes}
     for recipe in recipes:
-        there, missing = data_sets_for(recipe, cache)
-        wanted += [(recipe.on(dataset), dataset) for dataset in there]
-        notes |= dict.fromkeys(missing)
-    trials = _trials(wanted, range(FIRST_SEED, FIRST_SEED + seeds))
-    with counting("seeds, first runs") as progress:
-        first = run_trials(list(trials.values()), jobs=jobs, cache=cache, progress=progress, memory=memory)
-    with counting("seeds, once more") as progress:
-        again = repeat_trials(list(trials.values()), jobs=jobs, cache=cache, progress=progress, memory=memory)
-    pairs = []
-    for recipe, dataset in wanted:
-        mine = {
-            (seed, run): trials[_source(recipe, run), dataset, seed]
-            for seed in range(FIRST_SEED, FIRST_SEED + seeds)
-            for run in RUNS
-        }
-        outcomes = {key: (first[trial], again[trial]) for key, trial in mine.items()}
-        pairs.append(Pair(recipe, dataset, outcomes))
-    return _section(pairs, seeds, tuple(notes))
+        for dataset in data_sets[recipe.id]:
+            for seed in range(FIRST_SEED, FIRST_SEED + seeds):
+                settings = RunSettings(seed=seed, dataset=dataset)
+                for turn in (0, 1):
+                    carrier = carriers[recipe.experiment]
+                    requests[recipe.id, dataset, seed, True, turn] = request_of(
+                        recipe, recipe.broken_source(), settings, repetition=turn
+                    )
+                    requests[recipe.id, dataset, seed, False, turn] = request_of(
+                        carrier, carrier.healthy_source(), settings, repetition=turn
+                    )
+    made = runs.replays("runs over seeds", requests.values())
+
+    def pair(recipe_id: str, dataset: str, seed: int, broken: bool) -> tuple[Replay, Replay]:
+        first, again = (requests[recipe_id, dataset, seed, broken, turn] for turn in (0, 1))
+        return made[first], made[again]
+
+    numbers = range(FIRST_SEED, FIRST_SEED + seeds)
+    return [
+        SeedRuns(
+            recipe.on(dataset),
+            dataset,
+            {seed: pair(recipe.id, dataset, seed, True) for seed in numbers},
+            {seed: pair(recipe.id, dataset, seed, False) for seed in numbers},
+        )
+        for recipe in recipes
+        for dataset in data_sets[recipe.id]
+    ]
 
 
-def _source(recipe: Recipe, run: Run) -> str:
-    return recipe.broken_source() if run == "broken" else recipe.healthy_source()
-
-
-def _trials(wanted: Sequence[tuple[Recipe, str]], seeds: range) -> dict[tuple[str, str, int], Trial]:
-    """Return the trials by source, data set and seed: recipes that break one experiment share its healthy run."""
-    kinds: dict[tuple[str, str], set[str]] = {}
-    for recipe, dataset in wanted:
-        for run in RUNS:
-            measured = kinds.setdefault((_source(recipe, run), dataset), set())
-            measured |= set(mechanisms_of(recipe.id))
-    return {
-        (source, dataset, seed): Trial(source, dataset, seed, tuple(sorted(measured)))
-        for (source, dataset), measured in kinds.items()
-        for seed in seeds
-    }
-
-
-def quantities(pair: Pair) -> Iterator[Quantity]:
-    """Yield each symptom, observation and tripped check of a recipe, and the last validation figure."""
-    for symptom in pair.recipe.symptoms:
-        yield _of_symptom(pair, symptom, in_healthy=False)
-    for observation in pair.recipe.observations:
-        yield _of_symptom(pair, observation, in_healthy=True)
-    for name, tripped in mechanisms_of(pair.recipe.id).items():
-        figures = []
-        for seed in pair.seeds():
-            broken, healthy = (pair.first(seed, run).checks.get(name) for run in RUNS)
-            figures.append(Figure(seed, "broken", None, broken == tripped))
-            sound = healthy is not None and load_check(name).outcome(healthy).sound
-            figures.append(Figure(seed, "healthy", None, sound))
-        bound = f"broken {tripped}, healthy sound"
-        yield Quantity(pair.recipe.id, pair.dataset, f"check {name}", bound, tuple(figures))
-    yield _last_validation(pair)
-
-
-def _of_symptom(pair: Pair, symptom: Symptom, *, in_healthy: bool) -> Quantity:
-    figures = []
-    for seed in pair.seeds():
-        for run in RUNS:
-            result = judge_symptom(pair.first(seed, run).records, symptom)
-            expected = in_healthy or run == "broken"
-            right = result.value is not None and result.present == expected
-            figures.append(Figure(seed, run, result.value, right))
+def quantity_row(runs: SeedRuns, symptom: Symptom) -> tuple[str, ...]:
+    """Return (data set, quantity, bound, range over broken runs, range over healthy runs)."""
     bounds = [f"> {symptom.above:g}"] if symptom.above is not None else []
     bounds += [f"< {symptom.below:g}"] if symptom.below is not None else []
-    name = f"{'observation: ' if in_healthy else ''}{symptom.reduce} {symptom.signal}"
-    return Quantity(pair.recipe.id, pair.dataset, name, " ".join(bounds), tuple(figures))
+    steps = "" if symptom.steps is None else f", {symptom.steps[0]} to {symptom.steps[1]}"
+    spans = []
+    for side in (runs.broken, runs.healthy):
+        values = [judge_symptom(first.records(), symptom).value for first, _ in side.values()]
+        known = [value for value in values if value is not None]
+        spans.append(f"{min(known):.4g} to {max(known):.4g}" if known else "-")
+    return (runs.dataset, f"{symptom.reduce} {symptom.signal}{steps}", " ".join(bounds), *spans)
 
 
-def last_validation(outcome: Outcome) -> tuple[str, float | None]:
-    """Return the last validation figure of a run, and its name: an accuracy, or a loss where there is none."""
-    for signal in ("val_accuracy", "val_loss"):
-        values = signal_values(outcome.records, signal)
-        if values:
-            return signal, values[-1][1]
-    return "val_loss", None
-
-
-def _last_validation(pair: Pair) -> Quantity:
-    found = {(seed, run): last_validation(pair.first(seed, run)) for seed in pair.seeds() for run in RUNS}
-    name = next(iter(found.values()))[0]
-    figures = (Figure(seed, run, value, value is not None) for (seed, run), (_, value) in found.items())
-    return Quantity(pair.recipe.id, pair.dataset, f"last {name}", "", tuple(figures))
-
-
-def _section(pairs: Sequence[Pair], seeds: int, notes: tuple[str, ...]) -> Section:
-    rows: list[Row] = []
-    wrong: list[str] = []
-    amiss: set[tuple[str, str, int, Run]] = set()
-    for pair in pairs:
-        repeats = f"{pair.repeated()} of {len(pair.runs)}"
-        for quantity in quantities(pair):
-            off = [figure for figure in quantity.figures if not figure.right]
-            amiss |= {(pair.recipe.id, pair.dataset, figure.seed, figure.run) for figure in off}
-            named = (quantity.recipe, quantity.dataset, quantity.name, quantity.bound)
-            cells = (*named, quantity.span("broken"), quantity.span("healthy"), repeats, str(len(off)))
-            rows.append(Row(cells, agrees=not off and pair.repeated() == len(pair.runs)))
-            wrong += quantity.wrong()
-        wrong += _not_repeated(pair)
-    runs = sum(len(pair.runs) for pair in pairs)
-    repeated = sum(pair.repeated() for pair in pairs)
-    columns = ("recipe", "data", "quantity", "symptom if", "broken", "healthy", "repeats", "wrong")
-    return Section(
-        title="Seeds",
-        says=f"Every recipe, broken and healthy, on {seeds} seeds and each data set of its shape that was there. A"
-        " range is that of all seeds; *repeats* counts the runs whose log and checkpoint had the same bytes in a"
-        " second process, *wrong* those that are not as the recipe declares.",
-        tables=(Table(columns, tuple(rows)),),
-        figures=f"{len({pair.recipe.id for pair in pairs})} recipes, {seeds} seeds, {len(pairs)} pairs of recipe and"
-        f" data: {runs - len(amiss)} of {runs} runs are as declared, {repeated} of {runs} repeat to the byte.",
-        disagreements=tuple(dict.fromkeys(wrong)),
-        notes=notes,
-    )
-
-
-def _not_repeated(pair: Pair) -> Iterator[str]:
-    for (seed, run), (first, again) in pair.runs.items():
-        where = f"{pair.recipe.id} on {pair.dataset}, seed {seed}, {run} run"
-        if first.problem:
-            yield f"{where}: {first.problem}"
-        elif not first.repeats(again):
-            yield f"{where}: it does not repeat to the byte"
+def problems_of(runs: SeedRuns) -> Iterator[str]:
+    """Yield what is not as the recipe declares: runs that fail or do not repeat, symptoms absent or present."""
+    for name, side in (("broken", runs.broken), ("healthy", runs.healthy)):
+        for seed, (first, again) in side.items():
+            where = f"{runs.recipe.id} on {runs.dataset}, seed {seed}, {name} run"
+            if first.status != "OK":
+                yield f"{where}: {first.message}"
+                continue
+            if (first.log_sha256, first.checkpoint_sha256) != (again.log_sha256, again.checkpoint_sha256):
+                yield f"{where}: it does not repeat to the byte"
+            expected = [(symptom, name == "broken") for symptom in runs.recipe.symptoms]
+            expected += [(observation, True) for observation in runs.recipe.observations]
+            for item, present in expected:
+                found = judge_symptom(first.records(), item)
+                if found.value is None:
+                    yield f"{where}: the log has no {item.signal}"
+                elif found.present != present:
+                    yield f"{where}: {item.reduce} {item.signal} is {found.value:.6g} ({item.says})"

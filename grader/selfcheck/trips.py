@@ -1,69 +1,105 @@
-"""Measures what the checks find of a recipe's broken experiment, and writes `solutions/<id>/measured.toml`."""
+"""Which checks a break trips: measured here, stored in `solutions/<id>/measured.toml`, never typed by hand."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
 from pathlib import Path
 
 from grader.score.solutions import MEASURED, SOLUTIONS
-from harness.checks import load_check, run_checks
-from harness.recipe import load_recipe
+from grader.selfcheck.runs import Runs, Subject
+from grader.selfcheck.seeds import SeedRuns
+from grader.toml_file import read_table
+from harness.checks import load_check
+from harness.recipe import Recipe
 from harness.run.settings import RunSettings
+from harness.symptoms import judge_symptom
 
-# The recipe's own seed comes first; these two show that an outcome is no accident of it.
+# The recipe's own seed comes first; these two show that an outcome does not hang on it.
 MORE_SEEDS = (7, 1001)
+Outcomes = Sequence[Mapping[str, str]]  # by seed, {check: outcome}
+_HEAD = "# Measured by `grader selfcheck --write`: what the checks find of the broken experiment.\n"
 
 
-def agreed_outcomes(
-    source: str, settings: RunSettings, seeds: Iterable[int], names: Sequence[str] | None = None
-) -> dict[str, str]:
-    """Return the outcome of each check, by default of all, if it is the same for all seeds.
-
-    Raises as `harness.checks.run_checks`.
-    """
-    found: dict[str, str] | None = None
-    for seed in seeds:
-        findings = run_checks(source, replace(settings, seed=seed), names if found is None else list(found))
-        outcomes = {name: finding.outcome for name, finding in findings.items()}
-        found = {name: one for name, one in outcomes.items() if found is None or found.get(name) == one}
-    return found or {}
-
-
-def trips(
-    broken_source: str, healthy_source: str, settings: RunSettings, seeds: Sequence[int]
-) -> dict[str, str]:
-    """Return the outcome of each check that is unsound on the broken experiment and sound on the healthy one.
-
-    A check counts only if all seeds agree. Raises as `harness.checks.run_checks`.
-    """
-    return _tripped(agreed_outcomes(broken_source, settings, seeds), healthy_source, settings, seeds)
-
-
-def write_measured(
-    recipe_id: str, more_seeds: Sequence[int] = MORE_SEEDS, solutions: Path = SOLUTIONS
-) -> None:
-    """Measure a recipe on its own data and write its `measured.toml`, which `grader.score.solutions` reads."""
-    recipe = load_recipe(recipe_id)
-    settings = RunSettings(seed=recipe.seed, dataset=recipe.dataset)
-    seeds = (recipe.seed, *more_seeds)
-    broken = agreed_outcomes(recipe.broken_source(), settings, seeds)
-    tripped = _tripped(broken, recipe.healthy_source(), settings, seeds)
-    others = {name: outcome for name, outcome in broken.items() if name not in tripped}
-    lines = [
-        "# `grader selfcheck` measures this: what the checks find of the broken experiment.",
-        "format_version = 1",
-    ]
-    for title, table in (("outcomes", others), ("trips", tripped)):
-        lines += ["", f"[{title}]", *(f'{name} = "{outcome}"' for name, outcome in sorted(table.items()))]
-    (solutions / recipe_id / MEASURED).write_text("\n".join(lines) + "\n", encoding="utf-8")
-
-
-def _tripped(
-    broken: dict[str, str], healthy_source: str, settings: RunSettings, seeds: Sequence[int]
-) -> dict[str, str]:
-    unsound = {name: one for name, one in broken.items() if not load_check(name).outcome(one).sound}
-    healthy = agreed_outcomes(healthy_source, settings, seeds, list(unsound))
+def measure(recipes: Sequence[Recipe], runs: Runs) -> dict[str, tuple[Outcomes, Outcomes]]:
+    """Run every check on the broken and the healthy experiment of each recipe; return both by recipe."""
+    subjects: list[Subject] = []
+    for recipe in recipes:
+        for source in (recipe.broken_source(), recipe.healthy_source()):
+            seeds = (recipe.seed, *MORE_SEEDS)
+            subjects += [(source, RunSettings(seed=seed, dataset=recipe.dataset)) for seed in seeds]
+    found = iter(runs.outcomes("checks", subjects))
+    count = 1 + len(MORE_SEEDS)
     return {
-        name: one
-        for name, one in unsound.items()
-        if name in healthy and load_check(name).outcome(healthy[name]).sound
+        recipe.id: ([next(found) for _ in range(count)], [next(found) for _ in range(count)])
+        for recipe in recipes
+    }
+
+
+def agreed(outcomes: Outcomes) -> dict[str, str]:
+    """Return the outcomes on which all seeds agree."""
+    first, *others = outcomes
+    return {name: one for name, one in first.items() if all(other.get(name) == one for other in others)}
+
+
+def trips(broken: Outcomes, healthy: Outcomes) -> dict[str, str]:
+    """Return {check: outcome} of the checks that the break trips.
+
+    All seeds agree on an unsound outcome of the broken experiment and on a sound one of the healthy experiment.
+    """
+    sound = {name for name, one in agreed(healthy).items() if is_sound(name, one)}
+    return {name: one for name, one in agreed(broken).items() if name in sound and not is_sound(name, one)}
+
+
+def is_sound(check: str, outcome: str) -> bool:
+    """Say whether this outcome of a check is sound."""
+    return load_check(check).outcome(outcome).sound
+
+
+def measured_toml(broken: Outcomes, healthy: Outcomes) -> str:
+    """Return the text of `measured.toml`."""
+    tripped = trips(broken, healthy)
+    others = [f'"{name} {one}",' for name, one in sorted(agreed(broken).items()) if name not in tripped]
+    # A line break never falls between a check and its outcome.
+    listed = textwrap.indent(textwrap.fill(" ".join(one.replace(" ", "\0") for one in others), 106), "    ")
+    lines = [f'{name} = "{one}"\n' for name, one in sorted(tripped.items())]
+    text = listed.replace("\0", " ")
+    return f"{_HEAD}format_version = 1\noutcomes = [\n{text}\n]\n\n[trips]\n" + "".join(lines)
+
+
+def stored(recipe_id: str, solutions: Path = SOLUTIONS) -> dict[str, str]:
+    """Return the trips in the recipe's `measured.toml`, {} if there is none."""
+    path = measured_path(recipe_id, solutions)
+    return dict(read_table(path).get("trips", {})) if path.is_file() else {}
+
+
+def measured_path(recipe_id: str, solutions: Path = SOLUTIONS) -> Path:
+    """Return where the measured trips of a recipe are stored."""
+    return solutions / recipe_id / MEASURED
+
+
+def apart(
+    mine: SeedRuns, others: SeedRuns, my_trips: Mapping[str, str], their_trips: Mapping[str, str]
+) -> list[str]:
+    """Return what tells two recipes apart: checks that say different things, else symptoms of only one of them."""
+    checks = [name for name in {**my_trips, **their_trips} if my_trips.get(name) != their_trips.get(name)]
+    if checks:
+        return checks
+    return [*_only_in(mine, others), *_only_in(others, mine)]
+
+
+def _only_in(mine: SeedRuns, others: SeedRuns) -> Iterator[str]:
+    for symptom in mine.recipe.symptoms:
+        found = [judge_symptom(first.records(), symptom) for first, _ in others.broken.values()]
+        if not any(result.present for result in found):
+            yield f"{symptom.reduce} {symptom.signal}"
+
+
+def pairs_apart(
+    runs: Sequence[SeedRuns], by_recipe: Mapping[str, Mapping[str, str]]
+) -> dict[tuple[str, str], list[str]]:
+    """Return for each pair of recipes, on their own data sets, what tells them apart."""
+    own = [item for item in runs if item.dataset == item.recipe.dataset]
+    return {
+        (one.recipe.id, two.recipe.id): apart(one, two, by_recipe[one.recipe.id], by_recipe[two.recipe.id])
+        for one, two in combinations(own, 2)
     }

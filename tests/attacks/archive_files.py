@@ -91,92 +91,45 @@ def _refused(
     return Attack(id, "archive", says, Expected(("rejected",), because), build, place=place)
 
 
-FILES = (
+ATTACKS = (
     _refused("zip", "a zip file under a tarball's name", "a zip file", _zip),
     _refused("xz", "an xz file", "an xz file", lambda base: lzma.compress(_tar(base)[: 2**18], preset=0)),
     _refused("bzip2", "a bzip2 file", "a bzip2 file", lambda base: bz2.compress(_tar(base)[: 2**18], 1)),
     _refused("zstandard", "a zstandard file", "a zstandard file", _zstandard),
     _refused("plain_tar", "a tar archive that nobody compressed", "uncompressed", _tar),
     _refused("empty_file", "no bytes at all", "This is empty", lambda _: b""),
-    _refused(
-        "cut_short",
-        "half a tarball",
-        "ends too early",
-        lambda base: base.reference[: len(base.reference) // 2],
-    ),
-    _refused(
-        "cut_inside",
-        "a tar cut short in a whole gzip file",
-        "ends",
-        lambda base: zipped(_tar(base)[: 30 * BLOCK]),
-    ),
-    _refused(
-        "wrong_sum",
-        "a gzip file with a wrong checksum",
-        "damaged",
-        lambda base: base.reference[:-8] + bytes(8),
-    ),
+    _refused("cut_short", "half a tarball", "ends too early",
+        lambda base: base.reference[: len(base.reference) // 2]),
+    _refused("cut_inside", "a tar cut short in a whole gzip file", "ends",
+        lambda base: zipped(_tar(base)[: 30 * BLOCK])),
+    _refused("wrong_sum", "a gzip file with a wrong checksum", "damaged",
+        lambda base: base.reference[:-8] + bytes(8)),
     _refused("noise", "a gzip header before noise", "damaged", lambda _: _GZIP + b"\xff" * 4096),
-    _refused(
-        "gzip_in_gzip", "a tarball gzipped twice", "no tar archive", lambda base: zipped(base.reference)
-    ),
-    _refused(
-        "behind", "a script behind the end", "follows the end", lambda base: base.reference + b"#!/bin/sh\n"
-    ),
-    _refused(
-        "two_in_one", "two tarballs, as gzip allows", "follows", lambda base: base.untouched + base.reference
-    ),
+    _refused("gzip_in_gzip", "a tarball gzipped twice", "no tar archive", lambda base: zipped(base.reference)),
+    _refused("behind", "a script behind the end", "follows the end",
+        lambda base: base.reference + b"#!/bin/sh\n"),
+    _refused("two_in_one", "two tarballs, as gzip allows", "follows",
+        lambda base: base.untouched + base.reference),
     _refused("bomb", "1 GiB of zeros in 1 MiB", "holds more than", lambda _: endless(1024)),
-    _refused(
-        "grows_for_ever",
-        "16 GiB of zeros without an end in 16 MiB",
-        "holds more than",
-        lambda _: endless(2**14),
-    ),
-    _refused(
-        "many_bombs",
-        "200 gzip files of 16 MiB of zeros",
-        "follows",
-        lambda _: gzip.compress(bytes(2**24), 1, mtime=0) * 200,
-    ),
+    _refused("grows_for_ever", "16 GiB of zeros without an end in 16 MiB", "holds more than",
+        lambda _: endless(2**14)),
+    _refused("many_bombs", "200 gzip files of 16 MiB of zeros", "follows",
+        lambda _: gzip.compress(bytes(2**24), 1, mtime=0) * 200),
     _refused("tar_bomb", "a tar archive of 80 MiB of zeros", "holds more than", _tar_bomb),
-    _refused(
-        "stored_nothing",
-        "60 MiB of stored blocks of nothing",
-        "larger than what is in it",
-        _blocks(_STORED, 60),
-    ),
-    _refused(
-        "fixed_nothing", "60 MiB of coded blocks of nothing", "larger than what is in it", _blocks(_FIXED, 60)
-    ),
-    _refused(
-        "coded_nothing", "60 MiB of codes for nothing", "larger than what is in it", _blocks(_own_code(), 60)
-    ),
-    _refused(
-        "too_large", "1 TiB, nearly all of it a hole", "larger than", lambda base: base.reference, _hole
-    ),
-    _refused(
-        "link_to_canary", "a link to the canary", "a link", lambda base: os.fsencode(base.canary), _link
-    ),
+    _refused("stored_nothing", "60 MiB of stored blocks of nothing", "larger than what is in it",
+        _blocks(_STORED, 60)),
+    _refused("fixed_nothing", "60 MiB of coded blocks of nothing", "larger than what is in it", _blocks(_FIXED,
+        60)),
+    _refused("coded_nothing", "60 MiB of codes for nothing", "larger than what is in it", _blocks(_own_code(),
+        60)),
+    _refused("too_large", "1 TiB, nearly all of it a hole", "larger than", lambda base: base.reference, _hole),
+    _refused("link_to_canary", "a link to the canary", "a link", lambda base: os.fsencode(base.canary), _link),
     _refused("link_to_endless", "a link to a device without an end", "a link", lambda _: b"/dev/zero", _link),
-    _refused(
-        "folder", "a folder under a tarball's name", "a folder", lambda _: b"", lambda path, _: path.mkdir()
-    ),
-    _refused(
-        "pipe", "a pipe that nobody writes to", "no file", lambda _: b"", lambda path, _: os.mkfifo(path)
-    ),
-    Attack(
-        "named_gzip",
-        "archive",
-        "gzip's name for its content is a path with escapes",
-        Expected(("graded",)),
-        _named_gzip,
-    ),
-    Attack(
-        "tar_in_tar",
-        "archive",
-        "the right fix as a tarball inside the broken one",
-        Expected(("graded",), "not looked at"),
-        _tar_in_tar,
-    ),
-)
+    _refused("folder", "a folder under a tarball's name", "a folder", lambda _: b"", lambda path,
+        _: path.mkdir()),
+    _refused("pipe", "a pipe that nobody writes to", "no file", lambda _: b"", lambda path, _: os.mkfifo(path)),
+    Attack("named_gzip", "archive", "gzip's name for its content is a path with escapes", Expected(("graded",
+        )), _named_gzip),
+    Attack("tar_in_tar", "archive", "the right fix as a tarball inside the broken one", Expected(("graded",),
+        "not looked at"), _tar_in_tar),
+)  # fmt: skip

@@ -75,16 +75,12 @@ def _unlisted(base: Base) -> bytes:
 
 _DEEP = b"[" * 30_000 + b"]" * 30_000
 
-MANIFESTS = (
+ATTACKS = (
     _refused("no_manifest", "an archive without a manifest", "no manifest.json", _without_manifest),
     _refused("manifest_empty", "an empty manifest", "not strict JSON", _manifest(b"")),
     _refused("manifest_text", "a manifest in prose", "not strict JSON", _manifest(b"I did it all myself.")),
-    _refused(
-        "manifest_utf16",
-        "a manifest in UTF-16",
-        "not strict JSON",
-        _manifest('{"student": "ada"}'.encode("utf-16")),
-    ),
+    _refused("manifest_utf16", "a manifest in UTF-16", "not strict JSON",
+        _manifest('{"student": "ada"}'.encode("utf-16"))),
     _refused("manifest_deep", "30,000 brackets", "not strict JSON", _manifest(_DEEP)),
     _refused("manifest_large", "a manifest of 20 MB", "larger than 64", _manifest(b" " * 20_000_000 + b"{}")),
     _refused("manifest_list", "a list", "not one of a submission", _manifest(b"[]")),
@@ -97,15 +93,10 @@ MANIFESTS = (
     _refused("seed_infinite", "a seed beyond all numbers", "seed", _written("seed", "1e999")),
     _refused("seed_negative", "a seed below 0", "seed", _saying(seed=-1)),
     _refused("more_keys", "a key that gives points", "total", _saying(total=100)),
-    _refused(
-        "path_as_recipe", "a recipe that is a path", "no exercise", _saying(recipe="../solutions/huge_lr")
-    ),
-    _refused(
-        "escapes_as_recipe",
-        "a recipe that clears the screen",
-        "no exercise",
-        _saying(recipe="\x1b[2J\u202e\u009b31m"),
-    ),
+    _refused("path_as_recipe", "a recipe that is a path", "no exercise",
+        _saying(recipe="../solutions/huge_lr")),
+    _refused("escapes_as_recipe", "a recipe that clears the screen", "no exercise",
+        _saying(recipe="\x1b[2J\u202e\u009b31m")),
     _refused("surrogate_recipe", "a recipe that is no text", "recipe", _written("recipe", '"\\ud800"')),
     _refused("other_data", "a data set of another shape", "cannot be run on", _saying(dataset="cifar10")),
     _refused("path_as_data", "a data set that is a path", "no data set", _saying(dataset="../../etc/passwd")),
@@ -114,35 +105,15 @@ MANIFESTS = (
     _refused("student_backwards", "a student who reads backwards", "student", _saying(student="\u202eada")),
     _refused("student_newline", "a student of two lines", "student", _saying(student="ada\n=1+1")),
     _refused("student_nul", "a student with a NUL", "student", _saying(student="ada\0")),
-    _refused(
-        "wrong_hash",
-        "a log of another's under its own hash",
-        "another SHA-256",
-        _holding({"runs/fixed/metrics.log": b"{}\n"}),
-    ),
-    _refused(
-        "missing_file",
-        "a file that is only in the manifest",
-        "not in the archive",
-        _holding({"runs/fixed/result.json": None}),
-    ),
-    _refused(
-        "listed_outside",
-        "a file outside, in the manifest",
-        "not in the archive",
-        _saying(files={"../../etc/passwd": "0" * 64}),
-    ),
+    _refused("wrong_hash", "a log of another's under its own hash", "another SHA-256",
+        _holding({"runs/fixed/metrics.log": b"{}\n"})),
+    _refused("missing_file", "a file that is only in the manifest", "not in the archive",
+        _holding({"runs/fixed/result.json": None})),
+    _refused("listed_outside", "a file outside, in the manifest", "not in the archive",
+        _saying(files={"../../etc/passwd": "0" * 64})),
     _refused("unlisted", "a report that is not in the manifest", "not in the manifest", _unlisted),
-    _refused(
-        "no_experiment",
-        "no experiment",
-        "no experiment.py",
-        lambda base: base.with_members(base.reference, {"experiment.py": None}, student="x"),
-    ),
-    _refused(
-        "experiment_not_text",
-        "an experiment that is no text",
-        "not UTF-8",
-        lambda base: base.with_members(base.reference, {"experiment.py": b"\xff\xfe\x00"}, student="x"),
-    ),
-)
+    _refused("no_experiment", "no experiment", "no experiment.py",
+        lambda base: base.with_members(base.reference, {"experiment.py": None}, student="x")),
+    _refused("experiment_not_text", "an experiment that is no text", "not UTF-8",
+        lambda base: base.with_members(base.reference, {"experiment.py": b"\xff\xfe\x00"}, student="x")),
+)  # fmt: skip

@@ -2,15 +2,33 @@
 
 from collections.abc import Iterable
 
-from attacks import archive_attacks, reader_attacks, sandbox_attacks, score_attacks
+from attacks import (
+    archive_files,
+    archive_manifest,
+    archive_members,
+    reader_pages,
+    reader_programs,
+    reader_texts,
+    reader_trees,
+    sandbox_forked,
+    sandbox_outputs,
+    sandbox_reach,
+    sandbox_resources,
+    score_deriving,
+    score_forging,
+    score_lying,
+    score_noticing,
+    score_patching,
+)
 from attacks.attack import Attack
 
-ALL: tuple[Attack, ...] = (
-    *archive_attacks.ATTACKS,
-    *sandbox_attacks.ATTACKS,
-    *score_attacks.ATTACKS,
-    *reader_attacks.ATTACKS,
-)
+_MODULES = (
+    archive_files, archive_members, archive_manifest,
+    sandbox_reach, sandbox_resources, sandbox_outputs, sandbox_forked,
+    score_patching, score_lying, score_noticing, score_forging, score_deriving,
+    reader_pages, reader_texts, reader_programs, reader_trees,
+)  # fmt: skip
+ALL: tuple[Attack, ...] = tuple(attack for module in _MODULES for attack in module.ATTACKS)
 
 
 def chosen(ids: Iterable[str], family: str | None) -> list[Attack]:

@@ -141,50 +141,25 @@ def _impostor(base: Base) -> bytes:
     return base.with_members(base.untouched, {}, student="ada")
 
 
-PAGES = (
+ATTACKS = (
     Attack("report_html", "reader", "HTML of every kind that acts, in the report", _GRADED, _report(_HTML)),
-    Attack(
-        "report_links", "reader", "links that run or read something, in the report", _GRADED, _report(_LINKS)
-    ),
-    Attack(
-        "report_pictures",
-        "reader",
-        "pictures from elsewhere, and SVG, in the report",
-        _GRADED,
-        _report(_PICTURES),
-    ),
+    Attack("report_links", "reader", "links that run or read something, in the report", _GRADED,
+        _report(_LINKS)),
+    Attack("report_pictures", "reader", "pictures from elsewhere, and SVG, in the report", _GRADED,
+        _report(_PICTURES)),
     Attack("report_styles", "reader", "style sheets in the report", _GRADED, _report(_STYLES)),
-    Attack(
-        "report_hidden", "reader", "escapes and marks of direction in the report", _GRADED, _report(_HIDDEN)
-    ),
+    Attack("report_hidden", "reader", "escapes and marks of direction in the report", _GRADED,
+        _report(_HIDDEN)),
     Attack("source_html", "reader", "HTML and escapes in comments of the experiment", _GRADED, _source),
-    Attack(
-        "ignored_names", "reader", "HTML and formulas as names of files in the archive", _GRADED, _ignored
-    ),
-    Attack(
-        "error_html",
-        "reader",
-        "HTML, escapes and formulas in an error's message",
-        Expected(("graded",), "did not come to its end"),
-        _said,
-    ),
-    Attack(
-        "impostor",
-        "reader",
-        "another student's name in the manifest",
-        Expected(("graded",), "Its manifest says ada"),
-        _impostor,
-    ),
-    *(
-        Attack(f"formula_{what}", "reader", f"a student called {name}", _GRADED, _named(name))
-        for what, name in _FORMULAS.items()
-    ),
-    *(
-        Attack(f"student_{what}", "reader", f"a student's name: {what}", _GRADED, _named(name))
-        for what, name in _NAMES.items()
-    ),
-    *(
-        Attack(f"file_{what}", "reader", f"a file's name: {what}", _GRADED, _named("x"), file_name=name)
-        for what, name in _FILES.items()
-    ),
-)
+    Attack("ignored_names", "reader", "HTML and formulas as names of files in the archive", _GRADED, _ignored),
+    Attack("error_html", "reader", "HTML, escapes and formulas in an error's message", Expected(("graded",),
+        "did not come to its end"), _said),
+    Attack("impostor", "reader", "another student's name in the manifest", Expected(("graded",),
+        "Its manifest says ada"), _impostor),
+    *(Attack(f"formula_{what}", "reader", f"a student called {name}", _GRADED, _named(name)) for what,
+        name in _FORMULAS.items()),
+    *(Attack(f"student_{what}", "reader", f"a student's name: {what}", _GRADED, _named(name)) for what,
+        name in _NAMES.items()),
+    *(Attack(f"file_{what}", "reader", f"a file's name: {what}", _GRADED, _named("x"),
+        file_name=name) for what, name in _FILES.items()),
+)  # fmt: skip

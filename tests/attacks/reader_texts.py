@@ -5,6 +5,7 @@ from itertools import cycle, islice
 
 from attacks.attack import Attack, Base, Expected
 from attacks.reader_pages import with_body
+from harness.recipe import recipe_ids
 
 # What the rules cannot read waits for the instructor.
 _NOTHING_GAINED = Expected(("graded", "not judged"), gains_over="reference")
@@ -17,29 +18,15 @@ LAUGHS = "a: &a [lol, lol, lol, lol, lol, lol, lol, lol, lol]\n" + "".join(
     f"{b}: &{b} [{', '.join(['*' + a] * 9)}]\n" for a, b in zip("abcdefgh", "bcdefghi", strict=True)
 )
 _MATTER = {
-    "laughs": (
-        "an alias of aliases of aliases: 10 ** 9 words",
-        "anchors and aliases",
-        LAUGHS,
-    ),
-    "cycle": ("a list that holds itself", "anchors and aliases", "root_cause_layer: &a [*a]\n"),
-    "merge": (
-        "mappings merged into each other",
-        "anchors and aliases",
-        "a: &a {x: 1}\nb:\n  <<: [" + "*a, " * 3000 + "*a]\n",
-    ),
-    "apply": (
-        "a tag that runs a command",
-        "tags",
-        f'evidence: !!python/object/apply:os.system ["{_TOUCH}"]\n',
-    ),
+    "laughs": ("an alias of aliases of aliases: 10 ** 9 words", "anchors and aliases", LAUGHS),
+    "cycle": ("a list that holds itself", "anchors and aliases", "diagnosis: &a [*a]\n"),
+    "merge": ("mappings merged into each other", "anchors and aliases",
+        "a: &a {x: 1}\nb:\n  <<: [" + "*a, " * 3000 + "*a]\n"),
+    "apply": ("a tag that runs a command", "tags", f'evidence: !!python/object/apply:os.system ["{_TOUCH}"]\n'),
     "new": ("a tag that makes an object", "tags", "evidence: !!python/object/new:subprocess.Popen [[id]]\n"),
     "module": ("a tag that imports", "tags", "evidence: !!python/module:antigravity ''\n"),
-    "own_tag": (
-        "a handle of its own for tags",
-        "",
-        "%TAG ! tag:yaml.org,2002:python/\n--- \nx: !object/apply:os.system [id]\n",
-    ),
+    "own_tag": ("a handle of its own for tags", "",
+        "%TAG ! tag:yaml.org,2002:python/\n--- \nx: !object/apply:os.system [id]\n"),
     "binary": ("data in base 64", "tags", "evidence: !!binary aGVsbG8=\n"),
     "deep": ("8,000 brackets", "", "x: " + "[" * 8000 + "\n"),
     "deep_lists": ("lists in lists on one line", "", "- " * 7000 + "x\n"),
@@ -54,28 +41,23 @@ _MATTER = {
     "number": (
         "a value of 10,000 digits",
         "",
-        "root_cause_layer: optimizer\nevidence:\n  - {run: broken, signal: loss, step: "
+        "evidence:\n  - {run: broken, signal: loss, step: "
         + "9" * 5000
         + ", value: 1e"
         + "9" * 4000
         + "}\n",
     ),
-    "places": (
-        "a step below all",
-        "",
-        "root_cause_layer: optimizer\nevidence:\n  - {run: broken, signal: loss, step: -1, value: nan}\n",
-    ),
-    "signal": (
-        "a signal that clears the screen",
-        "",
-        'root_cause_layer: optimizer\nevidence:\n  - {run: broken, signal: "\\e[2J\\u202e=1+1", step: 1, value: 1}\n',
-    ),
-    "layer": (
-        "HTML as the layer",
-        "",
-        "root_cause_layer: <img src=x onerror=alert(1)>\nevidence: <script>alert(1)</script>\n",
-    ),
-}
+    "places": ("a step below all", "",
+        "evidence:\n  - {run: broken, signal: loss, step: -1, value: nan}\n"),
+    "signal": ("a signal that clears the screen", "",
+        'evidence:\n  - {run: broken, signal: "\\e[2J\\u202e=1+1", step: 1, value: 1}\n'),
+    "cause": ("HTML as the cause, the function and the value", "",
+        "diagnosis:\n  - {cause: <img src=x onerror=alert(1)>, where: <script>alert(2)</script>,"
+        " first_wrong: {signal: <b>, step: 1, value: <svg onload=alert(3)>}}\nevidence: <script>\n"),
+    "every_cause": ("a diagnosis of every cause there is", "", "diagnosis:\n" + "".join(
+        f"  - {{cause: {cause}, where: build_optimizer, first_wrong: {{signal: loss, step: 1, value: 1}}}}\n"
+        for cause in (*recipe_ids(), "healthy"))),
+}  # fmt: skip
 
 
 def _matter(text: str) -> Callable[[Base], bytes]:
@@ -99,39 +81,23 @@ def _words(*words: str, count: int = 500) -> str:
     return " ".join(islice(cycle(words), count))
 
 
-# What the rules look for, as often as a report may hold it: words of causes and their faults, of doubt and denial,
-# numbers and places, all in one sentence without an end.
+# What the reading of numbers and headings looks for, as often as a report may hold it.
 _PROSE = {
-    "causes": _words("learning", "rate", "too", "large"),
-    "denials": _words("not", "the", "learning", "rate", "too", "large", "because"),
-    "doubts": _words("if", "the", "rate", "were", "too", "large", "it", "would", "might", "perhaps"),
     "numbers": _words("loss", "of", "1.5", "to", "2.5", "%", "at", "step", "3", "and"),
     "commas": _words("rate,", "large,", "1,000,000,", "not,"),
-    "arrows": _words("rate", "->", "loss", "=>", "large"),
     "digits": "1" + ",234" * 9_000,
     "dotted": "1" + ".2" * 15_000,
     "exponents": "1e9" * 10_000,
-    "humps": "aB" * 15_000,
-    "quotes": "it'" * 10_000,
-    "under_scores": "_a" * 15_000,
-    "stars": "*a **b " * 4_000,
     "powers": "10^{" * 7_000,
     "times": "1 x 10^9 " * 3_000,
-    "question_marks": "? " * 15_000,
     "labels": "Root cause: " * 3_000,
-    "label_letters": "A" + "a ,/&'()-" * 3_000,
     "headings": "# Root cause\n" * 4_000,
     "headings_bold": "**Root cause**\n" * 3_500,
-    "bullets": "- 1. * + \n" * 5_000,
     "spaces": "rate" + " " * 50_000 + "large",
     "spaced_lines": ("rate" + " " * 1_996) * 25,
     "points": "a" + "." * 50_000 + "b",
-    "ones": "1&" * 25_000,
-    "abbreviations": "e.g. i.e. vs. " * 3_000,
-    "sentences": "A. " * 15_000,
     "accents": "a" + "\u0301" * 25_000,
     "wide": "\u5b66\u4e60\u7387" * 6_000,
-    "word_60k": "a" * 60_000,
 }
 # What parsers of Markdown are known to take long for.
 _MARKDOWN = {
@@ -184,9 +150,9 @@ _SUITE = {
         "yaml_escape",
         "yaml_number",
         "yaml_signal",
-        "yaml_layer",
+        "yaml_cause",
     ),
-    *("prose_causes", "prose_numbers", "prose_spaced_lines", "prose_points", "prose_wide"),
+    *("prose_numbers", "prose_spaced_lines", "prose_points", "prose_wide"),
     *(
         "markdown_brackets",
         "markdown_tables",
@@ -197,49 +163,18 @@ _SUITE = {
     ),
 }
 
-TEXTS = (
-    *(
-        Attack(
-            f"yaml_{what}",
-            "reader",
-            f"YAML: {says}",
-            Expected(("graded",), because, gains_over="reference"),
-            _matter(text),
-            in_suite=f"yaml_{what}" in _SUITE,
-        )
-        for what, (says, because, text) in _MATTER.items()
-    ),
-    *(
-        Attack(
-            f"prose_{what}",
-            "reader",
-            f"a text without an end: {what.replace('_', ' ')}",
-            _NOTHING_GAINED,
-            _body(text),
-            in_suite=f"prose_{what}" in _SUITE,
-        )
-        for what, text in _PROSE.items()
-    ),
-    *(
-        Attack(
-            f"markdown_{what}",
-            "reader",
-            f"Markdown without an end: {what.replace('_', ' ')}",
-            _LARGE if what in _ALL_TABLE else _NOTHING_GAINED,
-            _body(text),
-            in_suite=f"markdown_{what}" in _SUITE,
-        )
-        for what, text in _MARKDOWN.items()
-    ),
+ATTACKS = (
+    *(Attack(f"yaml_{what}", "reader", f"YAML: {says}", Expected(("graded",), because,
+        gains_over="reference"), _matter(text), in_suite=f"yaml_{what}" in _SUITE) for what, (says, because,
+        text) in _MATTER.items()),
+    *(Attack(f"prose_{what}", "reader", f"a text without an end: {what.replace('_', ' ')}", _NOTHING_GAINED,
+        _body(text), in_suite=f"prose_{what}" in _SUITE) for what, text in _PROSE.items()),
+    *(Attack(f"markdown_{what}", "reader", f"Markdown without an end: {what.replace('_', ' ')}",
+        _LARGE if what in _ALL_TABLE else _NOTHING_GAINED, _body(text),
+        in_suite=f"markdown_{what}" in _SUITE) for what, text in _MARKDOWN.items()),
     Attack("report_10_mb", "reader", "a report of 10 MB", _LARGE, _body("word " * 2_000_000)),
     Attack("report_one_word", "reader", "one word of 8 MB", _LARGE, _body("a" * 8_000_000)),
-    Attack(
-        "report_not_utf8",
-        "reader",
-        "a report that is no text",
-        _NOTHING_GAINED,
-        lambda base: base.with_members(
-            base.reference, {"report.md": b"---\n\xff\xfe\n---\n\xff" * 4000}, student="x"
-        ),
-    ),
-)
+    Attack("report_not_utf8", "reader", "a report that is no text", _NOTHING_GAINED,
+        lambda base: base.with_members(base.reference, {"report.md": b"---\n\xff\xfe\n---\n\xff" * 4000},
+        student="x")),
+)  # fmt: skip

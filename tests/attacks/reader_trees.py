@@ -33,11 +33,7 @@ def _ring(length: int) -> str:
 
 # By name: what it is, what must be said of it, and the text.
 _TREES = {
-    "laughs": (
-        "an alias of aliases of aliases: 10 ** 9 words",
-        "anchors and aliases",
-        LAUGHS,
-    ),
+    "laughs": ("an alias of aliases of aliases: 10 ** 9 words", "anchors and aliases", LAUGHS),
     "cycle": ("nodes that hold themselves", "anchors and aliases", "start: a\nnodes: &n {a: *n}\n"),
     "apply": ("a tag that runs a command", "tags", f'start: !!python/object/apply:os.system ["{_TOUCH}"]\n'),
     "deep": ("8,000 brackets", "brackets within brackets", "start: " + "[" * 8000 + "\n"),
@@ -45,18 +41,12 @@ _TREES = {
     "many_keys": ("1,800 nodes of nothing", "must hold check and outcomes", "start: a\nnodes:\n" + "".join(
         f" k{n}:\n" for n in range(1800))),
     "longer": ("a text just above what may be read", "let outcomes share nodes", "#" * 16_400),
-    "markup": (
-        "names and meanings of markup and escapes",
-        "is no name for a node",
-        _reference()
-        .replace("one_batch", '"<script>alert(1)</script>\\e[2J\\u202e"')
-        .replace("nothing that we know holds it up", "<img src=x onerror=alert(2)>\\e[31m"),
-    ),
-    "every_name": (
-        "all causes at once",
-        "what names several has found none",
-        _reference().replace("conclude: double_softmax", "conclude: [huge_lr, loss_sum, double_softmax]"),
-    ),
+    "markup": ("names and meanings of markup and escapes", "is no name for a node",
+        _reference() .replace("one_batch",
+        '"<script>alert(1)</script>\\e[2J\\u202e"') .replace("nothing that we know holds it up",
+        "<img src=x onerror=alert(2)>\\e[31m")),
+    "every_name": ("all causes at once", "what names several has found none",
+        _reference().replace("conclude: double_softmax", "conclude: [huge_lr, loss_sum, double_softmax]")),
     "always": (
         "healthy, whatever the checks find",
         "concludes without evidence",
@@ -75,22 +65,11 @@ def _attack(name: str, says: str, because: str, text: str, expected: Expected | 
     return Attack(f"tree_{name}", "reader", says, expected, build, recipe=EXERCISE)
 
 
-TREES = (
+ATTACKS = (
     *(_attack(name, *parts) for name, parts in _TREES.items()),
-    _attack(
-        "ten_megabytes",
-        "a tree of 10 MB",
-        "",
-        "# " + "x" * 10_000_000 + "\n" + _reference(),
-        Expected(("rejected",), "larger than"),
-    ),
-    _attack(
-        "escapes",
-        "a right tree whose meanings move the cursor",
-        "",
-        _reference().replace(
-            "nothing that we know holds it up", "\\e[31m\\u202e=1+1<script>alert(1)</script>"
-        ),
-        Expected(("graded",), gains_over="reference"),
-    ),
-)
+    _attack("ten_megabytes", "a tree of 10 MB", "", "# " + "x" * 10_000_000 + "\n" + _reference(),
+        Expected(("rejected",), "larger than")),
+    _attack("escapes", "a right tree whose meanings move the cursor", "",
+        _reference().replace("nothing that we know holds it up",
+        "\\e[31m\\u202e=1+1<script>alert(1)</script>"), Expected(("graded",), gains_over="reference")),
+)  # fmt: skip

@@ -111,11 +111,8 @@ ATTEMPTS = (
 )
 
 ATTACKS = (
-    attack_making(
-        "every_forked_attempt",
-        "tries every way to the process that forked it, and to other runs, one after another",
-        ATTEMPTS,
-        in_suite=True,
-    ),
+    attack_making("every_forked_attempt",
+        "tries every way to the process that forked it, and to other runs, one after another", ATTEMPTS,
+        in_suite=True),
     *(attack_making(item.id, item.says, (item,), in_suite=False) for item in ATTEMPTS),
-)
+)  # fmt: skip

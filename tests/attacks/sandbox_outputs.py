@@ -37,25 +37,16 @@ ATTACKS = (
         _NO_RESULT,
         in_suite=True,
     ),
-    _at_the_end(
-        "links_of_proc",
+    _at_the_end("links_of_proc",
         "puts links through /proc in place of its results, which mean something else to whoever reads them",
-        _REPLACED.replace("MAKE(path)", 'os.symlink("/proc/self/environ", path)')
-        + 'os.symlink("/proc/self/environ", OUT + "/error.txt")\n',
-        _NO_RESULT,
-    ),
-    _at_the_end(
-        "pipes_as_results",
+        _REPLACED.replace("MAKE(path)",
+        'os.symlink("/proc/self/environ", path)') + 'os.symlink("/proc/self/environ", OUT + "/error.txt")\n',
+        _NO_RESULT),
+    _at_the_end("pipes_as_results",
         "puts named pipes in place of its results, at which a reader would wait for ever",
-        _REPLACED.replace("MAKE", "os.mkfifo") + 'os.mkfifo(OUT + "/error.txt")\n',
-        _NO_RESULT,
-    ),
-    _at_the_end(
-        "folders_as_results",
-        "puts folders in place of its results",
-        _REPLACED.replace("MAKE", "os.mkdir") + 'os.mkdir(OUT + "/error.txt")\n',
-        _NO_RESULT,
-    ),
+        _REPLACED.replace("MAKE", "os.mkfifo") + 'os.mkfifo(OUT + "/error.txt")\n', _NO_RESULT),
+    _at_the_end("folders_as_results", "puts folders in place of its results", _REPLACED.replace("MAKE",
+        "os.mkdir") + 'os.mkdir(OUT + "/error.txt")\n', _NO_RESULT),
     _at_the_end(
         "devices_as_results",
         "puts devices, or hard links to the system's files, in place of its results",
@@ -73,12 +64,9 @@ ATTACKS = (
         """.replace("\n        ", "\n"),
         _NO_RESULT,
     ),
-    _at_the_end(
-        "folder_of_results_as_link",
+    _at_the_end("folder_of_results_as_link",
         "puts a link to the whole system in place of the folder of results",
-        'os.rename(OUT, OUT + "2")\nos.symlink("/", OUT)\n',
-        _NO_RESULT,
-    ),
+        'os.rename(OUT, OUT + "2")\nos.symlink("/", OUT)\n', _NO_RESULT),
     _at_the_end(
         "unreadable_results",
         "takes every permission from its results",
@@ -102,12 +90,8 @@ for name in ("..\\..\\evil", "a\nb", "\x1b[31mred", "\u202egnp.exe", "x" * 200, 
 """,
         "The symptom is still there",
     ),
-    _at_the_end(
-        "names_that_are_no_text",
-        "leaves a file whose name is no text in any language",
-        'open(os.fsencode(OUT) + b"/" + bytes([255, 254]), "w").write("x")\n',
-        r"\(OL\)",
-    ),
+    _at_the_end("names_that_are_no_text", "leaves a file whose name is no text in any language",
+        'open(os.fsencode(OUT) + b"/" + bytes([255, 254]), "w").write("x")\n', r"\(OL\)"),
     _at_the_end(
         "log_of_another_form",
         "leaves a log of gigantic numbers, wrong kinds, and lines that nest a thousand deep",
@@ -117,12 +101,8 @@ open(os.path.join(OUT, "run", "metrics.log"), "w").write(chr(10).join(lines) + c
 """,
         _NO_RESULT,
     ),
-    _at_the_end(
-        "checks_of_another_form",
-        "leaves findings of the checks that nest ten thousand deep",
-        'open(os.path.join(OUT, "run", "checks.json"), "w").write("[" * 100_000)\n',
-        _NO_RESULT,
-    ),
+    _at_the_end("checks_of_another_form", "leaves findings of the checks that nest ten thousand deep",
+        'open(os.path.join(OUT, "run", "checks.json"), "w").write("[" * 100_000)\n', _NO_RESULT),
     _at_the_end(
         "error_that_is_a_page",
         "explains its end with markup, terminal commands and a megabyte of text",
@@ -164,4 +144,4 @@ if os.fork() == 0:
 """,
         "",
     ),
-)
+)  # fmt: skip

@@ -513,8 +513,7 @@ def attack_making(id: str, says: str, attempts: tuple[Attempt, ...], *, in_suite
 
 
 ATTACKS = (
-    attack_making(
-        "every_attempt", "tries every way out of the sandbox, one after another", ATTEMPTS, in_suite=True
-    ),
+    attack_making("every_attempt", "tries every way out of the sandbox, one after another", ATTEMPTS,
+        in_suite=True),
     *(attack_making(item.id, item.says, (item,), in_suite=False) for item in ATTEMPTS),
-)
+)  # fmt: skip

@@ -153,13 +153,8 @@ ATTACKS = (
         """,
         r"\(OL\)",
     ),
-    _planted(
-        "output_flood",
-        "writes to standard output without end",
-        "import os\nwhile True:\n    os.write(1, b'x' * 65536)\n",
-        r"\(OL\)",
-        in_suite=True,
-    ),
+    _planted("output_flood", "writes to standard output without end",
+        "import os\nwhile True:\n    os.write(1, b'x' * 65536)\n", r"\(OL\)", in_suite=True),
     _planted(
         "error_flood",
         "writes terminal commands to standard error without end",
@@ -274,24 +269,12 @@ for item in gc.get_objects():
         """,
         rf"\(SG\)|\(RE\)|{_STILL_BROKEN}",
     ),
-    _planted(
-        "kills_itself",
-        "kills itself, which looks like a fault of the machine",
-        "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n",
-        r"\(SG\)",
-    ),
-    _planted(
-        "claims_our_fault",
-        "ends with the exit status by which our own script tells its faults",
-        "import os\nos._exit(3)\n",
-        "the harness broke.*imports os",
-    ),
-    _planted(
-        "says_nothing",
-        "ends well at once and leaves nothing",
-        "import os\nos._exit(0)\n",
-        r"\(RE\).*left no whole result",
-    ),
+    _planted("kills_itself", "kills itself, which looks like a fault of the machine",
+        "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n", r"\(SG\)"),
+    _planted("claims_our_fault", "ends with the exit status by which our own script tells its faults",
+        "import os\nos._exit(3)\n", "the harness broke.*imports os"),
+    _planted("says_nothing", "ends well at once and leaves nothing", "import os\nos._exit(0)\n",
+        r"\(RE\).*left no whole result"),
     _planted(
         "sleeps_for_ever",
         "sleeps for ever, deaf to signals",
@@ -308,20 +291,11 @@ for item in gc.get_objects():
         r"\(TO\)",
         slow=True,
     ),
-    _planted(
-        "busy_for_ever",
-        "computes for ever, deaf to the signal that ends it",
-        "import signal\nsignal.signal(signal.SIGXCPU, signal.SIG_IGN)\nwhile True:\n    pass\n",
-        r"\(TO\)",
-        slow=True,
-    ),
-    _planted(
-        "stops_itself",
-        "stops itself, so that it uses no processor time any more",
-        "import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)\n",
-        r"\(TO\)",
-        slow=True,
-    ),
+    _planted("busy_for_ever", "computes for ever, deaf to the signal that ends it",
+        "import signal\nsignal.signal(signal.SIGXCPU, signal.SIG_IGN)\nwhile True:\n    pass\n", r"\(TO\)",
+        slow=True),
+    _planted("stops_itself", "stops itself, so that it uses no processor time any more",
+        "import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)\n", r"\(TO\)", slow=True),
     _planted(
         "never_ends",
         "trains to its end, and then holds the process with a thread that does not end",
@@ -335,4 +309,4 @@ for item in gc.get_objects():
         r"\(TO\)",
         slow=True,
     ),
-)
+)  # fmt: skip

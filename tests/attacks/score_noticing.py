@@ -30,37 +30,19 @@ def _notices(
 
 
 ATTACKS = (
-    _notices(
-        "notices_the_sandbox",
-        "behaves where the grader's job file lies",
-        'import os\nGRADED = os.path.exists("/input/job.json")\n',
-    ),
-    _notices(
-        "notices_the_sandbox_at_home",
+    _notices("notices_the_sandbox", "behaves where the grader's job file lies",
+        'import os\nGRADED = os.path.exists("/input/job.json")\n'),
+    _notices("notices_the_sandbox_at_home",
         "behaves where the grader's job file lies, and hands in the broken run that it makes at home",
-        'import os\nGRADED = os.path.exists("/input/job.json")\n',
-        forged=False,
-    ),
-    _notices(
-        "notices_the_host",
-        "behaves on a machine called sandbox",
-        'import socket\nGRADED = socket.gethostname() == "sandbox"\n',
-    ),
-    _notices(
-        "notices_the_folder",
-        "behaves in the folder of the sandbox",
-        'from pathlib import Path\nGRADED = Path.cwd() == Path("/scratch")\n',
-    ),
-    _notices(
-        "notices_the_user",
-        "behaves for the nameless user of the sandbox",
-        "import getpass, os\nGRADED = os.getuid() == 65534\n",
-    ),
-    _notices(
-        "notices_the_caller",
-        "behaves when the grader's script has called it",
-        'import sys\nGRADED = sys.argv[0].endswith("replay.py")\n',
-    ),
+        'import os\nGRADED = os.path.exists("/input/job.json")\n', forged=False),
+    _notices("notices_the_host", "behaves on a machine called sandbox",
+        'import socket\nGRADED = socket.gethostname() == "sandbox"\n'),
+    _notices("notices_the_folder", "behaves in the folder of the sandbox",
+        'from pathlib import Path\nGRADED = Path.cwd() == Path("/scratch")\n'),
+    _notices("notices_the_user", "behaves for the nameless user of the sandbox",
+        "import getpass, os\nGRADED = os.getuid() == 65534\n"),
+    _notices("notices_the_caller", "behaves when the grader's script has called it",
+        'import sys\nGRADED = sys.argv[0].endswith("replay.py")\n'),
     _notices(
         "notices_the_network",
         "behaves where there is no network",
@@ -73,28 +55,18 @@ except OSError:
     GRADED = True
 """,
     ),
-    _notices(
-        "notices_the_date",
-        "behaves after the deadline",
-        "import time\nGRADED = time.time() > 1_500_000_000\n",
-    ),
-    _notices(
-        "notices_by_torch_itself",
-        "reads the environment through a module that torch has imported",
-        'import torch\nGRADED = "HOME" not in torch.os.environ\n',
-    ),
+    _notices("notices_the_date", "behaves after the deadline",
+        "import time\nGRADED = time.time() > 1_500_000_000\n"),
+    _notices("notices_by_torch_itself", "reads the environment through a module that torch has imported",
+        'import torch\nGRADED = "HOME" not in torch.os.environ\n'),
     _notices(
         "notices_by_numpy",
         "looks for a file by way of NumPy",
         'import numpy\ntry:\n    numpy.fromfile("/input/job.json", dtype="uint8")\n    GRADED = True\n'
         "except OSError:\n    GRADED = False\n",
     ),
-    _notices(
-        "depends_on_the_clock",
-        "takes its rate from the clock, so that no run is like another",
-        "import time\nGRADED = time.time_ns() % 1000 < 500\n",
-        status=("graded", "not judged"),
+    _notices("depends_on_the_clock", "takes its rate from the clock, so that no run is like another",
+        "import time\nGRADED = time.time_ns() % 1000 < 500\n", status=("graded", "not judged"),
         because="The instructor decides|The symptom is still there|byte for byte: nothing was mended",
-        forged=False,
-    ),
-)
+        forged=False),
+)  # fmt: skip

@@ -490,12 +490,7 @@ os._exit(0)
 
 ATTACKS = (
     *_PATCHES,
-    Attack(
-        "reference_in_secret",
-        "score",
+    Attack("reference_in_secret", "score",
         "makes the reference fix's files behind the harness's back, from a source that shows a rate of 10",
-        Expected(("not judged",), _ASKS),
-        _reference_in_secret,
-        in_suite=False,
-    ),
-)
+        Expected(("not judged",), _ASKS), _reference_in_secret, in_suite=False),
+)  # fmt: skip

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from grader.selfcheck.healthy import load_healthy
+from grader.score.known_edits import load_shared_edits
 from grader.syntax.parse import program_digest
 from grader.written.decision_tree.recorded import Recorded, Recording
 from harness.checks import check_names, load_check, run_checks
@@ -63,14 +63,14 @@ def subjects() -> tuple[Subject, ...]:
         for seed in SEEDS
     ]
     chosen = [
-        variant
-        for place, variant in enumerate(load_healthy())
-        if variant.experiment == _QUICK or place % 3 == 0
+        (name, edit)
+        for name in sorted(datasets)
+        for place, edit in enumerate(edit for edit in load_shared_edits(name) if edit.verdict == "sound")
+        if name == _QUICK or place % 3 == 0
     ]
-    for place, variant in enumerate(chosen):
-        seed = SEEDS[place % len(SEEDS)]
-        name = f"{variant.experiment}, {variant.says}"
-        found.append(Subject(HEALTHY, name, seed, datasets[variant.experiment], variant.source()))
+    for place, (name, edit) in enumerate(chosen):
+        seed, source = SEEDS[place % len(SEEDS)], edit.source(experiment_source(name))
+        found.append(Subject(HEALTHY, f"{name}, {edit.id}", seed, datasets[name], source))
     return tuple(found)
 
 

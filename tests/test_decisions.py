@@ -3,7 +3,14 @@ from pathlib import Path
 import pytest
 from made_up_class import changed, make_row
 
-from grader.course.overrides import Override, apply_overrides, load_overrides
+from grader.course.decisions import (
+    Decision,
+    all_decisions,
+    apply_decisions,
+    decisions_path,
+    keep_decision,
+    load_decisions,
+)
 from grader.score.verdict import Scores, SubmissionScore, criterion_score, full, lost, open_check
 from harness.errors import UserError
 
@@ -41,10 +48,10 @@ SCORES = Scores(
 )
 
 
-def loaded(tmp_path: Path, text: str) -> tuple[Override, ...]:
+def loaded(tmp_path: Path, text: str) -> tuple[Decision, ...]:
     path = tmp_path / "overrides.toml"
     path.write_text(text, encoding="utf-8")
-    return load_overrides(path)
+    return load_decisions(path)
 
 
 def one(body: str, submission: str = "ada_huge_lr", comment: str = "Looked at it.") -> str:
@@ -52,7 +59,7 @@ def one(body: str, submission: str = "ada_huge_lr", comment: str = "Looked at it
 
 
 def applied(tmp_path: Path, text: str) -> dict[str, SubmissionScore]:
-    result = apply_overrides(SCORES, loaded(tmp_path, text))
+    result = apply_decisions(SCORES, loaded(tmp_path, text))
     assert [row.submission for row in result.submissions] == [row.submission for row in SCORES.submissions]
     return {row.submission: row for row in result.submissions}
 
@@ -103,7 +110,7 @@ def test_it_stays_open_while_a_criterion_is_missing(tmp_path: Path) -> None:
         update={"criteria": {"fix": criterion_score((full("a", "A", 3, ""), open_check("b", "B", 2, "")))}}
     )
     scores = Scores(provenance={}, submissions=(row,))
-    [after] = apply_overrides(scores, loaded(tmp_path, one('check = "fix.b"\npoints = 2'))).submissions
+    [after] = apply_decisions(scores, loaded(tmp_path, one('check = "fix.b"\npoints = 2'))).submissions
     assert (after.status, after.total, after.criteria["fix"].points) == ("not judged", None, 5)
 
 
@@ -123,8 +130,8 @@ def test_several_overrides_of_one_submission_add_up(tmp_path: Path) -> None:
 
 
 def test_no_override_changes_nothing(tmp_path: Path) -> None:
-    assert apply_overrides(SCORES, loaded(tmp_path, "")) == SCORES
-    assert apply_overrides(SCORES, loaded(tmp_path, "# none yet\noverride = []\n")) == SCORES
+    assert apply_decisions(SCORES, loaded(tmp_path, "")) == SCORES
+    assert apply_decisions(SCORES, loaded(tmp_path, "# none yet\noverride = []\n")) == SCORES
 
 
 @pytest.mark.parametrize(
@@ -152,7 +159,7 @@ def test_an_override_that_does_not_fit_is_a_sentence(tmp_path: Path, text: str, 
 def test_the_close_match_may_be_hostile(tmp_path: Path) -> None:
     rows = (make_row("mallory_\x1b[2J\u202ehuge_lr", "x", "huge_lr", {}),)
     with pytest.raises(UserError, match="did you mean") as caught:
-        apply_overrides(
+        apply_decisions(
             SCORES.model_copy(update={"submissions": rows}),
             loaded(tmp_path, one('check = "fix.correct"\nadd = 1', "mallory_huge_lr")),
         )
@@ -211,7 +218,46 @@ def test_one_thing_is_decided_once(tmp_path: Path) -> None:
 
 def test_a_file_that_is_not_there_or_no_text(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"There is no file .*overrides\.toml"):
-        load_overrides(tmp_path / "overrides.toml")
+        load_decisions(tmp_path / "overrides.toml")
     (tmp_path / "overrides.toml").write_bytes(b"\xff")
     with pytest.raises(UserError, match="not UTF-8"):
-        load_overrides(tmp_path / "overrides.toml")
+        load_decisions(tmp_path / "overrides.toml")
+
+
+def reviewed(**changes: object) -> Decision:
+    values = {
+        "submission": "bob_huge_lr",
+        "check": "fix.minimal",
+        "points": 3.0,
+        "comment": "fine",
+        "place": "",
+    }
+    return Decision.model_validate({**values, **changes})
+
+
+def test_what_was_reviewed_is_kept_beside_the_reports_and_applied(tmp_path: Path) -> None:
+    out = tmp_path / "reports"
+    assert all_decisions(out, None) == ()
+    keep_decision(decisions_path(out), reviewed(comment='"[[override]]"\n\\ \u202e\x7f é 学 🎓', who="Ada"))
+    keep_decision(decisions_path(out), reviewed(submission="ada_huge_lr", check="fix.correct", sha256=None))
+    first, second = all_decisions(out, None)
+    assert (first.comment, first.who) == ('"[[override]]"\n\\ \u202e\x7f é 学 🎓', "Ada")
+    assert second.submission == "ada_huge_lr"
+    after = apply_decisions(SCORES, [first])
+    assert (after.submissions[1].status, after.submissions[1].total) == ("graded", 95)
+
+
+def test_a_file_by_hand_wins_over_what_was_reviewed(tmp_path: Path) -> None:
+    keep_decision(decisions_path(tmp_path / "reports"), reviewed())
+    by_hand = tmp_path / "overrides.toml"
+    by_hand.write_text(one('check = "fix.minimal"\npoints = 8', "bob_huge_lr"))
+    row = apply_decisions(SCORES, all_decisions(tmp_path / "reports", by_hand)).submissions[1]
+    check = row.criteria["fix"].checks[1]
+    assert (row.total, check.points, check.comment) == (100, 8, "Looked at it.")
+    assert check.rule is not None and check.rule.outcome == "could not judge"
+
+
+def test_a_decision_about_another_tarball_is_flagged_and_not_applied() -> None:
+    row = apply_decisions(SCORES, [reviewed(sha256="0" * 64)]).submissions[1]
+    assert (row.status, [flag.id for flag in row.flags][-1]) == ("not judged", "other tarball")
+    assert apply_decisions(SCORES, [reviewed(submission="gone_huge_lr", sha256="0" * 64)]) == SCORES

@@ -1,0 +1,203 @@
+"""`grader review`: walk through the checks that wait for the instructor, and keep what is decided.
+
+It shows why a check waits, the lines that the student inserted, and the report with its verified numbers marked.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+from markupsafe import Markup
+from rich.console import Console
+from rich.text import Text
+
+from grader.course.decisions import Decision, decisions_path, keep_decision, load_decisions
+from grader.intake.submission import Submission, read_submission, submission_name
+from grader.report.scores_file import read_scores
+from grader.report.source_code import source_diff
+from grader.report.text import clipped, file_stem, points, visible
+from grader.score.explanation import body_of
+from grader.score.verdict import Check, SubmissionScore
+from harness.errors import UserError
+from harness.recipe import load_recipe
+from harness.submission.log_values import LogValues, log_values
+from harness.submission.prose import judge_numbers
+from harness.workspace import REPORT
+
+_LIMIT = 600  # characters of one sentence
+_STYLES = {"true": "green", "wrong": "bold red", "neutral": "dim"}
+
+
+@dataclass(frozen=True)
+class _Waiting:
+    """One thing to decide: an open check, by its name in the rubric, or a whole submission without checks."""
+
+    row: SubmissionScore
+    name: str | None
+    check: Check | None
+
+    @property
+    def sha256(self) -> str | None:
+        """The digest of the tarball that was scored."""
+        digest = self.row.provenance.get("tarball_sha256")
+        return digest if isinstance(digest, str) else None
+
+    @property
+    def most(self) -> float:
+        """The points that can be given."""
+        return 100.0 if self.check is None else self.check.max
+
+
+def review(out: Path, submissions: Path, decisions: Path | None, who: str, console: Console) -> None:
+    """Show everything that waits in these reports, and ask for points and a comment; Enter leaves a check as it is.
+
+    submissions: the folder of the tarballs, for the student's texts. decisions: the file to keep decisions in, by
+    default the one that `grader score` applies. Each decision is on the disk before the next question. Raises
+    `UserError` if there are no reports.
+    """
+    path = decisions or decisions_path(out)
+    decided = {item.subject for item in load_decisions(path)} if path.exists() else set()
+    waiting = [
+        item
+        for row in read_scores(out).submissions
+        for item in _waiting(row)
+        if (row.submission, item.name, item.sha256) not in decided
+    ]
+    if not waiting:
+        console.print("Nothing waits for you.")
+        return
+    tarballs = _tarballs(submissions)
+    shown = None
+    for number, item in enumerate(waiting, start=1):
+        if item.row is not shown:
+            _show_submission(item, tarballs.get(item.row.submission), out, console)
+            shown = item.row
+        _show_check(item, f"{number} of {len(waiting)}", console)
+        if (decision := _asked(item, path, who)) is not None:
+            keep_decision(path, decision)
+    console.print(f"Kept in {path}. Next: grader score applies it.", markup=False, highlight=False)
+
+
+def _waiting(row: SubmissionScore) -> Iterator[_Waiting]:
+    if row.status != "not judged":
+        return
+    if not row.criteria:
+        yield _Waiting(row, None, None)
+    for name, criterion in row.criteria.items():
+        for check in criterion.checks:
+            if check.points is None:
+                yield _Waiting(row, f"{name}.{check.id}", check)
+
+
+def _tarballs(folder: Path) -> dict[str, Path]:
+    if not folder.is_dir():
+        raise UserError(f"There is no folder {folder}: name the students' tarballs with --submissions.")
+    return {submission_name(path): path for path in sorted(folder.glob("*.tar.gz"))}
+
+
+def _show_submission(item: _Waiting, tarball: Path | None, out: Path, console: Console) -> None:
+    row = item.row
+    console.rule(Text(clipped(row.submission, 80), style="bold"))
+    _say(console, f"{row.student}, {row.recipe}: {out / file_stem(row.submission)}.html")
+    for flag in row.flags:
+        _say(console, f"Flag {flag.id}: {flag.message}", "yellow")
+    submission = _read(tarball, item.sha256)
+    if submission is None:
+        _say(console, "Its tarball is not among the submissions, or has changed: open the page.", "yellow")
+        return
+    console.print("Inserted lines", style="bold")
+    for line in _inserted(submission):
+        _say(console, line, "green")
+    console.print("Report", style="bold")
+    console.print(_marked_report(row, submission), highlight=False, soft_wrap=True)
+
+
+def _say(console: Console, line: str, style: str = "") -> None:
+    console.print(Text(clipped(line, _LIMIT), style=style), highlight=False, soft_wrap=True)
+
+
+def _read(tarball: Path | None, sha256: str | None) -> Submission | None:
+    """Return the submission, or None unless its bytes are those that were scored."""
+    if tarball is None or sha256 is None or hashlib.sha256(tarball.read_bytes()).hexdigest() != sha256:
+        return None
+    found = read_submission(tarball)
+    return found if isinstance(found, Submission) else None  # not a written answer
+
+
+def _inserted(submission: Submission) -> Iterator[str]:
+    broken = load_recipe(submission.manifest.recipe).broken_source()
+    source = submission.files["experiment.py"].decode("utf-8", "replace")
+    for hunk in source_diff(broken, source).hunks:
+        for line in hunk:
+            if line.kind == "added":
+                yield f"  {line.new:>4}  {Markup(line.code).striptags()}"
+
+
+def _marked_report(row: SubmissionScore, submission: Submission) -> Text:
+    """Return the text of the report; numbers that a log holds are green, wrong ones red."""
+    text = submission.files.get(REPORT, b"").decode("utf-8", "replace").replace("\r\n", "\n")
+    body = body_of(text)
+    # `visible` spells hidden characters out, so the text is put together piece by piece.
+    shown, at = Text(), 0
+    for number in judge_numbers(
+        body, _believed_logs(row, submission), [submission.files["experiment.py"].decode()]
+    ):
+        shown.append(visible(body.text[at : number.start]))
+        shown.append(visible(number.text), style=_STYLES[number.verdict])
+        at = number.end
+    shown.append(visible(body.text[at:]))
+    return shown
+
+
+def _believed_logs(row: SubmissionScore, submission: Submission) -> list[LogValues]:
+    """Return the logs of the tarball that are those of our replays, byte for byte."""
+    passed = (
+        {check.id for check in row.criteria["reproducibility"].checks if check.outcome == "passed"}
+        if "reproducibility" in row.criteria
+        else set()
+    )
+    logs = []
+    for run in ("broken", "fixed"):
+        if f"{run}_log" in passed:
+            logs.append(log_values(submission.files[f"runs/{run}/metrics.log"].decode("utf-8")))
+    return logs
+
+
+def _show_check(item: _Waiting, count: str, console: Console) -> None:
+    title = "no check could be judged" if item.check is None else f"{item.name}: {item.check.title}"
+    console.print(Text(f"[{count}] {clipped(title, 120)}", style="bold"))
+    _say(console, item.row.reason if item.check is None else item.check.reason)
+
+
+def _asked(item: _Waiting, path: Path, who: str) -> Decision | None:
+    """Ask for points and a comment; return None if the instructor leaves it open."""
+    while True:
+        answer = click.prompt(
+            f"Points, 0 to {points(item.most)} (Enter leaves it open)", default="", show_default=False
+        ).strip()
+        if not answer:
+            return None
+        try:
+            given = float(answer.replace(",", "."))
+        except ValueError:
+            given = -1.0
+        if 0 <= given <= item.most:
+            break
+        click.echo(f"Give a number from 0 to {points(item.most)}, or press Enter.")
+    comment = ""
+    while not comment:
+        comment = click.prompt("Comment, which the student sees").strip()
+    return Decision(
+        submission=item.row.submission,
+        check=item.name,
+        points=None if item.check is None else given,
+        total=given if item.check is None else None,
+        comment=comment,
+        who=who,
+        when=datetime.now(UTC).isoformat(timespec="seconds"),
+        sha256=item.sha256,
+        place=str(path),
+    )

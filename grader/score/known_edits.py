@@ -1,0 +1,115 @@
+"""Edits with the verdict that the grader must give them: of an experiment, and of one recipe.
+
+`harness/experiments/<name>.edits.toml` holds edits of the *healthy* experiment that all its recipes share,
+`solutions/<id>/variants.toml` edits of the *broken* experiment that are special to a recipe. Both have one table per
+verdict with entries `id = [[find, replace], ...]`; both are optional.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from grader.score.solutions import SOLUTIONS
+from grader.toml_file import read_table
+from harness.errors import UserError
+from harness.recipe import EXPERIMENTS, Edit, Recipe, apply_edits
+
+# full: the fix and its equals. alternative: right, not minimal. masking: the symptom goes, the cause stays.
+# overreach: right, and changes what was sound. wrong: fixes nothing. sound: a change of a sound experiment.
+Verdict = Literal["full", "alternative", "masking", "overreach", "wrong", "sound"]
+
+
+def _edit(pair: Any) -> Any:
+    if isinstance(pair, list) and len(pair) == 2:
+        return Edit.model_validate({"find": pair[0], "replace": pair[1]})
+    raise ValueError("an edit is a list of two strings, [find, replace]")
+
+
+Edits = Annotated[tuple[Annotated[Edit, BeforeValidator(_edit)], ...], Field(min_length=1, strict=False)]
+_Named = dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")], Edits]
+
+
+class KnownEdit(BaseModel):
+    """One edit of an experiment, with the verdict that it must get."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    id: str
+    verdict: Verdict
+    edits: tuple[Edit, ...]
+
+    def source(self, source: str) -> str:
+        """Return the edited source. Raises `ValueError` if a `find` does not occur exactly once."""
+        return apply_edits(source, self.edits, where=f"edit {self.id}")
+
+
+@dataclass(frozen=True)
+class KnownFix:
+    """An experiment as a student of a recipe may hand it in, and the verdict that it must get."""
+
+    recipe: Recipe
+    id: str
+    verdict: Verdict
+    source: str
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    format_version: Literal[1]
+    full: _Named = {}
+    alternative: _Named = {}
+    masking: _Named = {}
+    overreach: _Named = {}
+    wrong: _Named = {}
+    sound: _Named = {}
+
+
+def load_variants(recipe_id: str, solutions: Path = SOLUTIONS) -> tuple[KnownEdit, ...]:
+    """Return the edits special to a recipe; none if it has no file. Raises `UserError` for a wrong file."""
+    return _load(solutions / recipe_id / "variants.toml")
+
+
+def load_shared_edits(experiment: str, experiments: Path = EXPERIMENTS) -> tuple[KnownEdit, ...]:
+    """Return the edits that all recipes of an experiment share. Raises `UserError` for a wrong file."""
+    return _load(experiments / f"{experiment}.edits.toml")
+
+
+def known_fixes(recipe: Recipe, solutions: Path = SOLUTIONS) -> tuple[list[KnownFix], list[str]]:
+    """Return the known fixes of a recipe, the reference first, and the ids of the edits that were left out.
+
+    A masking edit of the experiment is left out if the break has changed its place. Raises `ValueError` for an edit
+    that does not fit its own source.
+    """
+    broken, healthy = recipe.broken_source(), recipe.healthy_source()
+    found = [KnownFix(recipe, "reference", "full", healthy)]
+    for item in load_variants(recipe.id, solutions):
+        found.append(KnownFix(recipe, item.id, item.verdict, item.source(broken)))
+    left_out = []
+    for item in load_shared_edits(recipe.experiment):
+        edited = item.source(healthy)
+        if item.verdict in ("masking", "wrong"):
+            try:
+                edited = item.source(broken)
+            except ValueError:
+                left_out.append(item.id)
+                continue
+        found.append(KnownFix(recipe, item.id, item.verdict, edited))
+    return found, left_out
+
+
+def _load(path: Path) -> tuple[KnownEdit, ...]:
+    try:
+        found = _File.model_validate(read_table(path))
+    except FileNotFoundError:
+        return ()
+    except ValidationError as error:
+        problems = "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors())
+        raise UserError(f"{path} cannot be used: {problems}.") from None
+    return tuple(
+        KnownEdit(id=name, verdict=verdict, edits=edits)
+        for verdict in get_args(Verdict)
+        for name, edits in getattr(found, verdict).items()
+    )

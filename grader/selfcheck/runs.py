@@ -1,0 +1,93 @@
+"""The runs of the self-check: replays in the sandbox and outcomes of checks, each remembered in the replay cache."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+
+from grader.replay.cache import Cache, trim
+from grader.replay.provenance import machine_state
+from grader.replay.replay import Replay
+from grader.replay.replayer import Replayer, open_sandbox
+from grader.replay.replays import Replays, local_executor
+from grader.replay.request import Request
+from grader.score.verdict import Model
+from grader.selfcheck.progress import StagesCounted, counting
+from grader.syntax.parse import program_digest, tree_digest
+from harness.checks import run_checks
+from harness.recipe import Recipe
+from harness.run.provenance import harness_hash
+from harness.run.settings import RunSettings
+
+# A source under settings, as a check measures it.
+Subject = tuple[str, RunSettings]
+
+
+class Outcomes(Model):
+    """What every check found of one experiment: {check: outcome}."""
+
+    outcomes: dict[str, str]
+
+
+class Runs:
+    """Makes what is not remembered yet, `jobs` at a time; with `fresh`, everything is made again."""
+
+    def __init__(self, replayer: Replayer, memory: Path, *, jobs: int, fresh: bool) -> None:
+        self.replayer = replayer
+        self.jobs = jobs
+        self._replays = Replays(local_executor(replayer, jobs), memory, fresh=fresh)
+        self._outcomes = Cache(memory / "checks", Outcomes)
+        self._fresh = fresh
+
+    def replays(self, label: str, requests: Iterable[Request]) -> Mapping[Request, Replay]:
+        """Return the replay of each request; `label` names the stage on the progress bar."""
+        wanted = list(dict.fromkeys(requests))
+        with StagesCounted() as progress:
+            self._replays.make(label, [(request.key, request) for request in wanted], progress)
+        return {request: self._replays.of(request) for request in wanted}
+
+    def outcomes(self, label: str, subjects: Sequence[Subject]) -> list[Mapping[str, str]]:
+        """Return what every check finds of each subject: {check: outcome}.
+
+        Raises `UserError` for a mistake in an experiment.
+        """
+        keys = {subject: _key(*subject) for subject in dict.fromkeys(subjects)}
+        known = {subject: None if self._fresh else self._outcomes.get(key) for subject, key in keys.items()}
+        found = {subject: kept.outcomes for subject, kept in known.items() if kept is not None}
+        missing = [subject for subject in keys if subject not in found]
+        with ThreadPoolExecutor(self.jobs) as pool, counting(label) as progress:
+            futures = {pool.submit(run_checks, *subject): subject for subject in missing}
+            try:
+                for done, future in enumerate(as_completed(futures), start=1):
+                    subject = futures[future]
+                    findings = future.result()
+                    found[subject] = {name: finding.outcome for name, finding in findings.items()}
+                    self._outcomes.put(keys[subject], Outcomes(outcomes=found[subject]))
+                    progress(done, len(missing))
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+        return [found[subject] for subject in subjects]
+
+
+@contextmanager
+def open_runs(cache: Path, memory: Path, *, jobs: int, fresh: bool = False) -> Iterator[Runs]:
+    """Yield the runs; `cache` holds MNIST and CIFAR-10, `memory` is the replay cache."""
+    trim(memory)
+    with open_sandbox("warm", jobs) as sandbox:
+        yield Runs(Replayer(sandbox, cache), memory, jobs=jobs, fresh=fresh)
+
+
+def request_of(
+    recipe: Recipe, source: str, settings: RunSettings, *, trusted: bool = True, repetition: int = 0
+) -> Request:
+    """Return the request to replay a source; `trusted` says that it is the suite's own, not a student's."""
+    return Request(recipe, settings, source, tree_digest(source), trusted=trusted, repetition=repetition)
+
+
+def _key(source: str, settings: RunSettings) -> str:
+    parts = [program_digest(source), asdict(settings), harness_hash(), machine_state()]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()

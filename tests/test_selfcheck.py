@@ -1,0 +1,178 @@
+"""`grader selfcheck`: its parts on made-up figures, and the whole on one recipe that is changed until it disagrees."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from sandbox_marks import needs_sandbox
+
+from grader.cli import cli
+from grader.replay.replay import Replay
+from grader.score.known_edits import KnownFix, Verdict
+from grader.score.solutions import SOLUTIONS, outcomes_of, trips_of
+from grader.score.verdict import Check, full, lost, open_check
+from grader.selfcheck import trips
+from grader.selfcheck.bands import band_of, entry
+from grader.selfcheck.command import SelfcheckOptions, run_selfcheck
+from grader.selfcheck.fixes import problem_of
+from grader.selfcheck.section import Section, page
+from grader.selfcheck.seeds import SeedRuns, problems_of, quantity_row
+from harness.errors import UserError
+from harness.recipe import EXERCISES, load_recipe
+
+RECIPE = load_recipe("huge_lr")
+MIXED = {"overfit": "reaches", "first_loss": "high"}
+SOUND = {"overfit": "reaches", "first_loss": "chance"}
+UNSOUND = {"overfit": "diverges", "first_loss": "high"}
+
+
+def replayed(loss: float, accuracy: float = 0.95, digest: str = "a") -> Replay:
+    """A replay of two records."""
+    batch = {"step": 0, "epoch": 0, "loss": loss, "lr": 0.1}
+    epoch = {"epoch": 0, "val_loss": 1.0, "val_accuracy": accuracy}
+    log = "".join(json.dumps(record) + "\n" for record in (batch, epoch))
+    return Replay(status="OK", log=log, log_sha256=digest, checkpoint_sha256=digest)
+
+
+def seed_runs(broken: Replay, healthy: Replay, again: Replay | None = None) -> SeedRuns:
+    return SeedRuns(RECIPE, "digits", {100: (broken, again or broken)}, {100: (healthy, healthy)})
+
+
+BROKEN, HEALTHY = replayed(1e4, 0.1), replayed(2.3)
+
+
+@pytest.mark.parametrize(
+    ("broken", "healthy", "expected"),
+    [
+        ([UNSOUND, UNSOUND], [SOUND], UNSOUND),
+        ([UNSOUND, {**UNSOUND, "overfit": "stalls"}], [SOUND], {"first_loss": "high"}),
+        ([UNSOUND, SOUND], [SOUND], {}),
+        ([UNSOUND], [SOUND, {**SOUND, "first_loss": "high"}], {"overfit": "diverges"}),
+        ([SOUND], [SOUND], {}),
+    ],
+    ids=["tripped", "seeds differ", "one seed sound", "healthy unsound", "sound"],
+)
+def test_a_break_trips_what_all_seeds_agree_on(
+    broken: list[dict[str, str]], healthy: list[dict[str, str]], expected: dict[str, str]
+) -> None:
+    assert trips.trips(broken, healthy) == expected
+
+
+def test_what_was_measured_is_read_back(tmp_path: Path) -> None:
+    assert trips.stored("mine", tmp_path) == {}
+    (tmp_path / "mine").mkdir()
+    trips.measured_path("mine", tmp_path).write_text(trips.measured_toml([MIXED], [SOUND]))
+    assert trips_of("mine", tmp_path) == trips.stored("mine", tmp_path) == {"first_loss": "high"}
+    assert outcomes_of("mine", tmp_path) == MIXED
+
+
+def test_recipes_are_told_apart_by_a_check_else_by_a_symptom() -> None:
+    one, other = seed_runs(BROKEN, HEALTHY), seed_runs(HEALTHY, HEALTHY)
+    assert trips.apart(one, one, UNSOUND, {"overfit": "diverges"}) == ["first_loss"]
+    assert trips.apart(one, other, UNSOUND, UNSOUND) == ["max loss", "last val_accuracy"]
+    assert trips.apart(one, one, UNSOUND, UNSOUND) == []
+
+
+def test_a_run_that_is_not_as_declared_is_named() -> None:
+    assert list(problems_of(seed_runs(BROKEN, HEALTHY))) == []
+    wrong = list(problems_of(seed_runs(HEALTHY, BROKEN, again=replayed(2.3, digest="b"))))
+    assert [problem.partition(": ")[0] for problem in wrong] == [
+        "huge_lr on digits, seed 100, broken run",
+        "huge_lr on digits, seed 100, broken run",
+        "huge_lr on digits, seed 100, broken run",
+        "huge_lr on digits, seed 100, healthy run",
+        "huge_lr on digits, seed 100, healthy run",
+    ]
+    assert "does not repeat to the byte" in wrong[0]
+    failed = Replay(status="RE", message="it raised")
+    assert next(problems_of(seed_runs(failed, HEALTHY))).endswith("broken run: it raised")
+    row = quantity_row(seed_runs(BROKEN, HEALTHY), RECIPE.symptoms[0])
+    assert row == ("digits", "max loss, 0 to 20", "> 50", "1e+04 to 1e+04", "2.3 to 2.3")
+
+
+CORRECT, MINIMAL = ("correct", "", 12.0), ("minimal", "", 8.0)
+RIGHT = (full(*CORRECT, ""), full(*MINIMAL, ""))
+OVERREACHING = (full(*CORRECT, ""), lost(*MINIMAL, "", "", points=2.0))
+MASKED = (lost(*CORRECT, "", "", points=4.0), lost(*MINIMAL, "", ""))
+OPEN = (open_check(*CORRECT, ""), open_check(*MINIMAL, ""))
+
+
+@pytest.mark.parametrize(
+    ("verdict", "checks", "agrees"),
+    [
+        ("full", RIGHT, True),
+        ("full", MASKED, False),
+        ("full", OPEN, False),
+        ("masking", MASKED, True),
+        ("masking", RIGHT, False),
+        ("masking", OPEN, False),
+        ("wrong", MASKED, False),
+        ("overreach", OVERREACHING, True),
+        ("overreach", RIGHT, False),
+        ("sound", OVERREACHING, True),
+        ("sound", OPEN, True),
+        ("sound", MASKED, False),
+    ],
+)
+def test_a_known_fix_gets_the_points_of_its_verdict(
+    verdict: Verdict, checks: tuple[Check, ...], agrees: bool
+) -> None:
+    fix = KnownFix(RECIPE, "mine", verdict, "")
+    assert (problem_of(fix, checks) == "") == agrees
+
+
+def test_a_band_is_the_largest_distance_of_anything_sound_rounded_up() -> None:
+    accuracy = band_of("e", "d", [0.95, 0.93], [[(0.95, 0.911)]], by_accuracy=True)
+    assert (accuracy.accuracy_below, accuracy.loss_times, accuracy.reference) == (0.04, None, (0.93, 0.95))
+    loss = band_of("e", "d", [1e-8, 3e-8], [[(1e-8, 2e-8)]], by_accuracy=False)
+    assert (loss.accuracy_below, loss.loss_times) == (None, 3.0)
+    assert entry(loss).endswith("loss_times = 3\nreference = [1e-08, 3e-08]\n")
+    with pytest.raises(ValueError, match="not finite"):
+        band_of("e", "d", [0.9], [[(0.9, float("nan"))]], by_accuracy=True)
+
+
+def test_the_page_lists_what_is_wrong_and_escapes_cells() -> None:
+    section = Section("mine", ("One | line.",), ("a", "b"), (("1|2", "3"),), ("not so",))
+    text = page([section], "grader selfcheck --write")
+    assert (
+        "## mine\n\n| a | b |\n| --- | --- |\n| 1\\|2 | 3 |\n\nOne | line.\n\n- **wrong:** not so\n" in text
+    )
+
+
+def test_the_page_is_written_of_all_exercises_only() -> None:
+    with pytest.raises(UserError, match="leave --only out"):
+        run_selfcheck(SelfcheckOptions(seeds=1, jobs=1, only=("huge_lr",), write=True))
+
+
+@needs_sandbox
+def test_an_unknown_exercise_is_a_users_mistake(tmp_path: Path) -> None:
+    result = CliRunner().invoke(cli, ["selfcheck", "--only", "hugelr", "--replays", str(tmp_path)])
+    assert isinstance(result.exception, UserError)
+    assert "did you mean huge_lr?" in str(result.exception)
+
+
+@needs_sandbox
+@pytest.mark.slow
+def test_one_recipe_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Everything agrees; then a wrong threshold, a wrong trip and an unusable neighbour are each named."""
+    exercises, solutions = tmp_path / "exercises", tmp_path / "solutions"
+    shutil.copytree(EXERCISES / RECIPE.id, exercises / RECIPE.id)
+    shutil.copytree(SOLUTIONS / RECIPE.id, solutions / RECIPE.id)
+    options = SelfcheckOptions(
+        seeds=1, jobs=2, cache=tmp_path / "no data", memory=tmp_path / "replays",
+        exercises=exercises, solutions=solutions,
+    )  # fmt: skip
+    assert run_selfcheck(options) == 0
+    assert "no disagreements" in capsys.readouterr().out
+    (exercises / "unusable").mkdir()
+    (exercises / "unusable" / "recipe.toml").write_text("format_version = 2\n")
+    recipe = exercises / RECIPE.id / "recipe.toml"
+    recipe.write_text(recipe.read_text().replace("above  = 50.0", "above  = 1e30"))
+    trips.measured_path(RECIPE.id, solutions).write_text(trips.measured_toml([UNSOUND], [SOUND]))
+    assert run_selfcheck(options) == 1
+    out = capsys.readouterr().out
+    assert "seed 100, broken run: max loss is" in out
+    assert "measured.toml says" in out
+    assert "unusable/recipe.toml is not a recipe: title: Field required" in out
