@@ -43,7 +43,7 @@ def score_folder(folder: Path, options: ScoreOptions) -> int:
     weights = load_weights(options.rubric or DEFAULT)
     decisions = all_decisions(options.out, options.overrides)
     if options.only:
-        decisions = [item for item in decisions if item.submission in options.only]
+        decisions = tuple(item for item in decisions if item.submission in options.only)
     console = Console(stderr=True)
     with (
         open_grading(options, weights, console) as grading,

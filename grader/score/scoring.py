@@ -161,16 +161,16 @@ def score_evidence(evidence: Evidence, weights: Weights) -> dict[Criterion, Crit
 
 
 def flags_of(evidence: Evidence) -> tuple[Flag, ...]:
-    """Return what an instructor should look at."""
+    """Return the flags for the instructor."""
     flags = [
         Flag(id="suspicious code", message=f"{suspicion.message}.") for suspicion in evidence.suspicions[:10]
     ]
     if evidence.suspicions and evidence.fixed.status == "OK" and same_as_reference(evidence):
         cost = "" if code_doubt(evidence) else ", so the code above cost nothing"
-        message = f"The result is the reference fix's to the byte{cost}."
+        message = f"The result has the same bytes as the reference fix{cost}."
         flags.append(Flag(id="suspicious code", message=message))
     if not evidence.same_class:
-        message = "It says that it was made on another platform class, so equal bytes were not demanded."
+        message = "It claims another platform class, so its bytes need not be ours."
         flags.append(Flag(id="other platform", message=message))
     own = evidence.recipe
     if evidence.settings.seed != own.seed:
@@ -185,7 +185,7 @@ def flags_of(evidence: Evidence) -> tuple[Flag, ...]:
 
 
 def exhibits_of(name: str, evidence: Evidence, ignored: tuple[str, ...]) -> Exhibits:
-    """Return what the page of a submission shows beside its score."""
+    """Return what the page shows beside the score."""
     replays: dict[Run, Replay] = {
         "broken": evidence.broken,
         "fixed": evidence.fixed,
