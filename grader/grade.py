@@ -26,10 +26,10 @@ from grader.score.verdict import Scores, SubmissionScore
 from grader.score.weights import DEFAULT, Weights, load_weights
 from grader.session import Grading, ScoreOptions, hold_reports_folder, open_grading, provenance_of
 from grader.workers import Workers
-from grader.written.answers.room import Answers
+from grader.written.grade import AnswerGrader
 from harness.data import DATASETS
 from harness.errors import UserError, naming
-from harness.written.file_exercise import exercise_ids, load_exercise
+from harness.written.exercise import exercise_ids, load_exercise
 
 _DIED = "The grader's process ended, twice, while it worked on this submission."
 
@@ -73,7 +73,10 @@ def grade(paths: Sequence[Path], grading: Grading, progress: Progress) -> list[S
         replays = _replay(sound, grading, progress)
         scores = _score(sound, replays, grading, workers, progress)
     answers = [item for item in read.values() if isinstance(item, Answer)]
-    scores += _grade_answers(answers, grading, progress)
+    answer_grader = AnswerGrader(
+        grading.replayer, grading.cache, jobs=grading.jobs, sandboxed=grading.sandboxed, fresh=grading.fresh
+    )
+    scores += answer_grader.grade(answers, progress)
     scores += [item for item in read.values() if isinstance(item, Score)]
     scores += [
         unscored(item.name, problems[item.recipe], student=item.student, exercise=item.recipe)
@@ -235,13 +238,6 @@ def _score_one(job: _Job) -> Score:
 
 def _unscored(job: _Job, reason: str) -> Score:
     return unscored(job.light.name, reason, student=job.light.student, exercise=job.light.recipe)
-
-
-def _grade_answers(answers: Sequence[Answer], grading: Grading, progress: Progress) -> list[Score]:
-    room = Answers(
-        grading.replayer, grading.cache, jobs=grading.jobs, sandboxed=grading.sandboxed, fresh=grading.fresh
-    )
-    return room.grade(answers, progress)
 
 
 # --- Report ---

@@ -36,8 +36,8 @@ def exercise(recipe: str, work: Path, resume: bool, **asked: Any) -> None:
     """Make the workspace of RECIPE and run the broken experiment."""
     from harness.exercise import Asked, start_exercise
     from harness.summary import show_broken_run, show_file_workspace
-    from harness.written.file_exercise import FileExercise, load_exercise
-    from harness.written.file_workspace import start_file_exercise
+    from harness.written.exercise import FileExercise, load_exercise
+    from harness.written.workspace import start_file_exercise
 
     found = load_exercise(recipe)
     if isinstance(found, FileExercise):
@@ -117,15 +117,14 @@ def check(recipe: str, work: Path) -> None:
     from harness.exercise import check_exercise
     from harness.summary import show_checks
     from harness.workspace import Workspace
-    from harness.written.file_checks import run_file_checks
-    from harness.written.file_exercise import FileExercise, load_exercise
-    from harness.written.file_workspace import FileWorkspace, open_file_workspace
+    from harness.written.exercise import FileExercise, load_exercise
+    from harness.written.workspace import FileWorkspace, check_file, open_file_workspace
 
     found = load_exercise(recipe)
     workspace: Workspace | FileWorkspace
     if isinstance(found, FileExercise):
         workspace = open_file_workspace(found, work)
-        items = run_file_checks(workspace)
+        items = check_file(workspace)
     else:
         workspace, items = check_exercise(recipe, work)
     if not show_checks(items, workspace):
@@ -150,8 +149,8 @@ def submit(recipe: str, work: Path, student: str | None, out: Path) -> None:
     from harness.submission.submission import submit as pack
     from harness.summary import show_submission
     from harness.workspace import open_workspace
-    from harness.written.file_exercise import FileExercise, load_exercise
-    from harness.written.file_workspace import open_file_workspace
+    from harness.written.exercise import FileExercise, load_exercise
+    from harness.written.workspace import open_file_workspace
 
     found = load_exercise(recipe)
     if student is None:
@@ -170,7 +169,7 @@ def submit(recipe: str, work: Path, student: str | None, out: Path) -> None:
 def clean_work(recipe: str, work: Path, yes: bool) -> None:
     """Start over: delete the runs, put your own files aside."""
     from harness.workspace import EXPERIMENT, REPORT, remove_workspace
-    from harness.written.file_exercise import FileExercise, load_exercise
+    from harness.written.exercise import FileExercise, load_exercise
 
     found = load_exercise(recipe)
     question, theirs = (

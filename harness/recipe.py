@@ -23,7 +23,7 @@ from harness.errors import UserError
 ROOT = Path(__file__).resolve().parent.parent
 EXERCISES = ROOT / "exercises"
 EXPERIMENTS = Path(__file__).resolve().parent / "experiments"
-# Marks the folder of an exercise that trains nothing (`harness.written.file_exercise`).
+# Marks the folder of an exercise that trains nothing (`harness.written.exercise`).
 FILE_EXERCISE = "exercise.toml"
 
 Area = Literal["data", "pipeline", "model", "loss", "optimizer", "loop", "evaluation", "deployment"]

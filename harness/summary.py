@@ -15,8 +15,8 @@ from harness.exercise import read_result
 from harness.recipe import load_recipe, load_recipes
 from harness.run.metrics_log import batch_records, epoch_records, read_metrics_log
 from harness.workspace import SETTINGS, Workspace, open_workspace
-from harness.written.file_exercise import file_exercise_ids, find_file_exercise
-from harness.written.file_workspace import FileWorkspace
+from harness.written.exercise import file_exercise_ids, find_file_exercise
+from harness.written.workspace import FileWorkspace
 
 if TYPE_CHECKING:  # reading reports takes libraries that no run needs
     from harness.submission.check_item import CheckItem

@@ -11,7 +11,7 @@ from harness.checks import Finding, examine
 from harness.checks.lab.child import CheckJob
 from harness.checks.lab.subject import Subject
 from harness.cli import cli
-from harness.data.image_sets import Dataset, Split
+from harness.data.datasets import Dataset, Split
 from harness.data.loading import load_dataset
 from harness.recipe import load_recipe
 from harness.run.experiment import TensorSplit

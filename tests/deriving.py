@@ -1,23 +1,24 @@
-"""Examines derivations in this process: what the sandbox would have brought back, without its start of seconds."""
+"""Judges derivations in this process: the sandbox takes seconds to start, and the answers here are harmless."""
 
 import contextlib
 import io
+import tomllib
 from functools import cache
+from pathlib import Path
+from typing import Any
 
 import numpy as np
-import torch
 
-from grader.replay.inside.autograd import EXPECTED
-from grader.written.answers.examination import Examination
-from grader.written.derivation.cases import Cases, draw_cases
-from grader.written.derivation.examine import judge_derivation
-from grader.written.derivation.plain_numpy import derivation_suspicions
-from grader.written.derivation.problems import JUDGED
-from grader.written.derivation.run import AnswerRun, Called
-from grader.written.derivation.seen import Seen
-from harness.written.derivation.performance import load_answer, perform
-from harness.written.derivation.problem import Array, Problem, WrongForm
-from harness.written.file_exercise import Derivation, load_exercise
+from grader.written.derivation import AnswerRun, judge_run
+from grader.written.derivation_cases import draw_cases
+from grader.written.judgement import Judgement
+from harness.recipe import Edit, apply_edits
+from harness.written.derivation import PROBLEMS, WrongForm
+from harness.written.derivation_call import call_answer, load_answer
+from harness.written.exercise import Derivation, load_exercise
+
+ROOT = Path(__file__).parents[1]
+EXERCISES = ("backprop_mlp", "layernorm")
 
 
 def derivation(exercise_id: str) -> Derivation:
@@ -26,43 +27,45 @@ def derivation(exercise_id: str) -> Derivation:
     return exercise
 
 
-def called(exercise: Derivation, text: str, cases: Cases) -> AnswerRun:
-    """Call an answer as `grader.replay.inside.derive` does. It must be one that does nothing to this process."""
-    problem = JUDGED[exercise.problem].problem
-    with contextlib.redirect_stdout(io.StringIO()), np.errstate(all="ignore"):
-        try:
-            answer = load_answer(text, exercise.file, problem)
-        except WrongForm as error:
-            return AnswerRun("OK", problem=str(error))
-        found = {}
-        for case, inputs in cases.inputs.items():
-            done = perform(problem, answer, inputs, exercise.file)
-            found[case] = Called(done.outputs, done.problems, done.steps, done.changed, done.evaluations)
-    return AnswerRun("OK", cases=found)
+def solution(exercise_id: str) -> str:
+    return (ROOT / "solutions" / exercise_id / derivation(exercise_id).file).read_text(encoding="utf-8")
 
 
-def by_autograd(problem: Problem, cases: Cases) -> dict[str, dict[str, Array]]:
-    """Return what is right, as `grader.replay.inside.autograd` finds it."""
+@cache
+def known_answers(exercise_id: str) -> dict[str, dict[str, Any]]:
+    """Return the answers of `tests/answers/<id>.toml` by id, each with its `source`."""
+    table = tomllib.loads((ROOT / "tests" / "answers" / f"{exercise_id}.toml").read_text(encoding="utf-8"))
     found = {}
-    for case, inputs in cases.inputs.items():
-        given = {name: torch.from_numpy(np.array(array)) for name, array in inputs.items()}
-        for tensor in given.values():
-            tensor.requires_grad_(tensor.is_floating_point())
-        outputs = EXPECTED[problem.name](given)
-        found[case] = {name: tensor.detach().numpy() for name, tensor in outputs.items()}
+    for answer in table["answer"]:
+        edits = [Edit(**edit) for edit in answer.get("edit", [])]
+        source = answer.get("text") or apply_edits(solution(exercise_id), edits, where=answer["id"])
+        found[answer["id"]] = {**answer, "source": source}
     return found
 
 
 @cache
-def seen(exercise_id: str, text: str) -> Seen:
-    """Return what is seen of an answer."""
+def judged(exercise_id: str, text: str) -> Judgement:
+    """Judge an answer that does nothing to this process."""
     exercise = derivation(exercise_id)
-    judged = JUDGED[exercise.problem]
-    cases = draw_cases(judged.problem, text)
-    run = called(exercise, text, cases)
-    return Seen(judged, run, cases, by_autograd(judged.problem, cases), derivation_suspicions(text))
+    problem = PROBLEMS[exercise.problem]
+    cases = draw_cases(problem, text)
+    with contextlib.redirect_stdout(io.StringIO()), np.errstate(all="ignore"):
+        try:
+            answer = load_answer(text, exercise.file, problem)
+            called = {
+                name: call_answer(problem, answer, given, exercise.file) for name, given in cases.items()
+            }
+            run = AnswerRun("OK", cases=called)
+        except WrongForm as error:
+            run = AnswerRun("OK", problem=str(error))
+    return judge_run(problem, text, cases, run)
 
 
-def examined(exercise_id: str, text: str) -> Examination:
-    """Examine an answer in this process."""
-    return judge_derivation(seen(exercise_id, text), text)
+def outcomes(judgement: Judgement, outcome: str) -> set[str]:
+    """Return the addresses of the checks with this outcome."""
+    return {
+        f"{criterion}.{check.id}"
+        for criterion, checks in judgement.checks.items()
+        for check in checks
+        if check.outcome == outcome
+    }

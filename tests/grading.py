@@ -18,8 +18,7 @@ from grader.score.reference_report import reference_report
 from grader.score.solutions import mechanisms_of
 from harness.checks import examine
 from harness.checks.lab.subject import Subject
-from harness.data.embedded_data import read_embedded_split
-from harness.data.image_sets import Dataset
+from harness.data.datasets import Dataset, read_embedded
 from harness.data.loading import load_dataset
 from harness.recipe import Recipe, load_recipe
 from harness.run.experiment import tensor_data
@@ -70,7 +69,7 @@ def replay_with(recipe_id: str, source: str, settings: RunSettings) -> Replay:
 
 def _evaluated(recipe: Recipe, folder: Path) -> Evaluation:
     known = load_dataset(recipe.dataset)
-    heldout = read_embedded_split(recipe.dataset, "heldout", HELDOUT)
+    heldout = read_embedded(recipe.dataset, ["heldout"], HELDOUT)[0]
     experiment = load(folder / "healthy", recipe.healthy_source())
     splits = {
         "training": experiment.load_data(tensor_data(known))[0],

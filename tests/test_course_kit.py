@@ -18,7 +18,7 @@ from grader.cli import cli
 from grader.course.kit import answers_in, build_kit, describe_kit, kit_files
 from harness.errors import UserError
 from harness.recipe import ROOT, KitRecipe, experiment_names, experiment_source, load_recipe, recipe_ids
-from harness.written.file_exercise import FileExercise, file_exercise_ids, load_exercise
+from harness.written.exercise import FileExercise, file_exercise_ids, load_exercise
 
 ALL = recipe_ids()
 

@@ -1,18 +1,24 @@
-"""How a derivation is called and counted, on the student's machine and in the sandbox alike."""
+"""How a derivation is called, counted and checked on the student's machine, and called in the sandbox alike."""
 
 import contextlib
+from types import ModuleType
 
 import numpy as np
 import pytest
+from deriving import derivation, known_answers, solution
 
-from grader.written.answers.known import load_answers, reference
-from harness.written.derivation import PROBLEMS
-from harness.written.derivation.finite_differences import central_differences, relative_error
-from harness.written.derivation.performance import MOST_STEPS, Performance, load_answer, perform
-from harness.written.derivation.problem import WrongForm
-from harness.written.derivation.self_check_child import self_check
-from harness.written.derivation.step_meter import StepMeter, TooManySteps
-from harness.written.file_exercise import FileExercise, find_file_exercise
+from harness.written.derivation import PROBLEMS, WrongForm, central_differences, relative_error
+from harness.written.derivation_call import (
+    MOST_STEPS,
+    Called,
+    StepCounter,
+    TooManySteps,
+    _counted_builtins,
+    call_answer,
+    load_answer,
+    looping_stage,
+)
+from harness.written.derivation_check import GROWN, LARGE, LARGER, self_check
 
 MLP = PROBLEMS["mlp"]
 SIZES = {"B": 4, "D": 5, "H": 7, "C": 3}
@@ -42,19 +48,13 @@ LOOPS = (
 )  # fmt: skip
 
 
-def solution(exercise_id: str = "backprop_mlp") -> tuple[FileExercise, str]:
-    exercise = find_file_exercise(exercise_id)
-    assert exercise is not None
-    return exercise, reference(exercise)
-
-
-def done(source: str, sizes: dict[str, int] = SIZES) -> Performance:
+def done(source: str, sizes: dict[str, int] = SIZES) -> Called:
     answer = load_answer(source, "backprop.py", MLP)
-    return perform(MLP, answer, MLP.draw(np.random.default_rng(0), sizes), "backprop.py")
+    return call_answer(MLP, answer, MLP.draw(np.random.default_rng(0), sizes), "backprop.py")
 
 
 def edited(find: str, replace: str) -> str:
-    source = solution()[1]
+    source = solution("backprop_mlp")
     assert source.count(find) == 1
     return source.replace(find, replace)
 
@@ -63,16 +63,12 @@ def edited(find: str, replace: str) -> str:
 
 
 def steps(name: str, rows: int) -> int:
-    from types import ModuleType
-
-    from harness.written.derivation.counted_builtins import counted_builtins
-
     module = ModuleType("calls")
-    module.__dict__["__builtins__"] = counted_builtins()
+    module.__dict__["__builtins__"] = _counted_builtins()
     exec(CALLS, module.__dict__)
     x = np.random.default_rng(0).uniform(1, 2, size=(rows, 3))
     for _ in range(2):  # NumPy takes a few more the first time
-        meter = StepMeter(MOST_STEPS)
+        meter = StepCounter(MOST_STEPS)
         meter.call(lambda: getattr(module, name)(x))
     return meter.steps
 
@@ -99,42 +95,54 @@ def test_a_call_that_takes_too_many_is_stopped_whatever_it_catches() -> None:
             with contextlib.suppress(Exception):
                 len("")
 
-    meter = StepMeter(1000)
+    counter = StepCounter(1000)
     with pytest.raises(TooManySteps):
-        meter.call(stubborn)
-    assert (meter.steps, meter.exceeded) == (1001, True)
+        counter.call(stubborn)
+    assert counter.steps == 1001
 
 
-def test_calls_of_watched_functions_are_counted() -> None:
-    def inner() -> None: ...
+def test_a_call_that_catches_the_stop_is_stopped_at_its_end() -> None:
+    def deaf() -> None:
+        try:
+            while True:
+                len("")
+        except BaseException:
+            return
 
-    def outer() -> None:
-        inner()
-        inner()
-
-    meter = StepMeter(1000, (inner,))
-    meter.call(outer)
-    assert meter.entries == 2
+    with pytest.raises(TooManySteps):
+        StepCounter(1000).call(deaf)
 
 
 # --- calling ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("exercise_id", ["backprop_mlp", "layernorm"])
-def test_the_reference_gives_every_output_and_takes_as_many_steps_for_any_size(exercise_id: str) -> None:
-    exercise, source = solution(exercise_id)
-    problem = PROBLEMS["mlp" if exercise_id == "backprop_mlp" else "layernorm"]
-    answer = load_answer(source, exercise.file, problem)
+def test_the_reference_returns_every_output_and_takes_as_many_steps_for_any_size(exercise_id: str) -> None:
+    exercise = derivation(exercise_id)
+    problem = PROBLEMS[exercise.problem]
+    answer = load_answer(solution(exercise_id), exercise.file, problem)
     found = []
-    for sizes in (SIZES, {**SIZES, "B": 64}, {**SIZES, "D": 40, "H": 30, "C": 20}):
+    for sizes in (SIZES, LARGE, LARGER):
         inputs = problem.draw(np.random.default_rng(0), sizes)
-        of = perform(problem, answer, inputs, exercise.file)
-        assert (of.problems, of.changed, of.evaluations) == ({}, (), 0)
-        assert {name: array.shape for name, array in of.outputs.items()} == {
+        called = call_answer(problem, answer, inputs, exercise.file)
+        assert (called.problems, called.changed) == ({}, [])
+        assert {name: array.shape for name, array in called.outputs.items()} == {
             name: problem.shape(name, inputs) for name in problem.outputs
         }
-        found.append(of.steps)
-    assert found[0] == found[1] == found[2]
+        found.append(called)
+    assert found[0].steps == found[1].steps == found[2].steps
+    assert looping_stage(found[1], found[2], GROWN) == ""
+
+
+def test_a_loop_is_named_with_its_stage_and_counts() -> None:
+    looping = known_answers("backprop_mlp")["loop_over_samples"]["source"]
+    clause = looping_stage(done(looping, LARGE), done(looping, LARGER), GROWN)
+    assert clause.startswith("backward takes ")
+    assert clause.endswith(" with larger arrays")
+
+
+def test_both_larger_sizes_grow_by_what_counts_as_a_loop() -> None:
+    assert min(LARGER[size] - LARGE[size] for size in LARGE) == GROWN
 
 
 @pytest.mark.parametrize(
@@ -143,7 +151,7 @@ def test_the_reference_gives_every_output_and_takes_as_many_steps_for_any_size(e
         ("def forward(", "cannot be loaded: SyntaxError: '(' was never closed (backprop.py, line 1)"),
         ("x = 1 / 0\n", "cannot be loaded: ZeroDivisionError: division by zero (backprop.py, line 1)"),
         ("raise SystemExit(1)\n", "cannot be loaded: SystemExit: 1 (backprop.py, line 1)"),
-        ("while True: pass\n", "takes more than 300000 instructions of Python to be loaded"),
+        ("while True: pass\n", "takes more than 300000 instructions of Python to load"),
         ("def forward(): ...\ndef loss(): ...\n", "has no function backward"),
         ("forward = loss = backward = 3\n", "has no function forward"),
     ],
@@ -167,12 +175,12 @@ def test_what_cannot_be_loaded_says_why(source: str, said: str) -> None:
             "    return logits, (x, z1, h, logits)",
             "    pass",
             "forward",
-            "forward returns nothing, and the pair",
+            "forward returns nothing instead of the pair",
         ),
         ('return {"W1": dW1', 'return {"w1": dW1', "backward", "backward returns no 'W1'"),
-        ('"x": dx}', '"x": None}', "backward", "dx is no array of numbers but of type NoneType"),
-        ('"x": dx}', '"x": [[1], [2, 3]]}', "backward", "dx is no array of numbers but of type list"),
-        ('"x": dx}', '"x": dx * 1j}', "backward", "dx is no array of numbers but of type ndarray"),
+        ('"x": dx}', '"x": None}', "backward", "dx is not an array of numbers but of type NoneType"),
+        ('"x": dx}', '"x": [[1], [2, 3]]}', "backward", "dx is not an array of numbers but of type list"),
+        ('"x": dx}', '"x": dx * 1j}', "backward", "dx is not an array of numbers but of type ndarray"),
         (
             "dz1 = dh * (z1 > 0)",
             "dz1 = dh @ z1",
@@ -198,12 +206,11 @@ def test_inputs_that_were_written_into_are_named_and_those_of_others_stay() -> N
     source = edited(
         "    return logits, (x", '    x += 1\n    params["b2"][0] = np.nan\n    return logits, (x'
     )
-    assert done(source).changed == ("x", "b2")
+    assert done(source).changed == ["x", "b2"]
 
 
 def test_what_puts_its_work_off_is_counted_all_the_same() -> None:
-    (late,) = (answer for answer in load_answers("backprop_mlp") if answer.id == "work_put_off")
-    source = late.source(solution()[1])
+    source = known_answers("backprop_mlp")["work_put_off"]["source"]
     few, many = done(source), done(source, {**SIZES, "B": 64})
     assert many.steps["backward"] - few.steps["backward"] >= 60
 
@@ -240,42 +247,44 @@ def test_two_zeros_agree() -> None:
 # --- make check ---------------------------------------------------------------------------------------------
 
 
-def failures(exercise_id: str, id: str) -> set[str]:
-    exercise, source = solution(exercise_id)
-    answer = next(answer for answer in load_answers(exercise_id) if answer.id == id)
-    problem = PROBLEMS["mlp" if exercise_id == "backprop_mlp" else "layernorm"]
+def check_items(exercise_id: str, source: str) -> dict[str, tuple[str, str]]:
+    exercise = derivation(exercise_id)
     with np.errstate(all="ignore"):
-        items = list(self_check(problem, answer.source(source), exercise.file))
+        items = list(self_check(PROBLEMS[exercise.problem], source, exercise.file))
     assert len({item.id for item in items}) == len(items)
-    return {item.id for item in items if item.outcome != "passed"}
+    return {item.id: (item.outcome, item.message) for item in items}
 
 
 @pytest.mark.parametrize(
     ("exercise_id", "id", "failed"),
     [
         ("backprop_mlp", "reference", set()),
-        ("backprop_mlp", "einsum", set()),
         ("backprop_mlp", "layers_as_classes", set()),
         ("layernorm", "reference", set()),
         ("layernorm", "step_by_step", set()),
         ("backprop_mlp", "no_mask", {"gradient: W1", "gradient: b1", "gradient: x"}),
         ("backprop_mlp", "bias_of_one_row", {"shape: db1", "shape: db2", "gradient: b1", "gradient: b2"}),
-        ("backprop_mlp", "bias_forgotten", {"value: logits", "value: loss", "gradient: b1"}),
-        ("backprop_mlp", "loop_in_loss", {"vectorized"}),
+        ("backprop_mlp", "largest_logit_left_in", {"special: huge"}),
+        ("backprop_mlp", "builtin_sum", {"loops"}),
         ("backprop_mlp", "inputs_changed", {"inputs"}),
         ("backprop_mlp", "forward_alone", {"answer: backward"}),
         ("backprop_mlp", "function_missing", {"answer: loads"}),
+        ("backprop_mlp", "torch", {"imports"}),
         ("layernorm", "mean_term_missing", {"gradient: x"}),
-        ("layernorm", "eps_outside", {"value: out", "gradient: x"}),
+        ("layernorm", "eps_outside", {"value: out", "gradient: x", "special: far"}),
+        ("layernorm", "one_pass", {"special: far"}),
+        ("layernorm", "loop_over_features", {"loops"}),
     ],
 )
 def test_make_check_finds_what_can_be_found_without_the_answer(
     exercise_id: str, id: str, failed: set[str]
 ) -> None:
-    assert failures(exercise_id, id) == failed
+    items = check_items(exercise_id, known_answers(exercise_id)[id]["source"])
+    assert {item for item, (outcome, _) in items.items() if outcome != "passed"} == failed
 
 
-def test_an_import_of_something_else_is_named() -> None:
-    exercise, source = solution()
-    items = {item.id: item for item in self_check(MLP, f"import json\n{source}", exercise.file)}
-    assert items["imports"].message == "backprop.py, line 1 imports json: NumPy alone may be used."
+def test_a_foreign_import_is_named_before_anything_is_loaded() -> None:
+    items = check_items("backprop_mlp", "import torch\nraise RuntimeError\n")
+    assert items == {
+        "imports": ("failed", "backprop.py, line 1 imports torch: you may use only NumPy."),
+    }

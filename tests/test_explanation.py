@@ -10,7 +10,7 @@ from grader.score import explanation
 from grader.score.diagnostics import judge_diagnostics
 from grader.score.explanation import judge_explanation
 from grader.score.weights import load_weights
-from harness.recipe import load_recipe, load_recipes
+from harness.recipe import load_recipe
 from harness.submission.causes import load_causes
 
 RECIPES = [path.name.removesuffix(".log.gz") for path in sorted(LOGS.iterdir())]
@@ -125,9 +125,8 @@ def test_several_causes_are_no_diagnosis() -> None:
 def test_another_recipe_that_makes_the_same_program_is_the_same_cause(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    twin = load_recipe("huge_lr").model_copy(update={"id": "steep"})
-    recipes, problems = load_recipes()
-    monkeypatch.setattr(explanation, "load_recipes", lambda: ((*recipes, twin), problems))
+    programs = explanation._broken_programs()
+    monkeypatch.setattr(explanation, "_broken_programs", lambda: {**programs, "steep": programs["huge_lr"]})
     assert points(report(cause="steep"))["cause"] == 3
     assert points(report(cause="loss_sum"))["cause"] == 0
     assert points(report(cause="no_such_cause"))["cause"] == 0

@@ -1,257 +1,177 @@
-"""Decision trees are walked with what was recorded, and judged: known answers, evidence, cost, and the recording."""
+"""The judge of decision trees: what is right, what is a guess, what minutes cost, and the reference tree."""
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 
 import pytest
 from test_decision_tree import TEXT
 
-from benchmarks.tree_outcomes import FILE, text_of
-from benchmarks.tree_page import PAGE, page
-from grader.intake.submission import Answer
-from grader.replay.replayer import Replayer
-from grader.report.submission_page import render_submission
-from grader.sandbox import run_in_sandbox
 from grader.score.verdict import total_of
-from grader.written.answers.examination import Examination
-from grader.written.answers.graded import answer_row
-from grader.written.answers.known import KnownAnswer, complaint, load_answers, reference
-from grader.written.answers.points import load_points, with_points
-from grader.written.decision_tree.arrivals import Arrival, arrivals, mean_minutes, share_right
-from grader.written.decision_tree.examine import examine_tree
-from grader.written.decision_tree.formula import Formula, load_formula
-from grader.written.decision_tree.recorded import Recorded, Recording, load_recording
-from grader.written.decision_tree.recording import SEEDS, measuring_modules, stale, subjects
-from harness.checks import check_names, load_check, run_checks
+from grader.written import decision_tree as judge
+from grader.written.decision_tree import (
+    arrivals,
+    experiments,
+    judge_tree,
+    reference_text,
+    reference_tree,
+    sound_outcomes,
+)
+from grader.written.judgement import load_points, with_points
+from harness.checks import check_names, load_check
 from harness.errors import UserError
-from harness.recipe import load_recipe, recipe_ids
-from harness.run.settings import RunSettings
-from harness.written.decision_tree.tree import parse_tree
-from harness.written.file_exercise import DecisionTree, load_exercise, stub
+from harness.recipe import recipe_ids
+from harness.written.decision_tree import HEALTHY, parse_tree
+from harness.written.exercise import find_file_exercise, stub
 
 EXERCISE = "decision_tree"
-NEVER = Replayer(run_in_sandbox, Path("nowhere"))
-ANSWERS = load_answers(EXERCISE)
+# What the tree of `TEXT` can tell apart.
+KNOWN = {"huge_lr": {"overfit": "diverges"}, "forgotten_eval": {"modes": "unrepeatable"}, HEALTHY: {}}
 
 
-def exercise() -> DecisionTree:
-    found = load_exercise(EXERCISE)
-    assert isinstance(found, DecisionTree)
-    return found
+def total(text: str, known: Mapping[str, Mapping[str, str]] | None = None) -> float | None:
+    return total_of(with_points(judge_tree(text, "tree.yaml", known), EXERCISE))
 
 
-def examined(text: str) -> Examination:
-    return examine_tree(exercise(), text, NEVER)
+def points(text: str, known: Mapping[str, Mapping[str, str]] = KNOWN) -> dict[str, float | None]:
+    checks = judge_tree(text, "tree.yaml", known).checks
+    return {check.id: check.points for of in checks.values() for check in of}
 
 
-def total(text: str) -> float | None:
-    return total_of(with_points(examined(text), EXERCISE))
+# --- the whole -----------------------------------------------------------------------------------------------
 
 
-def solution() -> str:
-    return reference(exercise())
-
-
-# --- known answers ----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("answer", ANSWERS, ids=lambda answer: answer.id)
-def test_a_known_answer_loses_what_was_declared(answer: KnownAnswer) -> None:
-    text = answer.source(solution())
-    assert complaint(answer, examined(text)) == ""
-    assert examined(text) == examined(text)
-
-
-def test_there_are_answers_of_every_kind() -> None:
-    assert len({answer.id for answer in ANSWERS}) == len(ANSWERS) >= 20
-    assert sum(not answer.loses for answer in ANSWERS) >= 3
-
-
-def test_the_reference_earns_everything_and_the_untouched_file_nothing() -> None:
-    assert total(solution()) == 100
-    assert total(stub(exercise())) == 0
-
-
-def test_what_earns_nothing_earns_nothing_at_all() -> None:
-    for answer in ANSWERS:
-        if set(answer.loses) == {"form", "conclusions", "cost"}:
-            assert total(answer.source(solution())) == 0, answer.id
-
-
-def test_the_points_of_the_criteria_are_those_of_the_documentation() -> None:
-    points = {name: sum(checks.values()) for name, checks in load_points(EXERCISE).items()}
-    assert points == {"form": 10, "conclusions": 65, "cost": 25}
-
-
-# --- the judge, on recordings made up -----------------------------------------------------------------------
-
-FORMULA = Formula(evidence=0.66, slowest=4.0)
-
-
-def recorded(*rows: tuple[str, Mapping[str, str]]) -> Recording:
-    ones = [Recorded(truth=truth, name=truth, seed=0, key="0", outcomes=found) for truth, found in rows]
-    return Recording(made_by="a test", experiments=tuple(ones))
-
-
-def arrived(*rows: tuple[str, Mapping[str, str]]) -> Sequence[Arrival]:
-    return arrivals(parse_tree(TEXT), recorded(*rows), FORMULA)
-
-
-FINE = {"overfit": "reaches", "modes": "agree"}
-TWO_MARKS = {"overfit": "reaches", "modes": "unrepeatable"}
-WORSE = {"overfit": "diverges"}
-
-
-def test_a_conclusion_counts_where_nothing_else_comes_to_its_end() -> None:
-    found = arrived(("healthy", FINE), ("forgotten_eval", TWO_MARKS), ("huge_lr", WORSE))
-    assert [one.verdict for one in found] == ["right"] * 3
-    assert share_right(found, ["huge_lr", "forgotten_eval"]) == 1
-
-
-def test_one_of_two_kinds_that_come_to_one_end_is_guessed() -> None:
-    found = arrived(("healthy", FINE), ("huge_lr", WORSE), ("loss_sum", WORSE))
-    assert [one.verdict for one in found] == ["right", "a guess", "wrong"]
-    assert found[1].others == ("loss_sum",)
-    assert share_right(found, ["huge_lr", "loss_sum"]) == 0
-
-
-def test_many_experiments_of_one_kind_weigh_no_more_than_few_of_another() -> None:
-    found = arrived(*[("healthy", FINE)] * 20, ("double_softmax", FINE), ("huge_lr", WORSE))
-    assert {one.verdict for one in found if one.experiment.truth == "healthy"} == {"a guess"}
-
-
-def test_a_stray_seed_takes_nothing_from_the_others() -> None:
-    strays = [("loss_sum", WORSE), *[("loss_sum", TWO_MARKS)] * 3]
-    found = arrived(("healthy", FINE), *[("huge_lr", WORSE)] * 4, *strays)
-    assert share_right(found, ["huge_lr"]) == 1
-    assert [one.verdict for one in found[5:]] == ["wrong"] * 4
-
-
-def test_unknown_is_neither_right_nor_a_reason_against_others() -> None:
-    other_mode = {"overfit": "stalls", "modes": "other-mode"}
-    found = arrived(("healthy", FINE), ("loss_sum", other_mode), ("huge_lr", WORSE))
-    assert [one.verdict for one in found] == ["right", "not concluded", "right"]
-
-
-def test_the_same_outcomes_by_another_way_are_another_end() -> None:
-    # Both see the same evaluation, and what came before tells them apart.
-    found = arrived(("healthy", FINE), ("loss_sum", {"overfit": "stalls", "modes": "agree"}))
-    assert [one.verdict for one in found] == ["right", "wrong"]
-
-
-def test_minutes_are_those_of_what_is_right_and_each_kind_weighs_the_same() -> None:
-    rows = [("healthy", FINE), ("huge_lr", WORSE), ("huge_lr", WORSE), ("loss_sum", TWO_MARKS)]
-    found = arrived(*rows)
-    assert mean_minutes(found, found) == (3.5, 3.5)  # (2 + 3) for the sound one, 2 for the rate
-    assert mean_minutes(arrived(("loss_sum", WORSE)), arrived(("loss_sum", WORSE))) == (0.0, 0.0)
-
-
-@pytest.mark.parametrize(("minutes", "share"), [(3, 1), (6, 1), (15, 0.5), (24, 0), (60, 0)])
-def test_the_pace_falls_evenly_from_the_references_to_the_slowest(minutes: float, share: float) -> None:
-    assert FORMULA.pace(minutes, 6) == share
-
-
-@pytest.mark.parametrize(
-    ("find", "replace", "said"),
-    [
-        ("evidence = 0.66", "evidence = 0.4", "formula.*evidence"),
-        ("slowest  = 4.0", "slowest  = 1.0", "formula.*slowest"),
-        ("[formula]", "[formulas]", r"\[formula\] is missing: it holds evidence, slowest"),
-        ("breaks  = 50", "breaks  = 51", "add up to 101"),
-    ],
-)
-def test_a_rubric_that_cannot_be_used_is_refused(find: str, replace: str, said: str, tmp_path: Path) -> None:
-    text = (FILE.parent / "rubric.toml").read_text()
-    assert text.count(find) == 1
-    (tmp_path / EXERCISE).mkdir()
-    (tmp_path / EXERCISE / "rubric.toml").write_text(text.replace(find, replace))
-    with pytest.raises(UserError, match=said):
-        load_formula(EXERCISE, tmp_path)
-        load_points(EXERCISE, tmp_path)
-
-
-# --- the recording ------------------------------------------------------------------------------------------
-
-
-def test_every_recipe_and_sound_experiments_are_recorded_as_they_are_now() -> None:
-    recording = load_recording(EXERCISE)
-    assert recording.truths == (*recipe_ids(), "healthy")
-    wanted = subjects()
-    assert stale(recording, wanted) == [], f"outcomes of before: {recording.made_by}"
-    assert len(recording.experiments) == len(wanted)
-    checks = {name: {outcome.id for outcome in load_check(name).outcomes} for name in check_names()}
-    for one in recording.experiments:
-        assert one.outcomes.keys() == checks.keys()
-        assert all(outcome in checks[check] for check, outcome in one.outcomes.items())
-
-
-def test_the_seeds_are_not_those_that_students_are_shown() -> None:
-    shown = {load_recipe(id).seed for id in recipe_ids()} | set(range(200))
-    assert len(SEEDS) >= 3
-    assert not shown & set(SEEDS)
-    for truth in recipe_ids():
-        assert {one.seed for one in load_recording(EXERCISE).experiments if one.truth == truth} == set(SEEDS)
-
-
-def test_the_instruments_give_what_was_recorded() -> None:
-    recipe = load_recipe("loss_sum")
-    one = next(one for one in load_recording(EXERCISE).experiments if one.truth == recipe.id)
-    checks = ("overfit", "first_loss", "loss_form", "gradients")
-    found = run_checks(recipe.broken_source(), RunSettings(seed=one.seed, dataset=recipe.dataset), checks)
-    assert {check: found[check].outcome for check in checks} == {
-        check: one.outcomes[check] for check in checks
+def test_the_reference_earns_everything_and_the_original_file_nothing() -> None:
+    exercise = find_file_exercise(EXERCISE)
+    assert exercise is not None
+    assert total(reference_text()) == 100
+    assert total(stub(exercise)) == 0
+    assert {name: sum(of.values()) for name, of in load_points(EXERCISE).items()} == {
+        "form": 10,
+        "conclusions": 65,
+        "cost": 25,
     }
 
 
-def test_what_measures_decides_whether_a_recording_is_stale() -> None:
-    modules = measuring_modules()
-    assert {"harness.checks.overfit", "harness.trainer", "harness.checks.lab.subject"} <= modules
-    assert not [
-        name for name in modules if name.startswith(("harness.page", "harness.cli", "harness.submission"))
+def test_every_measured_recipe_is_walked_and_a_recipe_that_is_not_measured_is_left_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert set(experiments()) <= {*recipe_ids(), HEALTHY}
+    missing = recipe_ids()[0]
+    measured = judge.trips_of
+
+    def trips_of(recipe: str) -> dict[str, str]:
+        if recipe == missing:
+            raise UserError("not measured")
+        return measured(recipe)
+
+    monkeypatch.setattr(judge, "trips_of", trips_of)
+    assert missing not in experiments()
+    assert total(reference_text()) == 100
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("words", "must hold start and nodes"),
+        (TEXT.replace("check: overfit", "check: overfits"), "there is no check 'overfits'"),
+        (TEXT.replace("go: marks", "go: learns"), "The tree loops"),
+        (
+            TEXT.replace("conclude: huge_lr", "conclude: [huge_lr, loss_sum]"),
+            "several names are no conclusion",
+        ),
+        (
+            "start: a\nnodes: {a: {check: repeat, outcomes: {same: {means: abc, conclude: healthy},"
+            " differs: {means: abc, conclude: healthy}}}}",
+            "that is no evidence",
+        ),
+        (TEXT.replace("huge_lr", "loss_sum").replace("forgotten_eval", "loss_sum"), "concludes no broken"),
+    ],
+)
+def test_a_tree_that_concludes_nothing_from_evidence_earns_nothing(text: str, said: str) -> None:
+    checks = judge_tree(text, "tree.yaml", KNOWN).checks
+    assert {check.points for of in checks.values() for check in of} == {0}
+    assert all(said in check.reason for of in checks.values() for check in of)
+
+
+def test_a_judgement_depends_on_the_text_alone() -> None:
+    assert judge_tree(TEXT, "tree.yaml", KNOWN) == judge_tree(TEXT, "tree.yaml", KNOWN)
+
+
+# --- conclusions ---------------------------------------------------------------------------------------------
+
+
+def verdicts(known: Mapping[str, Mapping[str, str]], text: str = TEXT) -> dict[str, str]:
+    return {one.truth: one.verdict for one in arrivals(parse_tree(text), known)}
+
+
+def test_a_conclusion_is_right_if_nothing_else_ends_there() -> None:
+    assert set(verdicts(KNOWN).values()) == {"right"}
+    assert points(TEXT)["breaks"] == points(TEXT)["healthy"] == 1
+
+
+def test_naming_one_of_two_that_end_together_is_a_guess() -> None:
+    known = {**KNOWN, "loss_sum": {"overfit": "diverges", "loss_form": "grows"}}
+    assert verdicts(known) == {
+        "huge_lr": "a guess",
+        "loss_sum": "wrong",
+        "forgotten_eval": "right",
+        HEALTHY: "right",
+    }
+    [breaks] = [one for one in judge_tree(TEXT, "t", known).checks["conclusions"] if one.id == "breaks"]
+    assert breaks.points == pytest.approx(1 / 3)
+    assert "Wrong: loss_sum. Guessed: huge_lr." in breaks.reason
+
+
+def test_two_that_no_check_tells_apart_count_as_one() -> None:
+    assert set(verdicts({**KNOWN, "loss_sum": {"overfit": "diverges"}}).values()) == {"right"}
+
+
+def test_unknown_is_not_held_against_the_others() -> None:
+    known = {**KNOWN, "label_permute": {"modes": "other-mode"}}
+    assert verdicts(known)["label_permute"] == "not concluded"
+    assert points(TEXT, known)["breaks"] == pytest.approx(2 / 3)
+
+
+def test_every_sound_outcome_of_a_check_must_lead_to_the_right_conclusion() -> None:
+    check = next(name for name in check_names() if len(sound_outcomes(name)) > 1)
+    first, *others = sound_outcomes(check)
+    steps = {outcome.id: "unknown" for outcome in load_check(check).outcomes}
+    lines = [
+        f"      {name}: {{means: abc, conclude: {end}}}" for name, end in {**steps, first: HEALTHY}.items()
     ]
-    recording = load_recording(EXERCISE)
-    changed = recording.experiments[0].model_copy(update={"key": "0"})
-    told = stale(
-        recording.model_copy(update={"experiments": (changed, *recording.experiments[1:])}), subjects()
+    text = "\n".join(["start: a", "nodes:", "  a:", f"    check: {check}", "    outcomes:", *lines])
+    assert verdicts({HEALTHY: {}}, text) == {HEALTHY: "not concluded"}
+    both = text.replace(
+        f"{others[0]}: {{means: abc, conclude: unknown", f"{others[0]}: {{means: abc, conclude: healthy"
     )
-    assert told == [f"{changed.name}, seed {changed.seed}"]
+    assert verdicts({HEALTHY: {}}, both) == {HEALTHY: "right"}
 
 
-def test_the_file_is_what_the_command_writes() -> None:
-    assert FILE.read_text() == text_of(load_recording(EXERCISE))
+# --- form and cost -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"experiments": []}', '{"made_by": 3, "experiments": 4}'])
-def test_a_recording_that_cannot_be_used_says_how_it_is_made(text: str, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"There is no .*tree_outcomes --write"):
-        load_recording(EXERCISE, tmp_path)
-    load_recording.cache_clear()
-    (tmp_path / EXERCISE).mkdir()
-    (tmp_path / EXERCISE / "outcomes.json").write_text(text)
-    with pytest.raises(UserError, match=r"cannot be used: .*tree_outcomes --write"):
-        load_recording(EXERCISE, tmp_path)
+def test_a_node_that_cannot_be_reached_loses_its_points_only() -> None:
+    spare = (
+        TEXT
+        + "  spare:\n    check: repeat\n    outcomes:\n"
+        + "".join(f"      {name}: {{means: abc, conclude: unknown}}\n" for name in ("same", "differs"))
+    )
+    assert [id for id, value in points(spare).items() if value != 1] == ["reachable"]
 
 
-# --- what is shown ------------------------------------------------------------------------------------------
+def test_a_check_that_changes_nothing_costs_points_for_minutes() -> None:
+    slow = TEXT.replace("start: learns", "start: first").replace(
+        "nodes:\n",
+        "nodes:\n  first:\n    check: repeat\n    outcomes:\n"
+        "      same: {means: abc, go: learns}\n      differs: {means: abc, conclude: unknown}\n",
+    )
+    reached = points(slow)
+    assert [id for id, value in reached.items() if value != 1] == ["minutes"]
+    assert 0 < (reached["minutes"] or 0) < 1
+    table = judge_tree(slow, "t", KNOWN).findings[0]
+    assert [row[-1] for row in table.rows] == ["right"] * 3
 
 
-def test_the_page_lists_the_way_of_every_recipe_and_nothing_of_the_student_as_markup() -> None:
-    text = solution().replace("check: modes", "check: modes  # <script>alert(1)</script>")
-    text = text.replace("nothing that we know holds it up", "<img src=x onerror=alert(2)>")
-    answer = Answer("ada_decision_tree", "0" * 64, exercise(), "ada", text, ())
-    graded = answer_row(answer, examined(text), sandboxed=True)
-    page = render_submission(graded.row, graded.exhibits, title="A tree", provenance={})
-    for truth in (*recipe_ids(), "healthy"):
-        assert f'<th scope="row">{truth}, ' in page
-    assert "overfit: diverges → first_loss: high" in page
-    assert "&lt;script&gt;" in page
-    assert "<script>alert" not in page
-    assert "<img src=x" not in page
-
-
-def test_the_drawn_tree_is_the_method_as_the_checks_have_it_and_no_answer() -> None:
-    drawn = PAGE.read_text(encoding="utf-8")
-    assert drawn == page()
-    assert not [truth for truth in recipe_ids() if truth in drawn]
-    for name in check_names():
-        assert f'\n    {name}["' in drawn
+def test_the_reference_makes_the_check_that_tells_most_for_its_minutes() -> None:
+    tree = reference_tree(KNOWN)
+    assert {node.check for node in tree.nodes.values()} == {"overfit", "modes"}
+    assert [one.verdict for one in arrivals(tree, KNOWN)] == ["right"] * 3

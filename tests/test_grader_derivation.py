@@ -1,173 +1,172 @@
-"""The parts of the judge of derivations: cases, formulas and mistakes, recognition, what comes back."""
+"""The judge of derivations: its inputs, the outputs that are right, known answers, and what comes from the sandbox."""
 
 import json
+from collections.abc import Mapping
+from pathlib import Path
 
 import numpy as np
 import pytest
-from deriving import by_autograd, derivation, seen
+import torch
+import torch.nn.functional as F
+from deriving import EXERCISES, derivation, judged, known_answers, outcomes, solution
+from sandbox_marks import needs_sandbox
 
 from grader.replay.replayer import Replayer
-from grader.sandbox import SandboxResult
-from grader.written.answers.known import load_answers, reference
-from grader.written.derivation.cases import AGAIN, ORDINARY, PLAIN, WIDER, draw_cases
-from grader.written.derivation.compare import factor_of, first_difference, same_values
-from grader.written.derivation.plain_numpy import derivation_suspicions, imported_others
-from grader.written.derivation.problems import JUDGED, Judged
-from grader.written.derivation.recognise import Recogniser
-from grader.written.derivation.run import run_answer
-from harness.written.derivation import PROBLEMS
-from harness.written.derivation.finite_differences import central_differences, relative_error
-from harness.written.derivation.problem import Array
+from grader.sandbox import SandboxResult, run_in_sandbox
+from grader.score.verdict import total_of
+from grader.written.derivation import judge_derivation, run_answer
+from grader.written.derivation_cases import ORDINARY, RIGHT, draw_cases, packed
+from grader.written.judgement import Judgement, load_points, with_points
+from grader.written.plain_numpy import doubts, foreign_import
+from harness.written.derivation import PROBLEMS, Array, central_differences, relative_error
+from harness.written.exercise import stub
 
-EXERCISES = ("backprop_mlp", "layernorm")
-MISTAKES = [(name, mistake) for name, judged in JUDGED.items() for mistake in judged.mistakes]
-# Different ways to the same numbers in plain cases, or seen in one case alone.
-_IN_ONE_CASE = {
-    "mask at zero": "zeros", "no largest logit": "huge", "overflow": "huge", "log of softmax": "huge",
-    "one pass": "far",
-}  # fmt: skip
-
-
-def judged_of(name: str) -> Judged:
-    return JUDGED[name]
+MLP = PROBLEMS["mlp"]
+# Without a sandbox, torch is there.
+ANSWERS = [(exercise, id) for exercise in EXERCISES for id in known_answers(exercise) if id != "torch"]
 
 
 # --- cases --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", JUDGED)
-def test_the_inputs_are_those_of_the_text_alone(name: str) -> None:
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_the_inputs_follow_from_the_text_alone(name: str) -> None:
     one, same, other = (draw_cases(PROBLEMS[name], text) for text in ("a", "a", "a "))
-    assert one.archive() == same.archive() != other.archive()
-    assert list(one.inputs) == list(other.inputs)
-    for case, inputs in one.inputs.items():
+    assert packed(one) == packed(same) != packed(other)
+    for case, inputs in one.items():
         assert inputs.keys() == PROBLEMS[name].inputs.keys(), case
-    sizes = one.inputs[ORDINARY]["x"].shape
+    sizes = one["small"]["x"].shape
     assert len(set(sizes)) == len(sizes)
 
 
-def test_the_cases_have_what_they_are_there_for() -> None:
-    for text in map(str, range(20)):
-        mlp = draw_cases(PROBLEMS["mlp"], text).inputs
-        z1 = mlp["zeros"]["x"] @ mlp["zeros"]["W1"] + mlp["zeros"]["b1"]
-        assert (z1 == 0).sum() >= z1.shape[1]
-        assert (z1 > 0).any()
-        assert (z1 < 0).any()
-        logits = np.maximum(mlp["huge"]["x"] @ mlp["huge"]["W1"] + mlp["huge"]["b1"], 0) @ mlp["huge"]["W2"]
-        assert 0.9e4 < np.abs(logits + mlp["huge"]["b2"]).max() < 1.1e4
-        for case in PLAIN:  # no kink within a step of finite differences
-            assert np.abs(mlp[case]["x"] @ mlp[case]["W1"] + mlp[case]["b1"]).min() > 1e-4
-        norm = draw_cases(PROBLEMS["layernorm"], text).inputs
-        assert (norm["flat"]["x"].std(axis=1) == 0).all()
-        assert abs(norm["far"]["x"].mean() - 1e6) < 2
-        assert norm[AGAIN] is norm[ORDINARY]
+@pytest.mark.parametrize("text", "abcdefghij")
+def test_the_cases_are_what_their_titles_say(text: str) -> None:
+    mlp = draw_cases(MLP, text)
+    z1 = mlp["zeros"]["x"] @ mlp["zeros"]["W1"] + mlp["zeros"]["b1"]
+    assert (z1 == 0).sum() >= z1.shape[1]
+    assert (z1 > 0).any()
+    assert (z1 < 0).any()
+    huge = RIGHT["mlp"](mlp["huge"])["logits"]
+    assert 0.9e4 < np.abs(huge).max() < 1.1e4
+    for case in ORDINARY:  # no kink within a step of finite differences
+        assert np.abs(mlp[case]["x"] @ mlp[case]["W1"] + mlp[case]["b1"]).min() > 1e-4
+    norm = draw_cases(PROBLEMS["layernorm"], text)
+    assert (norm["flat"]["x"].std(axis=1) == 0).all()
+    assert abs(norm["far"]["x"].mean() - 1e6) < 2
+    assert norm["again"] is norm["small"]
 
 
-# --- formulas, and mistakes ------------------------------------------------------------------------------------
+def by_autograd(name: str, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    """Return the outputs of a problem by torch's automatic differentiation in float64."""
+    given = {name: torch.from_numpy(np.array(array)) for name, array in inputs.items()}
+    for tensor in given.values():
+        tensor.requires_grad_(tensor.is_floating_point())
+    if name == "mlp":
+        logits = F.relu(given["x"] @ given["W1"] + given["b1"]) @ given["W2"] + given["b2"]
+        objective = F.cross_entropy(logits, given["y"])
+        found = {"logits": logits, "loss": objective}
+    else:
+        x = given["x"]
+        out = F.layer_norm(x, x.shape[1:], given["gamma"], given["beta"], given["eps"].item())
+        objective, found = (out * given["dout"]).sum(), {"out": out}
+    names = PROBLEMS[name].gradients
+    gradients = torch.autograd.grad(objective, [given[of] for of in names.values()])
+    found |= dict(zip(names, gradients, strict=True))
+    return {name: tensor.detach().numpy() for name, tensor in found.items()}
 
 
-@pytest.mark.parametrize("name", JUDGED)
-def test_our_formulas_are_those_of_autograd_and_of_differences(name: str) -> None:
-    judged, cases = judged_of(name), draw_cases(PROBLEMS[name], "text")
-    right = by_autograd(judged.problem, cases)
-    for case in (*PLAIN, WIDER):
-        made = judged.formula(cases.inputs[case], frozenset())
-        for output in judged.problem.outputs:
-            assert relative_error(made[output], right[case][output]) < 1e-13
-
-    def objective(given: dict[str, Array]) -> float:
-        return judged.problem.objective(judged.formula(given, frozenset()), given)
-
-    for output, of in judged.problem.gradients.items():
-        found = central_differences(objective, cases.inputs[ORDINARY], of)  # type: ignore[arg-type]
-        assert relative_error(found, right[ORDINARY][output]) < 1e-8
-
-
-@pytest.mark.parametrize(("name", "mistake"), MISTAKES)
-def test_every_mistake_is_recognised_where_it_is_made(name: str, mistake: str) -> None:
-    judged, cases = judged_of(name), draw_cases(PROBLEMS[name], "text")
-    looked_at = (_IN_ONE_CASE[mistake],) if mistake in _IN_ONE_CASE else PLAIN
-    outputs: dict[str, dict[str, Array]] = {output: {} for output in judged.problem.outputs}
-    changed = set()
-    for case in looked_at:
-        with np.errstate(all="ignore"):
-            right = judged.formula(cases.inputs[case], frozenset())
-            try:
-                made = judged.formula(cases.inputs[case], frozenset([mistake]))
-            except ValueError:  # its shapes do not fit here
-                continue
-        for output, array in made.items():
-            outputs[output][case] = array
-            if not same_values(array, right[output]):
-                changed.add(output)
-    assert changed
-    recogniser = Recogniser(judged.formula, judged.mistakes, cases)
-    for output in changed:
-        found = recogniser.mistakes_in(output, outputs, looked_at)
-        assert recogniser.told(found) == f"It looks as if {judged.mistakes[mistake]}.", output
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_what_counts_as_right_is_what_autograd_gives_in_every_case(name: str) -> None:
+    problem, cases = PROBLEMS[name], draw_cases(PROBLEMS[name], "text")
+    for case, inputs in cases.items():
+        right, expected = RIGHT[name](inputs), by_autograd(name, inputs)
+        assert right.keys() == expected.keys() == problem.outputs.keys()
+        for output in problem.outputs:
+            if case in ORDINARY:
+                assert relative_error(right[output], expected[output]) < 1e-13, (case, output)
+            else:  # where rounding decides about what should be 0
+                assert np.allclose(right[output], expected[output], rtol=1e-8, atol=1e-8), (case, output)
+    for output, given in problem.gradients.items():
+        found = central_differences(lambda of: problem.objective(RIGHT[name](of), of), cases["small"], given)
+        assert relative_error(found, RIGHT[name](cases["small"])[output]) < 1e-8
 
 
-def test_two_mistakes_are_told_together_and_none_is_invented() -> None:
-    judged, cases = judged_of("mlp"), draw_cases(PROBLEMS["mlp"], "text")
-    recogniser = Recogniser(judged.formula, judged.mistakes, cases)
-
-    def outputs(wrong: frozenset[str], factor: float = 1.0) -> dict[str, dict[str, Array]]:
-        made = {case: judged.formula(cases.inputs[case], wrong) for case in PLAIN}
-        return {
-            output: {case: made[case][output] * factor for case in PLAIN} for output in judged.problem.outputs
-        }
-
-    both = frozenset(["gradient summed", "mask missing"])
-    assert recogniser.mistakes_in("dW1", outputs(both), PLAIN) == both
-    assert recogniser.mistakes_in("dW1", outputs(frozenset()), PLAIN) == frozenset()
-    assert recogniser.mistakes_in("dW1", outputs(frozenset(), 1.1), PLAIN) == frozenset()
-    assert recogniser.told(frozenset()) == ""
+# --- known answers --------------------------------------------------------------------------------------------
 
 
-# --- comparing ------------------------------------------------------------------------------------------------
+def addresses(names: list[str], judgement: Judgement) -> set[str]:
+    """Return the addresses of checks; the name of a criterion stands for all its checks."""
+    return {
+        address
+        for name in names
+        for address in ([name] if "." in name else [f"{name}.{item.id}" for item in judgement.checks[name]])
+    }
 
 
-def test_a_factor_is_that_of_the_batch_in_every_case() -> None:
-    right = {"a": np.array([1.0, -2.0]), "b": np.array([3.0, 4.0])}
-    batch = {"a": 4, "b": 1}
-
-    def factor(a: float, b: float) -> str | None:
-        return factor_of({"a": right["a"] * a, "b": right["b"] * b}, right, batch, ("a", "b"))
-
-    assert [factor(1, 1), factor(4, 1), factor(0.25, 1)] == ["mean", "sum", "twice"]
-    assert [factor(4, 4), factor(1.001, 1), factor(np.nan, 1)] == [None, None, None]
-    assert factor_of({"a": right["a"]}, right, batch, ("a", "b")) is None
+@pytest.mark.parametrize(("exercise", "id"), ANSWERS)
+def test_a_known_answer_loses_exactly_what_is_declared(exercise: str, id: str) -> None:
+    answer = known_answers(exercise)[id]
+    found = judged(exercise, answer["source"])
+    assert outcomes(found, "failed") == addresses(answer.get("loses", []), found)
+    assert outcomes(found, "could not judge") == addresses(answer.get("waits", []), found)
+    assert not answer.get("tells") or answer["tells"] in str(found.checks)
 
 
-def test_the_entry_that_is_farthest_off_is_named() -> None:
-    right = {"a": np.zeros((2, 2)), "b": np.ones((2, 2))}
-    found = {"a": np.zeros((2, 2)), "b": np.array([[1.0, 1.0], [1.5, 1.2]])}
-    difference = first_difference("dW", found, right, ("a", "b"))
-    assert difference is not None
-    assert (difference.case, difference.place, difference.found, difference.right) == (
-        "b",
-        "dW[1][0]",
-        1.5,
-        1.0,
-    )
-    shapes = first_difference("dW", {"a": np.zeros(4)}, right, ("a",))
-    assert shapes is not None
-    assert shapes.place is None
-    assert first_difference("dW", right, right, ("a", "b")) is None
-    nan = first_difference("dW", {"b": np.array([[1, np.nan], [1, 5]])}, right, ("b",))
-    assert nan is not None
-    assert nan.place == "dW[0][1]"
-
-
-# --- the static look --------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("id", "said"),
+    [
+        ("batch_size_missing", "The gradient of W1 is not divided by the batch size."),
+        ("divided_twice", "is divided by it twice"),
+        ("other_sign", "Its sign is wrong."),
+        ("product_transposed", "the gradient of W1 has the shape"),
+        ("finite_differences", "as differences are: a derived formula is right to 1e-15"),
+        ("loop_over_samples", "Backward takes "),
+        ("inputs_changed", "It writes into x."),
+        ("raises", "backward raised IndexError"),
+        ("no_python", "cannot be loaded: SyntaxError"),
+    ],
+)
+def test_a_reason_says_what_is_wrong(id: str, said: str) -> None:
+    checks = judged("backprop_mlp", known_answers("backprop_mlp")[id]["source"]).checks
+    assert said in " ".join(check.reason for of in checks.values() for check in of)
 
 
 @pytest.mark.parametrize("exercise", EXERCISES)
-def test_no_right_answer_is_suspicious(exercise: str) -> None:
-    source = reference(derivation(exercise))
-    for answer in load_answers(exercise):
-        if not answer.waits and "form.numpy" not in answer.loses and "form" not in answer.loses:
-            assert derivation_suspicions(answer.source(source)) == (), answer.id
+def test_the_reference_earns_everything_and_the_original_file_nothing(exercise: str) -> None:
+    for text, total in ((solution(exercise), 100), (stub(derivation(exercise)), 0)):
+        assert total_of(with_points(judged(exercise, text), exercise)) == total
+    points = {name: sum(checks.values()) for name, checks in load_points(exercise).items()}
+    assert points == {"form": 15, "forward": 20, "gradients": 45, "vectorization": 20}
+
+
+def test_a_rubric_with_other_checks_than_the_judge_is_our_fault() -> None:
+    with pytest.raises(ValueError, match="and its judge has"):
+        with_points(judged("layernorm", solution("layernorm")), "backprop_mlp")
+
+
+@pytest.mark.slow
+@needs_sandbox
+@pytest.mark.parametrize("id", ["reference", "torch", "exits", "finite_differences"])
+def test_a_verdict_in_the_sandbox_is_the_same(id: str, tmp_path: Path) -> None:
+    text = known_answers("backprop_mlp").get(id, {"source": "import os\nos._exit(0)\n"})["source"]
+    found = judge_derivation(derivation("backprop_mlp"), text, Replayer(run_in_sandbox, tmp_path).run)
+    assert found.fault == ""
+    said = {"exits": "left no complete result", "torch": "No module named 'torch'"}
+    if id in said:
+        assert said[id] in str(found.checks)
+        assert outcomes(found, "passed") == set()
+    else:
+        assert outcomes(found, "passed") == outcomes(judged("backprop_mlp", text), "passed")
+
+
+# --- what is not plain ------------------------------------------------------------------------------------------
+
+
+def test_no_right_answer_is_doubted() -> None:
+    for exercise, id in ANSWERS:
+        answer = known_answers(exercise)[id]
+        if not answer.get("waits") and "form" not in answer.get("loses", []):
+            assert doubts(answer["source"]) == (), id
 
 
 @pytest.mark.parametrize(
@@ -176,59 +175,51 @@ def test_no_right_answer_is_suspicious(exercise: str) -> None:
         ("import torch", "imports torch"),
         ("from torch import nn", "imports torch"),
         ("import numpy.lib", "imports numpy.lib"),
-        ("from numpy.ctypeslib import load_library", "imports from numpy.ctypeslib"),
-        ("from numpy import load", "takes load from NumPy"),
-        ("from numpy import *", "takes * from NumPy"),
+        ("from numpy.ctypeslib import load_library", "imports load_library from numpy.ctypeslib"),
+        ("from numpy import load", "imports load from numpy"),
+        ("from numpy import *", "imports * from numpy"),
         ("from . import other", "imports ."),
-        ("import numpy as np\nnp.load('x')", "uses np.load"),
-        ("import numpy as np\nnp.random.seed(0)", "uses np.random"),
-        ("import numpy as np\nnp.linalg.solve(1, 2)", "uses numpy.linalg.solve"),
+        ("import numpy as np\nnp.load('x')", "uses numpy.load"),
+        ("import numpy as np\nnp.random.seed(0)", "uses numpy.random"),
         ("import numpy as np\nnp.exp = 3", "changes numpy.exp"),
         ("import numpy as np\nnp.linalg.norm = 3", "changes numpy.linalg.norm"),
         ("import numpy as np\nnp = 3", "gives np another meaning"),
-        ("import numpy as np\nx = np", "hands the module np on"),
-        ("import numpy as np\nnp.vectorize(abs)", "calls np.vectorize, a loop that is not counted"),
-        ("import numpy as np\nx = np.zeros(3)\nx.tofile('y')", "uses .tofile"),
+        ("import numpy as np\nx = np", "passes the module np on"),
+        ("import numpy as np\nnp.vectorize(abs)", "uses numpy.vectorize"),
+        ("import numpy as np\nx = np.zeros(3)\nx.tofile('y')", "looks into an object (tofile)"),
         ("x = ().__class__", "looks into an object (__class__)"),
         ("def f():\n    yield\nf().gi_frame", "looks into an object (gi_frame)"),
-        ("class A:\n    pass\nA.f_back = 1\nA.f_back", "looks into an object (f_back)"),
         ("eval('1')", "uses eval"),
         ("getattr(1, 'x')", "uses getattr"),
         ("open('x')", "uses open"),
         ("__builtins__", "uses __builtins__"),
         ("__import__('torch')", "uses __import__"),
-        ("def f():\n    global x\n    x = 1", "keeps something from call to call (x)"),
-        ("'{0.__class__}'.format(1)", "uses .format"),
+        ("def f():\n    global x\n    x = 1", "keeps something between calls (x)"),
         ("(" * 300 + ")" * 300, "the file cannot be read"),
     ],
 )
 def test_what_is_not_plain_is_named(code: str, said: str) -> None:
-    assert said in " | ".join(item.message for item in derivation_suspicions(code))
+    assert said in " | ".join(doubts(code))
 
 
-def test_an_import_of_another_module_is_told_with_its_line() -> None:
-    assert imported_others("import numpy\n\nimport os.path") == "line 3 imports os.path"
-    assert imported_others("import numpy as np\nimport math\nfrom typing import NamedTuple") == ""
-    assert imported_others("import (") == ""
+def test_an_import_of_another_module_is_named_with_its_line() -> None:
+    assert foreign_import("import numpy\n\nimport os.path") == "line 3 imports os.path"
+    assert foreign_import("import numpy as np\nimport math\nfrom typing import NamedTuple") == ""
+    assert foreign_import("import (") == ""
 
 
 # --- what comes back --------------------------------------------------------------------------------------------
 
 
-class Answering(Replayer):
-    """Gives one result, whatever is run."""
-
-    def __init__(self, result: SandboxResult) -> None:
-        self.result = result
-
-    def run(self, *arguments: object, **options: object) -> SandboxResult:
-        """Return the result."""
-        return self.result
-
-
 def whole(**changes: object) -> dict[str, object]:
-    case = {"shapes": {"loss": []}, "problems": {}, "steps": {"loss": 3}, "changed": [], "evaluations": 0}
-    return {**case, **changes}
+    return {"shapes": {"loss": []}, "problems": {}, "steps": {"loss": 3}, "changed": [], **changes}
+
+
+def result_of(case: dict[str, object], array: bytes | None) -> SandboxResult:
+    cases = draw_cases(MLP, "text")
+    files = {"report.json": json.dumps({"problem": "", "cases": dict.fromkeys(cases, case)}).encode()}
+    files |= {f"{name}/loss": array for name in cases if array is not None}
+    return SandboxResult("OK", 0, files=files)
 
 
 @pytest.mark.parametrize(
@@ -249,36 +240,25 @@ def whole(**changes: object) -> dict[str, object]:
 def test_nonsense_that_comes_back_is_the_answers_own_doing(
     case: dict[str, object], array: bytes | None
 ) -> None:
-    cases = draw_cases(PROBLEMS["mlp"], "text")
-    report = {"problem": "", "cases": dict.fromkeys(cases.inputs, case)}
-    files = {"report.json": json.dumps(report).encode()}
-    files |= {f"{name}/loss": array for name in cases.inputs if array is not None}
-    run = run_answer(PROBLEMS["mlp"], "a.py", "text", cases, Answering(SandboxResult("OK", 0, files=files)))
+    run = run_answer(
+        MLP, "a.py", "text", draw_cases(MLP, "text"), lambda *_, **options: result_of(case, array)
+    )
     assert (run.status, run.cases) == ("RE", {})
-    assert run.message.startswith("it left no whole result")
+    assert run.message.startswith("it left no complete result")
 
 
 def test_what_is_whole_comes_back_as_arrays() -> None:
-    cases = draw_cases(PROBLEMS["mlp"], "text")
-    report = {"problem": "", "cases": {name: whole() for name in cases.inputs}}
-    files = {"report.json": json.dumps(report).encode()}
-    files |= {f"{name}/loss": np.array(2.5).tobytes() for name in cases.inputs}
-    run = run_answer(PROBLEMS["mlp"], "a.py", "text", cases, Answering(SandboxResult("OK", 0, files=files)))
-    assert {float(called.arrays["loss"]) for called in run.cases.values()} == {2.5}
+    result = result_of(whole(), np.array(2.5).tobytes())
+    run = run_answer(MLP, "a.py", "text", draw_cases(MLP, "text"), lambda *_, **options: result)
+    assert {float(called.outputs["loss"]) for called in run.cases.values()} == {2.5}
 
 
 @pytest.mark.parametrize("status", ["RE", "SG", "TO", "OL", "ML", "XX"])
-def test_a_process_that_ends_badly_says_how(status: str) -> None:
+def test_a_process_that_ends_badly_says_how_and_whose_fault_it_is(status: str) -> None:
     result = SandboxResult(status, 1, message="so it was")  # type: ignore[arg-type]
-    run = run_answer(PROBLEMS["mlp"], "a.py", "text", draw_cases(PROBLEMS["mlp"], "text"), Answering(result))
-    assert (run.status, run.message, run.exit_code) == (status, "so it was", 1)
-
-
-# --- counts --------------------------------------------------------------------------------------------------
-
-
-def test_growth_is_one_instruction_for_each_sample_at_least() -> None:
-    looping = next(answer for answer in load_answers("backprop_mlp") if answer.id == "loop_over_samples")
-    source = reference(derivation("backprop_mlp"))
-    assert seen("backprop_mlp", source).growth("large", "larger", "backward") == 0
-    assert seen("backprop_mlp", looping.source(source)).growth("large", "larger", "backward") > 100
+    found = judge_derivation(derivation("backprop_mlp"), "x = 1\n", lambda *_, **options: result)
+    if status in ("XX", "SG"):  # plain code raises no signals
+        assert "so it was" in found.fault
+    else:
+        assert f"({status}): so it was" in found.checks["form"][0].reason
+        assert total_of(with_points(found, "backprop_mlp")) == 0

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.written.file_exercise import FileExercise, file_exercise_ids, load_exercise
+from harness.written.exercise import FileExercise, file_exercise_ids, load_exercise
 
 ROOT = Path(__file__).parents[1]
 

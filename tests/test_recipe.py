@@ -17,7 +17,7 @@ from harness.recipe import (
     recipe_ids,
     suggestion,
 )
-from harness.written.file_exercise import file_exercise_ids
+from harness.written.exercise import file_exercise_ids
 
 RECIPE = """\
 format_version = 2

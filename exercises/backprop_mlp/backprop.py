@@ -1,6 +1,6 @@
-"""A classifier of two layers and its gradients, derived by hand, in NumPy alone.
+"""A classifier of two layers and its gradients, derived by hand, in NumPy only.
 
-B samples, D features, H hidden units, C classes. All arrays are float64, but for the labels.
+B samples, D features, H hidden units, C classes. All arrays are float64, except the labels.
 
     z1     = x @ W1 + b1              (B, H)
     h      = max(z1, 0)               (B, H)
@@ -17,7 +17,7 @@ def forward(params, x):
     params: {"W1": (D, H), "b1": (H,), "W2": (H, C), "b2": (C,)}
     x:      (B, D)
     logits: (B, C)
-    cache:  whatever backward needs; nobody else looks at it
+    cache:  whatever backward needs; nothing else reads it
     """
     raise NotImplementedError
 
@@ -34,7 +34,7 @@ def loss(logits, y):
 def backward(params, cache, y):
     """Return the derivative of the loss by each parameter and by x.
 
-    params: as forward was given them
+    params: the same as in forward
     cache:  as forward returned it
     y:      (B,)
     returns {"W1": (D, H), "b1": (H,), "W2": (H, C), "b2": (C,), "x": (B, D)}

@@ -1,6 +1,6 @@
-"""Layer normalization and its gradients, derived by hand, in NumPy alone.
+"""Layer normalization and its gradients, derived by hand, in NumPy only.
 
-B samples, D features. All arrays are float64. Of each sample, over its D features:
+B samples, D features. All arrays are float64. For each sample, over its D features:
 
     mean = the mean of x              (B, 1)
     var  = the mean of (x - mean)^2   (B, 1)
@@ -18,7 +18,7 @@ def forward(x, gamma, beta, eps):
     beta:  (D,)
     eps:   a small positive number
     out:   (B, D)
-    cache: whatever backward needs; nobody else looks at it
+    cache: whatever backward needs; nothing else reads it
     """
     raise NotImplementedError
 

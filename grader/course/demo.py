@@ -20,7 +20,7 @@ from grader.session import ScoreOptions
 from harness.errors import UserError
 from harness.recipe import load_recipe, recipe_ids
 from harness.submission.archive import deterministic_tar_gz
-from harness.written.file_exercise import file_exercise_ids, find_file_exercise
+from harness.written.exercise import file_exercise_ids, find_file_exercise
 
 Members = dict[str, bytes]
 

@@ -5,12 +5,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from grader.score.reference_report import reference_report
-from grader.written.answers.known import KnownAnswer, load_answers, reference
+from grader.written.grade import reference
 from harness.exercise import Asked, start_exercise, verify_exercise
 from harness.submission.file_submission import submit_file
 from harness.submission.submission import submit
-from harness.written.file_exercise import FileExercise
-from harness.written.file_workspace import start_file_exercise
+from harness.written.exercise import FileExercise, stub
+from harness.written.workspace import start_file_exercise
 
 Change = Callable[[str], str]
 
@@ -47,14 +47,13 @@ def example_submission(
     return submit(workspace, student, out).path
 
 
-def right_and_wrong(exercise: FileExercise) -> tuple[KnownAnswer, KnownAnswer]:
-    """Return the reference solution of an exercise, and the first of its known answers that loses something."""
-    right, *others = load_answers(exercise.id)
-    return right, next(answer for answer in others if answer.loses)
+def right_and_wrong(exercise: FileExercise) -> tuple[str, str]:
+    """Return the reference solution of an exercise, and the original file."""
+    return reference(exercise), stub(exercise)
 
 
-def example_answer(exercise: FileExercise, student: str, answer: KnownAnswer, work: Path, out: Path) -> Path:
-    """Return the tarball that a student with this answer hands in, whose answer is one file."""
+def example_answer(exercise: FileExercise, student: str, text: str, work: Path, out: Path) -> Path:
+    """Return the tarball that a student hands in whose answer is this text."""
     workspace, _ = start_file_exercise(exercise, work)
-    workspace.answer.write_text(answer.source(reference(exercise)), encoding="utf-8")
+    workspace.answer.write_text(text, encoding="utf-8")
     return submit_file(workspace, student, out).path

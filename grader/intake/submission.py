@@ -33,7 +33,7 @@ from harness.submission.archive import (
     Manifest,
 )
 from harness.workspace import EXPERIMENT, REPORT
-from harness.written.file_exercise import FileExercise, file_exercise_ids, load_exercise
+from harness.written.exercise import FileExercise, file_exercise_ids, load_exercise
 
 Run = Literal["broken", "fixed"]
 

@@ -9,11 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from harness.data import EMBEDDED
-from harness.data.embedded_data import read_embedded_split
-from harness.data.image_sets import Split
+from harness.data.datasets import Split, draw_subset, read_embedded
+from harness.data.downloads import read_source
 from harness.data.loading import load_dataset, subset_file
-from harness.data.subsets import draw_subset
-from harness.errors import UserError, naming
+from harness.errors import naming
 from harness.files import sha256_line, sha256_path, write_with_sha256
 
 FOLDER = Path(__file__).with_name("heldout")
@@ -27,20 +26,13 @@ def heldout_archive(name: str, cache: Path, checksums: Mapping[str, str] | None 
     validation split; it is drawn once and kept in `cache`. Raises `UserError` if the data is missing or altered.
     """
     if name in EMBEDDED:
-        return _packed(read_embedded_split(name, "heldout", FOLDER))
+        return _packed(read_embedded(name, ["heldout"], FOLDER)[0])
     kept = cache / "subsets" / f"{name}-heldout-{SIZE}.npz"
     with suppress(OSError):
         data = kept.read_bytes()
         if sha256_path(kept).read_text(encoding="utf-8") == sha256_line(data, kept.name):
             return data
-    # Imported here because it imports torchvision, and is needed once.
-    from harness.data.torchvision_data import SOURCES
-
-    source = SOURCES[name]
-    try:
-        _, test = source.read(cache, source.checksums if checksums is None else checksums)
-    except OSError as error:
-        raise UserError(f"The data set {name} cannot be read in {cache} ({error}): check it there.") from None
+    _, test = read_source(name, cache, checksums)
     data = _packed(draw_subset(*test, SIZE, 0, from_end=True))
     with naming(kept.parent):
         kept.parent.mkdir(parents=True, exist_ok=True)

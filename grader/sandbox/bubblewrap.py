@@ -31,11 +31,6 @@ LAUNCHER = "/launcher/inside.py"
 # Files of harness/ that students must not see: a kit leaves them out and the sandbox hides them. A folder ends in "/".
 HIDDEN_FROM_STUDENTS = (
     "experiments/",  # the healthy experiments
-    # These scripts also draw the held-out images.
-    "data/embedded/archives.py",
-    "data/embedded/figures.py",
-    "data/embedded/make_digits.py",
-    "data/embedded/make_shapes.py",
 )
 
 # Stores content where bubblewrap can read it, and returns the file descriptor.

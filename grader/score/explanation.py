@@ -5,8 +5,8 @@ from the front matter; of the text only its length, its parts, and the numbers b
 """
 
 import ast
-from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, lru_cache
 
 from grader.score.evidence import Evidence
 from grader.score.solutions import outcomes_of, trips_of
@@ -15,7 +15,7 @@ from harness.errors import UserError
 from harness.plain_yaml import shown
 from harness.recipe import Recipe, load_recipes
 from harness.submission.causes import OFF_BY, contradicted, load_causes
-from harness.submission.log_values import LogValues, departs, log_values, place_of
+from harness.submission.log_values import LogValues, departs, first_departure, log_values, place_of
 from harness.submission.prose import StatedNumber, judge_numbers
 from harness.submission.report import (
     HEALTHY,
@@ -98,14 +98,14 @@ def _judge_cause(evidence: Evidence, diagnosis: Sequence[Diagnosis]) -> Check:
 
 def _same_program(recipe: Recipe) -> frozenset[str]:
     """Return the ids of the recipes that make the same broken program, this one among them."""
-    ours = _tree(recipe.broken_source())
-    others = (other for other in load_recipes()[0] if other.experiment == recipe.experiment)
-    return frozenset(other.id for other in others if _tree(other.broken_source()) == ours)
+    programs = _broken_programs()
+    return frozenset({recipe.id, *(name for name in programs if programs[name] == programs.get(recipe.id))})
 
 
-@lru_cache(maxsize=256)
-def _tree(source: str) -> str:
-    return ast.dump(ast.parse(source))
+@cache
+def _broken_programs() -> Mapping[str, str]:
+    """Return the syntax tree of each recipe's broken experiment."""
+    return {recipe.id: ast.dump(ast.parse(recipe.broken_source())) for recipe in load_recipes()[0]}
 
 
 def _judge_where(evidence: Evidence, diagnosis: Sequence[Diagnosis], accepted: bool | None) -> Check:
@@ -172,7 +172,7 @@ def _judge_first_wrong(evidence: Evidence, diagnosis: Sequence[Diagnosis]) -> Ch
         return verdict
     sign = diagnosis[0].first_wrong
     broken, healthy = log_values(evidence.broken.log), log_values(evidence.reference.log)
-    earliest = broken.first_departure(healthy)
+    earliest = first_departure(broken, healthy)
     if earliest is not None:
         signal, place = earliest
         remedy = f"The log first departs from a healthy run with {signal} at {place_of(signal)} {place}."

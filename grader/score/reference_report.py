@@ -10,7 +10,7 @@ from grader.score.solutions import SOLUTIONS, outcomes_of, trips_of
 from harness.recipe import Recipe, load_recipe
 from harness.run.metrics_log import log_lines, parse_log
 from harness.submission.causes import contradicted, load_causes
-from harness.submission.log_values import LogValues, departs, log_values, place_of
+from harness.submission.log_values import LogValues, departs, first_departure, log_values, place_of
 from harness.submission.report import HEALTHY, Sign
 
 _RIVALS = 2
@@ -29,7 +29,7 @@ def reference_report(recipe_id: str, broken_log: str, fixed_log: str, solutions:
     broken, fixed = log_values(broken_log), log_values(fixed_log)
     changed = sorted(functions_changed(recipe.healthy_source(), recipe.broken_source()))
     where = next((name for name in changed if f"def {name}(" in recipe.broken_source()), changed[0])
-    first = broken.first_departure(fixed)
+    first = first_departure(broken, fixed)
     if first is not None:
         first_wrong = _value(broken, *first)
     else:

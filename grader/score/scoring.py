@@ -29,7 +29,7 @@ from grader.score.verdict import (
 from grader.score.weights import Weights, weighted
 from harness.hints import LEVELS
 from harness.run.metrics_log import batch_records, epoch_records, to_strict
-from harness.written.file_exercise import exercise_ids
+from harness.written.exercise import exercise_ids
 
 WITHOUT_SANDBOX = "Students' code ran WITHOUT a sandbox (--trust-submissions): nothing kept it from lying."
 _POINTS_OF_A_CURVE = 200

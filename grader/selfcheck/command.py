@@ -18,12 +18,12 @@ from grader.selfcheck.fixes import judge_fixes, problem_of
 from grader.selfcheck.runs import Runs, open_runs
 from grader.selfcheck.section import Section, page, show
 from grader.selfcheck.seeds import SeedRuns, problems_of, quantity_row, run_seeds
-from grader.written.answers.known import load_answers
+from grader.written.grade import AnswerGrader
 from harness.data.loading import default_cache
 from harness.errors import UserError
 from harness.files import write_whole
 from harness.recipe import EXERCISES, ROOT, Recipe, load_recipes
-from harness.written.file_exercise import FileExercise, exercise_ids, load_exercise
+from harness.written.exercise import FileExercise, exercise_ids, load_exercise
 
 PAGE = ROOT / "docs" / "calibration.md"
 _WIDE = 160  # columns, if the output is not a terminal
@@ -66,16 +66,10 @@ def run_selfcheck(options: SelfcheckOptions) -> int:
     with open_runs(cache, memory, jobs=options.jobs, fresh=options.fresh) as runs:
         wanted = [recipe for recipe in recipes if recipe.id in chosen]
         sections += check_recipes(wanted, recipes, options, cache, runs)
-        answers = [
-            (exercise, answer)
-            for exercise in (
-                load_exercise(name, options.exercises) for name in chosen if name not in problems
-            )
-            if isinstance(exercise, FileExercise)
-            for answer in load_answers(exercise.id, options.solutions)
-        ]
-        if answers:
-            sections.append(answers_section(answers, runs.replayer, jobs=options.jobs))
+        found = (load_exercise(name, options.exercises) for name in chosen if name not in problems)
+        if exercises := [exercise for exercise in found if isinstance(exercise, FileExercise)]:
+            grader = AnswerGrader(runs.replayer, memory, jobs=options.jobs, fresh=options.fresh)
+            sections.append(answers_section(exercises, grader))
     for section in sections:
         show(section, console)
     if options.write:

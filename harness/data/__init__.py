@@ -1,8 +1,8 @@
-"""The data sets by name: what is known of each before anything is loaded, or NumPy imported."""
+"""The data sets by name: their shapes and classes, known before anything is loaded or NumPy imported."""
 
 from collections.abc import Mapping
 
-# The shape (C, H, W) of an image, so that a caller knows what fits an experiment before loading anything.
+# The shape (C, H, W) of an image: it says whether a data set fits an experiment.
 DATASETS: Mapping[str, tuple[int, int, int]] = {
     "digits": (1, 28, 28),
     "shapes": (3, 32, 32),

@@ -1,23 +1,35 @@
-"""Loads a data set by name: two that the repository carries, two that torchvision fetches.
+"""Loads a data set by name: two that the repository carries, two that torchvision downloads.
 
-torchvision is imported only where a subset of MNIST or CIFAR-10 is drawn for the first time.
+The first use of MNIST or CIFAR-10 draws a subset with torchvision and keeps it in one file. Later uses read that file
+and do not import torchvision.
 """
 
 import difflib
+import io
 import os
+import zipfile
+import zlib
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
+import numpy as np
+
 from harness.data import DATASETS, EMBEDDED
-from harness.data.data_files import IncompleteFilesError
-from harness.data.embedded_data import read_embedded_splits
-from harness.data.image_sets import Dataset
-from harness.data.subset_cache import read_cached, write_cached
-from harness.data.subsets import draw_subset
+from harness.data.datasets import Dataset, Split, draw_subset, read_embedded
+from harness.data.downloads import IncompleteFilesError, download, read_source
 from harness.errors import UserError
+from harness.files import write_whole
 
 # Part of the name of every cached subset: raise it when the drawing changes.
 _DRAWING = 1
+_TRAIN_SIZE, _VALIDATION_SIZE, _SEED = 2000, 500, 0
+_SPLITS = ("train", "validation")
+# What NumPy and zipfile raise for a file that is cut short, altered, or of another kind.
+_DAMAGE = (
+    *(OSError, EOFError, ValueError, TypeError, KeyError, RuntimeError, MemoryError),
+    *(zipfile.BadZipFile, zlib.error),
+)
 
 
 def default_cache() -> Path:
@@ -25,89 +37,84 @@ def default_cache() -> Path:
     if chosen := os.environ.get("TRAINWRECK_DATA"):
         return Path(chosen).expanduser()
     shared = os.environ.get("XDG_CACHE_HOME", "")
-    # The XDG specification has relative paths ignored.
+    # The XDG specification says to ignore relative paths.
     home = Path(shared) if Path(shared).is_absolute() else Path("~/.cache").expanduser()
     return home / "trainwreck"
 
 
-def subset_file(
-    name: str, cache: Path, train_size: int = 2000, validation_size: int = 500, subset_seed: int = 0
-) -> Path:
-    """Return where the drawn subset of a large data set is kept."""
-    return cache / "subsets" / f"{name}-{train_size}-{validation_size}-seed{subset_seed}.v{_DRAWING}.npz"
+def subset_file(name: str, cache: Path) -> Path:
+    """Return the path at which the drawn subset of a large data set is kept."""
+    return cache / "subsets" / f"{name}-{_TRAIN_SIZE}-{_VALIDATION_SIZE}-seed{_SEED}.v{_DRAWING}.npz"
 
 
 def load_dataset(
-    name: str,
-    *,
-    cache: Path | None = None,
-    train_size: int = 2000,
-    validation_size: int = 500,
-    subset_seed: int = 0,
-    checksums: Mapping[str, str] | None = None,
+    name: str, *, cache: Path | None = None, checksums: Mapping[str, str] | None = None
 ) -> Dataset:
-    """Load a data set from this machine; nothing is downloaded.
+    """Return a data set from this machine, without downloading anything.
 
-    "digits" and "shapes" always come whole. Of "mnist" and "cifar10" a class-balanced subset is drawn by
-    `subset_seed`, training images from the training set and validation images from the test set, out of the
-    files in `cache` (`default_cache()` unless given), where the drawn subset is kept for the next time.
-    The sizes are multiples of 10. `checksums` (file name to hex digest) replaces the published ones.
-    Raises UserError for an unknown name, files that are missing or altered, for sizes that do not work, and
-    for a full disk.
+    "digits" and "shapes" come whole. "mnist" and "cifar10" are class-balanced subsets of the files in `cache` (default:
+    `default_cache()`): 2,000 images of the training set, and 500 of the test set for validation. `checksums` (file name
+    to hex digest) replaces the published ones.
+    Raises `UserError` for an unknown name, a missing or altered file, and a full disk.
     """
     _require_known(name)
     if name in EMBEDDED:
-        return Dataset.of(name, *read_embedded_splits(name, ("train", "validation")))
+        return Dataset.of(name, *read_embedded(name, _SPLITS))
     root = default_cache() if cache is None else cache
-    kept = subset_file(name, root, train_size, validation_size, subset_seed)
-    if known := read_cached(kept, name):
+    kept = subset_file(name, root)
+    if known := read_subset(kept, name):
         return known
-    # Imported here: it is only needed when nothing is cached, and leads to torchvision.
-    from harness.data.torchvision_data import SOURCES
-
-    source = SOURCES[name]
-    try:
-        train, test = source.read(root, source.checksums if checksums is None else checksums)
-    except OSError as error:
-        raise UserError(
-            f"The data set {name} cannot be read in {root} ({error}): "
-            "check the permissions there and the free space, and run it again."
-        ) from error
+    train, test = read_source(name, root, checksums)
     drawn = Dataset.of(
-        name,
-        draw_subset(*train, train_size, subset_seed),
-        draw_subset(*test, validation_size, subset_seed),
+        name, draw_subset(*train, _TRAIN_SIZE, _SEED), draw_subset(*test, _VALIDATION_SIZE, _SEED)
     )
-    write_cached(kept, drawn)
+    write_subset(kept, drawn)
     return drawn
 
 
-def fetch_dataset(
-    name: str,
-    cache: Path | None = None,
-    *,
-    train_size: int = 2000,
-    validation_size: int = 500,
-    subset_seed: int = 0,
-) -> Dataset:
-    """Like `load_dataset`, and downloads what is missing first, with a progress bar on stderr.
+def fetch_dataset(name: str, cache: Path | None = None) -> Dataset:
+    """Like `load_dataset`, but download missing files first, with a progress bar on stderr.
 
-    Raises UserError also without a network; it says which files to put where.
+    Raises `UserError` without a network too; the message says which files to put where.
     """
     root = default_cache() if cache is None else cache
-
-    def load() -> Dataset:
-        return load_dataset(
-            name, cache=root, train_size=train_size, validation_size=validation_size, subset_seed=subset_seed
-        )
-
     try:
-        return load()
+        return load_dataset(name, cache=root)
     except IncompleteFilesError:
-        from harness.data.downloads import download
-
         download(name, root)
-        return load()
+        return load_dataset(name, cache=root)
+
+
+def read_subset(path: Path, name: str) -> Dataset | None:
+    """Return the data set stored at `path`, or None if there is none or its digest is wrong."""
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+            splits = [Split(arrays[f"{split}_images"], arrays[f"{split}_labels"]) for split in _SPLITS]
+            stored = str(arrays["digest"])
+    except _DAMAGE:
+        return None
+    dataset = Dataset.of(name, *splits)
+    return dataset if dataset.digest == stored else None
+
+
+def write_subset(path: Path, dataset: Dataset) -> None:
+    """Store `dataset` at `path`, whole or not at all.
+
+    A cache that cannot be written (read-only, full) is no error: the next run draws the subset again.
+    """
+    buffer = io.BytesIO()
+    np.savez(
+        buffer,
+        allow_pickle=False,
+        train_images=dataset.train.images,
+        train_labels=dataset.train.labels,
+        validation_images=dataset.validation.images,
+        validation_labels=dataset.validation.labels,
+        digest=np.array(dataset.digest),
+    )
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole({path: buffer.getvalue()})
 
 
 def _require_known(name: str) -> None:

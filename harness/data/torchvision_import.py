@@ -1,10 +1,9 @@
-"""Imports torchvision, also where its compiled operators do not load beside the installed torch.
+"""Imports torchvision, even if its compiled operators do not load beside the installed torch.
 
-The package index serves torchvision for Linux as a CUDA build. Beside a CPU-only torch its compiled
-library cannot be loaded, which torchvision itself tolerates: `datasets` and `transforms` need none of it.
-Yet at import it registers shape functions for two operators of that library, and torch refuses to register
-anything for an operator that nobody defined: `RuntimeError: operator torchvision::nms does not exist`.
-Defining the two signatures, without an implementation, is all that the import lacks.
+The package index serves torchvision for Linux as a CUDA build. Beside a CPU-only torch its compiled library does not
+load. `datasets` and `transforms` do not need that library, but at import torchvision registers shape functions for two
+of its operators, and torch refuses: `RuntimeError: operator torchvision::nms does not exist`. Defining the two
+signatures, without an implementation, makes the import work.
 """
 
 import importlib
@@ -14,22 +13,19 @@ from types import ModuleType
 from harness.errors import UserError
 
 _MISSING_OPERATOR = "operator torchvision::nms does not exist"
-
-# As torchvision's own C++ sources declare them.
+# As torchvision's C++ sources declare them.
 _SIGNATURES = (
     "nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
     "qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
 )
-
-# A torch.library.Library takes its definitions back when it is collected, so it lives as long as we do.
+# A torch.library.Library takes its definitions back when Python collects it.
 _definitions: list[object] = []
 
 
 def import_torchvision_datasets() -> ModuleType:
-    """Return the module `torchvision.datasets`; this costs over a second the first time.
+    """Return the module `torchvision.datasets`; the first call takes over a second.
 
-    Where the plain import works, nothing else happens. Calling it again is free.
-    Raises UserError when torchvision is not installed.
+    Raises `UserError` if torchvision is not installed.
     """
     try:
         return importlib.import_module("torchvision.datasets")
@@ -43,15 +39,11 @@ def import_torchvision_datasets() -> ModuleType:
     except RuntimeError as error:
         if _MISSING_OPERATOR not in str(error):
             raise
-    _drop_half_imported_modules()
-    _define_missing_operators()
-    return importlib.import_module("torchvision.datasets")
-
-
-def _drop_half_imported_modules() -> None:
-    """Forget what the failed import left behind, or the second attempt would find it in part."""
+    # Otherwise the second attempt finds the modules that the failed import left behind.
     for name in [name for name in sys.modules if name.partition(".")[0] == "torchvision"]:
         del sys.modules[name]
+    _define_missing_operators()
+    return importlib.import_module("torchvision.datasets")
 
 
 def _define_missing_operators() -> None:

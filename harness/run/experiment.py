@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn.modules.dropout import _DropoutNd
 
 from harness.data import CLASS_NAMES
-from harness.data.image_sets import Dataset, Split
+from harness.data.datasets import Dataset, Split
 from harness.errors import UserError
 from harness.recipe import suggestion
 from harness.run.settings import RunSettings

@@ -27,7 +27,7 @@ from harness.run.settings import RunJob
 from harness.workspace import RESULT, source_hash
 
 if TYPE_CHECKING:  # both are imported when the run begins: torch must find its variables first
-    from harness.data.image_sets import Dataset
+    from harness.data.datasets import Dataset
     from harness.trainer import TrainingResult
 
 _CHECKPOINT = "checkpoint.pt"

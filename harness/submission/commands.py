@@ -37,7 +37,9 @@ def causes() -> None:
 @click.option(
     "--signal", "signals", multiple=True, help="This signal only, such as grad_mean.1.weight; repeatable."
 )
-@click.option("--run", type=click.Choice(["broken", "fixed"]), default="broken", show_default=True)
+@click.option(
+    "--run", type=click.Choice(["broken", "fixed"]), default="broken", show_default=True, help="Of which run."
+)
 @click.option(
     "--work", type=click.Path(file_okay=False, path_type=Path), default=Path("work"), show_default=True,
     help="The folder of workspaces.",
@@ -45,7 +47,7 @@ def causes() -> None:
 def show(
     recipe: str, step: int | None, epoch: int | None, signals: tuple[str, ...], run: Run, work: Path
 ) -> None:
-    """Print values of a log as lines of evidence to copy into report.md."""
+    """Print values of a log as evidence, to copy into report.md."""
     from harness.recipe import load_recipe
     from harness.workspace import open_workspace
 

@@ -5,8 +5,7 @@ from pathlib import Path
 from harness.errors import UserError
 from harness.submission.archive import with_manifest
 from harness.submission.submission import Submission, check_student_name, hand_in
-from harness.written.file_checks import file_items
-from harness.written.file_workspace import FileWorkspace
+from harness.written.workspace import FileWorkspace, file_items
 
 
 def submit_file(workspace: FileWorkspace, student: str, out: Path) -> Submission:

@@ -109,11 +109,9 @@ class LogValues:
 
     def holds(self, written: str, signal: str) -> bool:
         """Return whether a number as written is any value of a signal; a nested signal stands for all its parts."""
-        return any(
-            self._holds(written, name)
-            for name in self.series
-            if name == signal or name.startswith(f"{signal}.")
-        )
+        if signal in self.series:
+            return self._holds(written, signal)
+        return any(self._holds(written, name) for name in self.series if name.startswith(f"{signal}."))
 
     def _holds(self, written: str, name: str) -> bool:
         try:
@@ -149,15 +147,17 @@ class LogValues:
             if place in beside and departs(signal, value, beside[place]):
                 yield place
 
-    def first_departure(self, healthy: "LogValues") -> tuple[str, int] | None:
-        """Return the signal and place at which this run first departs from a healthy one, steps before epochs.
 
-        Nested signals are left out: a mean over a layer is near zero, where any difference is a large share.
-        """
-        names = (name for name in self.series if "." not in name)
-        first = ((name, next(self.departures(name, healthy), None)) for name in names)
-        found = [(name, place) for name, place in first if place is not None]
-        return min(found, key=lambda item: (_place_or_none(item[0]) == "epoch", item[1]), default=None)
+@lru_cache(maxsize=64)
+def first_departure(run: LogValues, healthy: LogValues) -> tuple[str, int] | None:
+    """Return the signal and place at which a run first departs from a healthy one, steps before epochs.
+
+    Nested signals are left out: a mean over a layer is near zero, where any difference is a large share.
+    """
+    names = (name for name in run.series if "." not in name)
+    first = ((name, next(run.departures(name, healthy), None)) for name in names)
+    found = [(name, place) for name, place in first if place is not None]
+    return min(found, key=lambda item: (_place_or_none(item[0]) == "epoch", item[1]), default=None)
 
 
 def _place_or_none(signal: str) -> Place | None:

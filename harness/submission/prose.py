@@ -8,7 +8,9 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice, pairwise
 from typing import Literal
 
@@ -21,7 +23,7 @@ Verdict = Literal["true", "wrong", "neutral"]
 TEXT_LIMIT = 20_000  # characters; 500 words are about 4,000, and snippets come on top
 _REACH = 60  # characters between a signal and its number
 # What a stranger's text may make us compare: a report of 500 words has some 50 numbers beside signals.
-_NUMBERS, _SIGNALS, _LINES = 400, 12, 200
+_NUMBERS, _SIGNALS, _LINES, _CELLS = 400, 12, 200, 60
 _SNIPPET_DIGITS = 3  # fewer agree with some value of a log by chance
 
 _NAME = re.compile(r"(`?)(?<![A-Za-z0-9_.])([A-Za-z][A-Za-z0-9_]{1,60}(?:\.[A-Za-z0-9_]{1,60}){0,8})")
@@ -53,15 +55,20 @@ def judge_numbers(
     one of the `sources`, or is a constant of this field, is neutral and not `wrong`.
     """
     known = {*_CONSTANTS, *(value for source in sources for value in _literals(source))}
+
+    def is_known(text: str, signals: Sequence[str]) -> bool:
+        fraction = any(map(is_fraction, signals))
+        return any(agrees(text, value, fraction=fraction) for value in known)
+
     found: list[StatedNumber] = []
     for block in body.blocks:
         if block.start >= TEXT_LIMIT:
             break
         for number, signals, exact in islice(_stated(block), _NUMBERS - len(found)):
-            holds = any(log.holds(number.text, signal) for log in logs for signal in signals)
-            fraction = any(map(is_fraction, signals))
-            neutral = not exact or any(agrees(number.text, value, fraction=fraction) for value in known)
-            verdict: Verdict = "true" if holds else "neutral" if neutral else "wrong"
+            if any(log.holds(number.text, signal) for log in logs for signal in signals):
+                verdict: Verdict = "true"
+            else:
+                verdict = "neutral" if not exact or is_known(number.text, signals) else "wrong"
             place = block.start + number.start
             found.append(StatedNumber(number.text, place, place + len(number.text), signals, verdict))
     return tuple(sorted(found, key=lambda item: item.start))
@@ -69,10 +76,14 @@ def judge_numbers(
 
 def shows_log(body: Body, logs: Sequence[LogValues]) -> bool:
     """Return whether a snippet (fence, indented block, table or quotation) holds a line or a row of a log."""
+    lines = 0
     for block in body.blocks:
         quoted = block.kind == "prose" and block.text.lstrip().startswith(">")
-        if block.start >= TEXT_LIMIT or not (block.kind == "code" or quoted):
+        if block.start >= TEXT_LIMIT or lines >= _LINES:
+            break
+        if block.kind != "code" and not quoted:
             continue
+        lines += len(block.lines)
         for number, signals, _ in islice(_in_code(block.lines), _NUMBERS):
             # A line that names the rate alone is one of the experiment.
             if any(log.holds(number.text, signal) for log in logs for signal in signals if signal != "lr"):
@@ -94,12 +105,13 @@ def _is_row(line: str, log: LogValues) -> bool:
     )
 
 
-def _literals(source: str) -> Iterator[float]:
+@lru_cache(maxsize=64)
+def _literals(source: str) -> frozenset[float]:
+    found = set()
     for number in numbers_in(source[:100_000]):
-        try:
-            yield float(number.text)
-        except ValueError:
-            continue
+        with suppress(ValueError):
+            found.add(float(number.text))
+    return frozenset(found)
 
 
 def _stated(block: Block) -> Iterator[tuple[NumberInText, tuple[str, ...], bool]]:
@@ -139,7 +151,8 @@ def _in_code(lines: Sequence[str]) -> Iterator[tuple[NumberInText, tuple[str, ..
     columns: list[tuple[str, ...]] = []
     at = 0
     for line in lines:
-        names, numbers = _names(line, bare=True), list(numbers_in(line))
+        names = _names(line, bare=True)[:_CELLS]
+        numbers = list(islice(numbers_in(line), _CELLS))
         own = [item for item in numbers if not any(start <= item.start < end for _, start, end in names)]
         if names and not own:
             cells = _cells(line)
@@ -153,7 +166,7 @@ def _in_code(lines: Sequence[str]) -> Iterator[tuple[NumberInText, tuple[str, ..
                     yield _moved(number, at), (before[-1][0],), number.is_measured
         elif columns and own:
             cells = _cells(line)
-            every = tuple(name for cell in columns for name in cell)
+            every = tuple(dict.fromkeys(name for cell in columns for name in cell))
             for number in own:
                 index = next((i for i, (a, b) in enumerate(cells) if a <= number.start < b), 0)
                 signals = (columns[index] if len(cells) == len(columns) else every)[:_SIGNALS]
@@ -174,15 +187,15 @@ def _is_record(line: str) -> bool:
 
 
 def _cells(line: str) -> list[tuple[int, int]]:
-    """Return where the cells of a row begin and end: between bars, or else between runs of spaces."""
+    """Return where the first cells of a row begin and end: between bars, or else between runs of spaces."""
     if "|" in line:
         inner = line.strip()
         begin = line.index(inner) + inner.startswith("|")
         bounds = [begin - 1, *(i for i, mark in enumerate(line) if mark == "|" and i >= begin)]
         if not inner.endswith("|"):
             bounds.append(len(line))
-        return [(a + 1, b) for a, b in pairwise(bounds)]
-    return [match.span() for match in re.finditer(r"\S+", line)]
+        return [(a + 1, b) for a, b in islice(pairwise(bounds), _CELLS)]
+    return [match.span() for match in islice(re.finditer(r"\S+", line), _CELLS)]
 
 
 def _names(text: str, *, bare: bool) -> list[tuple[str, int, int]]:

@@ -399,6 +399,7 @@ def count_words(text: str) -> int:
     return sum(any(character.isalnum() for character in word) for word in spaced.split())
 
 
+@lru_cache(maxsize=8)  # several checks read one report
 def read_body(text: str) -> Body:
     """Return a report's text in blocks. It reads any text, in time proportional to its length.
 

@@ -1,4 +1,4 @@
-"""A classifier of two layers and its gradients, derived by hand, in NumPy alone."""
+"""A classifier of two layers and its gradients, derived by hand, in NumPy only."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Layer normalization and its gradients, derived by hand, in NumPy alone."""
+"""Layer normalization and its gradients, derived by hand, in NumPy only."""
 
 import numpy as np
 

@@ -1,10 +1,12 @@
 """Attacks with decision trees: what reads the YAML, walks it, and shows it, is the grader's own process."""
 
+import re
+
 from attacks.attack import Attack, Base, Expected
 from attacks.reader_texts import LAUGHS
-from grader.written.answers.known import reference
+from grader.written.decision_tree import reference_text
 from harness.submission.archive import deterministic_tar_gz, with_manifest
-from harness.written.file_exercise import FileExercise, load_exercise
+from harness.written.exercise import FileExercise, load_exercise
 
 EXERCISE = "decision_tree"
 # In pieces: the mark as it stands must be nowhere.
@@ -17,8 +19,9 @@ def _exercise() -> FileExercise:
     return exercise
 
 
-def _reference() -> str:
-    return reference(_exercise())
+def _meaning(meaning: str) -> str:
+    """Return the reference tree with another meaning of its first outcome."""
+    return re.sub("means: .*", lambda _: f'means: "{meaning}"', reference_text(), count=1)
 
 
 def _ring(length: int) -> str:
@@ -31,6 +34,7 @@ def _ring(length: int) -> str:
     return "start: n0\nnodes:\n" + "\n".join(nodes) + "\n"
 
 
+_START = reference_text().split()[1]
 # By name: what it is, what must be said of it, and the text.
 _TREES = {
     "laughs": ("an alias of aliases of aliases: 10 ** 9 words", "anchors and aliases", LAUGHS),
@@ -40,16 +44,14 @@ _TREES = {
     "ring": ("a hundred nodes that go round", "The tree loops", _ring(100)),
     "many_keys": ("1,800 nodes of nothing", "must hold check and outcomes", "start: a\nnodes:\n" + "".join(
         f" k{n}:\n" for n in range(1800))),
-    "longer": ("a text just above what may be read", "let outcomes share nodes", "#" * 16_400),
-    "markup": ("names and meanings of markup and escapes", "is no name for a node",
-        _reference() .replace("one_batch",
-        '"<script>alert(1)</script>\\e[2J\\u202e"') .replace("nothing that we know holds it up",
-        "<img src=x onerror=alert(2)>\\e[31m")),
-    "every_name": ("all causes at once", "what names several has found none",
-        _reference().replace("conclude: double_softmax", "conclude: [huge_lr, loss_sum, double_softmax]")),
+    "markup": ("names and meanings of markup and escapes", "cannot name a node",
+        _meaning("<img src=x onerror=alert(2)>\\e[31m").replace(
+            _START, '"<script>alert(1)</script>\\e[2J\\u202e"')),
+    "every_name": ("all causes at once", "several names are no conclusion",
+        reference_text().replace("conclude: huge_lr", "conclude: [huge_lr, loss_sum, double_softmax]")),
     "always": (
         "healthy, whatever the checks find",
-        "concludes without evidence",
+        "that is no evidence",
         "start: a\nnodes: {a: {check: repeat, outcomes: {same: {means: abc, conclude: healthy},"
         " differs: {means: abc, conclude: healthy}}}}\n",
     ),
@@ -67,9 +69,8 @@ def _attack(name: str, says: str, because: str, text: str, expected: Expected | 
 
 ATTACKS = (
     *(_attack(name, *parts) for name, parts in _TREES.items()),
-    _attack("ten_megabytes", "a tree of 10 MB", "", "# " + "x" * 10_000_000 + "\n" + _reference(),
+    _attack("ten_megabytes", "a tree of 10 MB", "", "# " + "x" * 10_000_000 + "\n" + reference_text(),
         Expected(("rejected",), "larger than")),
     _attack("escapes", "a right tree whose meanings move the cursor", "",
-        _reference().replace("nothing that we know holds it up",
-        "\\e[31m\\u202e=1+1<script>alert(1)</script>"), Expected(("graded",), gains_over="reference")),
+        _meaning("\\e[31m\\u202e=1+1<script>alert(1)</script>"), Expected(("graded",), gains_over="reference")),
 )  # fmt: skip

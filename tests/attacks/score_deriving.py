@@ -1,14 +1,15 @@
 """Attacks at derivations: an answer that is one file, and would rather be believed than be right."""
 
+from deriving import known_answers
+
 from attacks.attack import Attack, Base, Baseline, Expected
 from attacks.planted import telling
 from grader.score.verdict import Status
-from grader.written.answers.known import load_answers, reference
 from harness.submission.archive import deterministic_tar_gz, with_manifest
-from harness.written.file_exercise import FileExercise, load_exercise, stub
+from harness.written.exercise import FileExercise, load_exercise, stub
 
 EXERCISE = "backprop_mlp"
-# Right, but with a loop over the samples, which costs 12 points: whoever hides the loop would gain them.
+# Right, but with a loop over the samples, which costs 20 points: whoever hides the loop would gain them.
 LOOPING = "loop_over_samples"
 # Who hands these in honestly.
 STUDENTS = {"stub": "fay", "looping": "gus"}
@@ -32,8 +33,7 @@ def handed_in(text: str, student: str) -> bytes:
 def answers() -> dict[str, str]:
     """Return the honest answers, by what they are."""
     exercise = _exercise()
-    looping = next(answer for answer in load_answers(EXERCISE) if answer.id == LOOPING)
-    return {"stub": stub(exercise), "looping": looping.source(reference(exercise))}
+    return {"stub": stub(exercise), "looping": known_answers(EXERCISE)[LOOPING]["source"]}
 
 
 def honest_tarballs() -> dict[str, bytes]:
@@ -67,10 +67,10 @@ def _planted(
 
 
 _UNCOUNTED = """
-import harness.written.derivation.step_meter as _meter
+import harness.written.derivation_call as _calling
 def _call(self, function):
     return function()
-_meter.StepMeter.call = _call
+_calling.StepCounter.call = _call
 """
 _FORGED = """
 def _forge():
@@ -92,7 +92,7 @@ def _forge():
             (out / case / name).write_bytes(np.asarray(array, dtype="<f8").tobytes())
         cases[case] = {
             "shapes": {name: np.shape(array) for name, array in told.items()},
-            "problems": {}, "changed": [], "evaluations": 0,
+            "problems": {}, "changed": [],
             "steps": {"forward": 176, "loss": 267, "backward": 602},
         }
     (out / "report.json").write_text(json.dumps({"problem": "", "cases": cases}))
@@ -106,7 +106,7 @@ def _zeros():
     inputs, out = pathlib.Path("../input"), pathlib.Path("out")
     job = json.loads((inputs / "job.json").read_text())
     out.mkdir(exist_ok=True)
-    cases = {case: {"shapes": {"logits": [-1, -8]}, "problems": {}, "changed": [], "evaluations": 0,
+    cases = {case: {"shapes": {"logits": [-1, -8]}, "problems": {}, "changed": [],
                     "steps": {"forward": 10**30}} for case in job["cases"]}
     for case in cases:
         (out / case).mkdir()
@@ -126,14 +126,14 @@ ATTACKS = (
         "derive_subclasses",
         "finds the meter among the subclasses of object",
         "for _kind in ().__class__.__base__.__subclasses__():\n"
-        "    if _kind.__name__ == 'StepMeter':\n"
+        "    if _kind.__name__ == 'StepCounter':\n"
         "        _kind._step = lambda self, frame, event, argument: None\n",
         into="looping",
         because=_ASKS,
     ),
     _planted("derive_numpy_patched", "patches what the process writes its results with",
         "import numpy as np\nnp.asarray = lambda value, *more, **named: np.zeros(())\n",
-        because="is right yet|could not be loaded|left no whole result|did not come to its end", in_suite=True),
+        because="is right yet|could not be loaded|left no complete result|did not end properly", in_suite=True),
     _planted(
         "derive_frames",
         "looks in the frames of its callers, and in all objects, for what is right",
@@ -159,7 +159,7 @@ ATTACKS = (
             """
             import pathlib, harness
             root = pathlib.Path(harness.__file__).parents[1]
-            hidden = ("solutions", "grader/written/derivation", "grader/replay/inside/autograd.py")
+            hidden = ("solutions", "grader/written", "grader/score")
             places = [root / name for name in hidden]
             return [str(place) for place in places if place.exists() and (place.is_file() or list(place.iterdir()))]
             """,
@@ -183,27 +183,27 @@ ATTACKS = (
     _planted("derive_forged_counts", "writes its results itself, with counts of its own, and ends the process",
         _FORGED, into="looping", behind=True, because=_ASKS, in_suite=True),
     _planted("derive_forged_nonsense", "writes results of impossible shapes and counts, and ends the process",
-        _ZEROS, because="left no whole result"),
+        _ZEROS, because="left no complete result"),
     _planted("derive_exits_early", "ends the process with success before anything was called",
-        "import os\nos._exit(0)", because="left no whole result"),
+        "import os\nos._exit(0)", because="left no complete result"),
     _planted("derive_blames_us", "ends the process with the status by which the script says that it broke",
-        "import os\nos._exit(3)", because="did not come to its end", status=("graded",)),
+        "import os\nos._exit(3)", because="did not end properly", status=("graded",)),
     _planted("derive_kills_itself", "a signal, as of a machine that is short of memory",
-        "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)", because="did not come to its end",
+        "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)", because="did not end properly",
         status=("graded",)),
     _planted(
         "derive_nested_report",
         "a report of a million brackets",
         "import os, pathlib\npathlib.Path('out').mkdir(exist_ok=True)\n"
         "pathlib.Path('out/report.json').write_text('[' * 1_000_000)\nos._exit(0)",
-        because="left no whole result",
+        because="left no complete result",
     ),
     _planted("derive_html", "an error whose text is markup",
         "raise ValueError('</p><script>alert(1)</script><img src=x onerror=alert(2)>\\x1b[31m\\u202e')",
         because="cannot be loaded", in_suite=True),
     _planted("derive_memory", "as much memory as there is",
         "import numpy as np\n_all = [np.ones(10**8) for _ in range(100)]",
-        because="did not come to its end|cannot be loaded"),
+        because="did not end properly|cannot be loaded"),
     _planted("derive_for_ever", "a loop that no exception ends",
         "while True:\n    try:\n        while True:\n            pass\n    except BaseException:\n        pass",
         because="processor time|ran for more", slow=True),

@@ -1,9 +1,9 @@
-"""Inside the sandbox, with the student's code: call a derivation with the inputs of every case, count its operations.
+"""Inside the sandbox, with the student's code: call a derivation with the inputs of every case.
 
-`../input/job.json` names the problem, the file and the cases; `../input/answer.txt` is the student's, and
-`../input/cases.npz` holds the inputs as `<case>/<name>`. What each case returned goes to `out/<case>/<name>` as bytes
-of float64, and shapes, sentences and counts to `out/report.json`. Whether anything of it is right is found elsewhere:
-no gradient is in here but what the answer makes. Exit 3 for a fault of ours.
+`../input/job.json` names the problem, the file and the cases, `../input/answer.txt` is the student's code, and
+`../input/cases.npz` holds the inputs as `<case>/<name>`. The outputs go to `out/<case>/<name>` as bytes of float64, and
+their shapes, messages and instruction counts to `out/report.json`. The right outputs are not in here. Exit 3 is our
+fault.
 """
 
 import json
@@ -14,31 +14,29 @@ from typing import Any
 
 import numpy as np
 
-from harness.written.derivation import PROBLEMS
-from harness.written.derivation.performance import Performance, load_answer, perform
-from harness.written.derivation.problem import WrongForm
+from harness.written.derivation import PROBLEMS, WrongForm
+from harness.written.derivation_call import Called, call_answer, load_answer
 
 # Resolved before an answer can change the folder.
 INPUT = Path("../input").resolve()
 OUT = Path("out").resolve()
 
 
-def told(case: str, done: Performance) -> dict[str, Any]:
-    """Write the arrays of one case, and return what else is to be said of it."""
+def write_case(case: str, called: Called) -> dict[str, Any]:
+    """Write the arrays of one case, and return the rest of its report."""
     (OUT / case).mkdir(parents=True)
-    for name, array in done.outputs.items():
+    for name, array in called.outputs.items():
         (OUT / case / name).write_bytes(array.astype("<f8").tobytes())
     return {
-        "shapes": {name: list(array.shape) for name, array in done.outputs.items()},
-        "problems": done.problems,
-        "steps": done.steps,
-        "changed": list(done.changed),
-        "evaluations": done.evaluations,
+        "shapes": {name: list(array.shape) for name, array in called.outputs.items()},
+        "problems": called.problems,
+        "steps": called.steps,
+        "changed": called.changed,
     }
 
 
 def main() -> int:
-    """Call every case of the job."""
+    """Call the answer with every case of the job."""
     job = json.loads((INPUT / "job.json").read_text(encoding="utf-8"))
     problem, file = PROBLEMS[job["problem"]], job["file"]
     with np.load(INPUT / "cases.npz", allow_pickle=False) as archive:
@@ -49,7 +47,7 @@ def main() -> int:
         answer = load_answer((INPUT / "answer.txt").read_bytes().decode("utf-8"), file, problem)
         for case in job["cases"]:
             inputs = {name: arrays[f"{case}/{name}"] for name in problem.inputs}
-            report["cases"][case] = told(case, perform(problem, answer, inputs, file))
+            report["cases"][case] = write_case(case, call_answer(problem, answer, inputs, file))
     except WrongForm as error:
         report["problem"] = str(error)
     except Exception:

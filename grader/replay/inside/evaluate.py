@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from harness.canonical_setup import canonical_setup
-from harness.data.image_sets import Dataset, Split
+from harness.data.datasets import Dataset, Split
 from harness.data.loading import load_dataset
 from harness.run.evaluation import evaluate_in_eval_mode
 from harness.run.experiment import Experiment, load_experiment, tensor_data

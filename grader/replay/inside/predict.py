@@ -19,7 +19,7 @@ def main() -> int:
     import torch
 
     from harness.canonical_setup import canonical_setup
-    from harness.data.image_sets import Dataset, Split
+    from harness.data.datasets import Dataset, Split
     from harness.data.loading import load_dataset
     from harness.errors import UserError
     from harness.run.experiment import load_experiment, tensor_data

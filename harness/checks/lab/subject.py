@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from harness.canonical_setup import canonical_setup
-from harness.data.image_sets import Dataset
+from harness.data.datasets import Dataset
 from harness.run.batches import deterministic_minibatches, run_generators
 from harness.run.experiment import Experiment, TensorData, load_experiment, tensor_data
 from harness.run.metrics_log import Record

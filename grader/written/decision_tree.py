@@ -1,0 +1,254 @@
+"""Judges a decision tree: walks it with what the checks find of every recipe's broken run and of a healthy experiment.
+
+`solutions/<id>/measured.toml` says which checks a break trips. Every other check has a sound outcome; if a check has
+several, the tree must handle each of them. So a new recipe needs no change here, and nothing runs.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Literal
+
+import yaml
+
+from grader.score.exhibits import Finding
+from grader.score.solutions import trips_of
+from grader.score.verdict import Check, Criterion, full, lost
+from grader.written.judgement import Judgement
+from harness.checks import check_names, load_check
+from harness.errors import UserError
+from harness.recipe import recipe_ids
+from harness.written.decision_tree import HEALTHY, UNKNOWN, Taken, Tree, Walked, parse_tree, walk
+
+Trips = Mapping[str, str]
+Verdict = Literal["right", "wrong", "a guess", "not concluded"]
+
+# A tree that takes this many times the minutes of the reference tree gets no points for its cost: it makes nearly every
+# check for every experiment.
+SLOWEST = 4.0
+_CHECKS: Mapping[Criterion, Mapping[str, str]] = {
+    "form": {
+        "tree": "The tree ends, and its conclusions depend on checks",
+        "reachable": "Every node can be reached",
+    },
+    "conclusions": {
+        "breaks": "Broken experiments are concluded rightly, from evidence",
+        "healthy": "A healthy experiment is concluded healthy, from evidence",
+    },
+    "cost": {"minutes": "The minutes of the checks, for right conclusions"},
+}
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """Where an experiment ends. others: distinguishable experiments that end there by the same outcomes."""
+
+    truth: str
+    walks: tuple[Walked, ...]
+    verdict: Verdict
+    others: tuple[str, ...]
+
+    @property
+    def minutes(self) -> float:
+        """The minutes of the longest walk."""
+        return max(walked.minutes for walked in self.walks)
+
+
+def experiments() -> dict[str, Trips]:
+    """Return what each recipe's break trips, and {} for `healthy`; recipes that were not measured are left out.
+
+    Raises `UserError` if none was measured.
+    """
+    found: dict[str, Trips] = {}
+    for recipe in recipe_ids():
+        try:
+            found[recipe] = trips_of(recipe)
+        except UserError:
+            continue
+    if not found:
+        raise UserError("No recipe has a measured.toml: grader selfcheck --write makes them.")
+    return {**found, HEALTHY: {}}
+
+
+def judge_tree(text: str, file: str, known: Mapping[str, Trips] | None = None) -> Judgement:
+    """Judge the text of a tree; `known` replaces `experiments()`."""
+    known = experiments() if known is None else known
+    try:
+        tree = parse_tree(text, file)
+    except UserError as error:
+        return _nothing(str(error), "make check reads the tree as the grader does, and names the line.")
+    if flaw := tree.flaw():
+        return _nothing(flaw, "Let the conclusion depend on what a check finds.")
+    found, reference = arrivals(tree, known), arrivals(reference_tree(known), known)
+    table = _table(found, reference)
+    breaks = [one for one in found if one.truth != HEALTHY]
+    if not any(one.verdict == "right" for one in breaks):
+        reason = "It concludes no broken experiment rightly from evidence."
+        remedy = "Make checks whose outcomes differ between the exercises; the table shows the walks."
+        return _nothing(reason, remedy).model_copy(update={"findings": (table,)})
+    checks: dict[Criterion, tuple[Check, ...]] = {
+        "form": (_full("tree", "It has no loop, and its conclusions depend on outcomes."), _reachable(tree)),
+        "conclusions": (
+            _share("breaks", breaks),
+            _share("healthy", [one for one in found if one.truth == HEALTHY]),
+        ),
+        "cost": (_cost(found, reference),),
+    }
+    return Judgement(checks=checks, findings=(table,))
+
+
+def arrivals(tree: Tree, known: Mapping[str, Trips]) -> list[Arrival]:
+    """Walk a tree without a loop with every experiment.
+
+    A conclusion is right if it names the experiment, or one that no check tells from it. It is a guess if another
+    experiment ends there too, by the same outcomes: then the checks did not tell the two apart.
+    """
+    walks = {truth: _walks(tree, trips) for truth, trips in known.items()}
+    found = []
+    for truth, trips in known.items():
+        alike = {other for other, its in known.items() if its == trips}
+        mine = {walked.steps for walked in walks[truth]}
+        others = [
+            other
+            for other in known
+            if other not in alike and mine & {walked.steps for walked in walks[other]}
+        ]
+        concluded = {walked.conclusion for walked in walks[truth]}
+        verdict: Verdict = "wrong"
+        if UNKNOWN in concluded:
+            verdict = "not concluded"
+        elif concluded <= alike:
+            verdict = "a guess" if others else "right"
+        found.append(Arrival(truth, walks[truth], verdict, tuple(others)))
+    return found
+
+
+def _walks(tree: Tree, trips: Trips) -> tuple[Walked, ...]:
+    """Return the different walks over all combinations of sound outcomes of the checks that are not tripped."""
+    names = sorted({node.check for node in tree.nodes.values()} - trips.keys())
+    walks: dict[tuple[Taken, ...], Walked] = {}
+    for choice in product(*map(sound_outcomes, names)):
+        walked = walk(tree, {**dict(zip(names, choice, strict=True)), **trips}.__getitem__)
+        walks[walked.steps] = walked
+    return tuple(walks.values())
+
+
+def sound_outcomes(check: str) -> tuple[str, ...]:
+    """Return the sound outcomes of a check."""
+    return tuple(outcome.id for outcome in load_check(check).outcomes if outcome.sound)
+
+
+def reference_tree(known: Mapping[str, Trips]) -> Tree:
+    """Return a tree that tells everything apart that checks can: each node makes the most informative check per minute.
+
+    That is the greedy choice of ID3 (Quinlan, "Induction of Decision Trees", 1986), with the gain divided by the cost.
+    """
+    nodes: dict[str, object] = {}
+
+    def build(group: Sequence[str]) -> dict[str, str]:
+        """Add the nodes for these experiments; return the step that leads to them."""
+        if all(known[truth] == known[group[0]] for truth in group):
+            return {"conclude": HEALTHY if HEALTHY in group else group[0]}
+        check = max(check_names(), key=lambda name: _gain(group, known, name) / load_check(name).minutes)
+        name = f"node_{len(nodes) + 1}_{check}"[:40]
+        nodes[name] = {}
+        parts = _parts(group, known, check)
+        outcomes = {}
+        for outcome in load_check(check).outcomes:
+            part = parts.get(None if outcome.sound else outcome.id)
+            step = build(part) if part else {"conclude": UNKNOWN}
+            outcomes[outcome.id] = {"means": outcome.reading[:200], **step}
+        nodes[name] = {"check": check, "outcomes": outcomes}
+        return {"go": name}
+
+    start = build(list(known)).get("go", "")
+    return Tree.model_validate({"start": start, "nodes": nodes})
+
+
+def reference_text() -> str:
+    """Return the reference tree as YAML."""
+    tree = reference_tree(experiments()).model_dump(exclude_none=True)
+    return yaml.safe_dump(tree, sort_keys=False, allow_unicode=True, width=110)
+
+
+def _parts(group: Sequence[str], known: Mapping[str, Trips], check: str) -> dict[str | None, list[str]]:
+    """Split experiments by the outcome of a check; None stands for all its sound outcomes."""
+    parts: dict[str | None, list[str]] = {}
+    for truth in group:
+        parts.setdefault(known[truth].get(check), []).append(truth)
+    return parts
+
+
+def _gain(group: Sequence[str], known: Mapping[str, Trips], check: str) -> float:
+    """Return the entropy (bits) of the parts into which a check splits equally likely experiments."""
+    shares = [len(part) / len(group) for part in _parts(group, known, check).values()]
+    return -sum(share * math.log2(share) for share in shares)
+
+
+def _full(id: str, reason: str) -> Check:
+    return full(id, _title(id), 1, reason)
+
+
+def _title(id: str) -> str:
+    return next(titles[id] for titles in _CHECKS.values() if id in titles)
+
+
+def _nothing(reason: str, remedy: str) -> Judgement:
+    return Judgement(
+        checks={
+            criterion: tuple(lost(id, title, 1, reason, remedy) for id, title in titles.items())
+            for criterion, titles in _CHECKS.items()
+        }
+    )
+
+
+def _reachable(tree: Tree) -> Check:
+    names = tree.unreachable()
+    if not names:
+        return _full("reachable", f"All {len(tree.nodes)} nodes can be reached.")
+    reason = f"No outcome leads to {', '.join(names[:10])}."
+    return lost("reachable", _title("reachable"), 1, reason, "Go there from an outcome, or remove it.")
+
+
+def _share(id: str, found: Sequence[Arrival]) -> Check:
+    right = sum(one.verdict == "right" for one in found)
+    reason = f"Right: {right} of {len(found)}."
+    if right == len(found):
+        return _full(id, reason)
+    for verdict, words in (("wrong", "Wrong"), ("a guess", "Guessed"), ("not concluded", "Not concluded")):
+        if missed := ", ".join(one.truth for one in found if one.verdict == verdict):
+            reason += f" {words}: {missed}."
+    remedy = "The table below shows each walk, and what else ends there."
+    return lost(id, _title(id), 1, reason, remedy, points=right / len(found))
+
+
+def _cost(found: Sequence[Arrival], reference: Sequence[Arrival]) -> Check:
+    pairs = [(mine, its) for mine, its in zip(found, reference, strict=True) if mine.verdict == "right"]
+    minutes = sum(mine.minutes for mine, _ in pairs) / len(pairs)
+    its_minutes = sum(its.minutes for _, its in pairs) / len(pairs)
+    pace = min(1.0, max(0.0, (SLOWEST - minutes / its_minutes) / (SLOWEST - 1)))
+    reason = f"Right conclusions take {minutes:.3g} minutes on average; the reference tree takes {its_minutes:.3g}."
+    share = pace * len(pairs) / len(found)
+    if share == 1:
+        return _full("minutes", reason)
+    remedy = (
+        "Begin with the check that tells most apart for its minutes, and leave out checks that change nothing. Only"
+        " right conclusions earn points here."
+    )
+    return lost("minutes", _title("minutes"), 1, reason, remedy, points=share)
+
+
+def _table(found: Sequence[Arrival], reference: Sequence[Arrival]) -> Finding:
+    rows = []
+    for mine, its in zip(found, reference, strict=True):
+        for walked in mine.walks:
+            verdict: str = mine.verdict
+            if verdict == "a guess":
+                verdict = f"a guess: {', '.join(mine.others)} ends here too"
+            minutes = f"{walked.minutes:g}", f"{its.minutes:g}"
+            rows.append((mine.truth, walked.path, *minutes, walked.conclusion, verdict))
+    columns = ("Experiment", "Walk", "Minutes", "Reference", "Concludes", "Verdict")
+    return Finding(
+        caption="The walk of each experiment, in minutes of the checks", columns=columns, rows=tuple(rows)
+    )

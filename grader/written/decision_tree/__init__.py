@@ -1,1 +1,0 @@
-"""Grades decision trees: walks each with recorded outcomes of the instruments, and compares it with the reference."""

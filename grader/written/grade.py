@@ -1,0 +1,161 @@
+"""Grades the answers that are one file: canaries first, then each distinct text once, several side by side."""
+
+import hashlib
+import json
+import traceback
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from pathlib import Path
+from time import perf_counter
+
+from grader.intake.submission import Answer
+from grader.replay.cache import Cache
+from grader.replay.provenance import code_state
+from grader.replay.replayer import Replayer
+from grader.report.progress import Progress
+from grader.sandbox import Stopped
+from grader.score.exhibits import Exhibits
+from grader.score.scoring import Score, scored_row, tarball_flags, unscored
+from grader.score.solutions import SOLUTIONS
+from grader.score.verdict import total_of
+from grader.written.decision_tree import judge_tree, reference_text
+from grader.written.derivation import judge_derivation
+from grader.written.judgement import Judgement, Run, with_points
+from harness.errors import UserError
+from harness.written.exercise import DecisionTree, Derivation, FileExercise, stub
+
+
+def grade_answer(answer: Answer, judgement: Judgement, *, sandboxed: bool) -> Score:
+    """Return the row of an answer and what its page shows; the row is not judged if the grader failed on it."""
+    exhibits = Exhibits(
+        submission=answer.name,
+        broken_source=None,
+        fixed_source=answer.text,
+        report=None,
+        answer_file=answer.exercise.file,
+        findings=judgement.findings,
+        replays=judgement.outcomes,
+        ignored_files=answer.ignored,
+    )
+    exercise, student = answer.exercise.id, answer.student
+    if judgement.fault:
+        return Score(unscored(answer.name, judgement.fault, student=student, exercise=exercise).row, exhibits)
+    flags = (*judgement.flags, *tarball_flags(answer.name, student, exercise, answer.ignored))
+    criteria = with_points(judgement, exercise)
+    row = scored_row(answer.name, student, exercise, answer.sha256, criteria, flags, {}, sandboxed=sandboxed)
+    return Score(row, exhibits)
+
+
+def reference(exercise: FileExercise) -> str:
+    """Return the reference solution; that of a decision tree follows from the measured recipes."""
+    if isinstance(exercise, DecisionTree):
+        return reference_text()
+    return (SOLUTIONS / exercise.id / exercise.file).read_text(encoding="utf-8")
+
+
+def judge(exercise: FileExercise, text: str, run: Run) -> Judgement:
+    """Judge a text; `run` runs a command in the sandbox. Raises `Stopped` if the sandbox was stopped."""
+    match exercise:
+        case Derivation():
+            return judge_derivation(exercise, text, run)
+        case DecisionTree():
+            return judge_tree(text, exercise.file)
+    raise NotImplementedError(exercise.kind)
+
+
+class AnswerGrader:
+    """Grades the answers of one class, `jobs` at a time; judgements are kept in the folder `cache`."""
+
+    def __init__(
+        self, replayer: Replayer, cache: Path, *, jobs: int, sandboxed: bool = True, fresh: bool = False
+    ) -> None:
+        self._replayer = replayer
+        self._cache = Cache(cache / "answers", Judgement)
+        self._jobs = jobs
+        self._sandboxed = sandboxed
+        self._fresh = fresh
+
+    def grade(self, answers: Sequence[Answer], progress: Progress) -> list[Score]:
+        """Return the score of each answer; the progress counts distinct texts."""
+        exercises = {answer.exercise.id: answer.exercise for answer in answers}
+        problems = {id: self.canary_problem(exercise) for id, exercise in exercises.items()}
+        scores = []
+        distinct: dict[tuple[str, str], list[Answer]] = {}
+        for answer in answers:
+            id = answer.exercise.id
+            if problems[id]:
+                scores.append(unscored(answer.name, problems[id], student=answer.student, exercise=id))
+            else:
+                distinct.setdefault((id, answer.text), []).append(answer)
+        if distinct:
+            progress.begin("answers", len(distinct))
+        pool = ThreadPoolExecutor(self._jobs)
+        futures: dict[Future[tuple[Judgement, float]], list[Answer]] = {}
+        try:
+            for alike in distinct.values():
+                futures[pool.submit(self._timed, alike[0].exercise, alike[0].text)] = alike
+            for future in as_completed(futures):
+                judgement, seconds = future.result()
+                scores += [
+                    grade_answer(item, judgement, sandboxed=self._sandboxed) for item in futures[future]
+                ]
+                progress.done(futures[future][0].name, seconds)
+        except BaseException:  # Ctrl-C or a full disk: do not wait for what still runs
+            self._replayer.stop()
+            raise
+        finally:
+            pool.shutdown(cancel_futures=True)
+        return scores
+
+    def canary_problem(self, exercise: FileExercise) -> str:
+        """Return why an exercise cannot be graded here, or "": the reference must earn 100, the stub nothing."""
+        try:
+            texts = (("reference solution", reference(exercise), 100), ("original file", stub(exercise), 0))
+        except UserError as error:
+            return f"{exercise.id} cannot be graded here: {error}"
+        for what, text, wanted in texts:
+            judgement = self.judge(exercise, text)
+            reason, total = judgement.fault, None
+            if not reason:
+                criteria = with_points(judgement, exercise.id)
+                total = total_of(criteria)
+                checks = (check for score in criteria.values() for check in score.checks)
+                reason = next((check.reason for check in checks if check.points != check.max), "")
+            if total != wanted:
+                return (
+                    f"{exercise.id} cannot be graded here: the {what} got {total}, not {wanted} ({reason})."
+                )
+        return ""
+
+    def _timed(self, exercise: FileExercise, text: str) -> tuple[Judgement, float]:
+        begun = perf_counter()
+        return self.judge(exercise, text), perf_counter() - begun
+
+    def judge(self, exercise: FileExercise, text: str) -> Judgement:
+        """Return the kept or a new judgement of a text; a fault of ours is tried once more, and is not kept."""
+        key = _key(exercise, text)
+        if not self._fresh and (known := self._cache.get(key)) is not None:
+            return known
+        judgement = self._judged_once(exercise, text)
+        if judgement.fault:
+            judgement = self._judged_once(exercise, text)
+        if not judgement.fault:
+            self._cache.put(key, judgement)
+        return judgement
+
+    def _judged_once(self, exercise: FileExercise, text: str) -> Judgement:
+        try:
+            judgement = judge(exercise, text, self._replayer.run)
+            if not judgement.fault:
+                with_points(judgement, exercise.id)  # other checks than the rubric's are our fault too
+        except Stopped:
+            raise
+        except Exception as error:
+            traceback.print_exc()
+            return Judgement(checks={}, fault=f"The grader failed on it: {type(error).__name__}.")
+        return judgement
+
+
+def _key(exercise: FileExercise, text: str) -> str:
+    """Return the SHA-256 of everything that determines a judgement; the code state covers `solutions/` too."""
+    return hashlib.sha256(json.dumps([exercise.id, text, code_state()]).encode()).hexdigest()

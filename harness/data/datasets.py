@@ -1,0 +1,112 @@
+"""The record that every data set comes in, the archives that the repository carries, and balanced subsets.
+
+Nothing here imports torch.
+"""
+
+import hashlib
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.errors import UserError
+
+EMBEDDED_FOLDER = Path(__file__).parent / "embedded"
+CLASSES = 10
+
+
+@dataclass(frozen=True)
+class Split:
+    """Examples and their labels, in a fixed order.
+
+    images: uint8 (N, C, H, W), 0 is black and 255 is full brightness.
+    labels: int64 (N,), each an index into the data set's class names.
+    """
+
+    images: NDArray[Any]
+    labels: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A data set as a student gets it, with the SHA-256 (hex) of its four arrays."""
+
+    name: str
+    train: Split
+    validation: Split
+    digest: str
+
+    @classmethod
+    def of(cls, name: str, train: Split, validation: Split) -> Self:
+        """Return the data set of these two splits, with its digest."""
+        return cls(name, train, validation, digest_of_splits(train, validation))
+
+
+def digest_of_splits(*splits: Split) -> str:
+    """Return the SHA-256 (hex) over type, shape and bytes of each split's two arrays, in order."""
+    digest = hashlib.sha256()
+    for split in splits:
+        for array in (split.images, split.labels):
+            # Little-endian on every machine: the digest is of the values.
+            plain = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
+            digest.update(f"{plain.dtype.str}{plain.shape}".encode())
+            digest.update(plain.data)
+    return digest.hexdigest()
+
+
+def read_embedded(name: str, splits: Sequence[str], folder: Path = EMBEDDED_FOLDER) -> list[Split]:
+    """Return these splits of `folder`/`name`.npz, after comparing the file with the SHA256SUMS beside it.
+
+    splits: "train" and "validation", or "heldout" in the folder that only the grader has.
+    Raises `UserError` if a file is missing or its SHA-256 is not the listed one.
+    """
+    archive, sums = folder / f"{name}.npz", folder / "SHA256SUMS"
+    remedy = f"restore both with `git checkout -- {folder}`."
+    try:
+        content = archive.read_bytes()
+        lines = sums.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(
+            f"The embedded data set {archive} or {sums.name} beside it cannot be read ({error}): {remedy}"
+        ) from error
+    if f"{hashlib.sha256(content).hexdigest()}  {archive.name}" not in lines:
+        raise UserError(
+            f"{archive} was altered, its SHA-256 is not the one in {sums.name} beside it: {remedy}"
+        )
+    with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+        return [Split(arrays[f"{split}_images"], arrays[f"{split}_labels"]) for split in splits]
+
+
+def draw_subset(
+    images: NDArray[Any], labels: NDArray[np.int64], size: int, seed: int, *, from_end: bool = False
+) -> Split:
+    """Return `size` examples in shuffled order, equally many of each class.
+
+    Each class is shuffled once by `seed` and read from its front, so a smaller subset lies within a larger one
+    of the same seed. With `from_end` it is read from its back: held-out and validation images of one seed are
+    disjoint as long as both fit in.
+
+    images: (N, ...); labels: (N,) with values below 10; size: a multiple of 10.
+    Raises `UserError` if the size is not a multiple of 10 or more than there is.
+    """
+    each, rest = divmod(size, CLASSES)
+    smallest = int(np.bincount(labels, minlength=CLASSES).min())
+    if rest or not 0 < each <= smallest:
+        raise UserError(
+            f"A class-balanced subset of {size} images cannot be drawn: "
+            f"choose a multiple of {CLASSES} from {CLASSES} to {CLASSES * smallest}."
+        )
+    # The stream of RandomState is frozen; that of default_rng may change with a release of NumPy.
+    random = np.random.RandomState(seed)
+    shuffled = [random.permutation(np.flatnonzero(labels == label)) for label in range(CLASSES)]
+    chosen = np.concatenate([members[::-1][:each] if from_end else members[:each] for members in shuffled])
+    # A stream of its own: the order of one subset does not depend on the one drawn before it.
+    order = np.random.RandomState(seed).permutation(chosen)
+    return Split(np.ascontiguousarray(images[order]), labels[order])

@@ -1,1 +1,0 @@
-"""The embedded data, and the scripts that made it; see README.md beside this file."""

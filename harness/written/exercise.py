@@ -1,0 +1,89 @@
+"""Exercises whose answer is one file: code or text to write, without a run to fix.
+
+`exercises/<id>/` holds `exercise.toml`, `PROMPT.md` and the file that a student starts from. The other exercises are
+broken runs: `harness.recipe.Recipe`.
+"""
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from harness.errors import UserError
+from harness.recipe import EXERCISES, FILE_EXERCISE, Recipe, load_recipe, recipe_ids, suggestion
+
+
+class FileExercise(BaseModel):
+    """What every kind has. id: the name of the folder. file: the name of the file to write."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    id: str
+    format_version: Literal[1]
+    kind: str
+    title: Annotated[str, Field(min_length=1)]
+    file: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*\.[a-z]+$")]
+
+
+class Derivation(FileExercise):
+    """A forward and a backward pass in NumPy; `problem` is a key of `harness.written.derivation.PROBLEMS`."""
+
+    kind: Literal["derivation"]
+    problem: Literal["mlp", "layernorm"]
+
+
+class DecisionTree(FileExercise):
+    """A tree of checks in YAML (`harness.written.decision_tree`)."""
+
+    kind: Literal["decision_tree"]
+
+
+KINDS: Mapping[str, type[FileExercise]] = {"derivation": Derivation, "decision_tree": DecisionTree}
+
+
+def file_exercise_ids(exercises: Path = EXERCISES) -> list[str]:
+    """Return the names of all exercises whose answer is a file, sorted."""
+    return sorted(path.parent.name for path in exercises.glob(f"*/{FILE_EXERCISE}"))
+
+
+def exercise_ids(exercises: Path = EXERCISES) -> list[str]:
+    """Return the names of all exercises of every kind, the broken runs first."""
+    return [*recipe_ids(exercises), *file_exercise_ids(exercises)]
+
+
+def load_exercise(exercise_id: str, exercises: Path = EXERCISES) -> Recipe | FileExercise:
+    """Return an exercise of any kind. Raises `UserError` for an unknown name and for a wrong file."""
+    known = exercise_ids(exercises)
+    if exercise_id not in known:
+        raise UserError(f"There is no exercise {exercise_id!r}: {suggestion(exercise_id, known)}")
+    path = exercises / exercise_id / FILE_EXERCISE
+    if not path.is_file():
+        return load_recipe(exercise_id, exercises)
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{path} is not TOML: {error}.") from None
+    kind = KINDS.get(str(table.get("kind")))
+    if kind is None:
+        raise UserError(f"{path} has an unknown kind: {suggestion(str(table.get('kind')), [*KINDS])}")
+    try:
+        return kind.model_validate({**table, "id": exercise_id})
+    except ValidationError as error:
+        problems = "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors())
+        raise UserError(f"{path} is not a valid exercise: {problems}.") from None
+
+
+def find_file_exercise(exercise_id: str, exercises: Path = EXERCISES) -> FileExercise | None:
+    """Return the exercise with this name if its answer is a file, and None for every other name."""
+    if exercise_id not in file_exercise_ids(exercises):
+        return None
+    found = load_exercise(exercise_id, exercises)
+    assert isinstance(found, FileExercise)
+    return found
+
+
+def stub(exercise: FileExercise, exercises: Path = EXERCISES) -> str:
+    """Return the text that a student starts from."""
+    return (exercises / exercise.id / exercise.file).read_text(encoding="utf-8")

@@ -1,0 +1,135 @@
+"""A student's folder for an exercise whose answer is one file: `work/<id>/`, and what `make check` says of it."""
+
+import ast
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from harness.errors import UserError, naming
+from harness.recipe import EXERCISES
+from harness.submission.check_item import CheckItem, failed, passed
+from harness.workspace import SETTINGS, SUBMITTED, make_command, write_new, write_where_missing
+from harness.written.exercise import DecisionTree, Derivation, FileExercise, stub
+
+PROMPT = "PROMPT.md"
+ANSWER_BYTES = 64 * 1024  # as for experiments; the longest known answer has 4 KiB
+FileState = Literal["not started", "begun", "submitted"]
+
+
+@dataclass(frozen=True)
+class FileWorkspace:
+    """The folder `work/<id>/`. Nothing overwrites the file that the student writes."""
+
+    folder: Path
+    exercise: FileExercise
+
+    @property
+    def answer(self) -> Path:
+        """The file that the student writes."""
+        return self.folder / self.exercise.file
+
+    def command(self, verb: str, more: str = "") -> str:
+        """Return the `make` command of a verb for this workspace."""
+        return make_command(verb, self.folder, more)
+
+    def state(self) -> FileState:
+        """Return how far the student is; a submitted answer stays submitted."""
+        if not (self.folder / SETTINGS).is_file():
+            return "not started"
+        return "submitted" if (self.folder / SUBMITTED).is_file() else "begun"
+
+
+def start_file_exercise(exercise: FileExercise, work: Path) -> tuple[FileWorkspace, bool]:
+    """Make or complete `work/<id>/`; return it and whether it is new. Raises `OSError` if it cannot be written.
+
+    The settings file comes last: an interrupted start is completed the next time.
+    """
+    workspace = FileWorkspace(work / exercise.id, exercise)
+    made = workspace.state() == "not started"
+    with naming(workspace.folder):
+        workspace.folder.mkdir(parents=True, exist_ok=True)
+        write_where_missing(workspace.answer, stub(exercise))
+        if not (workspace.folder / PROMPT).exists():
+            write_new(workspace.folder / PROMPT, prompt_text(exercise))
+        record = {"format_version": 1, "exercise": exercise.id, "kind": exercise.kind}
+        write_where_missing(workspace.folder / SETTINGS, json.dumps(record, indent=1) + "\n")
+    return workspace, made
+
+
+def open_file_workspace(exercise: FileExercise, work: Path) -> FileWorkspace:
+    """Return an existing workspace. Raises `UserError` if there is none."""
+    workspace = FileWorkspace(work / exercise.id, exercise)
+    if workspace.state() == "not started":
+        raise UserError(
+            f"There is no workspace {workspace.folder}: make exercise BREAK={exercise.id} makes it."
+        )
+    return workspace
+
+
+def prompt_text(exercise: FileExercise) -> str:
+    """Return the text of the exercise, followed by the steps that all exercises of this kind share."""
+    story = (EXERCISES / exercise.id / PROMPT).read_text(encoding="utf-8")
+    steps = (Path(__file__).parent.parent / "templates" / "file_steps.md").read_text(encoding="utf-8")
+    return story + steps.replace("{exercise}", exercise.id).replace("{file}", exercise.file)
+
+
+def read_answer(path: Path) -> str:
+    """Return the text of an answer. Raises `UserError` if it is missing, too large, or not UTF-8."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(ANSWER_BYTES + 1)
+    except FileNotFoundError:
+        raise UserError(f"There is no {path}: put the file back, or make the exercise again.") from None
+    if len(data) > ANSWER_BYTES:
+        raise UserError(f"{path} is larger than {ANSWER_BYTES // 1024} KiB: shorten it.")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise UserError(f"{path} is not UTF-8 text: save it as UTF-8.") from None
+
+
+def file_items(workspace: FileWorkspace) -> list[CheckItem]:
+    """Judge the file without running it: it is there, changed, and can be parsed. `make submit` warns of failures."""
+    try:
+        text = read_answer(workspace.answer)
+    except UserError as error:
+        return [failed("answer: file", str(error), blocks=True)]
+    if text == stub(workspace.exercise):
+        return [failed("answer: file", f"{workspace.answer} is still the original file: write your answer.")]
+    items = [passed("answer: file", f"{workspace.answer} exists and differs from the original file.")]
+    match workspace.exercise:
+        case Derivation():
+            items.append(_parsed_python(workspace.answer, text))
+        case DecisionTree():
+            from harness.written.decision_tree_check import form_item
+
+            items.append(form_item(workspace.answer, text))
+    return items
+
+
+def _parsed_python(path: Path, text: str) -> CheckItem:
+    item = "answer: syntax"
+    try:
+        ast.parse(text, str(path))
+    except SyntaxError as error:
+        return failed(item, f"{path}, line {error.lineno}: {error.msg}: fix that line.")
+    except (ValueError, RecursionError, MemoryError) as error:
+        return failed(item, f"{path} cannot be parsed ({type(error).__name__}: {error}): simplify it.")
+    return passed(item, "Python can parse it.")
+
+
+def check_file(workspace: FileWorkspace) -> list[CheckItem]:
+    """Return everything that `make check` can judge of an answer before it is handed in."""
+    items = file_items(workspace)
+    if any(item.outcome == "failed" for item in items):
+        return items
+    match workspace.exercise:
+        case Derivation() as exercise:
+            from harness.written.derivation_check import derivation_items
+
+            return [*items, *derivation_items(exercise, workspace.answer, read_answer(workspace.answer))]
+        case _:
+            from harness.written.decision_tree_check import tree_items
+
+            return [*items, *tree_items(workspace)]

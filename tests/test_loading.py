@@ -1,0 +1,214 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from shared_data import link_shared_data, needs_shared_data, shared_cifar10_checksums
+
+from harness.data import CLASS_NAMES, DATASETS, EMBEDDED
+from harness.data.datasets import Dataset, Split
+from harness.data.loading import default_cache, fetch_dataset, load_dataset, read_subset, write_subset
+from harness.errors import UserError
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes", "digest"),
+    [
+        ("digits", (1280, 257), "d11855c50adaed8282ee4df228aa5192bbdad6d395d7dd11cd99bdb17d3fc3fe"),
+        ("shapes", (1920, 400), "c5bd8911155829d082cd98339d33e3f416fe5e053f717edf1199527e2c64c856"),
+    ],
+)
+def test_an_embedded_data_set_has_its_sizes_types_and_digest(
+    name: str, sizes: tuple[int, int], digest: str
+) -> None:
+    dataset = load_dataset(name)
+    assert dataset.name == name
+    assert dataset.digest == digest
+    for split, size in zip((dataset.train, dataset.validation), sizes, strict=True):
+        assert split.images.shape == (size, *DATASETS[name])
+        assert split.images.dtype == np.uint8
+        assert (split.images.min(), split.images.max()) == (0, 255)
+        assert split.labels.shape == (size,)
+        assert split.labels.dtype == np.int64
+
+
+def test_every_data_set_has_ten_class_names() -> None:
+    assert set(CLASS_NAMES) == set(DATASETS)
+    assert all(len(set(names)) == 10 for names in CLASS_NAMES.values())
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("mnits", "did you mean mnist?"), ("xyz", "choose one of digits, shapes")]
+)
+def test_an_unknown_data_set_is_refused_with_the_close_match(name: str, said: str) -> None:
+    for load in (load_dataset, fetch_dataset):
+        with pytest.raises(UserError) as refusal:
+            load(name)
+        assert said in str(refusal.value)
+
+
+def test_nothing_is_fetched_for_an_embedded_data_set(tmp_path: Path) -> None:
+    for name in EMBEDDED:
+        assert fetch_dataset(name, tmp_path).digest == load_dataset(name).digest
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("variables", "expected"),
+    [
+        ({"TRAINWRECK_DATA": "/a", "XDG_CACHE_HOME": "/b"}, "/a"),
+        ({"TRAINWRECK_DATA": "~/a"}, "/home/ada/a"),
+        ({"XDG_CACHE_HOME": "/b"}, "/b/trainwreck"),
+        ({"XDG_CACHE_HOME": "b"}, "/home/ada/.cache/trainwreck"),
+        ({"TRAINWRECK_DATA": ""}, "/home/ada/.cache/trainwreck"),
+    ],
+)
+def test_the_cache_is_where_the_user_says(
+    variables: dict[str, str], expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("TRAINWRECK_DATA", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in {"HOME": "/home/ada", **variables}.items():
+        monkeypatch.setenv(name, value)
+    assert default_cache() == Path(expected)
+
+
+@pytest.mark.parametrize("name", ["mnist", "cifar10"])
+def test_missing_files_are_named_with_their_place(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRAINWRECK_DATA", str(tmp_path))
+    with pytest.raises(UserError) as refusal:
+        load_dataset(name)
+    folder, file = {
+        "mnist": ("MNIST/raw", "t10k-images-idx3-ubyte.gz"),
+        "cifar10": ("cifar-10-batches-py", "data_batch_5"),
+    }[name]
+    assert str(tmp_path / folder) in str(refusal.value)
+    assert file in str(refusal.value)
+    assert f"make data DATASET={name}" in str(refusal.value)
+
+
+def _load_real(name: str, cache: Path) -> Dataset:
+    checksums = shared_cifar10_checksums() if name == "cifar10" else None
+    return load_dataset(name, cache=cache, checksums=checksums)
+
+
+@needs_shared_data
+@pytest.mark.parametrize(
+    ("name", "digest"),
+    [
+        ("mnist", "23d53d057046578865923c1bdd63432917e6151232ef0ab5a191a9fa3bcac3a8"),
+        ("cifar10", "f22142493e63ee22b4c2d5185c9bb2d2c7df6f4c89e9710d3e70a462c0704add"),
+    ],
+)
+def test_a_real_subset_is_balanced_and_the_same_every_time(name: str, digest: str, tmp_path: Path) -> None:
+    dataset = _load_real(name, link_shared_data(tmp_path))
+    assert dataset.digest == digest
+    for split, each in ((dataset.train, 200), (dataset.validation, 50)):
+        assert split.images.shape == (10 * each, *DATASETS[name])
+        assert np.bincount(split.labels).tolist() == [each] * 10
+
+
+@needs_shared_data
+def test_the_second_load_reads_the_kept_subset_and_a_damaged_one_is_made_again(tmp_path: Path) -> None:
+    cache = link_shared_data(tmp_path)
+    drawn = _load_real("cifar10", cache)
+    (kept,) = (cache / "subsets").iterdir()
+    whole = kept.read_bytes()
+
+    (cache / "cifar-10-batches-py").unlink()
+    assert load_dataset("cifar10", cache=cache).digest == drawn.digest
+
+    (cache / "MNIST").unlink()
+    kept.write_bytes(whole[:-1000])
+    with pytest.raises(UserError):
+        load_dataset("cifar10", cache=cache)
+    assert _load_real("cifar10", link_shared_data(cache)).digest == drawn.digest
+    assert kept.read_bytes() == whole
+
+
+@needs_shared_data
+def test_a_full_disk_is_told_in_one_sentence(tmp_path: Path) -> None:
+    """A limit on the size of a file stands in for a full disk: the write fails at the same place."""
+    program = (
+        "import resource, signal\n"
+        "from harness.data.loading import load_dataset\n"
+        "from harness.errors import UserError\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))\n"
+        "try:\n"
+        "    load_dataset('mnist')\n"
+        "except UserError as error:\n"
+        "    print(error)\n"
+    )
+    cache = link_shared_data(tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", program],
+        env={"TRAINWRECK_DATA": str(cache)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "cannot be read in" in done.stdout
+    assert "File too large" in done.stdout
+    assert sorted(path.name for path in cache.iterdir()) == ["MNIST", "cifar-10-batches-py"]
+
+
+@needs_shared_data
+@pytest.mark.parametrize("name", ["digits", "cifar10"])
+def test_embedded_data_and_kept_subsets_load_without_torch(name: str, tmp_path: Path) -> None:
+    if name == "cifar10":
+        _load_real(name, link_shared_data(tmp_path))
+    program = (
+        f"import sys; from harness.data.loading import load_dataset; load_dataset({name!r}); "
+        "sys.exit(sum(name in sys.modules for name in ('torch', 'torchvision')))"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, env={"TRAINWRECK_DATA": str(tmp_path)})
+
+
+_RANDOM = np.random.RandomState(0)
+_SPLIT = Split(_RANDOM.randint(0, 256, (5, 1, 3, 3)).astype(np.uint8), np.arange(5, dtype=np.int64))
+_DATASET = Dataset.of("some", _SPLIT, _SPLIT)
+
+
+def test_a_kept_subset_is_read_back_and_nothing_else_is_left(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "kept.npz"
+    assert read_subset(path, "some") is None
+    write_subset(path, _DATASET)
+    known = read_subset(path, "some")
+    assert known is not None
+    assert known.digest == _DATASET.digest
+    assert (known.train.images == _SPLIT.images).all()
+    assert known.train.images.flags.writeable
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_no_altered_byte_and_no_cut_changes_the_data_or_raises(tmp_path: Path) -> None:
+    path = tmp_path / "kept.npz"
+    write_subset(path, _DATASET)
+    whole = path.read_bytes()
+    for position in range(len(whole)):
+        altered = bytearray(whole)
+        altered[position] ^= 1
+        path.write_bytes(altered)
+        known = read_subset(path, "some")
+        # Some bytes of a zip mean nothing, such as its time stamps.
+        assert known is None or known.digest == _DATASET.digest
+    for length in range(0, len(whole), 7):
+        path.write_bytes(whole[:length])
+        assert read_subset(path, "some") is None
+
+
+@pytest.mark.parametrize("content", [b"text", b"\x80\x04K\x01.", b"\x93NUMPY\x01\x00v\x00"])
+def test_other_kinds_of_file_are_no_subset(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "kept.npz").write_bytes(content)
+    assert read_subset(tmp_path / "kept.npz", "some") is None
+
+
+def test_a_cache_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
+    in_the_way = tmp_path / "file"
+    in_the_way.write_text("mine")
+    write_subset(in_the_way / "kept.npz", _DATASET)
+    assert in_the_way.read_text() == "mine"

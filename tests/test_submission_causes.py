@@ -1,0 +1,85 @@
+"""The causes that a report may name: listed, written into a kit, and contradicted by values of other runs."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+from commands import mistake, succeed
+from recorded_logs import LOGS, log_bytes
+from run_files import make_workspace
+
+from harness.recipe import load_recipes
+from harness.run.metrics_log import log_lines, parse_log
+from harness.submission.causes import Cause, causes_file, contradicted, load_causes
+from harness.submission.log_values import LogValues
+from harness.submission.report import Sign, parse_report
+from harness.workspace import report_template
+
+RECORDED = sorted({path.name.removesuffix(".log.gz") for path in LOGS.iterdir()} & load_causes().keys())
+
+
+def test_every_recipe_is_a_cause_with_a_sentence_and_symptoms_and_healthy_is_one_too() -> None:
+    known = load_causes()
+    assert list(known) == [*(recipe.id for recipe in load_recipes()[0]), "healthy"]
+    assert all(cause.says for cause in known.values())
+    assert all(known[name].symptom for name in known if name != "healthy")
+
+
+def test_a_kit_has_the_same_causes_and_names_the_exercise_of_none() -> None:
+    table = tomllib.loads(causes_file())
+    assert {name: Cause.model_validate(entry) for name, entry in table.items()} == load_causes()
+    assert all(set(entry) <= {"says", "symptom"} for entry in table.values())
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_no_value_of_a_run_contradicts_its_own_cause(name: str) -> None:
+    records = parse_log(log_lines(log_bytes(name).decode()), name)
+    log = LogValues(records)
+    symptoms = load_causes()[name].symptom
+    for signal in {symptom.signal for symptom in symptoms}:
+        for place, value in log.series.get(signal, {}).items():
+            kind = "epoch" if signal.startswith(("val", "eval")) else "step"
+            sign = Sign.model_validate({"signal": signal, kind: str(place), "value": repr(value)})
+            assert contradicted(sign, symptoms, records, log) is None
+
+
+def test_harness_causes_prints_ids_and_sentences(tmp_path: Path) -> None:
+    said = succeed("causes", cwd=tmp_path)
+    for name, cause in load_causes().items():
+        assert any(line.split(maxsplit=1) == [name, cause.says] for line in said.splitlines())
+
+
+def test_harness_show_prints_lines_of_evidence_that_are_ready_to_copy(tmp_path: Path) -> None:
+    make_workspace(tmp_path / "work")
+    said = succeed("show", "huge_lr", "--step", "2", cwd=tmp_path).splitlines()
+    lines = [line for line in said if line.startswith("  - {")]
+    assert lines[0].startswith("  - {run: broken, signal: loss, step: 2, value: ")
+    assert said[-1] == "Next: copy what you need below evidence: in work/huge_lr/report.md"
+    fixed = succeed(
+        "show", "huge_lr", "--epoch", "1", "--run", "fixed", "--signal", "val_accuracy", cwd=tmp_path
+    )
+    lines.append(fixed.splitlines()[0])
+    matter = "---\ndiagnosis: []\nruled_out: []\nevidence:\n" + "\n".join(lines) + "\n---\n"
+    assert len(parse_report(matter).evidence) == len(lines)
+    nested = succeed("show", "huge_lr", "--step", "0", "--signal", "grad_mean.1.weight", cwd=tmp_path)
+    assert "signal: grad_mean.1.weight, step: 0, value: " in nested
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((), "--step N for a batch, or --epoch N"),
+        (("--step", "1", "--epoch", "1"), "--step N for a batch, or --epoch N"),
+        (("--step", "99"), "has no step 99: choose one from 0 to 11"),
+        (("--step", "1", "--signal", "los"), "the log has no signal 'los': did you mean loss?"),
+        (("--step", "1", "--signal", "val_loss"), "val_loss is written once an epoch"),
+        (("--step", "-1"), "'-1' is not a whole number"),
+    ],
+)
+def test_what_cannot_be_shown_is_a_sentence(tmp_path: Path, words: tuple[str, ...], message: str) -> None:
+    make_workspace(tmp_path / "work")
+    assert message in mistake("show", "huge_lr", *words, cwd=tmp_path)
+
+
+def test_the_skeleton_names_the_commands_that_fill_it() -> None:
+    assert "harness causes" in report_template() and "harness show" in report_template()
