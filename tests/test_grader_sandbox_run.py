@@ -189,13 +189,6 @@ def test_too_many_files_are_an_output_limit() -> None:
 
 @needs_sandbox
 @in_both_engines
-def test_results_that_are_too_large_are_an_output_limit() -> None:
-    result = sandboxed("open('out/big', 'wb').write(bytes(3 * 2 ** 20))")
-    assert (result.status, result.files) == ("OL", {})
-
-
-@needs_sandbox
-@in_both_engines
 def test_memory_is_limited_for_all_processes_together() -> None:
     code = "kept = []\nwhile True: kept.append(bytearray(2 ** 20))"
     result = sandboxed(code)
@@ -358,16 +351,6 @@ def test_a_grader_that_is_killed_or_interrupted_takes_the_sandbox_with_it(number
         process.kill()
         process.wait()
     wait_until(lambda: running(name) == [], "its end", 90)
-
-
-@needs_sandbox
-def test_nothing_is_left_open() -> None:
-    sandboxed("")
-    before = sorted(path.name for path in Path("/proc/self/fd").iterdir())
-    sandboxed("", replace(SMALL, wall_seconds=0))
-    sandboxed("while True: print('x' * 1000)")
-    sandboxed("", visible=[Path("/no/such/path")])
-    assert sorted(path.name for path in Path("/proc/self/fd").iterdir()) == before
 
 
 @pytest.fixture
