@@ -17,7 +17,7 @@ from grader.intake.commands import parse_command
 from grader.intake.names import Rejected, printable
 from grader.syntax.parse import program_digest
 from harness.data import DATASETS
-from harness.recipe import recipe_ids
+from harness.recipe import listed_ids
 from harness.run.settings import RunSettings
 from harness.submission.archive import (
     COMMANDS,
@@ -249,7 +249,8 @@ def _names(members: Mapping[str, bytes]) -> tuple[str | None, str | None]:
 
 
 def _submission(members: Mapping[str, bytes], manifest: Manifest, name: str, sha256: str) -> Submission:
-    if manifest.recipe not in recipe_ids():
+    # A recipe that cannot be used is our fault, not the student's: its submissions wait.
+    if manifest.recipe not in listed_ids():
         raise Rejected("unknown recipe", f"There is no exercise {printable(manifest.recipe)}: {_REMEDY}.")
     if manifest.dataset not in DATASETS:
         raise Rejected("unknown data set", f"There is no data set {printable(manifest.dataset)}: {_REMEDY}.")
