@@ -205,7 +205,13 @@ FULL = {
 
 
 def reports(more: dict[str, Any] | None = None, **outcomes: str) -> list[Report]:
-    figures: dict[str, Cell] = {"a figure": 0.123456, "another": math.inf, "none": None, "whole": 3, "yes": True}
+    figures: dict[str, Cell] = {
+        "a figure": 0.123456,
+        "another": math.inf,
+        "none": None,
+        "whole": 3,
+        "yes": True,
+    }
     findings = {
         name: Finding(f"what was done {HOSTILE}", outcome, "0.5 of 1", figures, **(more or {}))
         for name, outcome in outcomes.items()

@@ -56,7 +56,7 @@ def test_every_measured_recipe_is_walked_and_a_recipe_that_is_not_measured_is_le
 ) -> None:
     assert set(experiments()) <= {*recipe_ids(), HEALTHY}
     missing = recipe_ids()[0]
-    measured = judge.trips_of
+    from grader.score.solutions import trips_of as measured
 
     def trips_of(recipe: str) -> dict[str, str]:
         if recipe == missing:

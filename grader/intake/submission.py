@@ -18,7 +18,7 @@ from grader.intake.names import Rejected, printable
 from grader.syntax.parse import program_digest
 from harness.data import DATASETS
 from harness.errors import UserError
-from harness.recipe import EXERCISES
+from harness.recipe import listed_ids
 from harness.run.settings import RunSettings
 from harness.submission.archive import (
     COMMANDS,
@@ -242,12 +242,6 @@ def parse_manifest(data: bytes) -> Manifest | FileManifest:
 
 
 @cache
-def _recipes() -> frozenset[str]:
-    """Return the ids of all recipes. One that cannot be used counts too: that is no fault of its students."""
-    return frozenset(path.parent.name for path in EXERCISES.glob("*/recipe.toml"))
-
-
-@cache
 def _written_exercises() -> frozenset[str]:
     return frozenset(file_exercise_ids())
 
@@ -286,7 +280,8 @@ def _names(members: Mapping[str, bytes]) -> tuple[str | None, str | None]:
 
 
 def _submission(members: Mapping[str, bytes], manifest: Manifest, name: str, sha256: str) -> Submission:
-    if manifest.recipe not in _recipes():
+    # A recipe that cannot be used is our fault, not the student's: its submissions wait.
+    if manifest.recipe not in listed_ids():
         raise Rejected("unknown recipe", f"There is no exercise {printable(manifest.recipe)}: {_REMEDY}.")
     if manifest.dataset not in DATASETS:
         raise Rejected("unknown data set", f"There is no data set {printable(manifest.dataset)}: {_REMEDY}.")
