@@ -146,9 +146,11 @@ def test_the_page_lists_what_is_wrong_and_escapes_cells() -> None:
     )
 
 
-def test_the_page_is_written_of_all_exercises_only() -> None:
+def test_the_page_is_written_of_all_exercises_over_enough_seeds() -> None:
     with pytest.raises(UserError, match="leave --only out"):
-        run_selfcheck(SelfcheckOptions(seeds=1, jobs=1, only=("huge_lr",), write=True))
+        run_selfcheck(SelfcheckOptions(seeds=10, jobs=1, only=("huge_lr",), write=True))
+    with pytest.raises(UserError, match="needs --seeds 5"):
+        run_selfcheck(SelfcheckOptions(seeds=1, jobs=1, write=True))
 
 
 @needs_sandbox
