@@ -200,6 +200,11 @@ def _not_in_a_kit(experiment: str) -> str:
     )
 
 
+def listed_ids(exercises: Path = EXERCISES) -> list[str]:
+    """Return the names of all folders with a `recipe.toml`, usable or not, sorted."""
+    return sorted(path.parent.name for path in exercises.glob("*/recipe.toml"))
+
+
 def load_recipes(exercises: Path = EXERCISES) -> tuple[tuple[Recipe, ...], Mapping[str, str]]:
     """Return all usable recipes, sorted by id, and for each unusable one what is wrong with it.
 
@@ -207,7 +212,7 @@ def load_recipes(exercises: Path = EXERCISES) -> tuple[tuple[Recipe, ...], Mappi
     """
     good: list[Recipe] = []
     problems: dict[str, str] = {}
-    for recipe_id in sorted(path.parent.name for path in exercises.glob("*/recipe.toml")):
+    for recipe_id in listed_ids(exercises):
         try:
             good.append(_read(recipe_id, exercises))
         except UserError as error:
@@ -226,7 +231,7 @@ def load_recipe(recipe_id: str, exercises: Path = EXERCISES) -> Recipe:
     Raises `UserError` for an unknown name, and for a recipe that cannot be used: an unknown key, a wrong value, no
     `PROMPT.md`, or a break that does not fit its experiment.
     """
-    if recipe_id in {path.parent.name for path in exercises.glob("*/recipe.toml")}:
+    if recipe_id in listed_ids(exercises):
         return _read(recipe_id, exercises)
     others = sorted(path.parent.name for path in exercises.glob(f"*/{FILE_EXERCISE}"))
     if recipe_id in others:

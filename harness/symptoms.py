@@ -1,4 +1,4 @@
-"""Symptoms: a closed set of signals and reducers over the records of a run."""
+"""Judges symptoms: reduces a signal of a run's log to one number and compares it with the bounds."""
 
 import math
 import statistics
@@ -13,7 +13,7 @@ _BATCH_SIGNALS = ("loss", "lr", "grad_norm", "grad_zero_fraction", "stale_grad_r
 
 @dataclass(frozen=True)
 class SymptomResult:
-    """Whether one symptom is there, with the figure that decided (None: the log does not hold the signal)."""
+    """Whether a symptom is present, and the number that decided; None if the log lacks the signal."""
 
     symptom: Symptom
     value: float | None
@@ -21,11 +21,10 @@ class SymptomResult:
 
 
 def signal_values(records: Sequence[Record], signal: str) -> list[tuple[int, float]]:
-    """Return (step, value) for a signal of batches, (epoch, value) for one of epochs; absent values left out.
+    """Return (step, value) for a signal of batches, (epoch, value) for a signal of epochs; skip absent values.
 
-    `eval_mode_gain` is the accuracy of the same weights in eval mode minus the reported one;
-    `eval_disagreement` the distance between the losses of two evaluations of the same weights, relative to the
-    first.
+    `eval_mode_gain` is the accuracy of the same weights in eval mode minus the reported accuracy.
+    `eval_disagreement` is the relative distance between the losses of two evaluations of the same weights.
     """
     if signal in _BATCH_SIGNALS:
         pairs: Iterable[tuple[int, float | None]] = (
@@ -70,7 +69,7 @@ def reduce_values(values: Sequence[float], reducer: str) -> float:
 
 
 def judge_symptom(records: Sequence[Record], symptom: Symptom) -> SymptomResult:
-    """Say whether one symptom is in the records of a run. A NaN is neither above nor below a bound."""
+    """Judge one symptom on the records of a run. A NaN is neither above nor below a bound."""
     values = signal_values(records, symptom.signal)
     if symptom.steps is not None:
         start, end = symptom.steps

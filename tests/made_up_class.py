@@ -5,7 +5,7 @@ import math
 import random
 import re
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 from grader.score.exhibits import (
     CitedNumber,
@@ -138,31 +138,6 @@ NUMBERS: tuple[tuple[str, Literal["verified", "refuted"]], ...] = (
 )
 
 
-def made_up_class(size: int = 40) -> tuple[Scores, dict[str, Exhibits]]:
-    """Return scores, and exhibits by submission; the same for the same size."""
-    recipes = list(TITLES)
-    rows, exhibits = [], {}
-    for index in range(size):
-        rng = random.Random(index)
-        round_number, name = divmod(index, len(NAMES))
-        student = NAMES[name] + (f"{round_number}" if round_number else "")
-        recipe = recipes[index % len(recipes)]
-        story = STORIES[index % len(STORIES)]
-        row = story(f"{student}_{recipe}", student, recipe, rng)
-        rows.append(row)
-        if row.status != "rejected":
-            exhibits[row.submission] = make_exhibits(row.submission, rng, exploded=index % 3 == 0)
-    rows.sort(key=lambda row: row.submission)
-    provenance: dict[str, str | int | float | bool | None] = {
-        "grader": "0.1.0",
-        "rubric_sha256": digest("rubric"),
-        "sandbox": "bubblewrap 0.11.0",
-        "platform_class": "x86_64, portable, cpu, torch 2.13.0, golden",
-        "overrides_sha256": None,
-    }
-    return Scores(provenance=provenance, submissions=tuple(rows)), exhibits
-
-
 def digest(text: str) -> str:
     """Return some SHA-256."""
     return hashlib.sha256(text.encode()).hexdigest()
@@ -201,209 +176,122 @@ def changed(address: str, judge: Callable[..., Check], *words: object, **more: o
     return {address: judge(id_, title, most, *words, **more)}
 
 
-def _full(submission: str, student: str, recipe: str, rng: random.Random) -> SubmissionScore:
-    return make_row(submission, student, recipe, {})
-
-
-def _alternative(submission: str, student: str, recipe: str, rng: random.Random) -> SubmissionScore:
-    changes = changed(
-        "fix.minimal",
-        lost,
-        "The change touches 14 nodes of the syntax tree; the reference edit touches 1.",
-        "Change only what is broken: one value in build_optimizer.",
-        points=5.0,
+_RULE = RuleVerdict(outcome="could not judge", points=None, reason="The report offers two causes.")
+_DECIDED = Check(
+    id="cause", title="The right cause", outcome="failed", points=2, max=3, reason="Set by the instructor.",
+    remedy="Name one cause only.", rule=_RULE, comment="Right cause, but hedged: see me about the second paragraph.",
+)  # fmt: skip
+_NOT_MINIMAL = changed(
+    "fix.minimal", lost, "The edit has 14 nodes, the reference edit 1.", "Change one value.", points=5.0
+)
+_NO_FIX = changed(
+    "fix.minimal", lost, "Judged only for a correct fix.", "Fix the cause first; then this counts."
+)
+_UNJUDGED = "The sandbox did not start, twice (XX): grade it again with --only."
+_REJECTED = "The archive holds ../../etc/passwd, a path that leads out of it: build it with make submit."
+_FULL: dict[str, Any] = {"changes": {}}
+_ALTERNATIVE: dict[str, Any] = {"changes": _NOT_MINIMAL}
+_MASKING: dict[str, Any] = {
+    "changes": _NO_FIX
+    | changed("fix.correct", lost, "The symptom is gone, the cause is not.", "Remove the cause.", points=4.0)
+    | changed(
+        "explanation.cause", lost, "Your diagnosis names asleep.", "Name the cause that your fix undoes."
+    ),
+    "flags": (Flag(id="masked_cause", message="Healthy accuracy (0.94), and the rate is still too large."),),
+}
+_WRONG: dict[str, Any] = {
+    "changes": _NO_FIX
+    | changed("fix.correct", lost, "The evaluator measured an accuracy of 0.112.", "Fix the cause.")
+    | changed(
+        "reproducibility.fixed_log", lost, "Line 17 differs: 0.31, the replay has 2.31.", "Run make verify."
     )
-    changes |= changed(
-        "explanation.ruled_out",
-        lost,
-        "mixed_up is not contradicted: its loss is the same at step 3.",
-        "Cite a value that the other cause would not give.",
-        points=round(rng.uniform(0, 3), 1),
-    )
-    return make_row(submission, student, recipe, changes)
-
-
-def _masking(submission: str, student: str, recipe: str, rng: random.Random) -> SubmissionScore:
-    changes = changed(
-        "fix.correct",
-        lost,
-        "The symptom is gone, its cause is not: the probe learning_rate measured 10, and wants it below 1.",
-        "Remove the cause. Clipping the gradient hides what a learning rate of 10 does.",
-        points=4.0,
-    )
-    changes |= changed(
-        "fix.minimal", lost, "Judged only for a correct fix.", "Fix the cause first; then this counts."
-    )
-    changes |= changed(
-        "explanation.cause",
-        lost,
-        "Your diagnosis names asleep; the broken run has another cause.",
-        "Name the cause whose edit your fix undoes.",
-    )
-    flags = (
-        Flag(id="masked_cause", message="Healthy accuracy (0.94) while the probe learning_rate still fails."),
-    )
-    return make_row(submission, student, recipe, changes, flags=flags)
-
-
-def _wrong(submission: str, student: str, recipe: str, rng: random.Random) -> SubmissionScore:
-    changes = changed(
-        "fix.correct",
-        lost,
-        "The trusted evaluator measured an accuracy of 0.112; healthy is 0.93 to 0.97.",
-        "A fix that brings the accuracy on held-out data into the healthy band.",
-    )
-    changes |= changed(
-        "fix.minimal", lost, "Judged only for a correct fix.", "Fix the cause first; then this counts."
-    )
-    changes |= changed(
-        "reproducibility.fixed_log",
-        lost,
-        "Line 17 differs: the submitted log has a loss of 0.31, the replay 2.31.",
-        "Submit the log that make verify wrote, unchanged.",
-    )
-    changes |= changed(
-        "reproducibility.fixed_checkpoint",
-        lost,
-        "The checkpoints differ.",
-        "Submit the checkpoint that make verify wrote, unchanged.",
-    )
-    changes |= changed(
-        "diagnostics.broken_number",
-        lost,
-        "No cited number is in the replay: loss at step 3 is 1523.4, cited as 900.",
-        "Copy the number from metrics.log with all the digits that you give.",
-    )
-    flags = (
+    | changed("reproducibility.fixed_checkpoint", lost, "The checkpoints differ.", "Run make verify."),
+    "flags": (
         Flag(id="log_edited", message="The submitted log of the fixed run is not what its own code writes."),
         Flag(id="same_fix", message="The same syntax tree as 2 others: alan_steep, ida_steep."),
-    )
-    return make_row(submission, student, recipe, changes, flags=flags)
-
-
-def _open(submission: str, student: str, recipe: str, rng: random.Random) -> SubmissionScore:
-    changes = changed(
-        "explanation.cause",
-        open_check,
-        "The report has no front matter: read its text.",
-    )
-    return make_row(submission, student, recipe, changes, reason="1 check waits for you.")
-
-
-def _overridden(submission: str, student: str, recipe: str, rng: random.Random) -> SubmissionScore:
-    rule = RuleVerdict(
-        outcome="could not judge",
-        points=None,
-        reason="The report offers two causes.",
-    )
-    check = Check(
-        id="cause",
-        title="The right cause",
-        outcome="failed",
-        points=2,
-        max=3,
-        reason="Set by the instructor.",
-        remedy="Name one cause only.",
-        rule=rule,
-        comment="Right cause, but hedged: see me about the second paragraph.",
-    )
-    return make_row(submission, student, recipe, {"explanation.cause": check})
-
-
-def _rejected(submission: str, student: str, recipe: str, rng: random.Random) -> SubmissionScore:
-    return SubmissionScore(
-        submission=submission,
-        student=student,
-        recipe=recipe,
-        status="rejected",
-        reason="The archive holds ../../etc/passwd, a path that leads out of it: build it with make submit.",
-        total=0.0,
-        criteria={},
-        flags=(Flag(id="path_traversal", message="A member of the archive leads out of it."),),
-        provenance={"archive_sha256": digest(submission)},
-    )
-
-
-def _unjudged(submission: str, student: str, recipe: str, rng: random.Random) -> SubmissionScore:
-    return SubmissionScore(
-        submission=submission,
-        student=student,
-        recipe=recipe,
-        status="not judged",
-        reason="The sandbox did not start, twice (XX): grade it again with --only.",
-        total=None,
-        criteria={},
-        provenance={"archive_sha256": digest(submission)},
-    )
-
-
-STORIES = (
-    *(
-        _full,
-        _alternative,
-        _masking,
-        _wrong,
-        _alternative,
-        _open,
-        _full,
-        _overridden,
-        _rejected,
-        _alternative,
     ),
-    *(_full, _masking, _alternative, _unjudged, _full, _alternative, _wrong),
-)
+}
+_OPEN: dict[str, Any] = {
+    "changes": changed("explanation.cause", open_check, "The report has no front matter.")
+}
+_OVERRIDDEN: dict[str, Any] = {"changes": {"explanation.cause": _DECIDED}}
+_OUT: dict[str, Any] = {
+    "changes": {}, "status": "rejected", "reason": _REJECTED, "total": 0.0, "criteria": {},
+    "flags": (Flag(id="path_traversal", message="A member of the archive leads out of it."),),
+}  # fmt: skip
+_WAITING: dict[str, Any] = {
+    "changes": {},
+    "status": "not judged",
+    "reason": _UNJUDGED,
+    "total": None,
+    "criteria": {},
+}
+STORIES = (
+    _FULL, _ALTERNATIVE, _MASKING, _WRONG, _ALTERNATIVE, _OPEN, _FULL, _OVERRIDDEN, _OUT, _ALTERNATIVE, _FULL,
+    _MASKING, _ALTERNATIVE, _WAITING, _FULL, _ALTERNATIVE, _WRONG,
+)  # fmt: skip
+
+
+def made_up_class(size: int = 40) -> tuple[Scores, dict[str, Exhibits]]:
+    """Return scores, and exhibits by submission; the same for the same size."""
+    rows, exhibits = [], {}
+    for index in range(size):
+        turn, name = divmod(index, len(NAMES))
+        student = NAMES[name] + (f"{turn}" if turn else "")
+        recipe = list(TITLES)[index % len(TITLES)]
+        row = make_row(f"{student}_{recipe}", student, recipe, **STORIES[index % len(STORIES)])
+        rows.append(row)
+        if row.status != "rejected":
+            exhibits[row.submission] = make_exhibits(
+                row.submission, random.Random(index), exploded=index % 3 == 0
+            )
+    provenance: dict[str, Any] = {
+        "grader": "0.1.0",
+        "rubric_sha256": digest("rubric"),
+        "sandbox": True,
+        "overrides_sha256": None,
+    }
+    return Scores(
+        provenance=provenance, submissions=tuple(sorted(rows, key=lambda row: row.submission))
+    ), exhibits
 
 
 def make_exhibits(submission: str, rng: random.Random, *, exploded: bool = False) -> Exhibits:
     """Return plausible exhibits of a right fix."""
-    return Exhibits(
-        submission=submission,
-        broken_source=BROKEN,
-        fixed_source=FIXED,
-        report=REPORT,
-        numbers=tuple(
-            CitedNumber(start=start, end=start + len(number), verdict=verdict)
-            for number, verdict in NUMBERS
-            for start in [REPORT.rindex(number)]
-        ),
-        curves=(
-            _curve("broken", rng, rate=0.002, exploded=exploded),
-            _curve("fixed", rng, rate=0.03),
-            _curve("reference", rng, rate=0.032),
-        ),
-        hashes=tuple(_hashes(submission)),
-        replays=(
-            ReplayOutcome(what="broken run", status="OK", message="Remembered from an equal run."),
-            ReplayOutcome(what="fixed run", status="OK", message="200 steps in 5 epochs."),
-            ReplayOutcome(what="reference run", status="OK", message="Remembered from an equal run."),
-            ReplayOutcome(what="evaluation", status="OK"),
-            ReplayOutcome(
-                what="probes", status="TO", message="Ran out of time after 30 s, and was run once more."
-            ),
-        ),
-        measurements=(
-            Measurement(name="probe learning_rate", value=0.1, wanted="below 1.0", good=True),
-            Measurement(
-                name="symptom: the loss passes 50 within 20 steps",
-                value="NaN",
-                wanted="not above 50",
-                good=False,
-            ),
-            Measurement(name="accuracy on held-out data", value=0.9574, wanted="0.93 to 0.97", good=True),
-        ),
-        ignored_files=("notes.txt", "__pycache__/experiment.cpython-311.pyc", "runs/fixed/best.pt"),
-        symptom="the loss passes 50 within 20 steps",
-    )
-
-
-def _hashes(submission: str) -> list[HashComparison]:
     same, other = digest(f"{submission} 1"), digest(f"{submission} 2")
-    return [
+    numbers = [
+        CitedNumber(start=REPORT.rindex(number), end=REPORT.rindex(number) + len(number), verdict=verdict)
+        for number, verdict in NUMBERS
+    ]
+    hashes = [
         HashComparison(run="broken", file="metrics.log", claimed=same, replayed=same, agree=True),
         HashComparison(run="broken", file="checkpoint.pt", claimed=other, replayed=other, agree=True),
         HashComparison(run="fixed", file="metrics.log", claimed=same, replayed=other, agree=False),
         HashComparison(run="fixed", file="checkpoint.pt", claimed=same, replayed=None, agree=None),
     ]
+    return Exhibits(
+        submission=submission,
+        broken_source=BROKEN,
+        fixed_source=FIXED,
+        report=REPORT,
+        numbers=tuple(numbers),
+        curves=(
+            _curve("broken", rng, rate=0.002, exploded=exploded),
+            _curve("fixed", rng, rate=0.03),
+            _curve("reference", rng, rate=0.032),
+        ),
+        hashes=tuple(hashes),
+        replays=(
+            ReplayOutcome(what="broken run", status="OK", message="Remembered from an equal run."),
+            ReplayOutcome(what="fixed run", status="TO", message="Ran out of time after 30 s."),
+        ),
+        measurements=(
+            Measurement(name="largest rate", value=0.1, wanted="below 1.0", good=True),
+            Measurement(name="symptom: the loss passes 50", value="NaN", wanted="not above 50", good=False),
+        ),
+        ignored_files=("notes.txt", "__pycache__/experiment.cpython-311.pyc"),
+        symptom="the loss passes 50 within 20 steps",
+    )
 
 
 def _curve(run: Run, rng: random.Random, *, rate: float, exploded: bool = False) -> Curve:
@@ -413,12 +301,7 @@ def _curve(run: Run, rng: random.Random, *, rate: float, exploded: bool = False)
         if exploded and step > 60:
             value *= math.exp(step / 12)
         losses.append((step, "NaN" if exploded and step > 240 else value))
-    epochs: list[tuple[int, Number, Number]] = [
-        (
-            epoch,
-            "NaN" if exploded else 2.3 * math.exp(-rate * 40 * epoch) + 0.1,
-            0.1 if exploded else 1 - 0.9 * math.exp(-rate * 40 * (epoch + 1)),
-        )
-        for epoch in range(5)
-    ]
-    return Curve(run=run, loss=tuple(losses), validation=tuple(epochs))
+    epochs = tuple(
+        (epoch, 2.3 * math.exp(-rate * 40 * epoch), 0.9 - rate / (epoch + 1)) for epoch in range(5)
+    )
+    return Curve(run=run, loss=tuple(losses), validation=epochs)

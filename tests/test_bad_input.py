@@ -132,7 +132,7 @@ def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path) -> Non
     (tmp_path / "run").mkdir()
     (tmp_path / "run/thesis.tex").write_text("precious")
     said = mistake(*RUN, cwd=tmp_path, program=TRAINER)
-    assert said == f"{tmp_path}/run is a folder for other things than a run: choose a new one for it."
+    assert said == f"{tmp_path}/run holds other things than a run: choose a new folder for the run."
     assert snapshot(tmp_path) == {"run/thesis.tex": b"precious"}
 
 
@@ -171,7 +171,7 @@ def test_what_cannot_be_gone_on_with_is_refused_and_kept(stopped: Path) -> None:
     (stopped / "experiment.py").write_text(HEALTHY)
     before = snapshot(stopped)
     said = mistake(*words, cwd=stopped, program=TRAINER)
-    assert "was begun with another experiment.py" in said
+    assert "was started with another experiment.py" in said
     assert snapshot(stopped) == before
 
 

@@ -133,8 +133,8 @@ def test_a_prompt_that_holds_the_answer_stops_the_kit_and_a_common_line_is_shown
 
 
 def test_no_held_out_image_can_be_drawn_with_it(texts: dict[str, str]) -> None:
-    scripts = ROOT / "grader" / "replay" / "heldout"
-    seeds = [re.findall(r"^SEED = (\d+)$", path.read_text(), re.M) for path in scripts.glob("make_*.py")]
+    scripts = (ROOT / "grader" / "replay" / "heldout").glob("make_*.py")
+    seeds = [re.findall(r"^SEED = (\d+)$", path.read_text(), re.M) for path in scripts]
     assert seeds
     assert all(len(found) == 1 for found in seeds)
     assert [name for name, text in texts.items() if any(seed in text for [seed] in seeds)] == []

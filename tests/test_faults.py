@@ -6,10 +6,8 @@ from pathlib import Path
 
 import pytest
 from faults import __main__ as program
-from faults.catalogue import FAULTS
-from faults.fault import Fault
-from faults.files import content, is_scratch, stamps
-from faults.held import Absent, NotHeld
+from faults.__main__ import FAULTS
+from faults.fault import Absent, Fault, NotHeld, content, is_scratch, stamps
 from faults.kills import play_kills
 from faults.lab import RECIPE, Lab, make_lab, must_be_equal, must_refuse
 from faults.running import Ended, Grader, Stuck

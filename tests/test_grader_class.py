@@ -333,7 +333,7 @@ def test_a_recipe_that_is_not_graded_right_here_has_a_problem(
     assert "reproducibility.fixed_checkpoint" in problem(
         repeated=repeated.model_copy(update={"checkpoint_sha256": "0" * 64})
     )
-    # An evaluator that cannot read weights, one that finds them worthless, and probes that were not run.
+    # An evaluator that cannot read weights, one that finds them worthless, and checks that were not made.
     assert "the weights do not fit" in problem(
         repeated=repeated.model_copy(update={"evaluation": Evaluation(problem="it cannot be read")})
     )

@@ -11,6 +11,7 @@ from harness.recipe import (
     ROOT,
     Edit,
     apply_edits,
+    experiment_names,
     experiment_source,
     load_recipe,
     load_recipes,
@@ -166,7 +167,7 @@ def test_every_folder_with_a_recipe_is_one_and_a_bad_one_hides_no_other(tmp_path
     ("asked", "answer"),
     [
         ("hugelr", r"no exercise 'hugelr': did you mean huge_lr\?"),
-        ("zzz", "no exercise 'zzz': choose from amp_no_scaling, double_softmax, "),
+        ("zzz", f"no exercise 'zzz': choose from {ALL[0]}, {ALL[1]}, "),
         ("../exercises/huge_lr", "no exercise"),
         ("", "no exercise ''"),
     ],
@@ -180,7 +181,7 @@ def test_an_unknown_recipe_is_answered_with_a_known_one(asked: str, answer: str)
     ("asked", "answer"),
     [
         ("digit_mlp", r"no experiment 'digit_mlp': did you mean digits_mlp\?"),
-        ("__init__", "choose from digits_heat, digits_mlp, shapes_cnn"),
+        ("__init__", f"choose from {', '.join(experiment_names())}"),
     ],
 )
 def test_an_unknown_experiment_is_answered_with_a_known_one(asked: str, answer: str, tmp_path: Path) -> None:

@@ -203,8 +203,6 @@ FIRST_STEPS: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "scaler": (AMP_SGD, {}),
     "scaler, harness clip": (AMP_SGD, {"clip_norm": 0.05}),
-    "accumulated by the harness": (MINI, {"accumulate": 3}),
-    "accumulated with a scaler": (AMP_SGD, {"accumulate": 2}),
 }
 
 

@@ -94,17 +94,10 @@ def test_a_formula_is_text_and_its_name_can_be_had_back(name: str) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "x;=cmd|'/c calc'!A0;",
-        "x;  =1",
-        "x\t=1",
-        "x\n=1",
-        'x;"=1"',
-        ";;+1;-1",
-        "\t\t=1",
-        " =1",
+        "x;=cmd|'/c calc'!A0;", "x;  =1", "x\t=1", "x\n=1", 'x;"=1"', ";;+1;-1", "\t\t=1", " =1",
         "a;\u3000\uff1d1",
     ],
-)
+)  # fmt: skip
 def test_no_reader_finds_a_formula_inside_a_cell(name: str) -> None:
     rows = (make_row("s", "s", "steep", {}), make_row("t", name, name, {}))
     data = gradebook(Scores(provenance={}, submissions=rows))
@@ -160,15 +153,9 @@ def scores_of(*rows: SubmissionScore) -> Scores:
 
 def rejected(student: str, recipe: str) -> SubmissionScore:
     return SubmissionScore(
-        submission=f"{student}_{recipe}",
-        student=student,
-        recipe=recipe,
-        status="rejected",
-        reason="Not an archive.",
-        total=0.0,
-        criteria={},
-        provenance={},
-    )
+        submission=f"{student}_{recipe}", student=student, recipe=recipe, status="rejected", reason="Not an archive.",
+        total=0.0, criteria={}, provenance={},
+    )  # fmt: skip
 
 
 def table(data: bytes) -> list[list[str]]:
@@ -316,37 +303,22 @@ def test_names_that_only_look_alike_are_two(format: Format) -> None:
 
 def test_gradescope_gets_one_file_for_each_total() -> None:
     files = dict(export(CLASS, "gradescope"))
-    assert list(files) == [
-        "ada_steep.results.json",
-        "ada_zigzag.results.json",
-        "eve_steep.results.json",
-    ]
+    assert list(files) == [f"{name}.results.json" for name in ("ada_steep", "ada_zigzag", "eve_steep")]
     result = json.loads(files["ada_steep.results.json"])
     assert result["score"] == 94.5
     assert len(result["tests"]) == sum(map(len, RUBRIC.values()))
     assert sum(test["score"] for test in result["tests"]) == 94.5
     assert sum(test["max_score"] for test in result["tests"]) == 100
-    assert [test for test in result["tests"] if test["status"] == "failed"] == [
-        {
-            "name": "fix: Nothing else was changed",
-            "name_format": "text",
-            "number": "3.2",
-            "score": 2.5,
-            "max_score": 8.0,
-            "status": "failed",
-            "output": "Big. Be small.",
-            "output_format": "text",
-            "visibility": "after_published",
-        }
-    ]
-    assert json.loads(files["eve_steep.results.json"]) == {
-        "score": 0.0,
-        "output": "Not an archive.",
-        "output_format": "text",
-        "visibility": "after_published",
-        "stdout_visibility": "hidden",
-        "tests": [],
-    }
+    [failed] = [test for test in result["tests"] if test["status"] == "failed"]
+    assert (failed["name"], failed["number"]) == ("fix: Nothing else was changed", "3.2")
+    assert (failed["score"], failed["max_score"], failed["output"]) == (2.5, 8.0, "Big. Be small.")
+    assert (
+        {test["name_format"] for test in result["tests"]}
+        == {test["output_format"] for test in result["tests"]}
+        == {"text"}
+    )
+    eve = json.loads(files["eve_steep.results.json"])
+    assert (eve["score"], eve["output"], eve["tests"]) == (0.0, "Not an archive.", [])
 
 
 def test_a_file_of_gradescope_has_a_safe_name() -> None:

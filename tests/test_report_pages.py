@@ -296,7 +296,7 @@ class TestSubmissionPage:
         assert len(page.all("figure")) == 3
         for run in ("broken", "fixed", "reference"):
             assert page.words.count(f"{run}: ") >= 3
-        assert "probe learning_rate 0.1 below 1.0 met" in page.words
+        assert "largest rate 0.1 below 1.0 met" in page.words
         assert "not above 50 not met" in page.words
 
     def test_hashes_claimed_and_replayed(self) -> None:

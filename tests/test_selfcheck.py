@@ -1,6 +1,8 @@
 """`grader selfcheck`: its parts on made-up figures, and the whole on one recipe that is changed until it disagrees."""
 
 import json
+import math
+import re
 import shutil
 from pathlib import Path
 
@@ -17,10 +19,13 @@ from grader.selfcheck import trips
 from grader.selfcheck.bands import band_of, entry
 from grader.selfcheck.command import SelfcheckOptions, run_selfcheck
 from grader.selfcheck.fixes import problem_of
+from grader.selfcheck.new_recipe import recipe_toml
 from grader.selfcheck.section import Section, page
 from grader.selfcheck.seeds import SeedRuns, problems_of, quantity_row
+from grader.selfcheck.thresholds import middle, propose
 from harness.errors import UserError
 from harness.recipe import EXERCISES, load_recipe
+from harness.symptoms import judge_symptom
 
 RECIPE = load_recipe("huge_lr")
 MIXED = {"overfit": "reaches", "first_loss": "high"}
@@ -141,9 +146,11 @@ def test_the_page_lists_what_is_wrong_and_escapes_cells() -> None:
     )
 
 
-def test_the_page_is_written_of_all_exercises_only() -> None:
+def test_the_page_is_written_of_all_exercises_over_enough_seeds() -> None:
     with pytest.raises(UserError, match="leave --only out"):
-        run_selfcheck(SelfcheckOptions(seeds=1, jobs=1, only=("huge_lr",), write=True))
+        run_selfcheck(SelfcheckOptions(seeds=10, jobs=1, only=("huge_lr",), write=True))
+    with pytest.raises(UserError, match="needs --seeds 5"):
+        run_selfcheck(SelfcheckOptions(seeds=1, jobs=1, write=True))
 
 
 @needs_sandbox
@@ -176,3 +183,74 @@ def test_one_recipe_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "seed 100, broken run: max loss is" in out
     assert "measured.toml says" in out
     assert "unusable/recipe.toml is not a recipe: title: Field required" in out
+
+
+# --- new recipes ---
+
+
+def logs(*values: float) -> list[list[dict[str, float]]]:
+    """The records of runs, one for each loss; all else is equal."""
+    return [[{"step": 0, "epoch": 0, "loss": value, "lr": 0.1}] for value in values]
+
+
+@pytest.mark.parametrize(
+    ("broken", "healthy", "bounds"),
+    [
+        ((100.0, 400.0), (1.0, 4.0), (20.0, None)),
+        ((0.1, 0.2), (2.0, 3.0), (None, 0.6)),
+        ((math.inf, math.inf), (2.0, 3.0), (30.0, None)),
+        ((50.0, 60.0), (0.0, 0.0), (0.5, None)),
+        ((2.0, 3.0), (2.5, 4.0), None),
+        ((2.1, 2.2), (2.0, 2.0), None),
+        ((math.nan, 5.0), (1.0, 1.0), None),
+    ],
+    ids=["above", "below", "infinite", "from zero", "overlap", "too close", "not a number"],
+)
+def test_a_threshold_lies_in_the_gap(
+    broken: tuple[float, ...], healthy: tuple[float, ...], bounds: tuple[float | None, float | None] | None
+) -> None:
+    proposals = [
+        item.symptom for item in propose(logs(*broken), logs(*healthy)) if item.symptom.reduce != "max"
+    ]
+    assert [(item.above, item.below) for item in proposals] == ([] if bounds is None else [bounds])
+    for symptom in proposals:
+        assert all(judge_symptom(records, symptom).present for records in logs(*broken))
+        assert not any(judge_symptom(records, symptom).present for records in logs(*healthy))
+
+
+@pytest.mark.parametrize(("low", "high"), [(1.0, 1.1), (-3.0, 2.0), (0.0, 1e-9), (1e-8, 1e8), (-5.0, -4.0)])
+def test_a_middle_is_between(low: float, high: float) -> None:
+    assert low < middle(low, high) < high
+
+
+def test_a_written_recipe_is_read_back(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "recipe.toml").write_text(recipe_toml(RECIPE))
+    (tmp_path / "mine" / "PROMPT.md").write_text("x")
+    read = load_recipe("mine", tmp_path)
+    assert read == RECIPE.model_copy(update={"id": "mine"})
+
+
+def test_what_the_author_must_still_write_is_named(tmp_path: Path) -> None:
+    draft = RECIPE.model_copy(update={"hints": ("...",) * 3, "cause": "..."})
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "recipe.toml").write_text(recipe_toml(draft))
+    with pytest.raises(UserError, match=r"cause: .*still \.\.\.: write it; hints\.0: "):
+        load_recipe("mine", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (("huge_lr", "--find", "a", "--replace", "b"), "already an exercise huge_lr"),
+        (("Mine!", "--find", "a", "--replace", "b"), "cannot be an id"),
+        (("mine", "--find", "a", "--find", "b", "--replace", "b"), "Every --find needs one --replace"),
+        (("mine", "--find", "nowhere", "--replace", "b"), "does not fit digits_mlp: .*occurs 0 times"),
+        (("mine", "--find", "lr=0.1", "--replace", "lr=", "--area", "toaster"), "no area 'toaster'"),
+    ],
+)
+@needs_sandbox
+def test_a_mistake_in_the_command_is_named(given: tuple[str, ...], message: str) -> None:
+    result = CliRunner().invoke(cli, ["new-recipe", *given, "--experiment", "digits_mlp"])
+    assert isinstance(result.exception, UserError)
+    assert re.search(message, str(result.exception))

@@ -7,8 +7,6 @@ from run_files import change_json, make_workspace
 from harness.submission.check_item import could_not_judge, failed, passed
 from harness.submission.submission import Submission
 from harness.summary import (
-    number,
-    percent,
     run_figures,
     show_broken_run,
     show_checks,
@@ -31,11 +29,6 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
     return make_workspace(tmp_path / LONG)
 
 
-def test_figures_are_short() -> None:
-    assert [number(value) for value in (None, 0.123456, float("inf"))] == ["-", "0.1235", "inf"]
-    assert [percent(value) for value in (None, 0.9312)] == ["-", "93.1 %"]
-
-
 def test_the_worst_gradient_norm_is_the_one_that_is_no_number(workspace: Workspace) -> None:
     figures = run_figures(workspace.run_folder("broken"))
     assert figures["largest gradient norm"] in ("nan", "inf")
@@ -51,7 +44,7 @@ def test_paths_and_commands_can_be_copied(workspace: Workspace, capsys: Capture)
     said = capsys.readouterr().out
     broken, fixed = workspace.run_folder("broken"), workspace.run_folder("fixed")
     for text in (
-        f"{workspace.folder} is there already; nothing in it was changed.\n",
+        f"{workspace.folder} exists already; nothing in it was changed.\n",
         f"  1. look at {broken / 'run.html'} in a browser, and read {workspace.folder / 'PROMPT.md'}\n",
         f"  3. make verify BREAK=huge_lr WORK='{workspace.folder.parent}'\n",
         f"  1. look at both runs in {fixed / 'run.html'}; not convinced? edit and verify again\n",

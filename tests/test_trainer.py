@@ -342,22 +342,6 @@ def test_verify_computes_in_float64(tmp_path: Path) -> None:
     assert mini_run(tmp_path / "after").bytes("metrics.log") == single.bytes("metrics.log")
 
 
-@pytest.mark.parametrize("parts", [2, 3, 8])
-def test_accumulation_equals_the_whole_batch_up_to_rounding(parts: int, tmp_path: Path) -> None:
-    whole = mini_run(tmp_path / "whole", verify=True)
-    split = mini_run(tmp_path / "split", verify=True, accumulate=parts)
-    for name, weight in whole.state()["model"].items():
-        torch.testing.assert_close(split.state()["model"][name], weight, rtol=1e-9, atol=1e-12)
-    assert split.batches[-1]["grad_norm"] == pytest.approx(whole.batches[-1]["grad_norm"], rel=1e-9)
-    assert [record["optimizer_steps"] for record in split.batches] == [1] * 15
-
-
-def test_accumulation_uses_the_experiments_scaler(tmp_path: Path) -> None:
-    run = mini_run(tmp_path, AMP, accumulate=2)
-    assert run.state()["scaler"]["scaler"]["scale"] == 256.0 * 2**5  # doubled at every third of 15 steps
-    assert 0 < run.batches[0]["grad_norm"] < 10
-
-
 def test_clip_norm_bounds_the_gradient(tmp_path: Path) -> None:
     free, clipped = mini_run(tmp_path / "free"), mini_run(tmp_path / "clipped", clip_norm=0.2)
     assert max(record["grad_norm"] for record in free.batches) > 0.3

@@ -1,4 +1,4 @@
-"""`grader demo`: a small class out of `solutions/`, with every kind of verdict, made, scored and shown."""
+"""`grader demo`: make a small class from the known fixes, with every kind of verdict, and score it."""
 
 import gzip
 import hashlib
@@ -8,14 +8,15 @@ import shutil
 import tarfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from itertools import count
 from pathlib import Path
 
 from rich.console import Console
 
 from grader.course.examples import broken_workspace, example_answer, example_submission, right_and_wrong
-from grader.grade import ScoreOptions, score_folder
-from grader.score.known_edits import known_fixes
+from grader.grade import score_folder
+from grader.score.known_edits import KnownFix, known_fixes
+from grader.session import ScoreOptions
 from harness.errors import UserError
 from harness.recipe import load_recipe, recipe_ids
 from harness.submission.archive import deterministic_tar_gz
@@ -24,121 +25,98 @@ from harness.written.exercise import file_exercise_ids, find_file_exercise
 Members = dict[str, bytes]
 
 _NAMES = (
-    "ada", "alan", "barbara", "claude", "donald", "edsger", "emmy", "frances", "grace", "hedy", "ida", "john",
-    "karen", "katherine", "kurt", "leslie", "lynn", "margaret", "mary", "niklaus", "radia", "richard", "robin",
-    "shafi", "sophie", "stephen", "tim", "tony", "vint", "whitfield", "yann", "yoshua", "zuse", "evelyn", "noether",
-    "annie", "dorothy", "joan", "mae", "rosalind", "valerie",
-)  # fmt: skip
-# Of each recipe the first variant of these verdicts; the slower recipes have the first three only.
-_VERDICTS = ("full", "masking", "wrong", "alternative", "overreach")
-_SLOW = ("forgotten_eval", "amp_no_scaling")
+    "ada",
+    "alan",
+    "barbara",
+    "claude",
+    "donald",
+    "edsger",
+    "emmy",
+    "frances",
+    "grace",
+    "hedy",
+    "ida",
+    "john",
+)
+_RECIPES, _FIXES = 7, 3  # the first recipes, and the fixes of each; of the very first one all kinds
+VERDICTS = ("full", "masking", "wrong", "alternative", "overreach")
 
 
 def run_demo(folder: Path, *, jobs: int) -> int:
     """Make the class in `folder/submissions`, score it into `folder/reports`, and return the exit status of that.
 
-    Raises `UserError` where the folder holds something else than an earlier demo.
+    Raises `UserError` if the folder holds anything else than an earlier demo.
     """
     marker = folder / ".demo"
     if folder.exists() and any(folder.iterdir()) and not marker.exists():
-        raise UserError(f"{folder} is there and is no earlier demo: name another folder with --to.")
+        raise UserError(f"{folder} is there and is not an earlier demo: name another folder with --to.")
     for name in ("submissions", "reports"):
         shutil.rmtree(folder / name, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
     marker.touch()
     console = Console(stderr=True)
-    with console.status("making a class of example submissions: every run is really made"):
-        count = make_class(folder / "submissions", folder / "work", jobs)
+    with console.status("making a class of example submissions; every run is really made"):
+        number = make_class(folder / "submissions", folder / "work", jobs)
     shutil.rmtree(folder / "work")
-    console.print(f"{count} submissions in {folder / 'submissions'}; now they are scored.", highlight=False)
+    console.print(f"{number} submissions in {folder / 'submissions'}. Scoring them ...", highlight=False)
     options = ScoreOptions(out=folder / "reports", jobs=jobs, replays=folder / "replays")
     return score_folder(folder / "submissions", options)
 
 
+def first_fixes(recipe_id: str) -> list[KnownFix]:
+    """Return the reference fix of a recipe, and its first known fix of every other verdict, in `VERDICTS`' order."""
+    known, _ = known_fixes(load_recipe(recipe_id))
+    firsts = (next((fix for fix in known if fix.verdict == verdict), None) for verdict in VERDICTS)
+    return [fix for fix in firsts if fix is not None]
+
+
 def make_class(out: Path, work: Path, jobs: int) -> int:
-    """Make the submissions, runs side by side, and return how many there are."""
+    """Make the submissions, `jobs` runs at a time, and return how many there are."""
     shutil.rmtree(work, ignore_errors=True)
-    names = iter(_NAMES)
-    tasks: list[Callable[[], object]] = []
-    with ThreadPoolExecutor(jobs) as pool:
-        templates = dict(
-            zip(
-                recipe_ids(),
-                pool.map(lambda recipe: broken_workspace(recipe, work / "template"), recipe_ids()),
-                strict=True,
-            )
+    students = (f"{name}{'' if turn == 0 else turn}" for turn in count() for name in _NAMES)
+    recipes = recipe_ids()[:_RECIPES]
+    fixes = [
+        fix for recipe in recipes for fix in first_fixes(recipe)[: None if recipe == recipes[0] else _FIXES]
+    ]
+
+    def hand_in(fix: KnownFix, student: str, report: Callable[[str], str] | None = None) -> Path:
+        template = work / "template"
+        return example_submission(
+            fix.recipe.id, student, fix.source, template, work / student, out, report=report
         )
-        for recipe in recipe_ids():
-            for verdict in _VERDICTS[:3] if recipe in _SLOW else _VERDICTS:
-                fixes, _ = known_fixes(load_recipe(recipe))
-                fix = next((item for item in fixes if item.verdict == verdict), None)
-                if fix is not None:
-                    tasks.append(_task(recipe, next(names), fix.source, templates[recipe], work, out))
-        source = load_recipe("huge_lr").healthy_source()
-        odd = _odd_source(source)
-        tasks.append(_task("huge_lr", "curious", odd, templates["huge_lr"], work, out))
-        tasks.append(_task("huge_lr", "vague", source, templates["huge_lr"], work, out, report=_vague))
-        tasks += [
-            partial(example_answer, exercise, student, answer, work / student, out)
-            for exercise in filter(None, map(find_file_exercise, file_exercise_ids()))
-            for answer, student in zip(right_and_wrong(exercise), names, strict=False)
-        ]
-        for done in [pool.submit(task) for task in tasks]:
+
+    with ThreadPoolExecutor(jobs) as pool:
+        list(pool.map(lambda recipe: broken_workspace(recipe, work / "template"), recipes))
+        made = [pool.submit(hand_in, fix, student) for fix, student in zip(fixes, students, strict=False)]
+        made.append(pool.submit(hand_in, fixes[0], "vague", _vague))
+        for exercise in filter(None, map(find_file_exercise, file_exercise_ids())):
+            for answer, student in zip(right_and_wrong(exercise), students, strict=False):
+                made.append(pool.submit(example_answer, exercise, student, answer, work / student, out))
+        good = made[0].result().read_bytes()
+        for done in made:
             done.result()
-    good = (out / "vague_huge_lr.tar.gz").read_bytes()
     for name, data in special_cases(good).items():
         (out / f"{name}.tar.gz").write_bytes(data)
     return len(list(out.glob("*.tar.gz")))
 
 
-def _task(
-    recipe: str,
-    student: str,
-    source: str,
-    template: Path,
-    work: Path,
-    out: Path,
-    *,
-    report: Callable[[str], str] | None = None,
-) -> Callable[[], object]:
-    def make() -> object:
-        return example_submission(recipe, student, source, template, work / student, out, report=report)
-
-    return make
-
-
-def _odd_source(healthy: str) -> str:
-    """Return a right fix beside code that could reach the program that measures it."""
-    return healthy.replace("import torch\n", "import sys\n\nimport torch\n", 1).replace("lr=0.1,", "lr=0.05,")
-
-
-def _vague(report: str) -> str:
-    head, _, _ = report.rpartition("---\n")
-    return f"{head}---\n\nSomething was wrong with the training. I changed a value and now it works well.\n"
-
-
 def special_cases(good: bytes) -> dict[str, bytes]:
-    """Return archives that no student path makes: edited logs, odd names, hostile and broken tarballs."""
+    """Return archives that no student command makes, by name: edited logs, odd names, hostile and broken tarballs."""
+    recipe = json.loads(_members(good)["manifest.json"])["recipe"]
     cases = {
-        "smith_huge_lr": repacked(good, student="Smith, Jr."),
-        "formula_huge_lr": repacked(good, student="=1+1"),
-        "forger_huge_lr": repacked(good, student="forger", change=_better_log),
-        "crash_huge_lr": repacked(good, student="crash", change=_raising),
-        "truncated_huge_lr": good[: len(good) // 2],
-        "traversal_huge_lr": _with_member(good, "../../etc/cron.d/evil"),
-        "archive_huge_lr": b"PK\x03\x04 not a tarball",
+        "smith": repacked(good, student="Smith, Jr."),
+        "formula": repacked(good, student="=1+1"),
+        "forger": repacked(good, student="forger", change=_better_log),
+        "crash": repacked(good, student="crash", change=_raising),
+        "truncated": good[: len(good) // 2],
+        "traversal": _with_member(good, "../../etc/cron.d/evil"),
+        "archive": b"PK\x03\x04 not a tarball",
     }
-    return cases
+    return {f"{name}_{recipe}": data for name, data in cases.items()}
 
 
-def _members(data: bytes) -> Members:
-    with tarfile.open(fileobj=io.BytesIO(data)) as archive:
-        files = {item.name: archive.extractfile(item) for item in archive.getmembers()}
-        return {name: file.read() for name, file in files.items() if file is not None}
-
-
-def repacked(data: bytes, *, student: str, change: Callable[[Members], None] | None = None) -> bytes:
-    """Return the submission under another student's name, and with its members changed; the manifest agrees."""
+def repacked(data: bytes, *, student: str, change: Callable[[Members], object] | None = None) -> bytes:
+    """Return a submission under another student's name and with its members changed; its manifest agrees."""
     members = _members(data)
     if change is not None:
         change(members)
@@ -149,6 +127,17 @@ def repacked(data: bytes, *, student: str, change: Callable[[Members], None] | N
     return deterministic_tar_gz(members)
 
 
+def _members(data: bytes) -> Members:
+    with tarfile.open(fileobj=io.BytesIO(data)) as archive:
+        files = {item.name: archive.extractfile(item) for item in archive.getmembers()}
+        return {name: file.read() for name, file in files.items() if file is not None}
+
+
+def _vague(report: str) -> str:
+    head, _, _ = report.rpartition("---\n")
+    return f"{head}---\n\nSomething was wrong with the training. I changed a value and now it works well.\n"
+
+
 def _better_log(members: Members) -> None:
     log = members["runs/fixed/metrics.log"].decode().splitlines()
     last = json.loads(log[-1])
@@ -157,8 +146,7 @@ def _better_log(members: Members) -> None:
 
 
 def _raising(members: Members) -> None:
-    source = members["experiment.py"].decode()
-    members["experiment.py"] = source.replace("    optimizer.step()\n", "    optimizer.stpe()\n").encode()
+    members["experiment.py"] += b"\n\ndef compute_loss(outputs, labels):\n    return outputs.stpe()\n"
 
 
 def _with_member(data: bytes, name: str) -> bytes:

@@ -26,6 +26,7 @@ from harness.recipe import EXERCISES, ROOT, Recipe, load_recipes
 from harness.written.exercise import FileExercise, exercise_ids, load_exercise
 
 PAGE = ROOT / "docs" / "calibration.md"
+_LEAST_SEEDS = 5
 _WIDE = 160  # columns, if the output is not a terminal
 
 
@@ -52,6 +53,8 @@ def run_selfcheck(options: SelfcheckOptions) -> int:
     """
     if options.write and options.only:
         raise UserError("--write makes the whole page: leave --only out.")
+    if options.write and options.seeds < _LEAST_SEEDS:
+        raise UserError(f"--write needs --seeds {_LEAST_SEEDS} or more: bands over fewer say little.")
     if (problem := sandbox_problem()) is not None:
         raise UserError(problem)
     recipes, problems = load_recipes(options.exercises)
@@ -106,7 +109,7 @@ def check_recipes(
         problems = [*_stored_problem(recipe.id, measured[recipe.id], options.solutions), *judged[recipe.id]]
         left_out = fixes[recipe.id][1]
         sections.append(_recipe_section(recipe, seed_runs, measured[recipe.id], problems, left_out))
-    return [*sections, _pairs_section(seed_runs, measured)]
+    return [*sections, *([_pairs_section(seed_runs, measured)] if len(wanted) > 1 else [])]
 
 
 def _stored_problem(recipe_id: str, measured: Mapping[str, str], solutions: Path) -> list[str]:

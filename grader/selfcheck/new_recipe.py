@@ -2,7 +2,9 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
@@ -50,9 +52,7 @@ class NewRecipe:
     area: str | None = None
 
 
-def write_recipe(
-    new: NewRecipe, *, seeds: int, jobs: int, exercises: Path = EXERCISES, solutions: Path = SOLUTIONS
-) -> int:
+def write_recipe(new: NewRecipe, *, seeds: int, jobs: int) -> int:
     """Measure a new recipe, write its two folders and print the result; return 0, or 1 if nothing shows the break.
 
     Raises `UserError` for an id that exists, an unknown experiment, and an edit that does not fit.
@@ -61,40 +61,49 @@ def write_recipe(
         raise UserError(f"{new.id!r} cannot be an id: use 3 to 40 lower-case letters, digits and _.")
     if new.area not in (None, *get_args(Area)):
         raise UserError(f"There is no area {new.area!r}: {suggestion(str(new.area), get_args(Area))}")
-    if (exercises / new.id).exists() or (solutions / new.id).exists():
+    if (EXERCISES / new.id).exists() or (SOLUTIONS / new.id).exists():
         raise UserError(
             f"There is already an exercise {new.id}: choose another id, or delete its two folders."
         )
     if (problem := sandbox_problem()) is not None:
         raise UserError(problem)
     draft = _draft(new)
-    carriers = {recipe.experiment: recipe for recipe in reversed(load_recipes(exercises)[0])}
+    carriers = {recipe.experiment: recipe for recipe in reversed(load_recipes()[0])}
     carriers.setdefault(draft.experiment, draft)
-    cache = default_cache()
-    with open_runs(cache, default_folder(), jobs=jobs) as runs:
-        measured = run_seeds([draft], carriers, seeds, cache, runs)
-        own = next(item for item in measured if item.dataset == draft.dataset)
+    cache, measured = default_cache(), trips.measured_path(new.id)
+    with open_runs(cache, default_folder(), jobs=jobs) as runs, _removed_on_error(measured.parent):
+        outcomes = trips.measure([draft], runs)[draft.id]
+        measured.parent.mkdir()
+        # A replay measures the checks that are listed there.
+        measured.write_text(trips.measured_toml(*outcomes), encoding="utf-8")
+        made = run_seeds([draft], carriers, seeds, cache, runs)
+        own = next(item for item in made if item.dataset == draft.dataset)
         _refuse_failed(own)
-        outcomes = trips.measure([draft], runs)
         _measure_missing_band(draft, own, carriers, runs)
-    tripped = trips.trips(*outcomes[draft.id])
     proposals = propose(
         *([first.records() for first, _ in side.values()] for side in (own.broken, own.healthy))
     )
     recipe = draft.model_copy(update={"symptoms": tuple(item.symptom for item in proposals)})
+    folder = EXERCISES / new.id
     files = {
-        exercises / new.id / "recipe.toml": recipe_toml(recipe),
-        exercises
-        / new.id
-        / "PROMPT.md": f"# {recipe.title}\n\n{PLACEHOLDER}\n\n**To think about.** {PLACEHOLDER}\n",
-        solutions / new.id / "notes.md": notes(recipe),
-        solutions / new.id / "measured.toml": trips.measured_toml(*outcomes[draft.id]),
+        folder / "recipe.toml": recipe_toml(recipe),
+        folder / "PROMPT.md": f"# {recipe.title}\n\n{PLACEHOLDER}\n\n**To think about.** {PLACEHOLDER}\n",
+        measured.with_name("notes.md"): notes(recipe),
     }
-    for path in files:
-        path.parent.mkdir(parents=True, exist_ok=True)
+    folder.mkdir()
     write_whole({path: text.encode() for path, text in files.items()})
-    _show(new.id, list(files), proposals, tripped)
+    tripped = trips.trips(*outcomes)
+    _show(new.id, [*files, measured], proposals, tripped)
     return 0 if proposals or tripped else 1
+
+
+@contextmanager
+def _removed_on_error(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
 
 
 def edits_of(finds: Sequence[str], replaces: Sequence[str]) -> tuple[Edit, ...]:

@@ -8,14 +8,16 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
+from rich.console import Console
+
 from grader.replay.cache import Cache, trim
 from grader.replay.provenance import machine_state
 from grader.replay.replay import Replay
 from grader.replay.replayer import Replayer, open_sandbox
 from grader.replay.replays import Replays, local_executor
 from grader.replay.request import Request
+from grader.report.progress import Progress, shown_progress
 from grader.score.verdict import Model
-from grader.selfcheck.progress import StagesCounted, counting
 from grader.syntax.parse import program_digest, tree_digest
 from harness.checks import run_checks
 from harness.recipe import Recipe
@@ -35,18 +37,20 @@ class Outcomes(Model):
 class Runs:
     """Makes what is not remembered yet, `jobs` at a time; with `fresh`, everything is made again."""
 
-    def __init__(self, replayer: Replayer, memory: Path, *, jobs: int, fresh: bool) -> None:
+    def __init__(
+        self, replayer: Replayer, memory: Path, progress: Progress, *, jobs: int, fresh: bool
+    ) -> None:
         self.replayer = replayer
         self.jobs = jobs
         self._replays = Replays(local_executor(replayer, jobs), memory, fresh=fresh)
         self._outcomes = Cache(memory / "checks", Outcomes)
+        self._progress = progress
         self._fresh = fresh
 
     def replays(self, label: str, requests: Iterable[Request]) -> Mapping[Request, Replay]:
         """Return the replay of each request; `label` names the stage on the progress bar."""
         wanted = list(dict.fromkeys(requests))
-        with StagesCounted() as progress:
-            self._replays.make(label, [(request.key, request) for request in wanted], progress)
+        self._replays.make(label, [(request.recipe.id, request) for request in wanted], self._progress)
         return {request: self._replays.of(request) for request in wanted}
 
     def outcomes(self, label: str, subjects: Sequence[Subject]) -> list[Mapping[str, str]]:
@@ -58,15 +62,16 @@ class Runs:
         known = {subject: None if self._fresh else self._outcomes.get(key) for subject, key in keys.items()}
         found = {subject: kept.outcomes for subject, kept in known.items() if kept is not None}
         missing = [subject for subject in keys if subject not in found]
-        with ThreadPoolExecutor(self.jobs) as pool, counting(label) as progress:
+        self._progress.begin(label, len(missing))
+        with ThreadPoolExecutor(self.jobs) as pool:
             futures = {pool.submit(run_checks, *subject): subject for subject in missing}
             try:
-                for done, future in enumerate(as_completed(futures), start=1):
+                for future in as_completed(futures):
                     subject = futures[future]
                     findings = future.result()
                     found[subject] = {name: finding.outcome for name, finding in findings.items()}
                     self._outcomes.put(keys[subject], Outcomes(outcomes=found[subject]))
-                    progress(done, len(missing))
+                    self._progress.done("", 0.0)
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
@@ -77,8 +82,8 @@ class Runs:
 def open_runs(cache: Path, memory: Path, *, jobs: int, fresh: bool = False) -> Iterator[Runs]:
     """Yield the runs; `cache` holds MNIST and CIFAR-10, `memory` is the replay cache."""
     trim(memory)
-    with open_sandbox("warm", jobs) as sandbox:
-        yield Runs(Replayer(sandbox, cache), memory, jobs=jobs, fresh=fresh)
+    with shown_progress(Console(stderr=True)) as progress, open_sandbox("warm", jobs) as sandbox:
+        yield Runs(Replayer(sandbox, cache), memory, progress, jobs=jobs, fresh=fresh)
 
 
 def request_of(

@@ -94,7 +94,7 @@ def measure(subject: Subject, *, steps: int = STEPS) -> Finding:
     zeros_used = median(record["grad_zero_fraction"] or 0.0 for record in records)
     return Finding(
         what=f"the first {steps} steps of the run; the parameters at step {steps - 1}",
-        outcome=_outcome(norms, stale, lost, sizes),
+        outcome=_outcome(norms, stale, lost, sizes) if any(r["grad_norm"] for r in records) else "none",
         summary=(
             f"norm {short(norms[0])} at first, {short(worst(norms))} at most; distance from a fresh one {short(stale)};"
             f" zeros {short(zeros_used)}"
@@ -126,9 +126,7 @@ def measure(subject: Subject, *, steps: int = STEPS) -> Finding:
 
 
 def _outcome(norms: list[float], stale: float, lost: float, sizes: list[float]) -> str:
-    """Return the first outcome that applies."""
-    if all(math.isnan(norm) or norm == 0.0 for norm in norms):
-        return "none"
+    """Return the first outcome that applies, if the optimizer got any gradient."""
     if not all(map(math.isfinite, norms)):
         return "non-finite"
     if not stale < STALE:

@@ -45,8 +45,6 @@ ATTACKS = (
     _at_the_end("pipes_as_results",
         "puts named pipes in place of its results, at which a reader would wait for ever",
         _REPLACED.replace("MAKE", "os.mkfifo") + 'os.mkfifo(OUT + "/error.txt")\n', _NO_RESULT),
-    _at_the_end("folders_as_results", "puts folders in place of its results", _REPLACED.replace("MAKE",
-        "os.mkdir") + 'os.mkdir(OUT + "/error.txt")\n', _NO_RESULT),
     _at_the_end(
         "devices_as_results",
         "puts devices, or hard links to the system's files, in place of its results",
@@ -64,9 +62,6 @@ ATTACKS = (
         """.replace("\n        ", "\n"),
         _NO_RESULT,
     ),
-    _at_the_end("folder_of_results_as_link",
-        "puts a link to the whole system in place of the folder of results",
-        'os.rename(OUT, OUT + "2")\nos.symlink("/", OUT)\n', _NO_RESULT),
     _at_the_end(
         "unreadable_results",
         "takes every permission from its results",
@@ -90,8 +85,6 @@ for name in ("..\\..\\evil", "a\nb", "\x1b[31mred", "\u202egnp.exe", "x" * 200, 
 """,
         "The symptom is still there",
     ),
-    _at_the_end("names_that_are_no_text", "leaves a file whose name is no text in any language",
-        'open(os.fsencode(OUT) + b"/" + bytes([255, 254]), "w").write("x")\n', r"\(OL\)"),
     _at_the_end(
         "log_of_another_form",
         "leaves a log of gigantic numbers, wrong kinds, and lines that nest a thousand deep",

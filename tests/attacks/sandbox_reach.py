@@ -65,25 +65,6 @@ ATTEMPTS = (
         """,
     ),
     Attempt(
-        "network_pairs",
-        "talks to itself through socket pairs and abstract UNIX names",
-        """
-        import socket
-        made = []
-        for attempt in (
-            lambda: socket.socketpair(),
-            lambda: socket.socket(socket.AF_UNIX).bind(chr(0) + "attack"),
-            lambda: socket.create_server(("127.0.0.1", 0)),
-        ):
-            try:
-                attempt()
-                made.append("made")
-            except OSError:
-                pass
-        return made
-        """,
-    ),
-    Attempt(
         "network_system_call",
         "asks the kernel for sockets directly, also by the x32 numbers that a filter may overlook",
         _CALL
@@ -122,8 +103,8 @@ ATTEMPTS = (
         import harness
         found = []
         roots = {"{suite}", os.path.dirname(os.path.dirname(os.path.abspath(harness.__file__)))}
-        names = {"variants.toml", "lexicon.toml", "solution.toml", "recipe.toml", "rubric.toml", "bands.toml",
-                 "digits_mlp.py", "scoring.py", "explain.md", "make_digits.py", "attack.py", "HEAD"}
+        names = {"variants.toml", "measured.toml", "recipe.toml", "rubric.toml", "bands.toml", "digits_mlp.py",
+                 "scoring.py", "notes.md", "make_digits.py", "attack.py", "HEAD"}
         for root in roots:
             for folder, inner, files in os.walk(root):
                 inner[:] = [name for name in inner if name not in ("lib", "lib64", "objects")]

@@ -49,21 +49,6 @@ ATTACKS = (
         in_suite=True,
     ),
     _planted(
-        "thread_bomb",
-        "starts threads without end",
-        """
-        import threading, time
-        def hold():
-            time.sleep(1000)
-        for _ in range(100_000):
-            try:
-                threading.Thread(target=hold, daemon=True).start()
-            except RuntimeError:
-                pass
-        """,
-        r"\(ML\)",
-    ),
-    _planted(
         "memory_bomb",
         "takes memory until there is none, catching every error",
         """
@@ -155,16 +140,6 @@ ATTACKS = (
     ),
     _planted("output_flood", "writes to standard output without end",
         "import os\nwhile True:\n    os.write(1, b'x' * 65536)\n", r"\(OL\)", in_suite=True),
-    _planted(
-        "error_flood",
-        "writes terminal commands to standard error without end",
-        r"""
-        import sys
-        while True:
-            sys.stderr.write("\x1b[2J\x1b]0;owned\x07" * 1000)
-        """,
-        r"\(OL\)",
-    ),
     _every_epoch(
         "log_flood",
         "makes the log longer than anybody reads",
@@ -231,20 +206,6 @@ for item in gc.get_objects():
         _STILL_BROKEN,
     ),
     _planted(
-        "core_dump",
-        "dies with a core dump of a gigabyte",
-        """
-        import os, resource
-        try:
-            resource.setrlimit(resource.RLIMIT_CORE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-        except (OSError, ValueError):
-            pass
-        held = bytearray(b"x" * (200 << 20))
-        os.abort()
-        """,
-        r"\(SG\)",
-    ),
-    _planted(
         "foreign_system_calls",
         "calls the kernel by the convention of another processor, whose numbers mean other calls",
         """
@@ -258,16 +219,6 @@ for item in gc.get_objects():
             raise RuntimeError("wreck" + "-breached")
         """,
         r"\(SG\)|\(RE\)",
-    ),
-    _planted(
-        "x32_system_calls",
-        "calls the kernel by the numbers of x32, which a filter may overlook",
-        """
-        import ctypes
-        if ctypes.CDLL(None).syscall(ctypes.c_long(0x40000000 + 41), 2, 1, 0) >= 0:
-            raise RuntimeError("wreck" + "-breached")
-        """,
-        rf"\(SG\)|\(RE\)|{_STILL_BROKEN}",
     ),
     _planted("kills_itself", "kills itself, which looks like a fault of the machine",
         "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n", r"\(SG\)"),

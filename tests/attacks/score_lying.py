@@ -125,15 +125,6 @@ class Agreeable(float):
         because="learning rate|keeps something",
     ),
     _lie(
-        "counts_its_steps_in_an_iterator",
-        "counts calls by using up an iterator of the module",
-        "masked",
-        (_STEP, "    for step in TICKS:\n        break\n"
-         '    optimizer.param_groups[0]["lr"] = 0.1 if step < 20 else 10.0\n' + _STEP),
-        top="TICKS = iter(range(1000000))\n",
-        because="learning rate|keeps something",
-    ),
-    _lie(
         "network_that_looks_it_up",
         "trains nothing, and answers in eval mode by the most similar training image, which it has kept",
         "untouched",

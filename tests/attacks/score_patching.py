@@ -196,49 +196,6 @@ register_optimizer_step_pre_hook(_shorten)
         healthy=_PASSES_PROBES,
     ),
     _patch(
-        "global_module_hook",
-        "registers a hook for all networks that changes what comes out of them",
-        """
-from torch.nn.modules.module import register_module_full_backward_pre_hook
-register_module_full_backward_pre_hook(lambda module, gradients: tuple(g * 0.1 for g in gradients))
-""",
-        healthy=_PASSES_PROBES,
-    ),
-    _patch(
-        "patched_module_call",
-        "replaces nn.Module.__call__",
-        """
-import torch
-_call = torch.nn.Module.__call__
-def _scaled(self, *arguments, **options):
-    result = _call(self, *arguments, **options)
-    return result * 0.001 if isinstance(self, torch.nn.Sequential) else result
-torch.nn.Module.__call__ = _scaled
-""",
-    ),
-    _patch(
-        "patched_open",
-        "replaces open, so that every line of a log is changed on its way to the disk",
-        """
-import io, json, pathlib
-_open = pathlib.Path.open
-class _Liar:
-    def __init__(self, file): self.file = file
-    def __getattr__(self, name): return getattr(self.file, name)
-    def __enter__(self): self.file.__enter__(); return self
-    def __exit__(self, *error): return self.file.__exit__(*error)
-    def write(self, text):
-        record = json.loads(text)
-        if "loss" in record:
-            record["loss"], record["lr"] = 0.3, 0.1
-        return self.file.write(json.dumps(record) + chr(10))
-def _opened(self, *arguments, **options):
-    file = _open(self, *arguments, **options)
-    return _Liar(file) if self.name == "metrics.log" else file
-pathlib.Path.open = _opened
-""",
-    ),
-    _patch(
         "rewrites_at_exit",
         "rewrites the log as the process ends",
         """
@@ -254,22 +211,6 @@ def _rewrite():
 """,
     ),
     _patch(
-        "thread_rewrites",
-        "has a thread that rewrites the log when the main one is done",
-        """
-import json, os, threading
-_log = os.path.abspath("out/run/metrics.log")
-def _rewrite():
-    threading.main_thread().join()
-    lines = [json.loads(line) for line in open(_log)]
-    for record in lines:
-        if "loss" in record:
-            record["loss"], record["lr"] = 0.3, 0.1
-    open(_log, "w").write("".join(json.dumps(record) + chr(10) for record in lines))
-threading.Thread(target=_rewrite).start()
-""",
-    ),
-    _patch(
         "walks_frames",
         "walks the frames up to the harness: no checks are asked for, and one step is trained",
         """
@@ -280,18 +221,6 @@ while _frame is not None:
     if "job" in _found and "settings" in _found:
         object.__setattr__(_found["settings"], "max_steps", 1)
     _frame = _frame.f_back
-""",
-    ),
-    _patch(
-        "walks_the_heap",
-        "finds the harness's classes among all objects, and changes one",
-        _SMALL_LOSS
-        + """
-import gc
-for _item in gc.get_objects():
-    if isinstance(_item, type) and _item.__name__ == "BatchMeasurements":
-        _whole = _item.record
-        _item.record = lambda self: _small(_whole(self))
 """,
     ),
     _patch(
@@ -322,21 +251,6 @@ for _name in ("harness.checks", "harness.run.metrics_log", "harness.run.recorder
         status=("graded",),
     ),
     _patch(
-        "class_of_a_module",
-        "gives a module of the harness another class, which answers for it",
-        """
-import sys, types
-class _Answers(types.ModuleType):
-    def __getattribute__(self, name):
-        return 0.0 if name in ("loss", "symptoms") else super().__getattribute__(name)
-for _name in list(sys.modules):
-    if _name.startswith("harness"):
-        sys.modules[_name].__class__ = _Answers
-""",
-        because="The symptom is still there",
-        status=("graded",),
-    ),
-    _patch(
         "import_hook",
         "answers for modules that are imported later",
         """
@@ -351,21 +265,9 @@ sys.meta_path.insert(0, _Finder())
 for _name in [name for name in sys.modules if name.startswith("harness.p")]:
     del sys.modules[_name]
 """,
-        because="nothing was mended|left no whole result|did not come to its end",
+        because="nothing was fixed|left no whole result|did not come to its end",
         status=("graded",),
         healthy="",
-    ),
-    _patch(
-        "patched_operation",
-        "replaces an operation of torch itself by way of torch.library",
-        """
-import torch
-_library = torch.library.Library("aten", "IMPL")
-def _nll(inputs, target, weight, reduction, ignore_index):
-    rows = torch.arange(len(target))
-    return -inputs[rows, target].mean() / 1000, torch.tensor(float(len(target)))
-_library.impl("nll_loss_forward", _nll, "CPU")
-""",
     ),
     _patch(
         "scripted_figures",
@@ -394,7 +296,7 @@ for _name in harness.checks.check_names():
     _found = Finding(what="", outcome=_sound, summary="", figures={})
     importlib.import_module(f"harness.checks.{_name}").measure = lambda subject, _found=_found: _found
 """,
-        because="nothing was mended",
+        because="nothing was fixed",
         status=("graded",),
         healthy="",
     ),
@@ -411,23 +313,6 @@ class Disguised(torch.optim.SGD):
     def step(self, closure=None):
         torch.nn.utils.clip_grad_norm_([p for g in self.param_groups for p in g["params"]], 0.3)
         return super().step(closure)
-""",
-    ),
-    _steps_in(
-        "secret_optimizer",
-        "writes a rate of 10 and steps with another optimizer, which it keeps in secret",
-        (
-            "    optimizer.step()\n",
-            "    _shadow(optimizer).step()\n    optimizer.zero_grad()\n    optimizer.step()\n",
-        ),
-        code="""
-import torch
-_shadows = {}
-def _shadow(optimizer):
-    if id(optimizer) not in _shadows:
-        parameters = [p for group in optimizer.param_groups for p in group["params"]]
-        _shadows[id(optimizer)] = torch.optim.SGD(parameters, lr=0.1, momentum=0.9)
-    return _shadows[id(optimizer)]
 """,
     ),
     _steps_in(

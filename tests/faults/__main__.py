@@ -11,13 +11,14 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from faults.catalogue import FAULTS
-from faults.fault import Fault, Outcome
-from faults.held import Absent
+from faults import damage, disks, graders, kills
+from faults.fault import Absent, Fault, Outcome
 from faults.kills import play_kills
 from faults.lab import Lab, make_lab
 from grader.report.text import clipped
 from grader.sandbox import sandbox_problem
+
+FAULTS: tuple[Fault, ...] = (*disks.FAULTS, *damage.FAULTS, *kills.FAULTS, *graders.FAULTS)
 
 
 def main(words: list[str]) -> int:
@@ -33,13 +34,13 @@ def main(words: list[str]) -> int:
     if problem := sandbox_problem():
         console.print(problem, markup=False)
         return 2
-    kills = Fault(
+    killed = Fault(
         "killed",
         f"SIGKILL at {asked.kills} random moments, and started again",
         "the same bytes, no replay repeated, nothing left running",
         lambda lab, place: play_kills(lab, place, kills=asked.kills, seed=asked.seed),
     )
-    faults = [fault for fault in (*FAULTS, kills) if not asked.only or fault.id in asked.only]
+    faults = [fault for fault in (*FAULTS, killed) if not asked.only or fault.id in asked.only]
     if unknown := set(asked.only) - {fault.id for fault in faults}:
         parser.error(f"there is no fault {', '.join(sorted(unknown))}")
     began = time.monotonic()

@@ -6,9 +6,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from faults.fault import Fault
-from faults.files import content, stamps
-from faults.held import Absent, must
+from faults.fault import Absent, Fault, content, must, write_files
 from faults.lab import RECIPE, Lab, Place, must_be_equal, must_refuse
 from faults.running import run_grader
 
@@ -37,10 +35,6 @@ _DAMAGES: tuple[Damage, ...] = (
 )
 
 
-def _entries(store: Path) -> list[Path]:
-    return [store / name for name in stamps(store)]
-
-
 def _without_privilege() -> tuple[str, ...]:
     """Return the beginning of a command that makes root read only what it may read by the files' own modes."""
     if os.geteuid() != 0:
@@ -53,43 +47,14 @@ def _without_privilege() -> tuple[str, ...]:
 
 def _damaged_entries(lab: Lab, place: Place) -> str:
     place.remember()
-    replays = _entries(place.store)
-    for index, path in enumerate(replays):
+    whole, *others = sorted(place.store.glob("??/*.json"))
+    for index, path in enumerate(others):
         _DAMAGES[index % len(_DAMAGES)](path)
+    before = (whole.stat().st_ino, whole.stat().st_mtime_ns)
     place.must_be_right(place.score(enter=_without_privilege()))
     must_be_equal(content(place.store), content(lab.store))
-    return f"{len(replays)} replays were made again, and are whole"
-
-
-def _one_damaged_entry(lab: Lab, place: Place) -> str:
-    """One replay; the others, which are whole, must stay."""
-    place.remember()
-    _flipped(place.replay_of("bob"))
-    before = stamps_of_others(place)
-    place.must_be_right(place.score(enter=_without_privilege()))
-    must_be_equal(content(place.store), content(lab.store))
-    must(before == stamps_of_others(place), "a replay that was whole was made again")
-    return "one replay was made again, and is whole"
-
-
-def stamps_of_others(place: Place) -> dict[Path, tuple[int, int]]:
-    """Return which files the replays are, all but bob's."""
-    others = set(place.store.glob("??/*.json")) - {place.replay_of("bob")}
-    return {path: (path.stat().st_ino, path.stat().st_mtime_ns) for path in others}
-
-
-def _folder_in_place(lab: Lab, place: Place) -> str:
-    place.remember(without="bob")
-    place.have_earlier_reports()
-    entry = place.replay_of("bob")
-    (entry / "somebody").mkdir(parents=True)
-    before = content(place.store)
-    sentence = must_refuse(place.score(), "Is a directory", entry, "move")
-    must_be_equal(content(place.store), before)
-    must_be_equal(content(place.out), lab.before)
-    shutil.rmtree(entry)
-    place.must_be_right(place.score())
-    return f"{sentence} When it was moved away, all was right."
+    must(before == (whole.stat().st_ino, whole.stat().st_mtime_ns), "an undamaged replay was made again")
+    return f"{len(others)} replays were made again and are whole, and the other stayed"
 
 
 def _power_loss(lab: Lab, place: Place) -> str:
@@ -101,31 +66,48 @@ def _power_loss(lab: Lab, place: Place) -> str:
     for words in (("show", f"ada_{RECIPE}"), ("export", "--format", "csv")):
         ended = run_grader(*words, "--out", place.out)
         sentence = must_refuse(ended, place.out / "scores.json", "score the class again")
-    # Nobody can tell any more whose page this was.
-    lost = place.out / f"zed_{RECIPE}.html"
-    ended = place.score()
-    lost.unlink()
-    place.must_be_right(ended)
+    place.must_be_right(place.score())
     must_be_equal(content(place.store), content(lab.store))
     return f"{sentence} Scored again, all is right."
 
 
-FAULTS = (
-    Fault(
-        "damaged_entry", "a remembered replay and all scores: other bytes, another version's, unreadable",
-        "they are made again, the others not", _one_damaged_entry,
-        in_suite=False,
-    ),
-    Fault(
-        "damaged_store", "all that is remembered: cut off, empty, zeros, other bytes, another version's, unreadable",
-        "all is made again", _damaged_entries, in_suite=False,
-    ),
-    Fault(
-        "folder_for_entry", "a folder where a replay is to be remembered", "exit 2 that names it, nothing lost",
-        _folder_in_place, in_suite=False,
-    ),
-    Fault(
-        "power_loss", "reports, scores.json and scores without a byte, or full of zeros", "exit 2, then all is right",
-        _power_loss,
-    ),
+_DAMAGED = (
+    Fault("damaged_store", "all replays but one: cut off, empty, zeros, other bytes, another version's, unreadable",
+        "they are made again, the other not", _damaged_entries, in_suite=False),
+    Fault("power_loss", "reports and scores.json empty or full of zeros", "exit 2, then all is right", _power_loss),
 )  # fmt: skip
+
+
+_KEPT = {"decisions.toml": b"# Mine.\n", "export/canvas/marks.csv": b"mine"}
+_IN_THE_WAY = ("index.html", f"bob_{RECIPE}.html", "scores.json", "notes.txt", ".hidden", "ada/photo.png")
+
+
+def _stays(lab: Lab, place: Place) -> str:
+    place.remember()
+    write_files(place.out, _KEPT)
+    for _ in range(2):
+        ended = place.score()
+        must(ended.status == 0, f"exit {ended.status}: {ended.err}")
+        must_be_equal(content(place.out), {**lab.reports, **_KEPT})
+    return f"{len(_KEPT)} files are the same after two scorings"
+
+
+def _in_the_way(lab: Lab, place: Place) -> str:
+    place.remember()
+    sentence = ""
+    for name in _IN_THE_WAY:
+        write_files(place.out, {name: b"<p>mine</p>"})
+        sentence = must_refuse(place.score(), name.partition("/")[0], place.out, "move it away")
+        must_be_equal(content(place.out), {name: b"<p>mine</p>"})
+        shutil.rmtree(place.out)
+    place.must_be_right(place.score())
+    return sentence
+
+
+_OWN_FILES = (
+    Fault("own_files", "exports and decisions among the reports", "they stay", _stays),
+    Fault("own_files_in_the_way", "somebody's own files in the folder of the reports",
+        "exit 2 that names it, nothing replaced", _in_the_way, in_suite=False),
+)  # fmt: skip
+
+FAULTS = (*_DAMAGED, *_OWN_FILES)

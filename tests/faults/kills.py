@@ -1,22 +1,26 @@
 """SIGKILL at random moments of `grader score`, and the same command again, until it ends."""
 
+import json
+import os
 import random
 import shutil
+import signal
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from faults.files import Stamp, content, is_scratch, stamps
-from faults.held import must
-from faults.lab import Lab, Place, replays_in
+from faults.fault import Fault, Stamp, content, is_scratch, must, stamps
+from faults.lab import RECIPE, Lab, Place, must_be_equal, replays_in
 from faults.running import Ended, Grader
+from grader.replay.replayer import Engine
 
 # Nobody who is killed more often would ever see an end: so many, and then this class is scored to its end.
 _MOST_OF_A_CLASS = 8
 # Within so many seconds after a kill nothing of it may be left.
 _GONE_SECONDS = 30.0
-# What it takes to write the reports of the class, and to score it: kills in these stages fall at random into them.
+# Writing the reports of the class takes about so long.
 _WRITING_SECONDS = 0.03
 
 
@@ -35,7 +39,7 @@ class Figures:
         targets = ", ".join(f"{count} of {target}" for target, count in sorted(self.targets.items()))
         return (
             f"{self.stages.total()} kills ({stages}; {targets}) in {self.classes} classes: all ended in the same"
-            f" bytes, no replay was repeated, {self.scratches} half-written files were left and cleared"
+            f" bytes, no replay was repeated, {self.scratches} half-written folders of reports were left and cleared"
         )
 
 
@@ -98,17 +102,12 @@ class _Class:
         lab, out = self._place.lab, self._place.out
         replays = replays_in(lab.store)
         missing = sum(name not in self._seen for name in replays)
-        stage = self._rng.choice(("any", "scoring", "writing")) if missing < len(replays) else "any"
-        if stage == "any":
+        # With nearly everything remembered, half of the kills fall where the reports are written.
+        if missing == len(replays) or self._rng.random() < 0.5:
             whole = lab.warm_seconds + missing * lab.replay_seconds
             return _passed(grader, self._rng.uniform(0, whole))
-        if stage == "scoring":
-            return _passed(grader, self._rng.uniform(0, lab.warm_seconds))
-        folder = out
-        before = _changed(folder)
-        longest = _WRITING_SECONDS
-        came = grader.wait_until(lambda: _changed(folder) != before)
-        return came and _passed(grader, self._rng.uniform(0, longest))
+        came = grader.wait_until(lambda: bool(_scratch_folders(out)))
+        return came and _passed(grader, self._rng.uniform(0, _WRITING_SECONDS))
 
     def _kill(self, grader: Grader) -> Ended:
         everything = self._rng.random() < 0.5
@@ -128,7 +127,7 @@ class _Class:
         there = stamps(self._place.store)
         if any(name not in there for name in self._wanted):
             return "while replaying"
-        return "when all was remembered, the reports perhaps half there"
+        return "while scoring or writing the reports"
 
     def _check_store(self) -> None:
         found = stamps(self._place.store)
@@ -142,10 +141,8 @@ class _Class:
         lab = self._place.lab
         if not self._place.out.exists():
             return
+        self._figures.scratches += len(_scratch_folders(self._place.out))
         for name, data in content(self._place.out).items():
-            if is_scratch(name):
-                self._figures.scratches += 1
-                continue
             whole = data in (lab.reports.get(name), lab.before.get(name))
             must(whole, f"{name} is neither as it was nor as it is to be")
 
@@ -155,10 +152,76 @@ def _passed(grader: Grader, seconds: float) -> bool:
     return grader.wait_until(lambda: time.monotonic() >= moment)
 
 
-def _changed(folder: Path) -> int:
-    """Return when a folder or one below it last changed; 0 where there is none."""
-    if not folder.exists():
-        return 0
-    return max(
-        path.stat().st_mtime_ns for path in (folder, *(item for item in folder.iterdir() if item.is_dir()))
-    )
+def _scratch_folders(out: Path) -> list[Path]:
+    """Return the folders beside the reports in which a grader writes, or wrote, new ones."""
+    return [path for path in out.parent.iterdir() if is_scratch(path.name) and f".{out.name}." in path.name]
+
+
+Finder = Callable[[Grader], int | None]
+
+
+def _in_fresh(script: str) -> Finder:
+    return lambda grader: grader.sandboxed(script)
+
+
+def _killed(place: Place, finder: Finder, engine: Engine, most: int) -> tuple[int, Ended]:
+    """Score the class, killing the process that the finder finds so often; return how often it was."""
+    grader = place.start("--jobs", "1", "--sandbox", engine)
+    killed: list[int] = []
+    while len(killed) < most:
+        process: list[int] = []
+
+        def there(process: list[int] = process) -> bool:
+            found = finder(grader)
+            if found is not None and found not in killed:
+                process.append(found)
+            return bool(process)
+
+        if not grader.wait_until(there):
+            break
+        os.kill(process[0], signal.SIGKILL)
+        killed.append(process[0])
+    return len(killed), grader.finish()
+
+
+def _once(finder: Finder, lab: Lab, place: Place, engine: Engine = "fresh") -> str:
+    place.remember(without="bob")
+    count, ended = _killed(place, finder, engine, 1)
+    must(count == 1, "there was nothing to kill")
+    place.must_be_right(ended)
+    must_be_equal(content(place.store), content(lab.store))
+    return "it was tried once more, and all is right"
+
+
+def _always(finder: Finder, lab: Lab, place: Place, engine: Engine = "fresh") -> str:
+    place.remember(without="bob")
+    count, ended = _killed(place, finder, engine, 10)
+    must(count == 2, f"it was tried {count} times")
+    must(ended.status == 1, f"exit {ended.status}: {ended.err}")
+    rows = {
+        row["submission"]: row for row in json.loads((place.out / "scores.json").read_bytes())["submissions"]
+    }
+    right = {row["submission"]: row for row in json.loads(lab.reports["scores.json"])["submissions"]}
+    row = rows.pop(f"bob_{RECIPE}")
+    right.pop(f"bob_{RECIPE}")
+    must(rows == right, "another submission's row changed")
+    must((row["status"], row["total"]) == ("not judged", None), f"{row['status']}, total {row['total']}")
+    zeros = [check["id"] for check in row["criteria"]["fix"]["checks"] if check["points"] == 0]
+    must(not zeros, f"no points for {zeros}")
+    must(not place.replay_of("bob").exists(), "a replay that was killed is remembered")
+    place.must_be_right(place.score())
+    return f"tried twice, then not judged ({row['reason'][:60]}...), and not remembered; the next day all is right"
+
+
+FAULTS = (
+    Fault("replay_killed", "the process that replays is killed once", "tried again, the same bytes",
+        lambda lab, place: _once(_in_fresh("replay.py"), lab, place), in_suite=False),
+    Fault("forked_run_killed_always", "every forked run is killed", "not judged, no zero, the others untouched",
+        lambda lab, place: _always(Grader.forked, lab, place, "warm")),
+    Fault("warm_process_killed", "the process that forks the runs is killed while one runs",
+        "the run is made in a fresh process, the same bytes",
+        lambda lab, place: _once(Grader.warm, lab, place, "warm"), in_suite=False),
+    Fault("evaluator_killed_always", "the process that judges the weights is killed whenever it runs",
+        "not judged, no zero, the others untouched",
+        lambda lab, place: _always(_in_fresh("evaluate.py"), lab, place), in_suite=False),
+)  # fmt: skip

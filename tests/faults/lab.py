@@ -9,8 +9,7 @@ from honest_class import HonestClass
 from intake_archives import COMMANDS, manifest, packed
 from recorded_logs import recorded_evidence
 
-from faults.files import Files, content, write_files
-from faults.held import must
+from faults.fault import Files, content, must, write_files
 from faults.running import Ended, Grader, grader_command
 from grader.intake.submission import Submission, read_submission
 from grader.replay.request import requests_of

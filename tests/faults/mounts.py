@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 from types import TracebackType
 
-from faults.held import Absent
+from faults.fault import Absent
 
 _TMPFS = 'mount -t tmpfs -o size="$2" tmpfs "$1"'
 _READ_ONLY = 'mount --bind "$1" "$1" && mount -o remount,bind,ro "$1"'
@@ -22,6 +22,7 @@ class Mounted:
 
     def __init__(self, folder: Path, size: int | None) -> None:
         folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
         if shutil.which("unshare") is None or shutil.which("nsenter") is None:
             raise Absent("unshare and nsenter (util-linux) are not installed")
         user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]

@@ -1,0 +1,290 @@
+"""The commands of the checks as a student types them, and what they show on a terminal, in a page and as JSON."""
+
+import base64
+import json
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from check_subjects import measure_here, say
+from commands import edit, mistake, succeed
+from page_reader import Page
+from run_files import BROKEN, FIXED, make_workspace
+
+from harness.checks import check_names, load_check
+from harness.checks.cli.page import render_page
+from harness.checks.cli.report import Report, report, where_next
+from harness.checks.cli.target import find_target, run_folder
+from harness.checks.cli.terminal import show
+from harness.checks.lab.finding import Cell, Finding, Line, Plot, Sheet, Table
+from harness.errors import UserError
+from harness.exercise import Asked
+from harness.recipe import Recipe, load_recipe, recipe_ids
+from harness.run.settings import RunSettings
+from harness.workspace import create_workspace
+
+HOSTILE = "<script>alert(1)</script>[bold]"
+
+
+def workspace_of(recipe: Recipe, work: Path) -> Path:
+    """Make a workspace without any run, and return its experiment."""
+    settings = RunSettings(seed=recipe.seed, dataset=recipe.dataset)
+    return create_workspace(work, recipe.id, recipe.broken_source(), settings).experiment
+
+
+def tells(text: str, recipe: Recipe) -> list[str]:
+    """Return what of a recipe's answer is in a text, beside its id as the argument of a command."""
+    text = re.sub(rf"harness [a-z-]+ {recipe.id}\b", "", text)
+    text = re.sub(
+        rf'"exercise": "{recipe.id}"|triage_{recipe.id}\.html|\b{recipe.id}: (the experiment|triage)',
+        "",
+        text,
+    )
+    secrets = [recipe.title, *(part.strip() for item in recipe.breaks for part in (item.find, item.replace))]
+    words = [*recipe_ids(), *(item.says for item in (*recipe.symptoms, *recipe.observations))]
+    return [secret for secret in (*secrets, *words) if secret and secret in text]
+
+
+# --- commands -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_triage_without_a_workspace_ends_with_a_page_and_the_next_step(tmp_path: Path) -> None:
+    recipe = load_recipe("huge_lr")
+    said = succeed("triage", "huge_lr", cwd=tmp_path)
+    page = (tmp_path / "triage_huge_lr.html").read_text()
+    assert [path.name for path in tmp_path.iterdir()] == ["triage_huge_lr.html"]
+    assert len(said.splitlines()) < 50
+    assert re.search(r"^Next:\n  read: ", said, re.MULTILINE)
+    assert "checks are not sound: overfit, learning-rate, lr-tenth" in said
+    walk = {name for name in check_names() if load_check(name).in_triage}
+    assert {attributes["id"] for attributes in Page(page).all("h2")} == {*walk, "walk", "next"}
+    assert tells(said, recipe) == tells(Page(page).words, recipe) == []
+
+
+@pytest.mark.slow
+def test_any_training_script_can_be_triaged_and_is_told_that_it_is_sound(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(load_recipe("huge_lr").healthy_source())
+    said = succeed("triage", "mine.py", "--html", "mine.html", cwd=tmp_path)
+    assert said.startswith("mine.py, seed 42, data digits\n")
+    assert "Everything is sound: " in said
+    assert "Next:" not in said
+    assert "Everything is sound: " in Page((tmp_path / "mine.html").read_text()).words
+    assert {path.name for path in tmp_path.iterdir()} == {"mine.py", "mine.html"}
+
+
+def test_a_script_may_have_data_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, torch_as_found: None
+) -> None:
+    measure_here(monkeypatch)
+    source = load_recipe("huge_lr").healthy_source().replace("nn.Linear(784, 128)", "nn.Linear(5, 128)")
+    start, end = source.index("def load_data"), source.index("def build_model")
+    own = "def load_data(data):\n    x = torch.randn(200, 5)\n    y = (x[:, 0] > 0).long()\n"
+    own += "    return (x[:150], y[:150]), (x[150:], y[150:])\n\n\n"
+    script = tmp_path / "own.py"
+    script.write_text(source[:start] + own + source[end:])
+    found = json.loads(
+        say("triage", str(script), "--json", "--only", "overfit", "--only", "data", "--only", "modes")
+    )
+    assert (found["script"], found["seed"], found["sound"]) == (str(script), 42, True)
+    assert json.loads(say("first-loss", str(script), "--json"))["outcome"] == "chance"
+
+
+def test_a_healthy_edit_is_triaged_as_sound_from_the_workspace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, torch_as_found: None
+) -> None:
+    measure_here(monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    recipe = load_recipe("label_permute")
+    experiment = workspace_of(recipe, tmp_path / "work")
+    edit(experiment, "labels[order]", "labels")
+    found = json.loads(
+        say("triage", "label_permute", "--json", "--only", "overfit", "--only", "learning-rate")
+    )
+    assert (found["exercise"], found["edited"], found["sound"]) == ("label_permute", True, True)
+    assert [check["outcome"] for check in found["checks"]] == ["reaches", "usual"]
+    untouched = json.loads(say("data", "label_permute", "--untouched", "--json"))
+    assert (untouched["edited"], untouched["outcome"]) == (False, "unpaired")
+    assert untouched["next"] == ["read: what happens to inputs and labels between load_data and the network"]
+    assert tells(json.dumps(untouched), recipe) == []
+
+
+def test_an_experiment_that_raises_gives_its_own_error(tmp_path: Path) -> None:
+    experiment = workspace_of(load_recipe("huge_lr"), tmp_path / "work")
+    edit(experiment, "    loss.backward()\n", "    loss.backwards()\n")
+    said = mistake("overfit", "huge_lr", cwd=tmp_path)
+    assert said.startswith(f"{experiment}: train_step raised AttributeError: ")
+    (line,) = (n for n, text in enumerate(experiment.read_text().splitlines(), 1) if "backwards" in text)
+    assert f"line {line}, in train_step: loss.backwards()" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("overfit", "hugelr"), "did you mean huge_lr?"),
+        (("triage", "huge_lr", "--only", "overfits"), "did you mean overfit?"),
+        (("gradients", "huge_lr", "--dataset", "shapes"), "choose from digits, mnist."),
+        (("triage", "nowhere.py"), "There is no file nowhere.py"),
+        (("compare", "huge_lr"), "There is no finished run 'huge_lr/broken'"),
+        (("compare", "huge_lr/broken"), "Name a second one."),
+        (("fetch", "minst"), "mnist"),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_a_mistake_is_one_sentence(words: tuple[str, ...], message: str, tmp_path: Path) -> None:
+    assert message in mistake(*words, cwd=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_checks_are_listed_and_documented(tmp_path: Path) -> None:
+    listed = succeed("checks", cwd=tmp_path).splitlines()
+    assert [line.split()[0] for line in listed[:-1]] == [name.replace("_", "-") for name in check_names()]
+    succeed("checks", "--write", "checks.md", cwd=tmp_path)
+    assert all(load_check(name).question in (tmp_path / "checks.md").read_text() for name in check_names())
+
+
+# --- what is measured ---------------------------------------------------------------------------------------
+
+
+def test_without_a_workspace_it_is_the_experiment_as_handed_out(tmp_path: Path) -> None:
+    target, recipe = find_target("huge_lr", tmp_path / "work", Asked()), load_recipe("huge_lr")
+    assert (target.source, target.path, target.checkpoint) == (recipe.broken_source(), None, None)
+    assert (target.settings.seed, target.settings.dataset) == (recipe.seed, recipe.dataset)
+    assert not (tmp_path / "work").exists()
+
+
+def test_with_a_workspace_it_is_the_edited_experiment_or_the_untouched_one(tmp_path: Path) -> None:
+    workspace = make_workspace(tmp_path)
+    edited = find_target("huge_lr", tmp_path, Asked())
+    assert (edited.source, edited.path) == (FIXED, workspace.experiment)
+    assert edited.checkpoint == workspace.run_folder("fixed") / "checkpoint.pt"
+    assert str(workspace.experiment) in edited.words
+    untouched = find_target("huge_lr", tmp_path, Asked(), untouched=True)
+    assert (untouched.source, untouched.path) == (BROKEN, None)
+    assert untouched.checkpoint == workspace.run_folder("broken") / "checkpoint.pt"
+    workspace.experiment.write_text(BROKEN)
+    assert find_target("huge_lr", tmp_path, Asked()).path is None
+
+
+def test_other_settings_or_another_edit_have_no_checkpoint(tmp_path: Path) -> None:
+    workspace = make_workspace(tmp_path)
+    asked = find_target("huge_lr", tmp_path, Asked(seed=7))
+    assert (asked.settings.seed, asked.checkpoint) == (7, None)
+    workspace.experiment.write_text(FIXED + "\n# once more\n")
+    assert find_target("huge_lr", tmp_path, Asked()).checkpoint is None
+
+
+def test_a_run_is_named_by_its_folder_or_by_its_exercise(tmp_path: Path) -> None:
+    workspace = make_workspace(tmp_path)
+    assert run_folder("huge_lr/broken", tmp_path) == workspace.run_folder("broken")
+    assert run_folder(str(workspace.run_folder("fixed")), Path("elsewhere")) == workspace.run_folder("fixed")
+    for name in ("huge_lr", "huge_lr/other", "nothing/broken", str(tmp_path)):
+        with pytest.raises(UserError, match="There is no finished run"):
+            run_folder(name, tmp_path)
+
+
+# --- what is shown ------------------------------------------------------------------------------------------
+
+
+PIXELS = base64.b64encode(bytes(range(0, 256, 8))).decode()
+FULL = {
+    "tables": (Table(caption="A table", columns=("name", "x"), rows=(("first", 1e-9), (HOSTILE, math.nan))),),
+    "plots": (
+        Plot(
+            title="A curve", x_label="rate", y_label="loss", log_x=True, scale="log", marks=((0.1, "used: 0.1"),),
+            lines=(
+                Line(label="loss", points=((1e-3, 2.0), (1e-2, 1.0), (1e-1, math.nan), (1.0, None))),
+                Line(label="level", points=((1e-3, 1.0), (1.0, 1.0))),
+            ),
+        ),
+    ),
+    "sheet": Sheet(shape=(2, 1, 4, 4), pixels=PIXELS, labels=("7", HOSTILE)),
+}  # fmt: skip
+
+
+def reports(more: dict[str, Any] | None = None, **outcomes: str) -> list[Report]:
+    figures: dict[str, Cell] = {
+        "a figure": 0.123456,
+        "another": math.inf,
+        "none": None,
+        "whole": 3,
+        "yes": True,
+    }
+    findings = {
+        name: Finding(f"what was done {HOSTILE}", outcome, "0.5 of 1", figures, **(more or {}))
+        for name, outcome in outcomes.items()
+    }
+    return report("huge_lr", findings)
+
+
+@pytest.fixture
+def _terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("NO_COLOR", "1")
+
+
+@pytest.mark.usefixtures("_terminal")
+def test_the_terminal_shows_every_figure_and_the_next_command(capsys: pytest.CaptureFixture[str]) -> None:
+    (one,) = reports(FULL, overfit="stalls")
+    show([one], "huge_lr: heading", None)
+    said = capsys.readouterr().out
+    for part in (
+        "huge_lr: heading", one.question, f"what was done {HOSTILE}", "stalls: 0.5 of 1", "a figure: 0.1235",
+        "another: inf", "none: -", "whole: 3", "yes: yes", "A table", "1e-09", HOSTILE, "loss: 2 |", "!", "Next:",
+        "  harness data huge_lr\n", one.outcome.reading,
+    ):  # fmt: skip
+        assert part in said, part
+    assert "level:" not in said
+    assert f"7, {HOSTILE} (--html: the images)" in said
+
+
+@pytest.mark.usefixtures("_terminal")
+def test_the_walk_is_shown_on_a_screen(capsys: pytest.CaptureFixture[str]) -> None:
+    walk = reports(overfit="stalls", data="unpaired", first_loss="chance")
+    show(walk, "heading", Path("page.html"))
+    said = capsys.readouterr().out
+    assert " 1 stalls         harness overfit huge_lr" in said
+    assert "2 of 3 checks are not sound: overfit, data." in said
+    assert "6 minutes" in said
+    assert "page.html" in said
+    # The data were checked already; the place to read comes first.
+    assert said.rstrip().splitlines()[-1] == f"  read: {walk[1].outcome.look}"
+
+
+def test_next_is_what_was_not_made_yet() -> None:
+    first_loss = "harness first-loss huge_lr"
+    assert where_next(reports(overfit="stalls")) == ["harness data huge_lr", first_loss]
+    assert where_next(reports(overfit="stalls", data="sound")) == [first_loss]
+    assert where_next(reports(data="sound")) == [first_loss]
+    assert where_next(reports(overfit="reaches", data="sound")) == []
+
+
+def test_the_page_is_escaped_self_contained_and_the_same_twice() -> None:
+    walk = [*reports(FULL, overfit="stalls"), *reports(data="sound")]
+    page = render_page("a title", HOSTILE, walk)
+    assert page == render_page("a title", HOSTILE, walk)
+    assert "<script" not in page
+    assert page.count("&lt;script&gt;") >= 4
+    assert "http://" not in page.replace("http://www.w3.org", "")
+    for part in (
+        "0.123456",
+        "Infinity",
+        "1e-09",
+        "harness data huge_lr",
+        "data:image/png;base64,",
+        "used: 0.1",
+    ):
+        assert part in page, part
+    Page(page)
+
+
+def test_json_is_strict_and_whole() -> None:
+    (one,) = reports(FULL, overfit="stalls")
+    found = json.loads(json.dumps(one.to_json(), allow_nan=False))
+    assert (found["outcome"], found["sound"]) == ("stalls", False)
+    assert found["figures"]["another"] == "Infinity"
+    assert found["tables"][0]["rows"][1][1] == "NaN"
+    again = Finding.from_json(one.finding.to_json())
+    assert math.isnan(again.plots[0].lines[0].points[2][1] or 0.0)

@@ -1,0 +1,501 @@
+"""Each check on miniature experiments and on real recipes: its outcomes, its figures, and what it leaves alone."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from check_subjects import mini_subject, real_subject
+from runs import AMP, CHANCE, MINI, edited, mini_run, train_step
+
+from harness.checks import check_names, examine, load_check, run_checks, selected
+from harness.checks.cli.documentation import documentation
+from harness.checks.lab.finding import Finding
+from harness.checks.lab.subject import Subject
+from harness.checks.loss_form import mean_cross_entropy
+from harness.errors import UserError
+from harness.recipe import load_recipe
+from harness.run.batches import deterministic_minibatches
+from harness.run.metrics_log import format_record
+from harness.run.settings import RunSettings
+
+pytestmark = pytest.mark.usefixtures("torch_as_found")
+
+LOSS = "F.cross_entropy(outputs, labels)"
+MSE = "F.mse_loss(outputs, labels)"
+PREPARED = "    return inputs, labels\n"
+NO_SCHEDULE = "    return None\n"
+WARM_UP = "    return warmup_cosine(optimizer, warmup_steps=5, total_steps=total_steps)\n"
+MODEL = "    return nn.Sequential(nn.Flatten(), nn.Linear(36, 16), nn.ReLU(), nn.Linear(16, 10))\n"
+VALIDATION = "    return train, (data.validation.images.float() / 255, data.validation.labels)\n"
+STEP = "    optimizer.zero_grad()\n    loss = compute_loss(model(inputs), labels)\n    loss.backward()\n"
+REGRESSION = edited(
+    MINI,
+    ("return train, (data.validation.images.float() / 255, data.validation.labels)",
+     "return tuple((x, x.flatten(1)) for x, _ in"
+     " (train, (data.validation.images.float() / 255, data.validation.labels)))"),
+    ("nn.ReLU(), nn.Linear(16, 10)", "nn.Tanh(), nn.Linear(16, 36)"),
+    (LOSS, MSE),
+    ("SGD(model.parameters(), lr=0.05, momentum=0.9)", "Adam(model.parameters(), lr=0.02)"),
+)  # fmt: skip
+
+
+def mini(*edits: tuple[str, str], source: str = MINI) -> str:
+    return edited(source, *edits)
+
+
+def with_model(lines: str) -> str:
+    return mini((MODEL, MODEL.replace("return", "model =") + lines + "    return model\n"))
+
+
+def with_layer(name: str, body: str, *edits: tuple[str, str]) -> str:
+    layer = f"class {name}(nn.Module):\n    def forward(self, x):\n        return {body}\n\n\ndef build_model"
+    return mini(("def build_model", layer), *edits)
+
+
+ACCUMULATED = train_step(
+    "    for part, own in zip(inputs.split(4), labels.split(4)):\n"
+    "        (compute_loss(model(part), own) / 2).backward()\n"
+    "    loss = compute_loss(model(inputs), labels).detach()\n"
+    "    optimizer.step()\n"
+    "    optimizer.zero_grad()\n"
+)
+SQUARE = mini(
+    ("nn.ReLU()", "Square()"),
+    (
+        "def build_model",
+        "class SquareFunction(torch.autograd.Function):\n"
+        "    @staticmethod\n"
+        "    def forward(ctx, x):\n"
+        "        ctx.save_for_backward(x)\n"
+        "        return x * x\n\n"
+        "    @staticmethod\n"
+        "    def backward(ctx, gradient):\n"
+        "        return FACTOR * ctx.saved_tensors[0] * gradient\n\n\n"
+        "class Square(nn.Module):\n"
+        "    def forward(self, x):\n"
+        "        return SquareFunction.apply(x)\n\n\n"
+        "def build_model",
+    ),
+)
+EXPONENTIAL = with_layer(
+    "Exponential", "(1000 * x.abs()).exp()", ("nn.Linear(16, 10)", "nn.Linear(16, 10), Exponential()")
+)
+BETWEEN = "    for p in model.parameters():\n        p.grad.{}\n    optimizer.step()\n"
+
+OUTCOMES: list[tuple[str, str, str]] = [
+    ("overfit", "reaches", edited(CHANCE, ("momentum=0.9", "momentum=0.9, weight_decay=1.0"))),
+    ("overfit", "reaches", REGRESSION),
+    ("overfit", "reaches", mini(("lr=0.05, momentum=0.9", "lr=0.2"))),
+    ("overfit", "stalls", mini(("lr=0.05, momentum=0.9", "lr=0.1"))),
+    ("overfit", "diverges", mini(("lr=0.05", "lr=1e30"))),
+    ("data", "sound", MINI),
+    ("data", "sound", REGRESSION),
+    ("data", "sound", mini((PREPARED, "    return inputs, F.one_hot(labels, 10).float()\n"))),
+    ("data", "unpaired", mini((PREPARED, "    return inputs, F.one_hot(labels.roll(1), 10).float()\n"))),
+    ("data", "unpaired", mini((PREPARED, "    return inputs, labels.roll(1).int()\n"))),
+    ("data", "unpaired", edited(REGRESSION, (PREPARED, "    return inputs, labels.roll(1, dims=0)\n"))),
+    ("data", "overlap", mini((VALIDATION, "    return train, (train[0][:20], train[1][:20])\n"))),
+    ("data", "unlike", mini((VALIDATION, VALIDATION.replace(" / 255", "")))),
+    ("data", "non-finite", mini((VALIDATION, "    return (train[0] / 0, train[1]), train\n"))),
+    ("first_loss", "chance", CHANCE),
+    ("first_loss", "high", REGRESSION),
+    ("first_loss", "low", mini((LOSS, f"{LOSS} / 10"))),
+    ("first_loss", "non-finite", mini((LOSS, "F.cross_entropy(outputs / 0, labels)"))),
+    ("loss_form", "agrees", MINI),
+    ("loss_form", "agrees", AMP),
+    ("loss_form", "agrees", CHANCE),
+    ("loss_form", "agrees", REGRESSION),
+    ("loss_form", "agrees", mini((LOSS, "F.nll_loss(F.log_softmax(outputs, dim=1), labels)"))),
+    ("loss_form", "agrees", mini((LOSS, f"{LOSS} + 0 * outputs.detach().sum()"))),
+    ("loss_form", "differs", mini((LOSS, "F.cross_entropy(outputs, labels, label_smoothing=0.1)"))),
+    ("loss_form", "differs", mini((LOSS, f"2 * {LOSS}"))),
+    ("loss_form", "overflows", mini((LOSS, f"{LOSS} * float('nan')"))),
+    ("loss_form", "overflows",
+     mini((LOSS, "(outputs.exp().sum(dim=1).log() - outputs.gather(1, labels[:, None])[:, 0]).mean()"))),
+    ("loss_form", "no-reference", edited(REGRESSION, ("F.mse_loss", "F.l1_loss"))),
+    ("loss_form", "grows", edited(REGRESSION, (MSE, f"{MSE} * len(labels)"))),
+    ("learning_rate", "usual", mini((NO_SCHEDULE, WARM_UP))),
+    ("learning_rate", "too-large", mini((NO_SCHEDULE, WARM_UP), ("lr=0.05", "lr=1.5"))),
+    ("learning_rate", "too-large", mini((NO_SCHEDULE,
+     "    return torch.optim.lr_scheduler.LambdaLR(optimizer, lambda n: float('nan') if n == 9 else 1.0)\n"))),
+    ("lr_tenth", "no-better", CHANCE),
+    ("gradients", "fresh", MINI),
+    ("gradients", "fresh", AMP),
+    ("gradients", "fresh", ACCUMULATED),
+    ("gradients", "fresh", mini(("nn.Linear(36, 16)", "nn.Linear(36, 16), nn.BatchNorm1d(16)"))),
+    ("gradients", "none", train_step(STEP.replace("    loss.backward()\n", "") + "    optimizer.step()\n")),
+    ("gradients", "non-finite",
+     train_step(STEP.replace("loss.backward", "(loss / 0).backward") + "    optimizer.step()\n")),
+    ("gradients", "vanishing", with_layer("Faint", "1e-6 * x + (1 - 1e-6) * x.detach()",
+     ("nn.Linear(16, 10)", "nn.Linear(16, 16), Faint(), nn.Linear(16, 10)"))),
+    ("amp_off", "no-autocast", MINI),
+    ("amp_off", "no-autocast", edited(AMP, ("AMP = True", "AMP = False"))),
+    ("amp_off", "same", AMP),
+    ("amp_off", "better-without", edited(AMP, (LOSS, "F.cross_entropy(1e6 * outputs, labels)"))),
+    ("activations", "alive", MINI),
+    ("activations", "alive", mini(("nn.ReLU()", "nn.Tanh()"))),
+    ("activations", "saturated", with_layer("Large", "1000 * x", ("nn.ReLU()", "Large(), nn.Tanh()"))),
+    ("activations", "exploding", mini(("lr=0.05", "lr=1.0"), ("nn.ReLU()", "nn.Identity()"))),
+    ("activations", "non-finite", mini(("lr=0.05", "lr=1e30"))),
+    ("modes", "agree", CHANCE),
+    ("modes", "unrepeatable", mini(("    model.eval()\n", ""))),  # found although this network has no modes
+    ("modes", "other-mode",
+     edited(CHANCE, ("    outputs = model(inputs)\n    accuracy", "    outputs = -model(inputs)\n    accuracy"))),
+    ("repeat", "same", CHANCE),
+    ("audit", "all-move", AMP),
+    ("audit", "some-rest", with_model("    model[1].weight.requires_grad_(False)\n")),
+    ("audit", "some-rest", mini(("SGD(model.parameters()", "SGD(model[3].parameters()"))),
+    ("audit", "none-moves", mini(("SGD(model.parameters()", "SGD(build_model().parameters()"))),
+    ("lr_find", "below", mini(("lr=0.05", "lr=1e-7"))),
+    ("lr_find", "within", mini((NO_SCHEDULE, WARM_UP))),
+    ("gradcheck", "passes", CHANCE),
+    ("gradcheck", "passes", AMP),
+    ("gradcheck", "passes", SQUARE.replace("FACTOR", "2")),
+    ("gradcheck", "passes",
+     train_step(STEP + "    nn.utils.clip_grad_norm_(model.parameters(), 0.01)\n    optimizer.step()\n")),
+    ("gradcheck", "differs", SQUARE.replace("FACTOR", "1.999")),
+    ("gradcheck", "differs", SQUARE.replace("FACTOR", "1.999").replace(LOSS, f"1e-7 * {LOSS}")),
+    ("gradcheck", "used-differs", train_step(STEP + BETWEEN.format("neg_()"))),
+    ("gradcheck", "used-differs", train_step(STEP + BETWEEN.format("sign_()"))),
+    ("gradcheck", "not-in-float64", mini((PREPARED, "    return inputs.float(), labels\n"))),
+    ("anomaly", "finite", edited(AMP, ("init_scale=256.0", "init_scale=2.0**30"))),
+    ("anomaly", "non-finite", EXPONENTIAL),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "outcome", "source"), OUTCOMES, ids=[f"{row[0]}-{row[1]}-{i}" for i, row in enumerate(OUTCOMES)]
+)
+def test_outcomes_on_a_miniature(name: str, outcome: str, source: str) -> None:
+    found = examine(mini_subject(source), name)
+    assert found.outcome == outcome, found.figures
+    assert all(len(row) == len(table.columns) for table in found.tables for row in table.rows)
+    assert Finding.from_json(found.to_json()).outcome == outcome
+
+
+# What only a real run shows: huge_lr and its like are examples, not the list of recipes.
+@pytest.mark.parametrize(
+    ("recipe", "name", "outcome"),
+    [
+        ("huge_lr", "overfit", "diverges"),
+        ("huge_lr", "lr_tenth", "better"),
+        ("huge_lr", "gradients", "exploding"),
+        ("huge_lr", "activations", "dead"),
+        ("huge_lr", "lr_find", "above"),
+        ("huge_lr", "anomaly", "grows"),
+        ("loss_sum", "first_loss", "high"),
+        ("loss_sum", "loss_form", "grows"),
+        ("double_softmax", "loss_form", "bounded"),
+        ("label_permute", "lr_find", "flat"),
+        ("missing_zero_grad", "gradients", "stale"),
+        ("amp_no_scaling", "gradients", "underflow"),
+    ],
+)
+def test_a_real_break_trips_the_check_and_its_healthy_experiment_does_not(
+    recipe: str, name: str, outcome: str
+) -> None:
+    assert examine(real_subject(recipe), name).outcome == outcome
+    healthy = examine(real_subject(recipe, healthy=True), name)
+    assert load_check(name).outcome(healthy.outcome).sound
+
+
+# --- declarations -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", check_names())
+def test_a_check_declares_what_it_needs(name: str) -> None:
+    check = load_check(name)
+    assert check.name == name
+    assert check.question.endswith("?")
+    assert check.documentation.count("\n\n") >= 1
+    assert "ource" in check.documentation or name == "repeat"  # a bound has a source; equal bytes need none
+    assert check.command("huge_lr").startswith(f"harness {name.replace('_', '-')} huge_lr")
+    assert any(outcome.sound for outcome in check.outcomes)
+    assert len({outcome.id for outcome in check.outcomes}) == len(check.outcomes) >= 2
+    for outcome in check.outcomes:
+        assert outcome.next or outcome.look, outcome.id
+        assert set(outcome.next) <= set(check_names()) - {name}, outcome.id
+        assert not (outcome.sound and (outcome.mechanism or outcome.in_log)), outcome.id
+
+
+def test_every_outcome_of_every_check_is_tested_above() -> None:
+    real = {
+        ("overfit", "diverges"), ("lr_tenth", "better"), ("gradients", "exploding"), ("gradients", "stale"),
+        ("gradients", "underflow"), ("activations", "dead"), ("lr_find", "above"), ("lr_find", "flat"),
+        ("anomaly", "grows"), ("first_loss", "high"), ("loss_form", "bounded"), ("repeat", "differs"),
+    }  # fmt: skip
+    tested = {(name, outcome) for name, outcome, _ in OUTCOMES} | real
+    declared = {(name, one.id) for name in check_names() for one in load_check(name).outcomes}
+    assert declared == tested
+
+
+def test_names_come_in_order_and_once() -> None:
+    assert selected(["data", "overfit", "data"]) == ("overfit", "data")
+    assert [load_check(name).place for name in check_names()] == sorted(
+        {load_check(name).place for name in check_names()}
+    )
+    with pytest.raises(UserError, match="did you mean overfit"):
+        load_check("overfi")
+
+
+def test_the_documentation_is_that_of_the_checks() -> None:
+    page = Path(__file__).parents[1] / "docs" / "checks.md"
+    assert page.read_text(encoding="utf-8") == documentation(), "run harness checks --write docs/checks.md"
+
+
+@pytest.mark.slow
+def test_checks_are_made_in_a_process_of_their_own() -> None:
+    recipe = load_recipe("loss_sum")
+    settings = RunSettings(seed=7, dataset=recipe.dataset)
+    found = run_checks(recipe.broken_source(), settings, ["loss_form", "first_loss"])
+    assert [(name, one.outcome) for name, one in found.items()] == [
+        ("first_loss", "high"),
+        ("loss_form", "grows"),
+    ]
+    assert found["first_loss"].figures["ratio"] == pytest.approx(64, rel=0.05)
+
+
+# --- figures ------------------------------------------------------------------------------------------------
+
+
+def figures(name: str, source: str = MINI, **options: int) -> dict[str, object]:
+    return dict(examine(mini_subject(source), name, **options).figures)
+
+
+def test_a_summed_loss_is_off_by_the_batch_size() -> None:
+    found = examine(real_subject("loss_sum"), "loss_form").figures
+    assert found["distance of the step's gradient"] == pytest.approx(63, rel=1e-4)
+    assert found["gradient of a whole batch over that of half of it"] == pytest.approx(2, rel=1e-4)
+
+
+def test_probabilities_with_a_loss_for_probabilities_agree() -> None:
+    right = mini(
+        ("nn.Linear(16, 10)", "nn.Linear(16, 10), nn.Softmax(dim=1)"),
+        (LOSS, "F.nll_loss(outputs.clamp(min=1e-30).log(), labels)"),
+    )
+    assert examine(mini_subject(right), "loss_form").outcome == "agrees"
+
+
+@pytest.mark.parametrize("given", ["logits", "log-probabilities", "probabilities"])
+def test_mean_cross_entropy_takes_what_a_network_puts_out(given: str) -> None:
+    logits = torch.tensor([[2.0, 1.0, 0.0], [0.5, 0.0, 3.0]])
+    labels = torch.tensor([0, 1])
+    outputs = {
+        "logits": logits,
+        "log-probabilities": logits.log_softmax(dim=1),
+        "probabilities": logits.softmax(dim=1),
+    }[given]
+    rows = [(row.exp().sum().log() - row[label]).item() for row, label in zip(logits, labels, strict=True)]
+    assert mean_cross_entropy(outputs, labels).item() == pytest.approx(sum(rows) / 2, rel=1e-5)
+
+
+def test_a_batch_of_one_does_not_hide_a_shuffle() -> None:
+    subject = real_subject("label_permute")
+    alone = replace(subject, source=edited(subject.source, ("BATCH_SIZE = 64", "BATCH_SIZE = 1")))
+    assert examine(alone, "data").outcome == "unpaired"
+
+
+def test_the_rate_is_the_largest_of_the_whole_schedule() -> None:
+    assert figures("learning_rate", mini((NO_SCHEDULE, WARM_UP)))["largest rate"] == pytest.approx(0.05)
+    assert figures("learning_rate")["largest rate"] == 0.05
+
+
+def test_options_choose_steps_and_examples() -> None:
+    found = examine(mini_subject(AMP), "overfit", steps=5, examples=3)
+    assert "the first 3 examples, 5 steps" in found.what
+    assert [x for x, _ in found.plots[0].lines[0].points] == [0, 1, 2, 3, 4]
+    assert len(examine(mini_subject(), "gradients", steps=7).plots[0].lines[0].points) == 7
+
+
+def test_a_scaled_gradient_is_shown_as_the_optimizer_uses_it() -> None:
+    plain = edited(AMP, ("AMP = True", "AMP = False"))
+    norms = [
+        [row[1] for row in examine(mini_subject(source), "gradients").tables[0].rows]
+        for source in (AMP, plain)
+    ]
+    assert norms[0] == pytest.approx(norms[1], rel=0.05)
+
+
+def test_a_channel_is_dead_only_if_it_is_zero_at_every_place() -> None:
+    convolution = mini(
+        (
+            MODEL,
+            "    first = nn.Conv2d(1, 4, 3)\n"
+            "    with torch.no_grad():\n"
+            "        first.bias[0], first.bias[1] = -100.0, 100.0\n"
+            "    return nn.Sequential(first, nn.ReLU(), nn.Flatten(), nn.Linear(64, 10))\n",
+        )
+    )
+    before = examine(mini_subject(convolution), "activations", steps=1).tables[0].rows
+    assert before[1][-2:] == (0.25, None)
+
+
+def test_looking_at_activations_changes_nothing() -> None:
+    bench = mini_subject(CHANCE).bench()
+    batches = bench.batches()
+    first = batch = next(batches)
+    for _ in range(3):
+        bench.step(*batch)
+        batch = next(batches)
+    with torch.no_grad():
+        outputs = bench.model.train()(first[0])
+    after = examine(mini_subject(CHANCE), "activations", steps=3).tables[1].rows
+    assert after[-1][2] == pytest.approx(float(outputs.mean()), abs=1e-6)
+
+
+def test_the_network_is_that_of_the_checkpoint_if_there_is_one(tmp_path: Path) -> None:
+    run = mini_run(tmp_path / "run", CHANCE)
+    subject = mini_subject(CHANCE)
+    found = examine(replace(subject, checkpoint=run.folder / "checkpoint.pt"), "modes")
+    assert found.figures["loss as written"] == run.epochs[-1]["val_loss"]
+    assert examine(subject, "modes").figures["loss as written"] != run.epochs[-1]["val_loss"]
+    with pytest.raises(UserError, match="does not fit this experiment"):
+        examine(replace(mini_subject(MINI), checkpoint=run.folder / "checkpoint.pt"), "modes")
+
+
+def test_chance_outside_the_seed_is_found_where_it_first_shows() -> None:
+    entropy = mini((PREPARED, "    return inputs + random.SystemRandom().random() / 1000, labels\n"))
+    assert "step 0, loss" in examine(mini_subject(entropy), "repeat").summary
+    hidden = edited(
+        with_model("    model[3].register_buffer('extra', torch.zeros(1))\n"),
+        ("    return loss\n", "    model[3].extra.fill_(random.SystemRandom().random())\n    return loss\n"),
+    )
+    found = examine(mini_subject(hidden), "repeat")
+    assert (found.outcome, found.summary) == ("differs", "logs equal, checkpoints differ")
+
+
+def test_groups_have_their_own_rates_before_any_schedule() -> None:
+    groups = mini(
+        (
+            "SGD(model.parameters(), lr=0.05, momentum=0.9)",
+            "SGD([{'params': model[1].parameters(), 'weight_decay': 0.5},"
+            " {'params': model[3].parameters(), 'lr': 0.2}], lr=0.05)",
+        ),
+        (NO_SCHEDULE, WARM_UP),
+    )
+    rows = {row[0]: row for row in examine(mini_subject(groups), "audit").tables[0].rows}
+    assert rows["1.weight"][2:6] == (True, 0, 0.05, 0.5)
+    assert rows["3.bias"][2:6] == (True, 1, 0.2, 0.0)
+
+
+def test_the_curve_of_the_range_test_does_not_depend_on_the_rate() -> None:
+    broken, healthy = (
+        examine(real_subject("huge_lr", healthy=healthy), "lr_find") for healthy in (False, True)
+    )
+    assert broken.plots[0].lines == healthy.plots[0].lines
+    assert healthy.figures["highest rate of the schedule"] == 0.1
+
+
+@pytest.mark.parametrize("every", [2, 3, 9])
+def test_gradients_of_several_batches_are_compared_with_their_sum(every: int) -> None:
+    accumulated = train_step(
+        "    loss = compute_loss(model(inputs), labels)\n"
+        "    loss.backward()\n"
+        "    model.batches = getattr(model, 'batches', 0) + 1\n"
+        f"    if model.batches % {every} == 0:\n"
+        "        optimizer.step()\n"
+        "        optimizer.zero_grad()\n"
+    )
+    assert examine(mini_subject(accumulated), "gradcheck").outcome == "passes"
+    kept = accumulated.replace("        optimizer.zero_grad()\n", "")
+    expected = "used-differs" if every <= 8 else "passes"
+    assert examine(mini_subject(kept), "gradcheck").outcome == expected
+
+
+@pytest.mark.parametrize(
+    ("shift", "outcome", "kinks"),
+    [([0.1, 0.2, 0.3], "passes", 0), ([3e-7, 0.2, 0.3], "passes", 1), ([3e-7, -3e-7, 0.3], "differs", 0)],
+)
+def test_a_kink_is_left_out_unless_most_entries_have_one(
+    shift: list[float], outcome: str, kinks: int
+) -> None:
+    corners = mini(
+        ("nn.Linear(16, 10)", "nn.Linear(16, 10), Corners()"),
+        ("SGD(model.parameters()", "SGD((p for name, p in model.named_parameters() if 'shift' not in name)"),
+        (
+            "def build_model",
+            "class Corners(nn.Module):\n"
+            "    def __init__(self):\n"
+            "        super().__init__()\n"
+            f"        self.shift = nn.Parameter(torch.tensor({shift}))\n\n"
+            "    def forward(self, x):\n"
+            "        return x * (1 + self.shift.abs().sum())\n\n\n"
+            "def build_model",
+        ),
+    )
+    found = examine(mini_subject(corners), "gradcheck")
+    assert found.outcome == outcome
+    assert [row[1:3] for row in found.tables[0].rows if row[0] == "4.shift"] == [(3 - kinks, kinks)]
+
+
+@pytest.mark.parametrize(
+    ("source", "phase", "operation", "where", "line"),
+    [
+        (EXPONENTIAL, "forward", "exp", "4 (Exponential)", "in forward"),
+        (mini((f"    return {LOSS}\n", "    return -outputs.relu().log().mean()\n")),
+         "forward", "log", "outside any layer", "in compute_loss"),
+        (mini((f"    return {LOSS}\n", f"    return {LOSS} + (outputs - outputs).pow(2).sum().sqrt()\n")),
+         "backward", "div", "SqrtBackward0", "in train_step"),
+        (mini(("lr=0.05, momentum=0.9", "lr=1e3, weight_decay=1e38")),
+         "update", "add_", "the optimizer's step", "in train_step"),
+    ],
+    ids=["layer", "loss", "backward", "update"],
+)  # fmt: skip
+def test_the_first_operation_that_is_not_finite_is_named(
+    source: str, phase: str, operation: str, where: str, line: str
+) -> None:
+    found = examine(mini_subject(source), "anomaly")
+    assert [found.figures[key] for key in ("first step that is not finite", "pass", "first operation", "in")] == [
+        0, phase, operation, where,
+    ]  # fmt: skip
+    assert line in str(found.figures["experiment"])
+    assert found.figures["everything that went in was finite"] is True
+
+
+def test_a_later_failure_is_found_at_its_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = examine(mini_subject(mini(("lr=0.05", "lr=1e20"))), "anomaly")
+    assert (
+        int(str(found.figures["first step that is not finite"])) == int(str(found.figures["steps"])) - 1 > 0
+    )
+    assert float(str(found.figures["largest value that went in"])) > 1e30
+    assert "LogSoftmaxBackward0" in str(
+        examine(mini_subject(EXPONENTIAL), "anomaly").figures["anomaly detection"]
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+# --- the subject --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("source", [CHANCE, AMP], ids=["chance", "scaled"])
+def test_a_run_that_is_followed_step_by_step_is_the_run_to_the_byte(source: str, tmp_path: Path) -> None:
+    run = mini_run(tmp_path / "run", source)
+    _, steps = mini_subject(source).run(tmp_path)
+    lines = run.bytes("metrics.log").decode().splitlines(keepends=True)
+    assert list(map(format_record, steps)) == [line for line in lines if '"step"' in line]
+
+
+def test_a_bench_has_the_batches_of_a_run() -> None:
+    bench = mini_subject().bench()
+    inputs, labels = next(bench.batches())
+    rng = torch.Generator().manual_seed(1)
+    expected = next(deterministic_minibatches(bench.inputs, bench.labels, 8, rng, drop_last=True))
+    assert torch.equal(inputs, expected[0])
+    assert torch.equal(labels, expected[1])
+    assert bench.steps == 15
+
+
+@pytest.fixture(scope="module")
+def chance() -> Iterator[Subject]:
+    yield mini_subject(CHANCE)
+
+
+@pytest.mark.parametrize("name", check_names())
+def test_a_check_finds_the_same_twice(name: str, chance: Subject) -> None:
+    first, second = (examine(chance, name).to_json() for _ in range(2))
+    assert first == second
+    assert not any(isinstance(value, float) and math.isnan(value) for value in first["figures"].values())
