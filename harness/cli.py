@@ -169,8 +169,8 @@ def check(recipe: str, work: Path) -> None:
 )  # fmt: skip
 def submit(recipe: str, work: Path, student: str | None, out: Path) -> None:
     """Pack everything into one tarball to hand in."""
-    from harness.submission.file_submission import submit_file
     from harness.submission.submission import submit as pack
+    from harness.submission.submission import submit_file
     from harness.summary import show_submission
     from harness.workspace import open_workspace
     from harness.written.exercise import FileExercise, load_exercise

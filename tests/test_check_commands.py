@@ -237,8 +237,7 @@ def test_the_terminal_shows_every_figure_and_the_next_command(capsys: pytest.Cap
     ):  # fmt: skip
         assert part in said, part
     assert "level:" not in said
-    # The darkest and the brightest corner of the first image, and its label below.
-    assert "7" in said.partition("with their labels\n")[2].splitlines()[7]
+    assert f"7, {HOSTILE} (--html: the images)" in said
 
 
 @pytest.mark.usefixtures("_terminal")
