@@ -80,7 +80,8 @@ def score(
 
     Exit status: 0 everything was judged, 1 something waits for you, 2 wrong use, 3 our fault.
     """
-    from grader.grade import ScoreOptions, score_folder
+    from grader.grade import score_folder
+    from grader.session import ScoreOptions
 
     if cluster is not None and trust_submissions:
         raise UserError("A cluster runs students' code in a sandbox only: leave --trust-submissions out.")

@@ -1,10 +1,9 @@
 """`grader score`: read the submissions, replay what is distinct, score each, write the reports."""
 
-import hashlib
 import sys
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,64 +11,27 @@ from time import perf_counter
 
 from rich.console import Console
 
-import harness
-from grader.course.decisions import Decision, all_decisions, apply_decisions
-from grader.intake.names import Rejected, printable
-from grader.intake.submission import Answer, Submission, read_submission, submission_name
-from grader.replay.cache import NO_SANDBOX, default_folder, trim
-from grader.replay.folder_lock import locked
+from grader.course.decisions import all_decisions, apply_decisions
+from grader.intake.names import Rejected
+from grader.intake.submission import Answer, Submission, read_submission, submission_name, tarballs
 from grader.replay.replay import Replay
-from grader.replay.replayer import Engine, Replayer, Sandbox, open_sandbox
-from grader.replay.replays import Replays, local_executor
 from grader.replay.request import Role, canary_requests, recipe_of, requests_of, second_requests
 from grader.report.progress import Progress, shown_progress
 from grader.report.scores_file import SCORES, read_scores
-from grader.report.write import INDEX, check_reports_folder, write_reports
-from grader.sandbox import run_in_sandbox, run_trusted, sandbox_problem
+from grader.report.write import INDEX, write_reports
 from grader.score.canaries import canary_problem
 from grader.score.evidence import must_agree
-from grader.score.scoring import WITHOUT_SANDBOX, Score, score_submission, unscored
+from grader.score.scoring import Score, score_submission, unscored
 from grader.score.verdict import Scores, SubmissionScore
 from grader.score.weights import DEFAULT, Weights, load_weights
+from grader.session import Grading, ScoreOptions, hold_reports_folder, open_grading, provenance_of
 from grader.workers import Workers
 from grader.written.grade import AnswerGrader
 from harness.data import DATASETS
-from harness.data.loading import default_cache
 from harness.errors import UserError, naming
-from harness.submission.archive import SUFFIX
 from harness.written.exercise import exercise_ids, load_exercise
 
 _DIED = "The grader's process ended, twice, while it worked on this submission."
-
-
-@dataclass(frozen=True)
-class ScoreOptions:
-    """The options of `grader score`."""
-
-    out: Path
-    jobs: int
-    only: tuple[str, ...] = ()
-    rubric: Path | None = None
-    overrides: Path | None = None
-    fresh: bool = False
-    trust_submissions: bool = False
-    engine: Engine = "warm"
-    cluster: str | None = None
-    cache: Path | None = None
-    replays: Path | None = None
-
-
-@dataclass(frozen=True)
-class Grading:
-    """What grading needs: replays, a replayer for written answers, the cache folder, and the weights."""
-
-    replays: Replays
-    replayer: Replayer
-    cache: Path
-    weights: Weights
-    jobs: int
-    fresh: bool = False
-    sandboxed: bool = True
 
 
 def score_folder(folder: Path, options: ScoreOptions) -> int:
@@ -79,20 +41,24 @@ def score_folder(folder: Path, options: ScoreOptions) -> int:
     """
     paths = tarballs(folder, options.only)
     weights = load_weights(options.rubric or DEFAULT)
-    overrides = all_decisions(options.out, options.overrides)
+    decisions = all_decisions(options.out, options.overrides)
+    if options.only:
+        decisions = tuple(item for item in decisions if item.submission in options.only)
     console = Console(stderr=True)
     with (
-        _grading(options, weights, console) as grading,
-        _reports_folder(options.out),
+        open_grading(options, weights, console) as grading,
+        hold_reports_folder(options.out),
         shown_progress(console) as progress,
     ):
         others = _rows_that_stay(options)
         graded = grade(paths, grading, progress)
-        scores = Scores(provenance=_provenance(options), submissions=tuple(item.row for item in graded))
-        scores = _with_others(apply_decisions(scores, _applicable(overrides, options)), others)
+        scores = Scores(provenance=provenance_of(options), submissions=tuple(item.row for item in graded))
+        rows = (*apply_decisions(scores, decisions).submissions, *others)
+        scores = scores.model_copy(
+            update={"submissions": tuple(sorted(rows, key=lambda row: row.submission))}
+        )
         exhibits = {item.row.submission: item.exhibits for item in graded}
-        titles = _titles()
-        write_reports(scores, exhibits, options.out, titles=titles, progress=progress)
+        write_reports(scores, exhibits, options.out, titles=_titles(), progress=progress)
     with naming(Path("standard output")):  # an error would name the reports, which are written
         return _summarize(scores, options.out)
 
@@ -102,61 +68,40 @@ def grade(paths: Sequence[Path], grading: Grading, progress: Progress) -> list[S
     with Workers(grading.jobs) as workers:
         read = _read(paths, workers, progress)
         submissions = {path: item for path, item in read.items() if isinstance(item, Submission)}
-        problems = _check_canaries({item.recipe for item in submissions.values()}, grading, progress)
+        problems = _check_recipes({item.recipe for item in submissions.values()}, grading, progress)
         sound = {path: item for path, item in submissions.items() if item.recipe not in problems}
-        scores = [item for item in read.values() if isinstance(item, Score)]
-        scores += [
-            unscored(item.name, problems[item.recipe], student=item.student, exercise=item.recipe)
-            for item in submissions.values()
-            if item.recipe in problems
-        ]
-        scores += _score(sound, _replay(sound, grading, progress), grading, workers, progress)
+        replays = _replay(sound, grading, progress)
+        scores = _score(sound, replays, grading, workers, progress)
     answers = [item for item in read.values() if isinstance(item, Answer)]
-    scores += _grade_answers(answers, grading, progress)
+    answer_grader = AnswerGrader(
+        grading.replayer, grading.cache, jobs=grading.jobs, sandboxed=grading.sandboxed, fresh=grading.fresh
+    )
+    scores += answer_grader.grade(answers, progress)
+    scores += [item for item in read.values() if isinstance(item, Score)]
+    scores += [
+        unscored(item.name, problems[item.recipe], student=item.student, exercise=item.recipe)
+        for item in submissions.values()
+        if item.recipe in problems
+    ]
     return sorted(scores, key=lambda item: item.row.submission)
 
 
 # --- Read ---
 
 
-def tarballs(folder: Path, only: Sequence[str] = ()) -> list[Path]:
-    """Return the tarballs in a folder, sorted. Raises `UserError` if there are none, or not those in `only`."""
-    if not folder.is_dir():
-        raise UserError(f"There is no folder {folder}: name the one that holds the students' .tar.gz files.")
-    found: dict[str, Path] = {}
-    for path in sorted(folder.iterdir()):
-        if not path.name.endswith(SUFFIX):
-            continue
-        other = found.setdefault(submission_name(path), path)
-        if other is not path:
-            raise UserError(
-                f"{folder} holds two files that are both called {printable(submission_name(path))}: rename one."
-            )
-    if not found:
-        raise UserError(
-            f"{folder} holds no .tar.gz file: put the students' tarballs there, as make submit wrote them."
-        )
-    for name in only:
-        if name not in found:
-            raise UserError(
-                f"There is no {folder / name}{SUFFIX}: --only takes a tarball's name without its ending."
-            )
-    return [path for name, path in found.items() if not only or name in only]
-
-
 def _read(
     paths: Sequence[Path], workers: Workers, progress: Progress
 ) -> Mapping[Path, Submission | Answer | Score]:
-    """Read the tarballs; one that cannot be graded becomes its score."""
     progress.begin("reading", len(paths))
     read = {}
     for path, item in workers.each(_read_one, paths, lambda path: unscored(submission_name(path), _DIED)):
         read[path] = item
         progress.done(submission_name(path), 0.0)
-    return {path: read[path] for path in paths}
+    return read
 
 
 def _read_one(path: Path) -> Submission | Answer | Score:
+    """Read a tarball; one that cannot be graded becomes its score."""
     name = submission_name(path)
     try:
         read = read_submission(path)
@@ -166,7 +111,7 @@ def _read_one(path: Path) -> Submission | Answer | Score:
             _check_dataset(read)
         except UserError as error:  # the recipe cannot be used
             return unscored(name, str(error), student=read.student, exercise=read.recipe)
-        # Logs and checkpoints of a whole class take too much memory: they are read again for scoring.
+        # The logs and checkpoints of a whole class take too much memory: they are read again for scoring.
         light = read.light()
         _ = light.tree, light.settings  # computed here, in parallel
         return light
@@ -188,7 +133,7 @@ def _check_dataset(submission: Submission) -> None:
 # --- Replay ---
 
 
-def _check_canaries(recipes: set[str], grading: Grading, progress: Progress) -> Mapping[str, str]:
+def _check_recipes(recipes: set[str], grading: Grading, progress: Progress) -> Mapping[str, str]:
     """Return what is wrong with each recipe that cannot be graded here, before any student's code runs."""
     problems: dict[str, str] = {}
     requests = {}
@@ -213,13 +158,15 @@ def _noting(problems: dict[str, str], recipe: str) -> Iterator[None]:
     except Exception as error:
         if not isinstance(error, UserError):
             traceback.print_exc()
-        problems[recipe] = f"The exercise {recipe} cannot be graded here: {error or type(error).__name__}"
+        problems[recipe] = (
+            f"The exercise {recipe} cannot be graded here: {str(error) or type(error).__name__}"
+        )
 
 
 def _replay(
     submissions: Mapping[Path, Submission], grading: Grading, progress: Progress
 ) -> Mapping[Path, Mapping[Role, Replay]]:
-    """Make the replays of all submissions, each distinct program once; a second time if bytes need not agree."""
+    """Make each distinct replay once; a second time for students whose machines need not agree with ours."""
     replays = grading.replays
     requests = {path: requests_of(item) for path, item in submissions.items()}
 
@@ -247,7 +194,7 @@ def _replay(
 
 @dataclass(frozen=True)
 class _Job:
-    """One submission to score: as it was read, where it lies, and its replays."""
+    """A submission to score: where it lies, what was read of it, and its replays."""
 
     path: Path
     light: Submission
@@ -266,7 +213,7 @@ def _score(
     progress.begin("scoring", len(submissions))
     jobs = [
         _Job(path, item, replays[path], grading.weights, grading.sandboxed)
-        # Equal programs one after the other: a worker parses their log once.
+        # Equal programs one after the other, so that a worker parses their log once.
         for path, item in sorted(submissions.items(), key=lambda pair: (pair[1].recipe, pair[1].tree))
     ]
     scores = []
@@ -274,6 +221,7 @@ def _score(
     for job, score in workers.each(_score_one, jobs, lambda job: _unscored(job, _DIED)):
         scores.append(score)
         progress.done(job.light.name, perf_counter() - begun)
+        begun = perf_counter()
     return scores
 
 
@@ -292,28 +240,7 @@ def _unscored(job: _Job, reason: str) -> Score:
     return unscored(job.light.name, reason, student=job.light.student, exercise=job.light.recipe)
 
 
-def _grade_answers(answers: Sequence[Answer], grading: Grading, progress: Progress) -> list[Score]:
-    grader = AnswerGrader(
-        grading.replayer, grading.cache, jobs=grading.jobs, sandboxed=grading.sandboxed, fresh=grading.fresh
-    )
-    return grader.grade(answers, progress)
-
-
 # --- Report ---
-
-
-@contextmanager
-def _reports_folder(out: Path) -> Iterator[None]:
-    """Hold the reports' folder. Raises `UserError`, before hours of replays, if reports cannot be written there."""
-    out.mkdir(parents=True, exist_ok=True)
-    with locked(out) as alone:
-        if not alone:
-            raise UserError(
-                f"Another grader writes its reports to {out} right now: wait until it has ended, or name another"
-                " folder with --out."
-            )
-        check_reports_folder(out)
-        yield
 
 
 def _rows_that_stay(options: ScoreOptions) -> tuple[SubmissionScore, ...]:
@@ -321,7 +248,7 @@ def _rows_that_stay(options: ScoreOptions) -> tuple[SubmissionScore, ...]:
     if not options.only or not (options.out / SCORES).exists():
         return ()
     earlier = read_scores(options.out)
-    if earlier.provenance != _provenance(options):
+    if earlier.provenance != provenance_of(options):
         raise UserError(
             f"{options.out} holds scores by another grader or rubric, which do not fit together: score the whole"
             " class, or name another folder with --out."
@@ -329,40 +256,14 @@ def _rows_that_stay(options: ScoreOptions) -> tuple[SubmissionScore, ...]:
     return tuple(row for row in earlier.submissions if row.submission not in options.only)
 
 
-def _with_others(scores: Scores, others: Sequence[SubmissionScore]) -> Scores:
-    rows = sorted((*scores.submissions, *others), key=lambda row: row.submission)
-    return scores.model_copy(update={"submissions": tuple(rows)})
-
-
-def _applicable(overrides: Sequence[Decision], options: ScoreOptions) -> Sequence[Decision]:
-    """Return the overrides for the submissions that are scored today."""
-    return [item for item in overrides if not options.only or item.submission in options.only]
-
-
 def _titles() -> Mapping[str, str]:
     titles = {}
     for exercise in exercise_ids():
         try:
             titles[exercise] = load_exercise(exercise).title
-        except UserError:  # named as the reason of its submissions
+        except UserError:  # the rows of its submissions give the reason
             titles[exercise] = exercise
     return titles
-
-
-def _provenance(options: ScoreOptions) -> dict[str, str | int | float | bool | None]:
-    from importlib.metadata import version
-
-    from harness.run.provenance import harness_hash
-
-    warning = {"warning": WITHOUT_SANDBOX} if options.trust_submissions else {}
-    return {
-        **warning,
-        "grader": harness.__version__,
-        "harness_sha256": harness_hash(),
-        "torch": version("torch"),
-        "rubric_sha256": hashlib.sha256((options.rubric or DEFAULT).read_bytes()).hexdigest(),
-        "sandbox": not options.trust_submissions,
-    }
 
 
 def _summarize(scores: Scores, out: Path) -> int:
@@ -378,48 +279,3 @@ def _summarize(scores: Scores, out: Path) -> int:
     say(f"  open {out / INDEX} in a browser")
     sys.stdout.flush()
     return 1 if "not judged" in statuses else 0
-
-
-# --- What makes the replays ---
-
-
-@contextmanager
-def _grading(options: ScoreOptions, weights: Weights, console: Console) -> Iterator[Grading]:
-    """Open the sandbox or the cluster. Written answers are quick, and never go to a cluster."""
-    folder = options.replays or default_folder()
-    trim(folder)
-    cache = folder / NO_SANDBOX if options.trust_submissions else folder
-    data = options.cache or default_cache()
-    with ExitStack() as stack:
-        if options.cluster is not None:
-            from grader.replay.cluster import open_cluster
-
-            say = partial(console.print, markup=False, highlight=False, soft_wrap=True, style="bold red")
-            replayer = Replayer(run_in_sandbox, data)
-            executor = stack.enter_context(open_cluster(options.cluster, data, say))
-        else:
-            replayer = Replayer(stack.enter_context(_sandbox(options, console)), data)
-            executor = local_executor(replayer, options.jobs)
-        yield Grading(
-            replays=Replays(executor, cache, fresh=options.fresh),
-            replayer=replayer,
-            cache=cache,
-            weights=weights,
-            jobs=options.jobs,
-            fresh=options.fresh,
-            sandboxed=not options.trust_submissions,
-        )
-
-
-@contextmanager
-def _sandbox(options: ScoreOptions, console: Console) -> Iterator[Sandbox]:
-    if options.trust_submissions:
-        message = "WITHOUT A SANDBOX: students' code runs with all your rights, and every report will say so."
-        console.print(message, style="bold red")
-        yield run_trusted
-        return
-    problem = sandbox_problem()
-    if problem is not None:
-        raise UserError(f"{problem} Nothing was run. (--trust-submissions runs students' code without it.)")
-    with open_sandbox(options.engine, options.jobs) as sandbox:
-        yield sandbox

@@ -1,3 +1,3 @@
-"""The student's half: broken experiments, the runs, their diagnostics, and the submission."""
+"""The student's half: broken experiments, runs, checks, and submissions."""
 
 __version__ = "0.1.0"

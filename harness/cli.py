@@ -1,4 +1,4 @@
-"""The `harness` command: thin verbs over `harness.exercise`; each ends by naming the next step."""
+"""The `harness` command. Each verb ends by naming the next step."""
 
 import sys
 from collections.abc import Mapping
@@ -8,29 +8,53 @@ from typing import Any, NoReturn
 import click
 
 from harness.checks.cli.commands import add_check_commands
-from harness.command_line import HELP_OPTIONS, resume_option, run_command, run_options, whole_number
+from harness.command_line import (
+    HELP_OPTIONS,
+    resume_option,
+    run_command,
+    run_options,
+    whole_number,
+    work_option,
+)
 from harness.errors import Stopped, UserError, naming
 from harness.submission.commands import add_report_commands
 
 # Everything else is imported inside the command that needs it: `harness --help` must be instant.
 
-_breaks = click.argument("recipe", metavar="RECIPE")
-_work = click.option(
-    "--work", type=click.Path(file_okay=False, path_type=Path), default=Path("work"), show_default=True,
-    help="The folder of workspaces.",
+_recipe = click.argument("recipe", metavar="RECIPE")
+
+
+class _Commands(click.Group):
+    """Lists the verbs of an exercise in the order of their use, and the checks after them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        names = self.list_commands(ctx)
+        for heading, group in (("Commands", _VERBS), ("Checks", [n for n in names if n not in _VERBS])):
+            with formatter.section(heading):
+                formatter.write_dl(
+                    [(n, self.commands[n].get_short_help_str(80)) for n in group if n in self.commands]
+                )
+
+
+_VERBS = (
+    "exercises", "exercise", "triage", "checks", "watch", "verify", "compare", "hint", "causes", "show",
+    "check", "submit", "clean-work", "fetch", "doctor",
 )  # fmt: skip
 
 
-@click.group(context_settings=HELP_OPTIONS)
+@click.group(cls=_Commands, context_settings=HELP_OPTIONS)
 @click.version_option(package_name="trainwreck")
 def cli() -> None:
-    """Break a training run on purpose, find out why, mend it, and hand it in."""
+    """Make a training run that is broken on purpose, find out why, fix it, and hand it in."""
 
 
 @cli.command()
-@_breaks
+@_recipe
 @run_options
-@_work
+@work_option
 @resume_option
 def exercise(recipe: str, work: Path, resume: bool, **asked: Any) -> None:
     """Make the workspace of RECIPE and run the broken experiment."""
@@ -50,7 +74,7 @@ def exercise(recipe: str, work: Path, resume: bool, **asked: Any) -> None:
 
 
 def _refuse_run_options(exercise: str, asked: Mapping[str, object]) -> None:
-    """Raise `UserError` for what can be asked of a run, where there is none."""
+    """Raise `UserError` for options of a run: this exercise has none."""
     given = next((name for name, value in asked.items() if value is not None), None)
     if given is not None:
         option = {"batch_size": "batch"}.get(given, given)
@@ -58,9 +82,9 @@ def _refuse_run_options(exercise: str, asked: Mapping[str, object]) -> None:
 
 
 @cli.command()
-@_breaks
+@_recipe
 @run_options
-@_work
+@work_option
 @resume_option
 def verify(recipe: str, work: Path, resume: bool, **asked: Any) -> None:
     """Run your edited experiment; compare it with the broken run."""
@@ -71,10 +95,10 @@ def verify(recipe: str, work: Path, resume: bool, **asked: Any) -> None:
 
 
 @cli.command()
-@_breaks
-@_work
+@_recipe
+@work_option
 def watch(recipe: str, work: Path) -> None:
-    """Run your experiment at each save, beside the runs before."""
+    """Run your experiment at each save, beside earlier runs."""
     from harness.recipe import load_recipe
     from harness.summary import show_watched
     from harness.watch import looking
@@ -88,20 +112,20 @@ def watch(recipe: str, work: Path) -> None:
 
 
 @cli.command()
-@_breaks
-@_work
+@_recipe
+@work_option
 @click.option(
     "--level", metavar="N", type=whole_number(1, 3), help="The hint to give: 1, 2 or 3, one after the other."
 )
 def hint(recipe: str, work: Path, level: int | None) -> None:
-    """Give a hint, or show the ones you had; it is noted."""
+    """Give a hint (it is noted), or show the ones you had."""
     from harness.hints import show_hint
 
     show_hint(recipe, work, level)
 
 
 @cli.command()
-@_work
+@work_option
 def exercises(work: Path) -> None:
     """List all exercises, and how far you are with each."""
     from harness.summary import show_exercises
@@ -110,10 +134,10 @@ def exercises(work: Path) -> None:
 
 
 @cli.command()
-@_breaks
-@_work
+@_recipe
+@work_option
 def check(recipe: str, work: Path) -> None:
-    """Judge what can be judged before you hand in."""
+    """Check everything that can be checked before you hand in."""
     from harness.exercise import check_exercise
     from harness.summary import show_checks
     from harness.workspace import Workspace
@@ -132,8 +156,8 @@ def check(recipe: str, work: Path) -> None:
 
 
 @cli.command()
-@_breaks
-@_work
+@_recipe
+@work_option
 @click.option(
     "--student",
     metavar="NAME",
@@ -145,8 +169,8 @@ def check(recipe: str, work: Path) -> None:
 )  # fmt: skip
 def submit(recipe: str, work: Path, student: str | None, out: Path) -> None:
     """Pack everything into one tarball to hand in."""
-    from harness.submission.file_submission import submit_file
     from harness.submission.submission import submit as pack
+    from harness.submission.submission import submit_file
     from harness.summary import show_submission
     from harness.workspace import open_workspace
     from harness.written.exercise import FileExercise, load_exercise
@@ -163,34 +187,25 @@ def submit(recipe: str, work: Path, student: str | None, out: Path) -> None:
 
 
 @cli.command("clean-work")
-@_breaks
-@_work
+@_recipe
+@work_option
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def clean_work(recipe: str, work: Path, yes: bool) -> None:
-    """Start over: delete the runs, put your own files aside."""
+    """Start over: delete the runs, move your own files aside."""
     from harness.workspace import EXPERIMENT, REPORT, remove_workspace
     from harness.written.exercise import FileExercise, load_exercise
 
     found = load_exercise(recipe)
-    question, theirs = (
-        (f"Start {work / recipe} over, and put {found.file} aside?", f"{found.file} lies")
-        if isinstance(found, FileExercise)
-        else (
-            f"Delete the runs in {work / recipe}, and put {EXPERIMENT} and {REPORT} aside?",
-            f"{EXPERIMENT} and {REPORT} lie",
-        )
-    )
+    theirs = found.file if isinstance(found, FileExercise) else f"{EXPERIMENT} and {REPORT}"
     if not (work / recipe).is_dir():
         raise UserError(f"There is no workspace {work / recipe}: nothing to start over.")
     if not yes:
         if not sys.stdin.isatty():
-            raise UserError(
-                f"Starting {recipe} over needs a yes, and there is no terminal to ask at: give --yes (YES=1)."
-            )
-        if not click.confirm(question):
+            raise UserError(f"There is no terminal to ask before starting {recipe} over: give --yes (YES=1).")
+        if not click.confirm(f"Delete everything in {work / recipe} but {theirs}, which move aside?"):
             raise Stopped("Nothing was changed.")
     kept = remove_workspace(work, recipe)
-    click.echo(f"Your {theirs} in {kept}. Next: make exercise BREAK={recipe}")
+    click.echo(f"Moved to {kept}: {theirs}. Next: make exercise BREAK={recipe}")
 
 
 @cli.command()
@@ -212,7 +227,7 @@ def fetch(dataset: str, cache: Path | None) -> None:
 @cli.command()
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def doctor(as_json: bool) -> None:
-    """Say whether runs have the same bytes here as everywhere."""
+    """Say whether runs here have the same bytes as elsewhere."""
     from harness.doctor.report import run_doctor
 
     sys.exit(run_doctor(as_json=as_json))

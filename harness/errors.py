@@ -1,4 +1,4 @@
-"""The one kind of error a person can mend; everything else is a fault of ours and keeps its traceback."""
+"""Errors that the user can fix; every other error is our fault and keeps its traceback."""
 
 import errno
 from collections.abc import Iterator
@@ -14,26 +14,26 @@ _REMEDIES = {
     errno.ENOTDIR: "choose a folder whose parents are folders too",
     errno.ENOENT: "check the name of the folder",
     errno.EISDIR: "move that folder away",
-    errno.EEXIST: "move what lies there away, or choose another folder",
+    errno.EEXIST: "move that file away, or choose another folder",
     errno.EBUSY: "choose a folder inside it",
     errno.EIO: "check that disk",
-    errno.ELOOP: "mend the links there",
+    errno.ELOOP: "fix the links there",
     errno.ENAMETOOLONG: "choose a shorter name",
     errno.EFBIG: "raise the limit on file sizes (ulimit -f)",
 }
 
 
 class UserError(Exception):
-    """A user's mistake: one sentence that says what, where and what to do. Commands print it and exit 2."""
+    """A user's mistake. The message says what happened, where, and what to do. Commands print it and exit 2."""
 
 
 class Stopped(Exception):
-    """The user stopped the command: the sentence says at what moment, and how to go on. Commands exit 2."""
+    """The user stopped the command. The message says when, and how to continue. Commands exit 2."""
 
 
 @contextmanager
 def naming(place: Path) -> Iterator[None]:
-    """Let an error of the file system name `place` where it names no file: a failed write does not."""
+    """Name `place` in an error of the file system that names no file, as a failed write does."""
     try:
         yield
     except OSError as error:
@@ -43,7 +43,7 @@ def naming(place: Path) -> Iterator[None]:
 
 
 def from_os_error(error: OSError) -> UserError | None:
-    """Return the sentence for an error of the file system that a person can mend, or None for any other."""
+    """Return a message for an error of the file system that the user can fix, or None for any other."""
     remedy = _REMEDIES.get(error.errno or 0)
     if remedy is None:
         return None

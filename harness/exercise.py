@@ -1,4 +1,4 @@
-"""What the commands do: make a workspace, run the broken and the edited experiment, say what comes next."""
+"""What the commands do: make a workspace, run the broken and the edited experiment, check before handing in."""
 
 import dataclasses
 import json
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.data import DATASETS
 from harness.errors import Stopped, UserError, naming
-from harness.recipe import EXERCISES, Recipe, experiment_source, load_recipe, recipe_ids
+from harness.recipe import EXERCISES, Recipe, experiment_source, load_recipe, load_recipes, suggestion
 from harness.run.launch import launch
 from harness.run.metrics_log import from_strict
 from harness.run.settings import RunJob, RunName, RunSettings
@@ -35,7 +35,7 @@ PROMPT = "PROMPT.md"
 
 @dataclass(frozen=True)
 class Asked:
-    """What a person asked for on the command line; None means: as the recipe has it."""
+    """The options of a command line; None means: as the recipe has it."""
 
     seed: int | None = None
     dataset: str | None = None
@@ -44,7 +44,7 @@ class Asked:
     batch_size: int | None = None
 
     def settings(self, recipe: Recipe, default: RunSettings | None = None) -> RunSettings:
-        """Return what was asked for on top of `default`, or of the recipe's own settings."""
+        """Return `default`, or the recipe's own settings, with these options on top."""
         default = default or RunSettings(seed=recipe.seed, dataset=recipe.dataset)
         given = {name: value for name, value in dataclasses.asdict(self).items() if value is not None}
         settings = dataclasses.replace(default, **given)
@@ -53,16 +53,14 @@ class Asked:
 
 
 def check_dataset(name: str, default: str) -> None:
-    """Raise `UserError` unless images of the data set have the shape of the default one's."""
-    from harness.recipe import suggestion
-
+    """Raise `UserError` unless the images of the data set have the shape of those of `default`."""
     if name not in DATASETS:
         raise UserError(f"There is no data set {name!r}: {suggestion(name, list(DATASETS))}")
     if DATASETS[name] != DATASETS[default]:
         fitting = [other for other, shape in DATASETS.items() if shape == DATASETS[default]]
         channels, height, width = DATASETS[default]
         raise UserError(
-            f"This experiment reads {height}x{width} images of {channels} channel(s), which {name} has not:"
+            f"This experiment reads {height}x{width} images of {channels} channel(s), unlike {name}:"
             f" choose from {', '.join(fitting)}."
         )
 
@@ -70,7 +68,7 @@ def check_dataset(name: str, default: str) -> None:
 def start_exercise(
     recipe_id: str, work: Path, asked: Asked, *, resume: bool = False, bar: bool = True
 ) -> tuple[Workspace, bool]:
-    """Make the workspace and the broken run where they are missing; return it and whether a run was made."""
+    """Make the workspace and the broken run unless they exist; return it and whether a run was made."""
     recipe = load_recipe(recipe_id)
     folder = work / recipe_id
     with naming(folder):
@@ -78,8 +76,8 @@ def start_exercise(
             workspace = _open_as_asked(recipe, work, asked)
         else:
             settings = asked.settings(recipe)
-            # A workspace is tied to its settings by its broken run only: one that could not be made (no such
-            # card, data not fetched) must not stand in the way of one that can.
+            # Only a finished broken run ties a workspace to its settings: a run that could not be made (no such
+            # card, data not fetched) must not prevent one with other settings.
             (folder / SETTINGS).unlink(missing_ok=True)
             workspace = create_workspace(work, recipe_id, recipe.broken_source(), settings)
         if not (folder / PROMPT).exists():
@@ -91,13 +89,13 @@ def start_exercise(
 
 
 def _open_as_asked(recipe: Recipe, work: Path, asked: Asked) -> Workspace:
-    """Return the workspace. Raises `UserError` where something else is asked for than it was made with."""
+    """Return the workspace. Raises `UserError` for options that differ from what it was made with."""
     workspace = open_workspace(work, recipe.id)
     return open_workspace(work, recipe.id, asked.settings(recipe, workspace.settings))
 
 
 def prompt_text(recipe_id: str) -> str:
-    """Return what a student is asked: the recipe's own story, then the steps, which all exercises share."""
+    """Return the task: the recipe's own story, then the steps that all exercises share."""
     story = (EXERCISES / recipe_id / PROMPT).read_text(encoding="utf-8")
     steps = (Path(__file__).parent / "templates" / "steps.md").read_text(encoding="utf-8")
     return story + steps.replace("{recipe}", recipe_id)
@@ -152,7 +150,7 @@ def single_run_job(
     script: Path | None = None,
     resume: bool = False,
 ) -> RunJob:
-    """Return the job of a run outside any workspace: a script, a recipe's broken run or, for `none`, a healthy one."""
+    """Return the job of a run outside any workspace: of a script, a recipe or, for `none`, a healthy experiment."""
     run: RunName = "healthy"
     if break_id == "none":
         name, title = experiment or DEFAULT_EXPERIMENT, "Healthy run"
@@ -180,21 +178,21 @@ def single_run_job(
 
 
 def default_dataset(break_id: str, experiment: str | None) -> str:
-    """Return the data set that a recipe, or a healthy experiment, trains on unless told otherwise."""
+    """Return the data set of a recipe or a healthy experiment."""
     if break_id != "none":
         return load_recipe(break_id).dataset
-    datasets = {r.experiment: r.dataset for r in map(load_recipe, recipe_ids())}
+    datasets = {recipe.experiment: recipe.dataset for recipe in load_recipes()[0]}
     return datasets.get(experiment or DEFAULT_EXPERIMENT, "digits")
 
 
 def read_result(folder: Path) -> dict[str, Any]:
-    """Return `result.json` of a finished run, non-finite numbers as such."""
+    """Return `result.json` of a finished run; non-finite numbers are floats."""
     result: dict[str, Any] = from_strict(json.loads((folder / RESULT).read_text(encoding="utf-8")))
     return result
 
 
 def check_exercise(recipe_id: str, work: Path) -> "tuple[Workspace, list[CheckItem]]":
-    """Judge all that can be judged before handing in; both runs are made again to see that they repeat."""
+    """Check everything that can be checked before handing in; this makes both runs again to see that they repeat."""
     from harness import checks
     from harness.submission.check import run_checks
 

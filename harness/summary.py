@@ -1,4 +1,4 @@
-"""What the commands print: what happened, the figures, and the next step."""
+"""The output of the commands: what happened, the figures, and the next step."""
 
 import json
 import math
@@ -21,37 +21,29 @@ from harness.written.workspace import FileWorkspace
 if TYPE_CHECKING:  # reading reports takes libraries that no run needs
     from harness.submission.check_item import CheckItem
     from harness.submission.submission import Submission
-    from harness.watch import Watched
 
 Figures = dict[str, str]
 
 
-def number(value: float | None) -> str:
-    """Return a figure in four digits, or a dash where there is none."""
-    return "-" if value is None else f"{value:.4g}"
-
-
-def percent(value: float | None) -> str:
-    """Return a fraction in per cent."""
-    return "-" if value is None else f"{100 * value:.1f} %"
-
-
 def run_figures(folder: Path) -> Figures:
-    """Return the figures of a finished run by which people compare runs."""
+    """Return the figures that people compare runs by; a dash stands for a figure that was not recorded."""
+
+    def number(value: float | None) -> str:
+        return "-" if value is None else f"{value:.4g}"
+
     result = read_result(folder)
     records = read_metrics_log(folder / "metrics.log")
     batches, epochs = batch_records(records), epoch_records(records)
+    step, accuracy = result["first_non_finite_step"], epochs[-1]["val_accuracy"]
     norms = [r["grad_norm"] for r in batches if r["grad_norm"] is not None]
     worst = max(norms, key=lambda norm: math.inf if math.isnan(norm) else norm, default=None)
     return {
         "first loss": number(batches[0]["loss"]),
         "last loss": number(batches[-1]["loss"]),
         "largest gradient norm": number(worst),
-        "first non-finite loss": "none"
-        if result["first_non_finite_step"] is None
-        else f"step {result['first_non_finite_step']}",
+        "first non-finite loss": "none" if step is None else f"step {step}",
         "validation loss": number(epochs[-1]["val_loss"]),
-        "validation accuracy": percent(epochs[-1]["val_accuracy"]),
+        "validation accuracy": "-" if accuracy is None else f"{100 * accuracy:.1f} %",
         "steps": str(result["steps"]),
         "checkpoint SHA-256": result["checkpoint_sha256"][:16],
     }
@@ -85,11 +77,11 @@ def _show_next(console: Console, *lines: str) -> None:
 
 
 def show_broken_run(workspace: Workspace, *, made: bool) -> None:
-    """Print what the broken run did and how to go on."""
+    """Print the figures of the broken run and the next step; `made` says whether it was made just now."""
     console = Console()
     folder = workspace.run_folder("broken")
     if not made:
-        _show_line(console, f"{workspace.folder} is there already; nothing in it was changed.")
+        _show_line(console, f"{workspace.folder} exists already; nothing in it was changed.")
     recipe = load_recipe(workspace.recipe)
     console.print(f"{recipe.id}: {recipe.title}", markup=False, style="bold")
     console.print(_table({"broken": run_figures(folder)}))
@@ -97,7 +89,7 @@ def show_broken_run(workspace: Workspace, *, made: bool) -> None:
     _show_next(
         console,
         f"1. look at {folder / 'run.html'} in a browser, and read {workspace.folder / 'PROMPT.md'}",
-        f"2. find the cause and mend it in {workspace.experiment}",
+        f"2. find the cause and fix it in {workspace.experiment}",
         f"3. {workspace.command('verify')}",
     )
 
@@ -107,42 +99,42 @@ def show_comparison(workspace: Workspace) -> None:
     console = Console()
     fixed = workspace.run_folder("fixed")
     columns = {name: run_figures(workspace.run_folder(name)) for name in ("broken", "fixed")}
-    console.print(f"{workspace.recipe}: broken against fixed", markup=False, style="bold")
+    console.print(f"{workspace.recipe}: broken and fixed", markup=False, style="bold")
     console.print(_table(columns))
     _show_findings(console, fixed)
     if not workspace.edited():
-        _show_line(console, f"{workspace.experiment} is still as it was handed out: both runs are the same.")
-        _show_next(console, f"mend {workspace.experiment}", workspace.command("verify"))
+        _show_line(console, f"{workspace.experiment} has no edit yet: both runs are the same.")
+        _show_next(console, f"fix {workspace.experiment}", workspace.command("verify"))
         return
     _show_next(
         console,
-        f"1. look at both runs in {fixed / 'run.html'}; not convinced? edit and verify again",
+        f"1. look at both runs in {fixed / 'run.html'}; if you are not convinced, edit and verify again",
         f"2. write what you found into {workspace.report}",
         f"3. {workspace.command('check')}",
     )
 
 
-def show_watched(watched: "Watched") -> None:
-    """Print what a save led to: the runs side by side and the checks of what is there, or the mistake."""
+def show_watched(workspace: Workspace, runs: dict[str, Figures], mistake: str | None) -> None:
+    """Print the runs side by side, then the mistake that stopped the last one, or what can be checked at once."""
     from harness.submission.check import quick_checks, render_checks
 
-    console, workspace = Console(), watched.workspace
+    console = Console()
     console.clear()
     console.print(f"{workspace.recipe}: {workspace.experiment}", markup=False, style="bold", highlight=False)
-    console.print(_table(watched.columns))
-    if watched.mistake is not None:
-        _show_line(console, f"Not run: {watched.mistake}", style="bold red")
-    elif "now" in watched.columns:
+    console.print(_table(runs))
+    if mistake is not None:
+        _show_line(console, f"Not run: {mistake}", style="bold red")
+    elif "now" in runs:
         _show_findings(console, workspace.run_folder("fixed"))
         console.print(render_checks(quick_checks(workspace)))
-    _show_line(console, "Each save runs it again; Ctrl-C ends.", style="dim")
+    _show_line(console, "Each save runs it again. Stop with Ctrl-C.", style="dim")
 
 
 def show_file_workspace(workspace: FileWorkspace, *, made: bool) -> None:
-    """Print where the file to write lies, and how to go on."""
+    """Print which file to write, and the next step."""
     console = Console()
     if not made:
-        _show_line(console, f"{workspace.folder} is there already; nothing in it was changed.")
+        _show_line(console, f"{workspace.folder} exists already; nothing in it was changed.")
     exercise = workspace.exercise
     console.print(f"{exercise.id}: {exercise.title}", markup=False, style="bold")
     _show_next(
@@ -154,7 +146,7 @@ def show_file_workspace(workspace: FileWorkspace, *, made: bool) -> None:
 
 
 def show_exercises(work: Path) -> None:
-    """Print the list of exercises with what this student has done."""
+    """Print the list of exercises, and how far the student is with each."""
     console = Console()
     rows = [("exercise", "experiment", "data", "state")]
     titles = [""]
@@ -189,11 +181,11 @@ def _show_list(console: Console, rows: Sequence[tuple[str, ...]], titles: Sequen
 
 
 def show_checks(items: "Sequence[CheckItem]", workspace: Workspace | FileWorkspace) -> bool:
-    """Print the checks; return whether none failed and all could be judged."""
+    """Print the checks; return whether all passed."""
     from harness.submission.check import render_checks
 
     console = Console()
-    # A path that is longer than its column is left to the terminal to break: it must survive being copied.
+    # Leave it to the terminal to break a path that is longer than its column: it must survive being copied.
     longest = max(len(word) for item in items for word in item.message.split())
     console.width = max(console.width, longest + max(len(item.id) for item in items) + 8)
     console.print(render_checks(items))
@@ -201,24 +193,25 @@ def show_checks(items: "Sequence[CheckItem]", workspace: Workspace | FileWorkspa
     if good:
         _show_next(console, workspace.command("submit", " STUDENT=<your login>"))
     elif any(item.outcome == "failed" for item in items):
-        _show_next(console, "mend what failed", workspace.command("check"))
+        _show_next(console, "fix what failed", workspace.command("check"))
     else:
         submit = workspace.command("submit", " STUDENT=<your login>")
-        _show_next(console, "do what the lines with ? say, and check again", f"or, as it is: {submit}")
+        _show_next(
+            console, "do what the lines with ? say, and check again", f"or hand it in as it is: {submit}"
+        )
     return good
 
 
 def show_submission(submission: "Submission") -> None:
-    """Print where the tarball is, and what may cost points."""
+    """Print the path of the tarball, and what may cost points."""
     console = Console()
     size = submission.path.stat().st_size / 1000
-    told = f"{size:.1f} kB" if size < 100 else f"{size / 1000:.1f} MB"
-    done = "were there already, the same." if submission.unchanged else "are written."
-    _show_line(
-        console, f"{submission.path} ({told}, SHA-256 {submission.sha256[:16]}) and its .sha256 {done}"
-    )
+    shown = f"{size:.1f} kB" if size < 100 else f"{size / 1000:.1f} MB"
+    done = "exist already and are the same." if submission.unchanged else "are written."
+    about = f"({shown}, SHA-256 {submission.sha256[:16]})"
+    _show_line(console, f"{submission.path} {about} and its .sha256 {done}")
     if submission.kept is not None:
-        _show_line(console, f"What lay there before is kept as {submission.kept}.")
+        _show_line(console, f"The tarball of before is kept as {submission.kept}.")
     for item in submission.warnings:
         _show_line(console, f"Warning, {item.id}: {item.message}", style="yellow")
     _show_next(console, "hand both files in")
@@ -227,11 +220,8 @@ def show_submission(submission: "Submission") -> None:
 def show_single_run(result: dict[str, Any], folder: Path, *, as_json: bool) -> None:
     """Print the result of one run outside any workspace."""
     if as_json:
-        print(
-            json.dumps(
-                {**result, "checkpoint_path": str(folder / result["checkpoint_path"])}, allow_nan=False
-            )
-        )
+        path = str(folder / result["checkpoint_path"])
+        print(json.dumps({**result, "checkpoint_path": path}, allow_nan=False))
         return
     console = Console()
     console.print(_table({str(result["run"]): run_figures(folder)}))

@@ -1,9 +1,11 @@
-"""The one training loop: it calls an experiment's functions, seeds them, records and checkpoints."""
+"""The one training loop: it seeds the process, calls an experiment's functions, records, and checkpoints.
+
+`python -m harness.trainer` makes one run; see `--help`.
+"""
 
 if __name__ == "__main__":
-    # `python -m harness.trainer` only starts the process that trains: that one needs its environment
-    # variables in place before torch is imported below. A file called random.py in the current folder,
-    # where `python -m` looks first, must not replace Python's own.
+    # This process only starts the one that trains, which needs its environment variables before torch is imported.
+    # A file called random.py in the current folder, where `python -m` looks first, must not replace Python's own.
     import sys
 
     if not sys.flags.safe_path:
@@ -44,7 +46,6 @@ from harness.run.input_sheet import INPUT_SHEET, input_sheet
 from harness.run.metrics_log import BATCHES_AT_ONCE, LogWriter, Record, batch_records, read_metrics_log
 from harness.run.recorder import BatchMeasurements, Recorder
 from harness.run.settings import RunSettings
-from harness.run.steps import training_step
 
 METRICS_LOG = "metrics.log"
 BEST_CHECKPOINT = "best.pt"
@@ -74,19 +75,19 @@ def train(
     resume: bool = False,
     progress: Progress | None = None,
 ) -> TrainingResult:
-    """Train from the seed to the end and leave `metrics.log`, `checkpoint.pt` and `best.pt` in `folder`.
+    """Train from the seed to the end and write `metrics.log`, `checkpoint.pt` and `best.pt` into `folder`.
 
-    The last checkpoint is written after every epoch; with `resume` the run goes on from it and ends with the
-    bytes of a run that was never stopped. `progress(step, steps, loss)` is called after every batch.
+    `checkpoint.pt` is written after every epoch; with `resume` the run continues from it and ends with the bytes of
+    a run that was never stopped. `progress(step, steps, loss)` is called after every batch.
 
-    Raises `UserError` for a mistake in the experiment, for settings that do not fit it, and where strict
-    guardrails stop the run.
+    Raises `UserError` for a mistake in the experiment, for settings that do not fit it, and when strict guardrails
+    stop the run.
     """
     return Training(experiment, data, settings, folder, progress).run(resume)
 
 
 class Training:
-    """The parts of one run, and the loop over them; `position` says how far it is."""
+    """The parts of one run, and the loop over them; `position` holds the epoch, the step and the best metric."""
 
     def __init__(
         self,
@@ -143,7 +144,6 @@ class Training:
         ):
             while self.position["step"] < self.steps:
                 self._epoch(recorder, log)
-        confusion = confusion_matrix(self.model, *self.validation)
         return TrainingResult(
             steps=self.position["step"],
             epochs=self.position["epoch"],
@@ -152,41 +152,13 @@ class Training:
             last_epoch=self.last_epoch,
             first_non_finite_step=self.first_non_finite,
             findings=self.findings,
-            confusion=confusion,
+            confusion=confusion_matrix(self.model, *self.validation),
         )
-
-    def _restore(self) -> None:
-        state = load_checkpoint(self.folder / CHECKPOINT)
-        restore_training_state(state, **self.parts())
-        self.position = {key: state[key] for key in self.position}
-        records = _truncate_log(self.folder / METRICS_LOG, epochs=self.position["epoch"])
-        for record in batch_records(records):
-            self._note(record)
-        self.last_epoch = records[-1]
-
-    def parts(self) -> dict[str, Any]:
-        """Return what a checkpoint is made of, by the names that `training_state` has for it."""
-        return {
-            "model": self.model,
-            "optimizer": self.optimizer,
-            "scheduler": self.scheduler,
-            "scalers": self.experiment.scalers(),
-            "generators": self.generators,
-        }
-
-    def batches(self, order: torch.Generator) -> Iterator[tuple[Tensor, Tensor]]:
-        """Return the batches of one epoch, before `prepare_batch`."""
-        if self.settings.overfit_batch:
-            return itertools.repeat(
-                (self.inputs[: self.batch_size], self.labels[: self.batch_size]), self.steps_per_epoch
-            )
-        return deterministic_minibatches(self.inputs, self.labels, self.batch_size, order, drop_last=True)
 
     def _epoch(self, recorder: Recorder, log: LogWriter) -> None:
         self.model.train()
-        for inputs, labels in itertools.islice(
-            self.batches(self.generators["order"]), self.steps - self.position["step"]
-        ):
+        left = self.steps - self.position["step"]
+        for inputs, labels in itertools.islice(self.batches(self.generators["order"]), left):
             at = {"step": self.position["step"], "epoch": self.position["epoch"]}
             measured = self.step(recorder, inputs, labels)
             log.batch(at, measured)
@@ -196,26 +168,21 @@ class Training:
         self.position["epoch"] += 1
         self._save()
 
+    def batches(self, order: torch.Generator) -> Iterator[tuple[Tensor, Tensor]]:
+        """Return the batches of one epoch, before `prepare_batch`."""
+        if self.settings.overfit_batch:
+            batch = self.inputs[: self.batch_size], self.labels[: self.batch_size]
+            return itertools.repeat(batch, self.steps_per_epoch)
+        return deterministic_minibatches(self.inputs, self.labels, self.batch_size, order, drop_last=True)
+
     def step(self, recorder: Recorder, inputs: Tensor, labels: Tensor) -> BatchMeasurements:
-        """Prepare a batch, train on it, and return what was measured."""
+        """Prepare a batch, train on it, and return the measurements."""
         inputs, labels = self.experiment.prepare_batch(inputs, labels, self.generators["augmentation"])
         check_batch(inputs, labels, where=f"{self.experiment.path}, what prepare_batch returned")
         if self.position["step"] == 0:
             sheet = input_sheet(inputs, labels, self.class_names)
             write_whole({self.folder / INPUT_SHEET: json.dumps(sheet).encode()}, durable=False)
-        if self.settings.accumulate > 1:
-            loss = training_step(
-                self.model,
-                self.optimizer,
-                self.experiment.compute_loss,
-                inputs,
-                labels,
-                parts=self.settings.accumulate,
-                scaler=next(iter(self.experiment.scalers().values()), None),
-                autocast_dtype=torch.float16 if self.experiment.uses_amp else None,
-            )
-        else:
-            loss = self.experiment.train_step(self.model, self.optimizer, inputs, labels)
+        loss = self.experiment.train_step(self.model, self.optimizer, inputs, labels)
         measured = recorder.measure_batch(loss)
         if self.scheduler is not None:
             self.scheduler.step()
@@ -224,28 +191,36 @@ class Training:
 
     def _note(self, record: Record) -> None:
         self.last_batch = record
-        loss = record["loss"]
-        if self.first_non_finite is None and not math.isfinite(loss):
+        if self.first_non_finite is None and not math.isfinite(record["loss"]):
             self.first_non_finite = record["step"]
         self.findings += self.guardrails.check(record)
 
     def evaluate(self, *, last: bool) -> Record:
-        """Evaluate as the experiment does; the training itself goes on as if nothing had been evaluated."""
+        """Evaluate as the experiment does, without an effect on the training that follows.
+
+        The last evaluation is repeated with the same weights, and made once more by the harness in eval mode.
+        """
         generators = rng_states()
         before = [buffer.clone() for buffer in statistics_of(self.model)]
         record: Record = {"epoch": self.position["epoch"]}
         record |= self.experiment.evaluate(self.model, *self.validation)
         record["eval_buffer_change"] = largest_change(before, statistics_of(self.model))
         if last:
-            record |= self._audit()
+            again = self.experiment.evaluate(copy.deepcopy(self.model), *self.validation)
+            record |= {f"{name}_repeated": value for name, value in again.items()}
+            record |= evaluate_in_eval_mode(self.experiment, copy.deepcopy(self.model), *self.validation)
         restore_rng_states(generators)
         return record
 
-    def _audit(self) -> Record:
-        """Evaluate the same weights once more as the experiment does, and once in eval mode."""
-        again = self.experiment.evaluate(copy.deepcopy(self.model), *self.validation)
-        record: Record = {f"{name}_repeated": value for name, value in again.items()}
-        return record | evaluate_in_eval_mode(self.experiment, copy.deepcopy(self.model), *self.validation)
+    def parts(self) -> dict[str, Any]:
+        """Return the parts of a checkpoint, by the names that `training_state` has for them."""
+        return {
+            "model": self.model,
+            "optimizer": self.optimizer,
+            "scheduler": self.scheduler,
+            "scalers": self.experiment.scalers(),
+            "generators": self.generators,
+        }
 
     def _save(self) -> None:
         metric = self.last_epoch["val_accuracy"]
@@ -259,9 +234,18 @@ class Training:
         if improved:
             write_whole({self.folder / BEST_CHECKPOINT: data}, durable=False)
 
+    def _restore(self) -> None:
+        state = load_checkpoint(self.folder / CHECKPOINT)
+        restore_training_state(state, **self.parts())
+        self.position = {key: state[key] for key in self.position}
+        records = _truncate_log(self.folder / METRICS_LOG, epochs=self.position["epoch"])
+        for record in batch_records(records):
+            self._note(record)
+        self.last_epoch = records[-1]
+
 
 def _truncate_log(path: Path, *, epochs: int) -> list[Record]:
-    """Cut what was written after the checkpoint was made, and return the records that stay."""
+    """Remove the records written after the checkpoint, and return the others."""
     text = path.read_text(encoding="utf-8") if path.exists() else ""
     kept, seen = [], 0
     for line in text.splitlines(keepends=True):

@@ -1,4 +1,4 @@
-"""A student's folder for one exercise: what is in it, whose it is, and how far it has come."""
+"""A student's folder for one exercise: its files, its settings, and how far the student is."""
 
 import contextlib
 import dataclasses
@@ -24,7 +24,7 @@ SETTINGS = "workspace.json"
 SUBMITTED = "submitted.json"
 RESULT = "result.json"
 OUTCOMES = "outcomes.json"
-# What the harness makes in a workspace, and clean-work deletes; all else is the student's.
+# The harness makes these in a workspace, and clean-work deletes them; all else is the student's.
 _OURS = ("runs", SETTINGS, SUBMITTED, OUTCOMES, "PROMPT.md")
 State = Literal["not started", "broken run done", "fixed run done", "submitted"]
 
@@ -61,7 +61,7 @@ class Workspace:
         return make_command(verb, self.folder, more)
 
     def has_run(self, run: str) -> bool:
-        """Say whether that run is finished."""
+        """Return whether that run is finished."""
         return (self.run_folder(run) / RESULT).is_file()
 
     def broken_source(self) -> str:
@@ -69,11 +69,11 @@ class Workspace:
         return read_source(self.run_folder("broken") / EXPERIMENT)
 
     def edited(self) -> bool:
-        """Say whether the student has changed the experiment since it was handed out."""
+        """Return whether the student has changed the experiment."""
         return read_source(self.experiment) != self.broken_source()
 
     def fixed_run_is_current(self) -> bool:
-        """Say whether there is a fixed run, and of the experiment as it now stands."""
+        """Return whether there is a fixed run of the experiment as it is now."""
         if not self.has_run("fixed"):
             return False
         try:
@@ -82,10 +82,10 @@ class Workspace:
             return False
 
     def state(self) -> State:
-        """Say how far the student is.
+        """Return how far the student is.
 
-        An experiment that was edited after its fixed run waits for the next one. What was submitted stays
-        submitted: the tarball holds what it holds, whatever becomes of the workspace.
+        After an edit, an older fixed run does not count. A submission stays submitted, whatever happens to the
+        workspace later.
         """
         if not self.has_run("broken"):
             return "not started"
@@ -119,17 +119,16 @@ def write_new(path: Path, text: str) -> None:
 
 
 def write_where_missing(path: Path, text: str) -> None:
-    """Write a file as `write_new` does, unless it is there already."""
-    # Another process may be quicker: what it wrote stays.
+    """Write a file as `write_new` does, unless it exists already, perhaps through another process."""
     with contextlib.suppress(FileExistsError):
         write_new(path, text)
 
 
 def create_workspace(work: Path, recipe: str, source: str, settings: RunSettings) -> Workspace:
-    """Make `work/<recipe>/`, or complete one that is there; the student's own files are left as they are.
+    """Make or complete `work/<recipe>/` without touching the student's own files.
 
-    The settings are written last: a workspace whose making was interrupted is made to the end the next time.
-    Raises `UserError` if the workspace was made with other settings, `OSError` if it cannot be written.
+    The settings are written last, so that the next call completes an interrupted one. Raises `UserError` if the
+    workspace was made with other settings, `OSError` if it cannot be written.
     """
     folder = work / recipe
     if (folder / SETTINGS).is_file():
@@ -152,11 +151,10 @@ def open_workspace(work: Path, recipe: str, asked: RunSettings | None = None) ->
     try:
         record = json.loads(path.read_bytes().decode("utf-8"))
         if record["format_version"] != 1 or record["recipe"] != recipe:
-            raise ValueError("the settings of another workspace")
+            raise ValueError("these are the settings of another workspace")
         given = record["settings"]
         settings = RunSettings(**given)
-        # The constructor refuses unknown names; types and choices are pydantic's. Strict, it takes a mapping
-        # for a dataclass from JSON alone.
+        # The constructor refuses unknown names; pydantic checks types and choices, and is strict only with JSON.
         TypeAdapter(RunSettings).validate_json(json.dumps(given), strict=True)
     except FileNotFoundError:
         raise UserError(f"There is no workspace {folder}: make exercise BREAK={recipe} makes it.") from None
@@ -172,7 +170,7 @@ def open_workspace(work: Path, recipe: str, asked: RunSettings | None = None) ->
             if getattr(settings, field.name) != getattr(asked, field.name)
         )
         raise UserError(
-            f"{folder} was made with {differences}: keep to that, name another folder with WORK=, "
+            f"{folder} was made with {differences}: keep these, name another folder with WORK=, "
             f"or start over with make clean-work BREAK={recipe}."
         )
     return Workspace(folder, recipe, settings)
@@ -198,7 +196,7 @@ def remove_workspace(work: Path, recipe: str) -> Path:
             path.rename(target / path.name)
     if folder.is_symlink():
         raise UserError(
-            f"{folder} is a link: your files lie in {target}; remove the link and what it points to."
+            f"{folder} is a link: your files are in {target}; remove the link and what it points to."
         )
     shutil.rmtree(folder)
     return target

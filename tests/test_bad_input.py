@@ -132,7 +132,7 @@ def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path) -> Non
     (tmp_path / "run").mkdir()
     (tmp_path / "run/thesis.tex").write_text("precious")
     said = mistake(*RUN, cwd=tmp_path, program=TRAINER)
-    assert said == f"{tmp_path}/run is a folder for other things than a run: choose a new one for it."
+    assert said == f"{tmp_path}/run holds other things than a run: choose a new folder for the run."
     assert snapshot(tmp_path) == {"run/thesis.tex": b"precious"}
 
 
@@ -171,7 +171,7 @@ def test_what_cannot_be_gone_on_with_is_refused_and_kept(stopped: Path) -> None:
     (stopped / "experiment.py").write_text(HEALTHY)
     before = snapshot(stopped)
     said = mistake(*words, cwd=stopped, program=TRAINER)
-    assert "was begun with another experiment.py" in said
+    assert "was started with another experiment.py" in said
     assert snapshot(stopped) == before
 
 
@@ -225,7 +225,7 @@ def test_check_names_the_line_that_was_edited_and_a_long_report(tmp_path: Path) 
     assert (done.returncode, done.stderr) == (2, "")
     assert "work/huge_lr/runs/broken/metrics.log, line 4 (step 3): lr is 0.25, and 10.0 made again" in said
     assert re.search(r"report: length work/huge_lr/report\.md has 50\d words, and 500 are allowed", said)
-    assert said.endswith("Next: mend what failed make check BREAK=huge_lr")
+    assert said.endswith("Next: fix what failed make check BREAK=huge_lr")
 
 
 def test_data_that_was_altered_is_refused(tmp_path: Path) -> None:

@@ -104,7 +104,7 @@ _META = (
 _COMMAND_TOKENS = (
     "--seed 7", "--epochs 3", "--batch 0", "--clip-norm 1e400", "--clip-norm nan", "'", '"', "\\", "\n", "\r\n", "\0",
     "--dataset mnist", "--device cuda", "--numerics native", "# runs/fixed", "--verify", "--seed -1", "٣", "--script",
-    "--break", "--accumulate 99999999999999999999", "é",
+    "--break", "--max-steps 99999999999999999999", "é",
 )  # fmt: skip
 
 

@@ -7,11 +7,8 @@ from grading import evidence, replay
 from runs import edited
 
 from grader.replay.replay import Evaluation, SplitFigures
-from grader.score.belief import code_doubt, log_doubt
-from grader.score.evidence import Evidence
-from grader.score.scoring import flags_of, score_evidence
-from grader.score.verdict import Check
-from grader.score.weights import load_weights
+from grader.score.belief import code_doubt, figure_doubt, log_doubt
+from grader.score.scoring import flags_of
 from grader.syntax.plain_code import Suspicion, suspicions
 from harness.recipe import load_recipe
 
@@ -21,12 +18,7 @@ HEALTHY = load_recipe(RECIPE).healthy_source()
 LOOKING = edited(HEALTHY, ("EPOCHS = 5\n", "import os\n\nHERE = os.getcwd()\nEPOCHS = 5\n"))
 
 
-def numbers(of: Evidence) -> Check:
-    checks = score_evidence(of, load_weights())["explanation"].checks
-    return next(check for check in checks if check.id == "numbers")
-
-
-def test_numbers_of_a_log_that_flatters_its_weights_wait_for_the_instructor() -> None:
+def test_a_log_that_flatters_its_weights_is_doubted() -> None:
     figures = SplitFigures(loss=2.31, accuracy=0.1)
     fixed = replay(RECIPE, HEALTHY).model_copy(
         update={
@@ -34,23 +26,15 @@ def test_numbers_of_a_log_that_flatters_its_weights_wait_for_the_instructor() ->
             "evaluation": Evaluation(heldout=figures, validation=figures, training=figures),
         }
     )
-    assert numbers(evidence(RECIPE)).points == 3
-    found = numbers(evidence(RECIPE, fixed=fixed))
-    assert found.points is None
-    assert "the trusted evaluator finds 0.1 for the weights" in found.reason
-    # What is not true earns nothing, whoever wrote the log.
-    assert (
-        numbers(evidence(RECIPE, fixed=fixed, report="In the fixed run the loss is 77.7 at step 3.")).points
-        == 0
-    )
+    assert figure_doubt(evidence(RECIPE)) == ""
+    assert "the trusted evaluator finds 0.1 for the weights" in figure_doubt(evidence(RECIPE, fixed=fixed))
 
 
 def test_code_that_could_know_where_it_runs_is_flagged_and_not_said_to_cost_nothing() -> None:
     found = dataclasses.replace(evidence(RECIPE), source=LOOKING, suspicions=suspicions(LOOKING))
     assert "could find out where it runs" in code_doubt(found)
-    assert numbers(found).points is None
     messages = [flag.message for flag in flags_of(found)]
-    assert "The result is the reference fix's to the byte." in messages
+    assert "The result has the same bytes as the reference fix." in messages
     # A hook with equal bytes costs nothing, and the flag says so.
     hook = (Suspicion(line=1, code="hook", message="line 1 uses a hook"),)
     hooked = evidence(RECIPE, suspicions=hook)
@@ -77,10 +61,10 @@ def test_the_answers_of_a_network_of_its_own_are_doubted_with_any_suspicion() ->
 
 
 @pytest.mark.parametrize(
-    ("code", "waits"), [("patch", True), ("data", True), ("reach", False), ("state", False)]
+    ("code", "doubted"), [("patch", True), ("data", True), ("reach", False), ("state", False)]
 )
-def test_numbers_beside_code_that_writes_no_log_do_not_wait(code: str, waits: bool) -> None:
-    """A seed that is set anew is not plain, but the log says what became of it."""
+def test_figures_beside_code_that_writes_no_log_are_believed(code: str, doubted: bool) -> None:
+    """Setting a seed again is suspicious, but the log shows its effect."""
     fixed = replay(RECIPE, HEALTHY).model_copy(update={"checkpoint_sha256": "0" * 64})
     odd = (Suspicion(line=1, code=code, message="line 1 is odd"),)
-    assert (numbers(evidence(RECIPE, fixed=fixed, suspicions=odd)).points is None) == waits
+    assert bool(figure_doubt(evidence(RECIPE, fixed=fixed, suspicions=odd))) == doubted

@@ -12,8 +12,8 @@ from sandbox_marks import needs_sandbox
 
 import grader.grade as grade_module
 from grader.course.demo import special_cases
-from grader.grade import Grading, grade, tarballs
-from grader.intake.submission import Submission, submission_name
+from grader.grade import grade
+from grader.intake.submission import Submission, submission_name, tarballs
 from grader.replay.replayer import Replayer
 from grader.replay.replays import Replays, local_executor
 from grader.report.progress import Silent
@@ -21,6 +21,7 @@ from grader.sandbox import run_in_sandbox
 from grader.score.scoring import Score
 from grader.score.verdict import SubmissionScore
 from grader.score.weights import load_weights
+from grader.session import Grading
 from grader.workers import Workers
 from harness.errors import UserError
 

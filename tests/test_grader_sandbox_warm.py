@@ -4,7 +4,6 @@ import ctypes
 import errno
 import json
 import os
-import platform
 import re
 import signal
 import subprocess
@@ -24,7 +23,6 @@ from grader.replay.inside import FOLDER
 from grader.replay.replayer import open_sandbox, replay_environment, visible_folders
 from grader.replay.request import RUN_LIMITS
 from grader.sandbox import SandboxResult, Stopped, StopSignal, WarmSandbox, run_in_sandbox
-from grader.sandbox.seccomp import filter_program
 from harness.recipe import load_recipe
 from harness.run.settings import RunSettings
 
@@ -241,22 +239,6 @@ def test_where_none_starts_every_run_is_a_fresh_one_and_nobody_is_bothered(
         assert reason in warm.sandbox.failure
         assert warm.run("raise SystemExit(4)").exit_code == 4
     assert capfd.readouterr() == ("", "")
-
-
-@needs_sandbox
-def test_where_no_namespace_can_be_taken_inside_another_every_run_is_a_fresh_one(tmp_path: Path) -> None:
-    # The filter of runs, already over whoever forks: it refuses namespaces.
-    preload = f"""
-import ctypes, struct
-program = {filter_program(platform.machine())!r}
-instructions = ctypes.create_string_buffer(program, len(program))
-described = struct.pack('@HP', len(program) // 8, ctypes.addressof(instructions))
-libc = ctypes.CDLL(None)
-assert libc.prctl(38, 1, 0, 0, 0) == libc.prctl(22, 2, ctypes.create_string_buffer(described), 0, 0) == 0
-"""
-    with opened(tmp_path, preload) as warm:
-        assert warm.run("print('afresh')").stdout == b"afresh\n"
-        assert "unshare" in warm.sandbox.failure
 
 
 # Its own life.

@@ -104,9 +104,6 @@ class Net(nn.Module):
         for layer in self.layers:
             x = layer(x)
         return self.scale * x if self.training else x
-class Net(nn.Module):
-    def __init__(self):
-        super(Net, self).__init__()
 import torch.optim as optim
 from torch.optim import SGD, lr_scheduler
 def build_optimizer(model):
@@ -114,9 +111,6 @@ def build_optimizer(model):
     s = optim.lr_scheduler.StepLR(o, 3)
     t = lr_scheduler.LambdaLR(o, lambda step: 0.9 ** step)
     return o
-criterion = nn.CrossEntropyLoss()
-def compute_loss(outputs, labels):
-    return criterion(outputs, labels)
 def f(optimizer):
     for group in optimizer.param_groups:
         group["lr"] *= 0.1
@@ -136,12 +130,8 @@ def build_model():
     model.apply(init_weights)
     model[1].weight = nn.Parameter(torch.zeros(10, 784))
     return model
-device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 if __name__ == "__main__":
     print("this is no program")
-import numpy as np
-def f(x):
-    return np.mean(x.detach().cpu().numpy())
 from typing import Any, Optional
 from dataclasses import dataclass, field
 @dataclass
@@ -170,11 +160,6 @@ def train_step(model, optimizer, inputs, labels):
     scaler.step(optimizer)
     scaler.update()
     return loss
-def f(x):
-    try:
-        return 1 / x
-    except ZeroDivisionError:
-        raise ValueError("zero") from None
 def f(inputs, labels, rng):
     order = torch.randperm(len(labels), generator=rng)
     flipped = torch.where(torch.rand(len(inputs), generator=rng)[:, None, None, None] < 0.5, inputs.flip(3), inputs)
@@ -188,16 +173,9 @@ quarter = math.pi / 4
 f = partial(F.cross_entropy, label_smoothing=0.1)
 from harness.schedules import warmup_cosine
 from harness.losses import stable_cross_entropy
-class Schedule:
-    def __init__(self, steps):
-        self.steps = steps
-    def __call__(self, step):
-        return min(1.0, step / self.steps)
 torch.autograd.set_detect_anomaly(True)
 loss_function = F.cross_entropy
 ce = nn.functional.cross_entropy
-def f(model, input, type_of):
-    return model(input), type(model)(), getattr(model, "training")
 W = torch.tensor([[0.0, 1.0, 0.0], [1.0, -4.0, 1.0], [0.0, 1.0, 0.0]])
 def f(x):
     x = x.clone()

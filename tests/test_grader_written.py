@@ -13,7 +13,7 @@ from deriving import derivation, judged, solution
 from made_up_class import make_row
 from sandbox_marks import needs_sandbox
 
-from grader.grade import ScoreOptions, score_folder
+from grader.grade import score_folder
 from grader.intake.names import Rejected
 from grader.intake.submission import Answer, Submission, parse_submission
 from grader.replay.replayer import Replayer
@@ -22,6 +22,7 @@ from grader.report.gradebook import export, gradebook
 from grader.report.submission_page import render_submission
 from grader.sandbox import run_in_sandbox
 from grader.score.verdict import CRITERIA, Scores, SubmissionScore, criteria_in, total_of
+from grader.session import ScoreOptions
 from grader.written import grade as grade_module
 from grader.written.grade import AnswerGrader, grade_answer
 from grader.written.judgement import Judgement, Run

@@ -65,9 +65,9 @@ def test_a_run_that_was_killed_before_it_wrote_its_job_starts_over(tmp_path: Pat
     [
         (
             {"source": "EPOCHS = 2\n"},
-            "was begun with another experiment.py .*: start the run without --resume",
+            "was started with another experiment.py .*: start the run without --resume",
         ),
-        ({"settings": RunSettings(seed=2, dataset="digits")}, "was begun with other settings than these"),
+        ({"settings": RunSettings(seed=2, dataset="digits")}, "was started with other settings"),
     ],
 )
 def test_another_run_is_not_gone_on_with(changes: dict[str, object], message: str, tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_two_runs_do_not_share_a_folder(tmp_path: Path) -> None:
     partial = prepare(job)
     with (partial / JOB_FILE).open() as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        with pytest.raises(UserError, match=r"Another run is at work in .*broken\.partial: wait until"):
+        with pytest.raises(UserError, match=r"Another run is using .*broken\.partial: wait until"):
             prepare(job)
     prepare(job)
 
@@ -121,7 +121,7 @@ def test_a_folder_that_is_no_run_is_not_replaced(tmp_path: Path, monkeypatch: py
     refuse_foreign_folder(tmp_path / "new")
     refuse_foreign_folder(finished(tmp_path / "empty"))
     refuse_foreign_folder(finished(tmp_path / "run", **{"metrics.log": ""}))
-    with pytest.raises(UserError, match="thesis is a folder for other things than a run: choose a new one"):
+    with pytest.raises(UserError, match="thesis holds other things than a run: choose a new folder"):
         refuse_foreign_folder(finished(tmp_path / "thesis", chapter="one"))
     (tmp_path / "file").touch()
     with pytest.raises(UserError, match="file is a file, and a run needs a folder"):

@@ -116,7 +116,7 @@ def test_a_lost_digest_is_written_again(workspace: Workspace, tmp_path: Path) ->
 def test_imperfect_work_is_handed_in_with_a_warning(workspace: Workspace, tmp_path: Path) -> None:
     workspace.report.write_text(workspace.report.read_text().replace("step: 0", "step: 1"))
     done = submit(workspace, "ada", tmp_path)
-    assert [item.id for item in done.warnings] == ["report: evidence 1"]
+    assert [item.id for item in done.warnings] == ["report: ruled out 1", "report: evidence 1"]
     assert done.path.is_file()
 
 

@@ -69,7 +69,7 @@ def test_the_template_has_every_key_and_says_what_each_is_for() -> None:
         ("step: 1,", "step: 1, epoch: 1,", "needs either `step` or `epoch`, and not both"),
         ("step: 1, ", "", "needs either `step` or `epoch`"),
         ("31.84", "high", "`value` must be a number such as 0.93"),
-        ("31.84", "", "line 5, diagnosis 1: `value` is not filled in yet"),
+        ("31.84", "", "line 5, diagnosis 1: it needs a `signal` and its `value`"),
         ("check: loss_form, ", "", "line 8, ruled_out 2: it needs both `check` and `outcome`"),
         ("check: loss_form", "check: loss_form, step: 3", "it has a check and a signal"),
         (

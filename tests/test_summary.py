@@ -7,8 +7,6 @@ from run_files import change_json, make_workspace
 from harness.submission.check_item import could_not_judge, failed, passed
 from harness.submission.submission import Submission
 from harness.summary import (
-    number,
-    percent,
     run_figures,
     show_broken_run,
     show_checks,
@@ -31,11 +29,6 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
     return make_workspace(tmp_path / LONG)
 
 
-def test_figures_are_short() -> None:
-    assert [number(value) for value in (None, 0.123456, float("inf"))] == ["-", "0.1235", "inf"]
-    assert [percent(value) for value in (None, 0.9312)] == ["-", "93.1 %"]
-
-
 def test_the_worst_gradient_norm_is_the_one_that_is_no_number(workspace: Workspace) -> None:
     figures = run_figures(workspace.run_folder("broken"))
     assert figures["largest gradient norm"] in ("nan", "inf")
@@ -51,12 +44,12 @@ def test_paths_and_commands_can_be_copied(workspace: Workspace, capsys: Capture)
     said = capsys.readouterr().out
     broken, fixed = workspace.run_folder("broken"), workspace.run_folder("fixed")
     for text in (
-        f"{workspace.folder} is there already; nothing in it was changed.\n",
+        f"{workspace.folder} exists already; nothing in it was changed.\n",
         f"  1. look at {broken / 'run.html'} in a browser, and read {workspace.folder / 'PROMPT.md'}\n",
         f"  3. make verify BREAK=huge_lr WORK='{workspace.folder.parent}'\n",
-        f"  1. look at both runs in {fixed / 'run.html'}; not convinced? edit and verify again\n",
+        f"  1. look at both runs in {fixed / 'run.html'}; if you are not convinced, edit and verify again\n",
         f"  3. make check BREAK=huge_lr WORK='{workspace.folder.parent}'\n",
-        f"{workspace.experiment} is still as it was handed out: both runs are the same.\n",
+        f"{workspace.experiment} has no edit yet: both runs are the same.\n",
     ):
         assert text in said
 
@@ -88,11 +81,11 @@ def test_checks_end_with_the_next_step(workspace: Workspace, capsys: Capture) ->
     assert not show_checks([passed("broken: files", "all there."), wrong], workspace)
     said = capsys.readouterr().out
     assert said.endswith(f"  make check BREAK=huge_lr WORK='{workspace.folder.parent}'\n")
-    assert "mend what failed" in said
+    assert "fix what failed" in said
     assert not show_checks([could_not_judge("walk", "no run: make one.")], workspace)
     said = capsys.readouterr().out
-    assert "mend what failed" not in said
-    assert "or, as it is: make submit BREAK=huge_lr STUDENT=<your login>" in said
+    assert "fix what failed" not in said
+    assert "or hand it in as it is: make submit BREAK=huge_lr STUDENT=<your login>" in said
     assert show_checks([passed("broken: files", "all there.")], workspace)
     assert "  make submit BREAK=huge_lr STUDENT=<your login>" in capsys.readouterr().out
 
@@ -113,7 +106,7 @@ def test_a_submission_is_told_with_what_may_cost_points(tmp_path: Path, capsys: 
     )
     assert capsys.readouterr().out == (
         f"{path} (2.0 MB, SHA-256 abababababababab) and its .sha256 are written.\n"
-        f"What lay there before is kept as {tmp_path / 'old'}.\n"
+        f"The tarball of before is kept as {tmp_path / 'old'}.\n"
         "Warning, report: words: too [many].\nNext:\n  hand both files in\n"
     )
 

@@ -1,5 +1,6 @@
 import signal
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,8 @@ from run_files import BROKEN, FIXED, complete_run, make_workspace
 
 import harness.watch
 from harness.errors import Stopped, UserError
-from harness.watch import Watched, watch
+from harness.summary import Figures
+from harness.watch import watch
 from harness.workspace import Workspace
 
 
@@ -29,7 +31,15 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
     return made
 
 
-def shown_after(workspace: Workspace, *saves: Callable[[], object]) -> list[Watched]:
+@dataclass
+class Shown:
+    """What one save led to."""
+
+    columns: dict[str, Figures]
+    mistake: str | None
+
+
+def shown_after(workspace: Workspace, *saves: Callable[[], object]) -> list[Shown]:
     """Return what is shown while these are done between two looks."""
 
     def looks() -> Iterator[None]:
@@ -38,8 +48,8 @@ def shown_after(workspace: Workspace, *saves: Callable[[], object]) -> list[Watc
             save()
             yield
 
-    shown: list[Watched] = []
-    watch(workspace, shown.append, looks())
+    shown: list[Shown] = []
+    watch(workspace, lambda _workspace, runs, mistake: shown.append(Shown(runs, mistake)), looks())
     return shown
 
 
@@ -109,7 +119,7 @@ def test_the_command_goes_on_after_a_mistake_and_ends_with_ctrl_c(tmp_path: Path
         """Wait for what one save leads to, and return it."""
         assert process.stdout is not None
         said.clear()
-        while not said or "Ctrl-C ends." not in said[-1]:
+        while not said or "Stop with Ctrl-C." not in said[-1]:
             said.append(process.stdout.readline())
             assert said[-1], said
         return "".join(said)

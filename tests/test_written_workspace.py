@@ -12,7 +12,7 @@ from deriving import known_answers, solution
 
 from harness.errors import UserError
 from harness.recipe import EXERCISES
-from harness.submission.file_submission import submit_file
+from harness.submission.submission import submit_file
 from harness.written.exercise import FileExercise, find_file_exercise
 from harness.written.workspace import (
     ANSWER_BYTES,
@@ -135,7 +135,7 @@ def test_starting_over_keeps_the_file(tmp_path: Path) -> None:
     succeed("exercise", EXERCISE, cwd=tmp_path)
     (tmp_path / "work" / EXERCISE / "backprop.py").write_text("mine")
     said = succeed("clean-work", EXERCISE, "--yes", cwd=tmp_path)
-    assert said.startswith("Your backprop.py lies in ")
+    assert said.startswith("Moved to ")
     assert snapshot(tmp_path / "work") == {".removed/backprop_mlp-1/backprop.py": b"mine"}
 
 

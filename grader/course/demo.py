@@ -14,8 +14,9 @@ from pathlib import Path
 from rich.console import Console
 
 from grader.course.examples import broken_workspace, example_answer, example_submission, right_and_wrong
-from grader.grade import ScoreOptions, score_folder
+from grader.grade import score_folder
 from grader.score.known_edits import KnownFix, known_fixes
+from grader.session import ScoreOptions
 from harness.errors import UserError
 from harness.recipe import load_recipe, recipe_ids
 from harness.submission.archive import deterministic_tar_gz

@@ -54,7 +54,6 @@ _OPTIONS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "--max-steps": ("max_steps", _whole(1, 10_000_000)),
     "--overfit-batch": ("overfit_batch", _whole(1, 65536)),
     "--clip-norm": ("clip_norm", _norm),
-    "--accumulate": ("accumulate", _whole(1, 65536)),
     "--guardrails": ("guardrails", _one_of(*get_args(GuardrailMode))),
 }
 _SWITCHES: Mapping[str, str] = {

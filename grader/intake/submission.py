@@ -4,9 +4,9 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -17,6 +17,7 @@ from grader.intake.commands import parse_command
 from grader.intake.names import Rejected, printable
 from grader.syntax.parse import program_digest
 from harness.data import DATASETS
+from harness.errors import UserError
 from harness.recipe import listed_ids
 from harness.run.settings import RunSettings
 from harness.submission.archive import (
@@ -172,6 +173,31 @@ def submission_name(path: Path) -> str:
     return os.fsencode(path.name.removesuffix(SUFFIX)).decode("utf-8", "backslashreplace")
 
 
+def tarballs(folder: Path, only: Sequence[str] = ()) -> list[Path]:
+    """Return the tarballs in a folder, sorted. Raises `UserError` if there are none, or not those in `only`."""
+    if not folder.is_dir():
+        raise UserError(f"There is no folder {folder}: name the one that holds the students' .tar.gz files.")
+    found: dict[str, Path] = {}
+    for path in sorted(folder.iterdir()):
+        if not path.name.endswith(SUFFIX):
+            continue
+        other = found.setdefault(submission_name(path), path)
+        if other is not path:
+            raise UserError(
+                f"{folder} holds two files that are both called {printable(submission_name(path))}: rename one."
+            )
+    if not found:
+        raise UserError(
+            f"{folder} holds no .tar.gz file: put the students' tarballs there, as make submit wrote them."
+        )
+    for name in only:
+        if name not in found:
+            raise UserError(
+                f"There is no {folder / name}{SUFFIX}: --only takes a tarball's name without its ending."
+            )
+    return [path for name, path in found.items() if not only or name in only]
+
+
 def read_submission(path: Path) -> Submission | Answer:
     """Read a tarball in memory; nothing is unpacked to the disk.
 
@@ -210,9 +236,14 @@ def parse_manifest(data: bytes) -> Manifest | FileManifest:
     except (ValueError, RecursionError):
         raise Rejected("manifest", f"{MANIFEST} is not strict JSON: {_REMEDY}.") from None
     recipe = value.get("recipe") if isinstance(value, dict) else None
-    if isinstance(recipe, str) and recipe in file_exercise_ids():
+    if isinstance(recipe, str) and recipe in _written_exercises():
         return _validated(value, FileManifest)
     return _validated(value, Manifest)
+
+
+@cache
+def _written_exercises() -> frozenset[str]:
+    return frozenset(file_exercise_ids())
 
 
 def _validated(value: Any, form: type[_AnyManifest]) -> _AnyManifest:

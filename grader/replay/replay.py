@@ -1,4 +1,4 @@
-"""A replay: what the grader itself saw when it ran an experiment."""
+"""The record of a replay: what the grader saw when it ran an experiment."""
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -20,16 +20,16 @@ class CheckResult(Model):
 
 
 class SplitFigures(Model):
-    """Loss and accuracy (None for a regression) on one split."""
+    """Loss and accuracy on one split; the accuracy of a regression is None."""
 
     loss: Number
     accuracy: Number
 
 
 class Evaluation(Model):
-    """What the trusted evaluator found about replayed weights; `problem` says why they could not be evaluated.
+    """The trusted evaluator's figures for replayed weights; `problem` says why there are none.
 
-    own_network: it is another network than the recipe's own, and what it put out for images without labels was judged.
+    own_network: the student built another network, so its outputs for images without labels were judged.
     """
 
     heldout: SplitFigures | None = None
@@ -40,9 +40,9 @@ class Evaluation(Model):
 
 
 class Replay(Model):
-    """One experiment, run by the grader. Where `status` is not OK, `message` says why and there are no figures.
+    """One experiment, run by the grader. If `status` is not OK, `message` says why, and there are no figures.
 
-    `XX` is a fault of ours or of the machine; every other status is the experiment's own doing.
+    `XX` is our fault or the machine's; every other status is the experiment's own.
     """
 
     status: Status
@@ -55,7 +55,7 @@ class Replay(Model):
     evaluation: Evaluation | None = None
 
     def records(self) -> Sequence[Record]:
-        """Return the records of the log; they are shared, so nobody may change them."""
+        """Return the records of the log. They are shared: do not change them."""
         return _records(self.log)
 
 

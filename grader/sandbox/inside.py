@@ -37,12 +37,6 @@ FULL_BYTES = 4096
 MAX_DEPTH = 8
 MAX_NAME_BYTES = 1024
 _PR_SET_DUMPABLE = 4
-_DEFAULT, _SIGKILL = 0, 9
-# Python changes how it handles these signals, and a child would inherit that; or a process inside could send them.
-_SIGINT, _SIGPIPE, _SIGXFSZ, _SIGXCPU, _SIGCHLD = (
-    _signal.SIGINT, _signal.SIGPIPE, _signal.SIGXFSZ, _signal.SIGXCPU, _signal.SIGCHLD
-)  # fmt: skip
-_SIG_BLOCK, _SIG_UNBLOCK = _signal.SIG_BLOCK, _signal.SIG_UNBLOCK
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -54,9 +48,11 @@ def main(job_descriptor: int, pipe: int) -> None:
     for descriptor in map(int, os.listdir("/proc/self/fd")):  # noqa: PTH208
         if descriptor > 2 and os.path.exists(f"/proc/self/fd/{descriptor}"):  # noqa: PTH110
             os.set_inheritable(descriptor, False)
-    for number in (_SIGINT, _SIGPIPE, _SIGXFSZ):
-        _signal.signal(number, _DEFAULT)
-    _signal.pthread_sigmask(_SIG_BLOCK, [_SIGCHLD])  # `run` waits for it between two looks at the limits
+    for number in (_signal.SIGINT, _signal.SIGPIPE, _signal.SIGXFSZ):
+        _signal.signal(number, _signal.SIG_DFL)
+    _signal.pthread_sigmask(
+        _signal.SIG_BLOCK, [_signal.SIGCHLD]
+    )  # `run` waits for it between two looks at the limits
     if ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0) != 0:
         raise OSError("prctl(PR_SET_DUMPABLE) failed")
     serve(job, pipe, run)
@@ -117,13 +113,13 @@ def run(job: dict[str, Any]) -> Ending:
         code = reaped(child)
         if code is not None:
             return judge(code, job)
-        _signal.sigtimedwait([_SIGCHLD], POLL_SECONDS)
+        _signal.sigtimedwait([_signal.SIGCHLD], POLL_SECONDS)
 
 
 def _become(job: dict[str, Any], writing: int) -> NoReturn:
     try:
         os.setsid()
-        _signal.pthread_sigmask(_SIG_UNBLOCK, [_SIGCHLD])
+        _signal.pthread_sigmask(_signal.SIG_UNBLOCK, [_signal.SIGCHLD])
         limit(job)
         os.execvpe(job["command"][0], job["command"], job["environment"])
     except BaseException as error:
@@ -162,9 +158,9 @@ def judge(status: int, job: dict[str, Any]) -> Ending:
 
 def ending_of(code: int, too_large: bool) -> Ending:
     """Return the ending for an exit status, negative for a signal; `too_large`: a file has reached its limit."""
-    if code == -_SIGXCPU:
+    if code == -_signal.SIGXCPU:
         return "TO", None, -code, "it used up its processor time"
-    if code == -_SIGXFSZ or too_large:
+    if code == -_signal.SIGXFSZ or too_large:
         return "OL", max(code, 0) or None, None, "it wrote a file larger than is allowed"
     if code < 0:
         return "SG", None, -code, f"it was killed by signal {-code}"
@@ -239,7 +235,7 @@ def kill_all() -> None:
     """Kill all other processes in the namespace and wait until they are gone."""
     while True:
         try:  # noqa: SIM105 - importing `contextlib` takes longer than this whole program
-            os.kill(-1, _SIGKILL)
+            os.kill(-1, _signal.SIGKILL)
         except ProcessLookupError:
             pass
         try:

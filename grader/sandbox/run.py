@@ -5,7 +5,6 @@ import json
 import marshal
 import os
 import platform
-import shutil
 import signal
 import subprocess
 import sys
@@ -42,13 +41,7 @@ _STATUS_BYTES = MIB
 # If the machine runs out of memory, the kernel kills sandboxed processes first. A process may always ask for this,
 # and its children inherit it.
 KILLED_FIRST = ("/bin/sh", "-c", '{ echo 1000 > /proc/self/oom_score_adj; } 2> /dev/null; exec "$@"', "sh")
-_PACKAGE_MANAGERS = {
-    "apt-get": "sudo apt-get install bubblewrap",
-    "dnf": "sudo dnf install bubblewrap",
-    "zypper": "sudo zypper install bubblewrap",
-    "pacman": "sudo pacman -S bubblewrap",
-    "apk": "sudo apk add bubblewrap",
-}
+_INSTALL = "install the package bubblewrap (sudo apt-get install bubblewrap; dnf, zypper, pacman and apk have it too)"
 _TRIAL_LIMITS = Limits(cpu_seconds=10, wall_seconds=30, memory_bytes=256 * MIB, scratch_bytes=MIB)
 _APPARMOR = Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
 
@@ -178,10 +171,10 @@ def sandbox_problem() -> str | None:
         )
     installed = version()
     if installed is None:
-        return f"The sandbox needs bubblewrap, which is not installed: {_install_command()}"
+        return f"The sandbox needs bubblewrap, which is not installed: {_INSTALL}"
     if installed < OLDEST:
         found, needed = (".".join(map(str, numbers)) for numbers in (installed, OLDEST))
-        return f"The sandbox needs bubblewrap {needed} or later, and this is {found}: {_install_command()}"
+        return f"The sandbox needs bubblewrap {needed} or later, and this is {found}: {_INSTALL}"
     command = [str(launcher_python()), "-I", "-S", "-c", "print('ready')"]
     result = run_in_sandbox(command, inputs={}, environment={}, limits=_TRIAL_LIMITS)
     if result.status == "OK" and result.stdout == b"ready\n":
@@ -194,10 +187,3 @@ def sandbox_problem() -> str | None:
         + "allow user namespaces (sudo sysctl user.max_user_namespaces=15000); in a container such as Docker,"
         " start it with --privileged"
     )
-
-
-def _install_command() -> str:
-    for program, command in _PACKAGE_MANAGERS.items():
-        if shutil.which(program):
-            return command
-    return "install the package bubblewrap with this system's package manager"

@@ -1,7 +1,7 @@
-"""How far the log of a fixed run is believed: the experiment's own process wrote it.
+"""Decide how far to believe the log of a fixed run, which the student's own process wrote.
 
-Trusted are equal bytes, our own runs, and what the evaluator finds about the weights. What an experiment says of
-itself and nothing trusted bears out earns nothing: the instructor decides.
+Equal bytes, our own runs and the evaluator's figures are trusted. If only the experiment itself claims something, the
+instructor decides.
 """
 
 import math
@@ -13,29 +13,29 @@ from harness.run.metrics_log import batch_records, epoch_records
 
 # The log's last validation and the evaluator's, on the same images, differ by rounding.
 ACCURACY_APART = 0.005
-# Losses are compared across loss functions (a sum, a second softmax), dropout and the last steps of training: of
-# all variants of all recipes, none has a log that is better than this share of what the evaluator finds.
+# A loss in the log below this share of the evaluator's is not believed. No known fix of any recipe comes near, though
+# losses are compared across loss functions, dropout and the last steps of training.
 _LOSS_SHARE, _LOSS_APART = 0.5, 0.05
-# What `plain_code` calls what could put something else in the place of what is recorded, or carry weights.
+# The kinds of suspicious code that could replace what is recorded, or carry weights.
 _WRITES = frozenset({"patch", "class", "decorator", "data"})
-# The last steps of the log whose losses are averaged.
+# The steps at the end of the log whose losses are averaged.
 _LAST_STEPS = 20
 
 
 def same_bytes(first: Replay, second: Replay) -> bool:
-    """Say whether two replays have the same log and the same checkpoint."""
+    """Return whether two replays have the same log and the same checkpoint."""
     return (first.log_sha256, first.checkpoint_sha256) == (second.log_sha256, second.checkpoint_sha256)
 
 
 def same_as_reference(evidence: Evidence) -> bool:
-    """Say whether the replay of the fix has the bytes of the reference fix's."""
+    """Return whether the fix gave the same bytes as the reference fix."""
     return same_bytes(evidence.fixed, evidence.reference)
 
 
 def code_doubt(evidence: Evidence) -> str:
-    """Return why the code makes what its own process measured no proof, as a clause with the line; else "".
+    """Return why the code's own measurements prove nothing, as a clause with the line, or "".
 
-    Equal bytes were made by no code that lies; but by code that could know where it ran, perhaps.
+    Equal bytes are doubted only if the code could know where it runs.
     """
     if same_as_reference(evidence):
         around = looks_around(evidence.source)
@@ -44,12 +44,12 @@ def code_doubt(evidence: Evidence) -> str:
 
 
 def log_doubt(evidence: Evidence) -> str:
-    """Return why the code could have written its log, or the weights, without training for them; else "".
+    """Return why the code could have written its log or its weights without training, or "".
 
-    A hook, a seed or a counter is not plain either, but changes a log only by what it does to the training.
+    Other suspicious code, such as a hook or a counter, changes the log only through the training.
     """
     evaluation = evidence.fixed.evaluation
-    # The answers of a network of its own are given by its code, not by weights alone.
+    # A network of the student's own gives its outputs by its code, not by weights alone.
     own = evaluation is not None and evaluation.own_network
     written = (item for item in evidence.suspicions if own or item.code in _WRITES)
     found = next(written, None) or looks_around(evidence.source)
@@ -57,17 +57,13 @@ def log_doubt(evidence: Evidence) -> str:
 
 
 def figure_doubt(evidence: Evidence) -> str:
-    """Return why a number of the fixed run's log is not believed, as a clause; else "".
-
-    The reference fix's bytes are doubted only where the code could know where it runs; other logs where code could
-    have written them, or where they flatter the weights.
-    """
+    """Return why a number in the fixed run's log is not believed, as a clause, or ""."""
     doubt = code_doubt if same_as_reference(evidence) else log_doubt
     return doubt(evidence) or flattery(evidence)
 
 
 def flattery(evidence: Evidence) -> str:
-    """Return what the log of the fixed run says better than the trusted evaluator finds it, as a clause; else ""."""
+    """Return where the fixed run's log is better than the trusted evaluator's figures, as a clause, or ""."""
     fixed = evidence.fixed
     if fixed.status != "OK" or fixed.evaluation is None or same_as_reference(evidence):
         return ""
@@ -96,7 +92,7 @@ def _training(fixed: Replay, found: SplitFigures | None) -> str:
 
 
 def _is_better(told: object, found: object) -> bool:
-    """Say whether a loss is told far below the one found; one found that is no number is worse than any."""
+    """Return whether the log's loss is far below the evaluator's; a non-finite loss is the worst."""
     if not isinstance(told, int | float):
         return False
     if not isinstance(found, int | float):

@@ -1,4 +1,4 @@
-"""What a submission's page shows beside the score: sources, curves, hashes, the student's report."""
+"""The record of what a submission's page shows beside the score: sources, curves, hashes, the report."""
 
 from typing import Literal
 
@@ -11,10 +11,7 @@ Number = float | Literal["NaN", "Infinity", "-Infinity"] | None
 
 
 class Curve(Model):
-    """One run, drawn: (step, training loss) of at most 200 batches, (epoch, loss, accuracy) of each epoch.
-
-    All from the grader's own replay.
-    """
+    """The curves of one replay: (step, training loss) of at most 200 batches, (epoch, loss, accuracy) of each epoch."""
 
     run: Run
     loss: tuple[tuple[int, Number], ...]
@@ -22,9 +19,9 @@ class Curve(Model):
 
 
 class HashComparison(Model):
-    """A file's SHA-256 as the student claims it and as the replay made it; None where there is none.
+    """A file's SHA-256 as claimed and as replayed, None if the file is missing.
 
-    `agree` is None where hashes are not demanded (another platform class).
+    `agree` is None if the hashes need not agree (another platform class).
     """
 
     run: Literal["broken", "fixed"]

@@ -180,7 +180,7 @@ def _judge_first_wrong(evidence: Evidence, diagnosis: Sequence[Diagnosis]) -> Ch
         return _judge_first_check(evidence, sign, shown_by_log=earliest is not None, remedy=remedy)
     place_found = _place_of_value(sign, broken)
     if place_found is None:
-        return lost(*_FIRST_WRONG, f"The broken run has no {sign} of {sign.value}.", remedy)
+        return lost(*_FIRST_WRONG, _untrue(sign, broken), remedy)
     assert sign.signal is not None
     value, beside = (
         broken.series[sign.signal][place_found],
@@ -209,16 +209,27 @@ def _place_of_value(sign: Sign, log: LogValues) -> int | None:
     return None
 
 
+def _untrue(sign: Sign, log: LogValues) -> str:
+    """Return the sentence for a cited value that the log of the broken run does not hold there."""
+    try:
+        value = log.value(sign.signal or "", sign.step, sign.epoch)
+    except UserError as error:
+        return f"You cite {sign} of the broken run, but {error}"
+    return f"You cite {sign} of the broken run as {sign.value}, and the replay has {value:.6g}."
+
+
 def _judge_first_check(evidence: Evidence, sign: Sign, *, shown_by_log: bool, remedy: str) -> Check:
     if shown_by_log:
-        reason = f"You cite {sign}, but the log shows the fault: a check stands in only if no signal does."
+        reason = (
+            f"You cite the {sign}, but the log shows the fault: a check stands in only if no signal does."
+        )
         return lost(*_FIRST_WRONG, reason, remedy)
     trips = trips_of(evidence.recipe.id)
     name = _check_name(sign)
     if trips.get(name) == sign.outcome:
-        return full(*_FIRST_WRONG, f"No signal shows the fault, and {sign} finds {sign.outcome}.")
+        return full(*_FIRST_WRONG, f"No signal shows the fault, and the {sign} finds {sign.outcome}.")
     unsound = f"The checks that find it unsound: {', '.join(trips) or 'none'}."
-    return lost(*_FIRST_WRONG, f"{sign} does not find {shown(sign.outcome)}.", unsound)
+    return lost(*_FIRST_WRONG, f"The {sign} does not find {shown(sign.outcome)}.", unsound)
 
 
 def _check_name(sign: Sign) -> str:
@@ -266,7 +277,7 @@ def _rivals(evidence: Evidence, report: Report) -> Iterator[tuple[bool | None, s
 def _by_value(evidence: Evidence, entry: RuledOut) -> tuple[bool, str]:
     log = log_values(evidence.broken.log)
     if _place_of_value(entry, log) is None:
-        return False, f"The broken run has no {entry} of {entry.value}."
+        return False, _untrue(entry, log)
     symptoms = load_causes()[entry.cause].on(evidence.settings.dataset)
     symptom = contradicted(entry, symptoms, evidence.broken.records(), log)
     if symptom is None:
@@ -281,12 +292,12 @@ def _by_check(evidence: Evidence, entry: RuledOut) -> tuple[bool | None, str]:
     except UserError:  # a recipe that was never measured
         found = tripped = None
     if found is None:
-        return None, f"What {entry} finds is not recorded for this exercise."
+        return None, f"What the {entry} finds is not recorded for this exercise."
     if found != entry.outcome:
-        return False, f"{entry} finds {found} here, not {shown(entry.outcome)}."
+        return False, f"The {entry} finds {found} here, not {shown(entry.outcome)}."
     if tripped is None or tripped == found:
-        return False, f"{entry} finds {found}, which {entry.cause} allows."
-    return True, f"{entry} finds {found}, so it is not {entry.cause}: there it finds {tripped}."
+        return False, f"The {entry} finds {found}, which {entry.cause} allows."
+    return True, f"The {entry} finds {found}, so it is not {entry.cause}: there it finds {tripped}."
 
 
 def _judge_numbers(evidence: Evidence, body: Body) -> Check:

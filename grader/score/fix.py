@@ -1,8 +1,8 @@
-"""The fix: is the cause gone or only the symptom, and was no more changed than it takes.
+"""Judge the fix: is the cause gone or only the symptom, and is the edit small.
 
-Correct is a run that equals the reference fix's to the byte; or else one whose weights the trusted evaluator
-finds healthy, whose log shows no symptom, and in which the checks that the break trips are sound. Accuracy alone
-proves nothing: clipping or a smaller learning rate brings several broken runs to healthy accuracy.
+A fix is correct if its run equals the reference fix's to the byte. Otherwise the trusted evaluator must find its
+weights healthy, its log must show no symptom, and the checks that the break trips must be sound. Accuracy alone proves
+nothing: clipping or a smaller learning rate brings several broken runs to healthy accuracy.
 """
 
 from collections.abc import Sequence
@@ -23,23 +23,25 @@ CORRECT, MINIMAL = 12.0, 8.0
 MASKED = 4.0
 _CORRECT = ("correct", "The cause is gone, not only the symptom", CORRECT)
 _MINIMAL = ("minimal", "No more was changed than the cause takes", MINIMAL)
-_REMEDY = "Find what makes the symptom, and mend that; make verify shows both runs side by side."
+_REMEDY = "Find what causes the symptom, and fix that; make verify shows both runs side by side."
 
 
 def judge_fix(evidence: Evidence) -> tuple[Check, ...]:
     """Return the two checks of the criterion; only a correct fix can be minimal."""
     correct = _judge_correct(evidence)
     if correct.outcome == "could not judge":
-        return correct, open_check(*_MINIMAL, "It counts only for a correct fix, which is not decided yet.")
+        return correct, open_check(
+            *_MINIMAL, "Only a correct fix gets these points, and that is not decided yet."
+        )
     if correct.outcome == "failed":
-        reason = "Only a correct fix is looked at for what else it changes."
-        return correct, lost(*_MINIMAL, reason, "Mend the cause first.")
+        reason = "Only a correct fix gets these points."
+        return correct, lost(*_MINIMAL, reason, "Fix the cause first.")
     return correct, _judge_minimal(evidence.recipe.id, ProgramText.of(evidence.source))
 
 
 @lru_cache(maxsize=256)
 def _judge_minimal(recipe_id: str, program: ProgramText) -> Check:
-    """Judge the size of an edit once, however many students made the same, and whatever they wrote beside it."""
+    """Judge the size of an edit, once for all students with the same program."""
     recipe = recipe_of(recipe_id)
     broken, healthy = recipe.broken_source(), recipe.healthy_source()
     around = [
@@ -62,7 +64,7 @@ def _judge_correct(evidence: Evidence) -> Check:
     if same_as_reference(evidence):
         return _judge_same(evidence)
     if same_bytes(fixed, evidence.broken):
-        return lost(*_CORRECT, "Your run is the broken run, byte for byte: nothing was mended.", _REMEDY)
+        return lost(*_CORRECT, "Your run is the broken run, byte for byte: nothing was fixed.", _REMEDY)
     bad_symptoms = [item for item in symptoms(evidence) if not item.good]
     bad_checks = [item for item in checks(evidence) if not item.good]
     bad_evaluations = [item for item in evaluations(evidence) if not item.good]
@@ -102,11 +104,11 @@ def _judge_correct(evidence: Evidence) -> Check:
 
 
 def _judge_same(evidence: Evidence) -> Check:
-    """Judge a run with the bytes of the reference fix's: where could they come from but from a repair?"""
+    """Judge a run with the same bytes as the reference fix's."""
     if same_bytes(evidence.fixed, evidence.broken):
         reason = (
-            "Under the settings of these runs the broken experiment and the reference fix are the same run, byte for"
-            " byte, so that yours shows nothing. The instructor decides."
+            "Under the settings of these runs the broken experiment and the reference fix give the same bytes, so"
+            " yours prove nothing. The instructor decides."
         )
         return open_check(*_CORRECT, reason)
     if doubt := code_doubt(evidence):
@@ -116,9 +118,9 @@ def _judge_same(evidence: Evidence) -> Check:
 
 
 def _nothing_to_mask(evidence: Evidence, bad_checks: Sequence[Measurement]) -> Check | None:
-    """Judge a run without a symptom where our own broken run shows none either; None where that shows one.
+    """Judge a run without a symptom if our own broken run has none either; return None if it has one.
 
-    Settings that a student chooses, as a batch of one, can leave nothing of a failure to see.
+    Settings that the student chose, such as a batch of one, can hide the failure.
     """
     broken = evidence.broken
     if broken.status != "OK" or not all(item.good for item in symptoms(evidence, broken)):
@@ -128,15 +130,13 @@ def _nothing_to_mask(evidence: Evidence, bad_checks: Sequence[Measurement]) -> C
         reason = f"{nothing} either, and the cause is still there: {_told(bad_checks[0])}."
         return lost(*_CORRECT, reason, _REMEDY)
     if all(item.good for item in checks(evidence, broken)):
-        reason = (
-            f"{nothing} and trips no check, so that yours without any shows nothing. The instructor decides."
-        )
+        reason = f"{nothing} and trips no check, so yours proves nothing. The instructor decides."
         return open_check(*_CORRECT, reason)
     return None
 
 
 def _masked(evidence: Evidence, reason: str) -> Check:
-    """Give the points of a masked cause, unless the log in which the symptom is gone may be made up."""
+    """Give the points of a masked cause, unless the code could have made up its log."""
     doubt = log_doubt(evidence)
     if not doubt:
         return lost(*_CORRECT, reason, _REMEDY, points=MASKED)
@@ -155,7 +155,7 @@ def _put_out_answers(evidence: Evidence) -> bool:
 
 
 def _other_network(evidence: Evidence) -> bool:
-    """Say whether the experiment builds a network that neither the broken nor the healthy experiment does."""
+    """Return whether the experiment builds another network than the broken and the healthy experiment."""
     try:
         return all(
             "model" in changed_areas(source, evidence.source)

@@ -10,7 +10,7 @@ from harness.checks import Limit, load_check
 from harness.run.metrics_log import epoch_records, to_strict
 from harness.symptoms import judge_symptom, reduce_values, signal_values
 
-# What a log says of the last validation, and what the evaluator finds on the same images, differ by rounding.
+# The log's last validation loss and the evaluator's, on the same images, differ by rounding.
 _LOSS_APART = 0.01
 
 
@@ -22,19 +22,19 @@ def measurements(evidence: Evidence) -> tuple[Measurement, ...]:
 
 
 def has_reference(evidence: Evidence) -> bool:
-    """Say whether the reference fix was run and evaluated under the student's settings."""
+    """Return whether the reference fix was run and evaluated under the student's settings."""
     evaluation = evidence.reference.evaluation
     return evaluation is not None and evaluation.heldout is not None
 
 
 def symptoms(evidence: Evidence, replay: Replay | None = None) -> list[Measurement]:
-    """Look for the symptoms in the log of the fixed run, or of another."""
+    """Judge the symptoms in the log of the fixed run, or of another replay."""
     found = []
     recipe = evidence.recipe.on(evidence.settings.dataset)
     records, reference = (replay or evidence.fixed).records(), evidence.reference.records()
     for symptom in recipe.symptoms:
         result = judge_symptom(records, symptom)
-        # With other epochs or batches than the thresholds are for, the reference fix may show it, too.
+        # With other epochs or batches than the recipe's the reference fix may show it too.
         excused = judge_symptom(reference, symptom).present
         bounds = [f"above {symptom.above:g}"] if symptom.above is not None else []
         bounds += [f"below {symptom.below:g}"] if symptom.below is not None else []
@@ -74,7 +74,7 @@ def checks(evidence: Evidence, replay: Replay | None = None) -> list[Measurement
 
 
 def _in_the_log(limit: Limit, replay: Replay) -> list[Measurement]:
-    """Hold a signal against its bound over the whole run, of which a check sees the first steps."""
+    """Compare a signal with its bound over the whole run; the check sees only the first steps."""
     values = [value for _, value in signal_values(replay.records(), limit.signal)]
     if not values:
         return []
@@ -90,9 +90,9 @@ def _in_the_log(limit: Limit, replay: Replay) -> list[Measurement]:
 
 
 def evaluations(evidence: Evidence) -> list[Measurement]:
-    """Hold what the trusted evaluator finds about the weights against the band, and the log's last validation.
+    """Compare the evaluator's held-out figure with the band, and its validation figure with the log's.
 
-    Only where `has_reference`.
+    Call it only if `has_reference`.
     """
     band = load_band(evidence.recipe.experiment, evidence.settings.dataset)
     fixed, reference = evidence.fixed.evaluation, evidence.reference.evaluation
@@ -112,7 +112,7 @@ def evaluations(evidence: Evidence) -> list[Measurement]:
 
 
 def _claimed(evidence: Evidence) -> list[Measurement]:
-    """Hold what the log says of the last validation against the evaluator's figure on the same images."""
+    """Compare the log's last validation with the evaluator's figure on the same images."""
     epochs, evaluation = epoch_records(evidence.fixed.records()), evidence.fixed.evaluation
     if not epochs or evaluation is None or evaluation.validation is None:
         return []

@@ -1,14 +1,12 @@
-"""Was no more changed than the cause takes? The size of an edit in syntax-tree nodes, against the reference edit.
+"""Judge the size of a correct fix: its syntax-tree nodes, compared with the reference edit's.
 
-The rule. With `r` nodes in the reference edit, `max(r + 3, 1.5 r)` nodes are free: the same repair in other words
-(measured: `reduction="sum"` kept and divided by `len(labels)` takes 4 nodes for 2, `zero_grad(set_to_none=False)` 6
-for 4, a scaler with its first scale written out 18 for 14; the shortest repairs that go another way, another optimizer
-or a loss written out by hand, take 4 for 1 and 7 for 2: the first is on the list of ways around). Above that the points
-fall as `free / size`. Names, spellings of calls, new constants, helpers and prints are
-no edit: both programs are compared in the forms that are closest to each other.
-A layer that was not broken, or one in place of the broken one, costs half of them, more such layers three
-quarters; a repair that the recipe lists as a way around the cause costs a quarter. What a repair never needs
-(`grader.syntax.tampering`) costs all of them.
+If the reference edit has `r` nodes, an edit of up to `max(r + 3, 1.5 r)` nodes gets all points; above that the points
+fall as that limit over the size. Measured: the same fix in other words takes 4 nodes for 2 (`reduction="sum"` divided
+by `len(labels)`), 6 for 4 (`zero_grad(set_to_none=False)`), 18 for 14; the shortest fixes of another kind take 4 for 1
+and 7 for 2. Names, spellings of calls, new constants, helpers and prints do not count.
+An edit of one area that was not broken keeps half of the points, of more areas a quarter. A fix that works around the
+cause (a known edit of the verdict `alternative`) keeps three quarters. Code that no fix needs
+(`grader.syntax.tampering`) costs all points.
 """
 
 import math
@@ -24,8 +22,7 @@ from harness.recipe import Recipe
 
 _ID, _TITLE = "minimal", "No more was changed than the cause takes"
 _ONE_LAYER, _MORE_LAYERS, _WAY_AROUND = 0.5, 0.25, 0.75
-# An edit whose distance to a listed way around is at most this part of the whole way, or one node of it
-# (another number, another name), is that one.
+# An edit is a known workaround if its distance to it is at most this share of the workaround's size, or one node.
 _SAME, _SAME_NODES = 0.25, 1
 _STEP = 0.5
 
@@ -39,10 +36,10 @@ def judge_minimality(
     maximum: float = 8.0,
     ways_around: Sequence[str] = (),
 ) -> Check:
-    """Judge how much a correct fix changes; call it for no other.
+    """Judge the size of a correct fix.
 
-    `broken`, `student` and `reference` are sources; `ways_around` are the sources of repairs that are right and
-    known to leave the cause in place. Raises `Unparsable` for a source of ours that does not parse.
+    `broken`, `student` and `reference` are sources; `ways_around` are the sources of known workarounds. Raises
+    `Unparsable` if a source of ours does not parse.
     """
     ours, wanted = _known(broken), _known(reference)
     try:
@@ -57,8 +54,10 @@ def judge_minimality(
 
     tampered = tampering(ours.tree, theirs.tree, wanted.tree, changes, allowed)
     if tampered:
-        reason = f"Your edit changes {_listed(tampered)}, which no repair of this exercise needs. In all it {sizes}"
-        remedy = f"Undo what changes {_listed(tampered)}, and keep what mends the {recipe.area}."
+        reason = (
+            f"Your edit changes {_listed(tampered)}, which no fix of this exercise needs. In all it {sizes}"
+        )
+        remedy = f"Undo what changes {_listed(tampered)}, and keep the fix of the {recipe.area}."
         return lost(_ID, _TITLE, maximum, reason, remedy)
 
     share = min(1.0, _free(needed.total) / max(changes.total, 1))
@@ -73,15 +72,15 @@ def judge_minimality(
         reason += (
             f" It touches {_listed(foreign)}, which {'was' if len(foreign) == 1 else 'were'} not broken."
         )
-        remedies.append(f"Mend the {recipe.area} and leave {_listed(foreign)} alone.")
+        remedies.append(f"Fix the {recipe.area} and leave {_listed(foreign)} alone.")
     to_reference = _apart(theirs, wanted)
-    # The reference edit itself, which most hand in, is no way around: those need not be read.
+    # Most submissions are the reference edit itself: spare them the comparison.
     if to_reference and any(
         _is_same(ours, theirs, to_reference, _known_edit(source, broken)) for source in ways_around
     ):
         share *= _WAY_AROUND
-        reason += " It mends the run in another way than by mending what was broken."
-        remedies.append("Mend the very place that was broken.")
+        reason += " The symptom is gone, but the bug is still there: your edit works around it."
+        remedies.append("Fix the place that was broken.")
     if share == 1.0:
         return full(_ID, _TITLE, maximum, reason)
     points = math.floor(maximum * share / _STEP) * _STEP
@@ -89,24 +88,24 @@ def judge_minimality(
 
 
 def _free(reference_size: int) -> int:
-    """Return how many nodes an edit may change and still count as about as large as the reference edit."""
+    """Return how many nodes an edit may change without losing points."""
     return max(reference_size + 3, reference_size * 3 // 2)
 
 
 @lru_cache(maxsize=64)
 def _known(source: str) -> ComparedProgram:
-    """Read a source of ours, once for a whole class."""
+    """Parse a source of ours, once for a whole class."""
     return prepare_broken(parse_experiment(source))
 
 
 @lru_cache(maxsize=64)
 def _known_edit(source: str, broken: str) -> ComparedProgram:
-    """Read an edited source of ours as a student's is read."""
+    """Parse an edited source of ours as a student's."""
     return prepare_edited(parse_experiment(source), _known(broken))[0]
 
 
 def _is_same(ours: ComparedProgram, theirs: ComparedProgram, to_reference: int, way: ComparedProgram) -> bool:
-    """Say whether an edit is a known one, give or take, and not nearer to the reference edit."""
+    """Return whether an edit is a known one or nearly so, and not nearer to the reference edit."""
     apart = _apart(theirs, way)
     return apart < to_reference and apart <= max(_SAME_NODES, _SAME * _apart(ours, way))
 

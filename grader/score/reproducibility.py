@@ -1,4 +1,4 @@
-"""Reproducibility: the archive is whole, and both runs replay to what the submission claims."""
+"""Judge reproducibility: the archive is whole, and both runs replay to what the submission claims."""
 
 import math
 from collections.abc import Sequence
@@ -13,9 +13,9 @@ from harness.submission.check import log_difference
 from harness.symptoms import judge_symptom
 
 _POINTS = {"broken": (8.0, 7.0), "fixed": (9.0, 8.0)}
-# Between platform classes the figures of a run that diverges drift apart: of the broken run, the first loss and
-# the symptoms must agree. Of a healthy one the end must, too: over ten seeds, which change more than rounding
-# does, the last accuracies of a healthy experiment lie within 0.055 of each other (docs/calibration.md).
+# Between platform classes a diverging run drifts apart: of the broken run only the first loss and the symptoms must
+# agree. The end of a healthy run must agree too: over ten seeds its last accuracies lie within 0.055
+# (docs/calibration.md), and seeds change more than rounding does.
 _RELATIVE_BAND, _ACCURACY_BAND = 0.2, 0.05
 
 
@@ -36,7 +36,7 @@ def _archive(evidence: Evidence) -> Check:
         return lost(id, title, maximum, f"These files are missing: {names}.", remedy)
     if evidence.command_problem:
         return lost(id, title, maximum, evidence.command_problem, remedy)
-    return full(id, title, maximum, "Every file is there, and command.txt tells how both runs were made.")
+    return full(id, title, maximum, "Every file is there, and command.txt has the commands of both runs.")
 
 
 def _not_replayed(id: str, title: str, maximum: float, run: Run, replay: Replay) -> Check | None:
@@ -44,11 +44,9 @@ def _not_replayed(id: str, title: str, maximum: float, run: Run, replay: Replay)
         return None
     if replay.status == "XX":
         return open_check(
-            id, title, maximum, f"The replay failed through no fault of yours: {replay.message}"
+            id, title, maximum, f"The replay failed, and that is not your fault: {replay.message}"
         )
-    reason = (
-        f"When the {run} run was made again it did not come to its end ({replay.status}): {replay.message}"
-    )
+    reason = f"The {run} run did not come to its end when we ran it again ({replay.status}): {replay.message}"
     return lost(id, title, maximum, reason, "Hand in an experiment that runs to its end with make verify.")
 
 
@@ -61,7 +59,7 @@ def _log(evidence: Evidence, run: Run, maximum: float) -> Check:
         return failed
     if claim.log == replay.log.encode():
         lines = len(log_lines(replay.log))
-        return full(id, title, maximum, f"All {lines} records came out the same, byte for byte.")
+        return full(id, title, maximum, f"All {lines} records are the same, byte for byte.")
     where = log_difference(claim.log, replay.log.encode())
     if not evidence.same_class:
         return _across_classes(id, title, maximum, evidence, run)
@@ -97,25 +95,29 @@ def _checkpoint(evidence: Evidence, run: Run, maximum: float) -> Check:
 
 
 def _across_classes(id: str, title: str, maximum: float, evidence: Evidence, run: Run) -> Check:
-    """Judge a run of another platform class: here it must repeat itself, and its figures lie near the claimed."""
+    """Judge a run of another platform class: here it must repeat, and its figures must be near the claimed ones."""
     replay, again = evidence.replay(run), evidence.again.get(run)
     if again is None or again.status == "XX":
         return open_check(id, title, maximum, "The second replay, which another platform needs, failed.")
     if (again.log_sha256, again.checkpoint_sha256) != (replay.log_sha256, replay.checkpoint_sha256):
-        reason = "Made twice on one machine, the run gave two results."
+        reason = "Two runs on one machine gave different results."
         return lost(
-            id, title, maximum, reason, "Let nothing in the experiment depend on chance or the clock."
+            id,
+            title,
+            maximum,
+            reason,
+            "Make the experiment independent of the clock and of unseeded random numbers.",
         )
     problem = _outside_band(evidence, run)
     if problem:
-        reason = f"Your platform need not agree to the byte, but {problem}."
+        reason = f"Your machine need not give our bytes, but {problem}."
         return lost(id, title, maximum, reason, "Hand in the log as the run wrote it.")
     return full(
         id,
         title,
         maximum,
-        "Your machine is of another platform class, so equal bytes were not demanded: the run was made twice here"
-        " and repeated itself, and your figures lie within the band of its.",
+        "Your machine is of another platform class, so your bytes need not be ours: the run repeats here, and your"
+        " figures are close to ours.",
     )
 
 
@@ -128,12 +130,12 @@ def _outside_band(evidence: Evidence, run: Run) -> str:
     ours = evidence.replay(run).records()
     if len(batch_records(claimed)) != len(batch_records(ours)):
         return "the log has another number of batches"
-    # The first batch has no history that could have drifted.
+    # The first batch cannot have drifted yet.
     pairs = [("the first loss", claimed[0].get("loss"), ours[0]["loss"])]
     if run == "broken":
         for symptom in evidence.recipe.on(evidence.settings.dataset).symptoms:
             if judge_symptom(claimed, symptom).present != judge_symptom(ours, symptom).present:
-                return f"whether {symptom.says}, they do not agree"
+                return f"your log and ours disagree whether {symptom.says}"
     else:
         pairs += _last(claimed, ours, "val_loss")
     for name, theirs, own in pairs:

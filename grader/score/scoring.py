@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from hashlib import sha256
 
 from grader.intake.submission import Submission
@@ -102,7 +103,7 @@ def unscored(
 
     Without a manifest, student and exercise follow from the file's name.
     """
-    known = next((known for known in exercise_ids() if name.endswith(f"_{known}")), "")
+    known = next((known for known in _exercises() if name.endswith(f"_{known}")), "")
     row = SubmissionScore(
         submission=name,
         student=student or (name.removesuffix(f"_{known}") if known else name),
@@ -114,6 +115,11 @@ def unscored(
         provenance={},
     )
     return Score(row, Exhibits(submission=name, broken_source=None, fixed_source=None, report=None))
+
+
+@cache
+def _exercises() -> tuple[str, ...]:
+    return tuple(exercise_ids())
 
 
 def tarball_flags(name: str, student: str, exercise: str, ignored: Sequence[str]) -> tuple[Flag, ...]:
@@ -155,16 +161,16 @@ def score_evidence(evidence: Evidence, weights: Weights) -> dict[Criterion, Crit
 
 
 def flags_of(evidence: Evidence) -> tuple[Flag, ...]:
-    """Return what an instructor should look at."""
+    """Return the flags for the instructor."""
     flags = [
         Flag(id="suspicious code", message=f"{suspicion.message}.") for suspicion in evidence.suspicions[:10]
     ]
     if evidence.suspicions and evidence.fixed.status == "OK" and same_as_reference(evidence):
         cost = "" if code_doubt(evidence) else ", so the code above cost nothing"
-        message = f"The result is the reference fix's to the byte{cost}."
+        message = f"The result has the same bytes as the reference fix{cost}."
         flags.append(Flag(id="suspicious code", message=message))
     if not evidence.same_class:
-        message = "It says that it was made on another platform class, so equal bytes were not demanded."
+        message = "It claims another platform class, so its bytes need not be ours."
         flags.append(Flag(id="other platform", message=message))
     own = evidence.recipe
     if evidence.settings.seed != own.seed:
@@ -179,7 +185,7 @@ def flags_of(evidence: Evidence) -> tuple[Flag, ...]:
 
 
 def exhibits_of(name: str, evidence: Evidence, ignored: tuple[str, ...]) -> Exhibits:
-    """Return what the page of a submission shows beside its score."""
+    """Return what the page shows beside the score."""
     replays: dict[Run, Replay] = {
         "broken": evidence.broken,
         "fixed": evidence.fixed,

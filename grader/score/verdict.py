@@ -1,4 +1,4 @@
-"""The verdict on submissions: what `scores.json` holds. Every report is a view of it and of the exhibits."""
+"""The records of `scores.json`. Every report is a view of these rows and of the exhibits."""
 
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Literal
@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 Outcome = Literal["passed", "failed", "could not judge"]
 Status = Literal["graded", "rejected", "not judged"]
-# Those of a broken run; an exercise of another kind has criteria of its own, in its `rubric.toml`.
+# A written exercise has criteria of its own, in its `rubric.toml`.
 Criterion = Annotated[str, Field(pattern="^[a-z][a-z_]{0,39}$")]
 CRITERIA: tuple[Criterion, ...] = ("reproducibility", "diagnostics", "fix", "explanation")
 
@@ -19,7 +19,7 @@ class Model(BaseModel):
 
 
 class RuleVerdict(Model):
-    """What the rule said of a check that an instructor has overridden."""
+    """The rule's verdict on a check that the instructor has overridden."""
 
     outcome: Outcome
     points: float | None
@@ -29,9 +29,9 @@ class RuleVerdict(Model):
 class Check(Model):
     """One row of the rubric, judged.
 
-    `passed` has all its points, `failed` fewer (partial credit included), `could not judge` has none yet:
-    its points are None, never 0. `reason` says why, quoting what decided it; `remedy` says what would have
-    earned the missing points ("" where none are missing). Both are plain text.
+    `passed` has all its points, `failed` fewer (perhaps some), `could not judge` none yet: None, never 0.
+    `reason` says why, with the facts that decided it; `remedy` says how to earn the missing points, or "". Both are
+    plain text.
     """
 
     id: str
@@ -41,12 +41,12 @@ class Check(Model):
     max: float
     reason: str
     remedy: str = ""
-    rule: RuleVerdict | None = None  # set where an instructor's override stands in its place
+    rule: RuleVerdict | None = None  # set if the instructor has overridden it
     comment: str = ""  # the instructor's
 
 
 class CriterionScore(Model):
-    """The checks of one criterion; `points` is None while one of them is open."""
+    """The checks of one criterion; `points` is None as long as one of them is open."""
 
     points: float | None
     max: float
@@ -63,10 +63,9 @@ class Flag(Model):
 class SubmissionScore(Model):
     """One row of `scores.json`.
 
-    `graded` has a total; `rejected` is an archive that cannot be taken (total 0, no criteria); `not judged`
-    waits for the instructor: no total, and the checks that could be judged, if any could. `reason` says why
-    a submission was rejected or not judged. `student` and `recipe` come from the manifest where that can be
-    read, else from the file's name.
+    `graded` has a total. `rejected` is an unusable archive: total 0, no criteria. `not judged` waits for the
+    instructor: no total, and the checks that could be judged. `reason` says why a submission was rejected or not
+    judged. `student` and `recipe` come from the manifest if it can be read, else from the file's name.
     """
 
     submission: str
@@ -89,19 +88,19 @@ class Scores(Model):
 
 
 def full(id: str, title: str, maximum: float, reason: str) -> Check:
-    """Return a check that earned everything."""
+    """Return a check with all its points."""
     return Check(id=id, title=title, outcome="passed", points=maximum, max=maximum, reason=reason)
 
 
 def lost(id: str, title: str, maximum: float, reason: str, remedy: str, *, points: float = 0.0) -> Check:
-    """Return a check that earned `points`, fewer than all."""
+    """Return a check with `points`, fewer than all."""
     return Check(
         id=id, title=title, outcome="failed", points=points, max=maximum, reason=reason, remedy=remedy
     )
 
 
 def open_check(id: str, title: str, maximum: float, reason: str) -> Check:
-    """Return a check that could not be judged; the reason says what the instructor has to decide."""
+    """Return a check that the instructor has to decide."""
     return Check(id=id, title=title, outcome="could not judge", points=None, max=maximum, reason=reason)
 
 
@@ -112,16 +111,13 @@ def criterion_score(checks: tuple[Check, ...]) -> CriterionScore:
 
 
 def total_of(criteria: Mapping[Criterion, CriterionScore]) -> float | None:
-    """Return the sum of all criteria, or None where one is open, or one of the four of a broken run is missing."""
+    """Return the sum of all criteria, or None if one is open or missing."""
     names = CRITERIA if not criteria or criteria.keys() & set(CRITERIA) else tuple(criteria)
     return _sum(criteria[name].points if name in criteria else None for name in names)
 
 
 def criteria_in(rows: Iterable[SubmissionScore]) -> tuple[Criterion, ...]:
-    """Return every criterion by which one of these was scored, those of broken runs first.
-
-    Where nothing was scored at all, they are those of broken runs.
-    """
+    """Return every criterion of these rows, those of broken runs first; without any, those of broken runs."""
     found = dict.fromkeys(name for row in sorted(rows, key=lambda row: row.recipe) for name in row.criteria)
     others = tuple(name for name in found if name not in CRITERIA)
     return (*CRITERIA, *others) if found.keys() & set(CRITERIA) or not found else others
@@ -144,7 +140,7 @@ def _waiting(criteria: Mapping[Criterion, CriterionScore]) -> str:
 
 
 def rescored(row: SubmissionScore, criteria: dict[Criterion, CriterionScore]) -> SubmissionScore:
-    """Return the row with these criteria and their sum: graded where none is open."""
+    """Return the row with these criteria and their sum: graded if none is open."""
     total = total_of(criteria)
     if total is None:
         reason = _waiting(criteria)

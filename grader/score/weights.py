@@ -1,4 +1,4 @@
-"""The weights of the checks: `rubric.toml`, validated, and put on what the rules gave."""
+"""The points of the checks: read and validate `rubric.toml`, and scale judged checks to it."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -22,7 +22,7 @@ def load_weights(path: Path = DEFAULT) -> Weights:
 
 
 def read_weights(path: Path, criteria: Sequence[Criterion], *, beside: Sequence[str] = ()) -> Weights:
-    """Return the points of every check of these criteria; `beside` are tables that hold no points.
+    """Return the points of every check of these criteria; `beside` names tables without points.
 
     Raises `UserError` as `load_weights` does.
     """
@@ -78,7 +78,7 @@ def _compare_names(path: Path, weights: Weights, known: Weights) -> None:
 
 
 def weighted(check: Check, maximum: float) -> Check:
-    """Return the check with another maximum, and the same share of it earned."""
+    """Return the check scaled to another maximum."""
     if check.max == maximum:
         return check
     points = None if check.points is None else round(check.points * maximum / check.max, 2)

@@ -1,11 +1,11 @@
 """Looks at what `load_data` and `prepare_batch` return: shapes, ranges, labels, duplicates, and who gets whose label.
 
-Compare the rows of a split with those of the batch: shapes, ranges, mean. Then look at the images: the label
-below each is the one that the network is told. Four things are checked. All values are finite. Every input
-keeps its label: the inputs of the first batches that are found in the training split must have the label that
-they have there, and in batches of our own, each input of one grey value that grows with its label, sorting by
-brightness must sort the labels, whatever monotonic augmentation does. No validation input is in the training
-split. Both splits are on one scale.
+Compare the rows of a split with those of the batch: shapes, ranges, mean. Then look at the images in the page
+(`--html`): the label below each is the one that the network is told. Four things are checked. All values are
+finite. Every input keeps its label: the inputs of the first batches that are found in the training split must
+have the label that they have there, and in batches of our own, each input of one grey value that grows with
+its label, sorting by brightness must sort the labels, whatever monotonic augmentation does. No validation
+input is in the training split. Both splits are on one scale.
 
 Sources of the bounds: a shuffle that happens to one batch in five escapes 30 draws once in 800. The two
 splits of the embedded data sets differ by at most 0.02 of a deviation, in mean and in deviation; 0.25 counts

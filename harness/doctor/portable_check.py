@@ -1,8 +1,8 @@
 """`make test-portable`: one run and the golden table, on this processor and on three emulated ones.
 
-QEMU's user mode emulates the processor of one process, and not of the processes that this one starts. So each
-emulated processor is a small script that stands for the Python interpreter and counts its calls, and the
-trainer is told to start its child with that script.
+QEMU's user mode emulates the processor of one process, and not of the processes that it starts. So each emulated
+processor is a small script that stands for the Python interpreter and counts its calls, and the trainer is told to
+start its child with that script.
 """
 
 import argparse
@@ -25,25 +25,24 @@ QEMU = "qemu-x86_64"
 # From before AVX; with AVX2 and fused multiply-add; the same from AMD.
 PROCESSORS = ("Nehalem", "Haswell", "EPYC")
 TRAINING = "--seed 42 --break missing_zero_grad --epochs 1 --max-steps 10"
-COMPARED = ("metrics.log", "checkpoint.pt")
 
 # The trainer starts its child with sys.executable. It takes no part in the run, so it need not be emulated.
 _TRAINER = (
     "import sys; sys.executable = sys.argv.pop(1); from harness.run.trainer_cli import trainer_command;"
     " trainer_command()"
 )
-# /proc/cpuinfo is not emulated. NumPy asks the processor itself, and is loaded ten times as fast as torch.
+# /proc/cpuinfo is not emulated. NumPy asks the processor itself, and loads ten times as fast as torch.
 _FEATURES = "from numpy._core._multiarray_umath import __cpu_features__ as f; print(*(n for n in f if f[n]))"
 _SHOWN = ("SSE42", "AVX", "FMA3", "AVX2", "AVX512F")
 
 
 @dataclass(frozen=True)
 class Result:
-    """What one processor gave: its features, the hashes of the files compared, and the seconds it took."""
+    """The features of one processor, and the hashes of log and checkpoint and the verdict on the golden table."""
 
     processor: str
     features: frozenset[str]
-    hashes: dict[str, str]
+    outcome: tuple[str, str, str]
     seconds: float
 
 
@@ -51,7 +50,6 @@ def emulated_python(processor: str, folder: Path) -> Path:
     """Write the script that runs this Python on an emulated processor, and return its path."""
     path = folder / f"python-{processor}"
     command = shlex.join([QEMU, "-cpu", processor, sys.executable])
-    # QEMU warns of each feature of that processor that it lacks: no concern of the program's.
     path.write_text(f'#!/bin/sh\necho >>"$0.calls"\nexec {command} "$@"\n', encoding="utf-8")
     path.chmod(0o755)
     return path
@@ -63,9 +61,9 @@ def features(python: str) -> frozenset[str]:
 
 
 def examine(processor: str, python: str, training: Sequence[str], folder: Path) -> Result:
-    """Compute the golden table and make one run with this interpreter, and hash both.
+    """Compute the golden table and make one run with this interpreter.
 
-    Raises `RuntimeError` if a command fails, or if the run was not made by the interpreter asked for.
+    Raises `RuntimeError` if a command fails, or if another interpreter made the run.
     """
     started = time.monotonic()
     environment = run_environment("portable")
@@ -77,11 +75,13 @@ def examine(processor: str, python: str, training: Sequence[str], folder: Path) 
     _output([sys.executable, "-c", _TRAINER, python, *training, "--out", str(folder)], environment)
     if calls.exists() and calls.stat().st_size == before:
         raise RuntimeError(
-            f"The run on {processor} was not made by {python}: how the trainer starts it changed."
+            f"The run on {processor} was not made by {python}: the trainer starts it otherwise."
         )
-    hashes = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in COMPARED}
-    hashes["golden table"] = ", ".join(wrong) or "same"
-    return Result(processor, features(python), hashes, time.monotonic() - started)
+    log, checkpoint = (
+        hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in ("metrics.log", "checkpoint.pt")
+    )
+    outcome = (log, checkpoint, ", ".join(wrong) or "same")
+    return Result(processor, features(python), outcome, time.monotonic() - started)
 
 
 def _output(command: Sequence[str], environment: dict[str, str]) -> str:
@@ -97,13 +97,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--training", default=TRAINING, help="options of the trainer (default: %(default)s)")
     parser.add_argument("--cpu", nargs="+", default=PROCESSORS, help="processors (default: %(default)s)")
     options = parser.parse_args(arguments)
-    if platform.machine() != "x86_64":
-        print(f"This compares x86-64 processors, and here is {platform.machine()}.", file=sys.stderr)
-        return 2
-    if shutil.which(QEMU) is None:
+    if platform.machine() != "x86_64" or shutil.which(QEMU) is None:
         print(
-            f"{QEMU} is not installed: `sudo apt-get install qemu-user` (Debian, Ubuntu), `sudo dnf install "
-            "qemu-user` (Fedora) or `sudo pacman -S qemu-user` (Arch), then run this again.",
+            f"This needs an x86-64 processor and {QEMU}. Install it with `sudo apt-get install qemu-user` (Debian,"
+            " Ubuntu), `sudo dnf install qemu-user` (Fedora) or `sudo pacman -S qemu-user` (Arch).",
             file=sys.stderr,
         )
         return 2
@@ -116,29 +113,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for processor in ("this one", *options.cpu):
             own = processor == "this one"
             python = sys.executable if own else str(emulated_python(processor, Path(name)))
-            folder = Path(name) / f"run-{processor.replace(' ', '-')}"
-            results.append(examine(processor, python, training, folder))
-            _show(results[-1])
+            result = examine(processor, python, training, Path(name) / f"run-{len(results)}")
+            seen = " ".join(feature for feature in _SHOWN if feature in result.features)
+            log, checkpoint, golden = result.outcome
+            row = f"{processor:<12}{seen:<28}{result.seconds:>8.1f}  {log[:12]:<14}{checkpoint[:12]:<14}{golden}"
+            print(row, flush=True)
+            results.append(result)
     return _conclude(results)
-
-
-def _show(result: Result) -> None:
-    seen = " ".join(feature for feature in _SHOWN if feature in result.features)
-    log, checkpoint, golden = (result.hashes[name] for name in (*COMPARED, "golden table"))
-    print(
-        f"{result.processor:<12}{seen:<28}{result.seconds:>8.1f}  {log[:12]:<14}{checkpoint[:12]:<14}{golden}",
-        flush=True,
-    )
 
 
 def _conclude(results: Sequence[Result]) -> int:
     first = results[0]
-    different = [result.processor for result in results if result.hashes != first.hashes]
-    if different or first.hashes["golden table"] != "same":
+    different = [result.processor for result in results if result.outcome != first.outcome]
+    if different or first.outcome[2] != "same":
         print(f"NOT the same bytes: {', '.join(different) or 'the golden table'}.")
         return 1
     if len({result.features for result in results}) == 1:
-        print("The same bytes, but every processor looked alike: nothing was shown.")
+        print("The same bytes, but every processor looked alike: this shows nothing.")
         return 1
     print(f"The same bytes on {len(results)} processors.")
     return 0

@@ -1,4 +1,4 @@
-"""`harness doctor`: what this machine is, and whether its runs have the same bytes as everywhere."""
+"""`harness doctor`: what this machine is, and whether its runs have the same bytes as elsewhere."""
 
 import json
 import platform
@@ -17,7 +17,7 @@ _PACKAGES = ("torch", "torchvision", "numpy")
 
 
 def run_doctor(as_json: bool = False) -> int:
-    """Print what the doctor found and return the exit status: 0 in the portable class, 1 outside it."""
+    """Print the findings and return the exit status: 0 in the portable class, 1 outside it."""
     found = examine()
     print(json.dumps(found, indent=1) if as_json else _as_text(found))
     return 0 if found["portable"] else 1
@@ -26,8 +26,8 @@ def run_doctor(as_json: bool = False) -> int:
 def examine() -> dict[str, Any]:
     """Return the versions, the machine, and the verdict on each operation of the golden table.
 
-    The operations are computed in a child process, since portable numerics must be chosen before torch is
-    imported. `problem` is None, or the sentence that says why there is no verdict.
+    A child process computes the operations, because portable numerics must be chosen before torch is imported.
+    `problem` is None, or says why there is no verdict.
     """
     measured, problem = _measure()
     table = json.loads(Path(__file__).with_name("golden.json").read_text(encoding="utf-8"))
@@ -54,29 +54,22 @@ def examine() -> dict[str, Any]:
 
 
 def _measure() -> tuple[dict[str, Any], str | None]:
-    command = [sys.executable, "-m", "harness.doctor.golden"]
+    """Return what `harness.doctor.golden` prints, and the problem if it failed."""
+    words = [sys.executable, "-m", "harness.doctor.golden"]
+    shown = " ".join(words)
+    options: dict[str, Any] = {"env": run_environment("portable"), "capture_output": True, "text": True}
     try:
-        done = subprocess.run(
-            command,
-            env=run_environment("portable"),
-            capture_output=True,
-            text=True,
-            timeout=_LIMIT_SECONDS,
-            check=False,
-        )
+        done = subprocess.run(words, timeout=_LIMIT_SECONDS, check=False, **options)
     except subprocess.TimeoutExpired:
-        return {}, f"`{' '.join(command)}` did not end within {_LIMIT_SECONDS} s: try it by itself."
+        return {}, f"`{shown}` did not end within {_LIMIT_SECONDS} s: run it by itself."
     if done.returncode != 0:
         last = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
-        return (
-            {},
-            f"`{' '.join(command)}` failed ({last}): delete .venv and run `make test` to set it up anew.",
-        )
+        return {}, f"`{shown}` failed ({last}): delete .venv and run `make test` to set it up again."
     return json.loads(done.stdout), None
 
 
 def _judge(digests: dict[str, str], golden: dict[str, str | None]) -> dict[str, str]:
-    """Return for each operation "same", "wrong", or "differs" where no two processors need agree."""
+    """Return "same", "wrong", or "differs" (processors need not agree) for each operation."""
     verdicts = {}
     for name in {**golden, **digests}:
         expected = golden.get(name, "")
@@ -133,12 +126,12 @@ def _verdict(found: dict[str, Any]) -> list[str]:
     if named["wrong"]:
         lines += [f"  not the golden bytes: {name}" for name in named["wrong"]]
         lines += [
-            "This machine is NOT in the portable class: its hashes hold on machines like it only. Such a run is",
-            "graded all the same: it is replayed twice, and its metrics are compared instead of its hash.",
+            "This machine is NOT in the portable class: its hashes hold only on machines like it. The grader",
+            "still grades such a run: it replays it twice, and compares metrics instead of the hash.",
         ]
     else:
         lines.append(
-            "This machine is in the portable class: runs have the same bytes on every machine in it."
+            "This machine is in the portable class: its runs have the same bytes on all machines in it."
         )
-    lines.append(f"Known to differ between processors, to be avoided: {', '.join(named['differs'])}.")
+    lines.append(f"Avoid these, which differ between processors: {', '.join(named['differs'])}.")
     return [*lines, "Next: make exercises"]

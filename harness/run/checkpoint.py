@@ -1,4 +1,4 @@
-"""Checkpoints: everything a run needs to go on, as bytes that depend on the content alone."""
+"""Checkpoints: everything that a run needs to continue, as bytes that depend on the content alone."""
 
 import io
 import random
@@ -20,8 +20,8 @@ CHECKPOINT = "checkpoint.pt"
 def canonical(value: Any) -> Any:
     """Return the value rebuilt from plain containers and fresh CPU tensors.
 
-    pickle writes an object that it meets twice as a reference, so equal values give equal bytes only where
-    equal objects are shared in the same places. Here no container or tensor is shared and every string is.
+    pickle writes an object that it meets twice as a reference, so equal values give equal bytes only if they share
+    objects in the same places. In the result every string is shared, and no container or tensor is.
     """
     if isinstance(value, Tensor):
         return value.detach().to("cpu", copy=True).contiguous()
@@ -102,7 +102,7 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
 
 
 def _verify_checksums(data: bytes) -> None:
-    """Raise where a member of the archive is not what was written: torch's own reader does not look."""
+    """Raise if a member of the archive fails its checksum: torch's own reader does not look."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         altered = archive.testzip()
     if altered is not None:
@@ -118,7 +118,7 @@ def training_state(
     generators: Mapping[str, torch.Generator],
     position: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Return all that a run needs to go on; `position` holds epoch, step and the best metric so far."""
+    """Return all that a run needs to continue; `position` holds epoch, step and the best metric so far."""
     return {
         "format_version": 1,
         "model": model.state_dict(),

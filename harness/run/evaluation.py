@@ -1,4 +1,4 @@
-"""What the harness itself finds out about a network's outputs, whatever the experiment's own `evaluate` says."""
+"""Evaluations by the harness itself, independent of the experiment's own `evaluate`."""
 
 import copy
 
@@ -10,13 +10,13 @@ from harness.run.metrics_log import Record
 
 
 def is_classification(outputs: Tensor, labels: Tensor) -> bool:
-    """Say whether outputs are scores of classes, (B, C), and labels class indices, (B,)."""
+    """Return whether outputs are scores of classes, (B, C), and labels class indices, (B,)."""
     return outputs.dim() == 2 and labels.dim() == 1 and not labels.is_floating_point()
 
 
 @torch.no_grad()
 def evaluate_in_eval_mode(experiment: Experiment, model: nn.Module, inputs: Tensor, labels: Tensor) -> Record:
-    """Return `val_loss_eval_mode` and `val_accuracy_eval_mode` (None for a regression), by the harness's own hand."""
+    """Return `val_loss_eval_mode` and `val_accuracy_eval_mode` (None for a regression)."""
     model.eval()
     outputs = model(inputs)
     accuracy = None
@@ -42,11 +42,11 @@ def confusion_matrix(model: nn.Module, inputs: Tensor, labels: Tensor) -> list[l
 
 
 def statistics_of(model: nn.Module) -> list[Tensor]:
-    """Return the floating-point buffers of a network: running statistics, of which an evaluation changes none."""
+    """Return the floating-point buffers of a network: running statistics, which no evaluation may change."""
     return [buffer for buffer in model.buffers() if buffer.is_floating_point() and buffer.numel()]
 
 
 def largest_change(before: list[Tensor], after: list[Tensor]) -> float:
-    """Return the largest absolute change of any entry; 0.0 where there is none."""
+    """Return the largest absolute change of any entry; 0.0 without entries."""
     changes = [(new - old).abs().max().double() for old, new in zip(before, after, strict=True)]
     return float(torch.stack(changes).max()) if changes else 0.0

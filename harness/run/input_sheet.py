@@ -13,8 +13,8 @@ MOST_IMAGES = 24
 def input_sheet(inputs: Tensor, labels: Tensor, class_names: Sequence[str]) -> dict[str, Any]:
     """Return the first images of a batch (B, C, H, W) as bytes, with their labels in words.
 
-    The pixels are scaled to 0..255 over the whole sheet, whatever the experiment made of them. `labels` is null
-    for a regression; `pixels` is empty where the inputs are no images.
+    The pixels are scaled to 0..255 over the whole sheet. `labels` is null for a regression; `pixels` is empty if the
+    inputs are not images.
     """
     names = None
     if labels.dim() == 1 and not labels.is_floating_point():

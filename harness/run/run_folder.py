@@ -1,4 +1,4 @@
-"""The folder of a run: where it lies while it is unfinished, who works in it, and how it takes its name."""
+"""The folder of a run: its name while it is unfinished, the lock on it, and how it takes its final name."""
 
 import errno
 import fcntl
@@ -10,31 +10,31 @@ from typing import IO
 from harness.errors import UserError
 from harness.run.settings import RunJob
 
-# It lies in the folder of a run while that is unfinished, and whoever works there holds a lock on it.
+# It is in the folder of a run until the run is finished; the process that trains holds a lock on it.
 JOB_FILE = "job.json"
 _FILES_OF_A_RUN = {"metrics.log", "checkpoint.pt", "result.json"}
 
 
 def partial_folder(folder: Path) -> Path:
-    """Return where an unfinished run lies until it takes its final name."""
+    """Return the folder of an unfinished run."""
     return folder.with_name(folder.name + ".partial")
 
 
 def refuse_foreign_folder(folder: Path) -> None:
-    """Raise `UserError` where the folder of a run would take the place of something that is no run."""
+    """Raise `UserError` if the folder of a run would replace something that is not a run."""
     if not folder.is_dir():
         if os.path.lexists(folder):
-            raise UserError(f"{folder} is a file, and a run needs a folder: choose another place for it.")
+            raise UserError(f"{folder} is a file, and a run needs a folder: choose another name.")
         return
     names = {path.name for path in folder.iterdir()}
     if folder == Path.cwd() or (names and not names & _FILES_OF_A_RUN):
-        raise UserError(f"{folder} is a folder for other things than a run: choose a new one for it.")
+        raise UserError(f"{folder} holds other things than a run: choose a new folder for the run.")
 
 
 def locked_job_file(partial: Path) -> IO[str]:
-    """Return the open job file of an unfinished run, made where it was missing, with a lock on it.
+    """Return the open and locked job file of an unfinished run, which is made if it is missing.
 
-    The system takes the lock away from a process that ends, however it ends.
+    The system removes the lock when the process ends, however it ends.
     """
     while True:
         partial.mkdir(parents=True, exist_ok=True)
@@ -44,7 +44,7 @@ def locked_job_file(partial: Path) -> IO[str]:
         except BlockingIOError:
             job_file.close()
             raise UserError(
-                f"Another run is at work in {partial}: wait until it is done, or stop it first."
+                f"Another run is using {partial}: wait until it is done, or stop it first."
             ) from None
         except OSError as error:
             if error.errno not in (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS):
@@ -60,7 +60,7 @@ def locked_job_file(partial: Path) -> IO[str]:
 
 
 def prepare_partial(job: RunJob, partial: Path, job_file: IO[str]) -> None:
-    """Make the folder ready to go on from where it stands, or else to start from the beginning."""
+    """Make the folder ready to continue the run, or to start it from the beginning."""
     job_file.seek(0)
     text = job_file.read()
     going_on = job.resume and text != ""
@@ -84,13 +84,13 @@ def _check_same_job(job: RunJob, text: str, partial: Path) -> None:
     except (ValueError, KeyError, TypeError):
         raise UserError(f"{partial / JOB_FILE} is damaged: {remedy}") from None
     if before.source != job.source:
-        raise UserError(f"{partial} was begun with another experiment.py than it would go on with: {remedy}")
+        raise UserError(f"{partial} was started with another experiment.py: {remedy}")
     if before.settings != job.settings:
-        raise UserError(f"{partial} was begun with other settings than these: give the same, or {remedy}")
+        raise UserError(f"{partial} was started with other settings: give the same, or {remedy}")
 
 
 def publish(partial: Path, folder: Path) -> None:
-    """Give a finished run its name, in place of an older one; what a person put into that one is kept."""
+    """Give a finished run its name; it replaces an older run, but keeps files that a person put there."""
     old = folder.with_name(f".{folder.name}.replaced")
     if old.exists():
         shutil.rmtree(old)

@@ -1,4 +1,4 @@
-"""What a run is asked to do, as data that travels to the process that trains."""
+"""The settings of a run and the job that the process which trains receives."""
 
 import dataclasses
 import json
@@ -28,20 +28,12 @@ class RunSettings:
     disable_amp: bool = False
     verify: bool = False
     clip_norm: float | None = None
-    accumulate: int = 1
     guardrails: GuardrailMode = "warn"
 
     def command(self, recipe: str, script: str | None = None) -> str:
-        """Return the command that makes this run: of the recipe as it was handed out, or of a script."""
-        words = [
-            "python -m harness.trainer",
-            "--seed",
-            str(self.seed),
-            "--break",
-            recipe,
-            "--dataset",
-            self.dataset,
-        ]
+        """Return the command that makes this run: of the recipe's broken experiment, or of a script."""
+        words = ["python -m harness.trainer", "--seed", str(self.seed), "--break", recipe]
+        words += ["--dataset", self.dataset]
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             if field.name in ("seed", "dataset") or value == field.default:
@@ -55,7 +47,7 @@ class RunSettings:
 
 @dataclass(frozen=True)
 class RunJob:
-    """One run: its settings, the source to run, and the folder that is to hold its files.
+    """One run: its settings, the source to run, and the folder for its files.
 
     `source_path` is the file that a person edits, if there is one: errors name it.
     """

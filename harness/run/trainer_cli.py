@@ -5,87 +5,45 @@ from typing import Any, NoReturn
 
 import click
 
-from harness.command_line import (
-    HELP_OPTIONS,
-    positive_option,
-    resume_option,
-    run_command,
-    run_options,
-    whole_number,
-)
+from harness.command_line import HELP_OPTIONS, positive_option, resume_option, run_command, run_options
 from harness.errors import naming
 
+_folder = click.Path(file_okay=False, path_type=Path)
+_file = click.Path(dir_okay=False, path_type=Path)
+_norm = click.FloatRange(min=0, min_open=True)
+_numerics = click.Choice(["portable", "native"])
+_guardrails = click.Choice(["off", "warn", "strict"])
 
+
+# fmt: off
 @click.command(context_settings=HELP_OPTIONS)
 @run_options
-@click.option(
-    "--break",
-    "break_id",
-    metavar="RECIPE",
-    default="none",
-    show_default=True,
-    help="The recipe to run broken, or none.",
-)
-@click.option(
-    "--experiment", metavar="NAME",
-    help="With --break none, the healthy experiment to run; by default digits_mlp.",
-)  # fmt: skip
-@positive_option("--overfit-batch", "overfit_batch", "Train on the first N examples only, over and over.")
-@positive_option("--max-steps", "max_steps", "Stop after N steps.")
-@click.option("--disable-augment", is_flag=True, help="No augmentation.")
-@click.option("--disable-dropout", is_flag=True, help="Every dropout probability 0.")
-@click.option("--disable-amp", is_flag=True, help="No automatic mixed precision.")
-@click.option("--verify", is_flag=True, help="Compute in float64.")
-@click.option(
-    "--clip-norm",
-    metavar="NORM",
-    type=click.FloatRange(min=0, min_open=True),
-    help="Clip the global gradient norm.",
-)
-@click.option(
-    "--accumulate",
-    metavar="N",
-    type=whole_number(1),
-    default=1,
-    help="Split every batch into N parts, with the harness's own step.",
-)
-@click.option(
-    "--numerics",
-    type=click.Choice(["portable", "native"]),
-    default="portable",
-    show_default=True,
-    help="The same bytes on every CPU, or speed.",
-)
-@click.option(
-    "--guardrails",
-    type=click.Choice(["off", "warn", "strict"]),
-    default="warn",
-    show_default=True,
-    help="What to do about bad signs in the log: nothing, tell, or stop.",
-)
-@click.option(
-    "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="The folder of the run; by default run_<break>_<seed>.",
-)
-@click.option(
-    "--script",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="An experiment.py to run in place of the recipe's.",
-)
-@click.option(
-    "--tarball",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Pack the run's files into this .tgz, too.",
-)
+@click.option("--break", "break_id", metavar="RECIPE", default="none", show_default=True,
+              help="The recipe whose broken experiment to run, or none.")
+@click.option("--experiment", metavar="NAME",
+              help="With --break none, the healthy experiment to run. Default: digits_mlp.")
+@click.option("--script", type=_file, help="An experiment.py to run instead of the recipe's.")
+@click.option("--out", type=_folder, help="The folder of the run. Default: run_<break>_<seed>.")
+@click.option("--tarball", type=_file, help="Pack the run's files into this .tgz, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
 @resume_option
+@positive_option("--overfit-batch", "overfit_batch", "Train on the first N examples only, over and over.")
+@positive_option("--max-steps", "max_steps", "Stop after N steps.")
+@click.option("--disable-augment", is_flag=True, help="Set the constant AUGMENT to False.")
+@click.option("--disable-dropout", is_flag=True, help="Set every dropout probability to 0.")
+@click.option("--disable-amp", is_flag=True, help="Train without automatic mixed precision.")
+@click.option("--verify", is_flag=True, help="Compute in float64.")
+@click.option("--clip-norm", metavar="NORM", type=_norm, help="Clip the global gradient norm.")
+@click.option("--numerics", type=_numerics, default="portable", show_default=True,
+              help="portable: the same bytes on every CPU. native: faster.")
+@click.option("--guardrails", type=_guardrails, default="warn", show_default=True,
+              help="What to do about bad signs in the log: nothing, warn, or stop the run.")
 def trainer(
     break_id: str, experiment: str | None, script: Path | None, out: Path | None, tarball: Path | None,
-    as_json: bool, resume: bool,
-    seed: int | None, dataset: str | None, device: str | None, **options: Any,
-) -> None:  # fmt: skip
-    """Make one run: a recipe's broken experiment, or a healthy one."""
+    as_json: bool, resume: bool, seed: int | None, dataset: str | None, device: str | None, **options: Any,
+) -> None:
+    # fmt: on
+    """Make one run: of a recipe's broken experiment, of a healthy one, or of a script."""
     from harness.exercise import DEFAULT_SEED, check_dataset, default_dataset, single_run_job
     from harness.recipe import load_recipe
     from harness.run.launch import launch

@@ -269,7 +269,7 @@ class _ReportJudge:
         if found == sign.outcome:
             return None
         message = (
-            f"{self.workspace.report} says that {sign} finds {shown(sign.outcome)}, and it finds {found}"
+            f"{self.workspace.report} says that the {sign} finds {shown(sign.outcome)}, and it finds {found}"
         )
         return failed(item, f"{message}: write what the check prints.")
 

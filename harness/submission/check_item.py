@@ -1,4 +1,4 @@
-"""One judgement of `make check`."""
+"""One line of `make check`: what was checked, the outcome, and a sentence."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -8,10 +8,10 @@ Outcome = Literal["passed", "failed", "could not judge"]
 
 @dataclass(frozen=True)
 class CheckItem:
-    """What was looked at, the outcome, and a sentence: what is there or what is wrong, where and what to do.
+    """What was checked, the outcome, and a sentence that says what is wrong, where, and what to do.
 
-    `blocks` says that a tarball would be broken or contradict itself with this failure in it: `make submit`
-    refuses then, and otherwise only warns.
+    `blocks`: `make submit` refuses, because the tarball would be broken or contradict itself. It only warns of other
+    failures.
     """
 
     id: str
@@ -21,15 +21,15 @@ class CheckItem:
 
 
 def passed(item: str, message: str) -> CheckItem:
-    """Return an item that is in order."""
+    """Return an item that passed."""
     return CheckItem(item, "passed", message)
 
 
 def failed(item: str, message: str, *, blocks: bool = False) -> CheckItem:
-    """Return an item that the student has to mend."""
+    """Return an item that the student has to fix."""
     return CheckItem(item, "failed", message, blocks)
 
 
 def could_not_judge(item: str, message: str) -> CheckItem:
-    """Return an item that stays open, through no mistake that could be named."""
+    """Return an item that could not be judged, through no fault of the student."""
     return CheckItem(item, "could not judge", message)

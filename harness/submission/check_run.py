@@ -1,4 +1,4 @@
-"""Checks of the files of one run: that they are all there, whole, and agree with one another."""
+"""Checks of the files of one run: all are there, complete, and agree with each other."""
 
 import hashlib
 import json
@@ -15,7 +15,7 @@ from harness.workspace import EXPERIMENT, RESULT, Workspace, read_source, source
 
 
 def remedy(workspace: Workspace, run: str) -> str:
-    """Return what makes a run anew."""
+    """Return the end of a sentence that says how to make a run again."""
     if run == "fixed":
         return f"{workspace.command('verify')} makes it again"
     folder = workspace.run_folder(run)
@@ -23,9 +23,9 @@ def remedy(workspace: Workspace, run: str) -> str:
 
 
 def read_object(path: Path) -> Record:
-    """Return the JSON object in a file of a run, non-finite numbers as such.
+    """Return the JSON object in a file of a run; non-finite numbers become floats.
 
-    Raises `UserError`, a sentence that still wants its remedy, for anything else.
+    Raises `UserError`, a sentence to which the caller adds the remedy, for anything else.
     """
     try:
         value = from_strict(json.loads(path.read_bytes().decode("utf-8")))
@@ -39,7 +39,7 @@ def read_object(path: Path) -> Record:
 
 
 def check_run(workspace: Workspace, run: str) -> list[CheckItem]:
-    """Judge the files of one run, without making it again."""
+    """Check the files of one run, without making it again."""
     folder = workspace.run_folder(run)
     again = remedy(workspace, run)
     if not workspace.has_run(run):

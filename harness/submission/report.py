@@ -4,7 +4,7 @@ The front matter is YAML. Its values are kept as they were written: the digits o
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -83,7 +83,7 @@ class Sign(BaseModel):
     def __str__(self) -> str:
         """Return where a value stands, or which check it is, for messages."""
         if self.check is not None:
-            return f"the check {shown(self.check)}"
+            return f"check {shown(self.check)}"
         place = f"step {self.step}" if self.step is not None else f"epoch {self.epoch}"
         return f"{shown(self.signal)} at {place}"
 
@@ -114,14 +114,6 @@ class Evidence(Sign):
         if self.check is not None:
             raise ValueError("cites a check: evidence is a value of a log; a check belongs to `ruled_out`")
         return self
-
-
-class _Matter(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    diagnosis: tuple[Diagnosis, ...]
-    ruled_out: tuple[RuledOut, ...]
-    evidence: tuple[Evidence, ...]
 
 
 @dataclass(frozen=True)
@@ -173,9 +165,10 @@ class Body:
         return tuple(first or second for first, second in _IMAGE.findall(prose))
 
 
-@dataclass(frozen=True)
-class Report:
-    """A report whose front matter is complete."""
+class Report(BaseModel):
+    """A report whose front matter is complete, and the text under it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
 
     diagnosis: tuple[Diagnosis, ...]
     ruled_out: tuple[RuledOut, ...]
@@ -190,6 +183,7 @@ class Report:
         return tuple(found)
 
 
+@lru_cache(maxsize=8)  # several checks read one report
 def parse_report(text: str, source: str = "report.md") -> Report:
     """Return the report in a text; `source` names it in messages.
 
@@ -202,8 +196,13 @@ def parse_report(text: str, source: str = "report.md") -> Report:
             " each piece of evidence a signal, a step or epoch and a value from metrics.log, and write what you found."
         )
     matter, body, _ = split_report(text, source)
-    parsed = _parse_matter(matter, source)
-    return Report(parsed.diagnosis, parsed.ruled_out, parsed.evidence, read_body(body))
+    front = parse_front_matter(matter, source)
+    try:
+        return Report.model_validate({**front.values, "body": read_body(body)})
+    except ValidationError as error:
+        # A misspelt key is also missing under its right name.
+        problems = sorted(error.errors(), key=lambda problem: problem["type"] != "extra_forbidden")
+        raise UserError(_message(problems[0], front, source)) from None
 
 
 def read_report_text(path: Path) -> str:
@@ -284,18 +283,6 @@ def _with_commas(value: Plain) -> Plain:
     return whole
 
 
-@lru_cache(maxsize=32)
-def _parse_matter(matter: str, source: str) -> _Matter:
-    front = parse_front_matter(matter, source)
-    _refuse_empty(front, source)
-    try:
-        return _Matter.model_validate(front.values)
-    except ValidationError as error:
-        # A misspelt key is also missing under its right name.
-        problems = sorted(error.errors(), key=lambda problem: problem["type"] != "extra_forbidden")
-        raise UserError(_message(problems[0], front, source)) from None
-
-
 _REMEDIES = {
     "diagnosis": "name the cause that you found; harness causes lists them",
     "ruled_out": "name two other causes, each with a fact that contradicts it",
@@ -313,24 +300,6 @@ _REMEDIES = {
 }
 
 
-def _refuse_empty(front: PlainYaml, source: str) -> None:
-    """Raise `UserError` for a key that waits for its value, as in the template."""
-    for location, value in _leaves(front.values, ()):
-        if value is None and (remedy := _REMEDIES.get(str(location[-1]))):
-            raise UserError(
-                f"{_where(location, front, source)}: `{location[-1]}` is not filled in yet: {remedy}."
-            )
-
-
-def _leaves(value: Plain, location: Location) -> Iterator[tuple[Location, Plain]]:
-    if isinstance(value, dict | list) and value:
-        inner = value.items() if isinstance(value, dict) else enumerate(value)
-        for key, item in inner:
-            yield from _leaves(item, (*location, key))
-    elif location:
-        yield location, value
-
-
 def _where(location: Location, front: PlainYaml, source: str) -> str:
     """Return file, line and the entry of the list, counted from 1."""
     piece = f", {location[0]} {location[1] + 1}" if len(location) > 1 and isinstance(location[1], int) else ""
@@ -342,8 +311,9 @@ def _message(problem: ErrorDetails, front: PlainYaml, source: str) -> str:
     where, key = _where(location, front, source), shown(location[-1]) if location else ""
     if problem["type"] == "extra_forbidden":
         return f"{where}: there is no key `{key}`: {suggestion(key, _known_keys(location))}"
-    if problem["type"] == "missing":
-        return f"{where}: `{key}` is missing: {_REMEDIES[key]}."
+    if problem["type"] == "missing" or problem["input"] is None:
+        what = "missing" if problem["type"] == "missing" else "not filled in yet"
+        return f"{where}: `{key}` is {what}: {_REMEDIES[key]}."
     if problem["type"] == "literal_error" and isinstance(given := problem["input"], str):
         return f"{where}: `{key}` is {shown(given)!r}: {suggestion(given, list(get_args(Run)))}"
     if problem["type"] == "value_error":
@@ -365,7 +335,7 @@ _EXPECTED = {
 
 def _known_keys(location: Sequence[str | int]) -> list[str]:
     if len(location) == 1:
-        return list(_Matter.model_fields)
+        return ["diagnosis", "ruled_out", "evidence"]
     if "first_wrong" in location:
         return list(Sign.model_fields)
     models: dict[object, type[BaseModel]] = {
@@ -373,8 +343,7 @@ def _known_keys(location: Sequence[str | int]) -> list[str]:
         "ruled_out": RuledOut,
         "evidence": Evidence,
     }
-    known = list(models[location[0]].model_fields)
-    return [key for key in known if key not in ("check", "outcome")] if location[0] == "evidence" else known
+    return list(models[location[0]].model_fields)
 
 
 # In Chinese and Japanese, which put no spaces between words, each character counts.

@@ -1,4 +1,4 @@
-"""`make submit`: one tarball of both runs, the experiment and the report; equal content has equal bytes."""
+"""`make submit`: pack a workspace into one tarball; equal content has equal bytes."""
 
 import hashlib
 import json
@@ -24,16 +24,17 @@ from harness.submission.archive import (
 from harness.submission.check import CheckItem, quick_checks
 from harness.submission.check_run import read_object
 from harness.workspace import EXPERIMENT, REPORT, SUBMITTED, Workspace
+from harness.written.workspace import FileWorkspace, file_items
 
 _STUDENT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
 
 
 @dataclass(frozen=True)
 class Submission:
-    """A tarball that lies ready to be handed in.
+    """A tarball that is ready to be handed in.
 
-    `warnings` are checks that failed without breaking it; `kept` is where an older one of another content
-    lies now; `unchanged` says that the same tarball was there already.
+    `warnings`: checks that failed and do not prevent that. `kept`: where an older tarball with other content is now.
+    `unchanged`: the same tarball was there already.
     """
 
     path: Path
@@ -56,10 +57,9 @@ def check_student_name(student: str) -> None:
 
 
 def build_submission(workspace: Workspace, student: str) -> dict[str, bytes]:
-    """Return the members of the tarball, by name: runs, experiment, report, commands, and a manifest.
+    """Return the members of the tarball by name: runs, experiment, report, commands, and a manifest.
 
-    Whatever else lies in the workspace stays there. Raises `UserError` for a name that does not serve, and
-    for a file that is missing.
+    Other files of the workspace are left out. Raises `UserError` for an unusable name, and for a missing file.
     """
     check_student_name(student)
     sources = {EXPERIMENT: workspace.experiment, REPORT: workspace.report}
@@ -69,7 +69,7 @@ def build_submission(workspace: Workspace, student: str) -> dict[str, bytes]:
     metas = {run: read_object(workspace.run_folder(run) / META) for run in RUNS}
     lines = [f"# runs/{run}\n{' '.join(str(metas[run].get('command')).split())}\n" for run in RUNS]
     members[COMMANDS] = "\n".join(lines).encode()
-    told = {
+    facts = {
         "student": student,
         "recipe": workspace.recipe,
         "seed": workspace.settings.seed,
@@ -77,29 +77,42 @@ def build_submission(workspace: Workspace, student: str) -> dict[str, bytes]:
         "dataset_digest": metas["broken"].get("dataset_digest"),
     }
     given = hints_given(workspace)
-    return with_manifest(members, told | ({"hints": given} if given else {}))
+    return with_manifest(members, facts | ({"hints": given} if given else {}))
 
 
 def submit(workspace: Workspace, student: str, out: Path) -> Submission:
-    """Write `<out>/<student>_<recipe>.tar.gz` and its `.sha256`, and note in the workspace that it was done.
+    """Write `<out>/<student>_<recipe>.tar.gz` and its `.sha256`, and note it in the workspace.
 
-    A tarball of another content under that name is kept under another. Raises `UserError` where the tarball
-    would be incomplete or contradict itself; a student may hand in work that is not perfect, so whatever else
-    `make check` would complain of comes back as a warning.
+    A tarball with other content under that name is kept under another. Raises `UserError` if the tarball would be
+    incomplete or contradict itself. A student may hand in imperfect work: other failed checks become warnings.
     """
     check_student_name(student)
-    failures = [item for item in quick_checks(workspace) if item.outcome == "failed"]
+    warnings = _without_blocking(quick_checks(workspace), workspace.command("check"))
+    return _hand_in(build_submission(workspace, student), workspace.folder, student, out, warnings)
+
+
+def submit_file(workspace: FileWorkspace, student: str, out: Path) -> Submission:
+    """Write the tarball of an exercise whose answer is one file, as `submit` does for runs."""
+    check_student_name(student)
+    warnings = _without_blocking(file_items(workspace), workspace.command("check"))
+    members = {workspace.exercise.file: workspace.answer.read_bytes()}
+    facts = {"student": student, "recipe": workspace.exercise.id}
+    return _hand_in(with_manifest(members, facts), workspace.folder, student, out, warnings)
+
+
+def _without_blocking(items: Sequence[CheckItem], command: str) -> list[CheckItem]:
+    """Return the failed checks. Raises `UserError` if one of them prevents handing in."""
+    failures = [item for item in items if item.outcome == "failed"]
     blocking = [item for item in failures if item.blocks]
     if blocking:
-        more = f" (and {len(blocking) - 1} more: {workspace.command('check')})" if blocking[1:] else ""
+        more = f" (and {len(blocking) - 1} more: {command})" if blocking[1:] else ""
         raise UserError(f"Not handed in, {blocking[0].id}: {blocking[0].message}{more}")
-    return hand_in(build_submission(workspace, student), workspace.folder, student, out, failures)
+    return failures
 
 
-def hand_in(
+def _hand_in(
     members: Mapping[str, bytes], folder: Path, student: str, out: Path, warnings: Sequence[CheckItem]
 ) -> Submission:
-    """Write the members as `<out>/<student>_<exercise>.tar.gz`, and note it in the workspace `folder`."""
     data = deterministic_tar_gz(members)
     digest = hashlib.sha256(data).hexdigest()
     out.mkdir(parents=True, exist_ok=True)
@@ -120,7 +133,7 @@ def _read(path: Path) -> bytes:
 
 
 def _keep(path: Path, content: bytes) -> Path:
-    """Return where an older tarball lies now: `<name>.<n>.tar.gz`, written unless it is there already."""
+    """Keep an older tarball as `<name>.<n>.tar.gz`, unless one with its content is there; return that path."""
     number = 1
     while True:
         kept = path.with_name(f"{path.name.removesuffix(SUFFIX)}.{number}.tar.gz")

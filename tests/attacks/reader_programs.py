@@ -91,7 +91,7 @@ _PROGRAMS = (
     _unread("stars", "starred targets in each other",
         _in_place("*" + "(*" * 9_000 + "a," + ")," * 9_000 + " = 0")),
     _unread("continued", "30,000 continued lines", _in_place("x = 1" + "\\\n" * 30_000)),
-    Attack("empty_lines", "reader", "60,000 lines of nothing", Expected(("graded",), "nothing was mended"),
+    Attack("empty_lines", "reader", "60,000 lines of nothing", Expected(("graded",), "nothing was fixed"),
         _program("\n" * 60_000)),
     _unread("nul_in_source", "a NUL in the experiment", _in_place("x = 1\0\n")),
     _unread("form_feeds", "form feeds, tabs and carriage returns for lines",

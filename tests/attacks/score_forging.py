@@ -11,7 +11,7 @@ from attacks.planted import at_the_top, edited, handed_in, quietly, source_of
 from grader.score.verdict import Status
 
 _RATE = "lr=10.0, momentum=0.9"
-_SAME = "byte for byte: nothing was mended"
+_SAME = "byte for byte: nothing was fixed"
 
 
 class _Payload:

@@ -67,6 +67,6 @@ except OSError:
     ),
     _notices("depends_on_the_clock", "takes its rate from the clock, so that no run is like another",
         "import time\nGRADED = time.time_ns() % 1000 < 500\n", status=("graded", "not judged"),
-        because="The instructor decides|The symptom is still there|byte for byte: nothing was mended",
+        because="The instructor decides|The symptom is still there|byte for byte: nothing was fixed",
         forged=False),
 )  # fmt: skip

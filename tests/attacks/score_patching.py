@@ -265,7 +265,7 @@ sys.meta_path.insert(0, _Finder())
 for _name in [name for name in sys.modules if name.startswith("harness.p")]:
     del sys.modules[_name]
 """,
-        because="nothing was mended|left no whole result|did not come to its end",
+        because="nothing was fixed|left no whole result|did not come to its end",
         status=("graded",),
         healthy="",
     ),
@@ -296,7 +296,7 @@ for _name in harness.checks.check_names():
     _found = Finding(what="", outcome=_sound, summary="", figures={})
     importlib.import_module(f"harness.checks.{_name}").measure = lambda subject, _found=_found: _found
 """,
-        because="nothing was mended",
+        because="nothing was fixed",
         status=("graded",),
         healthy="",
     ),

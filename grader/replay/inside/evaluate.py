@@ -1,11 +1,9 @@
 """Inside a sandbox without any student code: evaluate weights with the recipe's own model on held-out data.
 
-`../input/job.json` names the data set and the checkpoints, `../input/experiment.py` is the healthy experiment,
-`../input/heldout.npz` holds images and labels that no student has, `../input/checkpoints/<name>.pt` the weights.
-The figures go to `out/evaluation.json`: by checkpoint, loss and accuracy on the held-out, the
-validation and the training split, or `problem`, a sentence, where the weights do not fit the model.
-Where there is `../input/outputs.npz`, what another network put out for the images of each split (see `predict.py`),
-it is held against the labels instead of what the weights give.
+Input: `job.json` names the data set and the checkpoints; `experiment.py` is the healthy experiment; `heldout.npz` holds
+images and labels that no student has; `checkpoints/<name>.pt` are the weights. Output: `out/evaluation.json` with loss
+and accuracy of each checkpoint on the held-out, validation and training split, or `problem`, a sentence, if the weights
+do not fit the model. If there is an `outputs.npz` (see `predict.py`), these outputs are judged instead of the weights.
 """
 
 import json
@@ -26,7 +24,7 @@ from harness.run.metrics_log import Record, to_strict
 
 INPUT = Path("../input")
 OUT = Path("out")
-# The activations of so many images at once fit beside the rest of a worker in 500 MB; those of 2,400 did not.
+# The activations of this many images fit into a 500 MB worker; those of 2,400 did not.
 PIECE = 500
 Tensors = dict[str, Tensor]
 
@@ -34,8 +32,8 @@ Tensors = dict[str, Tensor]
 def fitting_weights(model: nn.Module, weights: Tensors) -> Tensors:
     """Return the weights under the names of the model's own parameters and buffers.
 
-    Somebody who wrote the same network as a class has other names for the same tensors in the same order.
-    Raises `ValueError` where number or shapes differ.
+    The same network written as a class has other names for the same tensors, in the same order. Raises `ValueError` if
+    number or shapes differ.
     """
     own = model.state_dict()
     if set(own) == set(weights):
@@ -83,33 +81,33 @@ def evaluate(experiment: Experiment, path: Path, splits: dict[str, tuple[Tensor,
 
 
 class InPieces(nn.Module):
-    """A network that is given a few examples at a time; in eval mode, one has nothing to do with the next."""
+    """A network applied to a few examples at a time; in eval mode examples are independent."""
 
     def __init__(self, network: nn.Module) -> None:
         super().__init__()
         self._network = network
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Return what the network puts out for all."""
+        """Return the network's outputs for all inputs."""
         return torch.cat([self._network(piece) for piece in inputs.split(PIECE)])
 
 
 class Outputs(nn.Module):
-    """A network that has put out its answers already."""
+    """A stand-in for a network whose outputs are known."""
 
     def __init__(self, outputs: Tensor) -> None:
         super().__init__()
         self._outputs = outputs
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Return the answers, whatever is asked."""
+        """Return the known outputs."""
         return self._outputs
 
 
 def evaluate_outputs(
     experiment: Experiment, path: Path, splits: dict[str, tuple[Tensor, Tensor]]
 ) -> dict[str, Any]:
-    """Return loss and accuracy by split of outputs that were made elsewhere, or the problem with them."""
+    """Return loss and accuracy by split of given outputs, or the problem with them."""
     own, found = experiment.build_model().eval(), {}
     try:
         with np.load(path, allow_pickle=False) as arrays:
@@ -128,7 +126,7 @@ def evaluate_outputs(
 
 
 def main() -> int:
-    """Evaluate every checkpoint of the job, or the outputs that are there."""
+    """Evaluate every checkpoint of the job, or the given outputs."""
     job = json.loads((INPUT / "job.json").read_text(encoding="utf-8"))
     canonical_setup(0, numerics="portable")
     known = load_dataset(job["dataset"], cache=INPUT / "cache")

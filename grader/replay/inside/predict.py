@@ -1,9 +1,8 @@
-"""Inside the sandbox, with the student's code: what a network of the student's own puts out for images without labels.
+"""Inside the sandbox, with the student's code: compute the outputs of the student's own network for unlabelled images.
 
-`../input/job.json` names the data set, `../input/experiment.py` is the student's, `../input/heldout.npz` holds the
-held-out images alone, `../input/checkpoints/run.pt` the replayed weights. The outputs go to `out/outputs.npz`, an array
-for each split. Whether they are right is found elsewhere: no label of a held-out image is in here. Exit 2 where the
-experiment does not do its part.
+Input: `job.json` names the data set; `experiment.py` is the student's; `heldout.npz` holds held-out images without
+labels; `checkpoints/run.pt` are the replayed weights. Output: `out/outputs.npz`, an array for each split, which another
+sandbox judges. Exit 2 if the experiment fails.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Imports what the other scripts here import, for a process that forks for each of them."""
+"""Import what the other scripts here import, in the process that forks for each of them."""
 
 import importlib
 
@@ -19,5 +19,5 @@ import harness.trainer
 for _name in harness.checks.check_names():
     importlib.import_module(f"harness.checks.{_name}")
 
-# The first one that is made imports torch's compiler.
+# The first optimizer imports torch's compiler.
 torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.1)

@@ -1,6 +1,5 @@
 """Shows findings on a terminal: what came out, what that rules in or out, and the next command."""
 
-import base64
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -10,12 +9,11 @@ from rich.text import Text
 
 from harness.checks import Finding
 from harness.checks.cli.report import Report, verdict, where_next
-from harness.checks.lab.finding import Cell, Line, Sheet, Table, short
+from harness.checks.lab.finding import Cell, Line, Table, short
 
 _SHADES = " .:-=+*#%@"
 _WIDTH = 60
-_IMAGES = 5
-_COLUMNS, _ROWS = 14, 7  # of an image in characters, which are twice as high as wide
+_LABELS = 12
 
 
 def show(reports: Sequence[Report], heading: str, page: Path | None) -> None:
@@ -51,10 +49,11 @@ def _show_whole(console: Console, report: Report) -> None:
         for line in plot.lines:
             if len(line.points) > 2:  # a level needs no curve
                 _line(console, f"  {_spark(line, log=plot.scale == 'log')}")
-    if finding.sheet is not None and finding.sheet.pixels:
-        _line(console, "The first images of the batch, as the network gets them, with their labels")
-        for row in _pictures(finding.sheet):
-            _line(console, f"  {row}".rstrip())
+    if finding.sheet is not None and finding.sheet.labels:
+        _line(
+            console,
+            f"The first labels of the batch: {', '.join(finding.sheet.labels[:_LABELS])} (--html: the images)",
+        )
     console.print()
     _line(console, report.outcome.reading)
 
@@ -122,41 +121,3 @@ def _height(value: float, *, log: bool) -> float:
     if not math.isfinite(value):
         return math.nan
     return math.log10(max(abs(value), 1e-30)) if log else value
-
-
-def _pictures(sheet: Sheet) -> list[str]:
-    """Return the first images side by side, in shades of characters, and their labels below."""
-    count, channels, height, width = sheet.shape
-    pixels, size = base64.b64decode(sheet.pixels), channels * height * width
-    shown = range(min(count, _IMAGES))
-    rows = [
-        "  ".join(
-            "".join(
-                _SHADES[
-                    _grey(pixels, index * size, (channels, height, width), row, column) * len(_SHADES) // 256
-                ]
-                for column in range(_COLUMNS)
-            )
-            for index in shown
-        )
-        for row in range(_ROWS)
-    ]
-    if sheet.labels is None:
-        return rows
-    return [*rows, "  ".join(label[:_COLUMNS].center(_COLUMNS) for label in sheet.labels[: len(shown)])]
-
-
-def _grey(pixels: bytes, start: int, shape: tuple[int, int, int], row: int, column: int) -> int:
-    """Return the mean of the pixels under one character, over all channels."""
-    channels, height, width = shape
-    rows = range(row * height // _ROWS, max((row + 1) * height // _ROWS, row * height // _ROWS + 1))
-    columns = range(
-        column * width // _COLUMNS, max((column + 1) * width // _COLUMNS, column * width // _COLUMNS + 1)
-    )
-    found = [
-        pixels[start + channel * height * width + y * width + x]
-        for channel in range(channels)
-        for y in rows
-        for x in columns
-    ]
-    return sum(found) // len(found)

@@ -1,0 +1,123 @@
+"""Open what a grading needs: the sandbox or the cluster, the cache of replays, and the folder of the reports."""
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+
+from rich.console import Console
+
+import harness
+from grader.replay.cache import NO_SANDBOX, default_folder, trim
+from grader.replay.folder_lock import locked
+from grader.replay.replayer import Engine, Replayer, Sandbox, open_sandbox
+from grader.replay.replays import Replays, local_executor
+from grader.report.write import check_reports_folder
+from grader.sandbox import run_in_sandbox, run_trusted, sandbox_problem
+from grader.score.scoring import WITHOUT_SANDBOX
+from grader.score.weights import DEFAULT, Weights
+from harness.data.loading import default_cache
+from harness.errors import UserError
+from harness.run.provenance import harness_hash
+
+
+@dataclass(frozen=True)
+class ScoreOptions:
+    """The options of `grader score`."""
+
+    out: Path
+    jobs: int
+    only: tuple[str, ...] = ()
+    rubric: Path | None = None
+    overrides: Path | None = None
+    fresh: bool = False
+    trust_submissions: bool = False
+    engine: Engine = "warm"
+    cluster: str | None = None
+    cache: Path | None = None
+    replays: Path | None = None
+
+
+@dataclass(frozen=True)
+class Grading:
+    """What grading needs: replays, a replayer for written answers, the cache folder, and the weights."""
+
+    replays: Replays
+    replayer: Replayer
+    cache: Path
+    weights: Weights
+    jobs: int
+    fresh: bool = False
+    sandboxed: bool = True
+
+
+@contextmanager
+def open_grading(options: ScoreOptions, weights: Weights, console: Console) -> Iterator[Grading]:
+    """Open the sandbox or the cluster. Written answers are quick, and never go to a cluster."""
+    folder = options.replays or default_folder()
+    trim(folder)
+    cache = folder / NO_SANDBOX if options.trust_submissions else folder
+    data = options.cache or default_cache()
+    with ExitStack() as stack:
+        if options.cluster is not None:
+            from grader.replay.cluster import open_cluster
+
+            say = partial(console.print, markup=False, highlight=False, soft_wrap=True, style="bold red")
+            replayer = Replayer(run_in_sandbox, data)
+            executor = stack.enter_context(open_cluster(options.cluster, data, say))
+        else:
+            replayer = Replayer(stack.enter_context(_sandbox(options, console)), data)
+            executor = local_executor(replayer, options.jobs)
+        yield Grading(
+            replays=Replays(executor, cache, fresh=options.fresh),
+            replayer=replayer,
+            cache=cache,
+            weights=weights,
+            jobs=options.jobs,
+            fresh=options.fresh,
+            sandboxed=not options.trust_submissions,
+        )
+
+
+@contextmanager
+def _sandbox(options: ScoreOptions, console: Console) -> Iterator[Sandbox]:
+    if options.trust_submissions:
+        message = "WITHOUT A SANDBOX: students' code runs with all your rights, and every report will say so."
+        console.print(message, style="bold red")
+        yield run_trusted
+        return
+    problem = sandbox_problem()
+    if problem is not None:
+        raise UserError(f"{problem} Nothing was run. (--trust-submissions runs students' code without it.)")
+    with open_sandbox(options.engine, options.jobs) as sandbox:
+        yield sandbox
+
+
+@contextmanager
+def hold_reports_folder(out: Path) -> Iterator[None]:
+    """Hold the reports' folder. Raises `UserError`, before hours of replays, if reports cannot be written there."""
+    out.mkdir(parents=True, exist_ok=True)
+    with locked(out) as alone:
+        if not alone:
+            raise UserError(
+                f"Another grader writes its reports to {out} right now: wait until it has ended, or name another"
+                " folder with --out."
+            )
+        check_reports_folder(out)
+        yield
+
+
+def provenance_of(options: ScoreOptions) -> dict[str, str | int | float | bool | None]:
+    """Return what `scores.json` says of the grader, the rubric and the sandbox."""
+    warning = {"warning": WITHOUT_SANDBOX} if options.trust_submissions else {}
+    return {
+        **warning,
+        "grader": harness.__version__,
+        "harness_sha256": harness_hash(),
+        "torch": version("torch"),
+        "rubric_sha256": hashlib.sha256((options.rubric or DEFAULT).read_bytes()).hexdigest(),
+        "sandbox": not options.trust_submissions,
+    }
