@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Usage: harness/demo_run.sh [SEED] [BREAK]
-# Makes one run, prints its result as one JSON object, and leaves run_<BREAK>_<SEED>/ and, of the same files,
-# run_<BREAK>_<SEED>.tgz with its .sha256 in the current folder. Two runs leave equal bytes.
+# Makes one run (by default seed 42 and break none, the healthy experiment), prints its result as one JSON object,
+# and leaves run_<BREAK>_<SEED>/ and run_<BREAK>_<SEED>.tgz with its .sha256 in the current folder. Two runs leave
+# equal bytes.
 set -euo pipefail
-case ${1:-} in -h | --help) sed -n '2,4s/^# //p' "$0"; exit ;; esac
+case ${1:-} in -h | --help) sed -n '2,5s/^# //p' "$0"; exit ;; esac
 seed=${1:-42}
-break=${2:-huge_lr}
+break=${2:-none}
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 python=${PYTHON:-$root/.venv/bin/python}
 [ -x "$(command -v "$python")" ] || { echo "There is no $python: run make exercises once, or name a Python with PYTHON=." >&2; exit 2; }

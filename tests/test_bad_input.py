@@ -225,7 +225,7 @@ def test_check_names_the_line_that_was_edited_and_a_long_report(tmp_path: Path) 
     assert (done.returncode, done.stderr) == (2, "")
     assert "work/huge_lr/runs/broken/metrics.log, line 4 (step 3): lr is 0.25, and 10.0 made again" in said
     assert re.search(r"report: length work/huge_lr/report\.md has 50\d words, and 500 are allowed", said)
-    assert said.endswith("Next: mend what failed make check BREAK=huge_lr")
+    assert said.endswith("Next: fix what failed make check BREAK=huge_lr")
 
 
 def test_data_that_was_altered_is_refused(tmp_path: Path) -> None:

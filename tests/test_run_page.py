@@ -1,4 +1,3 @@
-import gc
 import itertools
 import json
 import math
@@ -113,35 +112,11 @@ def test_no_path_of_this_machine_and_no_heavy_import(healthy: Path) -> None:
     assert str(healthy.parent) not in (healthy / "run.html").read_text(encoding="utf-8")
 
 
-def test_the_page_is_written_into_the_folder_of_the_run(healthy: Path) -> None:
-    path = write_run_page(healthy, title="A run")
-    assert path == healthy / "run.html"
-    assert path.read_text(encoding="utf-8") == render_run_page(healthy, title="A run")
-
-
-def test_the_collector_is_left_as_it_was(healthy: Path) -> None:
-    assert gc.isenabled()
-    render_run_page(healthy, title="A run")
-    assert gc.isenabled()
-    gc.disable()
-    try:
-        render_run_page(healthy, title="A run")
-        assert not gc.isenabled()
-    finally:
-        gc.enable()
-
-
 def test_the_first_non_finite_step_is_marked_and_said(exploded: Path) -> None:
     words = page_of(exploded).words
     assert "first NaN: step 12" in words
     assert "at step 12 it was first not finite" in words
     assert "hard, step 12 the loss is not finite" in words
-
-
-def test_a_healthy_run_has_no_such_mark(healthy: Path) -> None:
-    words = page_of(healthy).words
-    assert "first NaN" not in words
-    assert "First step without a finite loss none" in words
 
 
 def test_every_layer_and_signal_has_its_chart(tmp_path: Path) -> None:
@@ -169,7 +144,6 @@ def test_both_runs_are_drawn_together(healthy: Path, exploded: Path) -> None:
     assert len(descriptions) == len(page.all("figure"))
     assert all("broken" in text and "fixed" in text for text in descriptions)
     assert "Figure broken fixed" in page.words
-    assert "Learning rate, highest lr 10 0.1" in page.words
     assert len([a for a in page.all("div") if a.get("class") == "panel matrix"]) == 2
 
 
@@ -231,12 +205,6 @@ def test_a_run_that_was_stopped_has_a_page(healthy: Path) -> None:
     assert "Validation loss" not in words
 
 
-def test_a_log_of_only_non_finite_values_is_drawn(tmp_path: Path) -> None:
-    words = page_of(make_run(tmp_path / "run", explode_at=0)).words
-    assert "no finite value" in words
-    assert "first NaN: step 0" in words
-
-
 def test_a_regression_has_no_accuracy_and_no_confusion(tmp_path: Path) -> None:
     page = page_of(make_run(tmp_path / "run", regression=True))
     assert "ccuracy" not in page.words
@@ -293,12 +261,6 @@ def test_inputs_that_are_no_images_are_said_to_be_none(healthy: Path, change: di
     page = page_of(healthy)
     assert page.all("img") == []
     assert "inputs.json does not hold" in page.words or "are not images" in page.words
-
-
-def test_labels_that_do_not_fit_are_left_out(healthy: Path) -> None:
-    sheet = json.loads((healthy / "inputs.json").read_text(encoding="utf-8"))
-    write_json(healthy / "inputs.json", sheet | {"labels": ["1"]})
-    assert page_of(healthy).all("img")[0]["alt"] == "Input 1"
 
 
 def test_repeated_guardrail_messages_are_counted_and_many_are_cut(healthy: Path) -> None:

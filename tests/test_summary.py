@@ -47,9 +47,9 @@ def test_paths_and_commands_can_be_copied(workspace: Workspace, capsys: Capture)
         f"{workspace.folder} exists already; nothing in it was changed.\n",
         f"  1. look at {broken / 'run.html'} in a browser, and read {workspace.folder / 'PROMPT.md'}\n",
         f"  3. make verify BREAK=huge_lr WORK='{workspace.folder.parent}'\n",
-        f"  1. look at both runs in {fixed / 'run.html'}; not convinced? edit and verify again\n",
+        f"  1. look at both runs in {fixed / 'run.html'}; if you are not convinced, edit and verify again\n",
         f"  3. make check BREAK=huge_lr WORK='{workspace.folder.parent}'\n",
-        f"{workspace.experiment} is still as it was handed out: both runs are the same.\n",
+        f"{workspace.experiment} has no edit yet: both runs are the same.\n",
     ):
         assert text in said
 
@@ -81,11 +81,11 @@ def test_checks_end_with_the_next_step(workspace: Workspace, capsys: Capture) ->
     assert not show_checks([passed("broken: files", "all there."), wrong], workspace)
     said = capsys.readouterr().out
     assert said.endswith(f"  make check BREAK=huge_lr WORK='{workspace.folder.parent}'\n")
-    assert "mend what failed" in said
+    assert "fix what failed" in said
     assert not show_checks([could_not_judge("walk", "no run: make one.")], workspace)
     said = capsys.readouterr().out
-    assert "mend what failed" not in said
-    assert "or, as it is: make submit BREAK=huge_lr STUDENT=<your login>" in said
+    assert "fix what failed" not in said
+    assert "or hand it in as it is: make submit BREAK=huge_lr STUDENT=<your login>" in said
     assert show_checks([passed("broken: files", "all there.")], workspace)
     assert "  make submit BREAK=huge_lr STUDENT=<your login>" in capsys.readouterr().out
 
@@ -106,7 +106,7 @@ def test_a_submission_is_told_with_what_may_cost_points(tmp_path: Path, capsys: 
     )
     assert capsys.readouterr().out == (
         f"{path} (2.0 MB, SHA-256 abababababababab) and its .sha256 are written.\n"
-        f"What lay there before is kept as {tmp_path / 'old'}.\n"
+        f"The tarball of before is kept as {tmp_path / 'old'}.\n"
         "Warning, report: words: too [many].\nNext:\n  hand both files in\n"
     )
 

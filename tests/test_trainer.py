@@ -6,13 +6,11 @@ from typing import Any
 
 import pytest
 import torch
-from runs import AMP, CHANCE, MINI, Run, edited, load, mini_data, mini_run, real_data, train_step
+from runs import AMP, CHANCE, MINI, Run, edited, load, mini_data, mini_run, train_step
 from torch import nn
 
 from harness.errors import UserError
-from harness.recipe import experiment_source
 from harness.run.evaluation import confusion_matrix, evaluate_in_eval_mode
-from harness.run.experiment import load_experiment
 from harness.run.guardrails import GuardrailStop
 from harness.run.metrics_log import format_record, read_metrics_log
 from harness.run.settings import RunSettings
@@ -102,11 +100,6 @@ def test_a_run_repeats_to_the_byte_and_another_seed_does_not(name: str, tmp_path
     )
     assert files(first.folder) == files(second.folder)
     assert first.bytes("metrics.log") != other.bytes("metrics.log")
-
-
-def test_a_run_begins_with_an_empty_log(tmp_path: Path) -> None:
-    expected = files(mini_run(tmp_path).folder)
-    assert files(mini_run(tmp_path).folder) == expected
 
 
 def test_progress_counts_to_the_end(tmp_path: Path) -> None:
@@ -244,11 +237,6 @@ def test_max_steps_ends_the_run_with_a_whole_log(max_steps: int, epochs: int, tm
     assert run.batches == whole.batches[:steps]
 
 
-def test_the_schedule_is_built_for_the_steps_that_are_made(tmp_path: Path) -> None:
-    run = mini_run(tmp_path, CHANCE, max_steps=7)
-    assert run.batches[-1]["lr"] < 0.01 < run.batches[3]["lr"]
-
-
 @pytest.mark.parametrize(
     ("options", "expected"),
     [({"epochs": 2}, (10, 2, 8)), ({"batch_size": 20}, (6, 3, 20)), ({"batch_size": 16}, (6, 3, 16))],
@@ -258,22 +246,6 @@ def test_epochs_and_batch_size_can_be_named(
 ) -> None:
     result = mini_run(tmp_path, **options).result
     assert (result.steps, result.epochs, result.batch_size) == expected
-
-
-def test_a_batch_larger_than_the_data_is_all_of_it(tmp_path: Path) -> None:
-    run = mini_run(tmp_path, batch_size=1000)
-    assert (run.result.steps, run.result.batch_size) == (3, 40)
-    assert math.isfinite(run.batches[-1]["loss"])
-
-
-def test_the_mlp_learns_one_batch_by_heart(tmp_path: Path) -> None:
-    path = tmp_path / "experiment.py"
-    settings = RunSettings(seed=42, dataset="digits", overfit_batch=16, epochs=4)
-    result = train(
-        load_experiment(path, experiment_source("digits_mlp")), real_data("digits"), settings, tmp_path
-    )
-    assert (result.batch_size, result.epochs) == (16, 4)
-    assert result.last_batch["loss"] < 0.01
 
 
 def test_overfitting_takes_the_same_examples_without_dropout_or_augmentation(tmp_path: Path) -> None:
@@ -320,15 +292,6 @@ def test_switches_reach_the_experiment(
     run = switched(tmp_path, name, **options)
     seen = run.experiment.module.FOUND
     assert seen == [found] * 2
-
-
-def test_a_switch_that_an_experiment_does_not_have_changes_nothing(tmp_path: Path) -> None:
-    source = edited(MINI, ("AUGMENT = False\n", ""), ("AMP = False\n", ""))
-    expected = mini_run(tmp_path / "plain", source)
-    other = mini_run(
-        tmp_path / "switched", source, disable_augment=True, disable_dropout=True, disable_amp=True
-    )
-    assert files(expected.folder) == files(other.folder)
 
 
 def test_verify_computes_in_float64(tmp_path: Path) -> None:
@@ -405,13 +368,6 @@ def test_an_evaluation_that_draws_random_numbers_does_not_alter_the_training(
     assert drawn.bytes("checkpoint.pt") == plain.bytes("checkpoint.pt")
 
 
-def test_every_epoch_begins_in_training_mode(tmp_path: Path) -> None:
-    source = edited(
-        MINI, ("    optimizer.zero_grad()\n", "    assert model.training\n    optimizer.zero_grad()\n")
-    )
-    mini_run(tmp_path, source)
-
-
 def test_the_audit_of_a_healthy_evaluation_agrees_with_it(tmp_path: Path) -> None:
     run = mini_run(tmp_path, CHANCE)
     last = run.epochs[-1]
@@ -428,14 +384,6 @@ def test_the_audit_of_an_evaluation_in_training_mode_does_not(tmp_path: Path) ->
     assert last["val_loss_repeated"] != last["val_loss"]
     assert last["val_loss_eval_mode"] != pytest.approx(last["val_loss"], rel=1e-3)
     assert all(record["eval_buffer_change"] > 1e-4 for record in run.epochs)
-
-
-def test_the_audit_leaves_the_checkpoint_as_the_evaluation_left_it(tmp_path: Path) -> None:
-    # Batch norm moves its statistics at every evaluation in training mode: once an epoch, not three times.
-    source = edited(CHANCE, ("    model.eval()\n", "    CALLS.append(1)\n"))
-    run = mini_run(tmp_path, source + "\n\nCALLS = []\n")
-    assert len(run.experiment.module.CALLS) == 4  # three epochs and the repetition
-    assert run.state()["model"]["2.num_batches_tracked"] == 15 + 3
 
 
 def test_a_regression_has_no_accuracy(tmp_path: Path) -> None:

@@ -49,9 +49,8 @@ def render_run_page(run_dir: Path, *, title: str, compare_with: Path | None = No
             subject=[(key, str(value)) for key, value in subject.items() if value is not None],
             names=[run.name for run in runs],
             views=[_view(run) for run in runs],
-            headline=_facts(runs, _HEADLINE),
+            headline=_headline(runs),
             sections=[section for section in chart_sections(runs) if section.charts],
-            figures=_facts(runs, _FIGURES),
             sheets=_sheets(runs),
             provenance=_provenance(runs),
         )
@@ -194,15 +193,14 @@ def _sheets(runs: list[RunFiles]) -> list[tuple[str, RunFiles]]:
     return [(first.name, first), (second.name, second)]
 
 
-# --- tables: figures and provenance, one column a run
+# --- tables: headline and provenance, one column a run
 
 
 @dataclass(frozen=True)
 class Fact:
-    """One row of a table: a label, the name in the log, and the text of each run."""
+    """One row of a table: a label, and the text of each run."""
 
     label: str
-    signal: str
     values: tuple[str, ...]
 
     @property
@@ -214,8 +212,8 @@ class Fact:
 Read = Callable[[RunFiles], str]
 
 
-def _facts(runs: Sequence[RunFiles], rows: Sequence[tuple[str, str, Read]]) -> list[Fact]:
-    facts = [Fact(label, signal, tuple(read(run) for run in runs)) for label, signal, read in rows]
+def _headline(runs: Sequence[RunFiles]) -> list[Fact]:
+    facts = [Fact(label, tuple(read(run) for run in runs)) for label, read in _HEADLINE]
     return [fact for fact in facts if set(fact.values) != {_MISSING}]
 
 
@@ -223,43 +221,12 @@ def _text(value: float | None) -> str:
     return _MISSING if value is None else number_text(value)
 
 
-def _batch(signal: str, pick: Callable[[list[float | None]], float | None]) -> Read:
-    return lambda run: _text(pick([look_up(record, signal) for record in run.batches]))
+def _last(signal: str, epochs: bool = False) -> Read:
+    def read(run: RunFiles) -> str:
+        records = run.epochs if epochs else run.batches
+        return _text(look_up(records[-1], signal)) if records else _MISSING
 
-
-def _epoch(signal: str, pick: Callable[[list[float | None]], float | None]) -> Read:
-    return lambda run: _text(pick([look_up(record, signal) for record in run.epochs]))
-
-
-def _first(values: list[float | None]) -> float | None:
-    return values[0] if values else None
-
-
-def _last(values: list[float | None]) -> float | None:
-    return values[-1] if values else None
-
-
-def _total(values: list[float | None]) -> float | None:
-    recorded = [value for value in values if value is not None]
-    return sum(recorded) if recorded else None
-
-
-def _lowest(values: list[float | None]) -> float | None:
-    """Return the least finite value; NaN if there are values and none is finite."""
-    finite = [value for value in values if value is not None and math.isfinite(value)]
-    return min(finite) if finite else (None if _total(values) is None else math.nan)
-
-
-def _highest(values: list[float | None]) -> float | None:
-    """Return the greatest finite value; NaN if there are values and none is finite."""
-    lowest = _lowest([None if value is None else -value for value in values])
-    return None if lowest is None else -lowest
-
-
-def _median(values: list[float | None]) -> float | None:
-    """Return the middle value (the upper one of two), counting NaN as larger than everything."""
-    ordered = sorted((v for v in values if v is not None), key=lambda value: (math.isnan(value), value))
-    return ordered[len(ordered) // 2] if ordered else None
+    return read
 
 
 def _first_non_finite_text(run: RunFiles) -> str:
@@ -267,52 +234,13 @@ def _first_non_finite_text(run: RunFiles) -> str:
     return "none" if step is None else str(step)
 
 
-_STEPS: Read = lambda run: str(len(run.batches))  # noqa: E731
-_HEADLINE: list[tuple[str, str, Read]] = [
-    ("Final training loss", "", _batch("loss", _last)),
-    ("Validation loss", "", _epoch("val_loss", _last)),
-    ("Validation accuracy", "", _epoch("val_accuracy", _last)),
-    ("Steps", "", _STEPS),
-    ("Epochs", "", lambda run: str(len(run.epochs))),
-    ("First step without a finite loss", "", _first_non_finite_text),
-]
-# In the order of looking at them.
-_FIGURES: list[tuple[str, str, Read]] = [
-    ("Steps", "step", _STEPS),
-    ("Optimizer steps", "optimizer_steps", _batch("optimizer_steps", _total)),
-    ("Training loss, first step", "loss", _batch("loss", _first)),
-    ("Training loss, lowest", "loss", _batch("loss", _lowest)),
-    ("Training loss, highest", "loss", _batch("loss", _highest)),
-    ("Training loss, last step", "loss", _batch("loss", _last)),
-    ("First step without a finite loss", "loss", _first_non_finite_text),
-    *(
-        (label, signal + suffix, _epoch(signal + suffix, _last))
-        for name, signal in (("loss", "val_loss"), ("accuracy", "val_accuracy"))
-        for label, suffix in (
-            (f"Validation {name}, last epoch", ""),
-            ("… same weights, evaluated again", "_repeated"),
-            ("… same weights, in eval mode", "_eval_mode"),
-        )
-    ),
-    (
-        "Change of the model's buffers by an evaluation, largest",
-        "eval_buffer_change",
-        _epoch("eval_buffer_change", _highest),
-    ),
-    ("Learning rate, highest", "lr", _batch("lr", _highest)),
-    ("Gradient norm, first step", "grad_norm", _batch("grad_norm", _first)),
-    ("Gradient norm, median", "grad_norm", _batch("grad_norm", _median)),
-    ("Gradient norm, highest", "grad_norm", _batch("grad_norm", _highest)),
-    (
-        "Gradient entries exactly zero, median fraction",
-        "grad_zero_fraction",
-        _batch("grad_zero_fraction", _median),
-    ),
-    (
-        "Distance of the used gradient from a fresh one, median",
-        "stale_grad_ratio",
-        _batch("stale_grad_ratio", _median),
-    ),
+_HEADLINE: list[tuple[str, Read]] = [
+    ("Final training loss", _last("loss")),
+    ("Validation loss", _last("val_loss", epochs=True)),
+    ("Validation accuracy", _last("val_accuracy", epochs=True)),
+    ("Steps", lambda run: str(len(run.batches))),
+    ("Epochs", lambda run: str(len(run.epochs))),
+    ("First step without a finite loss", _first_non_finite_text),
 ]
 
 
@@ -323,7 +251,7 @@ def _provenance(runs: Sequence[RunFiles]) -> list[Fact]:
         digest = run.result.get("checkpoint_sha256")
         flat.append(_flatten(run.provenance) | ({"checkpoint_sha256": str(digest)} if digest else {}))
     names = dict.fromkeys(name for one in flat for name in one)
-    return [Fact(name, "", tuple(one.get(name, _MISSING) for one in flat)) for name in names]
+    return [Fact(name, tuple(one.get(name, _MISSING) for one in flat)) for name in names]
 
 
 def _flatten(record: Record, prefix: str = "") -> dict[str, str]:
