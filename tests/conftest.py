@@ -11,25 +11,24 @@ from hypothesis import HealthCheck, settings
 if TYPE_CHECKING:
     from honest_class import HonestClass
 
-# The suite looks at the same examples each time, `make fuzz` at others each time, and a hundred times as many.
+# make test tries the same examples each time; make fuzz tries a hundred times as many, others each time.
 settings.register_profile("suite", derandomize=True, deadline=None, database=None)
 settings.register_profile(
     "fuzz", max_examples=10_000, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
 
-# Containers often set it, shells do not: what commands print has to wait in a buffer, as it does for users.
+# Containers often set this and shells do not: output must be buffered as it is for users.
 os.environ.pop("PYTHONUNBUFFERED", None)
 
 
-# The files that take longest, the longest first: what is left for the end is short, and all workers end together.
+# The slowest files first: the last files are short, so all workers end together.
 LONGEST = (
     "test_grader_class.py", "test_attacks.py", "test_faults.py", "test_bad_input.py", "test_recipes.py",
     "test_exercise.py", "test_selfcheck.py", "test_grader_replay.py", "test_launch.py",
-    "test_grader_cluster.py", "test_grader_cluster_commands.py", "test_grader_derivation_answers.py",
-    "test_grader_classroom.py", "test_golden.py", "test_grader_sandbox_warm.py",
-    "test_decision_tree_check.py", "test_bench.py", "test_grader_kit.py", "test_grader_answers.py",
-    "test_demo_run.py", "test_watch.py", "test_check_commands.py",
+    "test_grader_cluster.py", "test_grader_cluster_commands.py", "test_golden.py",
+    "test_grader_sandbox_warm.py", "test_bench.py", "test_demo_run.py", "test_watch.py",
+    "test_check_commands.py",
 )  # fmt: skip
 
 

@@ -65,37 +65,22 @@ def test_any_other_text_is_refused_with_a_sentence(text: str) -> None:
 @pytest.mark.parametrize(
     ("more", "says"),
     [
-        ("--epochs 0", "The command has --epochs 0, which is not a whole number from 1 to 1000."),
-        ("--epochs 1001", "The command has --epochs 1001, which is not a whole number from 1 to 1000."),
-        ("--epochs 1_0", "The command has --epochs 1_0, which is not a whole number from 1 to 1000."),
-        ("--epochs ٣", "The command has --epochs ٣, which is not a whole number from 1 to 1000."),
-        ("--epochs 03", "The command has --epochs 03, which is not a whole number from 1 to 1000."),
-        ("--epochs", "The command ends after --epochs."),
-        ("--epochs 3 --epochs 4", "The command has --epochs twice."),
-        ("--verify --verify", "The command has --verify twice."),
-        ("--epochs=3", "The command has --epochs=3, which the harness does not write."),
-        ("--seed 42", "The command has --seed twice."),
-        ("--batch 65537", "The command has --batch 65537, which is not a whole number from 1 to 65536."),
-        (
-            "--clip-norm nan",
-            "The command has --clip-norm nan, which is not a number above 0 and up to 1000000.",
-        ),
-        (
-            "--clip-norm inf",
-            "The command has --clip-norm inf, which is not a number above 0 and up to 1000000.",
-        ),
-        ("--clip-norm 0", "The command has --clip-norm 0, which is not a number above 0 and up to 1000000."),
-        ("--device tpu", "The command has --device tpu, which is not one of cpu, cuda."),
-        ("--guardrails none", "The command has --guardrails none, which is not one of off, warn, strict."),
-        ("--out /etc", "The command has --out, which the harness does not write."),
-        ("--resume", "The command has --resume, which the harness does not write."),
-        ("--script x.py", "The command should have no --script."),
-        ("; rm -rf /", "The command has ;, which the harness does not write."),
-        ("'", "The command has an unclosed quotation mark."),
+        ("--epochs 1001", "The command has epochs 1001, not 1 to 1000."),
+        ("--epochs 0", "The command has epochs 0, not 1 to 1000."),
+        ("--batch 65537", "The command has batch size 65537, not 1 to 65536."),
+        ("--clip-norm nan", "The command has clip norm nan, not 1 to 1e+06."),
+        ("--clip-norm inf", "The command has clip norm inf, not 1 to 1e+06."),
         ("x" * 5000, "The command is too long for one that the harness writes."),
-        ("\x1b[31m", "The command has \\x1b[31m, which the harness does not write."),
+        *(
+            (more, "The command is not one that the harness writes for this exercise.")
+            for more in (
+                "--epochs 1_0", "--epochs ٣", "--epochs 03", "--epochs", "--epochs 3 --epochs 4", "--verify --verify",
+                "--epochs=3", "--seed 42", "--device tpu", "--guardrails none", "--out /etc", "--resume",
+                "--script x.py", "; rm -rf /", "'", "\x1b[31m", "--clip-norm 1", "--device cpu", "",
+            )
+        ),
     ],
-)
+)  # fmt: skip
 def test_what_the_harness_does_not_write_is_refused(more: str, says: str) -> None:
     with pytest.raises(ValueError, match=r"\.$") as caught:
         parse_command(f"{START} {more}", "huge_lr", None)
@@ -123,7 +108,7 @@ def test_a_command_without_its_parts_is_refused(command: str) -> None:
 
 
 def test_a_fixed_run_has_its_script() -> None:
-    with pytest.raises(ValueError, match=r"should have --script experiment\.py"):
+    with pytest.raises(ValueError, match="not one that the harness writes"):
         parse_command(START, "huge_lr", "experiment.py")
-    with pytest.raises(ValueError, match=r"should have --script experiment\.py"):
+    with pytest.raises(ValueError, match="not one that the harness writes"):
         parse_command(f"{START} --script other.py", "huge_lr", "experiment.py")

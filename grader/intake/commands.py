@@ -1,67 +1,28 @@
-"""Parse the command of a run back into its settings; accept only what `RunSettings.command` writes."""
+"""Parse the command of a run back into its settings: accept exactly what `RunSettings.command` writes."""
 
-import math
-import re
-import shlex
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, get_args
+import dataclasses
+from collections.abc import Mapping
 
-from grader.intake.names import printable
-from harness.canonical_setup import Numerics
+from pydantic import TypeAdapter, ValidationError
+
 from harness.data import DATASETS
-from harness.run.settings import GuardrailMode, RunSettings
+from harness.run.settings import RunSettings
 
 COMMAND_BYTES = 4096
-_PROGRAM = ["python", "-m", "harness.trainer"]
-
-
-def _whole(low: int, high: int) -> Callable[[str], int]:
-    def read(text: str) -> int:
-        if re.fullmatch(r"0|[1-9][0-9]{0,19}", text, re.ASCII) is None or not low <= int(text) <= high:
-            raise ValueError(f"is not a whole number from {low} to {high}")
-        return int(text)
-
-    return read
-
-
-def _one_of(*names: str) -> Callable[[str], str]:
-    def read(text: str) -> str:
-        if text not in names:
-            raise ValueError(f"is not one of {', '.join(names)}")
-        return text
-
-    return read
-
-
-def _norm(text: str) -> float:
-    try:
-        value = float(text) if re.fullmatch(r"[0-9.e+-]{1,32}", text, re.ASCII) else math.nan
-    except ValueError:
-        value = math.nan
-    if not 0 < value <= 1e6:
-        raise ValueError("is not a number above 0 and up to 1000000")
-    return value
-
-
-# Field and reader of each option. The bounds keep a command from asking for days; the longest experiment has 20 epochs.
-_OPTIONS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
-    "--seed": ("seed", _whole(0, 2**32 - 1)),
-    "--dataset": ("dataset", _one_of(*DATASETS)),
-    "--device": ("device", _one_of("cpu", "cuda")),
-    "--numerics": ("numerics", _one_of(*get_args(Numerics))),
-    "--epochs": ("epochs", _whole(1, 1000)),
-    "--batch": ("batch_size", _whole(1, 65536)),
-    "--max-steps": ("max_steps", _whole(1, 10_000_000)),
-    "--overfit-batch": ("overfit_batch", _whole(1, 65536)),
-    "--clip-norm": ("clip_norm", _norm),
-    "--guardrails": ("guardrails", _one_of(*get_args(GuardrailMode))),
+# The largest values. They keep a command from asking for days; the longest experiment has 20 epochs.
+_LARGEST: Mapping[str, float] = {
+    "seed": 2**32 - 1,
+    "epochs": 1000,
+    "batch_size": 65536,
+    "max_steps": 10_000_000,
+    "overfit_batch": 65536,
+    "clip_norm": 1e6,
 }
-_SWITCHES: Mapping[str, str] = {
-    "--disable-augment": "disable_augment",
-    "--disable-dropout": "disable_dropout",
-    "--disable-amp": "disable_amp",
-    "--verify": "verify",
+_OPTIONS = {
+    "--batch" if field.name == "batch_size" else f"--{field.name.replace('_', '-')}": field
+    for field in dataclasses.fields(RunSettings)
 }
+_SETTINGS = TypeAdapter(RunSettings)
 
 
 def parse_command(command: str, recipe: str, script: str | None) -> RunSettings:
@@ -71,41 +32,25 @@ def parse_command(command: str, recipe: str, script: str | None) -> RunSettings:
     """
     if len(command.encode("utf-8", "replace")) > COMMAND_BYTES:
         raise ValueError("The command is too long for one that the harness writes.")
+    words = [*command.split(" "), ""]
+    values = {
+        _OPTIONS[word].name: True if _OPTIONS[word].default is False else words[place + 1]
+        for place, word in enumerate(words)
+        if word in _OPTIONS
+    }
     try:
-        words = shlex.split(command)
-    except ValueError:
-        raise ValueError("The command has an unclosed quotation mark.") from None
-    if words[:3] != _PROGRAM:
-        raise ValueError("The command does not begin with python -m harness.trainer.")
-    found = dict(_options(iter(words[3:])))
-    for option, wanted in (("--break", recipe), ("--script", script)):
-        if found.pop(option, None) != wanted:
-            expected = f"no {option}" if wanted is None else f"{option} {wanted}"
-            raise ValueError(f"The command should have {expected}.")
-    for field in ("seed", "dataset"):
-        if field not in found:
-            raise ValueError(f"The command has no --{field}.")
-    return RunSettings(**found)
-
-
-def _options(words: Iterator[str]) -> Iterator[tuple[str, Any]]:
-    """Yield field and value of each option; `--break` and `--script` are their own fields."""
-    seen = set()
-    for option in words:
-        if option in seen:
-            raise ValueError(f"The command has {option} twice.")
-        seen.add(option)
-        if option in _SWITCHES:
-            yield _SWITCHES[option], True
-            continue
-        field, read = _OPTIONS.get(option, ("", str))
-        if not field and option not in ("--break", "--script"):
-            raise ValueError(f"The command has {printable(option)}, which the harness does not write.")
-        text = next(words, None)
-        if text is None:
-            raise ValueError(f"The command ends after {option}.")
-        try:
-            value = read(text)
-        except ValueError as error:
-            raise ValueError(f"The command has {option} {printable(text)}, which {error}.") from None
-        yield field or option, value
+        settings = _SETTINGS.validate_python(values)
+    except ValidationError:
+        settings = None
+    if (
+        settings is None
+        or settings.command(recipe, script) != command
+        or settings.dataset not in DATASETS
+        or settings.device not in ("cpu", "cuda")
+    ):
+        raise ValueError("The command is not one that the harness writes for this exercise.")
+    for name, largest in _LARGEST.items():
+        value = getattr(settings, name)
+        if value is not None and not (0 < value <= largest or (name == "seed" and value == 0)):
+            raise ValueError(f"The command has {name.replace('_', ' ')} {value:g}, not 1 to {largest:g}.")
+    return settings
