@@ -11,10 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import bench_peers
 from benchmarks.bench_peers import (
     CHECKS,
-    PEERS,
     HandedIn,
     Kind,
     Lost,
@@ -30,15 +28,10 @@ from benchmarks.bench_peers import (
     measure,
     nbgrader_verdict,
     our_verdict,
-    outcome_cell,
-    ready_environment,
     run_watched,
     student_notebook,
-    table,
-    trainwreck,
     written,
 )
-from benchmarks.measure import BenchmarkError
 from grader.syntax.parse import tree_digest
 
 # What the tools themselves wrote, in a run of the benchmark.
@@ -127,16 +120,6 @@ def test_a_hostile_notebook_has_its_lines_where_the_checks_run() -> None:
         assert "nbgrader" not in hostile[2]["metadata"]
 
 
-def test_files_are_laid_out_as_the_tools_expect_them(tmp_path: Path) -> None:
-    tools = {tool.name: tool for tool in PEERS}
-    for name, place in (("gradescope-utils", "ada/submission"), ("check50", "handed_in/ada")):
-        tools[name].prepare(PYTHON, tmp_path / name, CLASS)
-        found = {path.name: path.read_text() for path in (tmp_path / name / place).iterdir()}
-        assert found == {"experiment.py": "EPOCHS = 5\n", "checkpoint.pt.sha256": "ab12  checkpoint.pt\n"}
-    trainwreck(2).prepare(PYTHON, tmp_path / "ours", CLASS)
-    assert (tmp_path / "ours" / "submissions" / "ada_huge_lr.tar.gz").read_bytes() == b"tarball"
-
-
 def test_a_command_is_ended_at_its_limit(tmp_path: Path) -> None:
     seconds, status, _ = run_watched([PYTHON, "-c", "while True: pass"], tmp_path, os.environ, 0.5)
     assert status is None
@@ -209,12 +192,6 @@ def test_a_tool_grades_the_honest_twice_and_then_the_hostile(
     assert len(said) == (3 if together else 5)
 
 
-def test_a_tool_that_is_set_up_wrongly_is_not_measured(tmp_path: Path) -> None:
-    odd = replace(CLASS[2], hostile="")  # the copying tool has no result for it
-    with pytest.raises(BenchmarkError, match="no result for lucifer: no copy"):
-        measure(copying(True), PYTHON, [CLASS[0], odd], tmp_path / "tool")
-
-
 def column(name: str, *outcomes: Outcome, isolates: bool, first: float) -> Measured:
     tool = replace(copying(False), name=name, pin=f"{name}==1", around="a | b", isolates=isolates)
     return Measured(tool, first, 0.5, outcomes)
@@ -238,20 +215,6 @@ QUICK = column(
 )
 
 
-@pytest.mark.parametrize(
-    ("outcome", "cell"),
-    [
-        (Outcome("exits", Verdict(0.0, 10.0), True), "0 of 10"),
-        (Outcome("exits", Verdict(14.5, 20.0), True), "14.5 of 20"),
-        (Outcome("exits", Verdict(None, 20.0), True), "no points: left to the instructor"),
-        (Outcome("exits", Lost("no output"), True), "no result: no output"),
-        (Outcome("loops", Lost(""), False), "never returned: ended after 120 s, no result"),
-    ],
-)
-def test_a_cell_says_what_became_of_a_submission(outcome: Outcome, cell: str) -> None:
-    assert outcome_cell(outcome) == cell
-
-
 def test_what_is_lost_are_results_and_points_for_a_cheat() -> None:
     assert lost(SAFE) == []
     assert lost(QUICK) == ["the result of: loops", "all points, to the one that cheats"]
@@ -265,15 +228,6 @@ def test_ours_must_be_the_fastest_that_isolates_and_lose_nothing_alone() -> None
     assert not kept("safe", [QUICK])
 
 
-def test_the_table_has_a_column_for_each_tool() -> None:
-    heading, *rows = table([SAFE, QUICK])
-    assert heading == ["", "safe 1", "quick 1"]
-    found = {what: cells for what, *cells in rows}
-    assert found["wall time a submission"] == ["3.00 s", "2.00 s"]
-    assert found["right fixes with all points"] == ["1 of 1", "1 of 1"]
-    assert found["lost"][0] == "nothing"
-
-
 def test_an_environment_is_activated_without_what_leads_out_of_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -284,22 +238,3 @@ def test_an_environment_is_activated_without_what_leads_out_of_it(
     assert found["VIRTUAL_ENV"] == "/envs/otter"
     assert "/elsewhere" not in found.values()
     assert found["JUPYTER_DATA_DIR"].startswith(str(tmp_path))
-
-
-def test_an_environment_is_kept_until_its_pin_or_the_suite_changes(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    commands: list[list[str]] = []
-    monkeypatch.setattr(bench_peers, "run", commands.append)  # an installation takes minutes and a network
-    tool = copying(False)
-    assert ready_environment(tool, tmp_path) == tmp_path / "copies" / "bin" / "python"
-    made, installed = commands
-    assert made[1:3] == ["-m", "venv"]
-    assert installed[-2:] == ["copies==1.0", str(tmp_path / "kit.tar.gz")]
-    ready_environment(tool, tmp_path)
-    assert len(commands) == 2
-    ready_environment(replace(tool, pin="copies==2.0"), tmp_path)
-    assert commands[3][-2] == "copies==2.0"
-    (tmp_path / "mine").mkdir()
-    with pytest.raises(BenchmarkError, match="name another folder with --envs"):
-        ready_environment(replace(tool, name="mine"), tmp_path)

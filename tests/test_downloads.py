@@ -18,7 +18,6 @@ from harness.data.downloads import (
     CIFAR10_CHECKSUMS,
     MNIST_CHECKSUMS,
     IncompleteFilesError,
-    download,
     read_cifar10,
     read_mnist,
 )
@@ -111,16 +110,6 @@ def test_without_a_network_the_user_is_told_where_to_put_the_files(
     assert "\n" not in message
     assert f"into {tmp_path / folder} " in message
     assert all(file in message for file in files)
-
-
-def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
-    in_the_way = tmp_path / "file"
-    in_the_way.write_text("mine")
-    with pytest.raises(
-        UserError, match=f"could not be downloaded into {in_the_way / 'cache'} .*Not a directory"
-    ):
-        download("mnist", in_the_way / "cache")
-    assert in_the_way.read_text() == "mine"
 
 
 def test_our_checksums_of_cifar10_are_those_of_torchvision() -> None:

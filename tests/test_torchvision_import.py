@@ -3,8 +3,6 @@ import sys
 
 import pytest
 
-from harness.data.torchvision_import import import_torchvision_datasets
-
 
 def _run(program: str) -> str:
     """Run a program in an interpreter of its own, where nothing was imported yet."""
@@ -13,21 +11,6 @@ def _run(program: str) -> str:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
-
-
-def test_the_loaders_are_there_and_a_second_call_gives_the_same_module() -> None:
-    datasets = import_torchvision_datasets()
-    assert datasets.MNIST.__name__ == "MNIST"
-    assert datasets.CIFAR10.__name__ == "CIFAR10"
-    assert import_torchvision_datasets() is datasets
-
-
-def test_a_plain_import_works_afterwards() -> None:
-    program = (
-        "from harness.data.torchvision_import import import_torchvision_datasets as load; found = load(); "
-        "import torchvision; print(torchvision.datasets is found, torchvision.__version__ != '')"
-    )
-    assert _run(program) == "True True"
 
 
 def test_the_pair_that_does_not_fit_together_works() -> None:

@@ -10,7 +10,7 @@ from rich.console import Console
 from grader.replay.cache import default_folder
 from grader.sandbox import sandbox_problem
 from grader.score.known_edits import known_fixes
-from grader.score.solutions import SOLUTIONS
+from grader.score.solutions import SOLUTIONS, trips_of
 from grader.selfcheck import trips
 from grader.selfcheck.answers import answers_section
 from grader.selfcheck.bands import write_bands
@@ -86,30 +86,41 @@ def run_selfcheck(options: SelfcheckOptions) -> int:
 def check_recipes(
     wanted: Sequence[Recipe], every: Sequence[Recipe], options: SelfcheckOptions, cache: Path, runs: Runs
 ) -> list[Section]:
-    """Return a section for each recipe, and one that says what tells them apart."""
-    carriers = {recipe.experiment: recipe for recipe in reversed(every)}
-    seed_runs = run_seeds(wanted, carriers, options.seeds, cache, runs)
+    """Return a section for each recipe, and one that says what tells them apart.
+
+    A recipe that cannot be checked is named, and the others are checked.
+    """
+    sections, usable, fixes = [], [], {}
     outcomes = trips.measure(wanted, runs)
-    measured = {recipe_id: trips.trips(*found) for recipe_id, found in outcomes.items()}
+    for recipe in wanted:
+        try:
+            if recipe.id not in outcomes:
+                raise UserError(f"{recipe.id}: the checks fail on its experiment; harness triage says why.")
+            if options.write:
+                path = trips.measured_path(recipe.id, options.solutions)
+                write_whole({path: trips.measured_toml(*outcomes[recipe.id]).encode()})
+            trips_of(recipe.id, options.solutions)
+            fixes[recipe.id] = known_fixes(recipe, options.solutions)
+            usable.append(recipe)
+        except (UserError, ValueError) as error:
+            sections.append(Section(recipe.id, problems=(str(error),)))
+    measured = {recipe.id: trips.trips(*outcomes[recipe.id]) for recipe in usable}
+    carriers = {item.experiment: item for item in reversed(every) if trips.measured_path(item.id).is_file()}
+    seed_runs = run_seeds(usable, carriers, options.seeds, cache, runs)
     if options.write:
-        for recipe_id, found in outcomes.items():
-            path = trips.measured_path(recipe_id, options.solutions)
-            write_whole({path: trips.measured_toml(*found).encode()})
         healthy = {
             (item.recipe.experiment, item.dataset): {seed: first for seed, (first, _) in item.healthy.items()}
             for item in seed_runs
         }
         write_bands(healthy, carriers, runs)
-    fixes = {recipe.id: known_fixes(recipe, options.solutions) for recipe in wanted}
-    judged: dict[str, list[str]] = {recipe.id: [] for recipe in wanted}
+    judged: dict[str, list[str]] = {recipe.id: [] for recipe in usable}
     for fix, checks in judge_fixes([fix for found, _ in fixes.values() for fix in found], runs):
         judged[fix.recipe.id].append(problem_of(fix, checks))
-    sections = []
-    for recipe in wanted:
-        problems = [*_stored_problem(recipe.id, measured[recipe.id], options.solutions), *judged[recipe.id]]
-        left_out = fixes[recipe.id][1]
-        sections.append(_recipe_section(recipe, seed_runs, measured[recipe.id], problems, left_out))
-    return [*sections, *([_pairs_section(seed_runs, measured)] if len(wanted) > 1 else [])]
+    for recipe in usable:
+        own = measured[recipe.id]
+        problems = [*_stored_problem(recipe.id, own, options.solutions), *judged[recipe.id]]
+        sections.append(_recipe_section(recipe, seed_runs, own, problems, fixes[recipe.id][1]))
+    return [*sections, *([_pairs_section(seed_runs, measured)] if len(usable) > 1 else [])]
 
 
 def _stored_problem(recipe_id: str, measured: Mapping[str, str], solutions: Path) -> list[str]:

@@ -72,7 +72,9 @@ def write_recipe(new: NewRecipe, *, seeds: int, jobs: int) -> int:
     carriers.setdefault(draft.experiment, draft)
     cache, measured = default_cache(), trips.measured_path(new.id)
     with open_runs(cache, default_folder(), jobs=jobs) as runs, _removed_on_error(measured.parent):
-        outcomes = trips.measure([draft], runs)[draft.id]
+        if draft.id not in (found := trips.measure([draft], runs)):
+            raise UserError("The checks fail on the broken experiment: does it run at all?")
+        outcomes = found[draft.id]
         measured.parent.mkdir()
         # A replay measures the checks that are listed there.
         measured.write_text(trips.measured_toml(*outcomes), encoding="utf-8")

@@ -20,6 +20,7 @@ from grader.report.progress import Progress, shown_progress
 from grader.score.verdict import Model
 from grader.syntax.parse import program_digest, tree_digest
 from harness.checks import run_checks
+from harness.errors import UserError
 from harness.recipe import Recipe
 from harness.run.provenance import harness_hash
 from harness.run.settings import RunSettings
@@ -53,11 +54,8 @@ class Runs:
         self._replays.make(label, [(request.recipe.id, request) for request in wanted], self._progress)
         return {request: self._replays.of(request) for request in wanted}
 
-    def outcomes(self, label: str, subjects: Sequence[Subject]) -> list[Mapping[str, str]]:
-        """Return what every check finds of each subject: {check: outcome}.
-
-        Raises `UserError` for a mistake in an experiment.
-        """
+    def outcomes(self, label: str, subjects: Sequence[Subject]) -> Mapping[Subject, Mapping[str, str]]:
+        """Return what every check finds of each subject, {check: outcome}; leave out a subject that fails."""
         keys = {subject: _key(*subject) for subject in dict.fromkeys(subjects)}
         known = {subject: None if self._fresh else self._outcomes.get(key) for subject, key in keys.items()}
         found = {subject: kept.outcomes for subject, kept in known.items() if kept is not None}
@@ -68,14 +66,17 @@ class Runs:
             try:
                 for future in as_completed(futures):
                     subject = futures[future]
-                    findings = future.result()
+                    self._progress.done("", 0.0)
+                    try:
+                        findings = future.result()
+                    except UserError:  # its replay says what is wrong with it
+                        continue
                     found[subject] = {name: finding.outcome for name, finding in findings.items()}
                     self._outcomes.put(keys[subject], Outcomes(outcomes=found[subject]))
-                    self._progress.done("", 0.0)
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
-        return [found[subject] for subject in subjects]
+        return found
 
 
 @contextmanager

@@ -21,18 +21,25 @@ _HEAD = "# Measured by `grader selfcheck --write`: what the checks find of the b
 
 
 def measure(recipes: Sequence[Recipe], runs: Runs) -> dict[str, tuple[Outcomes, Outcomes]]:
-    """Run every check on the broken and the healthy experiment of each recipe; return both by recipe."""
-    subjects: list[Subject] = []
-    for recipe in recipes:
-        for source in (recipe.broken_source(), recipe.healthy_source()):
-            seeds = (recipe.seed, *MORE_SEEDS)
-            subjects += [(source, RunSettings(seed=seed, dataset=recipe.dataset)) for seed in seeds]
-    found = iter(runs.outcomes("checks", subjects))
-    count = 1 + len(MORE_SEEDS)
-    return {
-        recipe.id: ([next(found) for _ in range(count)], [next(found) for _ in range(count)])
+    """Run every check on the broken and the healthy experiment of each recipe; return both by recipe.
+
+    A recipe on which the checks fail is left out.
+    """
+    subjects = {
+        recipe.id: [_subjects(recipe, source) for source in (recipe.broken_source(), recipe.healthy_source())]
         for recipe in recipes
     }
+    found = runs.outcomes("checks", [one for pair in subjects.values() for own in pair for one in own])
+    return {
+        recipe_id: ([found[one] for one in broken], [found[one] for one in healthy])
+        for recipe_id, (broken, healthy) in subjects.items()
+        if all(one in found for one in (*broken, *healthy))
+    }
+
+
+def _subjects(recipe: Recipe, source: str) -> list[Subject]:
+    seeds = (recipe.seed, *MORE_SEEDS)
+    return [(source, RunSettings(seed=seed, dataset=recipe.dataset)) for seed in seeds]
 
 
 def agreed(outcomes: Outcomes) -> dict[str, str]:
