@@ -1,7 +1,7 @@
 """Make replays on the workers of a Dask cluster: JSON bytes go there, and JSON bytes come back.
 
-A worker takes part if it has our code, our versions, our platform class and a sandbox that works. Dask places the
-replays, and places them again when a worker dies.
+A worker takes part if it has our code, our versions, our platform class and a sandbox that works. A replay whose worker
+dies goes to another one, up to three times.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 import traceback
-from collections import deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from concurrent.futures import Future as Reply
@@ -43,6 +43,7 @@ CONNECT_SECONDS = 10
 # How long to wait if there is no worker. A nanny restarts one within seconds.
 PATIENCE_SECONDS = 120.0
 _LOOK_SECONDS = 0.5
+_DEATHS = 3  # Give up after this many worker deaths.
 _FETCH_SECONDS = 300.0
 _LOADED = code_hash()  # of the modules that this process runs; the files may change later
 
@@ -179,24 +180,31 @@ def open_cluster(address: str, cache: Path, say: Callable[[str], None]) -> Itera
 
 @dataclass(frozen=True)
 class _Sent:
+    """A request that the worker at an address has, and since when (perf_counter)."""
+
     request: Request
     future: Any
+    address: str
     begun: float
 
 
 class _Cluster:
-    """Sends as many requests at a time as the workers have threads, so that a late worker gets its share."""
+    """Gives each worker as many requests at a time as it has threads, so that a late worker gets its share."""
 
     def __init__(self, client: Any, data: ReplayData, say: Callable[[str], None]) -> None:
         self._client = client
         self._data = data
         self._say = say
         self._threads: dict[str, int] = {}  # of the workers that may be given replays, by their address
+        self._names: dict[str, str] = {}
         self._asked: dict[str, Reply[Any]] = {}
         self._refused: set[str] = set()
         self._deserted: float | None = None  # since when no worker is fit
         self._waiting: deque[Request] = deque()
         self._sent: dict[str, _Sent] = {}
+        self._deaths: dict[str, list[str]] = defaultdict(
+            list
+        )  # workers that died under a request, by its key
         self._ended: SimpleQueue[Any] = SimpleQueue()
         self._files: dict[str, Sequence[Any]] = {}
 
@@ -206,9 +214,10 @@ class _Cluster:
         with ThreadPoolExecutor(8) as self._questions:
             try:
                 while self._waiting or self._sent:
-                    self._look_at_workers()
-                    while self._waiting and len(self._sent) < sum(self._threads.values()):
-                        yield from self._send(self._waiting.popleft())
+                    yield from self._look_at_workers()
+                    for address in list(self._free_threads()):
+                        if self._waiting:
+                            yield from self._send(self._waiting.popleft(), address)
                     with suppress(Empty):
                         yield from self._receive(self._ended.get(timeout=_LOOK_SECONDS))
             except GeneratorExit:
@@ -224,7 +233,14 @@ class _Cluster:
                 self._waiting.clear()
                 self._sent.clear()
 
-    def _send(self, request: Request) -> Iterator[Made]:
+    def _free_threads(self) -> Iterator[str]:
+        """Yield the address of each thread that has nothing to do."""
+        busy = Counter(sent.address for sent in self._sent.values())
+        for address, threads in self._threads.items():
+            for _ in range(threads - busy[address]):
+                yield address
+
+    def _send(self, request: Request, address: str) -> Iterator[Made]:
         dataset = request.settings.dataset
         if dataset not in EMBEDDED and dataset not in self._files:
             try:
@@ -241,9 +257,9 @@ class _Cluster:
         }  # fmt: skip
         future = self._client.submit(
             replay, json.dumps(job).encode(), *self._files.get(dataset, ()), key=key,
-            workers=sorted(self._threads), pure=False,
+            workers=[address], pure=False,
         )  # fmt: skip
-        self._sent[key] = _Sent(request, future, time.perf_counter())
+        self._sent[key] = _Sent(request, future, address, time.perf_counter())
         future.add_done_callback(self._ended.put)
 
     def _receive(self, future: Any) -> Iterator[Made]:
@@ -259,12 +275,9 @@ class _Cluster:
                 self._waiting.appendleft(sent.request)
                 return
             made = Replay.model_validate(answer["replay"])
-        except KilledWorker:
-            made = Replay(status="XX", message="several workers died while they replayed it")
-        except (NoValidWorkerError, CancelledError, OSError):  # its worker is gone
+        except (KilledWorker, NoValidWorkerError, CancelledError, OSError):  # its worker is gone
             self._check_connection()
-            self._files.clear()
-            self._waiting.appendleft(sent.request)
+            yield from self._lost(sent)
             return
         except Exception as error:
             if "Error during deserialization of the task graph" in str(error):
@@ -276,15 +289,32 @@ class _Cluster:
             made = Replay(status="XX", message=f"the grader failed ({type(error).__name__})")
         yield sent.request, made, time.perf_counter() - sent.begun
 
-    def _look_at_workers(self) -> None:
+    def _lost(self, sent: _Sent) -> Iterator[Made]:
+        """Send a request again whose worker died, or give up."""
+        self._files.clear()  # they may have been on that worker
+        deaths = self._deaths[sent.request.text_key]
+        deaths.append(self._names.get(sent.address, sent.address))
+        if len(deaths) < _DEATHS:
+            self._waiting.appendleft(sent.request)
+            return
+        message = f"{len(deaths)} workers died while they replayed it: {', '.join(deaths)}"
+        yield sent.request, Replay(status="XX", message=message), time.perf_counter() - sent.begun
+
+    def _look_at_workers(self) -> Iterator[Made]:
         """Ask new workers what they are. Raises `UserError` if no worker is left, or the scheduler is gone."""
         self._check_connection()
         info = self._client.scheduler_info(n_workers=-1)
         there = info["workers"]
+        self._names |= {address: f"{worker['name']} ({address})" for address, worker in there.items()}
         for gone in (self._threads.keys() | self._asked.keys() | self._refused) - there.keys():
             self._threads.pop(gone, None)
             self._asked.pop(gone, None)
             self._refused.discard(gone)
+        for key, sent in list(self._sent.items()):
+            if sent.address not in there:
+                del self._sent[key]
+                sent.future.cancel()
+                yield from self._lost(sent)
         for address in there.keys() - self._threads.keys() - self._asked.keys() - self._refused:
             self._asked[address] = self._questions.submit(
                 self._client.run, describe, workers=[address], on_error="return"
@@ -294,22 +324,16 @@ class _Cluster:
                 del self._asked[address]
                 objection = _objection(reply)
                 if objection:
-                    self._refuse(f"{there[address]['name']} ({address})", objection, address)
+                    self._refuse(address, objection)
                 else:
                     self._threads[address] = there[address]["nthreads"]
-        # What no fit worker may take would wait for ever.
-        for key, sent in list(self._sent.items()):
-            if not self._threads and sent.future.status == "pending":
-                del self._sent[key]
-                sent.future.cancel()
-                self._waiting.appendleft(sent.request)
         self._wait_for_workers(info["address"])
 
-    def _refuse(self, worker: str, reason: str, address: str = "") -> None:
-        self._threads.pop(address or worker, None)
-        if (address or worker) not in self._refused:
-            self._refused.add(address or worker)
-            self._say(f"Refused: worker {worker}: {reason.rstrip('.')}.")
+    def _refuse(self, address: str, reason: str) -> None:
+        self._threads.pop(address, None)
+        if address not in self._refused:
+            self._refused.add(address)
+            self._say(f"Refused: worker {self._names.get(address, address)}: {reason.rstrip('.')}.")
 
     def _wait_for_workers(self, scheduler: str) -> None:
         now = time.monotonic()
