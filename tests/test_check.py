@@ -345,7 +345,7 @@ def test_another_machine_is_no_ones_fault(workspace: Workspace, tmp_path: Path) 
     assert (item.outcome, "made with another platform_class" in item.message) == ("could not judge", True)
 
 
-def test_a_replay_that_a_user_must_mend_could_not_be_judged(workspace: Workspace) -> None:
+def test_a_replay_that_a_user_must_fix_could_not_be_judged(workspace: Workspace) -> None:
     def full_disk(run: str) -> Path:
         raise UserError("No space left on device: free some space.")
 
