@@ -11,7 +11,7 @@ from grader.score.diagnostics import judge_diagnostics
 from grader.score.explanation import judge_explanation
 from grader.score.weights import load_weights
 from harness.recipe import load_recipe
-from harness.submission.causes import load_causes
+from harness.submission.log_values import load_causes
 
 RECIPES = [path.name.removesuffix(".log.gz") for path in sorted(LOGS.iterdir())]
 RECIPES = [name for name in RECIPES if name in load_causes()]
