@@ -1,7 +1,7 @@
-"""YAML that a stranger wrote, read as plain texts with the line of each; nothing is constructed.
+"""Reads YAML from an untrusted file as plain text values, each with its line number.
 
-Aliases, anchors and tags are refused, so that the values are never larger than the text, and of no other types than
-mappings, lists and text. libyaml reads it, ten times as fast as PyYAML's own reader: a class has thousands of reports.
+Aliases, anchors and tags are refused, so the values are only mappings, lists and text, and never larger than the file.
+libyaml parses it, ten times as fast as PyYAML's own parser: a class has thousands of reports.
 """
 
 from collections.abc import Iterator
@@ -12,26 +12,24 @@ import yaml
 
 from harness.errors import UserError
 
-LIMIT = (
-    16 * 1024
-)  # characters; a hundred pieces of evidence take about 7,000, a tree of all checks about 6,000
+LIMIT = 16 * 1024  # characters; a hundred pieces of evidence take about 7,000
 DEPTH = 8  # a piece of evidence is 3 deep, a step of a tree 5
 
-# A scalar is the text as it was written (its digits say how precise a number is), or None where nothing was.
+# A scalar is the text as it was written (its digits say how precise a number is), or None if it is empty.
 Plain = str | None | list["Plain"] | dict[str, "Plain"]
 Location = tuple[str | int, ...]
 
 
 @dataclass(frozen=True)
 class PlainYaml:
-    """The values, and the line of the file on which each stands, by keys and indices from the top."""
+    """The values, and the line of each in the file, by keys and indices from the top."""
 
     values: dict[str, Plain]
     lines: dict[Location, int]
 
     def line(self, location: Location) -> int:
-        """Return the line of a value, or of the closest one around it that is there."""
-        at = tuple(location)
+        """Return the line of a value, or of the closest value around it."""
+        at = location
         while at not in self.lines:
             at = at[:-1]
         return self.lines[at]
@@ -39,10 +37,10 @@ class PlainYaml:
 
 @dataclass(frozen=True)
 class Place:
-    """Where the text stands, for messages.
+    """Words for messages about a text.
 
-    source: the file. first_line: the line of the file on which the text begins. name: what the text is ("the front
-    matter"). holds: what must be in it. keys: examples of keys.
+    source: the file. first_line: the line of the file on which the text begins. name: a name for the text ("the front
+    matter"). holds: what it must contain. keys: examples of keys.
     """
 
     source: str
@@ -53,14 +51,14 @@ class Place:
 
 
 def shown(text: object, limit: int = 40) -> str:
-    """Return a text as it may stand in a message: short, on one line, without control characters."""
+    """Return a text in a form for messages: short, on one line, without control characters."""
     words = str(text)
     words = words if len(words) <= limit else words[: limit - 1] + "…"
     return words if words.isprintable() else ascii(words)[1:-1]
 
 
 def read_plain_yaml(text: str, place: Place) -> PlainYaml:
-    """Return the mapping in a text. Raises `UserError` that names file and line; the text may be anything."""
+    """Return the mapping in an untrusted text. Raises `UserError` that names file and line."""
     try:
         _refuse_machinery(text, place)
         node = yaml.compose(text, Loader=yaml.CSafeLoader)
@@ -105,7 +103,7 @@ def _refuse_machinery(text: str, place: Place) -> None:
 
 def _yaml_message(error: yaml.YAMLError, place: Place, lines: int) -> str:
     mark = getattr(error, "problem_mark", None)
-    if mark is None or mark.line >= lines:  # what begins in the text and does not end in it
+    if mark is None or mark.line >= lines:  # something that begins in the text and does not end in it
         mark = getattr(error, "context_mark", None) or mark
     problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "not YAML"
     where = _where(mark, place) if mark is not None else place.source

@@ -104,7 +104,7 @@ def test_settings_that_cannot_be_met_do_not_tie_the_workspace(tmp_path: Path) ->
     assert said.endswith(f"  3. make verify BREAK=huge_lr WORK='{work}'\n")
     said = mistake("verify", "huge_lr", "--seed", "7", "--work", work, cwd=tmp_path)
     assert said == (
-        f"{work}/huge_lr was made with seed 42 (asked for 7): keep to that, name another folder with WORK=,"
+        f"{work}/huge_lr was made with seed 42 (asked for 7): keep these, name another folder with WORK=,"
         " or start over with make clean-work BREAK=huge_lr."
     )
     # The seed that it has, without the epochs that it was made with, is no contradiction.
@@ -126,7 +126,7 @@ def test_what_is_asked_for_lies_on_top_of_the_default() -> None:
     ("name", "message"),
     [
         ("digit", r"There is no data set 'digit': did you mean digits\?"),
-        ("cifar10", "reads 28x28 images .* which cifar10 has not: choose from digits, mnist"),
+        ("cifar10", "reads 28x28 images .* unlike cifar10: choose from digits, mnist"),
     ],
 )
 def test_a_data_set_that_does_not_fit_is_refused_by_name(name: str, message: str) -> None:
