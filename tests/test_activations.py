@@ -21,7 +21,8 @@ def quantiles(tensor: Tensor, levels: tuple[float, ...] = QUANTILES) -> list[flo
 
 
 def statistics(tensor: Tensor) -> Statistics:
-    return {"mean": float(tensor.mean()), "var": float(tensor.var(correction=0))}
+    values = tensor.detach()
+    return {"mean": values.mean().item(), "var": values.var(correction=0).item()}
 
 
 def model_and_inputs() -> tuple[nn.Sequential, Tensor]:
