@@ -38,7 +38,7 @@ def test_every_leaf_module_is_recorded_by_name() -> None:
     output = inputs
     for name in ("0", "1.0", "1.1", "2"):
         output = model.get_submodule(name)(output)
-        assert recorder.statistics()[name] == pytest.approx(statistics(output), rel=1e-5)
+        assert recorder.statistics()[name] == pytest.approx(statistics(output), rel=1e-5, abs=1e-6)
         assert recorder.quantiles()[name] == quantiles(output, (0.1, 0.9))
     assert list(recorder.statistics()) == ["0", "1.0", "1.1", "2"]
 
