@@ -29,9 +29,10 @@ class _LossRenamed(ast.NodeTransformer):
 
 class _Hinted(ast.NodeTransformer):
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
-        if ast.unparse(node.targets[0]) == "loss":
-            hint = ast.parse("torch.Tensor", mode="eval").body
-            return ast.AnnAssign(node.targets[0], hint, node.value, simple=1)
+        match node.targets:
+            case [ast.Name(id="loss") as target]:
+                hint = ast.parse("torch.Tensor", mode="eval").body
+                return ast.AnnAssign(target, hint, node.value, simple=1)
         return node
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
