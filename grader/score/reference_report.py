@@ -21,7 +21,7 @@ from harness.submission.report import HEALTHY, Sign
 
 _RIVALS = 2
 # In the text: signals that a reader knows, the first that departs.
-_TOLD = ("loss", "grad_norm", "val_loss", "val_accuracy")
+_WELL_KNOWN = ("loss", "grad_norm", "val_loss", "val_accuracy")
 _PREFERRED = ("val_accuracy", "val_loss", "loss")
 
 
@@ -55,15 +55,17 @@ def reference_report(recipe_id: str, broken_log: str, fixed_log: str, solutions:
 
 
 def _text(recipe: Recipe, where: str, broken: LogValues, fixed: LogValues, recovered: tuple[str, int]) -> str:
-    told = next((name for name in _TOLD if next(broken.departures(name, fixed), None) is not None), "loss")
-    place = next(broken.departures(told, fixed), min(broken.series[told]))
-    kind = place_of(told)
+    known = next(
+        (name for name in _WELL_KNOWN if next(broken.departures(name, fixed), None) is not None), "loss"
+    )
+    place = next(broken.departures(known, fixed), min(broken.series[known]))
+    kind = place_of(known)
     signal, at = recovered
-    record = json.dumps({kind: place, told: broken.series[told][place]})
+    record = json.dumps({kind: place, known: broken.series[known][place]})
     return f"""
 # Symptom
 
-The broken run departs from a healthy one: `{told}` is {broken.series[told][place]:.6g} at {kind} {place}.
+The broken run departs from a healthy one: `{known}` is {broken.series[known][place]:.6g} at {kind} {place}.
 
 ```
 {record}

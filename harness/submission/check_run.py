@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from harness.checks.lab.differences import differences
 from harness.errors import UserError
@@ -218,66 +218,49 @@ def shape_faults(log: Path | str, records: Sequence[Record]) -> Iterator[str]:
         yield f"{log} ends within epoch {epoch}"
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 def diagnostic_faults(log: Path | str, records: Sequence[Record]) -> Iterator[str]:
     """Yield, for each batch and epoch of a log, the diagnostics that it lacks; `log` names the file."""
     batches = batch_records(records)
     names = set(batches[0].get("grad_mean") or ()) if batches else set()
     for record in batches:
-        where = f"{log}, step {record['step']}"
-        if not _is_number(record.get("loss")):
+        where, means = f"{log}, step {record['step']}", record.get("grad_mean")
+        if record.get("loss") is None:
             yield f"{where}: no loss"
-        means = record.get("grad_mean")
-        if not isinstance(means, dict) or not means or set(means) != names:
+        if not means or set(means) != names:
             yield f"{where}: no gradient mean of every parameter"
-        activations = record.get("activations")
         for place in ("first", "last"):
-            statistics = activations.get(place) if isinstance(activations, dict) else None
-            figures = (
-                (statistics.get("mean"), statistics.get("var")) if isinstance(statistics, dict) else (None,)
-            )
-            if not all(map(_is_number, figures)):
+            table = (record.get("activations") or {}).get(place)
+            figures = [table.get(name) for name in ("mean", "var")] if isinstance(table, dict) else [None]
+            if not all(isinstance(figure, int | float) for figure in figures):
                 yield f"{where}: no mean and variance of the {place} layer's activations"
     for record in epoch_records(records):
-        if not _is_number(record.get("val_loss")) or "val_accuracy" not in record:
+        if record.get("val_loss") is None or "val_accuracy" not in record:
             yield f"{log}, epoch {record.get('epoch')}: no validation loss and accuracy"
 
 
 def check_experiment(workspace: Workspace) -> list[CheckItem]:
     """Judge whether the fixed run used the experiment as it is now, and whether the student changed it."""
+    path, verified, edited = workspace.experiment, "experiment: verified", "experiment: edited"
+    ran, handed_out = (workspace.run_folder(run) / EXPERIMENT for run in ("fixed", "broken"))
     try:
-        source = read_source(workspace.experiment)
+        source = read_source(path)
     except UserError as error:
-        return [failed("experiment: verified", str(error), blocks=True)]
-    return [_verified(workspace, source), _edited(workspace, source)]
-
-
-def _verified(workspace: Workspace, source: str) -> CheckItem:
-    item = "experiment: verified"
-    ran = workspace.run_folder("fixed") / EXPERIMENT
+        return [failed(verified, str(error), blocks=True)]
+    cure, unchanged = remedy(workspace, "fixed"), "fix the cause in it, then verify."
     if not ran.is_file():
-        return could_not_judge(item, f"there is no fixed run yet: {remedy(workspace, 'fixed')}.")
-    if read_source(ran) == source:
-        return passed(item, "the fixed run used the experiment as it is now.")
-    message = f"{workspace.experiment} was edited after the fixed run: {remedy(workspace, 'fixed')}."
-    return failed(item, message, blocks=True)
-
-
-def _edited(workspace: Workspace, source: str) -> CheckItem:
-    item = "experiment: edited"
-    handed_out = workspace.run_folder("broken") / EXPERIMENT
+        items = [could_not_judge(verified, f"there is no fixed run yet: {cure}.")]
+    elif read_source(ran) != source:
+        items = [failed(verified, f"{path} was edited after the fixed run: {cure}.", blocks=True)]
+    else:
+        items = [passed(verified, "the fixed run used the experiment as it is now.")]
     if not handed_out.is_file():
-        return could_not_judge(item, "there is no broken run to compare with.")
+        return [*items, could_not_judge(edited, "there is no broken run to compare with.")]
     before = read_source(handed_out)
     if source == before:
-        return failed(item, f"you have not changed {workspace.experiment}: fix the cause in it, then verify.")
+        return [*items, failed(edited, f"you have not changed {path}: {unchanged}")]
     if _tree(source) == _tree(before):
-        message = f"you have changed only comments and layout of {workspace.experiment}"
-        return failed(item, f"{message}: fix the cause in it, then verify.")
-    return passed(item, "it differs from the broken experiment.")
+        return [*items, failed(edited, f"you have changed only comments and layout of {path}: {unchanged}")]
+    return [*items, passed(edited, "it differs from the broken experiment.")]
 
 
 def _tree(source: str) -> str:
