@@ -16,7 +16,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from harness.checks.lab.finding import Check, Finding, Option, Outcome, Table, short
+from harness.checks.lab.finding import Check, Finding, Option, Table, consequence, short, sound
 from harness.checks.lab.subject import Subject
 from harness.run.activations import QUANTILES, ActivationRecorder
 from harness.run.guardrails import VARIANCE_FLOOR, VARIANCE_RISE
@@ -28,24 +28,24 @@ CHECK = Check(
     in_triage=True,
     options=(Option("steps", "Steps between the two looks; by default 20."),),
     outcomes=(
-        Outcome(
-            "alive",
-            "The layers answer, on a useful scale. Dead and saturated units are ruled out.",
-            sound=True,
-            next=("modes",),
+        sound(
+            "alive", "The layers answer, on a useful scale. Dead and saturated units are ruled out.", "modes"
         ),
-        Outcome(
+        consequence(
             "dead",
             "Most units of a layer are zero for every example: the loss stops falling there, but seldom because of it.",
-            next=("lr_tenth", "gradients", "data"),
+            "lr_tenth",
+            "gradients",
+            "data",
         ),
-        Outcome(
+        consequence(
             "saturated",
             "Most outputs of a layer are at their bound, where the derivative is almost zero.",
-            next=("first_loss", "lr_tenth"),
+            "first_loss",
+            "lr_tenth",
         ),
-        Outcome("exploding", "The outputs grow without limit.", next=("lr_tenth", "gradients")),
-        Outcome("non-finite", "A layer puts out values that are not finite.", next=("anomaly",)),
+        consequence("exploding", "The outputs grow without limit.", "lr_tenth", "gradients"),
+        consequence("non-finite", "A layer puts out values that are not finite.", "anomaly"),
     ),
 )
 STEPS = 20
@@ -87,10 +87,10 @@ def measure(subject: Subject, *, steps: int = STEPS) -> Finding:
     else:
         outcome = "exploding" if end > max(VARIANCE_RISE * start, VARIANCE_FLOOR) else "alive"
     return Finding(
-        what=f"the first batch in training mode, before the first step and after {steps}",
-        outcome=outcome,
-        summary=f"dead units {short(dead)}, variance of the output {short(start)}, then {short(end)}",
-        figures={
+        f"the first batch in training mode, before the first step and after {steps}",
+        outcome,
+        f"dead units {short(dead)}, variance of the output {short(start)}, then {short(end)}",
+        {
             "dead units, worst layer": dead,
             "saturated entries, worst layer": saturated,
             "variance of the output, before": start,
@@ -114,12 +114,11 @@ def _layers(model: nn.Module, inputs: Tensor) -> list[_Layer]:
         model(inputs)
     torch.set_rng_state(state)
     quantiles = recorder.quantiles()
+    found = recorder.statistics().items()
+    kinds = {name: type(modules.get(name, model)).__name__ for name, _ in found}
     return [
-        (
-            name, type(modules.get(name, model)).__name__, found["mean"], found["var"], quantiles[name], *shares[name],
-        )
-        for name, found in recorder.statistics().items()
-    ]  # fmt: skip
+        (name, kinds[name], one["mean"], one["var"], quantiles[name], *shares[name]) for name, one in found
+    ]
 
 
 def _note_shares(shares: dict[str, tuple[_Share, _Share]], name: str) -> Callable[..., None]:

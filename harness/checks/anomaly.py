@@ -16,8 +16,8 @@ from pathlib import Path
 
 import torch
 
-from harness.checks.lab.finding import Cell, Check, Finding, Line, Outcome, Plot, Table, short
-from harness.checks.lab.operations import OperationWatch, Origin
+from harness.checks.lab.finding import Cell, Check, Finding, Line, Plot, Table, consequence, short, sound
+from harness.checks.lab.operations import OperationWatch
 from harness.checks.lab.subject import Subject
 from harness.checks.overfit import BLOW_UP
 from harness.errors import UserError
@@ -29,18 +29,18 @@ CHECK = Check(
     question="Where does it first compute a value that is not finite?",
     minutes=4,
     outcomes=(
-        Outcome(
+        sound(
             "finite",
             "Every number of the run is finite. Overflow and division by zero are ruled out.",
-            sound=True,
-            next=("gradients",),
+            "gradients",
         ),
-        Outcome(
+        consequence(
             "grows",
             "Every number is finite, yet the loss has grown far beyond the first.",
-            next=("lr_tenth", "lr_find"),
+            "lr_tenth",
+            "lr_find",
         ),
-        Outcome(
+        consequence(
             "non-finite",
             "This is the first operation whose result is not finite. Follow what went in.",
             look="that line, and the largest value that went in",
@@ -53,57 +53,38 @@ SHOWN = 5
 def measure(subject: Subject) -> Finding:
     """Make the run until something is not finite; make it again up to that step and watch the step's operations."""
     records: list[Record] = []
-    failed = ""
+    failed, origin, detected = "", None, ""
     with tempfile.TemporaryDirectory(prefix="trainwreck-") as scratch:
         training, steps = subject.run(Path(scratch))
         for record in steps:
             records.append(record)
             if failed := _not_finite(training, record):
+                origin, detected = _watch(subject, Path(scratch), len(records) - 1)
                 break
-        origin, detected = _watch(subject, Path(scratch), len(records) - 1) if failed else (None, "")
     losses = [abs(record["loss"]) for record in records]
     figures: dict[str, Cell] = {"steps": len(records)}
     if failed:
         outcome, at = "non-finite", records[-1]["step"]
-        figures |= {
-            "first step that is not finite": at,
-            "what": failed,
-            "anomaly detection": detected or None,
-        }
+        found: dict[str, Cell] = {"first step that is not finite": at, "what": failed}
+        figures |= {**found, "anomaly detection": detected or None, **(origin or {})}
         summary = f"step {at}: {failed}"
         if origin is not None:
-            figures |= origin.figures()
-            summary = f"step {at}, {origin.phase}: {origin.operation} ({origin.where}), {origin.tensor}"
+            summary = "step {}, {pass}: {first operation} ({in}), {result}".format(at, **origin)
     else:
         outcome = "grows" if max(losses) > BLOW_UP * losses[0] else "finite"
         for name, read in _QUANTITIES.items():
             figures[f"greatest {name}"] = max(filter(None, map(read, records)), default=None)
-        step = losses.index(max(losses))
-        summary = (
-            f"all {len(records)} steps are finite; the greatest loss is {short(max(losses))}, at step {step}"
-        )
+        greatest = f"{short(max(losses))}, at step {losses.index(max(losses))}"
+        summary = f"all {len(records)} steps are finite; the greatest loss is {greatest}"
+    rows = tuple((r["step"], *(read(r) for read in _QUANTITIES.values())) for r in records[-SHOWN:])
+    curve = Line.over_steps("loss", [record["loss"] for record in records])
     return Finding(
-        what="the whole run, step by step, until something is not finite; that step again, operation by operation",
-        outcome=outcome,
-        summary=summary,
-        figures=figures,
-        tables=(
-            Table(
-                caption="The last steps",
-                columns=("step", *_QUANTITIES),
-                rows=tuple(
-                    (record["step"], *(read(record) for read in _QUANTITIES.values()))
-                    for record in records[-SHOWN:]
-                ),
-            ),
-        ),
-        plots=(
-            Plot(
-                title="Loss, to the end or to the first that is not finite",
-                y_label="loss",
-                lines=(Line.over_steps("loss", [record["loss"] for record in records]),),
-            ),
-        ),
+        "the whole run, step by step, until something is not finite; that step again, operation by operation",
+        outcome,
+        summary,
+        figures,
+        tables=(Table("The last steps", ("step", *_QUANTITIES), rows),),
+        plots=(Plot("Loss, to the end or to the first that is not finite", "loss", (curve,)),),
     )
 
 
@@ -122,7 +103,7 @@ def _not_finite(training: Training, record: Record) -> str:
     return ""
 
 
-def _watch(subject: Subject, folder: Path, failing: int) -> tuple[Origin | None, str]:
+def _watch(subject: Subject, folder: Path, failing: int) -> tuple[dict[str, Cell] | None, str]:
     """Make the run up to a step; return where that step first goes wrong, and what anomaly detection says of it."""
     training, steps = subject.run(folder)
     for _ in itertools.islice(steps, failing):

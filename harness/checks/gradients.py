@@ -15,7 +15,20 @@ from statistics import median
 
 from torch import Tensor, nn
 
-from harness.checks.lab.finding import Cell, Check, Finding, Limit, Line, Option, Outcome, Plot, Table, short
+from harness.checks.lab.finding import (
+    Cell,
+    Check,
+    Finding,
+    Limit,
+    Line,
+    Option,
+    Plot,
+    Table,
+    consequence,
+    mechanism,
+    short,
+    sound,
+)
 from harness.checks.lab.step_gradients import fresh_gradients, reference_gradients, used_gradients
 from harness.checks.lab.subject import Bench, Subject, worst
 from harness.run.activations import QUANTILES, as_lists, quantiles_on_device
@@ -29,35 +42,31 @@ CHECK = Check(
     in_triage=True,
     options=(Option("steps", "Steps to make, of which the last is looked at closely; by default 20."),),
     outcomes=(
-        Outcome(
+        sound(
             "fresh",
             "Every update uses the gradient of its batch, and all layers get a share. The backward pass is ruled out.",
-            sound=True,
-            next=("amp_off",),
+            "amp_off",
         ),
-        Outcome("none", "The optimizer steps without any gradient.", next=("audit",)),
-        Outcome("non-finite", "A gradient is not finite.", next=("anomaly",)),
-        Outcome(
+        consequence("none", "The optimizer steps without any gradient.", "audit"),
+        consequence("non-finite", "A gradient is not finite.", "anomaly"),
+        mechanism(
             "stale",
             "The gradient that the optimizer uses holds more than the gradient of its batch.",
-            mechanism=True,
             look="train_step: what lies in .grad before the backward pass, and what is added to it",
-            in_log=Limit("stale_grad_ratio", below=1e-6),
+            in_log=Limit("stale_grad_ratio", below=1e-06),
         ),
-        Outcome(
+        mechanism(
             "underflow",
             "Many entries are exactly zero that are not zero in float32: they are lost where they are computed.",
-            mechanism=True,
-            next=("amp_off",),
+            "amp_off",
         ),
-        Outcome(
+        consequence(
             "exploding",
             "Within a few steps the gradient grows far beyond its first size.",
-            next=("lr_tenth", "lr_find"),
+            "lr_tenth",
+            "lr_find",
         ),
-        Outcome(
-            "vanishing", "Some layer gets next to nothing of the gradient.", next=("activations", "audit")
-        ),
+        consequence("vanishing", "Some layer gets next to nothing of the gradient.", "activations", "audit"),
     ),
 )
 STEPS = 20
@@ -93,33 +102,25 @@ def measure(subject: Subject, *, steps: int = STEPS) -> Finding:
     stale, lost = worst(ratios), median(excess)
     zeros_used = median(record["grad_zero_fraction"] or 0.0 for record in records)
     return Finding(
-        what=f"the first {steps} steps of the run; the parameters at step {steps - 1}",
-        outcome=_outcome(norms, stale, lost, sizes) if any(r["grad_norm"] for r in records) else "none",
-        summary=(
-            f"norm {short(norms[0])} at first, {short(worst(norms))} at most; distance from a fresh one {short(stale)};"
-            f" zeros {short(zeros_used)}"
-        ),
-        figures={
+        f"the first {steps} steps of the run; the parameters at step {steps - 1}",
+        _outcome(norms, stale, lost, sizes) if any(r["grad_norm"] for r in records) else "none",
+        f"norm {short(norms[0])} at first, {short(worst(norms))} at most; distance from a fresh one {short(stale)};"
+        f" zeros {short(zeros_used)}",
+        {
             "first norm": norms[0],
             "greatest norm": worst(norms),
             "distance from a fresh gradient, greatest": stale,
             "zero entries, median": zeros_used,
             "zero entries beyond those in float32": lost,
         },
-        tables=(
-            Table(
-                caption="Absolute entries by parameter, as the optimizer used them",
-                columns=_COLUMNS,
-                rows=tuple(rows),
-            ),
-        ),
+        tables=(Table("Absolute entries by parameter, as the optimizer used them", _COLUMNS, tuple(rows)),),
         plots=(
-            Plot(title="Norm of the gradient", y_label="2-norm", lines=(Line.over_steps("used", norms),)),
+            Plot("Norm of the gradient", "2-norm", (Line.over_steps("used", norms),)),
             Plot(
-                title="Distance from a fresh gradient",
-                y_label="relative distance",
+                "Distance from a fresh gradient",
+                "relative distance",
+                (Line.over_steps("used", ratios),),
                 scale="auto",
-                lines=(Line.over_steps("used", ratios),),
             ),
         ),
     )

@@ -24,7 +24,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from harness.checks.lab.finding import Cell, Check, Finding, Outcome, Table, short
+from harness.checks.lab.finding import Cell, Check, Finding, Table, mechanism, short, sound
 from harness.checks.lab.step_gradients import Gradients, fresh_gradients, reference_gradients
 from harness.checks.lab.subject import Bench, Subject, worst
 from harness.losses import stable_cross_entropy
@@ -37,41 +37,35 @@ CHECK = Check(
     minutes=3,
     in_triage=True,
     outcomes=(
-        Outcome(
+        sound(
             "agrees",
             "The loss is the mean it should be, for outputs of any size. The loss function is ruled out.",
-            sound=True,
-            next=("lr_tenth",),
+            "lr_tenth",
         ),
-        Outcome(
+        mechanism(
             "grows",
             "The loss depends on how many examples are in the batch, and so does the length of every update.",
-            mechanism=True,
             look="compute_loss, and what the size of a step depends on",
         ),
-        Outcome(
+        mechanism(
             "bounded",
             "Outputs in the range that the network keeps to never have a loss near zero: a floor for training.",
-            mechanism=True,
             look="what the network puts out, and what the loss expects",
         ),
-        Outcome(
+        mechanism(
             "differs",
             "The loss that the step minimizes is another function of the outputs than the stable form.",
-            mechanism=True,
             look="compute_loss, and what train_step does with the loss before the backward pass",
         ),
-        Outcome(
+        mechanism(
             "overflows",
             "Large outputs give a loss that is not finite. A long run gets there.",
-            mechanism=True,
             look="compute_loss: exp and log",
         ),
-        Outcome(
+        sound(
             "no-reference",
             "The regression has a loss of its own. There is no stable form to compare it with.",
-            sound=True,
-            next=("lr_tenth",),
+            "lr_tenth",
         ),
     ),
 )

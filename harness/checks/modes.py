@@ -17,7 +17,7 @@ from contextlib import suppress
 import torch
 from torch import nn
 
-from harness.checks.lab.finding import Check, Finding, Outcome, Table, short
+from harness.checks.lab.finding import Check, Finding, Table, mechanism, short, sound
 from harness.checks.lab.subject import Bench, Subject
 from harness.errors import UserError
 from harness.run.checkpoint import load_checkpoint
@@ -29,22 +29,15 @@ CHECK = Check(
     minutes=3,
     in_triage=True,
     outcomes=(
-        Outcome(
-            "agree",
-            "The evaluation repeats and reports what eval mode gives. It is ruled out.",
-            sound=True,
-            next=("repeat",),
-        ),
-        Outcome(
+        sound("agree", "The evaluation repeats and reports what eval mode gives. It is ruled out.", "repeat"),
+        mechanism(
             "unrepeatable",
             "Evaluating twice gives two answers, or changes the network: do not trust the validation figures.",
-            mechanism=True,
             look="evaluate: in what state the network is while it runs",
         ),
-        Outcome(
+        mechanism(
             "other-mode",
             "The reported figures repeat, but they are not what the network gives in eval mode.",
-            mechanism=True,
             look="evaluate: what it computes, and on what",
         ),
     ),
@@ -89,11 +82,15 @@ def measure(subject: Subject) -> Finding:
         outcome = "unrepeatable"
     else:
         outcome = "agree" if _distance(first, trusted) <= SAME else "other-mode"
+    columns = "evaluated", "loss", "loss again", "accuracy", "accuracy again", "buffers moved"
+    rows = tuple(
+        (name, once[0], again[0], once[1], again[1], change) for name, (once, again, change) in found.items()
+    )
     return Finding(
-        what=f"{origin}, on the validation split",
-        outcome=outcome,
-        summary=f"loss as written {short(first[0])}, again {short(second[0])}, eval mode {short(trusted[0])}",
-        figures={
+        f"{origin}, on the validation split",
+        outcome,
+        f"loss as written {short(first[0])}, again {short(second[0])}, eval mode {short(trusted[0])}",
+        {
             "loss as written": first[0],
             "loss in eval mode": trusted[0],
             "accuracy as written": first[1],
@@ -101,16 +98,7 @@ def measure(subject: Subject) -> Finding:
             "buffers moved by evaluate": moved,
             "distance on a network with batch norm and dropout": stand_in,
         },
-        tables=(
-            Table(
-                caption="The same weights",
-                columns=("evaluated", "loss", "loss again", "accuracy", "accuracy again", "buffers moved"),
-                rows=tuple(
-                    (name, once[0], again[0], once[1], again[1], change)
-                    for name, (once, again, change) in found.items()
-                ),
-            ),
-        ),
+        tables=(Table("The same weights", columns, rows),),
     )
 
 
@@ -128,14 +116,9 @@ def _load_weights(subject: Subject, bench: Bench) -> None:
 def _network_with_modes(bench: Bench) -> nn.Module:
     """Return a classifier of images with batch norm and dropout, in training mode."""
     inputs, labels = bench.validation
-    pixels = 16 * inputs.shape[1]
-    return nn.Sequential(
-        nn.AdaptiveAvgPool2d(4),
-        nn.Flatten(),
-        nn.BatchNorm1d(pixels),
-        nn.Dropout(0.5),
-        nn.Linear(pixels, int(labels.max()) + 1),
-    ).train()
+    pixels, classes = 16 * inputs.shape[1], int(labels.max()) + 1
+    layers = nn.BatchNorm1d(pixels), nn.Dropout(0.5), nn.Linear(pixels, classes)
+    return nn.Sequential(nn.AdaptiveAvgPool2d(4), nn.Flatten(), *layers).train()
 
 
 def _twice(model: nn.Module, evaluate: Callable[[nn.Module], _Figures]) -> tuple[_Figures, _Figures, float]:

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from harness.checks.lab.finding import short
 from harness.run.metrics_log import Record
 
 
@@ -15,6 +16,9 @@ class Difference:
     quantity: str
     first: float | None
     second: float | None
+
+    def __str__(self) -> str:
+        return f"{self.place}, {self.quantity}: {short(self.first)} and {short(self.second)}"
 
     @property
     def distance(self) -> float | None:

@@ -16,20 +16,35 @@ class Limit:
 
 @dataclass(frozen=True)
 class Outcome:
-    """One result that a check can have.
+    """One result that a check can have: made by `sound`, `mechanism` or `consequence`.
 
     `reading` is the sentence that says what the result means. `next` names checks to make next, `look` a place to
-    read when no further check is needed. `mechanism` marks an unsound outcome that shows the fault itself rather
-    than a consequence of it; `in_log` bounds the same quantity over the whole run, of which a check sees some steps.
+    read when no further check is needed. `in_log` bounds the same quantity over the whole run, of which a check sees
+    some steps.
     """
 
     id: str
     reading: str
-    sound: bool = False
-    mechanism: bool = False
-    next: tuple[str, ...] = ()
-    look: str = ""
-    in_log: Limit | None = None
+    sound: bool
+    mechanism: bool
+    next: tuple[str, ...]
+    look: str
+    in_log: Limit | None
+
+
+def sound(id: str, reading: str, *next: str) -> Outcome:
+    """Return an outcome that rules something out."""
+    return Outcome(id, reading, True, False, next, "", None)
+
+
+def mechanism(id: str, reading: str, *next: str, look: str = "", in_log: Limit | None = None) -> Outcome:
+    """Return an outcome that shows the fault itself, so that a fix can be judged by it."""
+    return Outcome(id, reading, False, True, next, look, in_log)
+
+
+def consequence(id: str, reading: str, *next: str, look: str = "") -> Outcome:
+    """Return an outcome that shows that something is wrong, of which the fault may be elsewhere."""
+    return Outcome(id, reading, False, False, next, look, None)
 
 
 @dataclass(frozen=True)

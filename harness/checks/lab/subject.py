@@ -123,11 +123,12 @@ class Bench:
             self.scheduler.step()
         return loss
 
-    def records(self, batches: Iterable[tuple[Tensor, Tensor]]) -> Iterator[Record]:
-        """Make a step on each batch and yield what the log of a run would hold of it."""
+    def records(self, batches: Iterable[tuple[Tensor, Tensor]], *, prepare: bool = False) -> Iterator[Record]:
+        """Make a step on each batch, prepared first if it is not yet, and yield what the log of a run would hold."""
         with Recorder(self.model) as recorder:
             for step, batch in enumerate(batches):
-                yield {"step": step, **recorder.end_batch(self.step(*batch))}
+                found = recorder.end_batch(self.step(*(self.prepare(*batch) if prepare else batch)))
+                yield {"step": step, **found}
 
 
 def _as_default(split: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
