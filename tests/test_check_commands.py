@@ -14,10 +14,8 @@ from page_reader import Page
 from run_files import BROKEN, FIXED, make_workspace
 
 from harness.checks import check_names, load_check
-from harness.checks.cli.page import render_page
-from harness.checks.cli.report import Report, report, where_next
+from harness.checks.cli.show import Report, render_page, show, where_next
 from harness.checks.cli.target import find_target, run_folder
-from harness.checks.cli.terminal import show
 from harness.checks.lab.finding import Cell, Finding, Line, Plot, Sheet, Table
 from harness.errors import UserError
 from harness.exercise import Asked
@@ -212,11 +210,11 @@ def reports(more: dict[str, Any] | None = None, **outcomes: str) -> list[Report]
         "whole": 3,
         "yes": True,
     }
-    findings = {
-        name: Finding(f"what was done {HOSTILE}", outcome, "0.5 of 1", figures, **(more or {}))
+    what = f"what was done {HOSTILE}"
+    return [
+        Report(load_check(name), "huge_lr", Finding(what, outcome, "0.5 of 1", figures, **(more or {})))
         for name, outcome in outcomes.items()
-    }
-    return report("huge_lr", findings)
+    ]
 
 
 @pytest.fixture
@@ -231,7 +229,7 @@ def test_the_terminal_shows_every_figure_and_the_next_command(capsys: pytest.Cap
     show([one], "huge_lr: heading", None)
     said = capsys.readouterr().out
     for part in (
-        "huge_lr: heading", one.question, f"what was done {HOSTILE}", "stalls: 0.5 of 1", "a figure: 0.1235",
+        "huge_lr: heading", one.check.question, f"what was done {HOSTILE}", "stalls: 0.5 of 1", "a figure: 0.1235",
         "another: inf", "none: -", "whole: 3", "yes: yes", "A table", "1e-09", HOSTILE, "loss: 2 |", "!", "Next:",
         "  harness data huge_lr\n", one.outcome.reading,
     ):  # fmt: skip

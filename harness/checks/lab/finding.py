@@ -159,10 +159,10 @@ class Finding:
         return TypeAdapter(cls).validate_python(data)
 
 
-def short(value: Cell) -> str:
-    """Return a figure in four digits, a word as it is, a dash for None."""
+def short(value: Cell, digits: int = 4) -> str:
+    """Return a figure in a few digits, a word as it is, a dash for None."""
     if value is None:
         return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return f"{value:.{digits}g}" if isinstance(value, float) else str(value)
