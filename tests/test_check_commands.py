@@ -148,7 +148,7 @@ def test_the_checks_are_listed_and_documented(tmp_path: Path) -> None:
 
 def test_without_a_workspace_it_is_the_experiment_as_handed_out(tmp_path: Path) -> None:
     target, recipe = find_target("huge_lr", tmp_path / "work", Asked()), load_recipe("huge_lr")
-    assert (target.source, target.path, target.checkpoint) == (recipe.broken_source(), None, None)
+    assert (target.source, target.path) == (recipe.broken_source(), None)
     assert (target.settings.seed, target.settings.dataset) == (recipe.seed, recipe.dataset)
     assert not (tmp_path / "work").exists()
 
@@ -157,21 +157,12 @@ def test_with_a_workspace_it_is_the_edited_experiment_or_the_untouched_one(tmp_p
     workspace = make_workspace(tmp_path)
     edited = find_target("huge_lr", tmp_path, Asked())
     assert (edited.source, edited.path) == (FIXED, workspace.experiment)
-    assert edited.checkpoint == workspace.run_folder("fixed") / "checkpoint.pt"
     assert str(workspace.experiment) in edited.words
     untouched = find_target("huge_lr", tmp_path, Asked(), untouched=True)
     assert (untouched.source, untouched.path) == (BROKEN, None)
-    assert untouched.checkpoint == workspace.run_folder("broken") / "checkpoint.pt"
+    assert find_target("huge_lr", tmp_path, Asked(seed=7)).settings.seed == 7
     workspace.experiment.write_text(BROKEN)
     assert find_target("huge_lr", tmp_path, Asked()).path is None
-
-
-def test_other_settings_or_another_edit_have_no_checkpoint(tmp_path: Path) -> None:
-    workspace = make_workspace(tmp_path)
-    asked = find_target("huge_lr", tmp_path, Asked(seed=7))
-    assert (asked.settings.seed, asked.checkpoint) == (7, None)
-    workspace.experiment.write_text(FIXED + "\n# once more\n")
-    assert find_target("huge_lr", tmp_path, Asked()).checkpoint is None
 
 
 def test_a_run_is_named_by_its_folder_or_by_its_exercise(tmp_path: Path) -> None:

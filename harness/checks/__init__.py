@@ -78,15 +78,14 @@ def run_checks(
     names: Sequence[str] | None = None,
     *,
     source_path: Path | None = None,
-    checkpoint: Path | None = None,
     options: dict[str, int] | None = None,
     bar: bool = False,
 ) -> dict[str, Finding]:
     """Make checks, by default all of them, in a process of their own with the numerics of a run.
 
     Outcomes are the same on every machine of one platform class. Each check starts from the seed anew, so none changes
-    what another finds. `source_path` is the file that errors name, `checkpoint` that of a finished run of this source,
-    `options` go to every check, `bar` shows the progress on a terminal.
+    what another finds. `source_path` is the file that errors name, `options` go to every check, `bar` shows the
+    progress on a terminal.
 
     Raises `UserError` for an unknown check and for a mistake in the experiment, `Stopped` after Ctrl-C, and
     `ChildFault` for a fault of ours.
@@ -99,7 +98,6 @@ def run_checks(
         source=source,
         names=selected(check_names() if names is None else names),
         source_path=str(source_path.resolve()) if source_path else None,
-        checkpoint=str(checkpoint.resolve()) if checkpoint else None,
         options=options or {},
     )
     return start(job, bar=bar)

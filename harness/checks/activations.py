@@ -25,12 +25,9 @@ CHECK = Check(
     place=90,
     question="Does every layer still answer after some steps?",
     minutes=4,
-    in_triage=True,
     options=(Option("steps", "Steps between the two looks; by default 20."),),
     outcomes=(
-        sound(
-            "alive", "The layers answer, on a useful scale. Dead and saturated units are ruled out.", "modes"
-        ),
+        sound("alive", "Every layer answers on a useful scale: no units are dead or saturated.", "modes"),
         consequence(
             "dead",
             "Most units of a layer are zero for every example: the loss stops falling there, but seldom because of it.",

@@ -18,12 +18,9 @@ CHECK = Check(
     place=80,
     question="Does it learn better without mixed precision?",
     minutes=3,
-    in_triage=True,
     outcomes=(
         sound("no-autocast", "There is no mixed precision to turn off. It is ruled out.", "activations"),
-        sound(
-            "same", "It learns alike with mixed precision and without. Precision is ruled out.", "activations"
-        ),
+        sound("same", "It learns alike with and without mixed precision: that is ruled out.", "activations"),
         consequence(
             "better-without",
             "Mixed precision loses what full precision keeps.",

@@ -17,14 +17,9 @@ CHECK = Check(
     place=120,
     question="Does a step move every parameter?",
     minutes=3,
-    in_triage=True,
     options=(Option("steps", "Steps to make; by default 6."),),
     outcomes=(
-        sound(
-            "all-move",
-            "Every parameter is in the optimizer and moves. Frozen and forgotten parameters are ruled out.",
-            "gradients",
-        ),
+        sound("all-move", "Every parameter moves: none is frozen or missing in the optimizer.", "gradients"),
         mechanism(
             "some-rest",
             "Some parameters keep the values that they began with.",
@@ -32,8 +27,8 @@ CHECK = Check(
         ),
         mechanism(
             "none-moves",
-            "No step changes anything: the optimizer holds other tensors, no gradient, or a rate of zero.",
-            look="build_optimizer and train_step",
+            "No step changes any parameter.",
+            look="build_optimizer: tensors and rates; train_step",
         ),
     ),
 )

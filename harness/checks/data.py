@@ -28,13 +28,8 @@ CHECK = Check(
     place=20,
     question="Are the inputs and the labels what they should be?",
     minutes=3,
-    in_triage=True,
     outcomes=(
-        sound(
-            "sound",
-            "Values, labels and splits are in order. The data and what prepares a batch are ruled out.",
-            "first_loss",
-        ),
+        sound("sound", "Values, labels and splits are in order: the data are ruled out.", "first_loss"),
         mechanism(
             "non-finite",
             "A tensor holds NaN or infinity before any network has seen it.",
@@ -45,11 +40,7 @@ CHECK = Check(
             "Inputs reach the network with other labels than they were loaded with. No network can learn from that.",
             look="what happens to inputs and labels between load_data and the network",
         ),
-        mechanism(
-            "overlap",
-            "Validation inputs are in the training split too. The validation figures say less than they seem to.",
-            look="how load_data splits",
-        ),
+        mechanism("overlap", "Validation inputs are in the training split too.", look="how load_data splits"),
         mechanism(
             "unlike",
             "The two splits are not on the same scale. What is learnt on one does not hold on the other.",

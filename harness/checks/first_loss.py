@@ -23,13 +23,8 @@ CHECK = Check(
     place=30,
     question="Is the first loss that of a guess, ln C?",
     minutes=1,
-    in_triage=True,
     outcomes=(
-        sound(
-            "chance",
-            "Before the first update it guesses, as it should. The scale of the loss and of the outputs is ruled out.",
-            "loss_form",
-        ),
+        sound("chance", "It begins with a guess: the scale of loss and outputs is ruled out.", "loss_form"),
         consequence(
             "low",
             "It knows more than a guess before it has learnt anything: the loss or the labels are not what they seem.",

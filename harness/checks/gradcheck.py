@@ -28,6 +28,7 @@ CHECK = Check(
     place=140,
     question="Is the gradient the slope of the loss?",
     minutes=4,
+    in_triage=False,
     outcomes=(
         sound(
             "passes",
@@ -47,7 +48,7 @@ CHECK = Check(
         ),
         consequence(
             "not-in-float64",
-            "The experiment cannot compute in float64, so the gradient could not be judged.",
+            "It cannot compute in float64, so nothing can be judged.",
             look="what sets a dtype by hand",
         ),
     ),

@@ -39,7 +39,6 @@ CHECK = Check(
     place=70,
     question="Are the gradients those of the batch, and of a useful size?",
     minutes=4,
-    in_triage=True,
     options=(Option("steps", "Steps to make, of which the last is looked at closely; by default 20."),),
     outcomes=(
         sound(
@@ -53,19 +52,14 @@ CHECK = Check(
             "stale",
             "The gradient that the optimizer uses holds more than the gradient of its batch.",
             look="train_step: what lies in .grad before the backward pass, and what is added to it",
-            in_log=Limit("stale_grad_ratio", below=1e-06),
+            in_log=Limit("stale_grad_ratio", below=1e-6),
         ),
         mechanism(
             "underflow",
             "Many entries are exactly zero that are not zero in float32: they are lost where they are computed.",
             "amp_off",
         ),
-        consequence(
-            "exploding",
-            "Within a few steps the gradient grows far beyond its first size.",
-            "lr_tenth",
-            "lr_find",
-        ),
+        consequence("exploding", "The gradient grows far beyond its first size.", "lr_tenth", "lr_find"),
         consequence("vanishing", "Some layer gets next to nothing of the gradient.", "activations", "audit"),
     ),
 )

@@ -16,13 +16,8 @@ CHECK = Check(
     place=50,
     question="Is every learning rate of the schedule a usual one?",
     minutes=2,
-    in_triage=True,
     outcomes=(
-        sound(
-            "usual",
-            "No rate reaches 1. It may still be wrong for its optimizer, but not by much.",
-            "lr_tenth",
-        ),
+        sound("usual", "No rate reaches 1; it may still be wrong for its optimizer.", "lr_tenth"),
         mechanism(
             "too-large",
             "A rate reaches 1, more than any usual optimizer uses: the updates overshoot whatever the gradient says.",

@@ -36,13 +36,8 @@ CHECK = Check(
     place=40,
     question="Is the loss, and its gradient, the mean that it should be?",
     minutes=3,
-    in_triage=True,
     outcomes=(
-        sound(
-            "agrees",
-            "The loss is the mean it should be, for outputs of any size. The loss function is ruled out.",
-            "lr_tenth",
-        ),
+        sound("agrees", "The loss is the mean it should be: the loss function is ruled out.", "lr_tenth"),
         mechanism(
             "grows",
             "The loss depends on how many examples are in the batch, and so does the length of every update.",
@@ -59,14 +54,10 @@ CHECK = Check(
             look="compute_loss, and what train_step does with the loss before the backward pass",
         ),
         mechanism(
-            "overflows",
-            "Large outputs give a loss that is not finite. A long run gets there.",
-            look="compute_loss: exp and log",
+            "overflows", "Large outputs give a loss that is not finite.", look="compute_loss: exp and log"
         ),
         sound(
-            "no-reference",
-            "The regression has a loss of its own. There is no stable form to compare it with.",
-            "lr_tenth",
+            "no-reference", "The regression has a loss of its own: nothing to compare it with.", "lr_tenth"
         ),
     ),
 )

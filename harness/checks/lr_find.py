@@ -20,6 +20,7 @@ CHECK = Check(
     place=130,
     question="At which learning rates does the loss fall?",
     minutes=4,
+    in_triage=False,
     outcomes=(
         sound("within", "The loss falls at the rate that it uses. The rate is ruled out.", "gradients"),
         consequence(
@@ -64,7 +65,10 @@ def measure(subject: Subject) -> Finding:
         "loss risen again at": rates[-1],
         "least smoothed loss": smooth[best],
     }
-    marks = ((used, f"used: {used:.3g}"), (suggested, f"suggested: {suggested:.3g}"))
+    marks: tuple[tuple[float, str], ...] = (
+        (used, f"used: {used:.3g}"),
+        (suggested, f"suggested: {suggested:.3g}"),
+    )
     if outcome == "flat":
         figures |= {"suggested": None, "rate of the least loss": None}
         marks = marks[:1]

@@ -21,13 +21,8 @@ CHECK = Check(
     place=60,
     question="Does it learn better at a tenth of its learning rate?",
     minutes=3,
-    in_triage=True,
     outcomes=(
-        sound(
-            "no-better",
-            "Shorter steps do not learn far better. The length of the updates is ruled out.",
-            "gradients",
-        ),
+        sound("no-better", "Shorter steps learn no better: long updates are ruled out.", "gradients"),
         consequence(
             "better",
             "Shorter steps learn what its own steps do not: the updates are too long, by the rate or by the gradients.",

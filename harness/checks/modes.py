@@ -2,9 +2,8 @@
 
 Before each way the network is in training mode, as training leaves it. An evaluation must repeat to the bit,
 change no buffer of the network (batch norm's statistics), and report what eval mode gives. The network is
-that of the run's checkpoint or, without one, the network after the first six steps. The first of these is
-also checked on a classifier of our own with batch norm and dropout: an `evaluate` that sets no mode is wrong
-even if this network has none.
+that after the first six steps of the run. The first of these is also checked on a classifier of our own with
+batch norm and dropout: an `evaluate` that sets no mode is wrong even if this network has none.
 
 Sources of the bounds: two evaluations of one network are equal (buffers to 1e-9). An accuracy on the
 validation split computed in another order of additions is within 0.005.
@@ -20,14 +19,12 @@ from torch import nn
 from harness.checks.lab.finding import Check, Finding, Table, mechanism, short, sound
 from harness.checks.lab.subject import Bench, Subject
 from harness.errors import UserError
-from harness.run.checkpoint import load_checkpoint
 from harness.run.evaluation import is_classification
 
 CHECK = Check(
     place=100,
     question="Does evaluating repeat, and report what eval mode gives?",
     minutes=3,
-    in_triage=True,
     outcomes=(
         sound("agree", "The evaluation repeats and reports what eval mode gives. It is ruled out.", "repeat"),
         mechanism(
@@ -50,15 +47,10 @@ _Figures = tuple[float, float | None]  # loss, and accuracy (None for a regressi
 
 
 def measure(subject: Subject) -> Finding:
-    """Evaluate one network in every way. Raises `UserError` for a checkpoint of another experiment."""
+    """Evaluate the network after the first steps in every way."""
     bench = subject.bench()
-    if subject.checkpoint is None:
-        for batch in bench.batches(STEPS):
-            bench.step(*batch)
-        origin = f"the network after the first {STEPS} steps of the run"
-    else:
-        _load_weights(subject, bench)
-        origin = "the network of the run's checkpoint"
+    for batch in bench.batches(STEPS):
+        bench.step(*batch)
 
     def written(model: nn.Module) -> _Figures:
         found = bench.experiment.evaluate(model, *bench.validation)
@@ -87,7 +79,7 @@ def measure(subject: Subject) -> Finding:
         (name, once[0], again[0], once[1], again[1], change) for name, (once, again, change) in found.items()
     )
     return Finding(
-        f"{origin}, on the validation split",
+        f"the network after the first {STEPS} steps of the run, on the validation split",
         outcome,
         f"loss as written {short(first[0])}, again {short(second[0])}, eval mode {short(trusted[0])}",
         {
@@ -100,17 +92,6 @@ def measure(subject: Subject) -> Finding:
         },
         tables=(Table("The same weights", columns, rows),),
     )
-
-
-def _load_weights(subject: Subject, bench: Bench) -> None:
-    assert subject.checkpoint is not None
-    try:
-        bench.model.load_state_dict(load_checkpoint(subject.checkpoint)["model"])
-    except (RuntimeError, KeyError) as error:
-        reason = str(error).splitlines()[0][:160]
-        raise UserError(
-            f"{subject.checkpoint} does not fit this experiment ({reason}): run make verify again."
-        ) from None
 
 
 def _network_with_modes(bench: Bench) -> nn.Module:

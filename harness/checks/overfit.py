@@ -27,18 +27,12 @@ CHECK = Check(
     place=10,
     question="Can it learn one batch by heart?",
     minutes=2,
-    in_triage=True,
     options=(
         Option("steps", "Give up after N steps; by default 120, or 480 while the loss still falls."),
         Option("examples", "Examples to learn; by default one batch."),
     ),
     outcomes=(
-        sound(
-            "reaches",
-            "Network, loss, gradients and optimizer can learn. Look at the data, the evaluation, or the long run.",
-            "data",
-            "modes",
-        ),
+        sound("reaches", "Network, loss, gradients and optimizer can learn one batch.", "data", "modes"),
         consequence(
             "stalls",
             "Something between a batch and its update keeps the loss up. More data or steps will not help.",

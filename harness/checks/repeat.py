@@ -19,13 +19,8 @@ CHECK = Check(
     place=110,
     question="Do the same steps give the same bytes twice?",
     minutes=3,
-    in_triage=True,
     outcomes=(
-        sound(
-            "same",
-            "Every difference between two runs has a cause that can be found. Chance is ruled out.",
-            "audit",
-        ),
+        sound("same", "Two runs differ only for a cause that can be found.", "audit"),
         consequence(
             "differs",
             "Something draws by chance outside the seed. No two runs can be compared until you find it.",

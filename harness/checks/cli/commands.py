@@ -69,9 +69,8 @@ def _measure(
 
     found = find_target(target, work, Asked(**asked), untouched=untouched)
     findings = run_checks(
-        found.source, found.settings, names, source_path=found.path, checkpoint=found.checkpoint,
-        options=options, bar=True,
-    )  # fmt: skip
+        found.source, found.settings, names, source_path=found.path, options=options, bar=True
+    )
     reports = [Report(load_check(name), target, finding) for name, finding in findings.items()]
     if page is None and page_in_any_case and not as_json:
         page = found.page

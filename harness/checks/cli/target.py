@@ -8,9 +8,8 @@ from harness.errors import UserError
 from harness.exercise import DEFAULT_SEED, Asked, check_dataset
 from harness.recipe import load_recipe
 from harness.run.settings import RunSettings
-from harness.workspace import RESULT, SETTINGS, Workspace, make_command, open_workspace, read_source
+from harness.workspace import RESULT, SETTINGS, make_command, open_workspace, read_source
 
-CHECKPOINT = "checkpoint.pt"
 DEFAULT_DATASET = "digits"
 
 
@@ -18,8 +17,7 @@ DEFAULT_DATASET = "digits"
 class Target:
     """An experiment and the settings of its run.
 
-    `name` is what commands call it, `path` the file that errors name, if the source is that of a file. `checkpoint` is
-    that of a finished run of this very source under these settings, if there is one.
+    `name` is what commands call it, `path` the file that errors name, if the source is that of a file.
     """
 
     name: str
@@ -28,7 +26,6 @@ class Target:
     page: Path
     path: Path | None = None
     script: bool = False
-    checkpoint: Path | None = None
 
     @property
     def words(self) -> str:
@@ -66,7 +63,6 @@ def find_target(name: str, work: Path, asked: Asked, *, untouched: bool = False)
         settings=settings,
         page=workspace.folder / "triage.html",
         path=workspace.experiment if source != handed_out else None,
-        checkpoint=_checkpoint_of(workspace, source) if settings == workspace.settings else None,
     )
 
 
@@ -79,17 +75,6 @@ def _script(path: Path, asked: Asked) -> Target:
     settings = RunSettings(seed=seed, dataset=dataset, epochs=asked.epochs, batch_size=asked.batch_size)
     page = Path(f"triage_{path.stem}.html")
     return Target(str(path), read_source(path), settings, page, path=path, script=True)
-
-
-def _checkpoint_of(workspace: Workspace, source: str) -> Path | None:
-    """Return the checkpoint of a finished run of this source, whichever run it was."""
-    for run in ("fixed", "broken"):
-        folder = workspace.run_folder(run)
-        checkpoint = folder / CHECKPOINT
-        if workspace.has_run(run) and checkpoint.is_file():
-            if read_source(folder / "experiment.py") == source:
-                return checkpoint
-    return None
 
 
 def run_folder(name: str, work: Path) -> Path:

@@ -19,7 +19,6 @@ class CheckJob:
     source: str
     names: tuple[str, ...]
     source_path: str | None = None
-    checkpoint: str | None = None
     options: dict[str, int] = field(default_factory=dict)
 
     def to_json(self) -> str:
@@ -61,7 +60,6 @@ def _execute(job: CheckJob, reporter: Reporter) -> None:
         source=job.source,
         settings=job.settings,
         data=load_dataset(job.settings.dataset),
-        checkpoint=Path(job.checkpoint) if job.checkpoint else None,
     )
     found = {}
     for done, name in enumerate(job.names):

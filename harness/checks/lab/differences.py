@@ -34,7 +34,7 @@ COMPARE = Check(
         consequence(
             "differs",
             "Up to there both computed the same: the cause of the difference acts there for the first time.",
-            look="what the two experiments do differently in that step, in the order in which it computes the quantities",
+            look="what the two experiments do differently in that step, quantity by quantity",
         ),
     ),
 )

@@ -67,7 +67,7 @@ class Check:
     question: str
     minutes: float
     outcomes: tuple[Outcome, ...]
-    in_triage: bool = False
+    in_triage: bool = True
     options: tuple[Option, ...] = ()
     name: str = ""
     documentation: str = ""

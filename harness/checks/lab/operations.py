@@ -1,8 +1,7 @@
 """Watches every operation of a step, forward, backward and in the update, for the first result that is not finite."""
 
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -33,23 +32,26 @@ class OperationWatch(TorchDispatchMode):
         self._places = ["outside any layer"]
         self._names = {parameter.data_ptr(): name for name, parameter in model.named_parameters()}
         self._model = model
+        self._handles: list[Any] = []
 
-    @contextmanager
-    def hooked(self) -> Iterator[None]:
-        """Hook into the network and all optimizers, so that each operation is known by its layer or update."""
-        handles: list[Any] = [
+    def __enter__(self) -> "OperationWatch":
+        """Begin to watch, with hooks in the network and all optimizers: they tell the layer, or the update."""
+        self._handles = [
             register_optimizer_step_pre_hook(self._enter(_UPDATE)),
             register_optimizer_step_post_hook(self._leave),
         ]
         for name, module in self._model.named_modules():
             label = f"{name} ({type(module).__name__})" if name else type(module).__name__
-            handles.append(module.register_forward_pre_hook(self._enter(label)))
-            handles.append(module.register_forward_hook(self._leave, always_call=True))
-        try:
-            yield
-        finally:
-            for handle in handles:
-                handle.remove()
+            self._handles.append(module.register_forward_pre_hook(self._enter(label)))
+            self._handles.append(module.register_forward_hook(self._leave, always_call=True))
+        super().__enter__()  # type: ignore[no-untyped-call]
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Stop watching, and remove the hooks."""
+        super().__exit__(*error)  # type: ignore[no-untyped-call]
+        for handle in self._handles:
+            handle.remove()
 
     def _enter(self, label: str) -> Callable[..., None]:
         return lambda *_: self._places.append(label)

@@ -24,16 +24,12 @@ Adapt = Callable[[nn.Module, torch.optim.Optimizer], None]
 
 @dataclass(frozen=True)
 class Subject:
-    """An experiment's source, the settings of its run, and its data; errors name the file `path`.
-
-    `checkpoint` is that of a finished run of this source under these settings, if there is one.
-    """
+    """An experiment's source, the settings of its run, and its data; errors name the file `path`."""
 
     path: Path
     source: str
     settings: RunSettings
     data: Dataset
-    checkpoint: Path | None = None
 
     def experiment(self, **switches: Any) -> Experiment:
         """Return the experiment, loaded anew; `switches` are further settings, such as `disable_amp=True`."""
