@@ -16,7 +16,7 @@ from run_files import BROKEN, FIXED, make_workspace
 from harness.checks import check_names, load_check
 from harness.checks.cli.show import Report, render_page, show, where_next
 from harness.checks.cli.target import find_target, run_folder
-from harness.checks.lab.finding import Cell, Finding, Line, Plot, Sheet, Table
+from harness.checks.lab.finding import Cell, Finding, Line, Plot, Table
 from harness.errors import UserError
 from harness.exercise import Asked
 from harness.recipe import Recipe, load_recipe, recipe_ids
@@ -189,7 +189,7 @@ FULL = {
             ),
         ),
     ),
-    "sheet": Sheet(shape=(2, 1, 4, 4), pixels=PIXELS, labels=("7", HOSTILE)),
+    "sheet": {"shape": [2, 1, 4, 4], "pixels": PIXELS, "labels": ["7", HOSTILE]},
 }  # fmt: skip
 
 

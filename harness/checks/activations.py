@@ -11,7 +11,6 @@ run allow.
 
 import copy
 import math
-from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
@@ -102,36 +101,38 @@ def _layers(model: nn.Module, inputs: Tensor) -> list[_Layer]:
     # A copy: batch norm would learn from this batch, and the run goes on.
     model = copy.deepcopy(model).train()
     state = torch.get_rng_state()
-    shares: dict[str, tuple[_Share, _Share]] = {}
-    modules = dict(model.named_modules())
-    for name, module in modules.items():
-        if next(module.children(), None) is None:
-            module.register_forward_hook(_note_shares(shares, name or type(module).__name__))
+    shares: dict[nn.Module, tuple[_Share, _Share]] = {}
+
+    def note(module: nn.Module, inputs: object, output: object) -> None:
+        shares[module] = _shares(module, output) if isinstance(output, Tensor) else (None, None)
+
+    modules = {
+        name: module for name, module in model.named_modules() if next(module.children(), None) is None
+    }
+    for module in modules.values():
+        module.register_forward_hook(note)
     with ActivationRecorder(model, QUANTILES) as recorder:
         model(inputs)
     torch.set_rng_state(state)
-    quantiles = recorder.quantiles()
-    found = recorder.statistics().items()
-    kinds = {name: type(modules.get(name, model)).__name__ for name, _ in found}
-    return [
-        (name, kinds[name], one["mean"], one["var"], quantiles[name], *shares[name]) for name, one in found
-    ]
+    quantiles, layers = recorder.quantiles(), []
+    for name, found in recorder.statistics().items():
+        module = modules.get(name, model)
+        kind = type(module).__name__
+        layers.append((name, kind, found["mean"], found["var"], quantiles[name], *shares[module]))
+    return layers
 
 
-def _note_shares(shares: dict[str, tuple[_Share, _Share]], name: str) -> Callable[..., None]:
-    def note(module: nn.Module, inputs: object, output: object) -> None:
-        dead = saturated = None
-        if isinstance(output, Tensor) and isinstance(module, _RECTIFIERS) and output.dim() > 1:
-            # A unit is a feature, or a channel anywhere in the image.
-            units = output.flatten(2).amax(dim=2) if output.dim() > 2 else output
-            dead = float((units.amax(dim=0) == 0).double().mean())
-        if isinstance(output, Tensor) and type(module) in _BOUNDS:
-            low, high = _BOUNDS[type(module)]
-            margin = 0.01 * (high - low)
-            saturated = float(((output < low + margin) | (output > high - margin)).double().mean())
-        shares[name] = (dead, saturated)
-
-    return note
+def _shares(module: nn.Module, output: Tensor) -> tuple[_Share, _Share]:
+    """Return the share of dead units of a rectifier, or that of the saturated entries of a bounded function."""
+    if isinstance(module, _RECTIFIERS) and output.dim() > 1:
+        # A unit is a feature, or a channel anywhere in the image.
+        units = output.flatten(2).amax(dim=2) if output.dim() > 2 else output
+        return float((units.amax(dim=0) == 0).double().mean()), None
+    if type(module) in _BOUNDS:
+        low, high = _BOUNDS[type(module)]
+        margin = 0.01 * (high - low)
+        return None, float(((output < low + margin) | (output > high - margin)).double().mean())
+    return None, None
 
 
 def _table(caption: str, layers: list[_Layer]) -> Table:

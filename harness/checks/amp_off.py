@@ -10,7 +10,7 @@ healthy 0.01 at most, unscaled float16 gradients 0.5 and more (0.1). The loss at
 
 from statistics import median
 
-from harness.checks.lab.finding import Check, Finding, Line, Plot, Table, consequence, short, sound
+from harness.checks.lab.finding import Check, Finding, Line, Plot, consequence, short, sound
 from harness.checks.lab.subject import Subject
 from harness.run.metrics_log import Record
 
@@ -47,8 +47,6 @@ def measure(subject: Subject) -> Finding:
     }
     lost = not zeros["as it is"] - zeros["AMP off"] <= MORE_ZEROS
     worse = not loss["as it is"] <= WORSE * loss["AMP off"]
-    caption = f"Loss: median of the last {LAST} steps; zeros: median of the second half"
-    rows = tuple((name, loss[name], zeros[name]) for name in runs)
     lines = tuple(Line.over_steps(name, [r["loss"] for r in records]) for name, records in runs.items())
     return Finding(
         f"the first {STEPS} steps of the run, with AMP as it is and off",
@@ -58,7 +56,6 @@ def measure(subject: Subject) -> Finding:
             **{f"loss at the end, {name}": loss[name] for name in runs},
             **{f"zero gradient entries, {name}": zeros[name] for name in runs},
         },
-        tables=(Table(caption, ("precision", "loss", "zero gradient entries"), rows),),
         plots=(Plot("Loss by precision", "loss", lines),),
     )
 

@@ -39,11 +39,8 @@ def measure(subject: Subject, *, steps: int = STEPS) -> Finding:
     """Make the first steps of the run and see which parameters they move."""
     bench = subject.bench()
     named = dict(bench.model.named_parameters())
-    groups = {
-        id(tensor): index
-        for index, group in enumerate(bench.optimizer.param_groups)
-        for tensor in group["params"]
-    }
+    numbered = enumerate(bench.optimizer.param_groups)
+    groups = {id(tensor): index for index, group in numbered for tensor in group["params"]}
     start = {name: tensor.detach().clone() for name, tensor in named.items()}
     moved_at: dict[str, int] = {}
     for index, batch in enumerate(bench.batches(steps)):
@@ -60,16 +57,7 @@ def measure(subject: Subject, *, steps: int = STEPS) -> Finding:
         rates = (_given(bench, group, "lr"), _given(bench, group, "weight_decay"))
         share = float((tensor.detach() != start[name]).double().mean()) if tensor.numel() else 0.0
         rows.append((name, shape, tensor.requires_grad, group, *rates, moved_at.get(name), share))
-    columns = (
-        "parameter",
-        "shape",
-        "trainable",
-        "group",
-        "lr",
-        "weight decay",
-        "first moved at step",
-        "entries moved",
-    )
+    columns = "parameter", "shape", "trainable", "group", "lr", "weight decay", "moved at step", "moved"
     return Finding(
         f"{len(named)} parameters over the first {steps} steps of the run",
         outcome if moved_at else "none-moves",

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from harness.checks.lab.finding import Cell, Check, Finding, Sheet, Table, mechanism, sound
+from harness.checks.lab.finding import Cell, Check, Finding, Table, mechanism, sound
 from harness.checks.lab.subject import Bench, Subject, worst
 from harness.run.input_sheet import input_sheet
 
@@ -106,7 +106,7 @@ def measure(subject: Subject) -> Finding:
             Table("What load_data and prepare_batch return", columns, rows),
             *_histogram(bench.labels, bench.validation[1], labels),
         ),
-        sheet=Sheet(**input_sheet(inputs, labels, subject.tensors().class_names)),
+        sheet=input_sheet(inputs, labels, subject.tensors().class_names),
     )
 
 

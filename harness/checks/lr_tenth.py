@@ -14,7 +14,7 @@ from statistics import median
 import torch
 from torch import nn
 
-from harness.checks.lab.finding import Check, Finding, Line, Plot, Table, consequence, short, sound
+from harness.checks.lab.finding import Check, Finding, Line, Plot, consequence, short, sound
 from harness.checks.lab.subject import Adapt, Subject
 
 CHECK = Check(
@@ -46,16 +46,12 @@ def measure(subject: Subject) -> Finding:
     levels = {name: _level(values) for name, values in losses.items()}
     own, *lower = levels.values()
     ends = ", ".join(f"{short(level)} at {name}" for name, level in levels.items())
-    rows = tuple((name, values[0], levels[name]) for name, values in losses.items())
     lines = tuple(Line.over_steps(name, values) for name, values in losses.items())
     return Finding(
         f"the first {STEPS} steps of the run, three times",
         "better" if min(lower) < BETTER * own else "no-better",
         f"loss after {STEPS} steps: {ends}",
         {f"loss at the end, {name}": level for name, level in levels.items()},
-        tables=(
-            Table(f"Loss, first and median of the last {LAST}", ("learning rate", "first", "end"), rows),
-        ),
         plots=(Plot("Loss at three learning rates", "loss", lines),),
     )
 

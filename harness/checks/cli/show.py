@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from harness.checks import Check, Finding, Outcome, load_check
 from harness.checks.lab.finding import Cell, Line, Table, short
 from harness.errors import naming
 from harness.page.charts import LineChart, Mark, Series, line_chart, number_text
-from harness.page.run_data import InputImage, read_images
+from harness.page.run_data import read_images
 from harness.page.run_page import page_environment
 
 _READ = "read: "
@@ -129,8 +129,8 @@ def _show_whole(console: Console, report: Report) -> None:
         lines.append(f"{plot.title}, by {plot.x_label}")
         # A level, which has two points, needs no curve.
         lines += [f"  {_spark(line, plot.scale == 'log')}" for line in plot.lines if len(line.points) > 2]
-    if finding.sheet is not None and finding.sheet.labels:
-        labels = ", ".join(finding.sheet.labels[:_LABELS])
+    if finding.sheet is not None and finding.sheet["labels"]:
+        labels = ", ".join(finding.sheet["labels"][:_LABELS])
         lines.append(f"The first labels of the batch: {labels} (--html: the images)")
     console.print("\n".join([*lines, "", report.outcome.reading]))
 
@@ -198,25 +198,13 @@ def render_page(title: str, subject: str, reports: Sequence[Report]) -> str:
             next_lines=where_next(reports),
             text=_text,
             charts_of=_charts,
-            images_of=_images,
+            images_of=lambda finding: read_images(finding.sheet or {})[:2],
         )
     )
 
 
 def _text(value: Cell) -> str:
     return number_text(value) if isinstance(value, float) else short(value)
-
-
-def _images(finding: Finding) -> tuple[list[InputImage], tuple[int, int]]:
-    """Return the images of the batch, if the finding has any, and their height and width."""
-    if finding.sheet is None or not finding.sheet.pixels:
-        return [], (0, 0)
-    sheet = {
-        key: list(value) if isinstance(value, tuple) else value
-        for key, value in asdict(finding.sheet).items()
-    }
-    images, size, _ = read_images(sheet)
-    return images, size
 
 
 def _charts(report: Report) -> list[LineChart]:

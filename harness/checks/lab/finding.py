@@ -126,17 +126,11 @@ class Plot:
 
 
 @dataclass(frozen=True)
-class Sheet:
-    """Images with their labels, as `harness.run.input_sheet` makes them."""
-
-    shape: tuple[int, ...]
-    pixels: str
-    labels: tuple[str, ...] | None
-
-
-@dataclass(frozen=True)
 class Finding:
-    """What one check did (`what`) and found: its outcome, a summary in a few words, and the figures that decided."""
+    """What one check did (`what`) and found: its outcome, a summary in a few words, and the figures that decided.
+
+    `sheet` holds images with their labels, as `harness.run.input_sheet` makes them.
+    """
 
     what: str
     outcome: str
@@ -144,7 +138,7 @@ class Finding:
     figures: dict[str, Cell]
     tables: tuple[Table, ...] = ()
     plots: tuple[Plot, ...] = ()
-    sheet: Sheet | None = None
+    sheet: dict[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data for strict JSON: a number that is not finite becomes its name."""
