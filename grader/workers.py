@@ -17,7 +17,6 @@ Result = TypeVar("Result")
 
 # A process takes a second to start; so many items are done in this process.
 _FEW = 16
-_NICENESS = 5
 _PRELOADED = ["grader.grade"]
 
 
@@ -86,7 +85,6 @@ def _pool(size: int) -> ProcessPoolExecutor:
 
 def _settle() -> None:
     """Leave Ctrl-C to the grader, and end when it ends, however that happens."""
-    os.nice(_NICENESS)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_the_grader, daemon=True).start()
 

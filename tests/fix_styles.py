@@ -1,6 +1,7 @@
 """The right fix of any recipe as different people write it: the same program in other words."""
 
 import ast
+import re
 from collections.abc import Callable, Iterator
 
 from harness.recipe import Recipe
@@ -13,12 +14,11 @@ def _as_is(tree: ast.Module) -> ast.Module:
 
 
 class _KeywordsReversed(ast.NodeTransformer):
-    """Reverses the keywords of optimizers and schedules."""
+    """Reverses the keywords of every call."""
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
-        if ast.unparse(node.func).startswith("torch.optim."):
-            node.keywords.reverse()
+        node.keywords.reverse()
         return node
 
 
@@ -28,7 +28,15 @@ class _LossRenamed(ast.NodeTransformer):
 
 
 class _Hinted(ast.NodeTransformer):
+    def visit_Assign(self, node: ast.Assign) -> ast.AST:
+        match node.targets:
+            case [ast.Name(id="loss") as target]:
+                hint = ast.parse("torch.Tensor", mode="eval").body
+                return ast.AnnAssign(target, hint, node.value, simple=1)
+        return node
+
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        self.generic_visit(node)
         for argument in node.args.args:
             if argument.arg == "model":
                 argument.annotation = ast.parse("nn.Module", mode="eval").body
@@ -45,6 +53,18 @@ class _Printed(ast.NodeTransformer):
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         if node.name == "train_step":
             node.body.insert(-1, ast.parse("print('loss', loss.item())").body[0])
+        return node
+
+
+class _Measured(ast.NodeTransformer):
+    """Returns one metric more, which has a line of its own."""
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        result = node.body[-1].value if isinstance(node.body[-1], ast.Return) else None
+        if node.name == "evaluate" and isinstance(result, ast.Dict):
+            node.body.insert(-1, ast.parse("number_of_examples = len(inputs)").body[0])
+            result.keys.append(ast.Constant("examples"))
+            result.values.append(ast.Name("number_of_examples", ast.Load()))
         return node
 
 
@@ -75,12 +95,14 @@ STYLES: dict[str, Style] = {
     "type_hints": lambda tree: _Hinted().visit(tree),
     "other_docstrings": lambda tree: _Redocumented().visit(tree),
     "prints": lambda tree: _Printed().visit(tree),
+    "more_metrics": lambda tree: _Measured().visit(tree),
     "named_rate": _rate_named,
 }
 
 
 def styled_fixes(recipe: Recipe) -> Iterator[tuple[str, str]]:
     """Yield (style, source) of the reference fix in every style."""
+    yield "comments", re.sub(r"(?m)(?<=[^\\\n])$", "  # as it was", recipe.healthy_source())
     for name, style in STYLES.items():
         tree = style(ast.parse(recipe.healthy_source()))
         yield name, ast.unparse(ast.fix_missing_locations(tree)) + "\n"

@@ -15,10 +15,12 @@ from sandboxed import (
 )
 
 from grader.course.kit import kit_files
-from grader.replay.replayer import Engine, visible_folders
-from grader.sandbox import HIDDEN_FROM_STUDENTS, bubblewrap, run_in_sandbox
+from grader.replay.replayer import Engine, Replayer, visible_folders
+from grader.replay.request import Request
+from grader.sandbox import HIDDEN_FROM_STUDENTS, bubblewrap, launcher_python, run_in_sandbox
 from grader.sandbox.bubblewrap import hidden_paths, mounts
-from harness.recipe import ROOT
+from harness.recipe import ROOT, load_recipe
+from harness.run.settings import RunSettings
 
 in_both_engines = pytest.mark.usefixtures("engine")
 
@@ -261,6 +263,25 @@ except (ImportError, OSError) as error:
         [sys.executable, "-P", "-c", code], inputs={}, environment={}, limits=SMALL, visible=visible_folders()
     )
     assert result.stdout == b"refused\n", result
+
+
+@needs_sandbox
+def test_an_experiment_that_imports_the_healthy_one_fails(tmp_path: Path) -> None:
+    recipe = load_recipe("huge_lr")
+    settings = RunSettings(seed=recipe.seed, dataset=recipe.dataset, epochs=1)
+    source = recipe.broken_source() + "\n\nfrom harness.experiments.digits_mlp import build_optimizer\n"
+    found = Replayer(run_in_sandbox, tmp_path).make(Request(recipe, settings, source, "tree", trusted=False))
+    assert found.status == "RE"
+    assert "ModuleNotFoundError: No module named 'harness.experiments" in found.message
+
+
+@needs_sandbox
+@in_both_engines
+def test_of_the_home_folder_only_the_interpreter_is_seen() -> None:
+    parts, home = launcher_python().parts, Path.home().parts
+    inside = [parts[len(home)]] if parts[: len(home)] == home else None
+    result = sandboxed(f"import os; print(os.listdir({str(Path.home())!r}))")
+    assert result.stdout == (f"{inside}\n".encode() if inside else b"")
 
 
 def suite_in(folder: Path) -> Path:

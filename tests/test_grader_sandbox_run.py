@@ -1,9 +1,11 @@
 """How a sandboxed command ends: every status, from real processes under small limits."""
 
+import gc
 import os
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -115,10 +117,11 @@ def test_a_busy_loop_runs_out_of_processor_time() -> None:
         # sigaction with SA_NOCLDWAIT: struct kernel_sigaction is handler, flags, restorer, mask.
         "ctypes.CDLL(None).syscall({'x86_64': 13, 'aarch64': 134}[os.uname().machine], 17,"
         " struct.pack('4Q', 0, 2, 0, 0), 0, 8)",
+        "pass",
     ],
-    ids=["ignored", "not waited for"],
+    ids=["ignored", "not waited for", "waited for"],
 )
-def test_children_that_nobody_waits_for_take_no_processor_time_with_them(ignoring: str) -> None:
+def test_processor_time_is_summed_over_processes_alive_and_ended(ignoring: str) -> None:
     code = f"""
 import contextlib, ctypes, os, signal, struct, time
 with contextlib.suppress(OSError):
@@ -189,6 +192,13 @@ def test_too_many_files_are_an_output_limit() -> None:
 
 @needs_sandbox
 @in_both_engines
+def test_results_that_are_too_large_are_an_output_limit() -> None:
+    result = sandboxed("open('out/big', 'wb').write(bytes(3 * 2 ** 20))")
+    assert (result.status, result.files) == ("OL", {})
+
+
+@needs_sandbox
+@in_both_engines
 def test_memory_is_limited_for_all_processes_together() -> None:
     code = "kept = []\nwhile True: kept.append(bytearray(2 ** 20))"
     result = sandboxed(code)
@@ -231,8 +241,13 @@ def test_the_kernel_takes_it_first_when_the_machine_is_full() -> None:
 
 @needs_sandbox
 @in_both_engines
-def test_a_fork_bomb_is_bounded() -> None:
-    result = sandboxed("import os\nwhile True:\n  try: os.fork()\n  except OSError: pass")
+@pytest.mark.parametrize("code", [
+    "import os\nwhile True:\n  try: os.fork()\n  except OSError: pass",
+    "import threading, time\nwhile True:\n  try: threading.Thread(target=time.sleep, args=(60,)).start()\n"
+    "  except RuntimeError: time.sleep(1)",
+], ids=["processes", "threads"])  # fmt: skip
+def test_a_fork_bomb_is_bounded(code: str) -> None:
+    result = sandboxed(code)
     assert (result.status, result.message) == ("ML", "it started more than 20 processes")
 
 
@@ -327,6 +342,29 @@ def test_strange_results_are_the_command_s_own_fault(code: str) -> None:
 def test_a_strange_scratch_folder_is_no_fault_of_the_grader(code: str) -> None:
     result = sandboxed(f"{code}\nraise SystemExit(1)", replace(SMALL, scratch_files=1000))
     assert (result.status, result.exit_code) == ("RE", 1)
+
+
+@needs_sandbox
+@in_both_engines
+def test_sandboxes_work_side_by_side() -> None:
+    with ThreadPoolExecutor(4) as pool:
+        codes = [f"open('out/mine', 'w').write('{number}' * 1000)" for number in range(8)]
+        results = list(pool.map(sandboxed, codes))
+    assert [result.files for result in results] == [{"mine": b"%d" % number * 1000} for number in range(8)]
+
+
+@needs_sandbox
+@in_both_engines
+def test_nothing_is_left_open() -> None:
+    def descriptors() -> list[str]:
+        gc.collect()  # what earlier tests left open in reference cycles
+        return sorted(path.name for path in Path("/proc/self/fd").iterdir())
+
+    sandboxed("")
+    before = descriptors()
+    sandboxed("import time; time.sleep(60)", replace(SMALL, wall_seconds=0))
+    sandboxed("while True: print('x' * 1000)")
+    assert descriptors() == before
 
 
 def _grader_environment() -> dict[str, str]:

@@ -81,6 +81,13 @@ def test_what_runs_need_is_allowed(machine: str) -> None:
 
 
 @pytest.mark.parametrize("machine", list(ARCHITECTURES))
+def test_shared_memory_that_no_limit_counts_is_refused_whatever_else_is_asked(machine: str) -> None:
+    mmap = next(rule.number for rule in rules(machine) if rule.name == "mmap")
+    for flags in (0x21, 0x23, 0x8021, 0x40021):
+        assert verdict(machine, mmap, 0, 4096, 3, flags) == REFUSE | errno.EPERM
+
+
+@pytest.mark.parametrize("machine", list(ARCHITECTURES))
 def test_the_numbers_of_another_convention_kill(machine: str) -> None:
     assert verdict(machine, 1, architecture=0x40000003) == KILL  # AUDIT_ARCH_I386
     assert verdict(machine, 1, architecture=0x40000028) == KILL  # AUDIT_ARCH_ARM
@@ -128,6 +135,24 @@ for name, number, arguments, error in json.loads({json.dumps(json.dumps(calls))}
 print(json.dumps([len({calls!r}), found]))
 """
     assert json.loads(sandboxed(code).stdout) == [len(calls), []]
+
+
+@needs_sandbox
+@in_both_engines
+def test_no_family_of_sockets_can_be_opened() -> None:
+    code = """
+import errno, socket
+left = []
+for family in range(48):
+    for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM, socket.SOCK_RAW, socket.SOCK_SEQPACKET):
+        try:
+            socket.socket(family, kind, 0).close()
+            left.append((family, kind))
+        except OSError as error:
+            if error.errno != errno.EAFNOSUPPORT: left.append((family, kind, error.errno))
+print(left)
+"""
+    assert sandboxed(code).stdout == b"[]\n"
 
 
 @needs_sandbox

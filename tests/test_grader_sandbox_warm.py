@@ -2,6 +2,7 @@
 
 import ctypes
 import errno
+import gc
 import json
 import os
 import re
@@ -17,7 +18,7 @@ import pytest
 from commands import wait_until
 from forked import Warm, opened
 from sandbox_marks import needs_sandbox, require_sandbox
-from sandboxed import SMALL
+from sandboxed import MIB, SMALL
 
 from grader.replay.inside import FOLDER
 from grader.replay.replayer import open_sandbox, replay_environment, visible_folders
@@ -173,6 +174,26 @@ def test_nothing_that_a_run_changes_is_there_for_the_next(warm: Warm) -> None:
     assert warm.said("print(mark)") != "spoilt"
 
 
+def test_limits_are_those_of_each_run(warm: Warm) -> None:
+    narrow = replace(
+        SMALL, memory_bytes=64 * MIB, file_bytes=MIB, scratch_bytes=2 * MIB, processes=2, cpu_seconds=3
+    )
+    wide = warm.said(STATE)
+    assert warm.run("kept = bytearray(b'x') * 2 ** 27; import time; time.sleep(60)", narrow).status == "ML"
+    assert json.loads(warm.run(STATE, narrow).stdout)[0] != json.loads(wide)[0]
+    assert warm.said("print(len(bytearray(b'x') * 2 ** 27))") == str(2**27)
+    assert warm.said(STATE) == wide
+
+
+def test_each_run_draws_numbers_of_its_own(tmp_path: Path) -> None:
+    require_sandbox()
+    preload = "import os; os.environ['OPENBLAS_NUM_THREADS'] = '1'; import random, numpy.random"
+    with opened(tmp_path, preload) as warm:
+        code = "import random, numpy; print(random.random(), numpy.random.rand())"
+        drawn = [warm.said(code).split() for _ in range(2)]
+    assert len({*drawn[0], *drawn[1]}) == 4
+
+
 # What a fresh process does.
 
 ENDINGS = {
@@ -255,6 +276,24 @@ def test_one_that_is_killed_under_a_run_takes_the_run_with_it(tmp_path: Path) ->
         assert warm.run("print('on')").stdout == b"on\n"
 
 
+def test_one_that_was_killed_while_it_waited_is_replaced(tmp_path: Path) -> None:
+    require_sandbox()
+    with opened(tmp_path) as warm:
+        first = warm.said("print(mark)")
+        os.kill(warm.process(), signal.SIGKILL)
+        # At once, whether its end has been noticed or not.
+        assert warm.run("print('on')").stdout == b"on\n"
+        assert warm.said("print(mark)") != first
+
+
+def test_callers_at_the_same_time_have_a_process_each(tmp_path: Path) -> None:
+    require_sandbox()
+    code = "import time; time.sleep(0.1); print(mark)"
+    with opened(tmp_path) as warm, ThreadPoolExecutor(2) as pool:
+        marks = set(pool.map(lambda _: warm.said(code), range(6)))
+    assert len(marks) == 2
+
+
 def test_a_run_ends_with_its_launcher(tmp_path: Path) -> None:
     require_sandbox()
     with opened(tmp_path) as warm, ThreadPoolExecutor(1) as pool:
@@ -299,6 +338,7 @@ def test_many_runs_leave_nothing_behind(tmp_path: Path) -> None:
     with opened(tmp_path) as warm:
 
         def held() -> tuple[int, int, int]:
+            gc.collect()  # what earlier tests left open in reference cycles goes now, not between two counts
             process = warm.process()
             memory = re.search(r"VmData:\s+(\d+)", Path(f"/proc/{process}/status").read_text())
             assert memory

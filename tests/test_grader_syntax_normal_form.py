@@ -23,7 +23,7 @@ def evaluate(model, inputs, labels):
     model.eval()
     outputs = model(inputs)
     accuracy = (outputs.argmax(dim=1) == labels).float().mean()
-    return {"loss": loss_of(outputs, labels).item(), "accuracy": accuracy.item()}
+    return {"val_loss": loss_of(outputs, labels).item(), "val_accuracy": accuracy.item()}
 
 def load(data):
     mean = data.mean()
@@ -79,8 +79,8 @@ SAME = [
     model.eval()
     logits = model(inputs)
     return {
-        "loss": loss_of(logits, labels).item(),
-        "accuracy": (logits.argmax(dim=1) == labels).float().mean().item(),
+        "val_loss": loss_of(logits, labels).item(),
+        "val_accuracy": (logits.argmax(dim=1) == labels).float().mean().item(),
     }
 
 """),
@@ -117,6 +117,38 @@ EXCHANGED = (
 def test_what_is_not_the_same_counts(edit: tuple[str, str], nodes: int) -> None:
     assert size(*edit) == nodes
     assert size(*edit) <= plain_size(*edit)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "nodes"),
+    [
+        ("f(b=1, a=g(d=2, c=3))", "f(a=g(c=3, d=2), b=1)", 0),
+        ("f(b=1, a=2)", "f(a=1, b=2)", 2),
+        ("f(b=1, **a)", "f(**a, b=1)", 4),
+        ("def f(x):\n    x = x + 1\n    return x", "def f(x):\n    x += 1\n    return x", 0),
+        ("def f(x):\n    x *= 2\n    return x", "def f(x):\n    x = x * 2\n    return x", 0),
+        ("def f(x):\n    x = x + 1\n    return x", "def f(x):\n    x -= 1\n    return x", 1),
+        ("def f(x):\n    x.y = x.y + 1\n    return x", "def f(x):\n    x.y += 1\n    return x", 4),
+        (
+            'def evaluate():\n    return {"val_loss": 1}',
+            'def evaluate():\n    return {"val_loss": 1, "more": 2}',
+            0,
+        ),
+        (
+            'def evaluate():\n    return {"val_loss": 1}',
+            'def evaluate():\n    return {"val_loss": 1, "x": f()}',
+            3,
+        ),
+        (
+            'def other():\n    return {"val_loss": 1}',
+            'def other():\n    return {"val_loss": 1, "more": 2}',
+            2,
+        ),
+    ],
+)
+def test_equal_statements_are_no_edit(ours: str, theirs: str, nodes: int) -> None:
+    edited, broken = prepare_edited(ast.parse(theirs), prepare_broken(ast.parse(ours)))
+    assert compare_programs(broken, edited).total == nodes
 
 
 @pytest.mark.parametrize(

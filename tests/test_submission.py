@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from run_files import FIXED, make_workspace
 
 from harness.errors import UserError
-from harness.submission.submission import build_submission, check_student_name, submit
+from harness.submission.archive import build_submission, check_student_name, submit
 from harness.workspace import Workspace
 
 RUN_FILES = [

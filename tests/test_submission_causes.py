@@ -10,8 +10,7 @@ from run_files import make_workspace
 
 from harness.recipe import load_recipes
 from harness.run.metrics_log import log_lines, parse_log
-from harness.submission.causes import Cause, causes_file, contradicted, load_causes
-from harness.submission.log_values import LogValues
+from harness.submission.log_values import Cause, LogValues, causes_file, contradicted, load_causes
 from harness.submission.report import Sign, parse_report
 from harness.workspace import report_template
 

@@ -98,7 +98,7 @@ def test_write_new_needs_no_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_other_settings_are_refused_by_name(tmp_path: Path) -> None:
     create_workspace(tmp_path, "huge_lr", BROKEN, SETTINGS)
-    with pytest.raises(UserError, match=r"was made with seed 42 \(asked for 7\): keep to that"):
+    with pytest.raises(UserError, match=r"was made with seed 42 \(asked for 7\): keep these"):
         create_workspace(tmp_path, "huge_lr", BROKEN, RunSettings(seed=7, dataset="digits"))
 
 

@@ -12,7 +12,7 @@ from deriving import known_answers, solution
 
 from harness.errors import UserError
 from harness.recipe import EXERCISES
-from harness.submission.submission import submit_file
+from harness.submission.archive import submit_file
 from harness.written.exercise import FileExercise, find_file_exercise
 from harness.written.workspace import (
     ANSWER_BYTES,

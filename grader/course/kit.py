@@ -13,7 +13,7 @@ from harness.errors import UserError
 from harness.files import scratch_path, write_with_sha256
 from harness.recipe import EXERCISES, FILE_EXERCISE, ROOT, load_recipe, recipe_ids
 from harness.submission.archive import deterministic_tar_gz
-from harness.submission.causes import CAUSES, causes_file
+from harness.submission.log_values import CAUSES, causes_file
 from harness.written.exercise import FileExercise, file_exercise_ids, load_exercise
 from harness.written.workspace import PROMPT
 

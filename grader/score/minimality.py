@@ -3,7 +3,8 @@
 If the reference edit has `r` nodes, an edit of up to `max(r + 3, 1.5 r)` nodes gets all points; above that the points
 fall as that limit over the size. Measured: the same fix in other words takes 4 nodes for 2 (`reduction="sum"` divided
 by `len(labels)`), 6 for 4 (`zero_grad(set_to_none=False)`), 18 for 14; the shortest fixes of another kind take 4 for 1
-and 7 for 2. Names, spellings of calls, new constants, helpers and prints do not count.
+and 7 for 2. Names, spellings of calls, new constants, helpers, prints and further metrics do not count; the order of
+statements does.
 An edit of one area that was not broken keeps half of the points, of more areas a quarter. A fix that works around the
 cause (a known edit of the verdict `alternative`) keeps three quarters. Code that no fix needs
 (`grader.syntax.tampering`) costs all points.

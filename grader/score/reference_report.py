@@ -9,8 +9,15 @@ from grader.score.explanation import functions_changed
 from grader.score.solutions import SOLUTIONS, outcomes_of, trips_of
 from harness.recipe import Recipe, load_recipe
 from harness.run.metrics_log import log_lines, parse_log
-from harness.submission.causes import contradicted, load_causes
-from harness.submission.log_values import LogValues, departs, first_departure, log_values, place_of
+from harness.submission.log_values import (
+    LogValues,
+    contradicted,
+    departs,
+    first_departure,
+    load_causes,
+    log_values,
+    place_of,
+)
 from harness.submission.report import HEALTHY, Sign
 
 _RIVALS = 2

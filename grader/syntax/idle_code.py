@@ -36,6 +36,8 @@ _ABOUT_GRADIENTS = words(
     grad backward step zero_grad unscale_ scale update clip_grad_norm_ clip_grad_value_ requires_grad_ autograd
     """
 )
+# What the trainer reads from the dictionary that `evaluate` returns.
+_METRICS = ("val_loss", "val_accuracy")
 _LEAVES = ast.Return | ast.Raise | ast.Try | ast.TryStar | ast.Yield | ast.YieldFrom | ast.Assert | ast.Match
 # A function that only another unused function reads needs another round.
 _ROUNDS = 3
@@ -84,6 +86,23 @@ def has_no_effect(expression: ast.AST, own: Set[str]) -> bool:
             case _ if not isinstance(node, _LOOKS):
                 return False
     return True
+
+
+def drop_other_metrics(tree: ast.Module) -> None:
+    """Remove entries without side effects that the trainer ignores from the dictionaries that `evaluate` returns."""
+    evaluate, own = functions(tree).get("evaluate"), set(bindings(tree))
+    for node in ast.walk(evaluate) if evaluate is not None else ():
+        if isinstance(node, ast.Return) and isinstance(node.value, ast.Dict):
+            kept = [
+                (key, value)
+                for key, value in zip(node.value.keys, node.value.values, strict=True)
+                if not _is_other_metric(key) or not has_no_effect(value, own)
+            ]
+            node.value.keys, node.value.values = [key for key, _ in kept], [value for _, value in kept]
+
+
+def _is_other_metric(key: ast.expr | None) -> bool:
+    return isinstance(key, ast.Constant) and key.value not in _METRICS
 
 
 def drop_unread_variables(tree: ast.Module, kept: Mapping[str, Set[str]]) -> None:

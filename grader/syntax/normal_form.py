@@ -9,6 +9,7 @@ from grader.syntax.calls import spell_calls_alike
 from grader.syntax.edit_size import AREAS, MOST_CELLS, Budget, ComparedProgram, distance, labelled, prepare
 from grader.syntax.idle_code import (
     drop_mode_restored,
+    drop_other_metrics,
     drop_prints,
     drop_unread_functions,
     drop_unread_variables,
@@ -32,23 +33,49 @@ _MOST_NODES = 200
 _LIBRARIES = ("torch.", "harness.")
 
 
+class _Alike(ast.NodeTransformer):
+    """Sorts the keywords of every call without `**`, and writes `name += value` as `name = name + value`."""
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        if all(keyword.arg for keyword in node.keywords):
+            node.keywords.sort(key=lambda keyword: keyword.arg or "")
+        return node
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
+        self.generic_visit(node)
+        if not isinstance(node.target, ast.Name):
+            return node
+        read = ast.Name(node.target.id, ast.Load())
+        changed = ast.Assign([node.target], ast.BinOp(read, node.op, node.value))
+        return ast.fix_missing_locations(ast.copy_location(changed, node))
+
+
+def _written_alike(tree: ast.Module) -> ast.Module:
+    plain = normalized(tree)
+    _Alike().visit(plain)
+    drop_other_metrics(plain)
+    return plain
+
+
 def prepare_broken(tree: ast.Module) -> ComparedProgram:
-    """Prepare one of our sources: without docstrings and annotations, with calls spelled alike."""
-    return prepare(spell_calls_alike(normalized(tree)))
+    """Prepare one of our sources: without docstrings and annotations, with equal statements written alike."""
+    return prepare(spell_calls_alike(_written_alike(tree)))
 
 
 def prepare_edited(tree: ast.Module, broken: ComparedProgram) -> tuple[ComparedProgram, ComparedProgram]:
     """Prepare an edited experiment and the broken one in the forms that are closest, and without what is free.
 
-    Puts new constants, names and helpers in place, spells calls alike, and gives variables the names of the broken
-    experiment. Removes prints, unused names, and setting the network back to training mode; moves `zero_grad` to its
-    usual place. In the broken experiment, puts variables in place that the edit has put in place.
+    Puts new constants, names and helpers in place, writes calls and assignments alike, and gives variables the names
+    of the broken experiment. Removes prints, metrics that the trainer ignores, unused names, and setting the network
+    back to training mode; moves `zero_grad` to its usual place. In the broken experiment, puts variables in place that
+    the edit has put in place.
     """
     kept = {name for statement in broken.tree.body for name in bound_names(statement)}
     local: dict[str, Set[str]] = {
         name: set(bindings(function)) for name, function in functions(broken.tree).items()
     }
-    plain = normalized(tree)
+    plain = _written_alike(tree)
     inline_constants(plain, kept)
     inline_helpers(plain, kept)
     drop_prints(plain)

@@ -1,17 +1,28 @@
-"""The values of one log by signal and place, and where the log of a broken run departs from that of a healthy run."""
+"""The values of one log by signal and place: what they agree with, depart from, and which cause they contradict."""
 
+import json
 import math
+import tomllib
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property, lru_cache
-from typing import Literal
+from functools import cache, cached_property, lru_cache
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from harness.errors import UserError
 from harness.plain_yaml import shown
-from harness.recipe import suggestion
+from harness.recipe import Symptom, load_recipes, suggestion
 from harness.run.metrics_log import Record, batch_records, epoch_records, log_lines, parse_log
 from harness.submission.numbers import agrees, read_number
-from harness.symptoms import signal_values
+from harness.submission.report import HEALTHY, Sign
+from harness.symptoms import judge_symptom, signal_values
+
+# Only a student's kit has this file; the suite itself has the recipes.
+CAUSES = Path(__file__).with_name("causes.toml")
+# People count steps from 1, too: a step that is off by one is a slip of the place, not of the finding.
+OFF_BY = 1
 
 BATCH_SIGNALS = ("loss", "lr", "grad_norm", "grad_zero_fraction", "stale_grad_ratio", "optimizer_steps")
 # One value for each parameter or layer; a dotted path names it: grad_mean.1.weight, activations.last.var.
@@ -98,14 +109,29 @@ class LogValues:
             raise UserError(f"the log has no {shown(signal)} at {place} {index}: it has {there}.")
         return values[index]
 
-    def agrees(self, written: str, signal: str, index: int, *, within: int = 0) -> bool:
-        """Return whether a number as written is the value of a signal at a place, or at most `within` places off."""
-        values, fraction = self.series.get(signal, {}), is_fraction(signal)
-        return any(
-            agrees(written, values[at], fraction=fraction)
-            for at in range(index - within, index + within + 1)
-            if at in values
-        )
+    def find(self, sign: Sign, *, within: int = 0) -> int | None:
+        """Return the place that holds a cited value: the cited one, or else the nearest at most `within` off."""
+        kind = "step" if sign.step is not None else "epoch"
+        if _place_or_none(sign.signal) == kind:
+            for place in sorted(
+                range(sign.index - within, sign.index + within + 1), key=lambda p: abs(p - sign.index)
+            ):
+                if self.agrees(sign.value, sign.signal, place):
+                    return place
+        return None
+
+    def untrue(self, sign: Sign) -> str:
+        """Return what is wrong with a cited value that the log does not hold at its place, as a clause."""
+        try:
+            value = self.value(sign.signal, sign.step, sign.epoch)
+        except UserError as error:
+            return str(error)
+        return f"the log has {value:.6g} there, not {sign.value}."
+
+    def agrees(self, written: str, signal: str, place: int) -> bool:
+        """Return whether a number as written is the value of a signal at a place."""
+        values = self.series.get(signal, {})
+        return place in values and agrees(written, values[place], fraction=is_fraction(signal))
 
     def holds(self, written: str, signal: str) -> bool:
         """Return whether a number as written is any value of a signal; a nested signal stands for all its parts."""
@@ -140,12 +166,31 @@ class LogValues:
             for name, values in self.series.items()
         }
 
+    def evidence(
+        self, run: str, step: int | None, epoch: int | None, signals: Sequence[str] = ()
+    ) -> Iterator[str]:
+        """Yield a line of evidence for each signal at a step or at an epoch, or for these signals only.
+
+        Without names, nested signals are left out: there is one for each parameter. Raises `UserError`, a sentence
+        without the name of the file, for a signal or a place that the log does not have.
+        """
+        kind, place = ("step", step) if step is not None else ("epoch", epoch)
+        known = [name for name in self.series if "." not in name and _place_or_none(name) == kind]
+        places = {at for name in known for at in self.series[name]}
+        if place not in places:
+            raise UserError(f"the log has no {kind} {place}: choose one from 0 to {max(places, default=0)}.")
+        for name in signals or [name for name in known if place in self.series[name]]:
+            value = self.value(name, step, epoch)
+            yield f"  - {{run: {run}, signal: {name}, {kind}: {place}, value: {value:.6g}}}"
+
+    def departs(self, signal: str, place: int, other: "LogValues") -> bool:
+        """Return whether a signal departs from another log's at a place that both logs have."""
+        own, theirs = self.series.get(signal, {}), other.series.get(signal, {})
+        return place in own and place in theirs and departs(signal, own[place], theirs[place])
+
     def departures(self, signal: str, healthy: "LogValues") -> Iterator[int]:
         """Yield, in order, the places at which a signal lies outside what the healthy run shows there."""
-        beside = healthy.series.get(signal, {})
-        for place, value in self.series.get(signal, {}).items():
-            if place in beside and departs(signal, value, beside[place]):
-                yield place
+        return (place for place in self.series.get(signal, {}) if self.departs(signal, place, healthy))
 
 
 @lru_cache(maxsize=64)
@@ -183,3 +228,68 @@ def departs(signal: str, value: float, healthy: float) -> bool:
     larger = max(abs(value), abs(healthy))
     share = _EPOCH_SHARE if _place_or_none(signal) == "epoch" else _STEP_SHARE
     return larger > _NOTHING.get(signal, 0.0) and abs(value - healthy) > share * larger
+
+
+class Cause(BaseModel):
+    """A cause: one sentence, and what every run that has it shows in its log."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    says: str
+    symptom: Annotated[tuple[Symptom, ...], Field(strict=False)] = ()
+
+    def on(self, dataset: str) -> tuple[Symptom, ...]:
+        """Return what its runs show on a data set."""
+        return tuple(item for item in self.symptom if item.dataset in (None, dataset))
+
+
+@cache
+def load_causes() -> Mapping[str, Cause]:
+    """Return every cause that a report may name by its id, `healthy` last."""
+    if CAUSES.is_file():
+        table = tomllib.loads(CAUSES.read_text(encoding="utf-8"))
+        return {name: Cause.model_validate(entry) for name, entry in table.items()}
+    found = {
+        recipe.id: Cause(says=recipe.cause, symptom=(*recipe.symptoms, *recipe.observations))
+        for recipe in load_recipes()[0]
+    }
+    return {**found, HEALTHY: Cause(says="nothing is wrong with this run")}
+
+
+def causes_file() -> str:
+    """Return the `causes.toml` of a student's kit: it lists the causes, and names the exercise of none."""
+    lines = []
+    for name, cause in load_causes().items():
+        lines += [f"[{name}]", f"says = {_toml(cause.says)}", ""]
+        for symptom in cause.symptom:
+            lines.append(f"[[{name}.symptom]]")
+            values = symptom.model_dump(mode="json", exclude_none=True)
+            lines += [*(f"{key} = {_toml(value)}" for key, value in values.items()), ""]
+    return "\n".join(lines)
+
+
+def _toml(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)  # a string, number or list of JSON is one of TOML
+
+
+def contradicted(
+    sign: Sign, symptoms: Sequence[Symptom], records: Sequence[Record], log: LogValues
+) -> Symptom | None:
+    """Return the first of a rival's symptoms that a cited value of this run contradicts, or None.
+
+    The run must not show the symptom, and the value must lie beyond its bounds, in the part of the run that it is
+    about. For `reduce = "first"` and `"last"` that part is one record. `log` holds the values of `records`.
+    """
+    for symptom in symptoms:
+        if symptom.signal != sign.signal or judge_symptom(records, symptom).present:
+            continue
+        values = signal_values(records, symptom.signal)
+        if symptom.steps is not None:
+            values = [item for item in values if symptom.steps[0] <= item[0] < symptom.steps[1]]
+        for index, value in {"first": values[:1], "last": values[-1:]}.get(symptom.reduce, values):
+            above = symptom.above is None or value > symptom.above
+            below = symptom.below is None or value < symptom.below
+            is_near = abs(index - sign.index) <= OFF_BY
+            if is_near and not (above and below) and log.agrees(sign.value, symptom.signal, index):
+                return symptom
+    return None

@@ -8,7 +8,7 @@ from typing import Literal
 
 from harness.errors import UserError, naming
 from harness.recipe import EXERCISES
-from harness.submission.check_item import CheckItem, failed, passed
+from harness.submission.check_run import CheckItem, failed, passed
 from harness.workspace import SETTINGS, SUBMITTED, make_command, write_new, write_where_missing
 from harness.written.exercise import DecisionTree, Derivation, FileExercise, stub
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from attacks.attack import MANIFEST, Attack, Base, Expected, manifest_for, members_of
-from harness.submission.archive import deterministic_tar_gz
+from harness.submission.archive import deterministic_tar_gz, with_manifest
 
 Build = Callable[[Base], bytes]
 
@@ -51,6 +51,14 @@ def _written(field: str, text: str) -> Build:
     return build
 
 
+def _without_answer(base: Base) -> bytes:
+    """Two runs whose manifest is that of a written exercise."""
+    members = members_of(base.reference)
+    del members[MANIFEST]
+    facts = {"student": "ada", "recipe": "backprop_mlp"}
+    return deterministic_tar_gz(with_manifest(members, facts))
+
+
 def _twice(base: Base) -> bytes:
     text = members_of(base.reference)[MANIFEST].decode()
     return base.with_members(
@@ -83,7 +91,7 @@ ATTACKS = (
         _manifest('{"student": "ada"}'.encode("utf-16"))),
     _refused("manifest_deep", "30,000 brackets", "not strict JSON", _manifest(_DEEP)),
     _refused("manifest_large", "a manifest of 20 MB", "larger than 64", _manifest(b" " * 20_000_000 + b"{}")),
-    _refused("manifest_list", "a list", "not one of a submission", _manifest(b"[]")),
+    _refused("manifest_list", "a list", "not the manifest of a submission", _manifest(b"[]")),
     _refused("manifest_twice", "two students in one", "not strict JSON", _twice),
     _refused("manifest_version", "a format to come", "another format version", _saying(format_version=2)),
     _refused("manifest_true", "true for version 1", "format_version", _saying(format_version=True)),
@@ -105,6 +113,8 @@ ATTACKS = (
     _refused("student_backwards", "a student who reads backwards", "student", _saying(student="\u202eada")),
     _refused("student_newline", "a student of two lines", "student", _saying(student="ada\n=1+1")),
     _refused("student_nul", "a student with a NUL", "student", _saying(student="ada\0")),
+    _refused("answer_missing", "two runs as the answer to a written exercise", "has no backprop.py",
+        _without_answer),
     _refused("wrong_hash", "a log of another's under its own hash", "another SHA-256",
         _holding({"runs/fixed/metrics.log": b"{}\n"})),
     _refused("missing_file", "a file that is only in the manifest", "not in the archive",

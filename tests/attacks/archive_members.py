@@ -94,7 +94,7 @@ ATTACKS = (
     _refused("fifo", "a pipe in place of a report", "a pipe", _strange(member("pipe", type=tarfile.FIFOTYPE))),
     _refused("contiguous", "a kind of file that nobody has", "contiguous", _strange(member("x",
         type=tarfile.CONTTYPE))),
-    _refused("unknown_kind", "a kind of member that nobody knows", "no kind", _strange(member("x", type=b"Z"))),
+    _refused("unknown_kind", "a kind of member that nobody knows", "unknown kind", _strange(member("x", type=b"Z"))),
     _refused("gnu_sparse", "a sparse file of GNU tar's, 1 TiB large", "sparse", _block(header(b"x",
         b"%011o" % 0, tarfile.GNUTYPE_SPARSE))),
     _refused("pax_sparse", "a sparse file in a pax header, 1 TiB large", "sparse", _strange(member("x",

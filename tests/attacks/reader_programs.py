@@ -56,7 +56,7 @@ def _unread(id: str, says: str, build: Callable[[Base], bytes], *, in_suite: boo
 
 
 def _no_log(id: str, says: str, build: Callable[[Base], bytes]) -> Attack:
-    return Attack(id, "reader", says, Expected(("rejected",), "none that a run writes"), build)
+    return Attack(id, "reader", says, Expected(("rejected",), "not one that a run writes"), build)
 
 
 def _log(id: str, says: str, build: Callable[[Base], bytes], because: str = "log") -> Attack:

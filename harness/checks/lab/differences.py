@@ -135,7 +135,7 @@ def differences(own: Record, other: Record) -> Iterator[Difference]:
 
 def place_of(record: Record) -> str:
     """Return where a record stands in its run."""
-    return f"step {record['step']}" if "step" in record else f"epoch {record['epoch']}"
+    return f"step {record['step']}" if "step" in record else f"epoch {record.get('epoch')}"
 
 
 def numbers_of(record: Record, prefix: str = "") -> Iterator[tuple[str, float | None]]:
