@@ -12,7 +12,6 @@ from harness.run.metrics_log import log_lines, parse_log
 from harness.submission.log_values import (
     LogValues,
     contradicted,
-    departs,
     first_departure,
     load_causes,
     log_values,
@@ -85,11 +84,7 @@ In the fixed run `{signal}` is {fixed.series[signal][at]:.6g} at {place_of(signa
 
 
 def _value(log: LogValues, signal: str, place: int) -> str:
-    return f"signal: {signal}, {place_of(signal)}: {place}, value: {_written(log.series[signal][place])}"
-
-
-def _written(value: float) -> str:
-    return f"{value:.6g}"
+    return f"signal: {signal}, {place_of(signal)}: {place}, value: {log.series[signal][place]:.6g}"
 
 
 def _ruled_out(recipe: Recipe, broken_log: str, solutions: Path) -> Iterator[str]:
@@ -103,7 +98,7 @@ def _ruled_out(recipe: Recipe, broken_log: str, solutions: Path) -> Iterator[str
         for symptom in symptoms:
             signs = (
                 Sign.model_validate(
-                    {"signal": symptom.signal, place_of(symptom.signal): str(place), "value": _written(value)}
+                    {"signal": symptom.signal, place_of(symptom.signal): str(place), "value": f"{value:.6g}"}
                 )
                 for place, value in log.series.get(symptom.signal, {}).items()
             )
@@ -121,11 +116,6 @@ def _ruled_out(recipe: Recipe, broken_log: str, solutions: Path) -> Iterator[str
 def _recovered(broken: LogValues, fixed: LogValues) -> tuple[str, int] | None:
     """Return a signal and the last place at which the fixed run departs from the broken one."""
     for signal in (*_PREFERRED, *fixed.series):
-        places = [
-            place
-            for place, value in fixed.series.get(signal, {}).items()
-            if place in broken.series.get(signal, {}) and departs(signal, value, broken.series[signal][place])
-        ]
-        if places:
+        if places := list(fixed.departures(signal, broken)):
             return signal, places[-1]
     return None

@@ -1,15 +1,13 @@
 """The values of one log by signal and place: what they agree with, depart from, and which cause they contradict."""
 
-import json
 import math
-import tomllib
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from harness.errors import UserError
 from harness.plain_yaml import shown
@@ -20,7 +18,7 @@ from harness.submission.report import HEALTHY, Sign
 from harness.symptoms import judge_symptom, signal_values
 
 # Only a student's kit has this file; the suite itself has the recipes.
-CAUSES = Path(__file__).with_name("causes.toml")
+CAUSES = Path(__file__).with_name("causes.json")
 # People count steps from 1, too: a step that is off by one is a slip of the place, not of the finding.
 OFF_BY = 1
 
@@ -50,14 +48,12 @@ _STEP_SHARE, _EPOCH_SHARE = 0.5, 0.05
 _NOTHING = {"eval_mode_gain": 1e-6}
 
 
-def place_of(signal: str) -> Place:
-    """Return whether the log has a signal once a step or once an epoch. Raises `UserError` for an unknown signal."""
+def place_of(signal: str) -> Place | None:
+    """Return whether a log has a signal once a step or once an epoch, or None if no log has it."""
     top = signal.split(".", 1)[0]
-    if top in BATCH_SIGNALS or top in NESTED_SIGNALS:
+    if top in (*BATCH_SIGNALS, *NESTED_SIGNALS):
         return "step"
-    if top in EPOCH_SIGNALS or top in DERIVED_SIGNALS:
-        return "epoch"
-    raise UserError(f"the log has no signal {shown(signal)!r}: {suggestion(top, SIGNALS)}")
+    return "epoch" if top in SIGNALS else None
 
 
 def is_fraction(signal: str) -> bool:
@@ -91,7 +87,9 @@ class LogValues:
 
         Raises `UserError`, a sentence without the name of the file, for a signal or place that the log does not have.
         """
-        place = place_of(signal)
+        place, top = place_of(signal), signal.split(".", 1)[0]
+        if place is None:
+            raise UserError(f"the log has no signal {shown(signal)!r}: {suggestion(top, SIGNALS)}")
         index = step if place == "step" else epoch
         if index is None:
             other = "epoch" if place == "step" else "step"
@@ -99,9 +97,8 @@ class LogValues:
             raise UserError(f"{shown(signal)} is written once {once}: cite it with {place}:, not {other}:.")
         values = self.series.get(signal)
         if values is None:
-            top = signal.split(".", 1)[0]
             below = [name for name in self.series if name.startswith(f"{top}.")]
-            known = below or [name for name in self.series if _place_or_none(name) == place]
+            known = below or [name for name in self.series if place_of(name) == place]
             raise UserError(f"the log has no {shown(signal)!r}: {suggestion(signal, known)}")
         if index not in values:
             at = sorted(values)
@@ -112,13 +109,9 @@ class LogValues:
     def find(self, sign: Sign, *, within: int = 0) -> int | None:
         """Return the place that holds a cited value: the cited one, or else the nearest at most `within` off."""
         kind = "step" if sign.step is not None else "epoch"
-        if _place_or_none(sign.signal) == kind:
-            for place in sorted(
-                range(sign.index - within, sign.index + within + 1), key=lambda p: abs(p - sign.index)
-            ):
-                if self.agrees(sign.value, sign.signal, place):
-                    return place
-        return None
+        nearest = sorted(range(-within, within + 1), key=abs)
+        places = [sign.index + by for by in nearest] if place_of(sign.signal) == kind else []
+        return next((place for place in places if self.agrees(sign.value, sign.signal, place)), None)
 
     def untrue(self, sign: Sign) -> str:
         """Return what is wrong with a cited value that the log does not hold at its place, as a clause."""
@@ -175,7 +168,7 @@ class LogValues:
         without the name of the file, for a signal or a place that the log does not have.
         """
         kind, place = ("step", step) if step is not None else ("epoch", epoch)
-        known = [name for name in self.series if "." not in name and _place_or_none(name) == kind]
+        known = [name for name in self.series if "." not in name and place_of(name) == kind]
         places = {at for name in known for at in self.series[name]}
         if place not in places:
             raise UserError(f"the log has no {kind} {place}: choose one from 0 to {max(places, default=0)}.")
@@ -202,14 +195,7 @@ def first_departure(run: LogValues, healthy: LogValues) -> tuple[str, int] | Non
     names = (name for name in run.series if "." not in name)
     first = ((name, next(run.departures(name, healthy), None)) for name in names)
     found = [(name, place) for name, place in first if place is not None]
-    return min(found, key=lambda item: (_place_or_none(item[0]) == "epoch", item[1]), default=None)
-
-
-def _place_or_none(signal: str) -> Place | None:
-    try:
-        return place_of(signal)
-    except UserError:
-        return None
+    return min(found, key=lambda item: (place_of(item[0]) == "epoch", item[1]), default=None)
 
 
 @lru_cache(maxsize=64)
@@ -226,7 +212,7 @@ def departs(signal: str, value: float, healthy: float) -> bool:
     if not (math.isfinite(value) and math.isfinite(healthy)):
         return not (value == healthy or (math.isnan(value) and math.isnan(healthy)))
     larger = max(abs(value), abs(healthy))
-    share = _EPOCH_SHARE if _place_or_none(signal) == "epoch" else _STEP_SHARE
+    share = _EPOCH_SHARE if place_of(signal) == "epoch" else _STEP_SHARE
     return larger > _NOTHING.get(signal, 0.0) and abs(value - healthy) > share * larger
 
 
@@ -243,12 +229,14 @@ class Cause(BaseModel):
         return tuple(item for item in self.symptom if item.dataset in (None, dataset))
 
 
+_CAUSES = TypeAdapter(dict[str, Cause])
+
+
 @cache
 def load_causes() -> Mapping[str, Cause]:
     """Return every cause that a report may name by its id, `healthy` last."""
     if CAUSES.is_file():
-        table = tomllib.loads(CAUSES.read_text(encoding="utf-8"))
-        return {name: Cause.model_validate(entry) for name, entry in table.items()}
+        return _CAUSES.validate_json(CAUSES.read_bytes())
     found = {
         recipe.id: Cause(says=recipe.cause, symptom=(*recipe.symptoms, *recipe.observations))
         for recipe in load_recipes()[0]
@@ -256,20 +244,9 @@ def load_causes() -> Mapping[str, Cause]:
     return {**found, HEALTHY: Cause(says="nothing is wrong with this run")}
 
 
-def causes_file() -> str:
-    """Return the `causes.toml` of a student's kit: it lists the causes, and names the exercise of none."""
-    lines = []
-    for name, cause in load_causes().items():
-        lines += [f"[{name}]", f"says = {_toml(cause.says)}", ""]
-        for symptom in cause.symptom:
-            lines.append(f"[[{name}.symptom]]")
-            values = symptom.model_dump(mode="json", exclude_none=True)
-            lines += [*(f"{key} = {_toml(value)}" for key, value in values.items()), ""]
-    return "\n".join(lines)
-
-
-def _toml(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)  # a string, number or list of JSON is one of TOML
+def causes_file() -> bytes:
+    """Return the `causes.json` of a student's kit: it lists the causes, and names the exercise of none."""
+    return _CAUSES.dump_json(dict(load_causes()), indent=1, exclude_none=True) + b"\n"
 
 
 def contradicted(

@@ -22,6 +22,7 @@ from pydantic import (
 from pydantic_core import ErrorDetails
 
 from harness.errors import UserError
+from harness.files import read_text
 from harness.plain_yaml import LIMIT, Place, Plain, PlainYaml, read_plain_yaml, shown
 from harness.recipe import suggestion
 from harness.submission.numbers import read_number
@@ -207,7 +208,7 @@ def parse_report(text: str, source: str = "report.md") -> Report:
             f"{source} is still the empty template: name the cause under diagnosis: (harness causes lists them), give"
             " each piece of evidence a signal, a step or epoch and a value from metrics.log, and write what you found."
         )
-    matter, body, _ = split_report(text, source)
+    matter, body = split_report(text, source)
     front = parse_front_matter(matter, source)
     try:
         return Report.model_validate({**front.values, "body": read_body(body)})
@@ -217,29 +218,14 @@ def parse_report(text: str, source: str = "report.md") -> Report:
         raise UserError(_message(problems[0], front, source)) from None
 
 
-def read_report_text(path: Path) -> str:
-    """Return the text of a report. Raises `UserError` if it is missing, too large, or not UTF-8."""
-    try:
-        with path.open("rb") as file:
-            data = file.read(SIZE_LIMIT + 1)
-    except FileNotFoundError:
-        raise UserError(f"There is no report at {path}: make exercise puts an empty one there.") from None
-    if len(data) > SIZE_LIMIT:
-        raise UserError(f"{path} is larger than {SIZE_LIMIT // 1024} KiB: shrink the pictures in it.")
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = data[: error.start].count(b"\n") + 1
-        raise UserError(f"{path}, line {line}: not UTF-8 text: save the report as UTF-8.") from None
-
-
 def read_report(path: Path) -> Report:
-    """Return the report in a file. Raises `UserError` as `read_report_text` and `parse_report` do."""
-    return parse_report(read_report_text(path), str(path))
+    """Return the report in a file. Raises `UserError` as `parse_report` and `harness.files.read_text` do."""
+    missing, too_large = "make exercise puts an empty report there", "shrink the pictures in it"
+    return parse_report(read_text(path, SIZE_LIMIT, missing=missing, too_large=too_large), str(path))
 
 
-def split_report(text: str, source: str) -> tuple[str, str, int]:
-    """Return the front matter, the text under it, and the line of the file on which that text begins.
+def split_report(text: str, source: str) -> tuple[str, str]:
+    """Return the front matter, and the text under it.
 
     Raises `UserError` if the front matter does not begin on line 1, does not end, or is too long.
     """
@@ -249,18 +235,15 @@ def split_report(text: str, source: str) -> tuple[str, str, int]:
             f"{source}, line 1: a report begins with a line of three dashes (---), then diagnosis, ruled_out and"
             " evidence, then three dashes again; put them above your text."
         )
-    for index, line in enumerate(lines[1:], start=1):
-        if line.rstrip() == FENCE:
-            matter = "\n".join(lines[1:index])
-            if len(matter) > LIMIT:
-                raise UserError(
-                    f"{source}, line {index + 1}: the front matter has {len(matter)} characters, and may have"
-                    f" {LIMIT}: cite fewer values."
-                )
-            return matter, "\n".join(lines[index + 1 :]), index + 2
-    raise UserError(
-        f"{source}: the front matter does not end; put a line of three dashes (---) under the evidence."
-    )
+    end = next((index for index, line in enumerate(lines) if index and line.rstrip() == FENCE), None)
+    if end is None:
+        advice = "put a line of three dashes (---) under the evidence"
+        raise UserError(f"{source}: the front matter does not end; {advice}.")
+    matter = "\n".join(lines[1:end])
+    if len(matter) > LIMIT:
+        size = f"{len(matter)} characters, and may have {LIMIT}"
+        raise UserError(f"{source}, line {end + 1}: the front matter has {size}: cite fewer values.")
+    return matter, "\n".join(lines[end + 1 :])
 
 
 def parse_front_matter(matter: str, source: str) -> PlainYaml:
