@@ -3,7 +3,7 @@ from recorded_logs import log_bytes
 
 from harness.recipe import load_recipe
 from harness.submission.log_values import log_values
-from harness.submission.prose import judge_numbers, shows_log
+from harness.submission.prose import StatedNumber, agreement, judge_numbers, shows_log
 from harness.submission.report import read_body
 
 LOGS = [log_values(log_bytes(name).decode()) for name in ("huge_lr", "digits_mlp")]
@@ -108,3 +108,11 @@ def test_a_text_of_numbers_alone_is_read_in_bounded_work() -> None:
     assert len(judge_numbers(read_body("`loss` 1.234567 " * 5_000), LOGS)) <= 400
     header = "| " + " | ".join(["loss"] * 500) + " |\n"
     assert len(judge_numbers(read_body(header + "1.5 2.5 3.5\n" * 500), LOGS)) <= 400
+
+
+@pytest.mark.parametrize(
+    ("count", "words"), [(0, "0 numbers agree"), (1, "1 number agrees"), (2, "2 numbers agree")]
+)
+def test_the_sentence_counts_in_good_english(count: int, words: str) -> None:
+    numbers = [StatedNumber("0.5", 0, 3, ("loss",), "true")] * count
+    assert agreement(numbers) == f"{words} with the logs, and none disagrees."

@@ -298,6 +298,6 @@ def _judge_form(body: Body) -> Check:
     if body.words > WORD_LIMIT:
         return lost(*_FORM, f"The text has {body.words} words.", f"At most {WORD_LIMIT} are allowed.")
     if body.filled_sections < len(PARTS):
-        reason = f"{body.filled_sections} headings have text under them."
+        reason = f"Headings with text under them: {body.filled_sections}."
         return lost(*_FORM, reason, f"Write {', '.join(PARTS)}, each under a heading of its own.")
     return full(*_FORM, f"{body.words} words under {body.filled_sections} headings.")

@@ -238,9 +238,9 @@ class _ReportJudge:
             yield failed("report: length", message)
         else:
             yield passed("report: length", f"{body.words} words of {WORD_LIMIT}.")
-        sections = f"{body.filled_sections} headings of {report} have text"
+        sections = f"headings with text in {report}: {body.filled_sections}"
         if body.filled_sections < len(PARTS):
-            yield failed("report: parts", f"{sections}: write {', '.join(PARTS)}, each under a heading.")
+            yield failed("report: parts", f"{sections}; write {', '.join(PARTS)}, each under a heading.")
         else:
             yield passed("report: parts", f"{sections}.")
         yield self._numbers()
