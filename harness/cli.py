@@ -17,7 +17,6 @@ from harness.command_line import (
     work_option,
 )
 from harness.errors import Stopped, UserError, naming
-from harness.submission.commands import add_report_commands
 
 # Everything else is imported inside the command that needs it: `harness --help` must be instant.
 
@@ -134,6 +133,52 @@ def exercises(work: Path) -> None:
 
 
 @cli.command()
+def causes() -> None:
+    """List the causes that a diagnosis may name."""
+    from harness.submission.log_values import load_causes
+
+    known = load_causes()
+    width = max(map(len, known))
+    for name, cause in known.items():
+        click.echo(f"{name.ljust(width)}  {cause.says}")
+    click.echo("Next: name one under diagnosis:, and rule out two others, in report.md.")
+
+
+@cli.command()
+@_recipe
+@work_option
+@click.option("--step", metavar="N", type=whole_number(0, 10**9), help="The step (a batch, counted from 0).")
+@click.option("--epoch", metavar="N", type=whole_number(0, 10**9), help="The epoch, counted from 0.")
+@click.option(
+    "--signal", "signals", multiple=True, help="This signal only, such as grad_mean.1.weight; repeatable."
+)
+@click.option(
+    "--run", type=click.Choice(["broken", "fixed"]), default="broken", show_default=True, help="Of which run."
+)
+def show(
+    recipe: str, work: Path, step: int | None, epoch: int | None, signals: tuple[str, ...], run: str
+) -> None:
+    """Print values of a log as evidence, to copy into report.md."""
+    from harness.recipe import load_recipe
+    from harness.run.metrics_log import read_metrics_log
+    from harness.submission.log_values import LogValues
+    from harness.workspace import METRICS_LOG, open_workspace
+
+    if (step is None) == (epoch is None):
+        raise UserError("Say which place of the log to show: --step N for a batch, or --epoch N.")
+    load_recipe(recipe)
+    workspace = open_workspace(work, recipe)
+    path = workspace.run_folder(run) / METRICS_LOG
+    log = LogValues(read_metrics_log(path))
+    try:
+        for line in log.evidence(run, step, epoch, signals):
+            click.echo(line)
+    except UserError as error:
+        raise UserError(f"In {path}, {error}") from None
+    click.echo(f"Next: copy what you need below evidence: in {workspace.report}")
+
+
+@cli.command()
 @_recipe
 @work_option
 def check(recipe: str, work: Path) -> None:
@@ -169,8 +214,8 @@ def check(recipe: str, work: Path) -> None:
 )  # fmt: skip
 def submit(recipe: str, work: Path, student: str | None, out: Path) -> None:
     """Pack everything into one tarball to hand in."""
-    from harness.submission.submission import submit as pack
-    from harness.submission.submission import submit_file
+    from harness.submission.archive import submit as pack
+    from harness.submission.archive import submit_file
     from harness.summary import show_submission
     from harness.workspace import open_workspace
     from harness.written.exercise import FileExercise, load_exercise
@@ -234,7 +279,6 @@ def doctor(as_json: bool) -> None:
 
 
 add_check_commands(cli)
-add_report_commands(cli)
 
 
 def main() -> NoReturn:

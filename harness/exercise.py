@@ -26,7 +26,7 @@ from harness.workspace import (
 )
 
 if TYPE_CHECKING:  # reading reports takes libraries that no run needs
-    from harness.submission.check_item import CheckItem
+    from harness.submission.check_run import CheckItem
 
 DEFAULT_SEED = 42
 DEFAULT_EXPERIMENT = "digits_mlp"

@@ -8,6 +8,8 @@ import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
+from harness.errors import UserError
+
 BLOCK_SIZE = 65535  # the largest stored block: its length has 16 bits (RFC 1951, section 3.2.4)
 
 # RFC 1950: deflate with a 32 KiB window, fastest level, and the check bits that make it a multiple of 31.
@@ -29,6 +31,25 @@ def sha256_line(data: bytes, name: str) -> str:
 def scratch_path(path: Path) -> Path:
     """Return a hidden name beside `path`, different for every writer, to write to before `path` is replaced."""
     return path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+
+
+def read_text(path: Path, limit: int, *, missing: str, too_large: str) -> str:
+    """Return a text that a person wrote, of at most `limit` bytes.
+
+    Raises `UserError` if it is missing, too large, or not UTF-8; the two sentences end with what to do.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(limit + 1)
+    except FileNotFoundError:
+        raise UserError(f"There is no {path}: {missing}.") from None
+    if len(data) > limit:
+        raise UserError(f"{path} is larger than {limit // 1024} KiB: {too_large}.")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise UserError(f"{path}, line {line}: not UTF-8 text: save it as UTF-8.") from None
 
 
 def write_whole(files: Mapping[Path, bytes], *, durable: bool = True) -> None:

@@ -19,8 +19,8 @@ from harness.written.exercise import file_exercise_ids, find_file_exercise
 from harness.written.workspace import FileWorkspace
 
 if TYPE_CHECKING:  # reading reports takes libraries that no run needs
-    from harness.submission.check_item import CheckItem
-    from harness.submission.submission import Submission
+    from harness.submission.archive import Submission
+    from harness.submission.check_run import CheckItem
 
 Figures = dict[str, str]
 

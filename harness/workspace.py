@@ -23,6 +23,13 @@ REPORT = "report.md"
 SETTINGS = "workspace.json"
 SUBMITTED = "submitted.json"
 RESULT = "result.json"
+METRICS_LOG = "metrics.log"
+CHECKPOINT = "checkpoint.pt"
+CHECKSUM = "checkpoint.pt.sha256"
+META = "checkpoint.pt.meta.json"
+RUNS = ("broken", "fixed")
+# The files of each run in a submission; `best.pt` stays at home.
+RUN_FILES = (METRICS_LOG, CHECKPOINT, CHECKSUM, META, RESULT, "inputs.json", EXPERIMENT, "run.html")
 OUTCOMES = "outcomes.json"
 # The harness makes these in a workspace, and clean-work deletes them; all else is the student's.
 _OURS = ("runs", SETTINGS, SUBMITTED, OUTCOMES, "PROMPT.md")

@@ -51,10 +51,8 @@ def measure_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """
 
     def start(job: CheckJob, *, bar: bool) -> dict[str, Finding]:
-        assert CheckJob.from_json(job.to_json()) == job
         path = Path(job.source_path or "experiment.py")
-        checkpoint = None if job.checkpoint is None else Path(job.checkpoint)
-        subject = Subject(path, job.source, job.settings, load(job.settings.dataset), checkpoint)
+        subject = Subject(path, job.source, job.settings, load(job.settings.dataset))
         found = {name: examine(subject, name, **job.options).to_json() for name in job.names}
         return {name: Finding.from_json(finding) for name, finding in found.items()}
 

@@ -9,7 +9,8 @@ from rich.console import Console
 from run_files import FIXED, change_json, make_workspace, read_lines, seal, write_lines
 
 from harness.errors import UserError
-from harness.submission.check import CheckItem, quick_checks, render_checks, run_checks
+from harness.submission.check import quick_checks, render_checks, run_checks
+from harness.submission.check_run import CheckItem
 from harness.workspace import Workspace, report_template
 
 
@@ -191,8 +192,8 @@ def test_a_cited_number_that_is_not_in_the_log_is_shown_beside_it(workspace: Wor
     found = edit_report(workspace, f"broken, signal: loss, step: 0, value: {loss:.3f}", CITED)
     assert list(found) == ["report: evidence 1"]
     there = workspace.run_folder("broken")
-    assert f"loss at step 0 of the broken run is 7.5, and {there}" in found["report: evidence 1"]
-    assert f"says {loss}" in found["report: evidence 1"]
+    assert f"cites loss at step 0 of the broken run, but in {there}" in found["report: evidence 1"]
+    assert f"the log has {loss:.6g} there, not 7.5" in found["report: evidence 1"]
     far = edit_report(workspace, CITED, CITED.replace("step: 0", "step: 99"))
     assert "no loss at step 99: it has from 0 to 11" in far["report: evidence 1"]
 
@@ -345,7 +346,7 @@ def test_another_machine_is_no_ones_fault(workspace: Workspace, tmp_path: Path) 
     assert (item.outcome, "made with another platform_class" in item.message) == ("could not judge", True)
 
 
-def test_a_replay_that_a_user_must_mend_could_not_be_judged(workspace: Workspace) -> None:
+def test_a_replay_that_a_user_must_fix_could_not_be_judged(workspace: Workspace) -> None:
     def full_disk(run: str) -> Path:
         raise UserError("No space left on device: free some space.")
 

@@ -14,11 +14,9 @@ from page_reader import Page
 from run_files import BROKEN, FIXED, make_workspace
 
 from harness.checks import check_names, load_check
-from harness.checks.cli.page import render_page
-from harness.checks.cli.report import Report, report, where_next
+from harness.checks.cli.show import Report, render_page, show, where_next
 from harness.checks.cli.target import find_target, run_folder
-from harness.checks.cli.terminal import show
-from harness.checks.lab.finding import Cell, Finding, Line, Plot, Sheet, Table
+from harness.checks.lab.finding import Cell, Finding, Line, Plot, Table
 from harness.errors import UserError
 from harness.exercise import Asked
 from harness.recipe import Recipe, load_recipe, recipe_ids
@@ -150,7 +148,7 @@ def test_the_checks_are_listed_and_documented(tmp_path: Path) -> None:
 
 def test_without_a_workspace_it_is_the_experiment_as_handed_out(tmp_path: Path) -> None:
     target, recipe = find_target("huge_lr", tmp_path / "work", Asked()), load_recipe("huge_lr")
-    assert (target.source, target.path, target.checkpoint) == (recipe.broken_source(), None, None)
+    assert (target.source, target.path) == (recipe.broken_source(), None)
     assert (target.settings.seed, target.settings.dataset) == (recipe.seed, recipe.dataset)
     assert not (tmp_path / "work").exists()
 
@@ -159,21 +157,12 @@ def test_with_a_workspace_it_is_the_edited_experiment_or_the_untouched_one(tmp_p
     workspace = make_workspace(tmp_path)
     edited = find_target("huge_lr", tmp_path, Asked())
     assert (edited.source, edited.path) == (FIXED, workspace.experiment)
-    assert edited.checkpoint == workspace.run_folder("fixed") / "checkpoint.pt"
     assert str(workspace.experiment) in edited.words
     untouched = find_target("huge_lr", tmp_path, Asked(), untouched=True)
     assert (untouched.source, untouched.path) == (BROKEN, None)
-    assert untouched.checkpoint == workspace.run_folder("broken") / "checkpoint.pt"
+    assert find_target("huge_lr", tmp_path, Asked(seed=7)).settings.seed == 7
     workspace.experiment.write_text(BROKEN)
     assert find_target("huge_lr", tmp_path, Asked()).path is None
-
-
-def test_other_settings_or_another_edit_have_no_checkpoint(tmp_path: Path) -> None:
-    workspace = make_workspace(tmp_path)
-    asked = find_target("huge_lr", tmp_path, Asked(seed=7))
-    assert (asked.settings.seed, asked.checkpoint) == (7, None)
-    workspace.experiment.write_text(FIXED + "\n# once more\n")
-    assert find_target("huge_lr", tmp_path, Asked()).checkpoint is None
 
 
 def test_a_run_is_named_by_its_folder_or_by_its_exercise(tmp_path: Path) -> None:
@@ -200,7 +189,7 @@ FULL = {
             ),
         ),
     ),
-    "sheet": Sheet(shape=(2, 1, 4, 4), pixels=PIXELS, labels=("7", HOSTILE)),
+    "sheet": {"shape": [2, 1, 4, 4], "pixels": PIXELS, "labels": ["7", HOSTILE]},
 }  # fmt: skip
 
 
@@ -212,11 +201,11 @@ def reports(more: dict[str, Any] | None = None, **outcomes: str) -> list[Report]
         "whole": 3,
         "yes": True,
     }
-    findings = {
-        name: Finding(f"what was done {HOSTILE}", outcome, "0.5 of 1", figures, **(more or {}))
+    what = f"what was done {HOSTILE}"
+    return [
+        Report(load_check(name), "huge_lr", Finding(what, outcome, "0.5 of 1", figures, **(more or {})))
         for name, outcome in outcomes.items()
-    }
-    return report("huge_lr", findings)
+    ]
 
 
 @pytest.fixture
@@ -231,7 +220,7 @@ def test_the_terminal_shows_every_figure_and_the_next_command(capsys: pytest.Cap
     show([one], "huge_lr: heading", None)
     said = capsys.readouterr().out
     for part in (
-        "huge_lr: heading", one.question, f"what was done {HOSTILE}", "stalls: 0.5 of 1", "a figure: 0.1235",
+        "huge_lr: heading", one.check.question, f"what was done {HOSTILE}", "stalls: 0.5 of 1", "a figure: 0.1235",
         "another: inf", "none: -", "whole: 3", "yes: yes", "A table", "1e-09", HOSTILE, "loss: 2 |", "!", "Next:",
         "  harness data huge_lr\n", one.outcome.reading,
     ):  # fmt: skip

@@ -10,8 +10,7 @@ from page_reader import Page
 from run_files import make_workspace
 from runs import MINI, edited, mini_run
 
-from harness.checks.cli.compare import compare
-from harness.checks.lab.differences import differences, first_difference
+from harness.checks.lab.differences import compare_runs, differences, first_difference
 from harness.run.metrics_log import Record
 
 pytestmark = pytest.mark.usefixtures("torch_as_found")
@@ -56,13 +55,13 @@ def test_a_log_that_ends_early_differs_at_its_end() -> None:
 def test_two_runs_part_where_the_edit_first_acts(tmp_path: Path) -> None:
     mini_run(tmp_path / "a")
     mini_run(tmp_path / "b", edited(MINI, ("momentum=0.9", "momentum=0.8")))
-    found = compare(tmp_path / "a", tmp_path / "b", ("a", "b"))
+    found = compare_runs(tmp_path / "a", tmp_path / "b", ("a", "b"))
     assert found.outcome == "differs"
     # Momentum adds nothing to the first update.
     assert (found.figures["first difference"], found.figures["quantity"]) == ("step 2", "loss")
     assert {row[0] for row in found.tables[0].rows} > {"loss", "grad_norm"}
     assert [line.label for line in found.plots[0].lines] == ["a", "b"]
-    same = compare(tmp_path / "a", tmp_path / "a", ("a", "again"))
+    same = compare_runs(tmp_path / "a", tmp_path / "a", ("a", "again"))
     assert (same.outcome, same.tables) == ("same", ())
 
 

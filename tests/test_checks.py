@@ -346,16 +346,6 @@ def test_looking_at_activations_changes_nothing() -> None:
     assert after[-1][2] == pytest.approx(float(outputs.mean()), abs=1e-6)
 
 
-def test_the_network_is_that_of_the_checkpoint_if_there_is_one(tmp_path: Path) -> None:
-    run = mini_run(tmp_path / "run", CHANCE)
-    subject = mini_subject(CHANCE)
-    found = examine(replace(subject, checkpoint=run.folder / "checkpoint.pt"), "modes")
-    assert found.figures["loss as written"] == run.epochs[-1]["val_loss"]
-    assert examine(subject, "modes").figures["loss as written"] != run.epochs[-1]["val_loss"]
-    with pytest.raises(UserError, match="does not fit this experiment"):
-        examine(replace(mini_subject(MINI), checkpoint=run.folder / "checkpoint.pt"), "modes")
-
-
 def test_chance_outside_the_seed_is_found_where_it_first_shows() -> None:
     entropy = mini((PREPARED, "    return inputs + random.SystemRandom().random() / 1000, labels\n"))
     assert "step 0, loss" in examine(mini_subject(entropy), "repeat").summary
@@ -462,9 +452,6 @@ def test_a_later_failure_is_found_at_its_step(tmp_path: Path, monkeypatch: pytes
         int(str(found.figures["first step that is not finite"])) == int(str(found.figures["steps"])) - 1 > 0
     )
     assert float(str(found.figures["largest value that went in"])) > 1e30
-    assert "LogSoftmaxBackward0" in str(
-        examine(mini_subject(EXPONENTIAL), "anomaly").figures["anomaly detection"]
-    )
     assert list(tmp_path.iterdir()) == []
 
 

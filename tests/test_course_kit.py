@@ -64,7 +64,7 @@ def test_it_holds_what_students_use_and_nothing_of_the_instructors(files: dict[s
     assert {name.split("/")[0] for name in files} == {
         "Makefile", "README.md", "docs", "exercises", "harness", "kit.sha256", "pyproject.toml",
     }  # fmt: skip
-    harness = {name for name in files if name.startswith("harness/")} - {"harness/submission/causes.toml"}
+    harness = {name for name in files if name.startswith("harness/")} - {"harness/submission/causes.json"}
     assert [name for name in harness if files[name] != (ROOT / name).read_bytes()] == []
     assert [name for name in files if re.search(r"experiments/|make_|heldout|__pycache__|/\.", name)] == []
 

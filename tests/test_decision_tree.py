@@ -11,7 +11,7 @@ from harness.errors import UserError
 from harness.exercise import Asked, start_exercise
 from harness.recipe import EXERCISES, load_recipe
 from harness.run.settings import RunSettings
-from harness.submission.check_item import CheckItem
+from harness.submission.check_run import CheckItem
 from harness.workspace import OUTCOMES, Workspace, remove_workspace
 from harness.written import decision_tree_check
 from harness.written.decision_tree import (

@@ -11,7 +11,7 @@ from grader.score.diagnostics import judge_diagnostics
 from grader.score.explanation import judge_explanation
 from grader.score.weights import load_weights
 from harness.recipe import load_recipe
-from harness.submission.causes import load_causes
+from harness.submission.log_values import load_causes
 
 RECIPES = [path.name.removesuffix(".log.gz") for path in sorted(LOGS.iterdir())]
 RECIPES = [name for name in RECIPES if name in load_causes()]
@@ -176,6 +176,7 @@ def test_a_check_stands_in_where_no_signal_shows_the_fault(monkeypatch: pytest.M
     [
         (RIVALS, 4),
         (RIVALS[:1], 2),
+        ((RIVALS[0], "{cause: label_permute, signal: loss, step: 2, value: 6305.9}"), 4),  # an observation
         ((RIVALS[0], RIVALS[0]), 2),  # the same twice
         ((RIVALS[0], "{cause: huge_lr, signal: loss, step: 0, value: 2.3025}"), 2),  # the cause itself
         ((RIVALS[0], "{cause: healthy, signal: loss, step: 1, value: 31.84}"), 2),

@@ -58,8 +58,8 @@ def test_a_log_is_read_or_refused(text: str) -> None:
 @examples(0.5)
 def test_front_matter_is_read_or_refused(text: str) -> None:
     def read() -> object:
-        matter, body, line = split_report(text, "report.md")
-        return parse_front_matter(matter, "report.md"), body, line
+        matter, body = split_report(text, "report.md")
+        return parse_front_matter(matter, "report.md"), body
 
     outcome(read, UserError)
     outcome(lambda: parse_report(text, "report.md"), UserError)

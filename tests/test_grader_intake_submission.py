@@ -32,8 +32,8 @@ from grader.intake.archive import EXTENSION_BYTES, HEADERS
 from grader.intake.names import Rejected
 from grader.intake.submission import Submission, read_settings, read_submission
 from harness.run.settings import RunSettings
-from harness.submission.archive import FILES, RUN_FILES
-from harness.submission.submission import build_submission, submit
+from harness.submission.archive import FILES, build_submission, submit
+from harness.workspace import RUN_FILES
 
 WHOLE = with_members()
 

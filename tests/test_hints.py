@@ -11,7 +11,7 @@ from run_files import make_workspace
 from harness.errors import UserError
 from harness.hints import LEVELS, give_hint, hints_given
 from harness.recipe import load_recipe, recipe_ids
-from harness.submission.submission import build_submission
+from harness.submission.archive import build_submission
 from harness.workspace import remove_workspace
 
 

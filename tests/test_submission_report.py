@@ -57,29 +57,37 @@ def test_the_template_has_every_key_and_says_what_each_is_for() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("where:", "whre:", "line 4, diagnosis 1: there is no key `whre`: did you mean where?"),
-        ("evidence:", "evidnce:", "line 9: there is no key `evidnce`: did you mean evidence?"),
+        ("where:", "whre:", "line 4, diagnosis 1: there is no key `whre` here: did you mean where?"),
+        ("evidence:", "evidnce:", "line 9: there is no key `evidnce` here: did you mean evidence?"),
         ("    where: build_optimizer\n", "", "diagnosis 1: `where` is missing: name the function"),
-        ("run: fixed", "run: fixd", "line 10, evidence 1: `run` is 'fixd': did you mean fixed?"),
+        (
+            "run: fixed",
+            "run: fixd",
+            "line 10, evidence 1: `run` is 'fixd': Input should be 'broken' or 'fixed'",
+        ),
         (
             "step: 1",
             "step: one",
-            "line 5, diagnosis 1: `step` must be a whole number, counted from 0, not 'one'",
+            "line 5, diagnosis 1: `step` is 'one': write a whole number, counted from 0",
         ),
         ("step: 1,", "step: 1, epoch: 1,", "needs either `step` or `epoch`, and not both"),
         ("step: 1, ", "", "needs either `step` or `epoch`"),
-        ("31.84", "high", "`value` must be a number such as 0.93"),
-        ("31.84", "", "line 5, diagnosis 1: it needs a `signal` and its `value`"),
+        ("31.84", "high", "`value` is 'high': write a number such as 0.93"),
+        ("31.84", "", "line 5, diagnosis 1: `value` is not filled in yet: write the number"),
         ("check: loss_form, ", "", "line 8, ruled_out 2: it needs both `check` and `outcome`"),
-        ("check: loss_form", "check: loss_form, step: 3", "it has a check and a signal"),
+        (
+            "check: loss_form",
+            "check: loss_form, step: 3",
+            "give a `check` and its `outcome`, or a `signal`",
+        ),
         (
             "signal: val_accuracy, epoch: 3, value: 0.930",
             "check: a, outcome: b",
             "cites a check: evidence is",
         ),
         ("step: 1, value: 31.84}", "step: 1, value: 31.84, run: broken}", "there is no key `run`"),
-        ("huge_lr", "[huge_lr]", "`cause` must be one word"),
-        ("evidence:\n  - {run", "evidence:\n  {run", "must be a list"),
+        ("huge_lr", "[huge_lr]", "`cause`: Input should be a valid string"),
+        ("evidence:\n  - {run", "evidence:\n  {run", "`evidence`: Input should be a valid list"),
         ("---\n", "", "line 1: a report begins with a line of three dashes"),
         ("cause: huge_lr", "cause: &a huge_lr", "anchors and aliases"),
         ("cause: huge_lr", "cause: !!python/name:os.system x", "tags"),
@@ -103,7 +111,7 @@ def test_a_front_matter_without_an_end_or_too_long_is_refused() -> None:
 
 def test_a_file_that_is_no_report_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "report.md"
-    with pytest.raises(UserError, match="There is no report"):
+    with pytest.raises(UserError, match=r"There is no .*report.md: make exercise"):
         read_report(path)
     path.write_bytes(b"x" * (SIZE_LIMIT + 1))
     with pytest.raises(UserError, match="larger than 1024 KiB"):

@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 from run_files import change_json, make_workspace
 
-from harness.submission.check_item import could_not_judge, failed, passed
-from harness.submission.submission import Submission
+from harness.submission.archive import Submission
+from harness.submission.check_run import could_not_judge, failed, passed
 from harness.summary import (
     run_figures,
     show_broken_run,

@@ -12,7 +12,7 @@ from deriving import known_answers, solution
 
 from harness.errors import UserError
 from harness.recipe import EXERCISES
-from harness.submission.submission import submit_file
+from harness.submission.archive import submit_file
 from harness.written.exercise import FileExercise, find_file_exercise
 from harness.written.workspace import (
     ANSWER_BYTES,
@@ -69,7 +69,7 @@ def test_one_that_is_not_there_is_not_opened(exercise: FileExercise, tmp_path: P
     ("content", "said", "blocks"),
     [
         (None, "There is no", True),
-        (b"\xff", "is not UTF-8 text", True),
+        (b"\xff", "not UTF-8 text", True),
         (b"#" * (ANSWER_BYTES + 1), "is larger than 64 KiB", True),
         ((EXERCISES / EXERCISE / "backprop.py").read_bytes(), "is still the original file", False),
     ],

@@ -7,7 +7,7 @@ from pathlib import Path
 from grader.score.reference_report import reference_report
 from grader.written.grade import reference
 from harness.exercise import Asked, start_exercise, verify_exercise
-from harness.submission.submission import submit, submit_file
+from harness.submission.archive import submit, submit_file
 from harness.written.exercise import FileExercise, stub
 from harness.written.workspace import start_file_exercise
 

@@ -13,7 +13,7 @@ from harness.errors import UserError
 from harness.files import scratch_path, write_with_sha256
 from harness.recipe import EXERCISES, FILE_EXERCISE, ROOT, load_recipe, recipe_ids
 from harness.submission.archive import deterministic_tar_gz
-from harness.submission.causes import CAUSES, causes_file
+from harness.submission.log_values import CAUSES, causes_file
 from harness.written.exercise import FileExercise, file_exercise_ids, load_exercise
 from harness.written.workspace import PROMPT
 
@@ -90,7 +90,7 @@ def kit_files() -> dict[str, bytes]:
         files[f"{folder}/{PROMPT}"] = (EXERCISES / recipe.id / PROMPT).read_bytes()
         files[f"{folder}/recipe.toml"] = recipe.for_kit().encode()
         files[f"{folder}/experiment.py"] = recipe.broken_source().encode()
-    files[CAUSES.relative_to(ROOT).as_posix()] = causes_file().encode()
+    files[CAUSES.relative_to(ROOT).as_posix()] = causes_file()
     for exercise in map(load_exercise, file_exercise_ids()):
         assert isinstance(exercise, FileExercise)
         for name in (FILE_EXERCISE, PROMPT, exercise.file):

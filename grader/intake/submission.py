@@ -25,14 +25,11 @@ from harness.submission.archive import (
     FILES,
     FORMAT_VERSION,
     MANIFEST,
-    META,
-    METRICS_LOG,
-    RUNS,
     SUFFIX,
     FileManifest,
     Manifest,
 )
-from harness.workspace import EXPERIMENT, REPORT
+from harness.workspace import EXPERIMENT, META, METRICS_LOG, REPORT, RUNS
 from harness.written.exercise import FileExercise, file_exercise_ids, load_exercise
 
 Run = Literal["broken", "fixed"]

@@ -100,7 +100,7 @@ def shown_report(text: str, numbers: Iterable[CitedNumber] = ()) -> ShownReport:
     text = _OTHER_DATA.sub(lambda match: f"{match[1]}…", text)
     kept = text[:LIMIT]
     try:
-        matter, body, _ = split_report(kept, "report.md")
+        matter, body = split_report(kept, "report.md")
     except UserError:
         matter, body = "", kept
     matter = _OURS.sub("", matter)

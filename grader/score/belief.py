@@ -73,12 +73,12 @@ def flattery(evidence: Evidence) -> str:
 
 
 def _validation(fixed: Replay, found: SplitFigures) -> str:
-    told = epoch_records(fixed.records())[-1]
-    accuracy = told.get("val_accuracy")
+    claimed = epoch_records(fixed.records())[-1]
+    accuracy = claimed.get("val_accuracy")
     if isinstance(accuracy, int | float) and not accuracy <= _number(found.accuracy) + ACCURACY_APART:
         return _clause("the last validation accuracy", accuracy, found.accuracy)
-    if _is_better(told.get("val_loss"), found.loss):
-        return _clause("the last validation loss", told["val_loss"], found.loss)
+    if _is_better(claimed.get("val_loss"), found.loss):
+        return _clause("the last validation loss", claimed["val_loss"], found.loss)
     return ""
 
 
@@ -91,18 +91,18 @@ def _training(fixed: Replay, found: SplitFigures | None) -> str:
     return ""
 
 
-def _is_better(told: object, found: object) -> bool:
+def _is_better(claimed: object, found: object) -> bool:
     """Return whether the log's loss is far below the evaluator's; a non-finite loss is the worst."""
-    if not isinstance(told, int | float):
+    if not isinstance(claimed, int | float):
         return False
     if not isinstance(found, int | float):
-        return math.isfinite(told)
-    return told < found * _LOSS_SHARE - _LOSS_APART
+        return math.isfinite(claimed)
+    return claimed < found * _LOSS_SHARE - _LOSS_APART
 
 
-def _clause(what: str, told: float, found: object) -> str:
+def _clause(what: str, claimed: float, found: object) -> str:
     shown = f"{found:.4g}" if isinstance(found, int | float) else f"{found}"
-    return f"its log has {what} as {told:.4g}, and the trusted evaluator finds {shown} for the weights"
+    return f"its log has {what} as {claimed:.4g}, and the trusted evaluator finds {shown} for the weights"
 
 
 def _number(value: object) -> float:

@@ -6,6 +6,8 @@ from grader.sandbox import Status
 from grader.score.verdict import Model
 
 Run = Literal["broken", "fixed", "reference"]
+HashedFile = Literal["metrics.log", "checkpoint.pt"]
+ReplayedRun = Literal["broken run", "fixed run", "reference run", "evaluation", "probes", "answer"]
 # A number of a log; a non-finite one by its name, as strict JSON needs it.
 Number = float | Literal["NaN", "Infinity", "-Infinity"] | None
 
@@ -25,7 +27,7 @@ class HashComparison(Model):
     """
 
     run: Literal["broken", "fixed"]
-    file: Literal["metrics.log", "checkpoint.pt"]
+    file: HashedFile
     claimed: str | None
     replayed: str | None
     agree: bool | None
@@ -34,7 +36,7 @@ class HashComparison(Model):
 class ReplayOutcome(Model):
     """How one process of the grader ended: OK, RE, SG, TO, OL, ML or XX, with a sentence."""
 
-    what: Literal["broken run", "fixed run", "reference run", "evaluation", "probes", "answer"]
+    what: ReplayedRun
     status: Status
     message: str = ""
 

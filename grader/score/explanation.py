@@ -14,9 +14,15 @@ from grader.score.verdict import Check, full, lost, open_check
 from harness.errors import UserError
 from harness.plain_yaml import shown
 from harness.recipe import Recipe, load_recipes
-from harness.submission.causes import OFF_BY, contradicted, load_causes
-from harness.submission.log_values import LogValues, departs, first_departure, log_values, place_of
-from harness.submission.prose import StatedNumber, judge_numbers
+from harness.submission.log_values import (
+    OFF_BY,
+    contradicted,
+    first_departure,
+    load_causes,
+    log_values,
+    place_of,
+)
+from harness.submission.prose import StatedNumber, agreement, judge_numbers, wrong_numbers
 from harness.submission.report import (
     HEALTHY,
     PARTS,
@@ -112,7 +118,7 @@ def _judge_where(evidence: Evidence, diagnosis: Sequence[Diagnosis], accepted: b
     recipe = evidence.recipe
     holds = functions_changed(recipe.healthy_source(), recipe.broken_source())
     right = f"It is in {' or '.join(sorted(holds))}."
-    named = {entry.where.strip("`() ") for entry in diagnosis}
+    named = {entry.where for entry in diagnosis}
     if len(named) != 1:
         return lost(*_WHERE, f"You name {len(named)} places.", right)
     (where,) = named
@@ -174,48 +180,23 @@ def _judge_first_wrong(evidence: Evidence, diagnosis: Sequence[Diagnosis]) -> Ch
     broken, healthy = log_values(evidence.broken.log), log_values(evidence.reference.log)
     earliest = first_departure(broken, healthy)
     if earliest is not None:
-        signal, place = earliest
-        remedy = f"The log first departs from a healthy run with {signal} at {place_of(signal)} {place}."
-    if sign.check is not None:
+        signal, start = earliest
+        remedy = f"The log first departs from a healthy run with {signal} at {place_of(signal)} {start}."
+    if sign.check:
         return _judge_first_check(evidence, sign, shown_by_log=earliest is not None, remedy=remedy)
-    place_found = _place_of_value(sign, broken)
-    if place_found is None:
-        return lost(*_FIRST_WRONG, _untrue(sign, broken), remedy)
-    assert sign.signal is not None
-    value, beside = (
-        broken.series[sign.signal][place_found],
-        healthy.series.get(sign.signal, {}).get(place_found),
-    )
-    if beside is None or not departs(sign.signal, value, beside):
-        there = "" if beside is None else f": a healthy run has {beside:.4g} there"
+    place = broken.find(sign, within=OFF_BY)
+    if place is None:
+        return lost(*_FIRST_WRONG, f"You cite {sign} of the broken run, but {broken.untrue(sign)}", remedy)
+    value, theirs = broken.series[sign.signal][place], healthy.series.get(sign.signal, {}).get(place)
+    if theirs is None or not broken.departs(sign.signal, place, healthy):
+        there = "" if theirs is None else f": a healthy run has {theirs:.4g} there"
         return lost(*_FIRST_WRONG, f"{sign} is {value:.4g}, which is not wrong{there}.", remedy)
     first = next(broken.departures(sign.signal, healthy))
     reach = _STEPS if place_of(sign.signal) == "step" else _EPOCHS
-    if place_found - first > reach:
+    if place - first > reach:
         reason = f"{sign} is wrong, but {sign.signal} is wrong from {place_of(sign.signal)} {first} on."
         return lost(*_FIRST_WRONG, reason, remedy)
-    return full(*_FIRST_WRONG, f"{sign} is {value:.4g}, and {beside:.4g} in a healthy run.")
-
-
-def _place_of_value(sign: Sign, log: LogValues) -> int | None:
-    """Return the place at which a log holds a cited value: the cited one, or one beside it."""
-    for index in (sign.index, *(sign.index + by for by in (-OFF_BY, OFF_BY))):
-        try:
-            log.value(sign.signal or "", *((index, None) if sign.step is not None else (None, index)))
-        except UserError:
-            continue
-        if log.agrees(sign.value or "", sign.signal or "", index):
-            return index
-    return None
-
-
-def _untrue(sign: Sign, log: LogValues) -> str:
-    """Return the sentence for a cited value that the log of the broken run does not hold there."""
-    try:
-        value = log.value(sign.signal or "", sign.step, sign.epoch)
-    except UserError as error:
-        return f"You cite {sign} of the broken run, but {error}"
-    return f"You cite {sign} of the broken run as {sign.value}, and the replay has {value:.6g}."
+    return full(*_FIRST_WRONG, f"{sign} is {value:.4g}, and {theirs:.4g} in a healthy run.")
 
 
 def _judge_first_check(evidence: Evidence, sign: Sign, *, shown_by_log: bool, remedy: str) -> Check:
@@ -225,15 +206,10 @@ def _judge_first_check(evidence: Evidence, sign: Sign, *, shown_by_log: bool, re
         )
         return lost(*_FIRST_WRONG, reason, remedy)
     trips = trips_of(evidence.recipe.id)
-    name = _check_name(sign)
-    if trips.get(name) == sign.outcome:
+    if trips.get(sign.check) == sign.outcome:
         return full(*_FIRST_WRONG, f"No signal shows the fault, and the {sign} finds {sign.outcome}.")
     unsound = f"The checks that find it unsound: {', '.join(trips) or 'none'}."
     return lost(*_FIRST_WRONG, f"The {sign} does not find {shown(sign.outcome)}.", unsound)
-
-
-def _check_name(sign: Sign) -> str:
-    return str(sign.check).replace("-", "_")
 
 
 def _judge_ruled_out(evidence: Evidence, report: Report) -> Check:
@@ -268,7 +244,7 @@ def _rivals(evidence: Evidence, report: Report) -> Iterator[tuple[bool | None, s
             yield False, f"{name} is no cause that could be ruled out."
         elif entry.cause in own:
             yield False, f"{name} is the cause of this run."
-        elif entry.check is not None:
+        elif entry.check:
             yield _by_check(evidence, entry)
         else:
             yield _by_value(evidence, entry)
@@ -276,8 +252,8 @@ def _rivals(evidence: Evidence, report: Report) -> Iterator[tuple[bool | None, s
 
 def _by_value(evidence: Evidence, entry: RuledOut) -> tuple[bool, str]:
     log = log_values(evidence.broken.log)
-    if _place_of_value(entry, log) is None:
-        return False, _untrue(entry, log)
+    if log.find(entry, within=OFF_BY) is None:
+        return False, f"You cite {entry} of the broken run, but {log.untrue(entry)}"
     symptoms = load_causes()[entry.cause].on(evidence.settings.dataset)
     symptom = contradicted(entry, symptoms, evidence.broken.records(), log)
     if symptom is None:
@@ -286,9 +262,9 @@ def _by_value(evidence: Evidence, entry: RuledOut) -> tuple[bool, str]:
 
 
 def _by_check(evidence: Evidence, entry: RuledOut) -> tuple[bool | None, str]:
-    name = _check_name(entry)
     try:
-        found, tripped = outcomes_of(evidence.recipe.id).get(name), trips_of(entry.cause).get(name)
+        found = outcomes_of(evidence.recipe.id).get(entry.check)
+        tripped = trips_of(entry.cause).get(entry.check)
     except UserError:  # a recipe that was never measured
         found = tripped = None
     if found is None:
@@ -305,19 +281,15 @@ def _judge_numbers(evidence: Evidence, body: Body) -> Check:
     if not body.prose_words:
         return lost(*_NUMBERS, "The report has no text.", "Write what you found.")
     numbers = numbers_of(evidence, body)
-    true = [number for number in numbers if number.verdict == "true"]
-    wrong = [f"{number.text} ({number.signals[0]})" for number in numbers if number.verdict == "wrong"]
+    wrong = wrong_numbers(numbers)
     if not wrong:
-        return full(
-            *_NUMBERS, f"{len(true)} numbers beside a signal's name agree with the logs, none disagrees."
-        )
+        return full(*_NUMBERS, agreement(numbers))
     if any(replay.status == "XX" for replay in (evidence.broken, evidence.fixed)):
-        return open_check(
-            *_NUMBERS, f"A log of the replay is missing to compare {', '.join(wrong[:3])} with."
-        )
-    reason = f"Neither log holds {', '.join(wrong[:3])}."
-    slip = len(wrong) == 1 and len(true) >= _SLIP
-    return lost(*_NUMBERS, reason, remedy, points=_NUMBERS[2] / 2 if slip else 0.0)
+        missing = f"A log of the replay is missing to compare {', '.join(wrong[:3])} with."
+        return open_check(*_NUMBERS, missing)
+    slip = len(wrong) == 1 and sum(number.verdict == "true" for number in numbers) >= _SLIP
+    points = _NUMBERS[2] / 2 if slip else 0.0
+    return lost(*_NUMBERS, f"Neither log holds {', '.join(wrong[:3])}.", remedy, points=points)
 
 
 def _judge_form(body: Body) -> Check:

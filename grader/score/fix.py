@@ -69,28 +69,28 @@ def _judge_correct(evidence: Evidence) -> Check:
     bad_checks = [item for item in checks(evidence) if not item.good]
     bad_evaluations = [item for item in evaluations(evidence) if not item.good]
     if bad_symptoms:
-        reason = f"The symptom is still there. {_told(bad_symptoms[0])}."
+        reason = f"The symptom is still there. {_figure(bad_symptoms[0])}."
         return lost(*_CORRECT, reason, _REMEDY)
     if (verdict := _nothing_to_mask(evidence, bad_checks)) is not None:
         return verdict
     if bad_checks and bad_evaluations:
         reason = (
-            f"The symptom is gone, the cause is not ({_told(bad_checks[0])}), and the network is not healthy"
-            f" ({_told(bad_evaluations[0])})."
+            f"The symptom is gone, the cause is not ({_figure(bad_checks[0])}), and the network is not healthy"
+            f" ({_figure(bad_evaluations[0])})."
         )
         return lost(*_CORRECT, reason, _REMEDY)
     if bad_checks:
-        reason = f"The symptom is masked: it is gone, but the cause is not: {_told(bad_checks[0])}."
+        reason = f"The symptom is masked: it is gone, but the cause is not: {_figure(bad_checks[0])}."
         return _masked(evidence, reason)
     if bad_evaluations and _other_network(evidence) and not _put_out_answers(evidence):
         reason = (
             "The symptom is gone and the mechanism is sound, but build_model makes another network than the recipe's"
-            f" own, which gave no answers that the trusted evaluator could judge ({_told(bad_evaluations[0])}). The"
+            f" own, which gave no answers that the trusted evaluator could judge ({_figure(bad_evaluations[0])}). The"
             " instructor decides."
         )
         return open_check(*_CORRECT, reason)
     if bad_evaluations:
-        reason = f"The symptom is gone, but the network is not healthy: {_told(bad_evaluations[0])}."
+        reason = f"The symptom is gone, but the network is not healthy: {_figure(bad_evaluations[0])}."
         return _masked(evidence, reason)
     if evidence.suspicions:
         reason = (
@@ -127,7 +127,7 @@ def _nothing_to_mask(evidence: Evidence, bad_checks: Sequence[Measurement]) -> C
         return None
     nothing = "Under the settings of these runs the broken experiment shows no symptom"
     if bad_checks:
-        reason = f"{nothing} either, and the cause is still there: {_told(bad_checks[0])}."
+        reason = f"{nothing} either, and the cause is still there: {_figure(bad_checks[0])}."
         return lost(*_CORRECT, reason, _REMEDY)
     if all(item.good for item in checks(evidence, broken)):
         reason = f"{nothing} and trips no check, so yours proves nothing. The instructor decides."
@@ -144,7 +144,7 @@ def _masked(evidence: Evidence, reason: str) -> Check:
     return open_check(*_CORRECT, reason)
 
 
-def _told(item: Measurement) -> str:
+def _figure(item: Measurement) -> str:
     value = f"{item.value:.4g}" if isinstance(item.value, float) else item.value
     return f"{item.name}: {value}, wanted {item.wanted}"
 

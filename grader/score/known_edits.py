@@ -9,11 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BeforeValidator, Field
 
-from grader.score.solutions import SOLUTIONS
-from grader.toml_file import read_table
-from harness.errors import UserError
+from grader.score.solutions import SOLUTIONS, StrictModel, read_toml
 from harness.recipe import EXPERIMENTS, Edit, Recipe, apply_edits
 
 # full: the fix and its equals. alternative: right, not minimal. masking: the symptom goes, the cause stays.
@@ -31,10 +29,11 @@ Edits = Annotated[tuple[Annotated[Edit, BeforeValidator(_edit)], ...], Field(min
 _Named = dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")], Edits]
 
 
-class KnownEdit(BaseModel):
-    """One edit of an experiment, with the verdict that it must get."""
+_NONE: _Named = {}
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+class KnownEdit(StrictModel):
+    """One edit of an experiment, with the verdict that it must get."""
 
     id: str
     verdict: Verdict
@@ -55,16 +54,14 @@ class KnownFix:
     source: str
 
 
-class _File(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
+class _File(StrictModel):
     format_version: Literal[1]
-    full: _Named = {}
-    alternative: _Named = {}
-    masking: _Named = {}
-    overreach: _Named = {}
-    wrong: _Named = {}
-    sound: _Named = {}
+    full: _Named = _NONE
+    alternative: _Named = _NONE
+    masking: _Named = _NONE
+    overreach: _Named = _NONE
+    wrong: _Named = _NONE
+    sound: _Named = _NONE
 
 
 def load_variants(recipe_id: str, solutions: Path = SOLUTIONS) -> tuple[KnownEdit, ...]:
@@ -101,13 +98,9 @@ def known_fixes(recipe: Recipe, solutions: Path = SOLUTIONS) -> tuple[list[Known
 
 
 def _load(path: Path) -> tuple[KnownEdit, ...]:
-    try:
-        found = _File.model_validate(read_table(path))
-    except FileNotFoundError:
+    if not path.is_file():
         return ()
-    except ValidationError as error:
-        problems = "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors())
-        raise UserError(f"{path} cannot be used: {problems}.") from None
+    found = read_toml(path, _File)
     return tuple(
         KnownEdit(id=name, verdict=verdict, edits=edits)
         for verdict in get_args(Verdict)

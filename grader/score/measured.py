@@ -117,16 +117,16 @@ def _claimed(evidence: Evidence) -> list[Measurement]:
     if not epochs or evaluation is None or evaluation.validation is None:
         return []
     own = evaluation.validation
-    told: object = epochs[-1].get("val_loss" if own.accuracy is None else "val_accuracy")
+    claimed: object = epochs[-1].get("val_loss" if own.accuracy is None else "val_accuracy")
     found = own.loss if own.accuracy is None else own.accuracy
     good = False
-    if isinstance(told, int | float) and isinstance(found, int | float):
+    if isinstance(claimed, int | float) and isinstance(found, int | float):
         apart = _LOSS_APART * abs(found) if own.accuracy is None else ACCURACY_APART
-        good = abs(told - found) <= apart
+        good = abs(claimed - found) <= apart
     return [
         Measurement(
             name="the log's last validation",
-            value=to_strict(told),
+            value=to_strict(claimed),
             wanted=f"the evaluator's {found:.4g} on the same images"
             if isinstance(found, float)
             else "a number",

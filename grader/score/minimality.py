@@ -22,7 +22,7 @@ from grader.syntax.tampering import tampering
 from harness.recipe import Recipe
 
 _ID, _TITLE = "minimal", "No more was changed than the cause takes"
-_ONE_LAYER, _MORE_LAYERS, _WAY_AROUND = 0.5, 0.25, 0.75
+_ONE_AREA, _MORE_AREAS, _WAY_AROUND = 0.5, 0.25, 0.75
 # An edit is a known workaround if its distance to it is at most this share of the workaround's size, or one node.
 _SAME, _SAME_NODES = 0.25, 1
 _STEP = 0.5
@@ -49,7 +49,7 @@ def judge_minimality(
         return open_check(_ID, _TITLE, maximum, f"Your experiment cannot be compared with ours: {error}.")
     theirs, beside = prepare_edited(parsed, ours)
     changes, needed = compare_programs(beside, theirs), compare_programs(ours, wanted)
-    sizes = f"changes {_told(changes)}; the reference edit changes {_told(needed, of='')}."
+    sizes = f"changes {_described(changes)}; the reference edit changes {_described(needed, of='')}."
     reason = f"Your edit {sizes}"
     allowed = needed.areas | {recipe.area}
 
@@ -67,9 +67,9 @@ def judge_minimality(
         remedies.append(
             f"An edit of at most {_free(needed.total)} nodes of the syntax tree earns all points."
         )
-    foreign = [f"the {layer}" for layer in sorted(changes.areas - allowed)]
+    foreign = [f"the {area}" for area in sorted(changes.areas - allowed)]
     if foreign:
-        share *= _ONE_LAYER if len(foreign) == 1 else _MORE_LAYERS
+        share *= _ONE_AREA if len(foreign) == 1 else _MORE_AREAS
         reason += (
             f" It touches {_listed(foreign)}, which {'was' if len(foreign) == 1 else 'were'} not broken."
         )
@@ -115,7 +115,7 @@ def _apart(first: ComparedProgram, second: ComparedProgram) -> int:
     return sum(edit_sizes(first.parts, second.parts).values())
 
 
-def _told(changes: Changes, *, of: str = " of the syntax tree") -> str:
+def _described(changes: Changes, *, of: str = " of the syntax tree") -> str:
     """Return "4 nodes of the syntax tree (3 in build_optimizer, 1 in AMP)", the largest first.
 
     The names are the student's.

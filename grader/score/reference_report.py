@@ -9,13 +9,19 @@ from grader.score.explanation import functions_changed
 from grader.score.solutions import SOLUTIONS, outcomes_of, trips_of
 from harness.recipe import Recipe, load_recipe
 from harness.run.metrics_log import log_lines, parse_log
-from harness.submission.causes import contradicted, load_causes
-from harness.submission.log_values import LogValues, departs, first_departure, log_values, place_of
+from harness.submission.log_values import (
+    LogValues,
+    contradicted,
+    first_departure,
+    load_causes,
+    log_values,
+    place_of,
+)
 from harness.submission.report import HEALTHY, Sign
 
 _RIVALS = 2
 # In the text: signals that a reader knows, the first that departs.
-_TOLD = ("loss", "grad_norm", "val_loss", "val_accuracy")
+_WELL_KNOWN = ("loss", "grad_norm", "val_loss", "val_accuracy")
 _PREFERRED = ("val_accuracy", "val_loss", "loss")
 
 
@@ -49,15 +55,17 @@ def reference_report(recipe_id: str, broken_log: str, fixed_log: str, solutions:
 
 
 def _text(recipe: Recipe, where: str, broken: LogValues, fixed: LogValues, recovered: tuple[str, int]) -> str:
-    told = next((name for name in _TOLD if next(broken.departures(name, fixed), None) is not None), "loss")
-    place = next(broken.departures(told, fixed), min(broken.series[told]))
-    kind = place_of(told)
+    known = next(
+        (name for name in _WELL_KNOWN if next(broken.departures(name, fixed), None) is not None), "loss"
+    )
+    place = next(broken.departures(known, fixed), min(broken.series[known]))
+    kind = place_of(known)
     signal, at = recovered
-    record = json.dumps({kind: place, told: broken.series[told][place]})
+    record = json.dumps({kind: place, known: broken.series[known][place]})
     return f"""
 # Symptom
 
-The broken run departs from a healthy one: `{told}` is {broken.series[told][place]:.6g} at {kind} {place}.
+The broken run departs from a healthy one: `{known}` is {broken.series[known][place]:.6g} at {kind} {place}.
 
 ```
 {record}
@@ -78,11 +86,7 @@ In the fixed run `{signal}` is {fixed.series[signal][at]:.6g} at {place_of(signa
 
 
 def _value(log: LogValues, signal: str, place: int) -> str:
-    return f"signal: {signal}, {place_of(signal)}: {place}, value: {_written(log.series[signal][place])}"
-
-
-def _written(value: float) -> str:
-    return f"{value:.6g}"
+    return f"signal: {signal}, {place_of(signal)}: {place}, value: {log.series[signal][place]:.6g}"
 
 
 def _ruled_out(recipe: Recipe, broken_log: str, solutions: Path) -> Iterator[str]:
@@ -96,7 +100,7 @@ def _ruled_out(recipe: Recipe, broken_log: str, solutions: Path) -> Iterator[str
         for symptom in symptoms:
             signs = (
                 Sign.model_validate(
-                    {"signal": symptom.signal, place_of(symptom.signal): str(place), "value": _written(value)}
+                    {"signal": symptom.signal, place_of(symptom.signal): str(place), "value": f"{value:.6g}"}
                 )
                 for place, value in log.series.get(symptom.signal, {}).items()
             )
@@ -114,11 +118,6 @@ def _ruled_out(recipe: Recipe, broken_log: str, solutions: Path) -> Iterator[str
 def _recovered(broken: LogValues, fixed: LogValues) -> tuple[str, int] | None:
     """Return a signal and the last place at which the fixed run departs from the broken one."""
     for signal in (*_PREFERRED, *fixed.series):
-        places = [
-            place
-            for place, value in fixed.series.get(signal, {}).items()
-            if place in broken.series.get(signal, {}) and departs(signal, value, broken.series[signal][place])
-        ]
-        if places:
+        if places := list(fixed.departures(signal, broken)):
             return signal, places[-1]
     return None

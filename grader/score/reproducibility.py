@@ -4,12 +4,12 @@ import math
 from collections.abc import Sequence
 
 from grader.intake.submission import Run
-from grader.replay.replay import Replay
+from grader.score.belief import same_bytes
 from grader.score.evidence import RUNS, Evidence
 from grader.score.verdict import Check, full, lost, open_check
 from harness.errors import UserError
 from harness.run.metrics_log import Record, batch_records, epoch_records, log_lines, parse_log
-from harness.submission.check import log_difference
+from harness.submission.check_run import log_difference
 from harness.symptoms import judge_symptom
 
 _POINTS = {"broken": (8.0, 7.0), "fixed": (9.0, 8.0)}
@@ -17,6 +17,8 @@ _POINTS = {"broken": (8.0, 7.0), "fixed": (9.0, 8.0)}
 # agree. The end of a healthy run must agree too: over ten seeds its last accuracies lie within 0.055
 # (docs/calibration.md), and seeds change more than rounding does.
 _RELATIVE_BAND, _ACCURACY_BAND = 0.2, 0.05
+
+Row = tuple[str, str, float]  # id, title, points
 
 
 def judge_reproducibility(evidence: Evidence) -> tuple[Check, ...]:
@@ -29,96 +31,76 @@ def judge_reproducibility(evidence: Evidence) -> tuple[Check, ...]:
 
 
 def _archive(evidence: Evidence) -> Check:
-    id, title, maximum = "archive", "The archive is whole, and the commands are recorded", 3.0
+    row = ("archive", "The archive is whole, and the commands are recorded", 3.0)
     remedy = "Hand in what make submit packs, unchanged."
     if evidence.missing:
-        names = ", ".join(evidence.missing[:5])
-        return lost(id, title, maximum, f"These files are missing: {names}.", remedy)
+        return lost(*row, f"These files are missing: {', '.join(evidence.missing[:5])}.", remedy)
     if evidence.command_problem:
-        return lost(id, title, maximum, evidence.command_problem, remedy)
-    return full(id, title, maximum, "Every file is there, and command.txt has the commands of both runs.")
-
-
-def _not_replayed(id: str, title: str, maximum: float, run: Run, replay: Replay) -> Check | None:
-    if replay.status == "OK":
-        return None
-    if replay.status == "XX":
-        return open_check(
-            id, title, maximum, f"The replay failed, and that is not your fault: {replay.message}"
-        )
-    reason = f"The {run} run did not come to its end when we ran it again ({replay.status}): {replay.message}"
-    return lost(id, title, maximum, reason, "Hand in an experiment that runs to its end with make verify.")
+        return lost(*row, evidence.command_problem, remedy)
+    return full(*row, "Every file is there, and command.txt has the commands of both runs.")
 
 
 def _log(evidence: Evidence, run: Run, maximum: float) -> Check:
-    id, title = f"{run}_log", f"The {run} run repeats: metrics.log"
-    claim, replay = evidence.claims[run], evidence.replay(run)
-    if claim.log is None:
-        return lost(id, title, maximum, f"runs/{run}/metrics.log is missing.", "Hand in both runs whole.")
-    if (failed := _not_replayed(id, title, maximum, run, replay)) is not None:
-        return failed
-    if claim.log == replay.log.encode():
+    row = (f"{run}_log", f"The {run} run repeats: metrics.log", maximum)
+    claimed, replay = evidence.claims[run].log, evidence.replay(run)
+    if (verdict := _not_compared(row, evidence, run, "metrics.log", claimed)) is not None:
+        return verdict
+    ours = replay.log.encode()
+    if claimed is None or claimed == ours:
         lines = len(log_lines(replay.log))
-        return full(id, title, maximum, f"All {lines} records are the same, byte for byte.")
-    where = log_difference(claim.log, replay.log.encode())
+        return full(*row, f"All {lines} records are the same, byte for byte.")
     if not evidence.same_class:
-        return _across_classes(id, title, maximum, evidence, run)
-    return lost(
-        id,
-        title,
-        maximum,
-        f"metrics.log{where}.",
+        return _across_classes(row, evidence, run)
+    remedy = (
         "Hand in the log as the run wrote it, and of the experiment.py that you hand in: make verify, then make"
-        " submit. Nothing in the experiment may depend on the clock or on a generator of its own.",
+        " submit. Nothing in the experiment may depend on the clock or on a generator of its own."
     )
+    return lost(*row, f"metrics.log{log_difference(claimed, ours)}.", remedy)
 
 
 def _checkpoint(evidence: Evidence, run: Run, maximum: float) -> Check:
-    id, title = f"{run}_checkpoint", f"The {run} run repeats: checkpoint.pt"
-    claim, replay = evidence.claims[run], evidence.replay(run)
-    if claim.checkpoint_sha256 is None:
-        return lost(id, title, maximum, f"runs/{run}/checkpoint.pt is missing.", "Hand in both runs whole.")
-    if (failed := _not_replayed(id, title, maximum, run, replay)) is not None:
-        return failed
-    if claim.checkpoint_sha256 == replay.checkpoint_sha256:
-        return full(id, title, maximum, f"SHA-256 {claim.checkpoint_sha256[:16]} came out again.")
+    row = (f"{run}_checkpoint", f"The {run} run repeats: checkpoint.pt", maximum)
+    claimed, ours = evidence.claims[run].checkpoint_sha256, evidence.replay(run).checkpoint_sha256
+    if (verdict := _not_compared(row, evidence, run, "checkpoint.pt", claimed)) is not None:
+        return verdict
+    if claimed == ours:
+        return full(*row, f"SHA-256 {str(claimed)[:16]} came out again.")
     if not evidence.same_class:
-        return _across_classes(id, title, maximum, evidence, run)
-    return lost(
-        id,
-        title,
-        maximum,
-        f"Your checkpoint has the SHA-256 {claim.checkpoint_sha256[:16]}, and the replay's"
-        f" {str(replay.checkpoint_sha256)[:16]}.",
-        "Hand in the checkpoint as the run wrote it, and of the experiment.py that you hand in.",
-    )
+        return _across_classes(row, evidence, run)
+    reason = f"Your checkpoint has the SHA-256 {str(claimed)[:16]}, and the replay's {str(ours)[:16]}."
+    remedy = "Hand in the checkpoint as the run wrote it, and of the experiment.py that you hand in."
+    return lost(*row, reason, remedy)
 
 
-def _across_classes(id: str, title: str, maximum: float, evidence: Evidence, run: Run) -> Check:
+def _not_compared(row: Row, evidence: Evidence, run: Run, file: str, claimed: object) -> Check | None:
+    """Return the verdict if a file is missing, or if the run could not be made again."""
+    replay = evidence.replay(run)
+    if claimed is None:
+        return lost(*row, f"runs/{run}/{file} is missing.", "Hand in both runs whole.")
+    if replay.status == "OK":
+        return None
+    if replay.status == "XX":
+        return open_check(*row, f"The replay failed, and that is not your fault: {replay.message}")
+    reason = f"The {run} run did not come to its end when we ran it again ({replay.status}): {replay.message}"
+    return lost(*row, reason, "Hand in an experiment that runs to its end with make verify.")
+
+
+def _across_classes(row: Row, evidence: Evidence, run: Run) -> Check:
     """Judge a run of another platform class: here it must repeat, and its figures must be near the claimed ones."""
     replay, again = evidence.replay(run), evidence.again.get(run)
     if again is None or again.status == "XX":
-        return open_check(id, title, maximum, "The second replay, which another platform needs, failed.")
-    if (again.log_sha256, again.checkpoint_sha256) != (replay.log_sha256, replay.checkpoint_sha256):
-        reason = "Two runs on one machine gave different results."
-        return lost(
-            id,
-            title,
-            maximum,
-            reason,
-            "Make the experiment independent of the clock and of unseeded random numbers.",
-        )
-    problem = _outside_band(evidence, run)
-    if problem:
+        return open_check(*row, "The second replay, which another platform needs, failed.")
+    if not same_bytes(replay, again):
+        remedy = "Make the experiment independent of the clock and of unseeded random numbers."
+        return lost(*row, "Two runs on one machine gave different results.", remedy)
+    if problem := _outside_band(evidence, run):
         reason = f"Your machine need not give our bytes, but {problem}."
-        return lost(id, title, maximum, reason, "Hand in the log as the run wrote it.")
-    return full(
-        id,
-        title,
-        maximum,
+        return lost(*row, reason, "Hand in the log as the run wrote it.")
+    reason = (
         "Your machine is of another platform class, so your bytes need not be ours: the run repeats here, and your"
-        " figures are close to ours.",
+        " figures are close to ours."
     )
+    return full(*row, reason)
 
 
 def _outside_band(evidence: Evidence, run: Run) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
+from typing import Literal
 
 from grader.intake.submission import Submission
 from grader.replay.replay import Replay
@@ -11,7 +12,16 @@ from grader.replay.request import Role
 from grader.score.belief import code_doubt, same_as_reference
 from grader.score.diagnostics import judge_diagnostics
 from grader.score.evidence import RUNS, Evidence, evidence_of
-from grader.score.exhibits import CitedNumber, Curve, Exhibits, HashComparison, Number, ReplayOutcome, Run
+from grader.score.exhibits import (
+    CitedNumber,
+    Curve,
+    Exhibits,
+    HashComparison,
+    HashedFile,
+    ReplayedRun,
+    ReplayOutcome,
+    Run,
+)
 from grader.score.explanation import body_of, judge_explanation, numbers_of
 from grader.score.fix import judge_fix
 from grader.score.measured import measurements
@@ -33,6 +43,7 @@ from harness.written.exercise import exercise_ids
 
 WITHOUT_SANDBOX = "Students' code ran WITHOUT a sandbox (--trust-submissions): nothing kept it from lying."
 _POINTS_OF_A_CURVE = 200
+_WHAT: dict[Run, ReplayedRun] = {"broken": "broken run", "fixed": "fixed run", "reference": "reference run"}
 
 Facts = Mapping[str, str | int | float | bool | None]
 
@@ -200,7 +211,10 @@ def exhibits_of(name: str, evidence: Evidence, ignored: tuple[str, ...]) -> Exhi
         numbers=() if report is None else _looked_up(evidence, report),
         curves=tuple(_curve(run, replay) for run, replay in replays.items() if replay.status == "OK"),
         hashes=_hashes(evidence),
-        replays=tuple(_outcomes(replays)),
+        replays=tuple(
+            ReplayOutcome(what=_WHAT[run], status=replay.status, message=replay.message)
+            for run, replay in replays.items()
+        ),
         measurements=measurements(evidence),
         ignored_files=ignored,
         symptom="; ".join(symptom.says for symptom in evidence.recipe.on(evidence.settings.dataset).symptoms),
@@ -211,30 +225,12 @@ def _looked_up(evidence: Evidence, report: str) -> tuple[CitedNumber, ...]:
     """Return the numbers of a report that agree or disagree with the logs, by their places in the whole file."""
     body = body_of(report)
     begins = len(report) - len(body.text)
-    verdicts = {"true": "verified", "wrong": "refuted"}
+    verdicts: dict[str, Literal["verified", "refuted"]] = {"true": "verified", "wrong": "refuted"}
     return tuple(
-        CitedNumber.model_validate(
-            {
-                "start": begins + number.start,
-                "end": begins + number.end,
-                "verdict": verdicts[number.verdict],
-            }
-        )
+        CitedNumber(start=begins + number.start, end=begins + number.end, verdict=verdicts[number.verdict])
         for number in numbers_of(evidence, body)
         if number.verdict in verdicts
     )
-
-
-def _outcomes(replays: Mapping[Run, Replay]) -> list[ReplayOutcome]:
-    outcomes = []
-    for run in ("broken", "fixed", "reference"):
-        replay = replays[run]
-        outcomes.append(
-            ReplayOutcome.model_validate(
-                {"what": f"{run} run", "status": replay.status, "message": replay.message}
-            )
-        )
-    return outcomes
 
 
 def _hashes(evidence: Evidence) -> tuple[HashComparison, ...]:
@@ -242,43 +238,29 @@ def _hashes(evidence: Evidence) -> tuple[HashComparison, ...]:
     for run in RUNS:
         claim, replay = evidence.claims[run], evidence.replay(run)
         log = None if claim.log is None else sha256(claim.log).hexdigest()
-        rows = [
+        files: tuple[tuple[HashedFile, str | None, str | None], ...] = (
             ("metrics.log", log, replay.log_sha256),
             ("checkpoint.pt", claim.checkpoint_sha256, replay.checkpoint_sha256),
-        ]
-        for file, claimed, replayed in rows:
-            agree = claimed is not None and claimed == replayed
-            found.append(
-                HashComparison.model_validate(
-                    {
-                        "run": run,
-                        "file": file,
-                        "claimed": claimed,
-                        "replayed": replayed,
-                        "agree": agree if agree or evidence.same_class else None,
-                    }
-                )
-            )
+        )
+        for file, claimed, replayed in files:
+            same = claimed is not None and claimed == replayed
+            agree = same if same or evidence.same_class else None
+            found.append(HashComparison(run=run, file=file, claimed=claimed, replayed=replayed, agree=agree))
     return tuple(found)
 
 
 def _curve(run: Run, replay: Replay) -> Curve:
     records = replay.records()
-    batches = batch_records(records)
+    batches, epochs = batch_records(records), epoch_records(records)
     stride = -(-len(batches) // _POINTS_OF_A_CURVE)
     kept = batches[::stride]
     if kept[-1] is not batches[-1]:
         kept = [*kept[: _POINTS_OF_A_CURVE - 1], batches[-1]]
     return Curve(
         run=run,
-        loss=tuple((record["step"], _number(record["loss"])) for record in kept),
+        loss=tuple((record["step"], to_strict(record["loss"])) for record in kept),
         validation=tuple(
-            (record["epoch"], _number(record["val_loss"]), _number(record["val_accuracy"]))
-            for record in epoch_records(records)
+            (record["epoch"], to_strict(record["val_loss"]), to_strict(record["val_accuracy"]))
+            for record in epochs
         ),
     )
-
-
-def _number(value: float | None) -> Number:
-    number: Number = None if value is None else to_strict(float(value))
-    return number

@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from harness.checks.lab import finding
 from harness.checks.lab.finding import Check, Finding, Limit, Option, Outcome
 from harness.errors import UserError
 
@@ -25,7 +26,6 @@ __all__ = [
 ]  # fmt: skip
 
 _FOLDER = Path(__file__).parent
-_DECLARATIONS = {"Check": Check, "Outcome": Outcome, "Option": Option, "Limit": Limit}
 
 
 @cache
@@ -46,12 +46,13 @@ def load_check(name: str) -> Check:
 
 @cache
 def _load(name: str) -> Check:
-    # Run the CHECK statement alone: importing the module would import torch, and every command lists the checks.
+    # Run the CHECK statement alone. Importing the module would import torch, which takes seconds, and every command
+    # lists the checks; imports inside of each function would cost more lines than this.
     tree = ast.parse((_FOLDER / f"{name}.py").read_text(encoding="utf-8"))
     (statement,) = (
         node for node in tree.body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "CHECK"
     )
-    found: dict[str, Any] = dict(_DECLARATIONS)
+    found: dict[str, Any] = dict(vars(finding))
     exec(compile(ast.Module([statement], []), name, "exec"), found)  # noqa: S102 - our own file
     declared: Check = found["CHECK"]
     return replace(declared, name=name, documentation=ast.get_docstring(tree) or "")
@@ -66,9 +67,9 @@ def selected(names: Sequence[str]) -> tuple[str, ...]:
 def examine(subject: "Subject", name: str, **options: int) -> Finding:
     """Make one check in this process. Raises `UserError` for what the experiment does wrong meanwhile."""
     check = load_check(name)
-    finding: Finding = importlib.import_module(f"harness.checks.{name}").measure(subject, **options)
-    check.outcome(finding.outcome)  # a word outside the closed set is a fault of the check
-    return finding
+    found: Finding = importlib.import_module(f"harness.checks.{name}").measure(subject, **options)
+    check.outcome(found.outcome)  # a word outside the closed set is a fault of the check
+    return found
 
 
 def run_checks(
@@ -77,15 +78,14 @@ def run_checks(
     names: Sequence[str] | None = None,
     *,
     source_path: Path | None = None,
-    checkpoint: Path | None = None,
     options: dict[str, int] | None = None,
     bar: bool = False,
 ) -> dict[str, Finding]:
     """Make checks, by default all of them, in a process of their own with the numerics of a run.
 
     Outcomes are the same on every machine of one platform class. Each check starts from the seed anew, so none changes
-    what another finds. `source_path` is the file that errors name, `checkpoint` that of a finished run of this source,
-    `options` go to every check, `bar` shows the progress on a terminal.
+    what another finds. `source_path` is the file that errors name, `options` go to every check, `bar` shows the
+    progress on a terminal.
 
     Raises `UserError` for an unknown check and for a mistake in the experiment, `Stopped` after Ctrl-C, and
     `ChildFault` for a fault of ours.
@@ -98,7 +98,6 @@ def run_checks(
         source=source,
         names=selected(check_names() if names is None else names),
         source_path=str(source_path.resolve()) if source_path else None,
-        checkpoint=str(checkpoint.resolve()) if checkpoint else None,
         options=options or {},
     )
     return start(job, bar=bar)

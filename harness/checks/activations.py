@@ -11,12 +11,11 @@ run allow.
 
 import copy
 import math
-from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
 
-from harness.checks.lab.finding import Check, Finding, Option, Outcome, Table, short
+from harness.checks.lab.finding import Check, Finding, Option, Table, consequence, short, sound
 from harness.checks.lab.subject import Subject
 from harness.run.activations import QUANTILES, ActivationRecorder
 from harness.run.guardrails import VARIANCE_FLOOR, VARIANCE_RISE
@@ -25,27 +24,24 @@ CHECK = Check(
     place=90,
     question="Does every layer still answer after some steps?",
     minutes=4,
-    in_triage=True,
     options=(Option("steps", "Steps between the two looks; by default 20."),),
     outcomes=(
-        Outcome(
-            "alive",
-            "The layers answer, on a useful scale. Dead and saturated units are ruled out.",
-            sound=True,
-            next=("modes",),
-        ),
-        Outcome(
+        sound("alive", "Every layer answers on a useful scale: no units are dead or saturated.", "modes"),
+        consequence(
             "dead",
             "Most units of a layer are zero for every example: the loss stops falling there, but seldom because of it.",
-            next=("lr_tenth", "gradients", "data"),
+            "lr_tenth",
+            "gradients",
+            "data",
         ),
-        Outcome(
+        consequence(
             "saturated",
             "Most outputs of a layer are at their bound, where the derivative is almost zero.",
-            next=("first_loss", "lr_tenth"),
+            "first_loss",
+            "lr_tenth",
         ),
-        Outcome("exploding", "The outputs grow without limit.", next=("lr_tenth", "gradients")),
-        Outcome("non-finite", "A layer puts out values that are not finite.", next=("anomaly",)),
+        consequence("exploding", "The outputs grow without limit.", "lr_tenth", "gradients"),
+        consequence("non-finite", "A layer puts out values that are not finite.", "anomaly"),
     ),
 )
 STEPS = 20
@@ -87,10 +83,10 @@ def measure(subject: Subject, *, steps: int = STEPS) -> Finding:
     else:
         outcome = "exploding" if end > max(VARIANCE_RISE * start, VARIANCE_FLOOR) else "alive"
     return Finding(
-        what=f"the first batch in training mode, before the first step and after {steps}",
-        outcome=outcome,
-        summary=f"dead units {short(dead)}, variance of the output {short(start)}, then {short(end)}",
-        figures={
+        f"the first batch in training mode, before the first step and after {steps}",
+        outcome,
+        f"dead units {short(dead)}, variance of the output {short(start)}, then {short(end)}",
+        {
             "dead units, worst layer": dead,
             "saturated entries, worst layer": saturated,
             "variance of the output, before": start,
@@ -105,37 +101,38 @@ def _layers(model: nn.Module, inputs: Tensor) -> list[_Layer]:
     # A copy: batch norm would learn from this batch, and the run goes on.
     model = copy.deepcopy(model).train()
     state = torch.get_rng_state()
-    shares: dict[str, tuple[_Share, _Share]] = {}
-    modules = dict(model.named_modules())
-    for name, module in modules.items():
-        if next(module.children(), None) is None:
-            module.register_forward_hook(_note_shares(shares, name or type(module).__name__))
+    shares: dict[nn.Module, tuple[_Share, _Share]] = {}
+
+    def note(module: nn.Module, inputs: object, output: object) -> None:
+        shares[module] = _shares(module, output) if isinstance(output, Tensor) else (None, None)
+
+    modules = {
+        name: module for name, module in model.named_modules() if next(module.children(), None) is None
+    }
+    for module in modules.values():
+        module.register_forward_hook(note)
     with ActivationRecorder(model, QUANTILES) as recorder:
         model(inputs)
     torch.set_rng_state(state)
-    quantiles = recorder.quantiles()
-    return [
-        (
-            name, type(modules.get(name, model)).__name__, found["mean"], found["var"], quantiles[name], *shares[name],
-        )
-        for name, found in recorder.statistics().items()
-    ]  # fmt: skip
+    quantiles, layers = recorder.quantiles(), []
+    for name, found in recorder.statistics().items():
+        module = modules.get(name, model)
+        kind = type(module).__name__
+        layers.append((name, kind, found["mean"], found["var"], quantiles[name], *shares[module]))
+    return layers
 
 
-def _note_shares(shares: dict[str, tuple[_Share, _Share]], name: str) -> Callable[..., None]:
-    def note(module: nn.Module, inputs: object, output: object) -> None:
-        dead = saturated = None
-        if isinstance(output, Tensor) and isinstance(module, _RECTIFIERS) and output.dim() > 1:
-            # A unit is a feature, or a channel anywhere in the image.
-            units = output.flatten(2).amax(dim=2) if output.dim() > 2 else output
-            dead = float((units.amax(dim=0) == 0).double().mean())
-        if isinstance(output, Tensor) and type(module) in _BOUNDS:
-            low, high = _BOUNDS[type(module)]
-            margin = 0.01 * (high - low)
-            saturated = float(((output < low + margin) | (output > high - margin)).double().mean())
-        shares[name] = (dead, saturated)
-
-    return note
+def _shares(module: nn.Module, output: Tensor) -> tuple[_Share, _Share]:
+    """Return the share of dead units of a rectifier, or that of the saturated entries of a bounded function."""
+    if isinstance(module, _RECTIFIERS) and output.dim() > 1:
+        # A unit is a feature, or a channel anywhere in the image.
+        units = output.flatten(2).amax(dim=2) if output.dim() > 2 else output
+        return float((units.amax(dim=0) == 0).double().mean()), None
+    if type(module) in _BOUNDS:
+        low, high = _BOUNDS[type(module)]
+        margin = 0.01 * (high - low)
+        return None, float(((output < low + margin) | (output > high - margin)).double().mean())
+    return None, None
 
 
 def _table(caption: str, layers: list[_Layer]) -> Table:

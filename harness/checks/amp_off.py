@@ -10,7 +10,7 @@ healthy 0.01 at most, unscaled float16 gradients 0.5 and more (0.1). The loss at
 
 from statistics import median
 
-from harness.checks.lab.finding import Check, Finding, Line, Outcome, Plot, Table, short
+from harness.checks.lab.finding import Check, Finding, Line, Plot, consequence, short, sound
 from harness.checks.lab.subject import Subject
 from harness.run.metrics_log import Record
 
@@ -18,21 +18,10 @@ CHECK = Check(
     place=80,
     question="Does it learn better without mixed precision?",
     minutes=3,
-    in_triage=True,
     outcomes=(
-        Outcome(
-            "no-autocast",
-            "There is no mixed precision to turn off. It is ruled out.",
-            sound=True,
-            next=("activations",),
-        ),
-        Outcome(
-            "same",
-            "It learns alike with mixed precision and without. Precision is ruled out.",
-            sound=True,
-            next=("activations",),
-        ),
-        Outcome(
+        sound("no-autocast", "There is no mixed precision to turn off. It is ruled out.", "activations"),
+        sound("same", "It learns alike with and without mixed precision: that is ruled out.", "activations"),
+        consequence(
             "better-without",
             "Mixed precision loses what full precision keeps.",
             look="how train_step handles values too small or too large for float16",
@@ -50,10 +39,7 @@ def measure(subject: Subject) -> Finding:
     if not subject.experiment().uses_amp:
         what = "the constant AMP: there is none, or it is off"
         return Finding(what=what, outcome="no-autocast", summary="AMP is off", figures={"AMP": False})
-    runs = {
-        "as it is": _steps(subject, disable_amp=False),
-        "AMP off": _steps(subject, disable_amp=True),
-    }
+    runs = {name: _steps(subject, disable_amp=off) for name, off in (("as it is", False), ("AMP off", True))}
     loss = {name: float(median(r["loss"] for r in records[-LAST:])) for name, records in runs.items()}
     zeros = {
         name: float(median(r["grad_zero_fraction"] or 0.0 for r in records[STEPS // 2 :]))
@@ -61,30 +47,16 @@ def measure(subject: Subject) -> Finding:
     }
     lost = not zeros["as it is"] - zeros["AMP off"] <= MORE_ZEROS
     worse = not loss["as it is"] <= WORSE * loss["AMP off"]
+    lines = tuple(Line.over_steps(name, [r["loss"] for r in records]) for name, records in runs.items())
     return Finding(
-        what=f"the first {STEPS} steps of the run, with AMP as it is and off",
-        outcome="better-without" if lost or worse else "same",
-        summary="; ".join(f"{name}: loss {short(loss[name])}, zeros {short(zeros[name])}" for name in runs),
-        figures={
+        f"the first {STEPS} steps of the run, with AMP as it is and off",
+        "better-without" if lost or worse else "same",
+        "; ".join(f"{name}: loss {short(loss[name])}, zeros {short(zeros[name])}" for name in runs),
+        {
             **{f"loss at the end, {name}": loss[name] for name in runs},
             **{f"zero gradient entries, {name}": zeros[name] for name in runs},
         },
-        tables=(
-            Table(
-                caption=f"Loss: median of the last {LAST} steps; zeros: median of the second half",
-                columns=("precision", "loss", "zero gradient entries"),
-                rows=tuple((name, loss[name], zeros[name]) for name in runs),
-            ),
-        ),
-        plots=(
-            Plot(
-                title="Loss by precision",
-                y_label="loss",
-                lines=tuple(
-                    Line.over_steps(name, [r["loss"] for r in records]) for name, records in runs.items()
-                ),
-            ),
-        ),
+        plots=(Plot("Loss by precision", "loss", lines),),
     )
 
 

@@ -1,8 +1,8 @@
 """Makes the whole run until something is not finite, then makes that step again and watches each operation.
 
 It names the first operation whose result is NaN or infinite, with its layer, the tensor, the line of the
-experiment and the largest value that went in, and says what PyTorch's own anomaly detection says. What went
-in is the trace to follow: an exponential of 90 overflows float32, a division by a norm of 0 gives NaN.
+experiment and the largest value that went in. What went in is the trace to follow: an exponential of 90
+overflows float32, a division by a norm of 0 gives NaN.
 
 Source of the bound: a loss of 100 times the first one has blown up (see `overfit`).
 """
@@ -10,17 +10,13 @@ Source of the bound: a loss of 100 times the first one has blown up (see `overfi
 import itertools
 import math
 import tempfile
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 
-import torch
-
-from harness.checks.lab.finding import Cell, Check, Finding, Line, Outcome, Plot, Table, short
-from harness.checks.lab.operations import OperationWatch, Origin
+from harness.checks.lab.finding import Cell, Check, Finding, Line, Plot, Table, consequence, short, sound
+from harness.checks.lab.operations import OperationWatch
 from harness.checks.lab.subject import Subject
 from harness.checks.overfit import BLOW_UP
-from harness.errors import UserError
 from harness.run.metrics_log import Record
 from harness.trainer import Training
 
@@ -28,19 +24,11 @@ CHECK = Check(
     place=150,
     question="Where does it first compute a value that is not finite?",
     minutes=4,
+    in_triage=False,
     outcomes=(
-        Outcome(
-            "finite",
-            "Every number of the run is finite. Overflow and division by zero are ruled out.",
-            sound=True,
-            next=("gradients",),
-        ),
-        Outcome(
-            "grows",
-            "Every number is finite, yet the loss has grown far beyond the first.",
-            next=("lr_tenth", "lr_find"),
-        ),
-        Outcome(
+        sound("finite", "Every number is finite: overflow and division by zero are ruled out.", "gradients"),
+        consequence("grows", "Every number is finite, but the loss has grown far.", "lr_tenth", "lr_find"),
+        consequence(
             "non-finite",
             "This is the first operation whose result is not finite. Follow what went in.",
             look="that line, and the largest value that went in",
@@ -53,57 +41,37 @@ SHOWN = 5
 def measure(subject: Subject) -> Finding:
     """Make the run until something is not finite; make it again up to that step and watch the step's operations."""
     records: list[Record] = []
-    failed = ""
+    failed, origin = "", None
     with tempfile.TemporaryDirectory(prefix="trainwreck-") as scratch:
         training, steps = subject.run(Path(scratch))
         for record in steps:
             records.append(record)
             if failed := _not_finite(training, record):
+                origin = _watch(subject, Path(scratch), len(records) - 1)
                 break
-        origin, detected = _watch(subject, Path(scratch), len(records) - 1) if failed else (None, "")
     losses = [abs(record["loss"]) for record in records]
     figures: dict[str, Cell] = {"steps": len(records)}
     if failed:
         outcome, at = "non-finite", records[-1]["step"]
-        figures |= {
-            "first step that is not finite": at,
-            "what": failed,
-            "anomaly detection": detected or None,
-        }
+        figures |= {"first step that is not finite": at, "what": failed, **(origin or {})}
         summary = f"step {at}: {failed}"
         if origin is not None:
-            figures |= origin.figures()
-            summary = f"step {at}, {origin.phase}: {origin.operation} ({origin.where}), {origin.tensor}"
+            summary = "step {}, {pass}: {first operation} ({in}), {result}".format(at, **origin)
     else:
         outcome = "grows" if max(losses) > BLOW_UP * losses[0] else "finite"
         for name, read in _QUANTITIES.items():
             figures[f"greatest {name}"] = max(filter(None, map(read, records)), default=None)
-        step = losses.index(max(losses))
-        summary = (
-            f"all {len(records)} steps are finite; the greatest loss is {short(max(losses))}, at step {step}"
-        )
+        greatest = f"{short(max(losses))}, at step {losses.index(max(losses))}"
+        summary = f"all {len(records)} steps are finite; the greatest loss is {greatest}"
+    rows = tuple((r["step"], *(read(r) for read in _QUANTITIES.values())) for r in records[-SHOWN:])
+    curve = Line.over_steps("loss", [record["loss"] for record in records])
     return Finding(
-        what="the whole run, step by step, until something is not finite; that step again, operation by operation",
-        outcome=outcome,
-        summary=summary,
-        figures=figures,
-        tables=(
-            Table(
-                caption="The last steps",
-                columns=("step", *_QUANTITIES),
-                rows=tuple(
-                    (record["step"], *(read(record) for read in _QUANTITIES.values()))
-                    for record in records[-SHOWN:]
-                ),
-            ),
-        ),
-        plots=(
-            Plot(
-                title="Loss, to the end or to the first that is not finite",
-                y_label="loss",
-                lines=(Line.over_steps("loss", [record["loss"] for record in records]),),
-            ),
-        ),
+        "the whole run, step by step, until something is not finite; that step again, operation by operation",
+        outcome,
+        summary,
+        figures,
+        tables=(Table("The last steps", ("step", *_QUANTITIES), rows),),
+        plots=(Plot("Loss, to the end or to the first that is not finite", "loss", (curve,)),),
     )
 
 
@@ -122,21 +90,14 @@ def _not_finite(training: Training, record: Record) -> str:
     return ""
 
 
-def _watch(subject: Subject, folder: Path, failing: int) -> tuple[Origin | None, str]:
-    """Make the run up to a step; return where that step first goes wrong, and what anomaly detection says of it."""
+def _watch(subject: Subject, folder: Path, failing: int) -> dict[str, Cell] | None:
+    """Make the run up to a step, and watch that step; return where it first goes wrong."""
     training, steps = subject.run(folder)
     for _ in itertools.islice(steps, failing):
         pass
-    watch = OperationWatch(training.model, training.experiment.path)
-    with warnings.catch_warnings(), watch.hooked():
-        warnings.simplefilter("ignore")
-        try:
-            with torch.autograd.set_detect_anomaly(True), watch:
-                next(steps)
-        except UserError as error:
-            said = str(error).splitlines()[0]
-            return watch.origin, said.partition("RuntimeError: ")[2] or said
-    return watch.origin, ""
+    with OperationWatch(training.model, training.experiment.path) as watch:
+        next(steps)
+    return watch.origin
 
 
 def _variance(record: Record) -> float | None:

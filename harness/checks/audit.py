@@ -10,33 +10,25 @@ three steps.
 
 import torch
 
-from harness.checks.lab.finding import Check, Finding, Option, Outcome, Table
+from harness.checks.lab.finding import Check, Finding, Option, Table, mechanism, sound
 from harness.checks.lab.subject import Bench, Subject
 
 CHECK = Check(
     place=120,
     question="Does a step move every parameter?",
     minutes=3,
-    in_triage=True,
     options=(Option("steps", "Steps to make; by default 6."),),
     outcomes=(
-        Outcome(
-            "all-move",
-            "Every parameter is in the optimizer and moves. Frozen and forgotten parameters are ruled out.",
-            sound=True,
-            next=("gradients",),
-        ),
-        Outcome(
+        sound("all-move", "Every parameter moves: none is frozen or missing in the optimizer.", "gradients"),
+        mechanism(
             "some-rest",
             "Some parameters keep the values that they began with.",
-            mechanism=True,
             look="build_optimizer: which parameters it gets; build_model: which ones require a gradient",
         ),
-        Outcome(
+        mechanism(
             "none-moves",
-            "No step changes anything: the optimizer holds other tensors, no gradient, or a rate of zero.",
-            mechanism=True,
-            look="build_optimizer and train_step",
+            "No step changes any parameter.",
+            look="build_optimizer: tensors and rates; train_step",
         ),
     ),
 )
@@ -47,11 +39,8 @@ def measure(subject: Subject, *, steps: int = STEPS) -> Finding:
     """Make the first steps of the run and see which parameters they move."""
     bench = subject.bench()
     named = dict(bench.model.named_parameters())
-    groups = {
-        id(tensor): index
-        for index, group in enumerate(bench.optimizer.param_groups)
-        for tensor in group["params"]
-    }
+    numbered = enumerate(bench.optimizer.param_groups)
+    groups = {id(tensor): index for index, group in numbered for tensor in group["params"]}
     start = {name: tensor.detach().clone() for name, tensor in named.items()}
     moved_at: dict[str, int] = {}
     for index, batch in enumerate(bench.batches(steps)):
@@ -68,28 +57,20 @@ def measure(subject: Subject, *, steps: int = STEPS) -> Finding:
         rates = (_given(bench, group, "lr"), _given(bench, group, "weight_decay"))
         share = float((tensor.detach() != start[name]).double().mean()) if tensor.numel() else 0.0
         rows.append((name, shape, tensor.requires_grad, group, *rates, moved_at.get(name), share))
+    columns = "parameter", "shape", "trainable", "group", "lr", "weight decay", "moved at step", "moved"
     return Finding(
-        what=f"{len(named)} parameters over the first {steps} steps of the run",
-        outcome=outcome if moved_at else "none-moves",
-        summary=f"{moving} parameters move in {steps} steps",
-        figures={
+        f"{len(named)} parameters over the first {steps} steps of the run",
+        outcome if moved_at else "none-moves",
+        f"{moving} parameters move in {steps} steps",
+        {
             "optimizer": type(bench.optimizer).__name__,
             "parameters that move": moving,
             "parameters in no group": sum(id(tensor) not in groups for tensor in named.values()),
             "parameters not trainable": sum(not tensor.requires_grad for tensor in named.values()),
             "tensors of the optimizer that are no parameter": len(set(groups) - set(map(id, named.values()))),
         },
-        tables=(
-            Table(
-                caption="Parameters",
-                columns=(
-                    "parameter", "shape", "trainable", "group", "lr", "weight decay", "first moved at step",
-                    "entries moved",
-                ),
-                rows=tuple(rows),
-            ),
-        ),
-    )  # fmt: skip
+        tables=(Table("Parameters", columns, tuple(rows)),),
+    )
 
 
 def _given(bench: Bench, group: int | None, name: str) -> float | None:

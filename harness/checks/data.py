@@ -20,7 +20,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from harness.checks.lab.finding import Cell, Check, Finding, Outcome, Sheet, Table
+from harness.checks.lab.finding import Cell, Check, Finding, Table, mechanism, sound
 from harness.checks.lab.subject import Bench, Subject, worst
 from harness.run.input_sheet import input_sheet
 
@@ -28,36 +28,22 @@ CHECK = Check(
     place=20,
     question="Are the inputs and the labels what they should be?",
     minutes=3,
-    in_triage=True,
     outcomes=(
-        Outcome(
-            "sound",
-            "Values, labels and splits are in order. The data and what prepares a batch are ruled out.",
-            sound=True,
-            next=("first_loss",),
-        ),
-        Outcome(
+        sound("sound", "Values, labels and splits are in order: the data are ruled out.", "first_loss"),
+        mechanism(
             "non-finite",
             "A tensor holds NaN or infinity before any network has seen it.",
-            mechanism=True,
             look="load_data and prepare_batch: what divides, and by what",
         ),
-        Outcome(
+        mechanism(
             "unpaired",
             "Inputs reach the network with other labels than they were loaded with. No network can learn from that.",
-            mechanism=True,
             look="what happens to inputs and labels between load_data and the network",
         ),
-        Outcome(
-            "overlap",
-            "Validation inputs are in the training split too. The validation figures say less than they seem to.",
-            mechanism=True,
-            look="how load_data splits",
-        ),
-        Outcome(
+        mechanism("overlap", "Validation inputs are in the training split too.", look="how load_data splits"),
+        mechanism(
             "unlike",
             "The two splits are not on the same scale. What is learnt on one does not hold on the other.",
-            mechanism=True,
             look="how load_data normalizes each split",
         ),
     ),
@@ -102,26 +88,25 @@ def measure(subject: Subject) -> Finding:
     else:
         outcome = "unlike" if distance > UNLIKE else "sound"
     changed = f"{kept.count(False)} of {len(kept)}"
-    figures: dict[str, Cell] = {
-        "labels of another example, own batches": unpaired,
-        "labels not as loaded, first batches": changed,
-        "equal inputs within training": len(keys) - len(set(keys)),
-        "equal inputs within validation": len(validation_keys) - len(set(validation_keys)),
-        "validation inputs also in training": overlap,
-        "distance of the splits": distance,
-    }
-    splits = Table(
-        caption="What load_data and prepare_batch return",
-        columns=("tensor", "shape", "dtype", "least", "greatest", "mean", "deviation", "finite"),
-        rows=tuple(_row(name, tensor) for name, tensor in tensors.items()),
-    )
+    columns = "tensor", "shape", "dtype", "least", "greatest", "mean", "deviation", "finite"
+    rows = tuple(_row(name, tensor) for name, tensor in tensors.items())
     return Finding(
-        what=f"both splits of load_data, the first {BATCHES} batches, and batches of grey inputs of our own",
-        outcome=outcome,
-        summary=f"{changed} labels not as loaded, {overlap} validation inputs in training",
-        figures=figures,
-        tables=(splits, *_histogram(bench.labels, bench.validation[1], labels)),
-        sheet=Sheet(**input_sheet(inputs, labels, subject.tensors().class_names)),
+        f"both splits of load_data, the first {BATCHES} batches, and batches of grey inputs of our own",
+        outcome,
+        f"{changed} labels not as loaded, {overlap} validation inputs in training",
+        {
+            "labels of another example, own batches": unpaired,
+            "labels not as loaded, first batches": changed,
+            "equal inputs within training": len(keys) - len(set(keys)),
+            "equal inputs within validation": len(validation_keys) - len(set(validation_keys)),
+            "validation inputs also in training": overlap,
+            "distance of the splits": distance,
+        },
+        tables=(
+            Table("What load_data and prepare_batch return", columns, rows),
+            *_histogram(bench.labels, bench.validation[1], labels),
+        ),
+        sheet=input_sheet(inputs, labels, subject.tensors().class_names),
     )
 
 
@@ -178,8 +163,5 @@ def _histogram(training: Tensor, validation: Tensor, batch: Tensor) -> Iterator[
     if training.is_floating_point() or batch.dtype != training.dtype or batch.dim() != 1:
         return
     counts = [Counter(part.tolist()) for part in (training, validation, batch)]
-    yield Table(
-        caption="Examples by label",
-        columns=("label", "training", "validation", "first batch"),
-        rows=tuple((label, *(count[label] for count in counts)) for label in sorted(set().union(*counts))),
-    )
+    rows = tuple((label, *(count[label] for count in counts)) for label in sorted(set().union(*counts)))
+    yield Table("Examples by label", ("label", "training", "validation", "first batch"), rows)

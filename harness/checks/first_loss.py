@@ -14,7 +14,7 @@ import math
 
 import torch
 
-from harness.checks.lab.finding import Check, Finding, Outcome, short
+from harness.checks.lab.finding import Check, Finding, consequence, short, sound
 from harness.checks.lab.subject import Subject
 from harness.losses import chance_loss, constant_guess
 from harness.run.evaluation import is_classification
@@ -23,25 +23,21 @@ CHECK = Check(
     place=30,
     question="Is the first loss that of a guess, ln C?",
     minutes=1,
-    in_triage=True,
     outcomes=(
-        Outcome(
-            "chance",
-            "Before the first update it guesses, as it should. The scale of the loss and of the outputs is ruled out.",
-            sound=True,
-            next=("loss_form",),
-        ),
-        Outcome(
+        sound("chance", "It begins with a guess: the scale of loss and outputs is ruled out.", "loss_form"),
+        consequence(
             "low",
             "It knows more than a guess before it has learnt anything: the loss or the labels are not what they seem.",
-            next=("loss_form", "data"),
+            "loss_form",
+            "data",
         ),
-        Outcome(
+        consequence(
             "high",
             "The loss is off before any optimizer acts: its scale, or the scale of the first outputs, is wrong.",
-            next=("loss_form", "activations"),
+            "loss_form",
+            "activations",
         ),
-        Outcome("non-finite", "The very first forward pass gives no finite loss.", next=("data", "anomaly")),
+        consequence("non-finite", "The very first forward pass gives no finite loss.", "data", "anomaly"),
     ),
 )
 LOW, HIGH = 0.5, 1.5
@@ -60,8 +56,8 @@ def measure(subject: Subject) -> Finding:
     ratio = loss / guess if guess else math.inf
     outcome = "low" if ratio < LOW else "high" if ratio > HIGH else "chance"
     return Finding(
-        what=f"the first batch of {len(labels)} examples, at the weights that the seed gives",
-        outcome=outcome if math.isfinite(loss) else "non-finite",
-        summary=f"first loss {short(loss)}, {name} = {short(guess)}",
-        figures={"first loss": loss, name: guess, "ratio": ratio},
+        f"the first batch of {len(labels)} examples, at the weights that the seed gives",
+        outcome if math.isfinite(loss) else "non-finite",
+        f"first loss {short(loss)}, {name} = {short(guess)}",
+        {"first loss": loss, name: guess, "ratio": ratio},
     )

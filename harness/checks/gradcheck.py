@@ -14,12 +14,11 @@ the step, the slope over half the step is another one: such entries are at a kin
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
-from harness.checks.lab.finding import Cell, Check, Finding, Outcome, Table, short
+from harness.checks.lab.finding import Check, Finding, Table, consequence, short, sound
 from harness.checks.lab.step_gradients import Gradients, used_gradients
 from harness.checks.lab.subject import Bench, Subject
 from harness.checks.loss_form import MOST_ACCUMULATED
@@ -29,26 +28,27 @@ CHECK = Check(
     place=140,
     question="Is the gradient the slope of the loss?",
     minutes=4,
+    in_triage=False,
     outcomes=(
-        Outcome(
+        sound(
             "passes",
             "The optimizer's gradient points along the slope of the loss as it is written. Derivatives are ruled out.",
-            sound=True,
-            next=("loss_form", "data"),
+            "loss_form",
+            "data",
         ),
-        Outcome(
+        consequence(
             "differs",
             "Autograd's gradient is not the slope of the loss: some backward pass is wrong, or something detaches.",
             look="what is written by hand in the network and in compute_loss: detach, item, no_grad, backward",
         ),
-        Outcome(
+        consequence(
             "used-differs",
             "Autograd's gradient is the slope of the loss, but the optimizer uses another one.",
             look="train_step: what happens to .grad between the backward pass, the update and the next batch",
         ),
-        Outcome(
+        consequence(
             "not-in-float64",
-            "The experiment cannot compute in float64, so the gradient could not be judged.",
+            "It cannot compute in float64, so nothing can be judged.",
             look="what sets a dtype by hand",
         ),
     ),
@@ -59,41 +59,28 @@ EXAMPLES = 16
 # Of each parameter: the entries with the largest gradients, and as many by chance.
 LARGEST = 5
 
-
-@dataclass(frozen=True)
-class _Batch:
-    """A batch, and the state of chance when the step on it began."""
-
-    inputs: Tensor
-    labels: Tensor
-    chance: Tensor
+_Batch = tuple[Tensor, Tensor, Tensor]  # inputs, labels, and the state of chance when the step on it began
 
 
 def measure(subject: Subject) -> Finding:
     """Compare the gradients of every parameter at the weights before the second update."""
     what = f"the second update of the run on {EXAMPLES} examples a batch, in float64, eps {EPS:g}"
     try:
-        rows = _compare(subject.bench(subject.experiment(verify=True), verify=True))
+        rows = tuple(_compare(subject.bench(subject.experiment(verify=True), verify=True)))
     except UserError as error:
-        summary = str(error).splitlines()[0]
-        return Finding(what=what, outcome="not-in-float64", summary=summary, figures={"passes below": PASSES})
+        return Finding(what, "not-in-float64", str(error).splitlines()[0], {"passes below": PASSES})
     autograd = [row[3] for row in rows]
     used = [row[4] for row in rows if row[4] is not None]
     outcome = "passes" if all(distance < PASSES for distance in used) else "used-differs"
     worst, worst_used = max(autograd, default=None), max(used, default=None)
-    cells: tuple[tuple[Cell, ...], ...] = tuple(rows)
+    columns = "parameter", "entries", "at a kink", "autograd", "used by the optimizer"
+    caption = "Relative distance of autograd from finite differences, and of the gradient used from autograd"
     return Finding(
-        what=what,
-        outcome=outcome if all(distance < PASSES for distance in autograd) else "differs",
-        summary=f"relative error {short(worst)} of autograd, {short(worst_used)} of what the optimizer used",
-        figures={"autograd, worst": worst, "used, worst": worst_used, "passes below": PASSES},
-        tables=(
-            Table(
-                caption="Relative distance of autograd from finite differences, and of the gradient used from autograd",
-                columns=("parameter", "entries", "at a kink", "autograd", "used by the optimizer"),
-                rows=cells,
-            ),
-        ),
+        what,
+        outcome if all(distance < PASSES for distance in autograd) else "differs",
+        f"relative error {short(worst)} of autograd, {short(worst_used)} of what the optimizer used",
+        {"autograd, worst": worst, "used, worst": worst_used, "passes below": PASSES},
+        tables=(Table(caption, columns, rows),),
     )
 
 
@@ -106,14 +93,14 @@ def _compare(bench: Bench) -> list[tuple[str, int, int, float, float | None]]:
         for name, parameter in named.items():
             parameter.copy_(weights[name])
 
-    def loss(batch: _Batch) -> Tensor:
-        torch.set_rng_state(batch.chance)
-        return bench.experiment.compute_loss(model(batch.inputs), batch.labels)
+    def loss(inputs: Tensor, labels: Tensor, chance: Tensor) -> Tensor:
+        torch.set_rng_state(chance)
+        return bench.experiment.compute_loss(model(inputs), labels)
 
     value, autograd = 0.0, {}
     expected = {name: torch.zeros_like(p) for name, p in named.items()}
     for batch in batches:
-        graph = loss(batch)
+        graph = loss(*batch)
         value = graph.item()
         found = torch.autograd.grad(graph, list(named.values()), allow_unused=True)
         for (name, p), gradient in zip(named.items(), found, strict=True):
@@ -125,9 +112,10 @@ def _compare(bench: Bench) -> list[tuple[str, int, int, float, float | None]]:
         entries = _entries(autograd[name], rng)
         floor = _unresolved(value, len(entries))
         analytic = autograd[name].flatten()[entries]
-        numeric, smooth = _finite_differences(parameter, entries, lambda: loss(batches[-1]), analytic, floor)
+        numeric, smooth = _finite_differences(parameter, entries, lambda: loss(*batches[-1]), analytic, floor)
         off = _off_direction(used[name], expected[name], floor) if name in used else None
-        distance = _distance(analytic[smooth], numeric[smooth], floor)
+        length = max(float(analytic[smooth].norm()), float(numeric[smooth].norm()), floor)
+        distance = float((analytic - numeric)[smooth].norm()) / length
         rows.append((name, int(smooth.sum()), int((~smooth).sum()), distance, off))
     return rows
 
@@ -137,16 +125,16 @@ def _second_update(bench: Bench, named: dict[str, nn.Parameter]) -> tuple[Gradie
 
     If it does not update twice in time, nothing was used, and the batch is the last one.
     """
-    updates, batches = 0, []
+    updated, batches = False, []
     with used_gradients(bench.model) as used:
         for x, y in bench.batches(2 * MOST_ACCUMULATED):
             weights = {name: p.detach().clone() for name, p in named.items()}
-            batches.append(_Batch(x[:EXAMPLES], y[:EXAMPLES], torch.get_rng_state()))
-            bench.step(batches[-1].inputs, batches[-1].labels)
+            batches.append((x[:EXAMPLES], y[:EXAMPLES], torch.get_rng_state()))
+            bench.step(*batches[-1][:2])
+            if used and updated:
+                return dict(used), batches, weights
             if used:
-                updates += 1
-                if updates == 2:
-                    return dict(used), batches, weights
+                updated = True
                 used.clear()
                 batches.clear()
     return {}, batches[-1:], weights
@@ -190,11 +178,6 @@ def _unresolved(loss: float, entries: int) -> float:
     """Return the length of a gradient below which rounding of the loss alone makes a distance of `PASSES`."""
     rounding = 8 * torch.finfo(torch.float64).eps * max(abs(loss), 1e-30) * math.sqrt(entries)
     return rounding / (2 * EPS) / PASSES
-
-
-def _distance(gradient: Tensor, numeric: Tensor, floor: float) -> float:
-    length = max(float(gradient.double().norm()), float(numeric.norm()), floor)
-    return float((gradient.double() - numeric).norm()) / length
 
 
 def _off_direction(used: Tensor, expected: Tensor, floor: float) -> float:

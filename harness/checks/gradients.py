@@ -15,8 +15,21 @@ from statistics import median
 
 from torch import Tensor, nn
 
-from harness.checks.lab.finding import Cell, Check, Finding, Limit, Line, Option, Outcome, Plot, Table, short
-from harness.checks.lab.step_gradients import fresh_gradients, reference_gradients, used_gradients
+from harness.checks.lab.finding import (
+    Cell,
+    Check,
+    Finding,
+    Limit,
+    Line,
+    Option,
+    Plot,
+    Table,
+    consequence,
+    mechanism,
+    short,
+    sound,
+)
+from harness.checks.lab.step_gradients import Gradients, fresh_gradients, reference_gradients, used_gradients
 from harness.checks.lab.subject import Bench, Subject, worst
 from harness.run.activations import QUANTILES, as_lists, quantiles_on_device
 from harness.run.metrics_log import Record
@@ -26,38 +39,28 @@ CHECK = Check(
     place=70,
     question="Are the gradients those of the batch, and of a useful size?",
     minutes=4,
-    in_triage=True,
     options=(Option("steps", "Steps to make, of which the last is looked at closely; by default 20."),),
     outcomes=(
-        Outcome(
+        sound(
             "fresh",
             "Every update uses the gradient of its batch, and all layers get a share. The backward pass is ruled out.",
-            sound=True,
-            next=("amp_off",),
+            "amp_off",
         ),
-        Outcome("none", "The optimizer steps without any gradient.", next=("audit",)),
-        Outcome("non-finite", "A gradient is not finite.", next=("anomaly",)),
-        Outcome(
+        consequence("none", "The optimizer steps without any gradient.", "audit"),
+        consequence("non-finite", "A gradient is not finite.", "anomaly"),
+        mechanism(
             "stale",
             "The gradient that the optimizer uses holds more than the gradient of its batch.",
-            mechanism=True,
             look="train_step: what lies in .grad before the backward pass, and what is added to it",
             in_log=Limit("stale_grad_ratio", below=1e-6),
         ),
-        Outcome(
+        mechanism(
             "underflow",
             "Many entries are exactly zero that are not zero in float32: they are lost where they are computed.",
-            mechanism=True,
-            next=("amp_off",),
+            "amp_off",
         ),
-        Outcome(
-            "exploding",
-            "Within a few steps the gradient grows far beyond its first size.",
-            next=("lr_tenth", "lr_find"),
-        ),
-        Outcome(
-            "vanishing", "Some layer gets next to nothing of the gradient.", next=("activations", "audit")
-        ),
+        consequence("exploding", "The gradient grows far beyond its first size.", "lr_tenth", "lr_find"),
+        consequence("vanishing", "Some layer gets next to nothing of the gradient.", "activations", "audit"),
     ),
 )
 STEPS = 20
@@ -68,58 +71,49 @@ VANISHING = 1e-3
 _COLUMNS = (
     "parameter", "norm", "1 %", "10 %", "50 %", "90 %", "99 %", "zeros", "update/weight", "cosine with a fresh one",
 )  # fmt: skip
+Rows = tuple[tuple[Cell, ...], ...]
 
 
 def measure(subject: Subject, *, steps: int = STEPS) -> Finding:
     """Make the first steps of the run; compare zeros with float32 in the second half, look closely at the last."""
     bench = subject.bench()
+    model, named = bench.model, dict(bench.model.named_parameters())
     records: list[Record] = []
     excess: list[float] = []
-    rows: list[tuple[Cell, ...]] = []
-    sizes: list[float] = []
-    with Recorder(bench.model) as recorder:
+    with Recorder(model) as recorder, fresh_gradients(model) as fresh, used_gradients(model) as used:
         for index, batch in enumerate(bench.batches(steps)):
-            zeros = _float32_zeros(bench, *batch) if index >= steps // 2 else None
-            if index < steps - 1:
-                loss = bench.step(*batch)
-            else:
-                loss, rows, sizes = _look_closely(bench, *batch)
-            record = recorder.end_batch(loss)
-            records.append(record)
-            if zeros is not None:
-                excess.append((record["grad_zero_fraction"] or 0.0) - zeros)
+            late = index >= steps // 2
+            zeros = _float32_zeros(bench, *batch) if late else 0.0
+            before = {name: tensor.detach().double().clone() for name, tensor in named.items()}
+            fresh.clear()
+            used.clear()
+            records.append(recorder.end_batch(bench.step(*batch)))
+            excess += [(records[-1]["grad_zero_fraction"] or 0.0) - zeros] if late else []
+    used = {name: gradient for name, gradient in used.items() if gradient.numel()}
+    # A matrix has two or more dimensions: a bias before a batch norm has no gradient at all, and says nothing.
+    sizes = [float(g.double().square().mean().sqrt()) for g in used.values() if g.ndim > 1]
     norms = [math.nan if record["grad_norm"] is None else record["grad_norm"] for record in records]
     ratios = [float(record["stale_grad_ratio"]) for record in records]
     stale, lost = worst(ratios), median(excess)
+    caption = "Absolute entries by parameter, as the optimizer used them in the last step"
     zeros_used = median(record["grad_zero_fraction"] or 0.0 for record in records)
     return Finding(
-        what=f"the first {steps} steps of the run; the parameters at step {steps - 1}",
-        outcome=_outcome(norms, stale, lost, sizes) if any(r["grad_norm"] for r in records) else "none",
-        summary=(
-            f"norm {short(norms[0])} at first, {short(worst(norms))} at most; distance from a fresh one {short(stale)};"
-            f" zeros {short(zeros_used)}"
-        ),
-        figures={
+        f"the first {steps} steps of the run; the parameters at step {steps - 1}",
+        _outcome(norms, stale, lost, sizes) if any(r["grad_norm"] for r in records) else "none",
+        f"norm {short(norms[0])} at first, {short(worst(norms))} at most; distance from a fresh one {short(stale)};"
+        f" zeros {short(zeros_used)}",
+        {
             "first norm": norms[0],
             "greatest norm": worst(norms),
             "distance from a fresh gradient, greatest": stale,
             "zero entries, median": zeros_used,
             "zero entries beyond those in float32": lost,
         },
-        tables=(
-            Table(
-                caption="Absolute entries by parameter, as the optimizer used them",
-                columns=_COLUMNS,
-                rows=tuple(rows),
-            ),
-        ),
+        tables=(Table(caption, _COLUMNS, _rows(named, before, fresh, used)),),
         plots=(
-            Plot(title="Norm of the gradient", y_label="2-norm", lines=(Line.over_steps("used", norms),)),
+            Plot("Norm of the gradient", "2-norm", (Line.over_steps("used", norms),)),
             Plot(
-                title="Distance from a fresh gradient",
-                y_label="relative distance",
-                scale="auto",
-                lines=(Line.over_steps("used", ratios),),
+                "Distance from a fresh gradient", "distance", (Line.over_steps("used", ratios),), scale="auto"
             ),
         ),
     )
@@ -144,29 +138,18 @@ def _float32_zeros(bench: Bench, inputs: Tensor, labels: Tensor) -> float:
     return sum(int((g == 0).sum()) for g in gradients) / sum(g.numel() for g in gradients)
 
 
-def _look_closely(
-    bench: Bench, inputs: Tensor, labels: Tensor
-) -> tuple[Tensor, list[tuple[Cell, ...]], list[float]]:
-    """Make one step; return its loss, a row for each parameter, and the root mean squares of the matrices.
-
-    A matrix has two or more dimensions: a bias before a batch norm has no gradient at all, and says nothing.
-    """
-    named = dict(bench.model.named_parameters())
-    before = {name: tensor.detach().double().clone() for name, tensor in named.items()}
-    with fresh_gradients(bench.model) as fresh, used_gradients(bench.model) as used:
-        loss = bench.step(inputs, labels)
-    gradients = {name: gradient for name, gradient in used.items() if gradient.numel()}
-    quantiles = as_lists({name: quantiles_on_device(g.abs(), QUANTILES) for name, g in gradients.items()})
+def _rows(named: dict[str, nn.Parameter], before: Gradients, fresh: Gradients, used: Gradients) -> Rows:
+    """Return a row for each parameter whose gradient a step used; `before` holds the weights before it."""
+    quantiles = as_lists({name: quantiles_on_device(g.abs(), QUANTILES) for name, g in used.items()})
     rows: list[tuple[Cell, ...]] = []
-    for name, gradient in gradients.items():
+    for name, gradient in used.items():
         length = float(before[name].norm())
         moved = float((named[name].detach().double() - before[name]).norm())
         share = moved / length if length else math.nan
         zeros = float((gradient == 0).double().mean())
         norm, cosine = float(gradient.double().norm()), _cosine(gradient.double(), fresh.get(name))
         rows.append((name, norm, *quantiles[name], zeros, share, cosine))
-    sizes = [float(g.double().square().mean().sqrt()) for g in gradients.values() if g.ndim > 1]
-    return loss, rows, sizes
+    return tuple(rows)
 
 
 def _cosine(used: Tensor, fresh: Tensor | None) -> float:

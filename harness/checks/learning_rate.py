@@ -9,25 +9,18 @@ and only Adadelta, which sets its own step, has 1.0; Smith's range tests (arXiv:
 end below 1.
 """
 
-from harness.checks.lab.finding import Check, Finding, Limit, Line, Outcome, Plot, short
+from harness.checks.lab.finding import Check, Finding, Limit, Line, Plot, mechanism, short, sound
 from harness.checks.lab.subject import Subject, worst
 
 CHECK = Check(
     place=50,
     question="Is every learning rate of the schedule a usual one?",
     minutes=2,
-    in_triage=True,
     outcomes=(
-        Outcome(
-            "usual",
-            "No rate reaches 1. It may still be wrong for its optimizer, but not by much.",
-            sound=True,
-            next=("lr_tenth",),
-        ),
-        Outcome(
+        sound("usual", "No rate reaches 1; it may still be wrong for its optimizer.", "lr_tenth"),
+        mechanism(
             "too-large",
             "A rate reaches 1, more than any usual optimizer uses: the updates overshoot whatever the gradient says.",
-            mechanism=True,
             look="the rate in build_optimizer, and build_scheduler",
             in_log=Limit("lr", below=1.0),
         ),
@@ -42,15 +35,11 @@ def measure(subject: Subject) -> Finding:
     rates = rates_of(subject)
     largest = worst(rates)
     return Finding(
-        what=f"the rates of the first {STEPS} steps, and of the schedule to the end of the run",
-        outcome="usual" if largest < LARGEST else "too-large",
-        summary=f"largest rate {short(largest)}",
-        figures={"largest rate": largest, "rate of the first step": rates[0]},
-        plots=(
-            Plot(
-                title="Learning rate", y_label="rate", scale="auto", lines=(Line.over_steps("rate", rates),)
-            ),
-        ),
+        f"the rates of the first {STEPS} steps, and of the schedule to the end of the run",
+        "usual" if largest < LARGEST else "too-large",
+        f"largest rate {short(largest)}",
+        {"largest rate": largest, "rate of the first step": rates[0]},
+        plots=(Plot("Learning rate", "rate", (Line.over_steps("rate", rates),), scale="auto"),),
     )
 
 

@@ -18,14 +18,15 @@ counts as growing. Rows of probabilities add up to 1 within the rounding of floa
 """
 
 import math
+from collections.abc import Callable
 from itertools import pairwise
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from harness.checks.lab.finding import Cell, Check, Finding, Outcome, Table, short
-from harness.checks.lab.step_gradients import Gradients, fresh_gradients, reference_gradients
+from harness.checks.lab.finding import Cell, Check, Finding, Table, mechanism, short, sound
+from harness.checks.lab.step_gradients import fresh_gradients, reference_gradients
 from harness.checks.lab.subject import Bench, Subject, worst
 from harness.losses import stable_cross_entropy
 from harness.run.evaluation import is_classification
@@ -35,43 +36,28 @@ CHECK = Check(
     place=40,
     question="Is the loss, and its gradient, the mean that it should be?",
     minutes=3,
-    in_triage=True,
     outcomes=(
-        Outcome(
-            "agrees",
-            "The loss is the mean it should be, for outputs of any size. The loss function is ruled out.",
-            sound=True,
-            next=("lr_tenth",),
-        ),
-        Outcome(
+        sound("agrees", "The loss is the mean it should be: the loss function is ruled out.", "lr_tenth"),
+        mechanism(
             "grows",
             "The loss depends on how many examples are in the batch, and so does the length of every update.",
-            mechanism=True,
             look="compute_loss, and what the size of a step depends on",
         ),
-        Outcome(
+        mechanism(
             "bounded",
             "Outputs in the range that the network keeps to never have a loss near zero: a floor for training.",
-            mechanism=True,
             look="what the network puts out, and what the loss expects",
         ),
-        Outcome(
+        mechanism(
             "differs",
             "The loss that the step minimizes is another function of the outputs than the stable form.",
-            mechanism=True,
             look="compute_loss, and what train_step does with the loss before the backward pass",
         ),
-        Outcome(
-            "overflows",
-            "Large outputs give a loss that is not finite. A long run gets there.",
-            mechanism=True,
-            look="compute_loss: exp and log",
+        mechanism(
+            "overflows", "Large outputs give a loss that is not finite.", look="compute_loss: exp and log"
         ),
-        Outcome(
-            "no-reference",
-            "The regression has a loss of its own. There is no stable form to compare it with.",
-            sound=True,
-            next=("lr_tenth",),
+        sound(
+            "no-reference", "The regression has a loss of its own: nothing to compare it with.", "lr_tenth"
         ),
     ),
 )
@@ -82,6 +68,8 @@ GROWS = 1.5
 ROW_SUM = 1e-2
 # Gradients are accumulated over a few batches; an experiment that steps more seldom is taken at each batch's word.
 MOST_ACCUMULATED = 8
+
+Loss = Callable[[Tensor, Tensor], Tensor]
 
 
 def measure(subject: Subject) -> Finding:
@@ -113,23 +101,24 @@ def _bench(subject: Subject) -> Bench:
 
 
 def _classification(subject: Subject, experiment: Experiment, outputs: Tensor, labels: Tensor) -> Finding:
-    whole = _losses(experiment, mean_cross_entropy, outputs, labels)
-    rows = {f"first batch, {len(labels)} examples": whole}
-    finite = math.isfinite(whole[0])
+    given = {f"first batch, {len(labels)} examples": outputs}
     if not are_probabilities(outputs):
         # Every second example is right beyond doubt, the others as wrong.
         signs = torch.where(torch.arange(len(labels)) % 2 == 0, 1.0, -1.0).unsqueeze(1)
-        large = LARGE * signs * F.one_hot(labels, outputs.shape[1])
-        rows[f"outputs of +-{LARGE:.0f}"] = _losses(experiment, mean_cross_entropy, large, labels)
-        finite = finite and math.isfinite(rows[f"outputs of +-{LARGE:.0f}"][0])
+        given[f"outputs of +-{LARGE:.0f}"] = LARGE * signs * F.one_hot(labels, outputs.shape[1])
+    rows = tuple(
+        (name, *_losses(experiment, mean_cross_entropy, scores, labels)) for name, scores in given.items()
+    )
     least = _least(experiment, outputs, labels)
     distance, growth = _gradient_figures(subject)
-    if not finite:
+    summary = f"gradient {short(distance)} away from the mean's; whole batch over half of it {short(growth)}"
+    if not all(math.isfinite(loss) for _, loss, _ in rows):
         outcome = "overflows"
     elif growth > GROWS or growth < 1 / GROWS:
         outcome = "grows"
     elif least is not None:
         outcome = "bounded"
+        summary = f"the least loss within the range of the outputs is {short(least)}"
     else:
         outcome = "agrees" if distance < GRADIENT_CLOSE else "differs"
     figures: dict[str, Cell] = {
@@ -137,9 +126,6 @@ def _classification(subject: Subject, experiment: Experiment, outputs: Tensor, l
         "gradient of a whole batch over that of half of it": growth,
         "least loss within the outputs' range": least,
     }
-    summary = f"gradient {short(distance)} away from the mean's; whole batch over half of it {short(growth)}"
-    if outcome == "bounded":
-        summary = f"the least loss within the range of the outputs is {short(least)}"
     return _finding("the mean cross-entropy", outcome, summary, figures, rows)
 
 
@@ -156,41 +142,33 @@ def _regression(experiment: Experiment, outputs: Tensor, labels: Tensor) -> Find
         outcome = "no-reference"
     else:
         outcome = "agrees" if _apart_at_outputs(experiment, outputs, labels) < CLOSE else "differs"
-    summary = (
+    words = (
         f"loss / mean squared error {short(ratio)}; with each example twice, {short(growth)} times the loss"
     )
     figures: dict[str, Cell] = {"loss over the stable form": ratio, "loss of each example twice": growth}
-    rows = {f"first batch, {len(labels)} examples": once, "the same, each example twice": twice}
-    return _finding("the mean squared error", outcome, summary, figures, rows)
+    rows = (f"first batch, {len(labels)} examples", *once), ("the same, each example twice", *twice)
+    return _finding("the mean squared error", outcome, words, figures, rows)
 
 
 def _finding(
-    form: str, outcome: str, summary: str, figures: dict[str, Cell], rows: dict[str, tuple[float, float]]
+    form: str, outcome: str, summary: str, figures: dict[str, Cell], rows: tuple[tuple[Cell, ...], ...]
 ) -> Finding:
-    table = Table(
-        caption="Losses",
-        columns=("outputs", "experiment", "stable form"),
-        rows=tuple((name, *pair) for name, pair in rows.items()),
-    )
+    table = Table("Losses", ("outputs", "experiment", "stable form"), rows)
     what = f"the loss and the first steps compared with {form}"
-    return Finding(what=what, outcome=outcome, summary=summary, figures=figures, tables=(table,))
+    return Finding(what, outcome, summary, figures, tables=(table,))
 
 
 @torch.no_grad()
-def _losses(
-    experiment: Experiment, reference: object, outputs: Tensor, labels: Tensor
-) -> tuple[float, float]:
-    assert callable(reference)
-    return float(experiment.compute_loss(outputs, labels)), float(reference(outputs, labels))
+def _losses(experiment: Experiment, stable: Loss, outputs: Tensor, labels: Tensor) -> tuple[float, float]:
+    return float(experiment.compute_loss(outputs, labels)), float(stable(outputs, labels))
 
 
 def _apart_at_outputs(experiment: Experiment, outputs: Tensor, labels: Tensor) -> float:
     """Return the relative distance of a regression loss's gradient at the outputs from the mean squared error's."""
     leaf = outputs.clone().requires_grad_()
-    (own,) = torch.autograd.grad(experiment.compute_loss(leaf, labels), leaf, allow_unused=True)
-    (expected,) = torch.autograd.grad(F.mse_loss(leaf, labels), leaf)
-    own = torch.zeros_like(leaf) if own is None else own
-    return float((own - expected).double().norm() / expected.double().norm())
+    losses = experiment.compute_loss(leaf, labels), F.mse_loss(leaf, labels)
+    own, stable = (torch.autograd.grad(loss, leaf, materialize_grads=True)[0].flatten() for loss in losses)
+    return _distance(own.double(), stable.double())
 
 
 def _least(experiment: Experiment, outputs: Tensor, labels: Tensor) -> float | None:
@@ -227,32 +205,27 @@ def _gradient_figures(subject: Subject) -> tuple[float, float]:
     # At the same weights, so that only the number of examples differs.
     from_half = _of_step(_bench(subject), inputs[:half], labels[:half])
     growth = _factor(*pairs[0]) / _factor(*from_half) if _factor(*from_half) else math.inf
-    return worst([_distance(found, expected, share) for found, expected in pairs]), growth
+    return worst([_distance(found, share * expected) for found, expected in pairs]), growth
 
 
-def _of_step(bench: Bench, inputs: Tensor, labels: Tensor) -> tuple[Gradients, Gradients]:
-    """Return the gradients that a training step computes, and those of the stable form at the same weights."""
-    expected = reference_gradients(bench.model, mean_cross_entropy, inputs, labels)
+def _of_step(bench: Bench, inputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the gradient of a training step, and that of the stable form at the same weights, as vectors."""
+    stable = reference_gradients(bench.model, mean_cross_entropy, inputs, labels)
     scale = math.prod(scaler.get_scale() for scaler in bench.experiment.scalers().values())
     with fresh_gradients(bench.model) as found:
         bench.step(inputs, labels)
-    return {name: gradient / scale for name, gradient in found.items()}, expected
+    own = [found[name] / scale if name in found else torch.zeros_like(g) for name, g in stable.items()]
+    vectors = [torch.cat([g.double().flatten() for g in side]) for side in (own, stable.values())]
+    return vectors[0], vectors[1]
 
 
-def _distance(found: Gradients, expected: Gradients, share: float) -> float:
-    """Return the relative distance of gradients from a share of others."""
-    difference, length = 0.0, 0.0
-    for name, gradient in expected.items():
-        own = found.get(name, torch.zeros_like(gradient))
-        difference += float((own - share * gradient).double().square().sum())
-        length += float((share * gradient).double().square().sum())
-    if length == 0.0:  # a network that died in the step before has no gradient to be off from
-        return 0.0 if difference == 0.0 else math.inf
-    return float((difference / length) ** 0.5)
+def _distance(found: Tensor, expected: Tensor) -> float:
+    """Return the relative distance; a network that died in the step before has no gradient to be off from."""
+    off, length = float((found - expected).norm()), float(expected.norm())
+    return off / length if length else math.inf if off else 0.0
 
 
-def _factor(found: Gradients, expected: Gradients) -> float:
-    """Return the factor by which gradients are longer than others, along these."""
-    along = sum(float((found[name] * g).double().sum()) for name, g in expected.items() if name in found)
-    length = sum(float(g.double().square().sum()) for g in expected.values())
-    return along / length if length else 1.0
+def _factor(found: Tensor, expected: Tensor) -> float:
+    """Return the factor by which a gradient is longer than another, along it."""
+    square = float(expected @ expected)
+    return float(found @ expected) / square if square else 1.0

@@ -12,7 +12,7 @@ below 0.01 counts as far below.
 
 import math
 
-from harness.checks.lab.finding import Check, Finding, Line, Outcome, Plot, short
+from harness.checks.lab.finding import Cell, Check, Finding, Line, Plot, consequence, short, sound
 from harness.checks.lab.subject import Subject, worst
 from harness.checks.learning_rate import rates_of
 
@@ -20,27 +20,22 @@ CHECK = Check(
     place=130,
     question="At which learning rates does the loss fall?",
     minutes=4,
+    in_triage=False,
     outcomes=(
-        Outcome(
-            "within",
-            "The loss falls at the rate that it uses. The rate is ruled out.",
-            sound=True,
-            next=("gradients",),
-        ),
-        Outcome(
+        sound("within", "The loss falls at the rate that it uses. The rate is ruled out.", "gradients"),
+        consequence(
             "above",
             "At the rate that it uses the loss has long risen again: the updates are too long, whatever makes them so.",
+            "loss_form",
+            "gradients",
             look="the rate in build_optimizer; and what the length of a gradient depends on",
-            next=("loss_form", "gradients"),
         ),
-        Outcome(
+        consequence(
             "below",
             "The rate that it uses is far below the rates at which the loss falls fastest.",
             look="the rate in build_optimizer, and build_scheduler",
         ),
-        Outcome(
-            "flat", "The loss falls at no rate: the rate is not the problem.", next=("data", "gradients")
-        ),
+        consequence("flat", "The loss falls at no rate: the rate is not the problem.", "data", "gradients"),
     ),
 )
 FIRST, LAST = 1e-6, 100.0
@@ -63,33 +58,28 @@ def measure(subject: Subject) -> Finding:
         outcome = "above"
     else:
         outcome = "below" if used < FAR_BELOW * suggested else "within"
-    flat = outcome == "flat"
-    advice = "-" if flat else short(suggested)
-    marks = ((used, f"used: {used:.3g}"), *(() if flat else ((suggested, f"suggested: {suggested:.3g}"),)))
+    figures: dict[str, Cell] = {
+        "highest rate of the schedule": used,
+        "suggested": suggested,
+        "rate of the least loss": rates[best],
+        "loss risen again at": rates[-1],
+        "least smoothed loss": smooth[best],
+    }
+    marks: tuple[tuple[float, str], ...] = (
+        (used, f"used: {used:.3g}"),
+        (suggested, f"suggested: {suggested:.3g}"),
+    )
+    if outcome == "flat":
+        figures |= {"suggested": None, "rate of the least loss": None}
+        marks = marks[:1]
+    tried = Line("loss", tuple(zip(rates, losses, strict=True)))
+    average = Line("smoothed", tuple(zip(rates, smooth, strict=False)))
     return Finding(
-        what=f"{len(rates)} steps, the rate from {FIRST:g} up by the same factor each",
-        outcome=outcome,
-        summary=f"used {short(used)}, suggested {advice}, too high from {short(rates[-1])}",
-        figures={
-            "highest rate of the schedule": used,
-            "suggested": None if flat else suggested,
-            "rate of the least loss": None if flat else rates[best],
-            "loss risen again at": rates[-1],
-            "least smoothed loss": smooth[best],
-        },
-        plots=(
-            Plot(
-                title="Loss",
-                x_label="learning rate",
-                y_label="loss",
-                lines=(
-                    Line(label="loss", points=tuple(zip(rates, losses, strict=True))),
-                    Line(label="smoothed", points=tuple(zip(rates, smooth, strict=False))),
-                ),
-                marks=marks,
-                log_x=True,
-            ),
-        ),
+        f"{len(rates)} steps, the rate from {FIRST:g} up by the same factor each",
+        outcome,
+        f"used {short(used)}, suggested {short(figures['suggested'])}, too high from {short(rates[-1])}",
+        figures,
+        plots=(Plot("Loss", "loss", (tried, average), x_label="learning rate", marks=marks, log_x=True),),
     )
 
 

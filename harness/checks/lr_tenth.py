@@ -14,25 +14,20 @@ from statistics import median
 import torch
 from torch import nn
 
-from harness.checks.lab.finding import Check, Finding, Line, Outcome, Plot, Table, short
+from harness.checks.lab.finding import Check, Finding, Line, Plot, consequence, short, sound
 from harness.checks.lab.subject import Adapt, Subject
 
 CHECK = Check(
     place=60,
     question="Does it learn better at a tenth of its learning rate?",
     minutes=3,
-    in_triage=True,
     outcomes=(
-        Outcome(
-            "no-better",
-            "Shorter steps do not learn far better. The length of the updates is ruled out.",
-            sound=True,
-            next=("gradients",),
-        ),
-        Outcome(
+        sound("no-better", "Shorter steps learn no better: long updates are ruled out.", "gradients"),
+        consequence(
             "better",
             "Shorter steps learn what its own steps do not: the updates are too long, by the rate or by the gradients.",
-            next=("lr_find", "gradients"),
+            "lr_find",
+            "gradients",
         ),
     ),
 )
@@ -51,25 +46,13 @@ def measure(subject: Subject) -> Finding:
     levels = {name: _level(values) for name, values in losses.items()}
     own, *lower = levels.values()
     ends = ", ".join(f"{short(level)} at {name}" for name, level in levels.items())
+    lines = tuple(Line.over_steps(name, values) for name, values in losses.items())
     return Finding(
-        what=f"the first {STEPS} steps of the run, three times",
-        outcome="better" if min(lower) < BETTER * own else "no-better",
-        summary=f"loss after {STEPS} steps: {ends}",
-        figures={f"loss at the end, {name}": level for name, level in levels.items()},
-        tables=(
-            Table(
-                caption=f"Loss, first and median of the last {LAST}",
-                columns=("learning rate", "first", "end"),
-                rows=tuple((name, values[0], levels[name]) for name, values in losses.items()),
-            ),
-        ),
-        plots=(
-            Plot(
-                title="Loss at three learning rates",
-                y_label="loss",
-                lines=tuple(Line.over_steps(name, values) for name, values in losses.items()),
-            ),
-        ),
+        f"the first {STEPS} steps of the run, three times",
+        "better" if min(lower) < BETTER * own else "no-better",
+        f"loss after {STEPS} steps: {ends}",
+        {f"loss at the end, {name}": level for name, level in levels.items()},
+        plots=(Plot("Loss at three learning rates", "loss", lines),),
     )
 
 

@@ -2,9 +2,8 @@
 
 Before each way the network is in training mode, as training leaves it. An evaluation must repeat to the bit,
 change no buffer of the network (batch norm's statistics), and report what eval mode gives. The network is
-that of the run's checkpoint or, without one, the network after the first six steps. The first of these is
-also checked on a classifier of our own with batch norm and dropout: an `evaluate` that sets no mode is wrong
-even if this network has none.
+that after the first six steps of the run. The first of these is also checked on a classifier of our own with
+batch norm and dropout: an `evaluate` that sets no mode is wrong even if this network has none.
 
 Sources of the bounds: two evaluations of one network are equal (buffers to 1e-9). An accuracy on the
 validation split computed in another order of additions is within 0.005.
@@ -17,34 +16,25 @@ from contextlib import suppress
 import torch
 from torch import nn
 
-from harness.checks.lab.finding import Check, Finding, Outcome, Table, short
+from harness.checks.lab.finding import Check, Finding, Table, mechanism, short, sound
 from harness.checks.lab.subject import Bench, Subject
 from harness.errors import UserError
-from harness.run.checkpoint import load_checkpoint
 from harness.run.evaluation import is_classification
 
 CHECK = Check(
     place=100,
     question="Does evaluating repeat, and report what eval mode gives?",
     minutes=3,
-    in_triage=True,
     outcomes=(
-        Outcome(
-            "agree",
-            "The evaluation repeats and reports what eval mode gives. It is ruled out.",
-            sound=True,
-            next=("repeat",),
-        ),
-        Outcome(
+        sound("agree", "The evaluation repeats and reports what eval mode gives. It is ruled out.", "repeat"),
+        mechanism(
             "unrepeatable",
             "Evaluating twice gives two answers, or changes the network: do not trust the validation figures.",
-            mechanism=True,
             look="evaluate: in what state the network is while it runs",
         ),
-        Outcome(
+        mechanism(
             "other-mode",
             "The reported figures repeat, but they are not what the network gives in eval mode.",
-            mechanism=True,
             look="evaluate: what it computes, and on what",
         ),
     ),
@@ -57,15 +47,10 @@ _Figures = tuple[float, float | None]  # loss, and accuracy (None for a regressi
 
 
 def measure(subject: Subject) -> Finding:
-    """Evaluate one network in every way. Raises `UserError` for a checkpoint of another experiment."""
+    """Evaluate the network after the first steps in every way."""
     bench = subject.bench()
-    if subject.checkpoint is None:
-        for batch in bench.batches(STEPS):
-            bench.step(*batch)
-        origin = f"the network after the first {STEPS} steps of the run"
-    else:
-        _load_weights(subject, bench)
-        origin = "the network of the run's checkpoint"
+    for batch in bench.batches(STEPS):
+        bench.step(*batch)
 
     def written(model: nn.Module) -> _Figures:
         found = bench.experiment.evaluate(model, *bench.validation)
@@ -89,11 +74,15 @@ def measure(subject: Subject) -> Finding:
         outcome = "unrepeatable"
     else:
         outcome = "agree" if _distance(first, trusted) <= SAME else "other-mode"
+    columns = "evaluated", "loss", "loss again", "accuracy", "accuracy again", "buffers moved"
+    rows = tuple(
+        (name, once[0], again[0], once[1], again[1], change) for name, (once, again, change) in found.items()
+    )
     return Finding(
-        what=f"{origin}, on the validation split",
-        outcome=outcome,
-        summary=f"loss as written {short(first[0])}, again {short(second[0])}, eval mode {short(trusted[0])}",
-        figures={
+        f"the network after the first {STEPS} steps of the run, on the validation split",
+        outcome,
+        f"loss as written {short(first[0])}, again {short(second[0])}, eval mode {short(trusted[0])}",
+        {
             "loss as written": first[0],
             "loss in eval mode": trusted[0],
             "accuracy as written": first[1],
@@ -101,41 +90,16 @@ def measure(subject: Subject) -> Finding:
             "buffers moved by evaluate": moved,
             "distance on a network with batch norm and dropout": stand_in,
         },
-        tables=(
-            Table(
-                caption="The same weights",
-                columns=("evaluated", "loss", "loss again", "accuracy", "accuracy again", "buffers moved"),
-                rows=tuple(
-                    (name, once[0], again[0], once[1], again[1], change)
-                    for name, (once, again, change) in found.items()
-                ),
-            ),
-        ),
+        tables=(Table("The same weights", columns, rows),),
     )
-
-
-def _load_weights(subject: Subject, bench: Bench) -> None:
-    assert subject.checkpoint is not None
-    try:
-        bench.model.load_state_dict(load_checkpoint(subject.checkpoint)["model"])
-    except (RuntimeError, KeyError) as error:
-        reason = str(error).splitlines()[0][:160]
-        raise UserError(
-            f"{subject.checkpoint} does not fit this experiment ({reason}): run make verify again."
-        ) from None
 
 
 def _network_with_modes(bench: Bench) -> nn.Module:
     """Return a classifier of images with batch norm and dropout, in training mode."""
     inputs, labels = bench.validation
-    pixels = 16 * inputs.shape[1]
-    return nn.Sequential(
-        nn.AdaptiveAvgPool2d(4),
-        nn.Flatten(),
-        nn.BatchNorm1d(pixels),
-        nn.Dropout(0.5),
-        nn.Linear(pixels, int(labels.max()) + 1),
-    ).train()
+    pixels, classes = 16 * inputs.shape[1], int(labels.max()) + 1
+    layers = nn.BatchNorm1d(pixels), nn.Dropout(0.5), nn.Linear(pixels, classes)
+    return nn.Sequential(nn.AdaptiveAvgPool2d(4), nn.Flatten(), *layers).train()
 
 
 def _twice(model: nn.Module, evaluate: Callable[[nn.Module], _Figures]) -> tuple[_Figures, _Figures, float]:

@@ -12,44 +12,38 @@ of 100 times the first one has blown up (healthy: below 25; broken: 140 to 3,000
 """
 
 import math
-from collections.abc import Callable
+from itertools import repeat
 
 import torch
 from torch import nn
 
-from harness.checks.lab.finding import Check, Finding, Line, Option, Outcome, Plot, short
+from harness.checks.lab.finding import Cell, Check, Finding, Line, Option, Plot, consequence, short, sound
 from harness.checks.lab.subject import Subject
 from harness.losses import constant_guess
 from harness.run.experiment import disable_dropout
 from harness.run.guardrails import EARLY_LOSS_RISE, LOSS_RISE, Levels
-from harness.run.metrics_log import Record
-from harness.run.recorder import Recorder
 
 CHECK = Check(
     place=10,
     question="Can it learn one batch by heart?",
     minutes=2,
-    in_triage=True,
     options=(
         Option("steps", "Give up after N steps; by default 120, or 480 while the loss still falls."),
         Option("examples", "Examples to learn; by default one batch."),
     ),
     outcomes=(
-        Outcome(
-            "reaches",
-            "Network, loss, gradients and optimizer can learn. Look at the data, the evaluation, or the long run.",
-            sound=True,
-            next=("data", "modes"),
-        ),
-        Outcome(
+        sound("reaches", "Network, loss, gradients and optimizer can learn one batch.", "data", "modes"),
+        consequence(
             "stalls",
             "Something between a batch and its update keeps the loss up. More data or steps will not help.",
-            next=("data", "first_loss"),
+            "data",
+            "first_loss",
         ),
-        Outcome(
+        consequence(
             "diverges",
             "The updates make the loss worse: they are too long, or they are not those of this batch.",
-            next=("lr_tenth", "gradients"),
+            "lr_tenth",
+            "gradients",
         ),
     ),
 )
@@ -65,85 +59,47 @@ def measure(subject: Subject, *, steps: int | None = None, examples: int | None 
     bench = subject.bench(subject.experiment(overfit_batch=examples or 1), steps=most, adapt=_unregularized)
     size = min(examples or bench.batch_size, len(bench.inputs))
     inputs, labels = bench.inputs[:size], bench.labels[:size]
-    regression = labels.is_floating_point()
-    target = REGRESSION_TARGET * constant_guess(labels) if regression else TARGET
-    records: list[Record] = []
-    levels, rises = Levels(), False
-
-    with Recorder(bench.model) as recorder:
-
-        def step() -> float:
-            nonlocal rises
-            record = recorder.end_batch(bench.step(*bench.prepare(inputs, labels)))
-            records.append(record)
-            levels.add(record)
-            limit = EARLY_LOSS_RISE if levels.early else LOSS_RISE
-            rises = rises or (levels.loss is not None and levels.loss.above(limit))
-            return float(record["loss"])
-
-        reached = _steps_until(step, steps or STEPS, target)
-        while not reached and not rises and 2 * len(records) <= most and _falls(records):
-            reached = _steps_until(step, len(records), target)
-    losses = [float(record["loss"]) for record in records]
+    target = REGRESSION_TARGET * constant_guess(labels) if labels.is_floating_point() else TARGET
+    losses: list[float] = []
+    levels, rises, allowed = Levels(), False, steps or STEPS
+    for record in bench.records(repeat((inputs, labels), most), prepare=True):
+        losses.append(float(record["loss"]))
+        levels.add(record)
+        limit = EARLY_LOSS_RISE if levels.early else LOSS_RISE
+        rises = rises or (levels.loss is not None and levels.loss.above(limit))
+        if losses[-1] <= target or not math.isfinite(losses[-1]):
+            break
+        if len(losses) == allowed:
+            if rises or not _falls(losses) or 2 * allowed > most:
+                break
+            allowed *= 2
     highest = max(losses, key=lambda loss: math.inf if math.isnan(loss) else loss)
     lowest = min(filter(math.isfinite, losses), default=None)
-    reached_at = len(losses) - 1 if reached else None
-    outcome = "diverges" if rises or not highest <= BLOW_UP * losses[0] else "stalls"
-    summary = f"lowest loss {short(lowest)} in {len(losses)} steps, target {short(target)}"
-    if reached:
+    reached_at = len(losses) - 1 if losses[-1] <= target else None
+    if reached_at is not None:
         outcome, summary = "reaches", f"loss {short(losses[-1])} at step {reached_at}, target {short(target)}"
-    elif outcome == "diverges":
+    elif rises or not highest <= BLOW_UP * losses[0]:
+        outcome = "diverges"
         summary = f"first loss {short(losses[0])}, highest {short(highest)} in {len(losses)} steps"
-    return Finding(
-        what=f"the first {size} examples, {len(losses)} steps; dropout, weight decay and AUGMENT off",
-        outcome=outcome,
-        summary=summary,
-        figures={
-            "first loss": losses[0],
-            "lowest loss": lowest,
-            "highest loss": highest,
-            "last loss": losses[-1],
-            "target": target,
-            "reached at step": reached_at,
-        },
-        plots=(
-            Plot(
-                title="Loss on one batch",
-                y_label="loss",
-                lines=(
-                    Line.over_steps("loss", losses),
-                    Line(label="target", points=((0, target), (len(losses) - 1, target))),
-                ),
-            ),
-        ),
-    )
+    else:
+        outcome = "stalls"
+        summary = f"lowest loss {short(lowest)} in {len(losses)} steps, target {short(target)}"
+    figures: dict[str, Cell] = {
+        "first loss": losses[0],
+        "lowest loss": lowest,
+        "highest loss": highest,
+        "last loss": losses[-1],
+        "target": target,
+        "reached at step": reached_at,
+    }
+    level = Line("target", ((0, target), (len(losses) - 1, target)))
+    plot = Plot("Loss on one batch", "loss", (Line.over_steps("loss", losses), level))
+    what = f"the first {size} examples, {len(losses)} steps; dropout, weight decay and AUGMENT off"
+    return Finding(what, outcome, summary, figures, plots=(plot,))
 
 
-def _overfit(step: Callable[[], float], steps: int, target: float) -> bool:
-    """Call `step` up to `steps` times; return whether its loss reached the target, and stop if it is not finite."""
-    for _ in range(steps):
-        loss = step()
-        if loss <= target:
-            return True
-        if not math.isfinite(loss):
-            break
-    return False
-
-
-def _steps_until(step: Callable[[], float], steps: int, target: float) -> bool:
-    """Call `step` up to `steps` times, or until its loss is not finite; return whether the loss reached the target."""
-    for _ in range(steps):
-        loss = step()
-        if loss <= target:
-            return True
-        if not math.isfinite(loss):
-            break
-    return False
-
-
-def _falls(records: list[Record]) -> bool:
-    losses = [record["loss"] for record in records]
-    return math.isfinite(losses[-1]) and min(losses) < FALLING * min(losses[: len(losses) // 2])
+def _falls(losses: list[float]) -> bool:
+    return min(losses) < FALLING * min(losses[: len(losses) // 2])
 
 
 def _unregularized(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:

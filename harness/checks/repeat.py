@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness.checks.lab.differences import first_difference
-from harness.checks.lab.finding import Check, Finding, Outcome, short
+from harness.checks.lab.finding import Cell, Check, Finding, consequence, sound
 from harness.checks.lab.subject import Subject
 from harness.run.checkpoint import CHECKPOINT
 from harness.run.metrics_log import read_metrics_log
@@ -19,15 +19,9 @@ CHECK = Check(
     place=110,
     question="Do the same steps give the same bytes twice?",
     minutes=3,
-    in_triage=True,
     outcomes=(
-        Outcome(
-            "same",
-            "Every difference between two runs has a cause that can be found. Chance is ruled out.",
-            sound=True,
-            next=("audit",),
-        ),
-        Outcome(
+        sound("same", "Two runs differ only for a cause that can be found.", "audit"),
+        consequence(
             "differs",
             "Something draws by chance outside the seed. No two runs can be compared until you find it.",
             look="what draws random numbers, reads a clock, or keeps state between runs",
@@ -48,20 +42,15 @@ def measure(subject: Subject) -> Finding:
         difference = first_difference(*(read_metrics_log(folder / METRICS_LOG) for folder in folders))
         once, again = ((folder / CHECKPOINT).read_bytes() for folder in folders)
     same = once == again
-    if difference is None:
-        summary = f"logs equal, checkpoints {'equal' if same else 'differ'}"
-    else:
-        values = f"{short(difference.first)} and {short(difference.second)}"
-        summary = f"{difference.place}, {difference.quantity}: {values}"
+    figures: dict[str, Cell] = dict.fromkeys(("first difference", "in", "once", "again"))
+    summary = f"logs equal, checkpoints {'equal' if same else 'differ'}"
+    if difference is not None:
+        values = (difference.place, difference.quantity, difference.first, difference.second)
+        figures = dict(zip(figures, values, strict=True))
+        summary = str(difference)
     return Finding(
-        what=f"{STEPS} steps and an evaluation, twice from the same seed",
-        outcome="same" if difference is None and same else "differs",
-        summary=summary,
-        figures={
-            "first difference": None if difference is None else difference.place,
-            "in": None if difference is None else difference.quantity,
-            "once": None if difference is None else difference.first,
-            "again": None if difference is None else difference.second,
-            "same checkpoint": same,
-        },
+        f"{STEPS} steps and an evaluation, twice from the same seed",
+        "same" if difference is None and same else "differs",
+        summary,
+        {**figures, "same checkpoint": same},
     )

@@ -48,7 +48,6 @@ def trainer(
     from harness.recipe import load_recipe
     from harness.run.launch import launch
     from harness.run.settings import RunSettings
-    from harness.submission.archive import pack_folder
     from harness.summary import show_single_run
 
     if seed is None:
@@ -60,6 +59,8 @@ def trainer(
     job = single_run_job(break_id, settings, folder, experiment=experiment, script=script, resume=resume)
     result = launch(job)
     if tarball is not None:
+        from harness.submission.archive import pack_folder
+
         with naming(tarball):
             pack_folder(folder, tarball)
     show_single_run(result, folder, as_json=as_json)

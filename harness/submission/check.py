@@ -4,8 +4,6 @@ import ast
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
-from typing import Any, Literal
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -15,20 +13,23 @@ from harness.checks import check_names
 from harness.errors import UserError
 from harness.plain_yaml import shown
 from harness.recipe import suggestion
-from harness.run.metrics_log import log_lines, parse_record, read_metrics_log
-from harness.submission.archive import CHECKPOINT, META, METRICS_LOG, RUNS
-from harness.submission.causes import OFF_BY, contradicted, load_causes
-from harness.submission.check_item import CheckItem, Outcome, could_not_judge, failed, passed
-from harness.submission.check_run import check_run, read_object, remedy, same
-from harness.submission.log_values import LogValues, departs
-from harness.submission.prose import judge_numbers, shows_log
+from harness.run.metrics_log import Record, read_metrics_log
+from harness.submission.check_run import (
+    CheckItem,
+    Outcome,
+    Replay,
+    check_experiment,
+    check_replay,
+    check_run,
+    could_not_judge,
+    failed,
+    passed,
+)
+from harness.submission.log_values import OFF_BY, LogValues, contradicted, load_causes
+from harness.submission.prose import agreement, judge_numbers, shows_log, wrong_numbers
 from harness.submission.report import HEALTHY, PARTS, WORD_LIMIT, Report, RuledOut, Run, Sign, read_report
-from harness.workspace import EXPERIMENT, Workspace, read_source
+from harness.workspace import EXPERIMENT, METRICS_LOG, RUNS, Workspace, read_source
 
-__all__ = ["CheckItem", "Outcome", "Outcomes", "Replay", "quick_checks", "render_checks", "run_checks"]
-
-# Makes the named run of the workspace again, from its own source, and returns the folder of the new run.
-Replay = Callable[[Literal["broken", "fixed"]], Path]
 # Makes the named checks of the broken experiment, and returns their outcomes.
 Outcomes = Callable[[Sequence[str]], Mapping[str, str]]
 
@@ -38,8 +39,6 @@ _MARKS: dict[Outcome, tuple[str, str, str]] = {
     "failed": ("✗", "x", "bold red"),
     "could not judge": ("?", "?", "yellow"),
 }
-# If one of these differs, other bytes say nothing about the student's files.
-_SURROUNDINGS = ("platform_class", "versions", "harness_sha256", "dataset_digest")
 
 
 def quick_checks(workspace: Workspace, outcomes: Outcomes | None = None) -> list[CheckItem]:
@@ -73,57 +72,16 @@ def render_checks(items: Sequence[CheckItem]) -> RenderableType:
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
+    has_unicode = (sys.stdout.encoding or "").lower().startswith("utf")
     for item in items:
         mark, plain_mark, style = _MARKS[item.outcome]
-        if not (sys.stdout.encoding or "").lower().startswith("utf"):
-            mark = plain_mark
         # As Text: rich would read markup in a message.
-        table.add_row(Text(mark, style=style), Text(item.id), Text(item.message))
+        table.add_row(
+            Text(mark if has_unicode else plain_mark, style=style), Text(item.id), Text(item.message)
+        )
     counts = {outcome: sum(item.outcome == outcome for item in items) for outcome in _MARKS}
     summary = ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count)
     return Group(table, Text(f"\n{summary}."))
-
-
-def check_experiment(workspace: Workspace) -> list[CheckItem]:
-    """Judge whether the fixed run used the experiment as it is now, and whether the student changed it."""
-    try:
-        source = read_source(workspace.experiment)
-    except UserError as error:
-        return [failed("experiment: verified", str(error), blocks=True)]
-    return [_verified(workspace, source), _edited(workspace, source)]
-
-
-def _verified(workspace: Workspace, source: str) -> CheckItem:
-    item = "experiment: verified"
-    ran = workspace.run_folder("fixed") / EXPERIMENT
-    if not ran.is_file():
-        return could_not_judge(item, f"there is no fixed run yet: {remedy(workspace, 'fixed')}.")
-    if read_source(ran) == source:
-        return passed(item, "the fixed run used the experiment as it is now.")
-    message = f"{workspace.experiment} was edited after the fixed run: {remedy(workspace, 'fixed')}."
-    return failed(item, message, blocks=True)
-
-
-def _edited(workspace: Workspace, source: str) -> CheckItem:
-    item = "experiment: edited"
-    handed_out = workspace.run_folder("broken") / EXPERIMENT
-    if not handed_out.is_file():
-        return could_not_judge(item, "there is no broken run to compare with.")
-    before = read_source(handed_out)
-    if source == before:
-        return failed(item, f"you have not changed {workspace.experiment}: fix the cause in it, then verify.")
-    if _tree(source) == _tree(before):
-        message = f"you have changed only comments and layout of {workspace.experiment}"
-        return failed(item, f"{message}: fix the cause in it, then verify.")
-    return passed(item, "it differs from the broken experiment.")
-
-
-def _tree(source: str) -> str:
-    """Return the syntax tree of a source, or the source itself if Python cannot read it."""
-    try:
-        return ast.dump(ast.parse(source))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return source
 
 
 def check_report(workspace: Workspace, outcomes: Outcomes | None) -> list[CheckItem]:
@@ -150,21 +108,37 @@ class _ReportJudge:
         self.workspace = workspace
         self.report = report
         self.outcomes = outcomes
-        self.logs = {run: _log(workspace, run) for run in RUNS}
+        self.records: dict[str, list[Record]] = {}
+        for run in RUNS:
+            try:
+                self.records[run] = read_metrics_log(workspace.run_folder(run) / METRICS_LOG)
+            except UserError:
+                continue  # the checks of that run say so
+        self.logs = {run: LogValues(records) for run, records in self.records.items()}
 
     def diagnosis(self) -> Iterator[CheckItem]:
         """Judge each diagnosis: a known cause, a function of the experiment, a first wrong value that is one."""
         for number, entry in enumerate(self.report.diagnosis, start=1):
-            item = f"report: diagnosis {number}"
+            item, sign, functions = f"report: diagnosis {number}", entry.first_wrong, self._functions()
             if problem := _unknown_cause(entry.cause):
                 yield failed(item, problem)
-                continue
-            functions = self._functions()
-            if functions and entry.where.strip("`() ") not in functions:
-                message = f"experiment.py has no function {shown(entry.where)}: {suggestion(entry.where, functions)}"
-                yield failed(item, message)
-                continue
-            yield self._fact(item, "broken", entry.first_wrong) or self._departs(item, entry.first_wrong)
+            elif functions and entry.where not in functions:
+                unknown = f"experiment.py has no function {shown(entry.where)}"
+                yield failed(item, f"{unknown}: {suggestion(entry.where, functions)}")
+            elif (problem_item := self._fact(item, "broken", sign)) is not None:
+                yield problem_item
+            elif (same := self._same_when_fixed(sign)) is not None:
+                message = f"{sign} is {sign.value} in the broken run, and {same:.6g} in the fixed run"
+                yield failed(item, f"{message}: cite the first value that the fault changes.")
+            else:
+                yield passed(item, f"{sign} is {sign.value or sign.outcome} in the broken run.")
+
+    def _same_when_fixed(self, sign: Sign) -> float | None:
+        """Return the value of the fixed run if a true value of the broken run does not depart from it, or None."""
+        fixed = self.logs.get("fixed")
+        if fixed is None or not sign.signal or self.logs["broken"].departs(sign.signal, sign.index, fixed):
+            return None
+        return fixed.series.get(sign.signal, {}).get(sign.index)
 
     def _functions(self) -> list[str]:
         try:
@@ -173,48 +147,29 @@ class _ReportJudge:
             return []
         return [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
 
-    def _departs(self, item: str, sign: Sign) -> CheckItem:
-        """Judge a true first wrong value: if the fixed run shows the same there, the fault does not change it."""
-        broken, fixed = self.logs["broken"], self.logs["fixed"]
-        if sign.signal is None or broken is None or fixed is None:
-            return passed(item, "it is complete, and true of the broken run.")
-        value, beside = (log.series.get(sign.signal, {}).get(sign.index) for log in (broken, fixed))
-        if value is None or beside is None or departs(sign.signal, value, beside):
-            return passed(item, f"{sign} is {sign.value} in the broken run.")
-        message = f"{sign} is {value:.6g} in the broken run, and {beside:.6g} in the fixed run"
-        return failed(item, f"{message}: cite the first value that the fault changes.")
-
     def ruled_out(self) -> Iterator[CheckItem]:
         """Judge each cause that is ruled out: another known cause, and a fact that contradicts it."""
         named = {entry.cause for entry in self.report.diagnosis}
         for number, entry in enumerate(self.report.ruled_out, start=1):
-            item = f"report: ruled out {number}"
-            if problem := _unknown_cause(entry.cause):
+            item, cause = f"report: ruled out {number}", entry.cause
+            if problem := _unknown_cause(cause):
                 yield failed(item, problem)
-            elif entry.cause == HEALTHY:
-                yield failed(
-                    item, f"{HEALTHY} is no other cause: rule out one that could have broken the run."
-                )
-            elif entry.cause in named:
-                yield failed(
-                    item, f"{entry.cause} is your diagnosis, too: rule out a cause that you do not name."
-                )
-            elif (problem_item := self._fact(item, "broken", entry)) is not None:
-                yield problem_item
+            elif cause == HEALTHY:
+                yield failed(item, f"{cause} is no other cause: rule out one that could have broken the run.")
+            elif cause in named:
+                yield failed(item, f"{cause} is your diagnosis, too: rule out a cause that you do not name.")
             else:
-                yield self._contradicted(item, entry)
+                yield self._fact(item, "broken", entry) or self._contradicted(item, entry)
         if len({entry.cause for entry in self.report.ruled_out} - named) < 2:
             yield failed("report: ruled out", f"{self.workspace.report} must rule out two other causes.")
 
     def _contradicted(self, item: str, entry: RuledOut) -> CheckItem:
-        log = self.logs["broken"]
-        if entry.check is not None or log is None:
+        if entry.check:
             return passed(
                 item, "it is true of the broken run; grading judges whether it contradicts the cause."
             )
-        records = read_metrics_log(self.workspace.run_folder("broken") / METRICS_LOG)
         symptoms = load_causes()[entry.cause].on(self.workspace.settings.dataset)
-        symptom = contradicted(entry, symptoms, records, log)
+        symptom = contradicted(entry, symptoms, self.records["broken"], self.logs["broken"])
         if symptom is not None:
             return passed(item, f"{entry} is {entry.value}, and with {entry.cause} {symptom.says}.")
         about = ", ".join(dict.fromkeys(symptom.signal for symptom in symptoms))
@@ -233,37 +188,27 @@ class _ReportJudge:
 
     def _fact(self, item: str, run: Run, sign: Sign) -> CheckItem | None:
         """Return what is wrong with a fact about a run, or None if it is true."""
-        if sign.check is not None:
+        if sign.check:
             return self._outcome(item, sign)
-        log = self.logs[run]
+        log = self.logs.get(run)
         if log is None:
             return could_not_judge(item, f"the log of the {run} run cannot be read.")
-        path = self.workspace.run_folder(run) / METRICS_LOG
-        try:
-            value = log.value(sign.signal or "", sign.step, sign.epoch)
-        except UserError as error:
-            return failed(
-                item, f"{self.workspace.report} cites {sign} of the {run} run, but in {path} {error}"
-            )
-        if log.agrees(sign.value or "", sign.signal or "", sign.index):
+        if log.find(sign) is not None:
             return None
-        message = (
-            f"{self.workspace.report} says {sign} of the {run} run is {sign.value}, and {path} says {value}"
-        )
-        if log.agrees(sign.value or "", sign.signal or "", sign.index, within=OFF_BY):
-            return failed(
-                item, f"{message}: your value is that of the place before or after; both count from 0."
-            )
-        return failed(item, f"{message}: cite what the log holds, rounded as you like.")
+        path = self.workspace.run_folder(run) / METRICS_LOG
+        message = f"{self.workspace.report} cites {sign} of the {run} run, but in {path} {log.untrue(sign)}"
+        if log.find(sign, within=OFF_BY) is not None:
+            message += " Your value is that of the place before or after; both count from 0."
+        return failed(item, message)
 
     def _outcome(self, item: str, sign: Sign) -> CheckItem | None:
         if self.outcomes is None:
             return could_not_judge(item, f"not measured here: {self.workspace.command('check')} does that.")
-        name = _check_name(sign)
-        if name not in check_names():
-            return failed(item, f"there is no check {shown(name)!r}: {suggestion(name, check_names())}")
+        if sign.check not in check_names():
+            known = suggestion(sign.check, check_names())
+            return failed(item, f"there is no check {shown(sign.check)!r}: {known}")
         try:
-            found = self._outcomes[name]
+            found = self._outcomes[sign.check]
         except UserError as error:
             return could_not_judge(item, f"the checks that you cite cannot be made: {error}")
         if found == sign.outcome:
@@ -278,7 +223,7 @@ class _ReportJudge:
         """The outcomes of all checks that the report cites: they share one process."""
         assert self.outcomes is not None
         signs = [entry.first_wrong for entry in self.report.diagnosis]
-        cited = {_check_name(sign) for sign in (*signs, *self.report.ruled_out) if sign.check is not None}
+        cited = {sign.check for sign in (*signs, *self.report.ruled_out)}
         return self.outcomes([name for name in check_names() if name in cited])
 
     def text(self) -> Iterator[CheckItem]:
@@ -293,136 +238,42 @@ class _ReportJudge:
             yield failed("report: length", message)
         else:
             yield passed("report: length", f"{body.words} words of {WORD_LIMIT}.")
+        sections = f"{body.filled_sections} headings of {report} have text"
         if body.filled_sections < len(PARTS):
-            parts = f"write {', '.join(PARTS)}, each under a heading"
-            message = f"{body.filled_sections} headings of {report} have text: {parts}."
-            yield failed("report: parts", message)
+            yield failed("report: parts", f"{sections}: write {', '.join(PARTS)}, each under a heading.")
         else:
-            yield passed("report: parts", f"{body.filled_sections} headings have text.")
-        logs = [log for log in self.logs.values() if log is not None]
-        yield self._numbers(logs)
-        yield self._snippet(logs)
+            yield passed("report: parts", f"{sections}.")
+        yield self._numbers()
+        yield self._snippet()
 
-    def _numbers(self, logs: Sequence[LogValues]) -> CheckItem:
+    def _numbers(self) -> CheckItem:
         item = "report: numbers"
-        sources = [read_source(path) for path in self._sources() if path.is_file()]
-        numbers = judge_numbers(self.report.body, logs, sources)
-        wrong = [f"{number.text} ({number.signals[0]})" for number in numbers if number.verdict == "wrong"]
-        if wrong and len(logs) == len(RUNS):
-            message = f"{self.workspace.report} has numbers that neither log holds for their signal"
-            return failed(item, f"{message}: {', '.join(wrong[:5])}: take them from metrics.log.")
-        if wrong:
-            return could_not_judge(item, f"a log is missing to compare {', '.join(wrong[:5])} with.")
-        true = sum(number.verdict == "true" for number in numbers)
-        return passed(item, f"{true} numbers beside a signal's name agree with the logs, and none disagrees.")
+        paths = [self.workspace.experiment, self.workspace.run_folder("broken") / EXPERIMENT]
+        sources = [read_source(path) for path in paths if path.is_file()]
+        numbers = judge_numbers(self.report.body, list(self.logs.values()), sources)
+        wrong = ", ".join(wrong_numbers(numbers)[:5])
+        if not wrong:
+            return passed(item, agreement(numbers))
+        if len(self.logs) < len(RUNS):
+            return could_not_judge(item, f"a log is missing to compare {wrong} with.")
+        message = f"{self.workspace.report} has numbers that neither log holds for their signal"
+        return failed(item, f"{message}: {wrong}: take them from metrics.log.")
 
-    def _sources(self) -> list[Path]:
-        return [self.workspace.experiment, self.workspace.run_folder("broken") / EXPERIMENT]
-
-    def _snippet(self, logs: Sequence[LogValues]) -> CheckItem:
-        item, body = "report: snippet", self.report.body
+    def _snippet(self) -> CheckItem:
+        item, body, report = "report: snippet", self.report.body, self.workspace.report
         outside = [address for address in body.images if not address.lower().startswith("data:")]
         if outside:
             return failed(
                 item,
-                f"{self.workspace.report} shows {shown(outside[0])}, which is not handed in with it: put the picture"
+                f"{report} shows {shown(outside[0])}, which is not handed in with it: put the picture"
                 " into the text as a data: address, or paste lines of the log into a code block.",
             )
-        if body.images or shows_log(body, logs):
+        if body.images or shows_log(body, list(self.logs.values())):
             return passed(item, "it shows a picture, or lines of a log.")
-        message = f"{self.workspace.report} has no plot and no line of a log: paste the lines that matter"
+        message = f"{report} has no plot and no line of a log: paste the lines that matter"
         return failed(item, f"{message} into a code block (```).")
-
-
-def _log(workspace: Workspace, run: str) -> LogValues | None:
-    try:
-        return LogValues(read_metrics_log(workspace.run_folder(run) / METRICS_LOG))
-    except UserError:
-        return None  # the checks of that run say so
-
-
-def _check_name(sign: Sign) -> str:
-    return str(sign.check).replace("-", "_")
 
 
 def _unknown_cause(name: str) -> str:
     known = load_causes()
     return "" if name in known else f"there is no cause {shown(name)!r}: {suggestion(name, list(known))}"
-
-
-def check_replay(workspace: Workspace, run: Literal["broken", "fixed"], replay: Replay | None) -> CheckItem:
-    """Make one run again and compare its log and checkpoint, byte by byte."""
-    item = f"{run}: repeats"
-    if replay is None:
-        return could_not_judge(item, f"not made again here: {workspace.command('check')} does that.")
-    if not workspace.has_run(run):
-        return could_not_judge(item, "there is no finished run to make again.")
-    folder = workspace.run_folder(run)
-    try:
-        again = replay(run)
-        difference = first_difference(folder, again)
-        if difference is None:
-            return passed(
-                item, f"{METRICS_LOG} and {CHECKPOINT} have the same bytes when the run is made again."
-            )
-        changed = _changed_surroundings(folder, again)
-    except UserError as error:
-        return could_not_judge(item, f"the run could not be made again: {error}")
-    if changed:
-        message = f"{difference}; but the run was made with another {changed}"
-        return could_not_judge(item, f"{message}: {remedy(workspace, run)}.")
-    return failed(
-        item,
-        f"{difference}; if you edited {folder} after the run, {remedy(workspace, run)}; if not, the"
-        " experiment uses something that the seed does not decide (the clock, a generator of its own).",
-    )
-
-
-def first_difference(recorded: Path, again: Path) -> str | None:
-    """Return where two folders of a run first differ in their log or else in their checkpoint, or None."""
-    log, new_log = (folder / METRICS_LOG for folder in (recorded, again))
-    old, new = log.read_bytes(), new_log.read_bytes()
-    if old != new:
-        return f"{log}{log_difference(old, new)}"
-    if (recorded / CHECKPOINT).read_bytes() != (again / CHECKPOINT).read_bytes():
-        return f"{recorded / CHECKPOINT} has other bytes when the run is made again, but the log is the same"
-    return None
-
-
-def log_difference(old: bytes, new: bytes) -> str:
-    """Return where two different logs first differ, as the end of a sentence that began with the file's name."""
-    lines, new_lines = (log_lines(data.decode("utf-8", "backslashreplace")) for data in (old, new))
-    for number, (line, new_line) in enumerate(zip(lines, new_lines, strict=False), start=1):
-        if line != new_line:
-            return f", line {number}{_record_difference(line, new_line)}"
-    if len(lines) != len(new_lines):
-        return f" has {len(lines)} lines, and {len(new_lines)} when the run is made again"
-    return " ends differently when the run is made again"
-
-
-def _record_difference(line: str, new_line: str) -> str:
-    try:
-        record, new_record = parse_record(line), parse_record(new_line)
-    except ValueError:
-        return " is not the record that the run writes when it is made again"
-    kind = "step" if "step" in new_record else "epoch"
-    for path, old, new in _differences(record, new_record, ""):
-        return f" ({kind} {new_record.get(kind)}): {shown(path)} is {shown(old)}, and {shown(new)} made again"
-    return f" ({kind} {new_record.get(kind)}) is written differently"
-
-
-_ABSENT = "absent"
-
-
-def _differences(old: Any, new: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
-    if isinstance(old, dict) and isinstance(new, dict):
-        for key in [*new, *(key for key in old if key not in new)]:
-            inner = f"{path}.{key}" if path else str(key)
-            yield from _differences(old.get(key, _ABSENT), new.get(key, _ABSENT), inner)
-    elif not same(old, new):
-        yield path, old, new
-
-
-def _changed_surroundings(recorded: Path, again: Path) -> str | None:
-    old, new = read_object(recorded / META), read_object(again / META)
-    return next((key for key in _SURROUNDINGS if old.get(key) != new.get(key)), None)

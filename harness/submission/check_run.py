@@ -1,17 +1,76 @@
-"""Checks of the files of one run: all are there, complete, and agree with each other."""
+"""What `make check` judges of the two runs: their files agree, the experiment is theirs, and they repeat."""
 
+import ast
 import hashlib
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
+from harness.checks.lab.differences import differences
 from harness.errors import UserError
-from harness.run.metrics_log import Record, batch_records, epoch_records, from_strict, read_metrics_log
-from harness.submission.archive import CHECKPOINT, CHECKSUM, META, METRICS_LOG, RUN_FILES
-from harness.submission.check_item import CheckItem, failed, passed
-from harness.workspace import EXPERIMENT, RESULT, Workspace, read_source, source_hash
+from harness.plain_yaml import shown
+from harness.run.metrics_log import (
+    Record,
+    batch_records,
+    epoch_records,
+    from_strict,
+    log_lines,
+    parse_log,
+    read_metrics_log,
+    to_strict,
+)
+from harness.workspace import (
+    CHECKPOINT,
+    CHECKSUM,
+    EXPERIMENT,
+    META,
+    METRICS_LOG,
+    RESULT,
+    RUN_FILES,
+    Workspace,
+    read_source,
+    source_hash,
+)
+
+# Makes the named run of the workspace again, from its own source, and returns the folder of the new run.
+Replay = Callable[[Literal["broken", "fixed"]], Path]
+Outcome = Literal["passed", "failed", "could not judge"]
+
+
+@dataclass(frozen=True)
+class CheckItem:
+    """What was checked, the outcome, and a sentence that says what is wrong, where, and what to do.
+
+    `blocks`: `make submit` refuses, because the tarball would be broken or contradict itself. It only warns of other
+    failures.
+    """
+
+    id: str
+    outcome: Outcome
+    message: str
+    blocks: bool = False
+
+
+def passed(item: str, message: str) -> CheckItem:
+    """Return an item that passed."""
+    return CheckItem(item, "passed", message)
+
+
+def failed(item: str, message: str, *, blocks: bool = False) -> CheckItem:
+    """Return an item that the student has to fix."""
+    return CheckItem(item, "failed", message, blocks)
+
+
+def could_not_judge(item: str, message: str) -> CheckItem:
+    """Return an item that could not be judged, through no fault of the student."""
+    return CheckItem(item, "could not judge", message)
+
+
+# If one of these differs, other bytes say nothing about the student's files.
+_SURROUNDINGS = ("platform_class", "versions", "harness_sha256", "dataset_digest")
 
 
 def remedy(workspace: Workspace, run: str) -> str:
@@ -40,70 +99,66 @@ def read_object(path: Path) -> Record:
 
 def check_run(workspace: Workspace, run: str) -> list[CheckItem]:
     """Check the files of one run, without making it again."""
-    folder = workspace.run_folder(run)
-    again = remedy(workspace, run)
+    folder, again = workspace.run_folder(run), remedy(workspace, run)
+
+    def item(
+        name: str, faults: Iterator[str], good: str, cure: str = again, *, blocks: bool = True
+    ) -> CheckItem:
+        """Return the item for the first fault, if there is one."""
+        try:
+            fault = next(faults, None)
+        except UserError as error:
+            fault = str(error).rstrip(".")
+        if fault is None:
+            return passed(f"{run}: {name}", good)
+        return failed(f"{run}: {name}", f"{fault}: {cure}.", blocks=blocks)
+
     if not workspace.has_run(run):
         command = workspace.command("verify" if run == "fixed" else "exercise")
-        message = f"there is no finished run in {folder}: {command} makes it."
-        return [failed(f"{run}: files", message, blocks=True)]
+        fault = f"there is no finished run in {folder}: {command} makes it."
+        return [failed(f"{run}: files", fault, blocks=True)]
     missing = [name for name in RUN_FILES if not (folder / name).is_file()]
     if missing:
-        message = f"{folder} has no {', '.join(missing)}: {again}."
-        return [failed(f"{run}: files", message, blocks=True)]
-    items = [passed(f"{run}: files", f"all {len(RUN_FILES)} files are there.")]
-    good = "checkpoint.pt has the recorded SHA-256."
-    items.append(_item(f"{run}: checksum", _checksum_faults(folder), good, again))
-    good = "it is a run of this exercise."
-    items.append(_item(f"{run}: provenance", _provenance_faults(workspace, run), good, again))
+        return [failed(f"{run}: files", f"{folder} has no {', '.join(missing)}: {again}.", blocks=True)]
+    items = [
+        passed(f"{run}: files", f"all {len(RUN_FILES)} files are there."),
+        item("checksum", _checksum_faults(folder), "checkpoint.pt has the recorded SHA-256."),
+        item("provenance", _provenance_faults(workspace, run), "it is a run of this exercise."),
+    ]
     try:
         records = read_metrics_log(folder / METRICS_LOG)
-        result = read_object(folder / RESULT)
     except UserError as error:
         return [*items, failed(f"{run}: log", f"{str(error).rstrip('.')}: {again}.", blocks=True)]
     batches, epochs = len(batch_records(records)), len(epoch_records(records))
+    diagnostics = diagnostic_faults(folder / METRICS_LOG, records)
+    good = "every batch has its loss, gradients and activations."
+    cure = "keep the model's layers and parameters where the optimizer and the recorder see them"
     whole = f"{batches} batches and {epochs} epochs, as result.json says."
-    items.append(_item(f"{run}: log", _log_faults(folder, records, result), whole, again))
-    items.append(
-        _item(
-            f"{run}: diagnostics",
-            diagnostic_faults(folder / METRICS_LOG, records),
-            "every batch has its loss, gradients and activations.",
-            "keep the model's layers and parameters where the optimizer and the recorder see them",
-            blocks=False,
-        )
-    )
-    return items
-
-
-def _item(item: str, faults: Iterator[str], good: str, cure: str, *, blocks: bool = True) -> CheckItem:
-    """Return the item for the first fault, if there is one."""
-    fault = next(faults, None)
-    return passed(item, good) if fault is None else failed(item, f"{fault}: {cure}.", blocks=blocks)
+    return [
+        *items,
+        item("log", _log_faults(folder, records), whole),
+        item("diagnostics", diagnostics, good, cure, blocks=False),
+    ]
 
 
 def _checksum_faults(folder: Path) -> Iterator[str]:
     digest = hashlib.sha256((folder / CHECKPOINT).read_bytes()).hexdigest()
     if (folder / CHECKSUM).read_bytes() != f"{digest}  {CHECKPOINT}\n".encode():
         yield f"{folder / CHECKSUM} is not the SHA-256 of {CHECKPOINT}, so one was changed after the run"
-    try:
-        recorded = read_object(folder / RESULT).get("checkpoint_sha256")
-    except UserError as error:
-        yield str(error)
-    else:
-        if recorded != digest:
-            yield f"{folder / RESULT} records another SHA-256 than that of {CHECKPOINT}"
+    if read_object(folder / RESULT).get("checkpoint_sha256") != digest:
+        yield f"{folder / RESULT} records another SHA-256 than that of {CHECKPOINT}"
 
 
 def _provenance_faults(workspace: Workspace, run: str) -> Iterator[str]:
-    folder = workspace.run_folder(run)
-    settings = workspace.settings
-    expected = {"recipe": workspace.recipe, "run": run, "seed": settings.seed, "dataset": settings.dataset}
-    try:
-        meta, result = read_object(folder / META), read_object(folder / RESULT)
-        expected["source_sha256"] = source_hash(read_source(folder / EXPERIMENT))
-    except UserError as error:
-        yield str(error).rstrip(".")
-        return
+    folder, settings = workspace.run_folder(run), workspace.settings
+    meta, result = read_object(folder / META), read_object(folder / RESULT)
+    expected = {
+        "recipe": workspace.recipe,
+        "run": run,
+        "seed": settings.seed,
+        "dataset": settings.dataset,
+        "source_sha256": source_hash(read_source(folder / EXPERIMENT)),
+    }
     for key, value in expected.items():
         for name, record in ((META, meta), (RESULT, result)):
             if record.get(key, value) != value or (record is meta and key not in record):
@@ -113,10 +168,29 @@ def _provenance_faults(workspace: Workspace, run: str) -> Iterator[str]:
             yield f"{folder / META} has no {key}"
 
 
-def _log_faults(folder: Path, records: Sequence[Record], result: Record) -> Iterator[str]:
+def _log_faults(folder: Path, records: Sequence[Record]) -> Iterator[str]:
     """Yield what is wrong with the sequence of the records, or else with what result.json says of them."""
     broken_off = list(shape_faults(folder / METRICS_LOG, records))
-    yield from broken_off or _result_faults(folder, records, result)
+    if broken_off:
+        yield from broken_off
+        return
+    batches, last, result = batch_records(records), epoch_records(records)[-1], read_object(folder / RESULT)
+    non_finite = (
+        record["step"]
+        for record in batches
+        if not math.isfinite(0.0 if record["loss"] is None else record["loss"])
+    )
+    recorded = {
+        "steps": len(batches),
+        "epochs": len(epoch_records(records)),
+        "final_train_loss": batches[-1]["loss"],
+        "final_val_loss": last.get("val_loss"),
+        "final_val_accuracy": last.get("val_accuracy"),
+        "first_non_finite_step": next(non_finite, None),
+    }
+    for key, value in recorded.items():
+        if key not in result or to_strict(result[key]) != to_strict(value):
+            yield f"{folder / RESULT} says {key} {result.get(key)}, and {METRICS_LOG} {value}"
 
 
 def shape_faults(log: Path | str, records: Sequence[Record]) -> Iterator[str]:
@@ -144,55 +218,110 @@ def shape_faults(log: Path | str, records: Sequence[Record]) -> Iterator[str]:
         yield f"{log} ends within epoch {epoch}"
 
 
-def _result_faults(folder: Path, records: Sequence[Record], result: Record) -> Iterator[str]:
-    losses = [(record["step"], record.get("loss")) for record in batch_records(records)]
-    epochs = epoch_records(records)
-    last = epochs[-1]
-    told = {
-        "steps": len(losses),
-        "epochs": len(epochs),
-        "final_train_loss": losses[-1][1],
-        "final_val_loss": last.get("val_loss"),
-        "final_val_accuracy": last.get("val_accuracy"),
-        "first_non_finite_step": next(
-            (step for step, loss in losses if isinstance(loss, float) and not math.isfinite(loss)), None
-        ),
-    }
-    for key, value in told.items():
-        if key not in result or not same(result[key], value):
-            yield f"{folder / RESULT} says {key} {result.get(key)}, and {METRICS_LOG} {value}"
-
-
-def same(first: Any, second: Any) -> bool:
-    """Say whether two values of a log are the same, a NaN being the same as another."""
-    if isinstance(first, float) and isinstance(second, float):
-        return first == second or (math.isnan(first) and math.isnan(second))
-    return bool(first == second)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 def diagnostic_faults(log: Path | str, records: Sequence[Record]) -> Iterator[str]:
     """Yield, for each batch and epoch of a log, the diagnostics that it lacks; `log` names the file."""
     batches = batch_records(records)
     names = set(batches[0].get("grad_mean") or ()) if batches else set()
     for record in batches:
-        where = f"{log}, step {record['step']}"
-        if not _is_number(record.get("loss")):
+        where, means = f"{log}, step {record['step']}", record.get("grad_mean")
+        if record.get("loss") is None:
             yield f"{where}: no loss"
-        means = record.get("grad_mean")
-        if not isinstance(means, dict) or not means or set(means) != names:
+        if not means or set(means) != names:
             yield f"{where}: no gradient mean of every parameter"
-        activations = record.get("activations")
         for place in ("first", "last"):
-            statistics = activations.get(place) if isinstance(activations, dict) else None
-            figures = (
-                (statistics.get("mean"), statistics.get("var")) if isinstance(statistics, dict) else (None,)
-            )
-            if not all(map(_is_number, figures)):
+            table = (record.get("activations") or {}).get(place)
+            figures = [table.get(name) for name in ("mean", "var")] if isinstance(table, dict) else [None]
+            if not all(isinstance(figure, int | float) for figure in figures):
                 yield f"{where}: no mean and variance of the {place} layer's activations"
     for record in epoch_records(records):
-        if not _is_number(record.get("val_loss")) or "val_accuracy" not in record:
+        if record.get("val_loss") is None or "val_accuracy" not in record:
             yield f"{log}, epoch {record.get('epoch')}: no validation loss and accuracy"
+
+
+def check_experiment(workspace: Workspace) -> list[CheckItem]:
+    """Judge whether the fixed run used the experiment as it is now, and whether the student changed it."""
+    path, verified, edited = workspace.experiment, "experiment: verified", "experiment: edited"
+    ran, handed_out = (workspace.run_folder(run) / EXPERIMENT for run in ("fixed", "broken"))
+    try:
+        source = read_source(path)
+    except UserError as error:
+        return [failed(verified, str(error), blocks=True)]
+    cure, unchanged = remedy(workspace, "fixed"), "fix the cause in it, then verify."
+    if not ran.is_file():
+        items = [could_not_judge(verified, f"there is no fixed run yet: {cure}.")]
+    elif read_source(ran) != source:
+        items = [failed(verified, f"{path} was edited after the fixed run: {cure}.", blocks=True)]
+    else:
+        items = [passed(verified, "the fixed run used the experiment as it is now.")]
+    if not handed_out.is_file():
+        return [*items, could_not_judge(edited, "there is no broken run to compare with.")]
+    before = read_source(handed_out)
+    if source == before:
+        return [*items, failed(edited, f"you have not changed {path}: {unchanged}")]
+    if _tree(source) == _tree(before):
+        return [*items, failed(edited, f"you have changed only comments and layout of {path}: {unchanged}")]
+    return [*items, passed(edited, "it differs from the broken experiment.")]
+
+
+def _tree(source: str) -> str:
+    """Return the syntax tree of a source, or the source itself if Python cannot read it."""
+    try:
+        return ast.dump(ast.parse(source))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return source
+
+
+def check_replay(workspace: Workspace, run: Literal["broken", "fixed"], replay: Replay | None) -> CheckItem:
+    """Make one run again and compare its log and checkpoint, byte by byte."""
+    item = f"{run}: repeats"
+    if replay is None:
+        return could_not_judge(item, f"not made again here: {workspace.command('check')} does that.")
+    if not workspace.has_run(run):
+        return could_not_judge(item, "there is no finished run to make again.")
+    folder, cure = workspace.run_folder(run), remedy(workspace, run)
+    log, checkpoint = folder / METRICS_LOG, folder / CHECKPOINT
+    try:
+        again = replay(run)
+        if (old := log.read_bytes()) != (new := (again / METRICS_LOG).read_bytes()):
+            difference = f"{log}{log_difference(old, new)}"
+        elif checkpoint.read_bytes() != (again / CHECKPOINT).read_bytes():
+            difference = f"{checkpoint} has other bytes when the run is made again, but the log is the same"
+        else:
+            return passed(
+                item, f"{METRICS_LOG} and {CHECKPOINT} have the same bytes when the run is made again."
+            )
+        was, now = read_object(folder / META), read_object(again / META)
+    except UserError as error:
+        return could_not_judge(item, f"the run could not be made again: {error}")
+    changed = next((key for key in _SURROUNDINGS if was.get(key) != now.get(key)), None)
+    if changed is not None:
+        return could_not_judge(item, f"{difference}; but the run was made with another {changed}: {cure}.")
+    return failed(
+        item,
+        f"{difference}; if you edited {folder} after the run, {cure}; if not, the"
+        " experiment uses something that the seed does not decide (the clock, a generator of its own).",
+    )
+
+
+def log_difference(old: bytes, new: bytes) -> str:
+    """Return where two different logs first differ, as the end of a sentence that began with the file's name."""
+    lines, new_lines = (log_lines(data.decode("utf-8", "backslashreplace")) for data in (old, new))
+    for number, (line, new_line) in enumerate(zip(lines, new_lines, strict=False), start=1):
+        if line != new_line:
+            return f", line {number}{_record_difference(line, new_line)}"
+    if len(lines) != len(new_lines):
+        return f" has {len(lines)} lines, and {len(new_lines)} when the run is made again"
+    return " ends differently when the run is made again"
+
+
+def _record_difference(line: str, new_line: str) -> str:
+    try:
+        (record,), (new_record,) = parse_log([line], ""), parse_log([new_line], "")
+    except UserError:
+        return " is not the record that the run writes when it is made again"
+    kind = "step" if "step" in new_record else "epoch"
+    where = f" ({kind} {new_record.get(kind)})"
+    for item in differences(record, new_record):
+        first, second = ("absent" if value is None else value for value in (item.first, item.second))
+        return f"{where}: {shown(item.quantity)} is {first}, and {second} made again"
+    return f"{where} is written differently"

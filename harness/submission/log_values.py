@@ -1,17 +1,26 @@
-"""The values of one log by signal and place, and where the log of a broken run departs from that of a healthy run."""
+"""The values of one log by signal and place: what they agree with, depart from, and which cause they contradict."""
 
 import math
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property, lru_cache
-from typing import Literal
+from functools import cache, cached_property, lru_cache
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from harness.errors import UserError
 from harness.plain_yaml import shown
-from harness.recipe import suggestion
+from harness.recipe import Symptom, load_recipes, suggestion
 from harness.run.metrics_log import Record, batch_records, epoch_records, log_lines, parse_log
 from harness.submission.numbers import agrees, read_number
-from harness.symptoms import signal_values
+from harness.submission.report import HEALTHY, Sign
+from harness.symptoms import judge_symptom, signal_values
+
+# Only a student's kit has this file; the suite itself has the recipes.
+CAUSES = Path(__file__).with_name("causes.json")
+# People count steps from 1, too: a step that is off by one is a slip of the place, not of the finding.
+OFF_BY = 1
 
 BATCH_SIGNALS = ("loss", "lr", "grad_norm", "grad_zero_fraction", "stale_grad_ratio", "optimizer_steps")
 # One value for each parameter or layer; a dotted path names it: grad_mean.1.weight, activations.last.var.
@@ -39,14 +48,12 @@ _STEP_SHARE, _EPOCH_SHARE = 0.5, 0.05
 _NOTHING = {"eval_mode_gain": 1e-6}
 
 
-def place_of(signal: str) -> Place:
-    """Return whether the log has a signal once a step or once an epoch. Raises `UserError` for an unknown signal."""
+def place_of(signal: str) -> Place | None:
+    """Return whether a log has a signal once a step or once an epoch, or None if no log has it."""
     top = signal.split(".", 1)[0]
-    if top in BATCH_SIGNALS or top in NESTED_SIGNALS:
+    if top in (*BATCH_SIGNALS, *NESTED_SIGNALS):
         return "step"
-    if top in EPOCH_SIGNALS or top in DERIVED_SIGNALS:
-        return "epoch"
-    raise UserError(f"the log has no signal {shown(signal)!r}: {suggestion(top, SIGNALS)}")
+    return "epoch" if top in SIGNALS else None
 
 
 def is_fraction(signal: str) -> bool:
@@ -80,7 +87,9 @@ class LogValues:
 
         Raises `UserError`, a sentence without the name of the file, for a signal or place that the log does not have.
         """
-        place = place_of(signal)
+        place, top = place_of(signal), signal.split(".", 1)[0]
+        if place is None:
+            raise UserError(f"the log has no signal {shown(signal)!r}: {suggestion(top, SIGNALS)}")
         index = step if place == "step" else epoch
         if index is None:
             other = "epoch" if place == "step" else "step"
@@ -88,9 +97,8 @@ class LogValues:
             raise UserError(f"{shown(signal)} is written once {once}: cite it with {place}:, not {other}:.")
         values = self.series.get(signal)
         if values is None:
-            top = signal.split(".", 1)[0]
             below = [name for name in self.series if name.startswith(f"{top}.")]
-            known = below or [name for name in self.series if _place_or_none(name) == place]
+            known = below or [name for name in self.series if place_of(name) == place]
             raise UserError(f"the log has no {shown(signal)!r}: {suggestion(signal, known)}")
         if index not in values:
             at = sorted(values)
@@ -98,14 +106,25 @@ class LogValues:
             raise UserError(f"the log has no {shown(signal)} at {place} {index}: it has {there}.")
         return values[index]
 
-    def agrees(self, written: str, signal: str, index: int, *, within: int = 0) -> bool:
-        """Return whether a number as written is the value of a signal at a place, or at most `within` places off."""
-        values, fraction = self.series.get(signal, {}), is_fraction(signal)
-        return any(
-            agrees(written, values[at], fraction=fraction)
-            for at in range(index - within, index + within + 1)
-            if at in values
-        )
+    def find(self, sign: Sign, *, within: int = 0) -> int | None:
+        """Return the place that holds a cited value: the cited one, or else the nearest at most `within` off."""
+        kind = "step" if sign.step is not None else "epoch"
+        nearest = sorted(range(-within, within + 1), key=abs)
+        places = [sign.index + by for by in nearest] if place_of(sign.signal) == kind else []
+        return next((place for place in places if self.agrees(sign.value, sign.signal, place)), None)
+
+    def untrue(self, sign: Sign) -> str:
+        """Return what is wrong with a cited value that the log does not hold at its place, as a clause."""
+        try:
+            value = self.value(sign.signal, sign.step, sign.epoch)
+        except UserError as error:
+            return str(error)
+        return f"the log has {value:.6g} there, not {sign.value}."
+
+    def agrees(self, written: str, signal: str, place: int) -> bool:
+        """Return whether a number as written is the value of a signal at a place."""
+        values = self.series.get(signal, {})
+        return place in values and agrees(written, values[place], fraction=is_fraction(signal))
 
     def holds(self, written: str, signal: str) -> bool:
         """Return whether a number as written is any value of a signal; a nested signal stands for all its parts."""
@@ -140,12 +159,31 @@ class LogValues:
             for name, values in self.series.items()
         }
 
+    def evidence(
+        self, run: str, step: int | None, epoch: int | None, signals: Sequence[str] = ()
+    ) -> Iterator[str]:
+        """Yield a line of evidence for each signal at a step or at an epoch, or for these signals only.
+
+        Without names, nested signals are left out: there is one for each parameter. Raises `UserError`, a sentence
+        without the name of the file, for a signal or a place that the log does not have.
+        """
+        kind, place = ("step", step) if step is not None else ("epoch", epoch)
+        known = [name for name in self.series if "." not in name and place_of(name) == kind]
+        places = {at for name in known for at in self.series[name]}
+        if place not in places:
+            raise UserError(f"the log has no {kind} {place}: choose one from 0 to {max(places, default=0)}.")
+        for name in signals or [name for name in known if place in self.series[name]]:
+            value = self.value(name, step, epoch)
+            yield f"  - {{run: {run}, signal: {name}, {kind}: {place}, value: {value:.6g}}}"
+
+    def departs(self, signal: str, place: int, other: "LogValues") -> bool:
+        """Return whether a signal departs from another log's at a place that both logs have."""
+        own, theirs = self.series.get(signal, {}), other.series.get(signal, {})
+        return place in own and place in theirs and departs(signal, own[place], theirs[place])
+
     def departures(self, signal: str, healthy: "LogValues") -> Iterator[int]:
         """Yield, in order, the places at which a signal lies outside what the healthy run shows there."""
-        beside = healthy.series.get(signal, {})
-        for place, value in self.series.get(signal, {}).items():
-            if place in beside and departs(signal, value, beside[place]):
-                yield place
+        return (place for place in self.series.get(signal, {}) if self.departs(signal, place, healthy))
 
 
 @lru_cache(maxsize=64)
@@ -157,14 +195,7 @@ def first_departure(run: LogValues, healthy: LogValues) -> tuple[str, int] | Non
     names = (name for name in run.series if "." not in name)
     first = ((name, next(run.departures(name, healthy), None)) for name in names)
     found = [(name, place) for name, place in first if place is not None]
-    return min(found, key=lambda item: (_place_or_none(item[0]) == "epoch", item[1]), default=None)
-
-
-def _place_or_none(signal: str) -> Place | None:
-    try:
-        return place_of(signal)
-    except UserError:
-        return None
+    return min(found, key=lambda item: (place_of(item[0]) == "epoch", item[1]), default=None)
 
 
 @lru_cache(maxsize=64)
@@ -181,5 +212,61 @@ def departs(signal: str, value: float, healthy: float) -> bool:
     if not (math.isfinite(value) and math.isfinite(healthy)):
         return not (value == healthy or (math.isnan(value) and math.isnan(healthy)))
     larger = max(abs(value), abs(healthy))
-    share = _EPOCH_SHARE if _place_or_none(signal) == "epoch" else _STEP_SHARE
+    share = _EPOCH_SHARE if place_of(signal) == "epoch" else _STEP_SHARE
     return larger > _NOTHING.get(signal, 0.0) and abs(value - healthy) > share * larger
+
+
+class Cause(BaseModel):
+    """A cause: one sentence, and what every run that has it shows in its log."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    says: str
+    symptom: Annotated[tuple[Symptom, ...], Field(strict=False)] = ()
+
+    def on(self, dataset: str) -> tuple[Symptom, ...]:
+        """Return what its runs show on a data set."""
+        return tuple(item for item in self.symptom if item.dataset in (None, dataset))
+
+
+_CAUSES = TypeAdapter(dict[str, Cause])
+
+
+@cache
+def load_causes() -> Mapping[str, Cause]:
+    """Return every cause that a report may name by its id, `healthy` last."""
+    if CAUSES.is_file():
+        return _CAUSES.validate_json(CAUSES.read_bytes())
+    found = {
+        recipe.id: Cause(says=recipe.cause, symptom=(*recipe.symptoms, *recipe.observations))
+        for recipe in load_recipes()[0]
+    }
+    return {**found, HEALTHY: Cause(says="nothing is wrong with this run")}
+
+
+def causes_file() -> bytes:
+    """Return the `causes.json` of a student's kit: it lists the causes, and names the exercise of none."""
+    return _CAUSES.dump_json(dict(load_causes()), indent=1, exclude_none=True) + b"\n"
+
+
+def contradicted(
+    sign: Sign, symptoms: Sequence[Symptom], records: Sequence[Record], log: LogValues
+) -> Symptom | None:
+    """Return the first of a rival's symptoms that a cited value of this run contradicts, or None.
+
+    The run must not show the symptom, and the value must lie beyond its bounds, in the part of the run that it is
+    about. For `reduce = "first"` and `"last"` that part is one record. `log` holds the values of `records`.
+    """
+    for symptom in symptoms:
+        if symptom.signal != sign.signal or judge_symptom(records, symptom).present:
+            continue
+        values = signal_values(records, symptom.signal)
+        if symptom.steps is not None:
+            values = [item for item in values if symptom.steps[0] <= item[0] < symptom.steps[1]]
+        for index, value in {"first": values[:1], "last": values[-1:]}.get(symptom.reduce, values):
+            above = symptom.above is None or value > symptom.above
+            below = symptom.below is None or value < symptom.below
+            is_near = abs(index - sign.index) <= OFF_BY
+            if is_near and not (above and below) and log.agrees(sign.value, symptom.signal, index):
+                return symptom
+    return None

@@ -74,6 +74,18 @@ def judge_numbers(
     return tuple(sorted(found, key=lambda item: item.start))
 
 
+def wrong_numbers(numbers: Iterable[StatedNumber]) -> list[str]:
+    """Return the wrong numbers, each with the signal that it is said of."""
+    return [f"{number.text} ({number.signals[0]})" for number in numbers if number.verdict == "wrong"]
+
+
+def agreement(numbers: Iterable[StatedNumber]) -> str:
+    """Return the sentence for a text without a wrong number."""
+    count = sum(number.verdict == "true" for number in numbers)
+    verb = "number agrees" if count == 1 else "numbers agree"
+    return f"{count} {verb} with the logs, and none disagrees."
+
+
 def shows_log(body: Body, logs: Sequence[LogValues]) -> bool:
     """Return whether a snippet (fence, indented block, table or quotation) holds a line or a row of a log."""
     lines = 0

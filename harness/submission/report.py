@@ -4,17 +4,26 @@ The front matter is YAML. Its values are kept as they were written: the digits o
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 from pydantic_core import ErrorDetails
 
 from harness.errors import UserError
-from harness.plain_yaml import LIMIT, Location, Place, Plain, PlainYaml, read_plain_yaml, shown
+from harness.files import read_text
+from harness.plain_yaml import LIMIT, Place, Plain, PlainYaml, read_plain_yaml, shown
 from harness.recipe import suggestion
 from harness.submission.numbers import read_number
 from harness.workspace import report_template
@@ -30,7 +39,7 @@ Run = Literal["broken", "fixed"]
 
 def _index(text: object) -> int:
     if not isinstance(text, str) or re.fullmatch(r"[0-9]{1,9}", text) is None:
-        raise ValueError("must be a whole number, counted from 0")
+        raise ValueError("write a whole number, counted from 0")
     return int(text)
 
 
@@ -38,41 +47,45 @@ def _number(text: object) -> str:
     try:
         read_number(text if isinstance(text, str) else "")
     except ValueError:
-        raise ValueError("must be a number such as 0.93 or 1.8e4, or NaN, Infinity or -Infinity") from None
+        raise ValueError("write a number such as 0.93 or 1.8e4, or NaN, Infinity or -Infinity") from None
     assert isinstance(text, str)
     return text.strip()
 
 
 _Word = Annotated[str, Field(min_length=1, max_length=200)]
 _Index = Annotated[int, BeforeValidator(_index)]
+_CheckName = Annotated[_Word, AfterValidator(lambda name: name.replace("-", "_"))]
 
 
 class Sign(BaseModel):
-    """A fact about a run: the value of a signal at a step or an epoch, or the outcome of a check."""
+    """A fact about a run: the value of a signal at a step or an epoch, or the outcome of a check.
+
+    What a fact does not have is "" or None.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    signal: _Word | None = None
+    signal: _Word = ""
     step: _Index | None = None
     epoch: _Index | None = None
-    value: Annotated[str, BeforeValidator(_number)] | None = None
-    check: _Word | None = None
-    outcome: _Word | None = None
+    value: Annotated[str, BeforeValidator(_number)] = ""
+    check: _CheckName = ""
+    outcome: _Word = ""
 
     @model_validator(mode="after")
     def _is_one_fact(self) -> "Sign":
-        of_check = self.check is not None or self.outcome is not None
-        of_log = any(item is not None for item in (self.signal, self.step, self.epoch, self.value))
-        if of_check and of_log:
+        of_check = bool(self.check or self.outcome)
+        places = [place for place in (self.step, self.epoch) if place is not None]
+        if of_check and (self.signal or self.value or places):
             raise ValueError(
-                "has a check and a signal: give `check` and `outcome`, or `signal`, `step` and `value`"
+                "give a `check` and its `outcome`, or a `signal`, a place and a `value`, not both"
             )
-        if of_check and (self.check is None or self.outcome is None):
-            raise ValueError("needs both `check` and `outcome`")
-        if not of_check and (self.signal is None or self.value is None):
-            raise ValueError("needs a `signal` and its `value`, with `step` or `epoch`")
-        if not of_check and (self.step is None) == (self.epoch is None):
-            raise ValueError("needs either `step` or `epoch`, and not both")
+        if of_check and not (self.check and self.outcome):
+            raise ValueError("it needs both `check` and `outcome`")
+        if not of_check and not (self.signal and self.value):
+            raise ValueError("it needs a `signal` and its `value`, with `step` or `epoch`")
+        if not of_check and len(places) != 1:
+            raise ValueError("it needs either `step` or `epoch`, and not both")
         return self
 
     @property
@@ -82,7 +95,7 @@ class Sign(BaseModel):
 
     def __str__(self) -> str:
         """Return where a value stands, or which check it is, for messages."""
-        if self.check is not None:
+        if self.check:
             return f"check {shown(self.check)}"
         place = f"step {self.step}" if self.step is not None else f"epoch {self.epoch}"
         return f"{shown(self.signal)} at {place}"
@@ -94,7 +107,7 @@ class Diagnosis(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     cause: _Word
-    where: _Word
+    where: Annotated[_Word, AfterValidator(lambda name: name.strip("`() "))]
     first_wrong: Sign
 
 
@@ -111,8 +124,8 @@ class Evidence(Sign):
 
     @model_validator(mode="after")
     def _is_a_value(self) -> "Evidence":
-        if self.check is not None:
-            raise ValueError("cites a check: evidence is a value of a log; a check belongs to `ruled_out`")
+        if self.check:
+            raise ValueError("it cites a check: evidence is a value of a log; a check belongs to `ruled_out`")
         return self
 
 
@@ -170,16 +183,16 @@ class Report(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
 
-    diagnosis: tuple[Diagnosis, ...]
-    ruled_out: tuple[RuledOut, ...]
-    evidence: tuple[Evidence, ...]
+    diagnosis: list[Diagnosis]
+    ruled_out: list[RuledOut]
+    evidence: list[Evidence]
     body: Body
 
     def cited(self, run: Run) -> tuple[Sign, ...]:
         """Return the values of a run's log that evidence and diagnosis cite."""
         found: list[Sign] = [item for item in self.evidence if item.run == run]
         if run == "broken":
-            found += [item.first_wrong for item in self.diagnosis if item.first_wrong.check is None]
+            found += [item.first_wrong for item in self.diagnosis if not item.first_wrong.check]
         return tuple(found)
 
 
@@ -195,7 +208,7 @@ def parse_report(text: str, source: str = "report.md") -> Report:
             f"{source} is still the empty template: name the cause under diagnosis: (harness causes lists them), give"
             " each piece of evidence a signal, a step or epoch and a value from metrics.log, and write what you found."
         )
-    matter, body, _ = split_report(text, source)
+    matter, body = split_report(text, source)
     front = parse_front_matter(matter, source)
     try:
         return Report.model_validate({**front.values, "body": read_body(body)})
@@ -205,29 +218,14 @@ def parse_report(text: str, source: str = "report.md") -> Report:
         raise UserError(_message(problems[0], front, source)) from None
 
 
-def read_report_text(path: Path) -> str:
-    """Return the text of a report. Raises `UserError` if it is missing, too large, or not UTF-8."""
-    try:
-        with path.open("rb") as file:
-            data = file.read(SIZE_LIMIT + 1)
-    except FileNotFoundError:
-        raise UserError(f"There is no report at {path}: make exercise puts an empty one there.") from None
-    if len(data) > SIZE_LIMIT:
-        raise UserError(f"{path} is larger than {SIZE_LIMIT // 1024} KiB: shrink the pictures in it.")
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = data[: error.start].count(b"\n") + 1
-        raise UserError(f"{path}, line {line}: not UTF-8 text: save the report as UTF-8.") from None
-
-
 def read_report(path: Path) -> Report:
-    """Return the report in a file. Raises `UserError` as `read_report_text` and `parse_report` do."""
-    return parse_report(read_report_text(path), str(path))
+    """Return the report in a file. Raises `UserError` as `parse_report` and `harness.files.read_text` do."""
+    missing, too_large = "make exercise puts an empty report there", "shrink the pictures in it"
+    return parse_report(read_text(path, SIZE_LIMIT, missing=missing, too_large=too_large), str(path))
 
 
-def split_report(text: str, source: str) -> tuple[str, str, int]:
-    """Return the front matter, the text under it, and the line of the file on which that text begins.
+def split_report(text: str, source: str) -> tuple[str, str]:
+    """Return the front matter, and the text under it.
 
     Raises `UserError` if the front matter does not begin on line 1, does not end, or is too long.
     """
@@ -237,18 +235,15 @@ def split_report(text: str, source: str) -> tuple[str, str, int]:
             f"{source}, line 1: a report begins with a line of three dashes (---), then diagnosis, ruled_out and"
             " evidence, then three dashes again; put them above your text."
         )
-    for index, line in enumerate(lines[1:], start=1):
-        if line.rstrip() == FENCE:
-            matter = "\n".join(lines[1:index])
-            if len(matter) > LIMIT:
-                raise UserError(
-                    f"{source}, line {index + 1}: the front matter has {len(matter)} characters, and may have"
-                    f" {LIMIT}: cite fewer values."
-                )
-            return matter, "\n".join(lines[index + 1 :]), index + 2
-    raise UserError(
-        f"{source}: the front matter does not end; put a line of three dashes (---) under the evidence."
-    )
+    end = next((index for index, line in enumerate(lines) if index and line.rstrip() == FENCE), None)
+    if end is None:
+        advice = "put a line of three dashes (---) under the evidence"
+        raise UserError(f"{source}: the front matter does not end; {advice}.")
+    matter = "\n".join(lines[1:end])
+    if len(matter) > LIMIT:
+        size = f"{len(matter)} characters, and may have {LIMIT}"
+        raise UserError(f"{source}, line {end + 1}: the front matter has {size}: cite fewer values.")
+    return matter, "\n".join(lines[end + 1 :])
 
 
 def parse_front_matter(matter: str, source: str) -> PlainYaml:
@@ -268,21 +263,16 @@ def _with_commas(value: Plain) -> Plain:
     if not isinstance(value, dict):
         return value
     whole: dict[str, Plain] = {}
-    last = ""
     for key, item in value.items():
-        head = whole.get(last)
-        if (
-            item is None
-            and last == "value"
-            and isinstance(head, str)
-            and re.fullmatch(r"[0-9.]+(?:\D.*)?", key)
-        ):
-            whole[last] = f"{head},{key}"
+        head = whole["value"] if whole and next(reversed(whole)) == "value" else None
+        if item is None and isinstance(head, str) and re.fullmatch(r"[0-9.]+(?:\D.*)?", key):
+            whole["value"] = f"{head},{key}"
         else:
-            whole[key], last = _with_commas(item), key
+            whole[key] = _with_commas(item)
     return whole
 
 
+# What to write for each key.
 _REMEDIES = {
     "diagnosis": "name the cause that you found; harness causes lists them",
     "ruled_out": "name two other causes, each with a fact that contradicts it",
@@ -300,50 +290,25 @@ _REMEDIES = {
 }
 
 
-def _where(location: Location, front: PlainYaml, source: str) -> str:
-    """Return file, line and the entry of the list, counted from 1."""
-    piece = f", {location[0]} {location[1] + 1}" if len(location) > 1 and isinstance(location[1], int) else ""
-    return f"{source}, line {front.line(location)}{piece}"
-
-
 def _message(problem: ErrorDetails, front: PlainYaml, source: str) -> str:
-    location = problem["loc"]
-    where, key = _where(location, front, source), shown(location[-1]) if location else ""
+    location, given = problem["loc"], problem["input"]
+    where, key = f"{source}, line {front.line(location)}", shown(location[-1])
+    if len(location) > 1 and isinstance(location[1], int):
+        where += f", {location[0]} {location[1] + 1}"
     if problem["type"] == "extra_forbidden":
-        return f"{where}: there is no key `{key}`: {suggestion(key, _known_keys(location))}"
-    if problem["type"] == "missing" or problem["input"] is None:
+        known = [name for name in _REMEDIES if name != key]
+        return f"{where}: there is no key `{key}` here: {suggestion(key, known)}"
+    if problem["type"] == "missing" or given is None:
         what = "missing" if problem["type"] == "missing" else "not filled in yet"
-        return f"{where}: `{key}` is {what}: {_REMEDIES[key]}."
-    if problem["type"] == "literal_error" and isinstance(given := problem["input"], str):
-        return f"{where}: `{key}` is {shown(given)!r}: {suggestion(given, list(get_args(Run)))}"
-    if problem["type"] == "value_error":
-        reason = str(problem["ctx"]["error"])
-        if location and location[-1] in _REMEDIES and not isinstance(problem["input"], Mapping):
-            return f"{where}: `{key}` {reason}, not {shown(problem['input'])!r}."
-        return f"{where}: it {reason}."
-    wanted = _EXPECTED.get(problem["type"], "one word")
-    name = f"`{key}`" if isinstance(location[-1], str) else "it"
-    return f"{where}: {name} must be {wanted}."
-
-
-_EXPECTED = {
-    "tuple_type": "a list, one entry to a line, as PROMPT.md shows",
-    "model_type": "of the form {signal: ..., step: ..., value: ...}, as PROMPT.md shows",
-    "string_too_long": "at most 200 characters long",
-}
-
-
-def _known_keys(location: Sequence[str | int]) -> list[str]:
-    if len(location) == 1:
-        return ["diagnosis", "ruled_out", "evidence"]
-    if "first_wrong" in location:
-        return list(Sign.model_fields)
-    models: dict[object, type[BaseModel]] = {
-        "diagnosis": Diagnosis,
-        "ruled_out": RuledOut,
-        "evidence": Evidence,
-    }
-    return list(models[location[0]].model_fields)
+        return f"{where}: `{key}` is {what}: {_REMEDIES.get(key, 'write it as PROMPT.md shows')}."
+    reason = problem["msg"].removeprefix("Value error, ")
+    if problem["type"] == "model_type":
+        reason = "it must be of the form {signal: ..., step: ..., value: ...}, as PROMPT.md shows"
+    elif isinstance(given, str):
+        reason = f"`{key}` is {shown(given)!r}: {reason}"
+    elif problem["type"] != "value_error":
+        reason = f"`{key}`: {reason}"
+    return f"{where}: {reason}."
 
 
 # In Chinese and Japanese, which put no spaces between words, each character counts.

@@ -14,7 +14,7 @@ from harness.files import write_whole
 from harness.recipe import recipe_ids
 from harness.run.provenance import harness_hash
 from harness.run.settings import RunSettings
-from harness.submission.check_item import CheckItem, could_not_judge, failed, passed
+from harness.submission.check_run import CheckItem, could_not_judge, failed, passed
 from harness.workspace import OUTCOMES, SETTINGS, Workspace, open_workspace, read_source
 from harness.written.decision_tree import HEALTHY, Tree, Walked, parse_tree, walk
 from harness.written.workspace import FileWorkspace, read_answer

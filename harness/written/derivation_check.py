@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from harness.canonical_setup import run_environment
-from harness.submission.check_item import CheckItem, failed, passed
+from harness.submission.check_run import CheckItem, failed, passed
 from harness.written.derivation import (
     PROBLEMS,
     SPECIAL_CASES,

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Literal
 
 from harness.errors import UserError, naming
+from harness.files import read_text
 from harness.recipe import EXERCISES
-from harness.submission.check_item import CheckItem, failed, passed
+from harness.submission.check_run import CheckItem, failed, passed
 from harness.workspace import SETTINGS, SUBMITTED, make_command, write_new, write_where_missing
 from harness.written.exercise import DecisionTree, Derivation, FileExercise, stub
 
@@ -76,17 +77,8 @@ def prompt_text(exercise: FileExercise) -> str:
 
 def read_answer(path: Path) -> str:
     """Return the text of an answer. Raises `UserError` if it is missing, too large, or not UTF-8."""
-    try:
-        with path.open("rb") as file:
-            data = file.read(ANSWER_BYTES + 1)
-    except FileNotFoundError:
-        raise UserError(f"There is no {path}: put the file back, or make the exercise again.") from None
-    if len(data) > ANSWER_BYTES:
-        raise UserError(f"{path} is larger than {ANSWER_BYTES // 1024} KiB: shorten it.")
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError:
-        raise UserError(f"{path} is not UTF-8 text: save it as UTF-8.") from None
+    missing = "put the file back, or make the exercise again"
+    return read_text(path, ANSWER_BYTES, missing=missing, too_large="shorten it")
 
 
 def file_items(workspace: FileWorkspace) -> list[CheckItem]:

@@ -1,21 +1,17 @@
 """The commands of the checks, one made from each check's declaration, beside `triage`, `compare` and `checks`."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
-from harness.checks import Check, check_names, load_check
-from harness.command_line import measure_options, positive_option
+from harness.checks import Check, check_names, load_check, selected
+from harness.command_line import measure_options, positive_option, work_option
 
 # Everything else is imported inside the command that needs it: `harness --help` must be instant.
 
 _target = click.argument("target", metavar="EXERCISE|SCRIPT.py")
-_work = click.option(
-    "--work", type=click.Path(file_okay=False, path_type=Path), default=Path("work"), show_default=True,
-    help="The folder of workspaces.",
-)  # fmt: skip
 _untouched = click.option(
     "--untouched", is_flag=True, help="The exercise as handed out, not as you edited it."
 )
@@ -27,7 +23,7 @@ _html = click.option(
 
 
 def _on_a_target(command: Callable[..., None]) -> Callable[..., None]:
-    for option in (_html, _json, _work, measure_options, _untouched, _target):
+    for option in (_html, _json, work_option, measure_options, _untouched, _target):
         command = option(command)
     return command
 
@@ -44,45 +40,47 @@ def _command_of(check: Check) -> click.Command:
     @_on_a_target
     def run(**given: Any) -> None:
         options = {option.name: given.pop(option.name) for option in check.options}
-        _measure((check.name,), given, {name: value for name, value in options.items() if value is not None})
+        chosen = {name: value for name, value in options.items() if value is not None}
+        _measure((check.name,), options=chosen, **given)
 
     for option in check.options:
         run = positive_option(f"--{option.name}", option.name, option.help)(run)
-    name = check.name.replace("_", "-")
-    return click.command(name, help=f"{check.question}\n\n{check.documentation}", short_help=check.question)(
-        run
-    )
+    words = f"{check.question}\n\n{check.documentation}"
+    return click.command(check.name.replace("_", "-"), help=words, short_help=check.question)(run)
 
 
-def _measure(names: tuple[str, ...], given: Mapping[str, Any], options: dict[str, int]) -> None:
+def _measure(
+    names: tuple[str, ...],
+    *,
+    target: str,
+    work: Path,
+    untouched: bool,
+    as_json: bool,
+    page: Path | None,
+    options: dict[str, int] | None = None,
+    page_in_any_case: bool = False,
+    **asked: Any,
+) -> None:
     """Find the experiment, make the checks, and show the findings in the way asked for."""
     from harness.checks import run_checks
-    from harness.checks.cli.page import write_page
-    from harness.checks.cli.report import print_json, report
+    from harness.checks.cli.show import Report, print_json, show, write_page
     from harness.checks.cli.target import find_target
-    from harness.checks.cli.terminal import show
     from harness.exercise import Asked
 
-    asked = {key: value for key, value in given.items() if key not in _SHOWN}
-    target = find_target(asked.pop("target"), asked.pop("work"), Asked(**asked), untouched=given["untouched"])
+    found = find_target(target, work, Asked(**asked), untouched=untouched)
     findings = run_checks(
-        target.source, target.settings, names, source_path=target.path, checkpoint=target.checkpoint,
-        options=options, bar=True,
-    )  # fmt: skip
-    reports = report(target.name, findings)
-    page = given["page"]
-    if page is None and len(names) > 1 and not given["as_json"] and "only" not in given:
-        page = target.page
+        found.source, found.settings, names, source_path=found.path, options=options, bar=True
+    )
+    reports = [Report(load_check(name), target, finding) for name, finding in findings.items()]
+    if page is None and page_in_any_case and not as_json:
+        page = found.page
     if page is not None:
         what = "triage" if len(names) > 1 else names[0].replace("_", "-")
-        write_page(page, f"{target.title}: {what}", target.words, reports)
-    if given["as_json"]:
-        print_json(target.header(), reports, whole=len(names) > 1)
+        write_page(page, f"{Path(target).name}: {what}", found.words, reports)
+    if as_json:
+        print_json(found.header(), reports, whole=len(names) > 1)
     else:
-        show(reports, target.words, page)
-
-
-_SHOWN = ("as_json", "page", "untouched", "only")
+        show(reports, found.words, page)
 
 
 @click.command()
@@ -96,18 +94,15 @@ def triage(only: tuple[str, ...], **given: Any) -> None:
     SCRIPT.py is a file with the functions of an experiment (load_data, build_model, build_optimizer, build_scheduler,
     prepare_batch, compute_loss, train_step, evaluate) and the constants EPOCHS and BATCH_SIZE. It needs no exercise.
     """
-    from harness.checks import selected
-
-    if only:
-        _measure(selected([name.replace("-", "_") for name in only]), {**given, "only": only}, {})
-    else:
-        _measure(tuple(name for name in check_names() if load_check(name).in_triage), given, {})
+    names = selected([name.replace("-", "_") for name in only])
+    walk = tuple(name for name in check_names() if load_check(name).in_triage)
+    _measure(names or walk, page_in_any_case=not names, **given)
 
 
 @click.command()
 @click.argument("first", metavar="A")
 @click.argument("second", metavar="[B]", required=False)
-@_work
+@work_option
 @_json
 @_html
 def compare(first: str, second: str | None, work: Path, as_json: bool, page: Path | None) -> None:
@@ -116,17 +111,21 @@ def compare(first: str, second: str | None, work: Path, as_json: bool, page: Pat
     A and B are folders of runs, or names such as huge_lr/broken. With an exercise alone, its broken run is compared
     with its fixed run.
     """
-    from harness.checks.cli.compare import compare_runs
-    from harness.checks.cli.page import write_page
-    from harness.checks.cli.report import print_json
-    from harness.checks.cli.terminal import show
+    from harness.checks.cli.show import Report, print_json, show, write_page
+    from harness.checks.cli.target import run_folder
+    from harness.checks.lab.differences import COMPARE, compare_runs
+    from harness.errors import UserError
 
-    names, report = compare_runs(first, second, work)
-    heading = " and ".join(names)
+    if second is None:
+        if "/" in first:
+            raise UserError(f"Compare {first} with which run? Name a second one.")
+        first, second = f"{first}/broken", f"{first}/fixed"
+    finding = compare_runs(run_folder(first, work), run_folder(second, work), (first, second))
+    report, heading = Report(COMPARE, f"{first} {second}", finding), f"{first} and {second}"
     if page is not None:
         write_page(page, f"{heading} compared", "", [report])
     if as_json:
-        print_json({"first": names[0], "second": names[1]}, [report], whole=False)
+        print_json({"first": first, "second": second}, [report], whole=False)
     else:
         show([report], heading, page)
 

@@ -9,26 +9,22 @@ _INTRODUCTION = """\
 
 `harness checks --write docs/checks.md` writes this page from the modules of `harness/checks/`.
 
-A check measures one property of sound training, shows what it found, and says where to look next. It reads
-no answer: it calls the experiment's functions, or makes steps of the run from its own seed, in a process of
-its own with the numerics of a run ([determinism.md](determinism.md)). The figures are the same on every
-machine, and workspace and runs stay as they are.
+A check measures one property of sound training, shows what it found, and says where to look next. It calls the
+experiment's functions, or makes steps of the run from its own seed, in a process of its own with the numerics of
+a run ([determinism.md](determinism.md)). It reads no answer, and leaves workspace and runs as they are.
 
-- `harness triage huge_lr` makes the checks in order, cheapest first. Read it from the top: the first
-  outcome that is not sound is the cheapest clue; those below may be its consequences, as dead units are of
-  steps that are too long.
-- `harness triage path/to/script.py` does so for any training script with the functions of an experiment: no
-  exercise, no workspace. Without `--dataset` its `load_data` receives digits; it may ignore them and load
-  data of its own.
-- `harness overfit huge_lr` makes one check and shows all of its figures. It measures
-  `work/huge_lr/experiment.py` if there is a workspace, else the experiment as it is handed out;
-  `--untouched` measures that in any case.
-- `--seed`, `--dataset`, `--epochs`, `--batch` are those of a run; `--json` prints one object of strict
-  JSON; `--html FILE` writes one page with curves, tables and images, which needs no network.
+- `harness triage huge_lr` makes the checks in order, cheapest first. The first outcome that is not sound is the
+  cheapest clue; those below may be its consequences.
+- `harness triage path/to/script.py` does so for any training script with the functions of an experiment. Without
+  `--dataset` its `load_data` receives digits; it may ignore them and load data of its own.
+- `harness overfit huge_lr` makes one check and shows all of its figures. It measures your edited experiment, or
+  with `--untouched` the one that you were given.
+- `--seed`, `--dataset`, `--epochs`, `--batch` are those of a run; `--json` prints one object of strict JSON;
+  `--html FILE` writes one page with curves, tables and images, which needs no network.
 - `harness compare huge_lr/broken huge_lr/fixed` finds the first step and quantity in which two runs differ.
 
-Green outcomes are sound and rule something out. An outcome says where to look; it is not a verdict. A check
-marked *mechanism* measures the fault itself, so a fix can be judged by it; the others show consequences.
+An outcome says where to look; it is not a verdict. A check marked *mechanism* measures the fault itself, so a fix
+can be judged by it; the others show consequences.
 
 Every check at a glance, to tick off:
 """

@@ -5,20 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import UserError
-from harness.exercise import DEFAULT_SEED, Asked
+from harness.exercise import DEFAULT_SEED, Asked, check_dataset
 from harness.recipe import load_recipe
 from harness.run.settings import RunSettings
-from harness.workspace import (
-    RESULT,
-    SETTINGS,
-    Workspace,
-    make_command,
-    open_workspace,
-    read_source,
-    source_hash,
-)
+from harness.workspace import RESULT, SETTINGS, make_command, open_workspace, read_source
 
-CHECKPOINT = "checkpoint.pt"
 DEFAULT_DATASET = "digits"
 
 
@@ -26,8 +17,7 @@ DEFAULT_DATASET = "digits"
 class Target:
     """An experiment and the settings of its run.
 
-    `name` is what commands call it, `path` the file that errors name, if the source is that of a file. `checkpoint` is
-    that of a finished run of this very source under these settings, if there is one.
+    `name` is what commands call it, `path` the file that errors name, if the source is that of a file.
     """
 
     name: str
@@ -36,25 +26,18 @@ class Target:
     page: Path
     path: Path | None = None
     script: bool = False
-    checkpoint: Path | None = None
-
-    @property
-    def title(self) -> str:
-        """The exercise, or the file's name."""
-        return Path(self.name).name if self.script else self.name
 
     @property
     def words(self) -> str:
         """What is measured, in one line."""
-        which = f"{self.name}: " if not self.script else ""
-        which += str(self.path) if self.path else "the experiment as it was handed out"
+        which = str(self.path) if self.path else "the experiment as it was handed out"
+        which = which if self.script else f"{self.name}: {which}"
         return f"{which}, seed {self.settings.seed}, data {self.settings.dataset}"
 
     def header(self) -> dict[str, Any]:
         """Return what is measured, for JSON."""
-        what: dict[str, Any] = {"script": self.name} if self.script else {"exercise": self.name}
-        if not self.script:
-            what["edited"] = self.path is not None
+        exercise = {"exercise": self.name, "edited": self.path is not None}
+        what = {"script": self.name} if self.script else exercise
         return {**what, "seed": self.settings.seed, "dataset": self.settings.dataset}
 
 
@@ -80,39 +63,18 @@ def find_target(name: str, work: Path, asked: Asked, *, untouched: bool = False)
         settings=settings,
         page=workspace.folder / "triage.html",
         path=workspace.experiment if source != handed_out else None,
-        checkpoint=_checkpoint_of(workspace, source) if settings == workspace.settings else None,
     )
 
 
 def _script(path: Path, asked: Asked) -> Target:
-    from harness.data import DATASETS
-    from harness.recipe import suggestion
-
     if not path.is_file():
         raise UserError(f"There is no file {path}: name a training script, or an exercise.")
     dataset = asked.dataset or DEFAULT_DATASET
-    if dataset not in DATASETS:
-        raise UserError(f"There is no data set {dataset!r}: {suggestion(dataset, list(DATASETS))}")
-    settings = RunSettings(
-        seed=DEFAULT_SEED if asked.seed is None else asked.seed,
-        dataset=dataset,
-        epochs=asked.epochs,
-        batch_size=asked.batch_size,
-    )
-    return Target(
-        str(path), read_source(path), settings, Path(f"triage_{path.stem}.html"), path=path, script=True
-    )
-
-
-def _checkpoint_of(workspace: Workspace, source: str) -> Path | None:
-    """Return the checkpoint of a finished run of this source, whichever run it was."""
-    for run in ("fixed", "broken"):
-        folder = workspace.run_folder(run)
-        if not workspace.has_run(run) or not (folder / CHECKPOINT).is_file():
-            continue
-        if source_hash(read_source(folder / "experiment.py")) == source_hash(source):
-            return folder / CHECKPOINT
-    return None
+    check_dataset(dataset, dataset)
+    seed = DEFAULT_SEED if asked.seed is None else asked.seed
+    settings = RunSettings(seed=seed, dataset=dataset, epochs=asked.epochs, batch_size=asked.batch_size)
+    page = Path(f"triage_{path.stem}.html")
+    return Target(str(path), read_source(path), settings, page, path=path, script=True)
 
 
 def run_folder(name: str, work: Path) -> Path:

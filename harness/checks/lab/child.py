@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,28 +18,22 @@ class CheckJob:
 
     settings: RunSettings
     source: str
-    names: tuple[str, ...]
+    names: Sequence[str]
     source_path: str | None = None
-    checkpoint: str | None = None
     options: dict[str, int] = field(default_factory=dict)
-
-    def to_json(self) -> str:
-        """Return the job as one line."""
-        return json.dumps(dataclasses.asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> "CheckJob":
-        """Undo `to_json`."""
+        """Return the job of a line that `start` wrote."""
         fields = json.loads(text)
-        settings = RunSettings(**fields.pop("settings"))
-        return cls(settings=settings, names=tuple(fields.pop("names")), **fields)
+        return cls(RunSettings(**fields.pop("settings")), **fields)
 
 
 def start(job: CheckJob, *, bar: bool) -> dict[str, Finding]:
     """Do a job in a process of its own; return the finding of each check. Raises as `launch_child`."""
     child = ChildJob(
         module="harness.checks.lab.child",
-        line=job.to_json(),
+        line=json.dumps(dataclasses.asdict(job)),
         numerics=job.settings.numerics,
         label="measuring",
         what="measurement",
@@ -61,7 +56,6 @@ def _execute(job: CheckJob, reporter: Reporter) -> None:
         source=job.source,
         settings=job.settings,
         data=load_dataset(job.settings.dataset),
-        checkpoint=Path(job.checkpoint) if job.checkpoint else None,
     )
     found = {}
     for done, name in enumerate(job.names):

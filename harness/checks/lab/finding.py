@@ -16,20 +16,35 @@ class Limit:
 
 @dataclass(frozen=True)
 class Outcome:
-    """One result that a check can have.
+    """One result that a check can have: made by `sound`, `mechanism` or `consequence`.
 
     `reading` is the sentence that says what the result means. `next` names checks to make next, `look` a place to
-    read when no further check is needed. `mechanism` marks an unsound outcome that shows the fault itself rather
-    than a consequence of it; `in_log` bounds the same quantity over the whole run, of which a check sees some steps.
+    read when no further check is needed. `in_log` bounds the same quantity over the whole run, of which a check sees
+    some steps.
     """
 
     id: str
     reading: str
-    sound: bool = False
-    mechanism: bool = False
-    next: tuple[str, ...] = ()
-    look: str = ""
-    in_log: Limit | None = None
+    sound: bool
+    mechanism: bool
+    next: tuple[str, ...]
+    look: str
+    in_log: Limit | None
+
+
+def sound(id: str, reading: str, *next: str) -> Outcome:
+    """Return an outcome that rules something out."""
+    return Outcome(id, reading, True, False, next, "", None)
+
+
+def mechanism(id: str, reading: str, *next: str, look: str = "", in_log: Limit | None = None) -> Outcome:
+    """Return an outcome that shows the fault itself, so that a fix can be judged by it."""
+    return Outcome(id, reading, False, True, next, look, in_log)
+
+
+def consequence(id: str, reading: str, *next: str, look: str = "") -> Outcome:
+    """Return an outcome that shows that something is wrong, of which the fault may be elsewhere."""
+    return Outcome(id, reading, False, False, next, look, None)
 
 
 @dataclass(frozen=True)
@@ -52,7 +67,7 @@ class Check:
     question: str
     minutes: float
     outcomes: tuple[Outcome, ...]
-    in_triage: bool = False
+    in_triage: bool = True
     options: tuple[Option, ...] = ()
     name: str = ""
     documentation: str = ""
@@ -111,17 +126,11 @@ class Plot:
 
 
 @dataclass(frozen=True)
-class Sheet:
-    """Images with their labels, as `harness.run.input_sheet` makes them."""
-
-    shape: tuple[int, ...]
-    pixels: str
-    labels: tuple[str, ...] | None
-
-
-@dataclass(frozen=True)
 class Finding:
-    """What one check did (`what`) and found: its outcome, a summary in a few words, and the figures that decided."""
+    """What one check did (`what`) and found: its outcome, a summary in a few words, and the figures that decided.
+
+    `sheet` holds images with their labels, as `harness.run.input_sheet` makes them.
+    """
 
     what: str
     outcome: str
@@ -129,7 +138,7 @@ class Finding:
     figures: dict[str, Cell]
     tables: tuple[Table, ...] = ()
     plots: tuple[Plot, ...] = ()
-    sheet: Sheet | None = None
+    sheet: dict[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data for strict JSON: a number that is not finite becomes its name."""
@@ -144,10 +153,10 @@ class Finding:
         return TypeAdapter(cls).validate_python(data)
 
 
-def short(value: Cell) -> str:
-    """Return a figure in four digits, a word as it is, a dash for None."""
+def short(value: Cell, digits: int = 4) -> str:
+    """Return a figure in a few digits, a word as it is, a dash for None."""
     if value is None:
         return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return f"{value:.{digits}g}" if isinstance(value, float) else str(value)

@@ -1,9 +1,7 @@
 """Watches every operation of a step, forward, backward and in the update, for the first result that is not finite."""
 
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,74 +13,51 @@ from torch.utils._pytree import tree_leaves
 
 from harness.checks.lab.finding import Cell
 
-
-@dataclass(frozen=True)
-class Origin:
-    """The first result that was not finite, and what went in.
-
-    `operation` is ATen's name; `where` the layer in the forward pass, the autograd node in the backward pass; `tensor`
-    describes the result; `line` is the place in the experiment; `largest` the largest absolute finite value that went
-    in, and `fresh` whether everything that went in was finite.
-    """
-
-    phase: str
-    operation: str
-    where: str
-    tensor: str
-    line: str
-    largest: float
-    fresh: bool
-
-    def figures(self) -> dict[str, Cell]:
-        """Return what a finding shows of it."""
-        return {
-            "first operation": self.operation,
-            "pass": self.phase,
-            "in": self.where,
-            "result": self.tensor,
-            "experiment": self.line,
-            "largest value that went in": self.largest,
-            "everything that went in was finite": self.fresh,
-        }
+# New memory may hold any value until it is written.
+_ANY_VALUE = ("empty", "new_empty", "_local_scalar")
+_UPDATE = "the optimizer's step"
 
 
 class OperationWatch(TorchDispatchMode):
-    """Finds the first operation whose result holds NaN or infinity; `origin` is None until there is one."""
+    """Finds the first operation whose result holds NaN or infinity.
+
+    `origin` is None until there is one. Then it holds the figures of a finding: ATen's name of the operation, the
+    pass, the layer or autograd node, the tensor that came out, the line of the experiment, and what went in.
+    """
 
     def __init__(self, model: nn.Module, path: Path) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.origin: Origin | None = None
+        self.origin: dict[str, Cell] | None = None
         self._path = str(path)
-        self._layers: list[str] = []
-        self._updating = False
+        self._places = ["outside any layer"]
         self._names = {parameter.data_ptr(): name for name, parameter in model.named_parameters()}
         self._model = model
+        self._handles: list[Any] = []
 
-    @contextmanager
-    def hooked(self) -> Iterator[None]:
-        """Hook into the network and all optimizers, so that each operation is known by its layer or update."""
-        handles: list[Any] = [
-            register_optimizer_step_pre_hook(lambda *_: self._update(True)),
-            register_optimizer_step_post_hook(lambda *_: self._update(False)),
+    def __enter__(self) -> "OperationWatch":
+        """Begin to watch, with hooks in the network and all optimizers: they tell the layer, or the update."""
+        self._handles = [
+            register_optimizer_step_pre_hook(self._enter(_UPDATE)),
+            register_optimizer_step_post_hook(self._leave),
         ]
         for name, module in self._model.named_modules():
             label = f"{name} ({type(module).__name__})" if name else type(module).__name__
-            handles.append(module.register_forward_pre_hook(self._enter(label)))
-            handles.append(module.register_forward_hook(self._leave, always_call=True))
-        try:
-            yield
-        finally:
-            for handle in handles:
-                handle.remove()
+            self._handles.append(module.register_forward_pre_hook(self._enter(label)))
+            self._handles.append(module.register_forward_hook(self._leave, always_call=True))
+        super().__enter__()  # type: ignore[no-untyped-call]
+        return self
 
-    def _update(self, begins: bool) -> None:
-        self._updating = begins
+    def __exit__(self, *error: object) -> None:
+        """Stop watching, and remove the hooks."""
+        super().__exit__(*error)  # type: ignore[no-untyped-call]
+        for handle in self._handles:
+            handle.remove()
 
     def _enter(self, label: str) -> Callable[..., None]:
-        return lambda *_: self._layers.append(label)
+        return lambda *_: self._places.append(label)
 
     def _leave(self, *_: object) -> None:
-        self._layers.pop()
+        self._places.pop()
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -94,37 +69,31 @@ class OperationWatch(TorchDispatchMode):
         result = func(*args, **(kwargs or {}))
         if self.origin is None:
             for tensor in _tensors(result):
-                # New memory may hold any value until it is written.
-                if not _finite(tensor) and not func.__name__.startswith(
-                    ("empty", "new_empty", "_local_scalar")
-                ):
+                if not _finite(tensor) and not func.__name__.startswith(_ANY_VALUE):
                     self.origin = self._describe(func, tensor, largest, fresh)
                     break
         return result
 
-    def _describe(self, func: Any, tensor: Tensor, largest: float, fresh: bool) -> Origin:
+    def _describe(self, func: Any, tensor: Tensor, largest: float, fresh: bool) -> dict[str, Cell]:
         node = torch._C._current_autograd_node()
-        phase, where = "forward", self._layers[-1] if self._layers else "outside any layer"
-        if self._updating:
-            phase, where = "update", "the optimizer's step"
+        phase, where = "forward", self._places[-1]
+        if where == _UPDATE:
+            phase = "update"
         elif node is not None:
             phase, where = "backward", str(node.name())
         name = self._names.get(tensor.data_ptr())
         shape = "x".join(map(str, tensor.shape)) or "a number"
         words = f"{shape} of {str(tensor.dtype).removeprefix('torch.')}"
-        return Origin(
-            phase=phase,
-            operation=str(func.overloadpacket.__name__),
-            where=where,
-            tensor=f"{name}, {words}" if name else words,
-            line=self._line(),
-            largest=largest,
-            fresh=fresh,
-        )
-
-    def _line(self) -> str:
         frames = [frame for frame in traceback.extract_stack() if frame.filename == self._path]
-        return f"line {frames[-1].lineno}, in {frames[-1].name}" if frames else "-"
+        return {
+            "first operation": str(func.overloadpacket.__name__),
+            "pass": phase,
+            "in": where,
+            "result": f"{name}, {words}" if name else words,
+            "experiment": f"line {frames[-1].lineno}, in {frames[-1].name}" if frames else "-",
+            "largest value that went in": largest,
+            "everything that went in was finite": fresh,
+        }
 
 
 def _tensors(values: Any) -> list[Tensor]:

@@ -24,16 +24,12 @@ Adapt = Callable[[nn.Module, torch.optim.Optimizer], None]
 
 @dataclass(frozen=True)
 class Subject:
-    """An experiment's source, the settings of its run, and its data; errors name the file `path`.
-
-    `checkpoint` is that of a finished run of this source under these settings, if there is one.
-    """
+    """An experiment's source, the settings of its run, and its data; errors name the file `path`."""
 
     path: Path
     source: str
     settings: RunSettings
     data: Dataset
-    checkpoint: Path | None = None
 
     def experiment(self, **switches: Any) -> Experiment:
         """Return the experiment, loaded anew; `switches` are further settings, such as `disable_amp=True`."""
@@ -123,11 +119,12 @@ class Bench:
             self.scheduler.step()
         return loss
 
-    def records(self, batches: Iterable[tuple[Tensor, Tensor]]) -> Iterator[Record]:
-        """Make a step on each batch and yield what the log of a run would hold of it."""
+    def records(self, batches: Iterable[tuple[Tensor, Tensor]], *, prepare: bool = False) -> Iterator[Record]:
+        """Make a step on each batch, prepared first if it is not yet, and yield what the log of a run would hold."""
         with Recorder(self.model) as recorder:
             for step, batch in enumerate(batches):
-                yield {"step": step, **recorder.end_batch(self.step(*batch))}
+                found = recorder.end_batch(self.step(*(self.prepare(*batch) if prepare else batch)))
+                yield {"step": step, **found}
 
 
 def _as_default(split: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:

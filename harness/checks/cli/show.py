@@ -1,0 +1,229 @@
+"""Findings with what their checks say of the outcomes: on a terminal, in a page, and as JSON."""
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from harness.checks import Check, Finding, Outcome, load_check
+from harness.checks.lab.finding import Cell, Line, Table, short
+from harness.errors import naming
+from harness.page.charts import LineChart, Mark, Series, line_chart, number_text
+from harness.page.run_data import read_images
+from harness.page.run_page import page_environment
+
+_READ = "read: "
+_MOST_NEXT = 3
+_SHADES = " .:-=+*#%@"
+_WIDTH = 60
+_LABELS = 12
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a check found of a target: an exercise, a script or runs, as commands name them."""
+
+    check: Check
+    target: str
+    finding: Finding
+
+    @property
+    def outcome(self) -> Outcome:
+        """The outcome, with the sentence that says what it means."""
+        return self.check.outcome(self.finding.outcome)
+
+    @property
+    def command(self) -> str:
+        """The command that makes this check."""
+        return self.check.command(self.target)
+
+    @property
+    def next_lines(self) -> list[str]:
+        """Where to go on: a place to read, then commands."""
+        place = [f"{_READ}{self.outcome.look}"] if self.outcome.look else []
+        return [*place, *(load_check(name).command(self.target) for name in self.outcome.next)]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data for strict JSON."""
+        return {
+            "check": self.check.name,
+            "question": self.check.question,
+            "command": self.command,
+            "minutes": self.check.minutes,
+            **self.finding.to_json(),
+            "sound": self.outcome.sound,
+            "reading": self.outcome.reading,
+            "next": self.next_lines,
+        }
+
+
+def where_next(reports: Sequence[Report]) -> list[str]:
+    """Return where to go on: what unsound outcomes say, less the checks just made; places to read come first.
+
+    If one check was made and is sound, return what it says; if several were made and all are sound, nothing.
+    """
+    told = [one for one in reports if not one.outcome.sound or len(reports) == 1]
+    made = {one.command for one in reports}
+    lines = dict.fromkeys(line for one in told for line in one.next_lines if line not in made)
+    return sorted(lines, key=lambda line: not line.startswith(_READ))[:_MOST_NEXT]
+
+
+def verdict(reports: Sequence[Report]) -> str:
+    """Return in words whether everything is sound, and how long these checks take."""
+    unsound = [one.check.name.replace("_", "-") for one in reports if not one.outcome.sound]
+    words = f"Everything is sound: {len(reports)} checks found nothing wrong."
+    if unsound:
+        words = f"{len(unsound)} of {len(reports)} checks are not sound: {', '.join(unsound)}."
+    minutes = sum(one.check.minutes for one in reports)
+    return f"{words}\nBy hand, one after the other, these checks take about {minutes:g} minutes."
+
+
+def print_json(header: Mapping[str, Any], reports: Sequence[Report], *, whole: bool) -> None:
+    """Print one object of strict JSON: a single report, or the `whole` walk of several."""
+    body = reports[0].to_json()
+    if whole:
+        body = {
+            "minutes": sum(one.check.minutes for one in reports),
+            "sound": all(one.outcome.sound for one in reports),
+            "checks": [one.to_json() for one in reports],
+        }
+    print(json.dumps({**header, **body}, allow_nan=False))
+
+
+# --- terminal -----------------------------------------------------------------------------------------------
+
+
+def show(reports: Sequence[Report], heading: str, page: Path | None) -> None:
+    """Print one finding in full, or several on one screen, and where to go on."""
+    # Lines are neither wrapped nor styled: a path or command in them must survive being copied.
+    console = Console(markup=False, emoji=False, highlight=False, soft_wrap=True)
+    console.print(heading, style="bold")
+    if len(reports) == 1:
+        _show_whole(console, reports[0])
+    else:
+        _show_walk(console, reports)
+    if page is not None:
+        console.print(f"With curves and tables: {page}")
+    if lines := where_next(reports):
+        console.print("Next:", style="bold")
+        console.print("\n".join(f"  {line}" for line in lines))
+
+
+def _style(sound: bool) -> str:
+    return "green" if sound else "bold red"
+
+
+def _show_whole(console: Console, report: Report) -> None:
+    finding = report.finding
+    console.print(f"{report.check.question}\n  {finding.what}\n")
+    console.print(Text.assemble((finding.outcome, _style(report.outcome.sound)), f": {finding.summary}"))
+    lines = [f"  {name}: {short(value)}" for name, value in finding.figures.items()]
+    for table in finding.tables:
+        lines += _table(table)
+    for plot in finding.plots:
+        lines.append(f"{plot.title}, by {plot.x_label}")
+        # A level, which has two points, needs no curve.
+        lines += [f"  {_spark(line, plot.scale == 'log')}" for line in plot.lines if len(line.points) > 2]
+    if finding.sheet is not None and finding.sheet["labels"]:
+        labels = ", ".join(finding.sheet["labels"][:_LABELS])
+        lines.append(f"The first labels of the batch: {labels} (--html: the images)")
+    console.print("\n".join([*lines, "", report.outcome.reading]))
+
+
+def _show_walk(console: Console, reports: Sequence[Report]) -> None:
+    width = max(len(report.command) for report in reports)
+    for number, report in enumerate(reports, 1):
+        outcome = (f"{report.outcome.id:<14} ", _style(report.outcome.sound))
+        command = f"{report.command:<{width}}  {report.check.minutes:g} min"
+        console.print(Text.assemble(f"{number:2} ", outcome, command))
+        console.print(f"     {report.finding.summary}")
+        console.print(f"     {report.outcome.reading}", style="dim")
+    console.print(verdict(reports), style=_style(all(report.outcome.sound for report in reports)))
+
+
+def _table(table: Table) -> Iterator[str]:
+    """Yield the lines of a table, without a frame: even ten columns must fit a usual terminal."""
+    yield table.caption
+    cells = [table.columns, *(tuple(short(cell, digits=3) for cell in row) for row in table.rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    for row in cells:
+        rest = (cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))
+        yield "  " + "  ".join((row[0].ljust(widths[0]), *rest)).rstrip()
+
+
+def _spark(line: Line, log: bool) -> str:
+    """Return a line as shades, from its least to its greatest value; `!` marks a value that is not finite."""
+    values = [y for _, y in line.points if y is not None]
+    if not values:
+        return f"{line.label}: nothing recorded"
+    width = min(len(values), _WIDTH)
+    heights = [values[index * len(values) // width] for index in range(width)]
+    if log:
+        heights = [math.log10(max(abs(y), 1e-30)) if math.isfinite(y) else y for y in heights]
+    finite = [height for height in heights if math.isfinite(height)]
+    low = min(finite, default=0.0)
+    step = (max(finite, default=0.0) - low) / (len(_SHADES) - 1) or 1.0
+    shades = (_SHADES[round((y - low) / step)] if math.isfinite(y) else "!" for y in heights)
+    return f"{line.label}: {short(values[0])} |{''.join(shades)}| {short(values[-1])}"
+
+
+# --- page ---------------------------------------------------------------------------------------------------
+
+
+def write_page(path: Path, title: str, subject: str, reports: Sequence[Report]) -> None:
+    """Write one self-contained page; equal findings give equal bytes.
+
+    Raises `OSError`, which names the file, on failure.
+    """
+    with naming(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(render_page(title, subject, reports), encoding="utf-8", newline="\n")
+
+
+def render_page(title: str, subject: str, reports: Sequence[Report]) -> str:
+    """Return the page as HTML: the walk as a table, then what each check found; all text is escaped."""
+    return (
+        page_environment()
+        .get_template("findings.html.j2")
+        .render(
+            title=title,
+            subject=subject,
+            reports=reports,
+            verdict=verdict(reports),
+            next_lines=where_next(reports),
+            text=_text,
+            charts_of=_charts,
+            images_of=lambda finding: read_images(finding.sheet or {})[:2],
+        )
+    )
+
+
+def _text(value: Cell) -> str:
+    return number_text(value) if isinstance(value, float) else short(value)
+
+
+def _charts(report: Report) -> list[LineChart]:
+    charts = []
+    for index, plot in enumerate(report.finding.plots):
+        names = [line.label for line in plot.lines] if len(plot.lines) > 1 else [""]
+        series = [
+            Series(label=name, points=line.points, tone=tone, dash=tone)
+            for tone, (name, line) in enumerate(zip(names, plot.lines, strict=True))
+        ]
+        chart = line_chart(
+            f"{report.check.name.replace('_', '-')}-{index}",
+            plot.title,
+            series,
+            x_label=plot.x_label,
+            y_label=plot.y_label,
+            scale=plot.scale,
+            log_x=plot.log_x,
+            marks=[Mark(x, words, 6) for x, words in plot.marks if x > 0 and math.isfinite(x)],
+        )
+        charts += [chart] if chart is not None else []
+    return charts
