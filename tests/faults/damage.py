@@ -9,6 +9,7 @@ from pathlib import Path
 from faults.fault import Absent, Fault, content, must, write_files
 from faults.lab import RECIPE, Lab, Place, must_be_equal, must_refuse
 from faults.running import run_grader
+from grader.course.decisions import decisions_path
 
 Damage = Callable[[Path], object]
 
@@ -78,18 +79,22 @@ _DAMAGED = (
 )  # fmt: skip
 
 
-_KEPT = {"decisions.toml": b"# Mine.\n", "export/canvas/marks.csv": b"mine"}
+_KEPT = {"export/canvas/marks.csv": b"mine"}
+_DECISIONS = b"# Mine.\n"
 _IN_THE_WAY = ("index.html", f"bob_{RECIPE}.html", "scores.json", "notes.txt", ".hidden", "ada/photo.png")
 
 
 def _stays(lab: Lab, place: Place) -> str:
     place.remember()
     write_files(place.out, _KEPT)
+    decisions = decisions_path(place.out)
+    decisions.write_bytes(_DECISIONS)
     for _ in range(2):
         ended = place.score()
         must(ended.status == 0, f"exit {ended.status}: {ended.err}")
         must_be_equal(content(place.out), {**lab.reports, **_KEPT})
-    return f"{len(_KEPT)} files are the same after two scorings"
+        must(decisions.read_bytes() == _DECISIONS, "the decisions are others now")
+    return "the exports and the decisions are the same after two scorings"
 
 
 def _in_the_way(lab: Lab, place: Place) -> str:
@@ -105,7 +110,7 @@ def _in_the_way(lab: Lab, place: Place) -> str:
 
 
 _OWN_FILES = (
-    Fault("own_files", "exports and decisions among the reports", "they stay", _stays),
+    Fault("own_files", "exports among the reports, decisions beside them", "they stay", _stays),
     Fault("own_files_in_the_way", "somebody's own files in the folder of the reports",
         "exit 2 that names it, nothing replaced", _in_the_way, in_suite=False),
 )  # fmt: skip
