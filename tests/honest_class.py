@@ -75,12 +75,22 @@ def make_submissions(
 
     def made(student: str) -> Path:
         recipe, source = sources[student]
-        return example_submission(recipe, student, source, template, work / student, work / "out")
+        report = right_diagnosis if student == STUDENTS["untouched"] else None
+        return example_submission(
+            recipe, student, source, template, work / student, work / "out", report=report
+        )
+
+    def right_diagnosis(text: str) -> str:
+        # A student who knows the cause and fixes nothing: attacks must not earn more by their fix or their logs.
+        right = (work / STUDENTS["reference"] / RECIPE / "report.md").read_text(encoding="utf-8")
+        return f"---{right.split('---')[1]}---{text.split('---', 2)[2]}"
 
     with ThreadPoolExecutor(jobs) as pool:
         for done in [pool.submit(broken_workspace, recipe, template) for recipe in (RECIPE, *others)]:
             done.result()
-        return {path.name: path.read_bytes() for path in pool.map(made, sources)}
+        first = made(STUDENTS["reference"])
+        rest = [student for student in sources if student != STUDENTS["reference"]]
+        return {path.name: path.read_bytes() for path in (first, *pool.map(made, rest))}
 
 
 def shared_class(factory: pytest.TempPathFactory) -> HonestClass:

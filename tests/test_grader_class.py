@@ -347,7 +347,7 @@ def test_a_recipe_that_is_not_graded_right_here_has_a_problem(
     assert "has the held-out figure 0.1 here" in problem(
         reference=reference.model_copy(update=worthless), repeated=repeated.model_copy(update=worthless)
     )
-    assert "probe: learning rate None" in problem(repeated=repeated.model_copy(update={"checks": ()}))
+    assert "check learning-rate None" in problem(repeated=repeated.model_copy(update={"checks": ()}))
     # A rubric that takes any experiment for a fix.
     perfect: list[dict[Criterion, CriterionScore]] = []
 

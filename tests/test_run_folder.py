@@ -65,7 +65,7 @@ def test_a_run_that_was_killed_before_it_wrote_its_job_starts_over(tmp_path: Pat
     [
         (
             {"source": "EPOCHS = 2\n"},
-            "was started with another experiment.py .*: start the run without --resume",
+            r"was started with another experiment\.py: start the run without --resume",
         ),
         ({"settings": RunSettings(seed=2, dataset="digits")}, "was started with other settings"),
     ],
@@ -127,5 +127,5 @@ def test_a_folder_that_is_no_run_is_not_replaced(tmp_path: Path, monkeypatch: py
     with pytest.raises(UserError, match="file is a file, and a run needs a folder"):
         refuse_foreign_folder(tmp_path / "file")
     monkeypatch.chdir(tmp_path / "empty")
-    with pytest.raises(UserError, match="choose a new one"):
+    with pytest.raises(UserError, match="choose a new folder for the run"):
         refuse_foreign_folder(Path.cwd())
