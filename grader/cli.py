@@ -179,7 +179,7 @@ def selfcheck(
     seeds: int, only: tuple[str, ...], fresh: bool, write: bool, jobs: int | None, cache: Path | None,
     replays: Path | None,
 ) -> None:  # fmt: skip
-    """Prove every recipe both ways, and the grader on edits whose verdict is known.
+    """Prove every recipe, and the judge of fixes on known edits.
 
     Exit status: 0 everything agrees, 1 something does not, 2 wrong use, 3 our fault.
     """
@@ -211,7 +211,7 @@ def selfcheck(
 def new_recipe(
     recipe_id: str, finds: tuple[str, ...], replaces: tuple[str, ...], seeds: int, jobs: int | None, **given: Any
 ) -> None:  # fmt: skip
-    """Write the two folders of a new recipe, and measure its symptoms and the checks that it trips.
+    """Write and measure a new recipe from one edit.
 
     A backslash and n in --find and --replace stand for a line break.
     """
@@ -227,7 +227,7 @@ def new_recipe(
 )
 @_jobs
 def demo(to: Path, jobs: int | None) -> None:
-    """Make a small class out of solutions/, score it, and say which page to open."""
+    """Make a small class, score it, and name the page to open."""
     from grader.course.demo import run_demo
 
     with naming(to):
