@@ -202,10 +202,10 @@ def selfcheck(
 @click.option("--experiment", required=True, metavar="NAME", help="The healthy experiment to break.")
 @click.option("--find", "finds", required=True, multiple=True, help="Text that occurs once; repeatable.")
 @click.option("--replace", "replaces", required=True, multiple=True, help="What replaces it; repeatable.")
-@click.option("--dataset", metavar="NAME", help="By default that of the experiment's other recipes.")
+@click.option("--dataset", metavar="NAME", help="Default: the data set of the experiment's other recipes.")
 @click.option("--title", help="The symptom in one sentence: students read it.")
 @click.option("--cause", help="The cause in one sentence.")
-@click.option("--area", metavar="AREA", help="By default that of the edited function.")
+@click.option("--area", metavar="AREA", help="Default: the area of the edited function.")
 @click.option("--seeds", metavar="N", type=whole_number(2, 1000), default=10, show_default=True)
 @_jobs
 def new_recipe(

@@ -60,7 +60,7 @@ def judge(exercise: FileExercise, text: str, run: Run) -> Judgement:
             return judge_derivation(exercise, text, run)
         case DecisionTree():
             return judge_tree(text, exercise.file)
-    raise NotImplementedError(exercise.kind)
+    raise TypeError(f"nothing judges an answer of kind {exercise.kind}")
 
 
 class AnswerGrader:

@@ -19,7 +19,7 @@ CHECK = Check(
     minutes=3,
     options=(Option("steps", "Steps to make; by default 6."),),
     outcomes=(
-        sound("all-move", "Every parameter moves: none is frozen or missing in the optimizer.", "gradients"),
+        sound("all-move", "Every parameter moves: the optimizer holds them all.", "gradients"),
         mechanism(
             "some-rest",
             "Some parameters keep the values that they began with.",

@@ -1,6 +1,6 @@
 """Looks at the gradients of the first 20 steps as the optimizer uses them, after any scaling or clipping.
 
-`distance from a fresh one` compares the gradient used with that of the batch alone: 0 is the same to the bit.
+`distance from a fresh one` compares the gradient used with the gradient of this batch: 0 means equal bits.
 Zeros are normal behind a ReLU; `zero entries beyond those in float32` are not: they are lost in float16.
 `update/weight` near 0.001 is usual, 1 rewrites the layer in one step.
 
