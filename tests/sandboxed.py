@@ -84,14 +84,14 @@ def _forked(
             assert not sandbox.failure
 
 
-def running(name: str) -> list[bytes]:
-    """Return the command lines of all processes on this machine that hold this name."""
+def running(name: str) -> list[str]:
+    """Return the processes on this machine whose command line holds this name, each with its state."""
     found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
+    for folder in Path("/proc").glob("[0-9]*"):
         try:
-            line = path.read_bytes()
+            line, status = (folder / "cmdline").read_bytes(), (folder / "status").read_text()
         except OSError:  # it has just ended
             continue
         if name.encode() in line:
-            found.append(line)
+            found.append(f"{folder.name} {status.splitlines()[2]} {line.decode(errors='replace')[-500:]}")
     return found

@@ -5,7 +5,7 @@ import os
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +16,7 @@ from sandbox_marks import needs_sandbox, require_sandbox
 from sandboxed import SMALL, running
 
 from grader.sandbox import SandboxResult, Stopped, StopSignal, launcher_python, run_in_sandbox, run_trusted
-from grader.sandbox.pipes import close_all, open_pipes, read_pipes
+from grader.sandbox.pipes import Readings, close_all, open_pipes, read_pipes
 
 MIB = 2**20
 
@@ -148,16 +148,30 @@ def test_nothing_starts_once_the_signal_is_set(run: Run, monkeypatch: pytest.Mon
 
 
 @needs_sandbox
-def test_a_sandbox_that_is_stopped_while_it_is_built_leaves_nothing(tmp_path: Path) -> None:
+def test_a_sandbox_that_is_stopped_while_it_is_built_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     name = f"half-built-{os.getpid()}"
     (tmp_path / name).mkdir()
+    visible = (tmp_path / name,)
     # Bubblewrap needs a few milliseconds; it is stopped at every fifth of one.
     for moment in range(60):
         stop = StopSignal()
         timer = threading.Timer(moment / 5000, stop.set)
         timer.start()
         with pytest.raises(Stopped):
-            start(run_in_sandbox, "import time; time.sleep(3600)", stop, (tmp_path / name,))
+            start(run_in_sandbox, "import time; time.sleep(3600)", stop, visible)
         timer.join()
-    # One that nobody has told of its parent's death is on its way out: a kill takes effect when it is scheduled.
+    # A killed process ends when it is scheduled.
     wait_until(lambda: running(name) == [], "the end of it")
+
+    # Bubblewrap dies when it reports its child to a pipe that nobody reads. The child has no report to be found by.
+    def read_nothing(pipes: Mapping[str, int], *_: object) -> Readings:
+        close_all(pipes)
+        time.sleep(0.2)
+        return Readings(dict.fromkeys(pipes, b""), stopped=True)
+
+    monkeypatch.setattr("grader.sandbox.run.read_run", read_nothing)
+    with pytest.raises(Stopped):
+        start(run_in_sandbox, "import time; time.sleep(3600)", StopSignal(), visible)
+    wait_until(lambda: running(name) == [], "the end of the child")

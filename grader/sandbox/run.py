@@ -107,7 +107,9 @@ def _watch(
     try:
         readings = read_run(pipes, rooms, limits, stop)
     finally:
-        if process.poll() is None and (readings is None or not readings.complete):
+        # Even if bubblewrap has ended: it dies when it reports its child to a pipe that is closed by now, and leaves
+        # the child waiting for it.
+        if readings is None or not readings.complete:
             kill(process, b"" if readings is None else readings.content["status"])
         process.wait()
     return readings
@@ -122,7 +124,7 @@ def read_run(
 
 
 def kill(process: subprocess.Popen[bytes], status: bytes) -> None:
-    """Kill a sandbox; `status` is what bubblewrap has reported about its child so far."""
+    """Kill a sandbox whose bubblewrap nobody has waited for; `status` is what it has reported about its child."""
     # When process 1 of a namespace dies, the kernel kills the rest, and bubblewrap ends.
     with contextlib.suppress(ValueError, LookupError, TypeError, ProcessLookupError):
         os.kill(json.loads(status.splitlines()[0])["child-pid"], signal.SIGKILL)
