@@ -163,39 +163,21 @@ def measure(size: int, folder: Path, jobs: int) -> list[Row]:
     _say("grading them from cold ...")
     cold, peak = score(submissions, jobs)
     first = (folder / "reports" / "scores.json").read_bytes()
-    wrong = list(
-        problems(entries, {row.submission: row for row in read_scores(folder / "reports").submissions})
-    )
+    rows = {row.submission: row for row in read_scores(folder / "reports").submissions}
+    wrong = list(problems(entries, rows))
     if wrong:
         raise BenchmarkError(f"{len(wrong)} scores are wrong: {'; '.join(wrong[:5])}.")
     _say("grading them again ...")
     again, _ = score(submissions, jobs)
     if (folder / "reports" / "scores.json").read_bytes() != first:
         raise BenchmarkError("The scores of the unchanged class differ.")
-    programs = len({entry.fix.source for entry in entries})
+    fixes = f"{len({entry.fix.source for entry in entries})} fixes, {jobs} jobs"
+    each, made = f"{1000 * again / size:.0f} ms each", "while making the class and grading it from cold"
     share = size / SIZE
     return [
-        Row(
-            f"{size} submissions from cold",
-            cold,
-            "s",
-            COLD * max(share, 0.3),
-            f"{programs} fixes, {jobs} jobs",
-        ),
-        Row(
-            "the same, unchanged",
-            again,
-            "s",
-            UNCHANGED * max(share, 0.1),
-            f"{1000 * again / size:.0f} ms each",
-        ),
-        Row(
-            "memory of the largest process",
-            peak,
-            "MB",
-            MEMORY,
-            "while making the class and grading it from cold",
-        ),
+        Row(f"{size} submissions from cold", cold, "s", COLD * max(share, 0.3), fixes),
+        Row("the same, unchanged", again, "s", UNCHANGED * max(share, 0.1), each),
+        Row("memory of the largest process", peak, "MB", MEMORY, made),
     ]
 
 

@@ -333,8 +333,7 @@ def keyrings(known: Known) -> object:
 def kernel_surface(known: Known) -> object:
     """Ask for io_uring, BPF, page faults, handles of files, notices of other people's files, the kernel's log."""
     table = ctypes.create_string_buffer(bytes([1, 0, 0, 0, 4, 0, 0, 0, 4, 0, 0, 0, 1, 0]), 72)
-    handle = ctypes.create_string_buffer(256)
-    handle[0] = 128
+    handle = ctypes.create_string_buffer(bytes([128]), 256)
     results = {
         "io_uring": call(425, 425, 4, ctypes.create_string_buffer(256)),
         "bpf": call(321, 280, 0, table, 72),

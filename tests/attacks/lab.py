@@ -120,14 +120,14 @@ def score_class(
         "COLUMNS": "100",
         "PYTHONDONTWRITEBYTECODE": "1",
     }
-    words = [sys.executable, "-P", "-m", "grader", "score", submissions, "--out", out, "--jobs", str(jobs)]
+    words = (sys.executable, "-P", "-m", "grader", "score", submissions, "--out", out, "--jobs", str(jobs))
     seconds = SLOW_SECONDS if any(attack.slow for attack in attacks) else CLASS_SECONDS
     start = time.monotonic()
     grader = Watched((*words, "--sandbox", engine), environment, folder)
     try:
-        ended, stuck = grader.finish(seconds, gone=3.0), ()
+        ended, stuck = grader.finish(seconds, gone=3.0), []
     except Stuck as error:
-        ended, stuck = Ended(-1, "", ""), (str(error),)
+        ended, stuck = Ended(-1, "", ""), [str(error)]
     seconds = time.monotonic() - start
     # New replays are remembered; those that were are as they were.
     spoilt = [line for line in _changes(kept, _traces([replays])) if not line.startswith("created")]
