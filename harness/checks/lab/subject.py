@@ -100,7 +100,7 @@ class Bench:
         """Return prepared training batches, epoch after epoch; at most so many."""
         epochs = (
             deterministic_minibatches(
-                self.inputs, self.labels, self.batch_size, self._generators["order"], drop_last=True
+                self.inputs, self.labels, self.batch_size, self._generators["order"]
             )
             for _ in itertools.count()
         )
