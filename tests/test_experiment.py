@@ -160,7 +160,6 @@ WRONG = [
     ("prepare_batch", "inputs", "(inputs, labels), two tensors", "a tensor of shape (4, 1, 6, 6)"),
     ("prepare_batch", "inputs, None", "(inputs, labels), two tensors", ", None)"),
     ("prepare_batch", "inputs, labels[1:]", "as many labels as inputs", "(3,)"),
-    ("prepare_batch", "inputs, labels.int()", "floating-point numbers or torch.int64", "torch.int32"),
     ("compute_loss", "0.5", "a scalar tensor", "float '0.5'"),
     ("compute_loss", "outputs.sum(dim=1)", "a scalar tensor", "a tensor of shape (4,)"),
     ("train_step", "None", "the loss, a scalar tensor", "None"),

@@ -6,11 +6,11 @@ An experiment is a module with the functions in `FUNCTIONS` and the constants in
 import inspect
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeGuard, TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -130,15 +130,15 @@ class Experiment:
         result = self.call("load_data", data)
         if not (_is_pair(result) and all(_is_tensor_pair(part) for part in result)):
             raise self._wrong("load_data", "((inputs, labels), (inputs, labels)), each a tensor", result)
-        train, validation = result
-        return self._examples("load_data", *train), self._examples("load_data", *validation)
+        train, validation = (self._examples("load_data", *split) for split in result)
+        if any(not part.is_floating_point() and part.dtype != torch.int64 for part in (*train, *validation)):
+            raise self._wrong("load_data", "tensors of floating-point numbers or torch.int64", result)
+        return train, validation
 
     def _examples(self, function: str, inputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-        """Return inputs and labels that a network can take; raise `UserError` for all others."""
+        """Return inputs and labels if they are equally many; raise `UserError` otherwise."""
         if not len(inputs) or len(inputs) != len(labels):
             raise self._wrong(function, "as many labels as inputs, and at least one", (inputs, labels))
-        if any(not part.is_floating_point() and part.dtype != torch.int64 for part in (inputs, labels)):
-            raise self._wrong(function, "tensors of floating-point numbers or torch.int64", (inputs, labels))
         return inputs, labels
 
     def build_model(self) -> nn.Module:
@@ -292,9 +292,9 @@ def _headline(error: BaseException) -> str:
     return f"{type(error).__name__}: {text[0]}" if text else type(error).__name__
 
 
-def _is_pair(value: object) -> TypeGuard[Sequence[object]]:
+def _is_pair(value: object) -> bool:
     return isinstance(value, list | tuple) and len(value) == 2
 
 
-def _is_tensor_pair(value: object) -> bool:
+def _is_tensor_pair(value: Any) -> bool:
     return _is_pair(value) and all(isinstance(item, Tensor) and item.dim() >= 1 for item in value)
