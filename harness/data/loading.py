@@ -8,6 +8,7 @@ import os
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -94,7 +95,7 @@ def write_subset(path: Path, dataset: Dataset) -> None:
 
     A cache that cannot be written (read-only, full) is no error: the next run draws the subset again.
     """
-    buffer, arrays = io.BytesIO(), {}
+    buffer, arrays = io.BytesIO(), dict[str, np.ndarray[Any, Any]]()
     for name, split in zip(_SPLITS, (dataset.train, dataset.validation), strict=True):
         arrays |= {f"{name}_images": split.images, f"{name}_labels": split.labels}
     np.savez(buffer, allow_pickle=False, **arrays, digest=np.array(dataset.digest))
