@@ -98,7 +98,8 @@ def test_files_are_read_in_channels_first_order_and_left_alone(
         strict=True,
     ):
         assert images.shape == (size, *((1, 28, 28) if name == "mnist" else (3, 32, 32)))
-        assert (images.dtype, labels.dtype) == (np.uint8, np.int64)
+        assert images.dtype == np.uint8
+        assert labels.dtype == np.int64
         assert set(labels) == set(range(10))
         # Neighbouring pixels are alike in an image, and would not be with the axes mixed up.
         assert np.abs(np.diff(images[:1000].astype(int), axis=3)).mean() < 20
