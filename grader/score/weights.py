@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from grader.score.verdict import CRITERIA, Check, Criterion
-from grader.toml_file import read_table
 from harness.errors import UserError
+from harness.toml_file import read_table
 
 DEFAULT = Path(__file__).resolve().parent / "rubric.toml"
 

@@ -71,7 +71,7 @@ def judge_numbers(
                 verdict = "wrong"
             place = block.start + number.start
             found.append(StatedNumber(number.text, place, place + len(number.text), signal, verdict))
-    return tuple(sorted(found, key=lambda item: item.start))
+    return tuple(found)
 
 
 def wrong_numbers(numbers: Iterable[StatedNumber]) -> list[str]:
@@ -153,14 +153,10 @@ def _in_code(lines: Sequence[str]) -> Iterator[_Stated]:
     for line in lines:
         names = _names(line, bare=True)[:_CELLS]
         for number in islice(numbers_in(line), _CELLS) if names else ():
-            before = [item for item in names if item[1] <= number.start]
-            if (
-                before
-                and number.start >= (end := before[-1][2])
-                and not re.search("[A-Za-z]", line[end : number.start])
-            ):
-                moved = replace(number, start=number.start + at, end=number.end + at)
-                yield moved, before[-1][0], number.is_measured
+            latest = ((name, end) for name, start, end in reversed(names) if start <= number.start)
+            name, end = next(latest, ("", 0))
+            if name and end <= number.start and not re.search("[A-Za-z]", line[end : number.start]):
+                yield replace(number, start=number.start + at, end=number.end + at), name, number.is_measured
         at += len(line) + 1
 
 

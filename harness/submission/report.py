@@ -22,7 +22,7 @@ from pydantic_core import ErrorDetails
 
 from harness.errors import UserError
 from harness.files import read_text
-from harness.plain_yaml import LIMIT, Place, Plain, PlainYaml, read_plain_yaml, shown
+from harness.plain_yaml import LIMIT, Plain, PlainYaml, read_plain_yaml, shown
 from harness.recipe import suggestion
 from harness.submission.numbers import read_number
 from harness.workspace import report_template
@@ -246,8 +246,7 @@ def parse_front_matter(matter: str, source: str) -> PlainYaml:
 
     `value: 1,234.5` in braces is one number, though a comma ends a value there.
     """
-    holds = "diagnosis, ruled_out and evidence"
-    front = read_plain_yaml(matter, Place(source, 2, "the front matter", holds, "signal or value"))
+    front = read_plain_yaml(matter, source, "the front matter", first_line=2)
     return replace(front, values={key: _with_commas(value) for key, value in front.values.items()})
 
 
