@@ -78,7 +78,10 @@ class _Reader:
         self._first_line = first_line
 
     def where(self, mark: Any) -> str:
-        return f"{self._source}, line {self._first_line + int(mark.line)}"
+        return f"{self._source}, line {self._line(mark)}"
+
+    def _line(self, mark: Any) -> int:
+        return self._first_line + int(mark.line)
 
     def document(self) -> Plain:
         """Return the value of the only document, None if there is none."""
@@ -100,7 +103,7 @@ class _Reader:
             raise UserError(f"{where}: tags (!) are not allowed: write the value plainly.")
         if len(at) >= DEPTH and isinstance(event, yaml.CollectionStartEvent):
             raise UserError(f"{where}: brackets within brackets, too deep: write it as PROMPT.md shows.")
-        self.lines.setdefault(at, self._first_line + int(event.start_mark.line))
+        self.lines.setdefault(at, self._line(event.start_mark))
         if isinstance(event, yaml.ScalarEvent):
             return None if event.value == "" and event.implicit[0] else str(event.value)
         if isinstance(event, yaml.SequenceStartEvent):
@@ -116,6 +119,6 @@ class _Reader:
             key = str(event.value)
             if key in found:
                 raise UserError(f"{where}: `{shown(key)}` is there twice: keep one of them.")
-            self.lines[(*at, key)] = self._first_line + int(event.start_mark.line)
+            self.lines[(*at, key)] = self._line(event.start_mark)
             found[key] = self._value(next(self._events), (*at, key))
         return found

@@ -340,6 +340,7 @@ def read_body(text: str) -> Body:
     at = 0
     for line in _without_comments(text).split("\n"):
         marks = _CODE_FENCE.fullmatch(line)
+        form: Form
         if fence:
             form = "fence"
             blocks[-1].lines.append(line)
