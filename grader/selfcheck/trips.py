@@ -12,7 +12,6 @@ from harness.checks import load_check
 from harness.recipe import Recipe
 from harness.run.settings import RunSettings
 from harness.symptoms import judge_symptom
-from harness.toml_file import read_table
 
 # The recipe's own seed comes first; these two show that an outcome does not hang on it.
 MORE_SEEDS = (7, 1001)
