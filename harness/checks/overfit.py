@@ -55,13 +55,8 @@ def measure(subject: Subject) -> Finding:
     inputs, labels = bench.inputs[: bench.batch_size], bench.labels[: bench.batch_size]
     target = REGRESSION_TARGET * constant_guess(labels) if labels.is_floating_point() else TARGET
     losses: list[float] = []
-<<<<<<< HEAD
-    guardrails, rises, allowed = Guardrails("warn"), False, steps or STEPS
-    for record in bench.records(repeat((inputs, labels), most), prepare=True):
-=======
-    levels, rises, allowed = Levels(), False, STEPS
+    guardrails, rises, allowed = Guardrails("warn"), False, STEPS
     for record in bench.records(repeat((inputs, labels), MOST_STEPS), prepare=True):
->>>>>>> main
         losses.append(float(record["loss"]))
         rises = rises or any(finding.kind == "loss rise" for finding in guardrails.check(record))
         if losses[-1] <= target or not math.isfinite(losses[-1]):
