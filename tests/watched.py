@@ -18,10 +18,12 @@ GONE_SECONDS = 30.0
 _POLL_SECONDS = 0.002
 _LASTING_SECONDS = 0.1
 # Runs a command and ends, with its status, when nothing that it started is left: whatever loses its parent below
-# this process becomes its child (Linux: PR_SET_CHILD_SUBREAPER, 36), so nothing gets away.
+# this process becomes its child (Linux: PR_SET_CHILD_SUBREAPER, 36), so nothing gets away. It changes its own name
+# (PR_SET_NAME, 15) when the command has ended.
 _KEEPER = """
 import ctypes, os, sys
-if ctypes.CDLL(None).prctl(36, 1, 0, 0, 0) != 0:
+libc = ctypes.CDLL(None)
+if libc.prctl(36, 1, 0, 0, 0) != 0:
     raise OSError("prctl(PR_SET_CHILD_SUBREAPER) failed")
 child, code = os.posix_spawnp(sys.argv[1], sys.argv[1:], os.environ), 0
 while True:
@@ -31,6 +33,7 @@ while True:
         sys.exit(code if code >= 0 else 128 - code)
     if pid == child:
         code = os.waitstatus_to_exitcode(status)
+        libc.prctl(15, b"ended", 0, 0, 0)
 """
 
 
@@ -124,23 +127,20 @@ class Watched:
 
         gone: what the command started may outlive it so long.
         """
-        command = self.processes()[:1]
-        end = time.monotonic() + seconds
-        while not self.has_ended():
-            if command and self.processes()[:1] != command:
-                end, command = min(end, time.monotonic() + gone), []
-            if time.monotonic() > end:
-                left = [" ".join(_command_line(process))[:200] for process in self.processes()]
-                self.kill(everything=True)
-                self._keeper.wait()
-                raise Stuck(f"still running: {left}")
-            time.sleep(_POLL_SECONDS * 5)
-        texts = []
-        for file in (self._out, self._err):
-            file.seek(0)
-            texts.append(file.read())
-            file.close()
-        return Ended(self._keeper.returncode, *texts)
+        end, alone = time.monotonic() + seconds, False
+        with self._out, self._err:
+            while not self.has_ended():
+                if not alone and _read(self._keeper.pid, "comm") == b"ended\n":
+                    end, alone = min(end, time.monotonic() + gone), True
+                if time.monotonic() > end:
+                    left = [" ".join(_command_line(process))[:200] for process in self.processes()]
+                    self.kill(everything=True)
+                    self._keeper.wait()
+                    raise Stuck(f"still running: {left}")
+                time.sleep(_POLL_SECONDS * 5)
+            for file in (self._out, self._err):
+                file.seek(0)
+            return Ended(self._keeper.returncode, self._out.read(), self._err.read())
 
 
 def _descendants(process: int) -> list[int]:
@@ -153,7 +153,11 @@ def _descendants(process: int) -> list[int]:
 
 
 def _command_line(process: int) -> list[str]:
+    return os.fsdecode(_read(process, "cmdline")).split("\0")[:-1]
+
+
+def _read(process: int, name: str) -> bytes:
     try:
-        return os.fsdecode(Path(f"/proc/{process}/cmdline").read_bytes()).split("\0")[:-1]
+        return Path(f"/proc/{process}/{name}").read_bytes()
     except OSError:
-        return []
+        return b""
