@@ -101,8 +101,8 @@ def test_a_mistake_is_named_with_its_line(find: str, replace: str, line: int, sa
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "must hold start and nodes"),
-        ("- a", "must hold start and nodes"),
+        ("", "holds no keys with values"),
+        ("- a", "holds no keys with values"),
         ("start: " + "[" * 5000, "brackets within brackets"),
         ("start: a\nnodes: b", "nodes: Input should be a valid dictionary."),
         ("start: a\nnodes: {a: b}", "nodes.a: Input should be a valid dictionary"),

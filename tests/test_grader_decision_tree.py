@@ -56,7 +56,7 @@ def test_the_reference_earns_everything_whatever_was_measured(monkeypatch: pytes
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("words", "must hold start and nodes"),
+        ("words", "the tree"),
         (TEXT.replace("check: overfit", "check: overfits"), "there is no check 'overfits'"),
         (TEXT.replace("go: marks", "go: learns"), "The tree loops"),
         (TEXT.replace("conclude: huge_lr", "conclude: [huge_lr, healthy]"), "should be a valid string"),

@@ -17,12 +17,12 @@ from grader.selfcheck.bands import write_bands
 from grader.selfcheck.fixes import judge_fixes, problem_of
 from grader.selfcheck.runs import Runs, open_runs
 from grader.selfcheck.seeds import SeedRuns, problems_of, quantity_row, run_seeds
-from grader.toml_file import read_table
 from grader.written.grade import AnswerGrader
 from harness.data.loading import default_cache
 from harness.errors import UserError
 from harness.files import write_whole
 from harness.recipe import EXERCISES, ROOT, Recipe, load_recipes
+from harness.toml_file import read_table
 from harness.written.exercise import FileExercise, exercise_ids, load_exercise
 
 PAGE = ROOT / "docs" / "calibration.md"

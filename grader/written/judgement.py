@@ -19,7 +19,7 @@ from grader.score.verdict import (
     open_check,
 )
 from grader.score.weights import Weights, read_weights, weighted
-from grader.toml_file import read_table
+from harness.toml_file import read_table
 from harness.written.derivation_judge import Finding
 
 # Runs a command in the sandbox, as `grader.replay.replayer.Replayer.run` does.
