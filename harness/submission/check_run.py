@@ -2,7 +2,6 @@
 
 import ast
 import hashlib
-import json
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,10 +15,10 @@ from harness.run.metrics_log import (
     Record,
     batch_records,
     epoch_records,
-    from_strict,
     log_lines,
     parse_log,
     read_metrics_log,
+    read_object,
     to_strict,
 )
 from harness.workspace import (
@@ -79,22 +78,6 @@ def remedy(workspace: Workspace, run: str) -> str:
         return f"{workspace.command('verify')} makes it again"
     folder = workspace.run_folder(run)
     return f"delete {folder}, and {workspace.command('exercise')} makes it again"
-
-
-def read_object(path: Path) -> Record:
-    """Return the JSON object in a file of a run; non-finite numbers become floats.
-
-    Raises `UserError`, a sentence to which the caller adds the remedy, for anything else.
-    """
-    try:
-        value = from_strict(json.loads(path.read_bytes().decode("utf-8")))
-    except FileNotFoundError:
-        raise UserError(f"{path} is missing") from None
-    except (ValueError, RecursionError):
-        raise UserError(f"{path} is not JSON") from None
-    if not isinstance(value, dict):
-        raise UserError(f"{path} holds no JSON object")
-    return value
 
 
 def check_run(workspace: Workspace, run: str) -> list[CheckItem]:
