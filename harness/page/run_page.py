@@ -62,12 +62,16 @@ def render(template: str, **values: Any) -> str:
 
 
 @cache
-def page_environment(*folders: Path) -> Environment:
-    """Return the environment of templates: everything is escaped, and an unknown name is an error."""
+def page_environment(*folders: Path, finalize: Callable[[object], object] | None = None) -> Environment:
+    """Return the environment of templates: it escapes everything, and refuses unknown names.
+
+    finalize: changes each value before it is escaped.
+    """
     return Environment(
         loader=FileSystemLoader(folders),
         autoescape=True,
         undefined=StrictUndefined,
+        finalize=finalize,
         trim_blocks=True,
         lstrip_blocks=True,
         auto_reload=False,
