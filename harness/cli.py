@@ -39,7 +39,7 @@ class _Commands(click.Group):
 
 
 _VERBS = (
-    "exercises", "exercise", "triage", "checks", "watch", "verify", "compare", "hint", "causes", "show",
+    "exercises", "exercise", "triage", "checks", "watch", "verify", "hint", "causes", "show",
     "check", "submit", "clean-work", "fetch", "doctor",
 )  # fmt: skip
 

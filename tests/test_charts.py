@@ -61,7 +61,7 @@ def test_any_values_give_a_drawing_inside_its_frame(lines: list[list[float | Non
 
 
 def test_the_first_non_finite_step_of_each_line_is_marked_and_described() -> None:
-    ys = [2.0, 3.0, math.inf, math.nan]
+    ys: list[float | None] = [2.0, 3.0, math.inf, math.nan]
     chart = chart_of(
         Series("a", values(ys)), Series("b", values(ys), 1, 1), Series("c", values([1.0, math.nan]))
     )

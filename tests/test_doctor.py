@@ -26,7 +26,7 @@ def _found(**operations: str) -> dict[str, object]:
         "portable": "wrong" not in operations.values(),
         "problem": None,
         "operations": operations,
-        "versions": {"torch": "2.13.0", "torchvision": None},
+        "versions": {"torch": "2.13.0", "numpy": None},
         "machine": {
             "system": "Linux x86_64",
             "libc": "glibc 2.36",

@@ -47,10 +47,11 @@ class Stand(Replayer):
         return Replay(status="OK", log_sha256=request.source.strip())
 
 
-class Told:
+class Told(Progress):
     """Notes what it is told of the progress."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.begun: list[tuple[str, int]] = []
         self.names: list[str] = []
 

@@ -19,6 +19,7 @@ from grader.intake.submission import Answer, Submission, parse_submission
 from grader.replay.replayer import Replayer
 from grader.report.class_page import render_class_page
 from grader.report.gradebook import gradebook
+from grader.report.progress import Progress
 from grader.report.submission_page import render_submission
 from grader.sandbox import run_in_sandbox
 from grader.score.verdict import CRITERIA, Scores, SubmissionScore, criteria_in
@@ -90,7 +91,7 @@ def test_another_text_than_the_manifest_says_is_refused() -> None:
 # --- a class ----------------------------------------------------------------------------------------------------
 
 
-class Counting:
+class Counting(Progress):
     """Counts what it is told of the progress."""
 
     total = 0

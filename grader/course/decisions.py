@@ -21,11 +21,11 @@ from grader.score.verdict import (
     criterion_score,
     rescored,
 )
-from grader.toml_file import read_table
 from harness.errors import UserError
 from harness.files import write_whole
 from harness.plain_yaml import shown
 from harness.recipe import suggestion
+from harness.toml_file import read_table
 
 _Text = Annotated[str, Field(min_length=1)]
 _BEGINS = "# What you decided. Every `grader score` applies it; edit or delete entries as you like.\n"

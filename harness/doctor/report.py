@@ -13,7 +13,7 @@ from harness.canonical_setup import run_environment
 from harness.run.provenance import usable_cores
 
 _LIMIT_SECONDS = 300
-_PACKAGES = ("torch", "torchvision", "numpy")
+_PACKAGES = ("torch", "numpy")
 
 
 def run_doctor(as_json: bool = False) -> int:

@@ -118,9 +118,12 @@ def check_file(workspace: FileWorkspace) -> list[CheckItem]:
         return items
     match workspace.exercise:
         case Derivation() as exercise:
-            from harness.written.derivation_check import derivation_items
+            from harness.written.derivation_judge import check_derivation
 
-            return [*items, *derivation_items(exercise, workspace.answer, read_answer(workspace.answer))]
+            return [
+                *items,
+                *check_derivation(exercise.problem, workspace.answer, read_answer(workspace.answer)),
+            ]
         case _:
             from harness.written.decision_tree_check import tree_items
 
