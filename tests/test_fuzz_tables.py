@@ -43,17 +43,13 @@ comment = "By hand."
 """
 _TOML_TOKENS = (
     b"[", b"]", b"[[", b"]]", b"=", b"\n", b'"', b"'", b'"""', b"{", b"}", b",", b".", b"#", b"\0", b"\xff", b"nan",
-    b"inf",
-    b"-1", b"1e999", b"9" * 30, b"9" * 5000, b"true", b"2026-02-30",
-    b"2026-01-01T00:00:00Z", b'"\\ud800"', b'"\\u202e"',
-    b"[[override]]\n", b"a = [", b"a = {b = ", b"format_version = 1\n", b"[[edit]]\n", b"edit = [{", b"find = ''\n",
-    b"x = 1\n", b"a.b.c.", b"0x", b"1_000", b"\r\n", b"\t", b"...", b"|", b"*", b"id = 1\n",
+    b"inf", b"-1", b"1e999", b"9" * 5000, b"true", b"2026-02-30", b'"\\ud800"', b'"\\u202e"', b"[[override]]\n",
+    b"a = [", b"a = {b = ", b"format_version = 1\n", b"[[edit]]\n", b"find = ''\n", b"a.b.c.", b"0x", b"\r\n",
 )  # fmt: skip
 _JSON_TOKENS = (
     b"{", b"}", b"[", b"]", b'"', b":", b",", b"null", b"true", b"1e999", b"-1", b"NaN", b"Infinity", b"9" * 400,
-    b'"\\ud800"', b'"\\u0000"', b'"\\u202e"', b"\xff", b'{"a":', b"[[", b'"graded"', b'"rejected"',
-    b"0.1", b'"passed"',
-    b"9" * 5000, b"1e308",
+    b'"\\ud800"', b'"\\u0000"', b'"\\u202e"', b"\xff", b'{"a":', b"[[", b'"graded"', b'"rejected"', b"0.1",
+    b'"passed"', b"9" * 5000, b"1e308",
 )  # fmt: skip
 
 
@@ -62,19 +58,13 @@ def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("tables")
 
 
-def _solution_file(name: str, load: Callable[..., object]) -> Callable[[Path, bytes], object]:
+def _in_folder(name: str, load: Callable[[str, Path], object]) -> Callable[[Path, bytes], object]:
     def read(scratch: Path, data: bytes) -> object:
         (scratch / ID).mkdir(exist_ok=True)
         (scratch / ID / name).write_bytes(data)
         return load(ID, scratch)
 
     return read
-
-
-def _recipe(scratch: Path, data: bytes) -> object:
-    (scratch / ID).mkdir(exist_ok=True)
-    (scratch / ID / "recipe.toml").write_bytes(data)
-    return load_recipe(ID, scratch)
 
 
 def _one_file(load: Callable[[Path], object]) -> Callable[[Path, bytes], object]:
@@ -92,8 +82,8 @@ def _decisions(scratch: Path, data: bytes) -> object:
 
 
 TABLES: dict[str, tuple[Callable[[Path, bytes], object], bytes]] = {
-    "recipe": (_recipe, (EXERCISES / ID / "recipe.toml").read_bytes()),
-    "variants": (_solution_file("variants.toml", load_variants), (SOLUTIONS / ID / "variants.toml").read_bytes()),
+    "recipe": (_in_folder("recipe.toml", load_recipe), (EXERCISES / ID / "recipe.toml").read_bytes()),
+    "variants": (_in_folder("variants.toml", load_variants), (SOLUTIONS / ID / "variants.toml").read_bytes()),
     "rubric": (_one_file(load_weights), DEFAULT.read_bytes()),
     "decisions": (_decisions, _OVERRIDES),
 }  # fmt: skip

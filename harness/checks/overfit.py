@@ -21,7 +21,7 @@ from harness.checks.lab.finding import Cell, Check, Finding, Line, Plot, consequ
 from harness.checks.lab.subject import Subject
 from harness.losses import constant_guess
 from harness.run.experiment import disable_dropout
-from harness.run.guardrails import EARLY_LOSS_RISE, LOSS_RISE, Levels
+from harness.run.guardrails import Guardrails
 
 CHECK = Check(
     place=10,
@@ -55,12 +55,10 @@ def measure(subject: Subject) -> Finding:
     inputs, labels = bench.inputs[: bench.batch_size], bench.labels[: bench.batch_size]
     target = REGRESSION_TARGET * constant_guess(labels) if labels.is_floating_point() else TARGET
     losses: list[float] = []
-    levels, rises, allowed = Levels(), False, STEPS
+    guardrails, rises, allowed = Guardrails("warn"), False, STEPS
     for record in bench.records(repeat((inputs, labels), MOST_STEPS), prepare=True):
         losses.append(float(record["loss"]))
-        levels.add(record)
-        limit = EARLY_LOSS_RISE if levels.early else LOSS_RISE
-        rises = rises or (levels.loss is not None and levels.loss.above(limit))
+        rises = rises or any(finding.kind == "loss rise" for finding in guardrails.check(record))
         if losses[-1] <= target or not math.isfinite(losses[-1]):
             break
         if len(losses) == allowed:

@@ -80,14 +80,9 @@ def verdict(reports: Sequence[Report]) -> str:
     return f"{words}\nBy hand, one after the other, these checks take about {minutes:g} minutes."
 
 
-def print_json(header: Mapping[str, Any], reports: Sequence[Report], *, whole: bool) -> None:
-    """Print one object of strict JSON: a single report, or the `whole` walk of several."""
-    body = reports[0].to_json()
-    if whole:
-        body = {
-            "sound": all(one.outcome.sound for one in reports),
-            "checks": [one.to_json() for one in reports],
-        }
+def print_json(header: Mapping[str, Any], reports: Sequence[Report]) -> None:
+    """Print one object of strict JSON: what was measured, whether all is sound, and each check."""
+    body = {"sound": all(one.outcome.sound for one in reports), "checks": [one.to_json() for one in reports]}
     print(json.dumps({**header, **body}, allow_nan=False))
 
 
