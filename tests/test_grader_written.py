@@ -19,6 +19,7 @@ from grader.intake.submission import Answer, Submission, parse_submission
 from grader.replay.replayer import Replayer
 from grader.report.class_page import render_class_page
 from grader.report.gradebook import gradebook
+from grader.report.progress import Progress
 from grader.report.submission_page import render_submission
 from grader.sandbox import run_in_sandbox
 from grader.score.verdict import CRITERIA, Scores, SubmissionScore, criteria_in
@@ -102,7 +103,7 @@ def test_a_tarball_without_a_usable_answer_is_refused(
 # --- a class ---
 
 
-class Counting:
+class Counting(Progress):
     """Counts what it is told of the progress."""
 
     total = 0
