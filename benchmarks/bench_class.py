@@ -9,7 +9,6 @@ import json
 import os
 import random
 import resource
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,19 +19,15 @@ from time import perf_counter
 from typing import Literal
 
 import click
-from rich.console import Console
 
 from benchmarks.measure import (
-    HEADINGS,
     PAGE,
     BenchmarkError,
     Row,
     command_path,
-    markdown_table,
+    finish,
     run,
-    show_rows,
     this_machine,
-    write_section,
 )
 from grader.course.demo import VERDICTS, first_fixes, repacked
 from grader.course.examples import broken_workspace, example_submission
@@ -202,12 +197,7 @@ def main(size: int, write: bool) -> None:
             rows = measure(size, Path(folder), usable_cores())
         except (BenchmarkError, UserError) as error:
             raise click.ClickException(str(error)) from None
-    show_rows("What grading a class costs", rows, machine, Console())
-    if write:
-        write_section(
-            "class", f"{markdown_table(HEADINGS, [row.cells() for row in rows])}\n\nMachine: {machine}."
-        )
-    sys.exit(0 if all(row.met for row in rows) else 1)
+    finish("What grading a class costs", "class", rows, machine, write=write)
 
 
 if __name__ == "__main__":

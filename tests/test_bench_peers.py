@@ -1,5 +1,4 @@
 import ast
-import json
 import os
 import sys
 from collections.abc import Callable
@@ -9,9 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.bench_peers import (
-    CHECKS,
     PEERS,
-    HandedIn,
     Lost,
     Measured,
     Outcome,
@@ -23,7 +20,6 @@ from benchmarks.bench_peers import (
     nbgrader_verdict,
     our_verdict,
     run_watched,
-    student_notebook,
     written,
 )
 
@@ -64,15 +60,6 @@ def test_what_a_tool_wrote_is_read(
     assert read((RESULTS / name).read_text(encoding="utf-8") if name else "") == verdict
 
 
-@pytest.mark.parametrize("tool", ["nbgrader", "otter"])
-def test_a_hostile_notebook_has_its_lines_where_the_checks_run(tool: str) -> None:
-    one = HandedIn("lucifer", "loops", "import os\nEPOCHS = 5\n", "import os\n")
-    cells = json.loads(student_notebook(CHECKS / tool / "huge_lr.ipynb", one))["cells"]
-    assert [cell["id"] for cell in cells][:3] == ["intro", "experiment", "own"]
-    assert cells[1]["source"] == "%%writefile experiment.py\nimport os\nEPOCHS = 5\n"
-    assert cells[2]["source"] == "import os\n"
-
-
 def test_a_command_is_ended_at_its_limit_with_what_it_started(tmp_path: Path) -> None:
     code = (
         "import subprocess, sys, time\n"
@@ -83,9 +70,6 @@ def test_a_command_is_ended_at_its_limit_with_what_it_started(tmp_path: Path) ->
     assert status is None
     stat = Path(f"/proc/{int(output)}/stat")
     assert not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] == "Z"
-    code = "import os, sys; print(os.getcwd()); sys.exit(3)"
-    _, status, output = run_watched([sys.executable, "-c", code], tmp_path, os.environ, 60.0)
-    assert (status, output.strip()) == (3, str(tmp_path))
 
 
 def test_ours_must_be_the_fastest_that_isolates_and_lose_nothing_alone() -> None:

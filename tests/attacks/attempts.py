@@ -73,14 +73,15 @@ def succeeded(results: dict[str, int]) -> list[str]:
 
 
 def inherited_descriptors(known: Known) -> object:
-    """Look for pipes, sockets and nameless files that were open where it was forked."""
+    """Look for pipes, sockets, nameless and inheritable files that were open where it was forked."""
     found = []
     for number in range(3, 4096):
         try:
             about = os.fstat(number)
         except OSError:
             continue
-        if stat.S_ISFIFO(about.st_mode) or stat.S_ISSOCK(about.st_mode) or about.st_nlink == 0:
+        odd = stat.S_ISFIFO(about.st_mode) or stat.S_ISSOCK(about.st_mode) or about.st_nlink == 0
+        if odd or os.get_inheritable(number):
             found.append((number, oct(about.st_mode)))
     return found
 
@@ -90,12 +91,6 @@ def frames_of_the_launcher(known: Known) -> object:
     parts = ((b"E", b"OK 0 - "), (b"N", b"run/metrics.log"), (b"D", b"{}"), (b"Z", b""))
     ending = b"".join(letter + len(payload).to_bytes(8, "big") + payload for letter, payload in parts)
     return [number for number in range(3, 4096) if works(os.write, number, ending)]
-
-
-def open_descriptors(known: Known) -> object:
-    """Use files that whoever started it left open."""
-    numbers = [number for number in range(3, 1024) if works(os.fstat, number)]
-    return [number for number in numbers if os.get_inheritable(number)]
 
 
 def rights_left(known: Known) -> object:
@@ -204,21 +199,7 @@ def writing_everywhere(known: Known) -> object:
     """Write into every folder of the machine, of the grader, and of Python."""
     import harness
 
-    names = (
-        "etc",
-        "usr/bin",
-        "usr/lib",
-        "var/tmp",
-        "var",
-        "opt",
-        "home",
-        "root",
-        "sys",
-        "run",
-        "proc",
-        "input",
-    )
-    places = ["/", "/dev", *(f"/{name}" for name in names), sys.prefix, "..", "../.."]
+    places = ["/", *glob.glob("/*"), *glob.glob("/usr/*"), "/var/tmp", sys.prefix, "..", "../.."]
     places += [known["suite"], known["submissions"], os.path.dirname(known["canary"])]
     places += [os.path.dirname(harness.__file__), os.path.dirname(os.__file__), *sys.path]
     written = []
@@ -233,15 +214,10 @@ def writing_everywhere(known: Known) -> object:
 
 def kernel_files(known: Known) -> object:
     """Open the switches of the kernel for writing: core pattern, sysrq, control groups, its own identity."""
-    names = [
-        "sysrq-trigger",
-        "sys/vm/drop_caches",
-        "self/oom_score_adj",
-        "self/attr/current",
-        "1/oom_score_adj",
-    ]
-    paths = [f"/proc/{name}" for name in (*names, "1/mem")] + glob.glob("/sys/fs/cgroup/*.max")
-    paths += [*glob.glob("/sys/kernel/*"), *glob.glob("/proc/sys/kernel/*")]
+    paths = ["/proc/sysrq-trigger", "/proc/sys/vm/drop_caches", "/proc/1/mem", "/proc/1/oom_score_adj"]
+    paths += ["/proc/self/oom_score_adj", "/proc/self/attr/current"]
+    for pattern in ("/proc/sys/kernel/*", "/sys/kernel/*", "/sys/fs/cgroup/*.max"):
+        paths += glob.glob(pattern)
     return [path for path in paths if openable(path, os.O_WRONLY)]
 
 
@@ -373,14 +349,8 @@ def becoming_root(known: Known) -> object:
 
 def who_is_there(known: Known) -> object:
     """Ask for the name of the machine, its users and its disks."""
-    names = ["hostname", "shadow", "hosts", "ssh", "machine-id", "resolv.conf"]
-    paths = [
-        *(f"/etc/{name}" for name in names),
-        "/sys/class/net",
-        "/sys/block",
-        "/sys/class/dmi",
-        "/var/log",
-    ]
+    paths = ["/sys/class/net", "/sys/block", "/sys/class/dmi", "/var/log"]
+    paths += [f"/etc/{name}" for name in ("hostname", "shadow", "hosts", "ssh", "machine-id", "resolv.conf")]
     found = [path for path in paths if os.path.exists(path)]
     return [*found, *(["name"] if os.uname().nodename == known["machine"] else [])]
 
@@ -389,21 +359,14 @@ def signals_upwards(known: Known) -> object:
     """Stop and kill the process that started it."""
     if os.getppid() != 1:
         return []  # elsewhere it would hit a bystander
-    for number in (
-        signal.SIGCONT,
-        signal.SIGURG,
-        signal.SIGSTOP,
-        signal.SIGTERM,
-        signal.SIGKILL,
-        signal.SIGSEGV,
-    ):
+    for number in (signal.SIGCONT, signal.SIGSTOP, signal.SIGTERM, signal.SIGKILL, signal.SIGSEGV):
         works(os.kill, 1, number)
     state = readable("/proc/1/stat").rpartition(b")")[2].split()
     return [state[0]] if state and state[0] in b"TtZX" else []
 
 
 ATTEMPTS: tuple[Callable[[Known], object], ...] = (
-    inherited_descriptors, frames_of_the_launcher, open_descriptors, rights_left,
+    inherited_descriptors, frames_of_the_launcher, rights_left,
     processes_beside, network_families, home_folder, answers, other_submissions, environment, other_processes,
     writing_everywhere, kernel_files, devices, terminal, tracing, mounts, namespaces, keyrings, kernel_surface,
     unlimited_memory, becoming_root, who_is_there, marks_of_other_runs, signals_upwards,

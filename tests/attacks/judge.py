@@ -4,11 +4,12 @@ import csv
 import io
 import json
 import re
+import shutil
 import threading
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from click.testing import CliRunner
 from page_reader import Page
@@ -17,9 +18,8 @@ from attacks.attack import BREACHED, Attack
 from attacks.lab import Lab, Scored
 from grader.cli import cli
 from grader.intake.submission import submission_name
-from grader.report import FORMATS
 from grader.report.gradebook import export
-from grader.report.scores_file import read_scores
+from grader.report.scores_file import SCORES, read_scores
 from grader.report.text import file_stem
 from grader.score.verdict import Scores
 from harness.errors import UserError
@@ -173,14 +173,14 @@ def _page_faults(page: Page) -> Iterator[str]:
 
 
 def _export_faults(scored: Scored) -> Iterator[str]:
-    for form in FORMATS:
-        folder = scored.reports.parent / "exports" / form
-        yield from _command_faults(
-            "export", "--format", form, "--to", str(folder), "--out", str(scored.reports)
-        )
+    exports = scored.reports.parent / "exports"
+    exports.mkdir(exist_ok=True)
+    shutil.copy(scored.reports / SCORES, exports)
+    platforms: tuple[Literal["canvas", "moodle"], ...] = ("canvas", "moodle")
+    for platform in platforms:
+        yield from _command_faults("export", "--format", platform, "--out", str(exports))
         # A student with another's name stops the whole export; so without those, what is in the tables.
-        for name, data in export(_distinct(read_scores(scored.reports)), form):
-            yield from _table_faults(data) if name.endswith(".csv") else _unfit({name: data.decode()})
+        yield from _table_faults(export(_distinct(read_scores(scored.reports)), platform))
 
 
 def _distinct(scores: Scores) -> Scores:
