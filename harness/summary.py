@@ -141,8 +141,8 @@ def show_exercises(work: Path) -> None:
     _show_list(console, ("exercise", "experiment", "data", "state"), rows)
     rows = []
     for exercise in filter(None, map(find_file_exercise, file_exercise_ids())):
-        state = FileWorkspace(work / exercise.id, exercise).state()
-        rows.append((exercise.title, exercise.id, exercise.kind, exercise.file, state))
+        workspace = FileWorkspace(work / exercise.id, exercise)
+        rows.append((exercise.title, exercise.id, exercise.kind, exercise.file, workspace.state()))
     if rows:
         _show_list(console, ("exercise", "kind", "file", "state"), rows)
     for problem in problems.values():
