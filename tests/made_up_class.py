@@ -17,7 +17,6 @@ from grader.score.exhibits import (
 )
 from grader.score.verdict import (
     Check,
-    Criterion,
     Flag,
     RuleVerdict,
     Scores,
@@ -27,6 +26,7 @@ from grader.score.verdict import (
     lost,
     open_check,
 )
+from grader.score.weights import load_weights
 
 NAMES = (
     "ada", "alan", "annie", "barbara", "claude", "donald", "dorothy", "edsger", "emmy", "evelyn", "frances", "george",
@@ -56,35 +56,8 @@ HOSTILE = (
     """</title></style><script>alert("1")</script><img src=x onerror=alert(2)>]]>&amp;\u202eevil\x1b[31m"""
 )
 
-RUBRIC: dict[Criterion, tuple[tuple[str, str, float], ...]] = {
-    "reproducibility": (
-        ("archive", "The archive is whole, and the commands are recorded", 3),
-        ("broken_log", "The log of the broken run is the replay's", 8),
-        ("broken_checkpoint", "The checkpoint of the broken run is the replay's", 7),
-        ("fixed_log", "The log of the fixed run is the replay's", 9),
-        ("fixed_checkpoint", "The checkpoint of the fixed run is the replay's", 8),
-    ),
-    "diagnostics": (
-        ("broken_complete", "The broken log is complete for every batch", 8),
-        ("fixed_complete", "The fixed log is complete for every batch", 4),
-        ("broken_number", "A cited number of the broken run is true in the replay", 6),
-        ("key_signal", "It is one of this recipe's key signals", 6),
-        ("fixed_number", "A cited number of the fixed run is true and shows recovery", 4),
-        ("symptom_shown", "A plot or snippet of the symptom", 2),
-    ),
-    "fix": (
-        ("correct", "The cause is gone", 12),
-        ("minimal", "Nothing else was changed", 8),
-    ),
-    "explanation": (
-        ("cause", "The right cause", 3),
-        ("where", "The function that holds it", 2),
-        ("first_wrong", "The earliest sign of it", 3),
-        ("ruled_out", "Two other causes, each contradicted", 4),
-        ("numbers", "Every number in the text agrees with the logs", 2),
-        ("form", "At most 500 words, in four parts", 1),
-    ),
-}
+RUBRIC = load_weights()
+CHECK_TITLES = {"fix.correct": "The cause is gone", "fix.minimal": "Nothing else was changed"}
 
 REPORT = """---
 diagnosis:
@@ -143,14 +116,15 @@ def make_row(
     submission: str, student: str, recipe: str, changes: dict[str, Check], **more: object
 ) -> SubmissionScore:
     """Return a row in which every check is earned but those in `changes`, by their address."""
-    criteria = {}
-    for criterion, rubric in RUBRIC.items():
-        checks = tuple(
-            changes.get(f"{criterion}.{id_}")
-            or full(id_, title, most, "It agrees with the replay, byte for byte.")
-            for id_, title, most in rubric
-        )
-        criteria[criterion] = criterion_score(checks)
+    earned = {
+        f"{name}.{id_}": full(id_, _title(f"{name}.{id_}"), most, "It agrees with the replay, byte for byte.")
+        for name, checks in RUBRIC.items()
+        for id_, most in checks.items()
+    } | changes
+    criteria = {
+        name: criterion_score(tuple(earned[f"{name}.{id_}"] for id_ in checks))
+        for name, checks in RUBRIC.items()
+    }
     points = [one.points for one in criteria.values()]
     total = None if None in points else round(sum(p for p in points if p is not None), 2)
     fields = {
@@ -168,8 +142,11 @@ def make_row(
 def changed(address: str, judge: Callable[..., Check], *words: object, **more: object) -> dict[str, Check]:
     """Return one entry of `changes`; `judge` is `lost` or `open_check`."""
     criterion, id_ = address.split(".")
-    title, most = next((title, most) for one, title, most in RUBRIC[criterion] if one == id_)
-    return {address: judge(id_, title, most, *words, **more)}
+    return {address: judge(id_, _title(address), RUBRIC[criterion][id_], *words, **more)}
+
+
+def _title(address: str) -> str:
+    return CHECK_TITLES.get(address, f"The check {address}")
 
 
 _DECIDED = lost(

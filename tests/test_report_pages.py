@@ -2,7 +2,6 @@
 
 import base64
 import hashlib
-import itertools
 import os
 import re
 import subprocess
@@ -85,19 +84,15 @@ def pages() -> dict[str, str]:
     return found
 
 
-def test_every_page_is_well_formed_and_loads_nothing(pages: dict[str, str]) -> None:
+def test_every_page_loads_nothing_and_is_for_all_readers(pages: dict[str, str]) -> None:
     for name, source in pages.items():
         page = Page(source)
+        page.check()
         assert source.startswith("<!DOCTYPE html>"), name
         assert MARKER in source[:1024], name
         assert str(Path(__file__).resolve().parent.parent) not in source, name
-        for tag in ("link", "iframe", "object", "embed", "form", "base", "i"):
-            assert page.all(tag) == [], (name, tag)
-        assert all(str(picture["src"]).startswith("data:image/") for picture in page.all("img")), name
-        assert not [
-            key for _, attributes in page.tags for key in attributes if key.startswith("on") or key == "style"
-        ]
-        assert not re.search(r"url\(|@import", "".join(page.code["style"])), name
+        assert page.all("i") == [], name
+        assert not [key for _, attributes in page.tags for key in attributes if key == "style"]
         for attributes in page.all("a"):
             href = str(attributes["href"])
             if href.startswith(("http:", "https:")):  # of a report
@@ -118,27 +113,6 @@ def test_the_policy_allows_our_style_and_the_one_script_by_their_hashes(pages: d
         policy = f"default-src 'none'; base-uri 'none'; form-action 'none'; style-src {hashes['style']}"
         more = f"; script-src {hashes['script']}" if hashes["script"] else "; img-src data:"
         assert page.policy == policy + more, name
-
-
-def test_a_reader_without_eyes_or_mouse_finds_the_way(pages: dict[str, str]) -> None:
-    for name, source in pages.items():
-        page = Page(source)
-        assert len(set(page.ids)) == len(page.ids), name
-        for _, attributes in page.tags:
-            for key in ("aria-labelledby", "aria-describedby", "aria-controls"):
-                assert attributes.get(key, page.ids[0]) in page.ids, (name, key)
-        targets = {str(a["href"])[1:] for a in page.all("a") if str(a["href"]).startswith("#")}
-        assert targets <= set(map(str, page.ids)), name
-        assert len(targets) >= 2
-        ours = [attributes for attributes in page.all("table") if "class" in attributes]
-        assert len(page.all("caption")) == len(ours), name  # the other tables are of a student's report
-        assert all(a.get("scope") in ("row", "col") for a in page.all("th")), name
-        assert all(a.get("role") == "img" or a.get("aria-hidden") == "true" for a in page.all("svg")), name
-        assert page.all("html") == [{"lang": "en"}]
-        assert len(page.all("main")) == len(page.all("header")) == len(page.all("nav")) == 1
-        assert page.levels[0] == 1
-        assert page.levels.count(1) == 1
-        assert all(after - before <= 1 for before, after in itertools.pairwise(page.levels)), name
 
 
 def test_hostile_text_is_shown_and_does_nothing(pages: dict[str, str]) -> None:
