@@ -133,7 +133,7 @@ def show_exercises(work: Path) -> None:
     """Print the list of exercises, and how far the student is with each."""
     console = Console()
     recipes, problems = load_recipes()
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for recipe in recipes:
         started = (work / recipe.id / SETTINGS).is_file()
         state = open_workspace(work, recipe.id).state() if started else "not started"
