@@ -8,8 +8,7 @@ import pytest
 from commands import edit, mistake, snapshot, start, succeed
 
 from harness.errors import UserError
-from harness.exercise import Asked, check_dataset, default_dataset, prompt_text, single_run_job
-from harness.recipe import load_recipe
+from harness.exercise import check_dataset, default_dataset, prompt_text, single_run_job
 from harness.run.settings import RunSettings
 
 EXERCISE = ("exercise", "huge_lr", "--epochs", "1")
@@ -111,15 +110,6 @@ def test_settings_that_cannot_be_met_do_not_tie_the_workspace(tmp_path: Path) ->
     # The seed that it has, without the epochs that it was made with, is no contradiction.
     assert "nothing in it was changed" in succeed(
         "exercise", "huge_lr", "--seed", "42", "--work", work, cwd=tmp_path
-    )
-
-
-def test_what_is_asked_for_lies_on_top_of_the_default() -> None:
-    recipe = load_recipe("huge_lr")
-    made_with = RunSettings(seed=7, dataset="mnist", epochs=2)
-    assert Asked().settings(recipe) == RunSettings(seed=42, dataset="digits")
-    assert Asked(batch_size=8).settings(recipe, made_with) == RunSettings(
-        seed=7, dataset="mnist", epochs=2, batch_size=8
     )
 
 
