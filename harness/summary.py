@@ -172,7 +172,7 @@ def show_checks(items: "Sequence[CheckItem]", workspace: Workspace | FileWorkspa
     # Leave it to the terminal to break a path that is longer than its column: it must survive being copied.
     longest = max(len(word) for item in items for word in item.message.split())
     console.width = max(console.width, longest + max(len(item.id) for item in items) + 8)
-    console.print(render_checks(items))
+    console.print(render_checks(items), soft_wrap=True)
     good = all(item.outcome == "passed" for item in items)
     if good:
         _show_next(console, workspace.command("submit", " STUDENT=<your login>"))
@@ -181,7 +181,7 @@ def show_checks(items: "Sequence[CheckItem]", workspace: Workspace | FileWorkspa
     else:
         submit = workspace.command("submit", " STUDENT=<your login>")
         _show_next(
-            console, "do what the lines with ? say, and check again", f"or hand it in as it is: {submit}"
+            console, "do what the open lines say, and check again", f"or hand it in as it is: {submit}"
         )
     return good
 

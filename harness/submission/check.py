@@ -5,8 +5,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
 
-from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from harness.checks import check_names
@@ -71,19 +69,17 @@ def run_checks(
     ]
 
 
-def render_checks(items: Sequence[CheckItem]) -> RenderableType:
-    """Return the items as a table for the terminal, and under it the number of items by outcome."""
-    table = Table(box=None, show_header=False, padding=(0, 1))
-    table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
+def render_checks(items: Sequence[CheckItem]) -> Text:
+    """Return a line for each item, and under them the number of items by outcome; print it with `soft_wrap`."""
+    width = max((len(item.id) for item in items), default=0)
+    text = Text()
     for item in items:
         word = "open" if item.outcome == "could not judge" else item.outcome
-        # As Text: rich would read markup in a message.
-        table.add_row(Text(word, style=_STYLES[item.outcome]), Text(item.id), Text(item.message))
+        text.append(f"{word:<6}", style=_STYLES[item.outcome]).append(
+            f"  {item.id:<{width}}  {item.message}\n"
+        )
     counts = {outcome: sum(item.outcome == outcome for item in items) for outcome in _STYLES}
-    summary = ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count)
-    return Group(table, Text(f"\n{summary}."))
+    return text.append(f"\n{', '.join(f'{count} {outcome}' for outcome, count in counts.items() if count)}.")
 
 
 def check_report(workspace: Workspace, outcomes: Outcomes | None) -> list[CheckItem]:
