@@ -11,7 +11,7 @@ from hypothesis import given
 from made_up_class import made_up_class
 from rich.console import Console
 
-from grader.course.decisions import apply_decisions, load_decisions
+from grader.course.decisions import apply_decisions, decisions_path, load_decisions
 from grader.replay.cache import Cache
 from grader.replay.replay import Replay
 from grader.report.class_page import render_class_page
@@ -76,11 +76,16 @@ def _one_file(load: Callable[[Path], object]) -> Callable[[Path, bytes], object]
     return read
 
 
+def _decisions(scratch: Path, data: bytes) -> object:
+    decisions_path(scratch / "reports").write_bytes(data)
+    return load_decisions(scratch / "reports")
+
+
 TABLES: dict[str, tuple[Callable[[Path, bytes], object], bytes]] = {
     "recipe": (_in_folder("recipe.toml", load_recipe), (EXERCISES / ID / "recipe.toml").read_bytes()),
     "variants": (_in_folder("variants.toml", load_variants), (SOLUTIONS / ID / "variants.toml").read_bytes()),
     "rubric": (_one_file(load_weights), DEFAULT.read_bytes()),
-    "overrides": (_one_file(load_decisions), _OVERRIDES),
+    "decisions": (_decisions, _OVERRIDES),
 }  # fmt: skip
 
 
@@ -119,15 +124,15 @@ def test_scores_are_read_and_shown_or_refused(scratch: Path, data: bytes) -> Non
     outcome(lambda: scores_bytes(scores))
     outcome(lambda: (render_class_page(scores), gradebook(scores)))
     outcome(lambda: export(scores, "canvas"), UserError)
-    outcome(lambda: export(scores, "gradescope"), UserError)
+    outcome(lambda: export(scores, "moodle"), UserError)
     for row in scores.submissions:
         page = render_submission(row, None, title="", provenance=scores.provenance)
         assert "<script" not in page
         said = io.StringIO()
         show_submission(row, Console(file=said, width=80))
         assert "\x1b" not in said.getvalue()
-    (scratch / "overrides.toml").write_bytes(_OVERRIDES)
-    outcome(lambda: apply_decisions(scores, load_decisions(scratch / "overrides.toml")), UserError)
+    decisions_path(scratch / "reports").write_bytes(_OVERRIDES)
+    outcome(lambda: apply_decisions(scores, load_decisions(scratch / "reports")), UserError)
 
 
 _RECORDS = (Replay(status="OK", log='{"step": 0}\n', log_sha256="0" * 64, platform={"device": "cpu"}),)

@@ -59,7 +59,7 @@ def test_what_is_decided_is_kept_and_not_asked_again(out: Path) -> None:
     assert "Line 7 is not plain." in said
     assert "lr=0.05 + 0.05" in said, "the inserted line"
     assert "Give a number from 0 to 12" in said
-    (decision,) = load_decisions(decisions_path(out))
+    (decision,) = load_decisions(out)
     assert (decision.check, decision.points, decision.comment) == ("fix.correct", 10, "Well done.")
     assert (decision.who, decision.submission) == ("Prof. Ada", "ada_huge_lr")
     again = run(out, "\n")
@@ -72,7 +72,7 @@ def test_the_report_is_shown_with_its_numbers_marked(out: Path) -> None:
     console = Console(file=io.StringIO(), force_terminal=True, width=200, color_system="standard")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("click.prompt", lambda *_, **__: "")
-        review(out, out.parent / "submissions", None, "x", console)
+        review(out, out.parent / "submissions", "x", console)
     said = console.file.getvalue()  # type: ignore[attr-defined]
     assert "\x1b[1;31m0.5555" in said
     assert "\x1b[2J" not in said and "\u202e" not in said
@@ -95,5 +95,5 @@ def test_a_submission_without_checks_gets_a_total(out: Path) -> None:
     )
     (out / SCORES).write_bytes(scores_bytes(Scores(provenance={}, submissions=(row,))))
     assert "It failed on it." in run(out, "40\nby hand\n")
-    (decision,) = load_decisions(decisions_path(out))
+    (decision,) = load_decisions(out)
     assert (decision.total, decision.check) == (40, None)

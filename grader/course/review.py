@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import click
-from markupsafe import Markup
 from rich.console import Console
 from rich.text import Text
 
@@ -51,15 +50,14 @@ class _Waiting:
         return 100.0 if self.check is None else self.check.max
 
 
-def review(out: Path, submissions: Path, decisions: Path | None, who: str, console: Console) -> None:
+def review(out: Path, submissions: Path, who: str, console: Console) -> None:
     """Show everything that waits in these reports, and ask for points and a comment; Enter leaves a check as it is.
 
-    submissions: the folder of the tarballs, for the student's texts. decisions: the file to keep decisions in, by
-    default the one that `grader score` applies. Each decision is on the disk before the next question. Raises
-    `UserError` if there are no reports.
+    submissions: the folder of the tarballs, for the student's texts. Each decision is on the disk before the next
+    question. Raises `UserError` if there are no reports.
     """
-    path = decisions or decisions_path(out)
-    decided = {item.subject for item in load_decisions(path)} if path.exists() else set()
+    path = decisions_path(out)
+    decided = {item.subject for item in load_decisions(out)}
     waiting = [
         item
         for row in read_scores(out).submissions
@@ -76,9 +74,11 @@ def review(out: Path, submissions: Path, decisions: Path | None, who: str, conso
             _show_submission(item, tarballs.get(item.row.submission), out, console)
             shown = item.row
         _show_check(item, f"{number} of {len(waiting)}", console)
-        if (decision := _asked(item, path, who)) is not None:
+        if (decision := _asked(item, who)) is not None:
             keep_decision(path, decision)
-    console.print(f"Kept in {path}. Next: grader score applies it.", markup=False, highlight=False)
+    console.print(
+        f"Your decisions are in {path}. Next: grader score applies them.", markup=False, highlight=False
+    )
 
 
 def _waiting(row: SubmissionScore) -> Iterator[_Waiting]:
@@ -130,10 +130,10 @@ def _read(tarball: Path | None, sha256: str | None) -> Submission | None:
 def _inserted(submission: Submission) -> Iterator[str]:
     broken = load_recipe(submission.manifest.recipe).broken_source()
     source = submission.files["experiment.py"].decode("utf-8", "replace")
-    for hunk in source_diff(broken, source).hunks:
-        for line in hunk:
+    for lines in source_diff(broken, source):
+        for line in lines:
             if line.kind == "added":
-                yield f"  {line.new:>4}  {Markup(line.code).striptags()}"
+                yield f"  {line.new:>4}  {line.code}"
 
 
 def _marked_report(row: SubmissionScore, submission: Submission) -> Text:
@@ -154,16 +154,13 @@ def _marked_report(row: SubmissionScore, submission: Submission) -> Text:
 
 def _believed_logs(row: SubmissionScore, submission: Submission) -> list[LogValues]:
     """Return the logs of the tarball that are those of our replays, byte for byte."""
-    passed = (
-        {check.id for check in row.criteria["reproducibility"].checks if check.outcome == "passed"}
-        if "reproducibility" in row.criteria
-        else set()
-    )
-    logs = []
-    for run in ("broken", "fixed"):
-        if f"{run}_log" in passed:
-            logs.append(log_values(submission.files[f"runs/{run}/metrics.log"].decode("utf-8")))
-    return logs
+    checks = row.criteria["reproducibility"].checks if "reproducibility" in row.criteria else ()
+    passed = {check.id for check in checks if check.outcome == "passed"}
+    return [
+        log_values(submission.files[f"runs/{run}/metrics.log"].decode("utf-8"))
+        for run in ("broken", "fixed")
+        if f"{run}_log" in passed
+    ]
 
 
 def _show_check(item: _Waiting, count: str, console: Console) -> None:
@@ -172,14 +169,10 @@ def _show_check(item: _Waiting, count: str, console: Console) -> None:
     _say(console, item.row.reason if item.check is None else item.check.reason)
 
 
-def _asked(item: _Waiting, path: Path, who: str) -> Decision | None:
+def _asked(item: _Waiting, who: str) -> Decision | None:
     """Ask for points and a comment; return None if the instructor leaves it open."""
-    while True:
-        answer = click.prompt(
-            f"Points, 0 to {points(item.most)} (Enter leaves it open)", default="", show_default=False
-        ).strip()
-        if not answer:
-            return None
+    prompt = f"Points, 0 to {points(item.most)} (Enter leaves it open)"
+    while answer := click.prompt(prompt, default="", show_default=False).strip():
         try:
             given = float(answer.replace(",", "."))
         except ValueError:
@@ -187,6 +180,8 @@ def _asked(item: _Waiting, path: Path, who: str) -> Decision | None:
         if 0 <= given <= item.most:
             break
         click.echo(f"Give a number from 0 to {points(item.most)}, or press Enter.")
+    else:
+        return None
     comment = ""
     while not comment:
         comment = click.prompt("Comment, which the student sees").strip()
@@ -199,5 +194,4 @@ def _asked(item: _Waiting, path: Path, who: str) -> Decision | None:
         who=who,
         when=datetime.now(UTC).isoformat(timespec="seconds"),
         sha256=item.sha256,
-        place=str(path),
     )
