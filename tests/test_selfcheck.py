@@ -230,7 +230,6 @@ def test_a_written_recipe_is_read_back_once_its_gaps_are_filled(tmp_path: Path) 
         (("Mine!", "--find", "a", "--replace", "b"), "cannot be an id"),
         (("mine", "--find", "a", "--find", "b", "--replace", "b"), "Every --find needs one --replace"),
         (("mine", "--find", "nowhere", "--replace", "b"), "does not fit digits_mlp: .*occurs 0 times"),
-        (("mine", "--find", "lr=0.1", "--replace", "lr=", "--area", "toaster"), "no area 'toaster'"),
     ],
 )
 @needs_sandbox
