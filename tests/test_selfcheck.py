@@ -19,9 +19,8 @@ from grader.selfcheck import trips
 from grader.selfcheck.bands import band_of, entry
 from grader.selfcheck.command import Section, SelfcheckOptions, page, run_selfcheck
 from grader.selfcheck.fixes import problem_of
-from grader.selfcheck.new_recipe import recipe_toml
+from grader.selfcheck.new_recipe import propose, recipe_toml
 from grader.selfcheck.seeds import SeedRuns, problems_of, quantity_row
-from grader.selfcheck.thresholds import propose
 from harness.errors import UserError
 from harness.recipe import EXERCISES, load_recipe
 from harness.symptoms import judge_symptom
