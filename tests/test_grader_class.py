@@ -277,7 +277,7 @@ def test_a_submission_made_on_mnist_is_graded(
         (("score", "."), "holds no .tar.gz file"),
         (("score",), "Missing argument"),
         (("show", "ada"), "There is no reports/scores.json"),
-        (("export", "--format", "csv"), "There is no reports/scores.json"),
+        (("export", "--format", "canvas"), "There is no reports/scores.json"),
         (("export", "--format", "excel"), "'excel' is not one of"),
         (("selfcheck", "--only", "huge_lt"), "did you mean huge_lr?"),
         (("nothing",), "No such command 'nothing'"),

@@ -2,9 +2,7 @@
 
 import base64
 import hashlib
-import itertools
 import os
-import random
 import re
 import subprocess
 import sys
@@ -15,10 +13,10 @@ from made_up_class import HOSTILE, RUBRIC, TITLES, changed, digest, made_up_clas
 from page_reader import Page
 
 from grader.report.class_page import histogram, lost_checks, means, render_class_page
-from grader.report.submission_page import curve_charts, measured, render_submission
+from grader.report.submission_page import curve_charts, render_submission
 from grader.report.template import MARKER
 from grader.report.text import file_stem
-from grader.score.exhibits import Curve, Exhibits, HashComparison, Measurement, Number, ReplayOutcome
+from grader.score.exhibits import Curve, Exhibits, HashComparison, Measurement, ReplayOutcome
 from grader.score.verdict import Flag, RuleVerdict, Scores, SubmissionScore, lost, open_check
 
 SCORES, EXHIBITS = made_up_class(40)
@@ -27,7 +25,7 @@ REJECTED = next(row for row in SCORES.submissions if row.status == "rejected")
 DECIDED = next(
     row for row in SCORES.submissions for one in row.criteria.values() for check in one.checks if check.rule
 )
-SHOWN = make_exhibits("s", random.Random(0))
+SHOWN = make_exhibits("s")
 
 
 def page_of(row: SubmissionScore, exhibits: Exhibits | None = None, title: str = "A title") -> Page:
@@ -86,18 +84,15 @@ def pages() -> dict[str, str]:
     return found
 
 
-def test_every_page_is_well_formed_and_loads_nothing(pages: dict[str, str]) -> None:
+def test_every_page_loads_nothing_and_is_for_all_readers(pages: dict[str, str]) -> None:
     for name, source in pages.items():
         page = Page(source)
+        page.check()
         assert source.startswith("<!DOCTYPE html>"), name
         assert MARKER in source[:1024], name
-        for tag in ("link", "iframe", "object", "embed", "form", "base", "i"):
-            assert page.all(tag) == [], (name, tag)
-        assert all(str(picture["src"]).startswith("data:image/") for picture in page.all("img")), name
-        assert not [
-            key for _, attributes in page.tags for key in attributes if key.startswith("on") or key == "style"
-        ]
-        assert not re.search(r"url\(|@import", "".join(page.code["style"])), name
+        assert str(Path(__file__).resolve().parent.parent) not in source, name
+        assert page.all("i") == [], name
+        assert not [key for _, attributes in page.tags for key in attributes if key == "style"]
         for attributes in page.all("a"):
             href = str(attributes["href"])
             if href.startswith(("http:", "https:")):  # of a report
@@ -118,27 +113,6 @@ def test_the_policy_allows_our_style_and_the_one_script_by_their_hashes(pages: d
         policy = f"default-src 'none'; base-uri 'none'; form-action 'none'; style-src {hashes['style']}"
         more = f"; script-src {hashes['script']}" if hashes["script"] else "; img-src data:"
         assert page.policy == policy + more, name
-
-
-def test_a_reader_without_eyes_or_mouse_finds_the_way(pages: dict[str, str]) -> None:
-    for name, source in pages.items():
-        page = Page(source)
-        assert len(set(page.ids)) == len(page.ids), name
-        for _, attributes in page.tags:
-            for key in ("aria-labelledby", "aria-describedby", "aria-controls"):
-                assert attributes.get(key, page.ids[0]) in page.ids, (name, key)
-        targets = {str(a["href"])[1:] for a in page.all("a") if str(a["href"]).startswith("#")}
-        assert targets <= set(map(str, page.ids)), name
-        assert len(targets) >= 2
-        ours = [attributes for attributes in page.all("table") if "class" in attributes]
-        assert len(page.all("caption")) == len(ours), name  # the other tables are of a student's report
-        assert all(a.get("scope") in ("row", "col") for a in page.all("th")), name
-        assert all(a.get("role") == "img" or a.get("aria-hidden") == "true" for a in page.all("svg")), name
-        assert page.all("html") == [{"lang": "en"}]
-        assert len(page.all("main")) == len(page.all("header")) == len(page.all("nav")) == 1
-        assert page.levels[0] == 1
-        assert page.levels.count(1) == 1
-        assert all(after - before <= 1 for before, after in itertools.pairwise(page.levels)), name
 
 
 def test_hostile_text_is_shown_and_does_nothing(pages: dict[str, str]) -> None:
@@ -218,7 +192,9 @@ class TestClassPage:
         assert values == ["  two  blanks ", "a b<U+202E>", "steep", f"{'x' * 80}… (120 more characters)"]
 
     def test_the_check_most_often_lost_is_named(self) -> None:
-        assert "Most often lost: Nothing else was changed ( fix.minimal ), by 22 of 36." in self.page.words
+        lost = lost_checks(SCORES.submissions)[0]
+        words = f"Most often lost: {lost.title} ( {lost.address} ), by {lost.lost} of {lost.judged}."
+        assert words in self.page.words
 
     def test_the_histogram_is_spoken(self) -> None:
         totals = [row.total for row in ROWS.values() if row.status == "graded" and row.total]
@@ -251,30 +227,22 @@ class TestSubmissionPage:
         assert "The rule said: could not judge. The report offers two causes" in words
         assert "Your instructor decided: 2 of 3. Right cause, but hedged" in words
 
-    def test_the_diff_marks_lines_with_words_as_well(self) -> None:
-        words = page_of(make_row("s", "ada", "steep", {}), SHOWN).words
-        assert "1 line removed, 2 added." in words
-        assert "9 \N{MINUS SIGN} removed return torch.optim.SGD(model.parameters(), lr=10.0" in words
-        assert "10 + added return torch.optim.SGD(model.parameters(), lr=0.1" in words
-
-    def test_the_three_runs_are_drawn_and_measured(self) -> None:
+    def test_the_page_shows_what_the_score_rests_on(self) -> None:
         page = page_of(make_row("s", "ada", "steep", {}), SHOWN)
-        assert len(page.all("figure")) == 3
-        for run in ("broken", "fixed", "reference"):
-            assert page.words.count(f"{run}: ") >= 3
-        assert "largest rate 0.1 below 1.0 met" in page.words
-        assert "not above 50 not met" in page.words
-
-    def test_hashes_claimed_and_replayed(self) -> None:
-        words = page_of(make_row("s", "ada", "steep", {}), SHOWN).words
         one, two = digest("s 1")[:16], digest("s 2")[:16]
-        assert f"broken metrics.log {one} {one} agree" in words
-        assert f"fixed metrics.log {one} {two} differ" in words
-        assert f"fixed checkpoint.pt {one} — not demanded" in words
-
-    def test_the_report_stands_there_with_its_numbers_marked(self) -> None:
-        page = page_of(make_row("s", "ada", "steep", {}), SHOWN)
-        assert "diagnosis: - {cause: steep, where: build_optimizer" in page.words
+        for words in (
+            "1 line removed, 2 added.",
+            "9 \N{MINUS SIGN} removed return torch.optim.SGD(model.parameters(), lr=10.0",
+            "10 + added return torch.optim.SGD(model.parameters(), lr=0.1",
+            "largest rate 0.1 below 1.0 met",
+            "not above 50 not met",
+            f"broken metrics.log {one} {one} agree",
+            f"fixed metrics.log {one} {two} differ",
+            f"fixed checkpoint.pt {one} — not demanded",
+            "diagnosis: - {cause: steep, where: build_optimizer",
+        ):
+            assert words in page.words
+        assert len(page.all("figure")) == 3
         marks = [attributes["class"] for attributes in page.all("mark")]
         assert marks == ["verified", "refuted", "verified", "refuted"]  # the first two are the legend
 
@@ -284,14 +252,12 @@ class TestSubmissionPage:
         for heading in ("Your fix", "Your report", "Replay"):
             assert heading not in words
 
-    def test_an_unchanged_experiment_is_said_to_be_so(self) -> None:
-        exhibits = SHOWN
-        exhibits = exhibits.model_copy(update={"fixed_source": exhibits.broken_source})
-        assert "is the broken one, line by line" in page_of(make_row("s", "ada", "steep", {}), exhibits).words
-
-    def test_a_fix_without_a_broken_one_is_shown_whole(self) -> None:
-        exhibits = Exhibits(submission="s", broken_source=None, fixed_source="a = 1\nb = 2\n", report="")
-        words = page_of(make_row("s", "ada", "steep", {}), exhibits).words
+    def test_an_unchanged_experiment_and_one_without_a_broken_one(self) -> None:
+        row = make_row("s", "ada", "steep", {})
+        same = SHOWN.model_copy(update={"fixed_source": SHOWN.broken_source})
+        assert "is the broken one, line by line" in page_of(row, same).words
+        alone = Exhibits(submission="s", broken_source=None, fixed_source="a = 1\nb = 2\n", report="")
+        words = page_of(row, alone).words
         assert "1 a = 1 2 b = 2" in words
         assert "The report has no text." in words
 
@@ -303,18 +269,6 @@ class TestSubmissionPage:
         page = render_submission(row, None, provenance=scores.provenance)
         for source in (page, render_class_page(scores)):
             assert "Warning Graded without a sandbox." in Page(source).words
-
-    @pytest.mark.parametrize(
-        ("value", "words"),
-        [(None, "—"), ("NaN", "NaN"), ("-Infinity", "-Infinity"), (0.95741234, "0.957412"), (1e-9, "1e-09")],
-    )
-    def test_measured_numbers(self, value: Number, words: str) -> None:
-        assert measured(value) == words
-
-
-def test_no_absolute_path_of_this_machine(pages: dict[str, str]) -> None:
-    root = str(Path(__file__).resolve().parent.parent)
-    assert not [name for name, source in pages.items() if root in source]
 
 
 # --- figures of the class ---

@@ -1,6 +1,6 @@
 """`grader review`: walk through the checks that wait for the instructor, and keep what is decided.
 
-It shows why a check waits, the lines that the student inserted, and the report with its verified numbers marked.
+It shows why a check waits, the lines that the student inserted, and the report; the page marks its numbers.
 """
 
 import hashlib
@@ -18,16 +18,12 @@ from grader.intake.submission import Submission, read_submission, submission_nam
 from grader.report.scores_file import read_scores
 from grader.report.source_code import source_diff
 from grader.report.text import clipped, file_stem, points, visible
-from grader.score.explanation import body_of
 from grader.score.verdict import Check, SubmissionScore
 from harness.errors import UserError
 from harness.recipe import load_recipe
-from harness.submission.log_values import LogValues, log_values
-from harness.submission.prose import judge_numbers
 from harness.workspace import REPORT
 
 _LIMIT = 600  # characters of one sentence
-_STYLES = {"true": "green", "wrong": "bold red", "neutral": "dim"}
 
 
 @dataclass(frozen=True)
@@ -112,7 +108,8 @@ def _show_submission(item: _Waiting, tarball: Path | None, out: Path, console: C
     for line in _inserted(submission):
         _say(console, line, "green")
     console.print("Report", style="bold")
-    console.print(_marked_report(row, submission), highlight=False, soft_wrap=True)
+    report = submission.files.get(REPORT, b"").decode("utf-8", "replace")
+    console.print(Text(visible(report)), highlight=False, soft_wrap=True)
 
 
 def _say(console: Console, line: str, style: str = "") -> None:
@@ -134,33 +131,6 @@ def _inserted(submission: Submission) -> Iterator[str]:
         for line in lines:
             if line.kind == "added":
                 yield f"  {line.new:>4}  {line.code}"
-
-
-def _marked_report(row: SubmissionScore, submission: Submission) -> Text:
-    """Return the text of the report; numbers that a log holds are green, wrong ones red."""
-    text = submission.files.get(REPORT, b"").decode("utf-8", "replace").replace("\r\n", "\n")
-    body = body_of(text)
-    # `visible` spells hidden characters out, so the text is put together piece by piece.
-    shown, at = Text(), 0
-    for number in judge_numbers(
-        body, _believed_logs(row, submission), [submission.files["experiment.py"].decode()]
-    ):
-        shown.append(visible(body.text[at : number.start]))
-        shown.append(visible(number.text), style=_STYLES[number.verdict])
-        at = number.end
-    shown.append(visible(body.text[at:]))
-    return shown
-
-
-def _believed_logs(row: SubmissionScore, submission: Submission) -> list[LogValues]:
-    """Return the logs of the tarball that are those of our replays, byte for byte."""
-    checks = row.criteria["reproducibility"].checks if "reproducibility" in row.criteria else ()
-    passed = {check.id for check in checks if check.outcome == "passed"}
-    return [
-        log_values(submission.files[f"runs/{run}/metrics.log"].decode("utf-8"))
-        for run in ("broken", "fixed")
-        if f"{run}_log" in passed
-    ]
 
 
 def _show_check(item: _Waiting, count: str, console: Console) -> None:
