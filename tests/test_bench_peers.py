@@ -32,7 +32,7 @@ from benchmarks.bench_peers import (
     student_notebook,
     written,
 )
-from grader.syntax.parse import tree_digest
+from grader.syntax.program import tree_digest
 
 # What the tools themselves wrote, in a run of the benchmark.
 RESULTS = Path(__file__).with_name("peer_results")

@@ -1,14 +1,13 @@
 """Decide how far to believe the log of a fixed run, which the student's own process wrote.
 
-Equal bytes, our own runs and the evaluator's figures are trusted. If only the experiment itself claims something, the
-instructor decides.
+Equal bytes, our own runs and the evaluator's figures are trusted. What an edit that is not plain measures itself proves
+nothing: the instructor decides.
 """
 
 import math
 
 from grader.replay.replay import Replay, SplitFigures
 from grader.score.evidence import Evidence
-from grader.syntax.surroundings import looks_around
 from harness.run.metrics_log import batch_records, epoch_records
 
 # The log's last validation and the evaluator's, on the same images, differ by rounding.
@@ -16,9 +15,6 @@ ACCURACY_APART = 0.005
 # A loss in the log below this share of the evaluator's is not believed. No known fix of any recipe comes near, though
 # losses are compared across loss functions, dropout and the last steps of training.
 _LOSS_SHARE, _LOSS_APART = 0.5, 0.05
-# The kinds of suspicious code that could replace what is recorded, or carry weights.
-_WRITES = frozenset({"patch", "class", "decorator", "data"})
-# The steps at the end of the log whose losses are averaged.
 _LAST_STEPS = 20
 
 
@@ -32,33 +28,18 @@ def same_as_reference(evidence: Evidence) -> bool:
     return same_bytes(evidence.fixed, evidence.reference)
 
 
-def code_doubt(evidence: Evidence) -> str:
+def doubt(evidence: Evidence) -> str:
     """Return why the code's own measurements prove nothing, as a clause with the line, or "".
 
-    Equal bytes are doubted only if the code could know where it runs.
+    Whoever makes the bytes of the reference fix has the fix, however the code looks.
     """
-    if same_as_reference(evidence):
-        around = looks_around(evidence.source)
-        return "" if around is None else around.message
-    return evidence.suspicions[0].message if evidence.suspicions else ""
-
-
-def log_doubt(evidence: Evidence) -> str:
-    """Return why the code could have written its log or its weights without training, or "".
-
-    Other suspicious code, such as a hook or a counter, changes the log only through the training.
-    """
-    evaluation = evidence.fixed.evaluation
-    # A network of the student's own gives its outputs by its code, not by weights alone.
-    own = evaluation is not None and evaluation.own_network
-    written = (item for item in evidence.suspicions if own or item.code in _WRITES)
-    found = next(written, None) or looks_around(evidence.source)
-    return "" if found is None else found.message
+    if not evidence.suspicions or same_as_reference(evidence):
+        return ""
+    return evidence.suspicions[0].message
 
 
 def figure_doubt(evidence: Evidence) -> str:
     """Return why a number in the fixed run's log is not believed, as a clause, or ""."""
-    doubt = code_doubt if same_as_reference(evidence) else log_doubt
     return doubt(evidence) or flattery(evidence)
 
 

@@ -17,7 +17,6 @@ from attacks import (
     score_deriving,
     score_forging,
     score_lying,
-    score_noticing,
     score_patching,
 )
 from attacks.attack import Attack
@@ -25,7 +24,7 @@ from attacks.attack import Attack
 _MODULES = (
     archive_files, archive_members, archive_manifest,
     sandbox_reach, sandbox_resources, sandbox_outputs, sandbox_forked,
-    score_patching, score_lying, score_noticing, score_forging, score_deriving,
+    score_patching, score_lying, score_forging, score_deriving,
     reader_pages, reader_texts, reader_programs, reader_trees,
 )  # fmt: skip
 ALL: tuple[Attack, ...] = tuple(attack for module in _MODULES for attack in module.ATTACKS)
