@@ -78,11 +78,11 @@ TOP = {
         "X = torch.optim.SGD.step.__code__", "X = nn.init.warnings",
     ],
     "loading": [
-        "def f(x: open('x').read()):\n    pass", "def f(x=open('x')):\n    pass", "def f() -> print():\n    pass",
+        "def f(x: open('x').read()):\n    pass", "def f(x=open('x')):\n    pass", "def f() -> open('x'):\n    pass",
         "X: exec('1') = 1", "@print\ndef f():\n    pass", "print('loaded')", "torch.manual_seed(1)",
         "@torch.no_grad\n@torch.compile\ndef f(): pass", "class A:\n    x = 1", "class N(nn.Module):\n    pass",
         "if True:\n    EPOCHS = 3", "for X in range(3):\n    pass", "F.cross_entropy = None",
-        "torch.optim.SGD.step = print", "train_step.calls = 1", "del torch.nn", "def f(x: list[print()]): pass",
+        "torch.optim.SGD.step = print", "train_step.calls = 1", "del torch.nn", "def f(x: list[eval('1')]): pass",
         "async def f(): pass", "nn.Module.forward = None",
     ],
     "state": [
@@ -122,7 +122,7 @@ STEP = {
         "with open('x') as f:\n    pass", "with torch.random.fork_rng():\n    pass", "(t := torch)", "len = print",
         "torch = model", "scaler.update(2.0)", "f(**{'a': 1})", "x = {1, 2}", "return (yield)", "exec('1')",
         "x = train_step.__globals__", "x = f'{loss.__class__}'", "super().step()", "torch.set_num_threads(2)",
-        "x: print('acts') = 1", "torch.cuda.amp.custom_fwd(print)",
+        "x: exec('1') = 1", "torch.cuda.amp.custom_fwd(print)",
     ],
 }  # fmt: skip
 

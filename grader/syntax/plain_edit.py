@@ -241,7 +241,7 @@ class _Judge:
             case ast.FunctionDef() if top:
                 self._function(node)
             case ast.Assign(targets=[ast.Name()]) | ast.AnnAssign(target=ast.Name()) if top:
-                self._annotation(getattr(node, "annotation", None))
+                self._value(getattr(node, "annotation", None))
                 self._kept(node.value)
             case _ if top:
                 self.odd(node, "does more at the top of the file than to define functions and constants")
@@ -255,7 +255,7 @@ class _Judge:
                 self._targets(targets)
             case ast.AugAssign(target=target) | ast.AnnAssign(target=target) | ast.For(target=target):
                 self._targets([target])
-                self._annotation(getattr(node, "annotation", None))
+                self._value(getattr(node, "annotation", None))
             case ast.With(items=items):
                 for item in items:
                     self._context(item.context_expr)
@@ -277,11 +277,11 @@ class _Judge:
         if arguments.vararg or arguments.kwarg:
             self.odd(node, "defines a function with a variable number of arguments")
         for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
-            self._annotation(argument.annotation)
-        self._annotation(node.returns)
-        for default in (*arguments.defaults, *arguments.kw_defaults):
+            self._value(argument.annotation)
+        self._value(node.returns)
+        for default in filter(None, (*arguments.defaults, *arguments.kw_defaults)):
             self._value(default)
-            if default is not None and not self._is_constant(default):
+            if not self._is_constant(default):
                 self.odd(node, "has a default argument that could keep something between calls")
         for decorator in node.decorator_list:
             self._context(decorator)
@@ -299,35 +299,13 @@ class _Judge:
         else:
             parts = [] if value is None else [value]
         if value is not None and not all(map(self._is_constant, parts)):
-            self.odd(
-                value, "keeps something besides a constant, a loss or a gradient scaler from call to call"
-            )
+            self.odd(value, "keeps more than a constant, a loss or a gradient scaler between calls")
         for part in parts:
             self._value(part)
 
     def _is_constant(self, value: ast.expr) -> bool:
-        return bool(path_of(value, self._paths)) or all(
-            isinstance(node, _CONSTANT) for node in ast.walk(value)
-        )
-
-    def _annotation(self, node: ast.expr | None) -> None:
-        match node:
-            case None | ast.Constant(value=None | str()):
-                pass
-            case ast.Name(id=name) if name in _TYPES:
-                pass
-            case ast.Name() | ast.Attribute() if _is_listed(path_of(node, self._paths)):
-                pass
-            case ast.Subscript(value=left, slice=right) | ast.BinOp(left=left, op=ast.BitOr(), right=right):
-                self._annotation(left)
-                self._annotation(right)
-            case ast.Tuple(elts=elements) | ast.List(elts=elements):
-                for element in elements:
-                    self._annotation(element)
-            case ast.Constant(value=value) if value is ...:
-                pass
-            case _:
-                self.odd(node, "has an annotation that is no listed type")
+        plain = all(isinstance(node, _CONSTANT) for node in ast.walk(value))
+        return plain or bool(path_of(value, self._paths))
 
     def _targets(self, targets: list[ast.expr]) -> None:
         for target in targets:
@@ -345,9 +323,7 @@ class _Judge:
                 case ast.Subscript(value=ast.Name(id=name), slice=place) if name in self._made:
                     self._value(place)
                 case _:
-                    self.odd(
-                        target, f"sets {ast.unparse(target)[:60]}, which could keep something between calls"
-                    )
+                    self.odd(target, f"sets {ast.unparse(target)[:60]}, which could outlive the call")
 
     def _is_parameter(self, node: ast.expr) -> bool:
         name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")

@@ -141,7 +141,8 @@ while _frame is not None:
     _door("code_in_a_decorator", "changes the harness in a decorator",
         f"def run(function):\n    exec({_PAYLOAD})\n    return function\n\n\n@run\ndef helper():\n    pass\n"),
     _door("reflection_by_a_library", "reaches Python's modules by calls of ordinary libraries",
-        f"import operator\nimport torch\noperator.attrgetter('os.sys.modules')(torch)['builtins'].exec({_PAYLOAD})\n"),
+        "import operator\nimport torch\nreach = operator.attrgetter('os.sys.modules')\n"
+        f"reach(torch)['builtins'].exec({_PAYLOAD})\n"),
     _door("attributes_copied_between_objects", "copies its own code over a method of torch",
         "import functools\nimport torch\ndef step(self, closure=None):\n    return None\n"
         "functools.update_wrapper(torch.optim.SGD.step, step, assigned=('__doc__',), updated=('__dict__',))\n"),
