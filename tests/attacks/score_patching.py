@@ -158,7 +158,7 @@ while _frame is not None:
         "import torch\nclass Small(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, loss):\n"
         "        return loss.clone()\n    @staticmethod\n    def backward(ctx, gradient):\n"
         "        return gradient * 0.01\n",
-        ("    return F.cross_entropy(outputs, labels)\n", "    return Small.apply(F.cross_entropy(outputs, labels))\n")),
+        ("F.cross_entropy(outputs, labels)", "Small.apply(F.cross_entropy(outputs, labels))")),
     _door("marks_the_process", "leaves a mark that tells a check's load from the run's",
         "import torch\ntorch.nn.Linear.loads = getattr(torch.nn.Linear, 'loads', 0) + 1\n"),
 )  # fmt: skip
