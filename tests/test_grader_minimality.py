@@ -75,9 +75,10 @@ def test_what_does_not_parse_waits_for_the_instructor() -> None:
     assert "nested too deeply" in check.reason
 
 
-@pytest.mark.parametrize("text", ["def f{}(): return f(1)\n", "a{} = 1\n", "f(x, 1)\n", "import a{} as x\n"])
+@pytest.mark.parametrize("text", ["def f{}(): return f(1)\n", "a{} = 1\n", "f(x, 1)\n", "    a{} = a\n"])
 def test_the_largest_text_is_judged(text: str) -> None:
     recipe = load_recipe("huge_lr")
-    source = recipe.healthy_source() + "".join(text.format(index) for index in range(1400))
+    lines = "".join(text.format(index) for index in range(1400))
+    source = f"{recipe.healthy_source()}if a:\n    a = 1\n{lines}"
     assert len(source) < MAX_BYTES
     assert judged(recipe, source).reason.isprintable()

@@ -81,7 +81,7 @@ TOP = {
         "def f(x: open('x').read()):\n    pass", "def f(x=open('x')):\n    pass", "def f() -> open('x'):\n    pass",
         "X: exec('1') = 1", "@print\ndef f():\n    pass", "print('loaded')", "torch.manual_seed(1)",
         "@torch.no_grad\n@torch.compile\ndef f(): pass", "class A:\n    x = 1", "class N(nn.Module):\n    pass",
-        "if True:\n    EPOCHS = 3", "for X in range(3):\n    pass", "F.cross_entropy = None",
+        "if True:\n    EPOCHS = 3", "optimizer.step()", "for X in range(3):\n    pass", "F.cross_entropy = None",
         "torch.optim.SGD.step = print", "train_step.calls = 1", "del torch.nn", "def f(x: list[eval('1')]): pass",
         "async def f(): pass", "nn.Module.forward = None",
     ],
@@ -108,7 +108,8 @@ STEP = {
         "nn.init.zeros_(lambda: 1)",
     ],
     "attributes": [
-        "model.calls = 1", "optimizer.step = print", "model.forward = print", "optimizer.grad = 1",
+        "model.calls = 1", "for m in [model]:\n    m.grad = 1",
+        "optimizer.step = print", "model.forward = print", "optimizer.grad = 1",
         "inputs.grad = loss",
         "model.training = True", "optimizer.param_groups[0]['calls'] = 1", "optimizer.param_groups = []",
         "optimizer.state['x'] = 1", "optimizer.defaults['lr'] = 1", "model._forward_hooks.clear()", "F.grad = 1",

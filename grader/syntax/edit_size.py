@@ -31,6 +31,8 @@ AREAS: dict[str, Area] = {
 _METRICS = ("val_loss", "val_accuracy")
 # Calls that change something besides their result, as all whose names end in _ do.
 _ACTING = ("append", "backward", "clear", "eval", "step", "train", "update", "zero_grad")
+# Bounds for hostile text: values that only unread values read, and constants that stand in many places.
+_ROUNDS, _MOST_IN_LITERAL = 8, 9
 _LITERAL = (ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop)
 
 
@@ -70,19 +72,17 @@ def functions_changed(before: str, after: str) -> frozenset[str]:
 
     Raises `Unparsable`.
     """
-    old, new = _parts(before), _parts(after)
-    changed = {name for name in old.keys() | new.keys() if _code(old, name) != _code(new, name)} - {""}
+    old, new = (
+        {(name, part.code) for name, part in _parts(source).items() if name} for source in (before, after)
+    )
+    changed = {name for name, _ in old ^ new}
     shared = changed - AREAS.keys()
-    return frozenset(changed | {name for name, part in new.items() if name and part.reads & shared})
+    return frozenset(changed | {name for name, part in _parts(after).items() if name and part.reads & shared})
 
 
 def changed_areas(before: str, after: str) -> frozenset[Area]:
     """Return the areas in which two experiments differ. Raises `Unparsable`."""
     return frozenset(AREAS[name] for name in functions_changed(before, after) & AREAS.keys())
-
-
-def _code(parts: Mapping[str, _Part], name: str) -> str:
-    return parts[name].code if name in parts else ""
 
 
 @lru_cache(maxsize=256)
@@ -94,17 +94,16 @@ def _parts(source: str) -> dict[str, _Part]:
         if not says_nothing(statement) and not isinstance(statement, ast.Import | ast.ImportFrom):
             for name in _names(statement) or [""]:
                 grouped.setdefault(name, []).append(statement)
-    literals = {
-        name: value for name, (first, *more) in grouped.items() if not more and (value := _literal(first))
-    }
+    literals = {name: value for name, block in grouped.items() if (value := _literal(block))}
     parts = {}
     for name, statements in grouped.items():
         block = ast.Module(statements, [])
         _drop_annotations(block)
         code = ast.dump(block)
         _drop_other_metrics(block)
-        while _drop_idle(block):
-            pass
+        for _ in range(_ROUNDS):
+            if not _drop_idle(block):
+                break
         nodes: Counter[str] = Counter()
         for statement in block.body:
             local = {item for item in _bound(statement) if isinstance(statement, ast.FunctionDef)}
@@ -114,10 +113,12 @@ def _parts(source: str) -> dict[str, _Part]:
     return parts
 
 
-def _literal(statement: ast.stmt) -> ast.expr | None:
-    match statement:
-        case ast.Assign(targets=[ast.Name()], value=value) | ast.AnnAssign(target=ast.Name(), value=value):
-            if value is not None and all(isinstance(node, _LITERAL) for node in ast.walk(value)):
+def _literal(statements: list[ast.stmt]) -> ast.expr | None:
+    """Return the value of a constant that is set once and is a number or short arithmetic."""
+    match statements:
+        case [ast.Assign(targets=[ast.Name()], value=value) | ast.AnnAssign(target=ast.Name(), value=value)]:
+            nodes = [] if value is None else list(ast.walk(value))
+            if len(nodes) <= _MOST_IN_LITERAL and all(isinstance(node, _LITERAL) for node in nodes):
                 return value
     return None
 
@@ -137,29 +138,24 @@ def _bound(tree: ast.AST) -> Iterator[str]:
 
 
 def _read(tree: ast.AST) -> set[str]:
-    return {
-        node.id
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Store)
-    }
+    names = (node for node in ast.walk(tree) if isinstance(node, ast.Name))
+    return {node.id for node in names if not isinstance(node.ctx, ast.Store)}
 
 
 def _drop_annotations(tree: ast.AST) -> None:
     """Remove docstrings and annotations."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            node.returns = None
-        elif isinstance(node, ast.arg):
-            node.annotation = None
+        for field in ("returns", "annotation"):
+            if hasattr(node, field) and not isinstance(node, ast.AnnAssign):
+                setattr(node, field, None)
         for block in blocks(node):
-            block[:] = [_without_annotation(item) for item in block if not says_nothing(item)] or block[:0]
-
-
-def _without_annotation(statement: ast.stmt) -> ast.stmt:
-    if isinstance(statement, ast.AnnAssign):
-        value = statement.value or ast.Constant(None)
-        return ast.Assign(targets=[statement.target], value=value)
-    return statement
+            block[:] = [
+                ast.Assign([item.target], item.value or ast.Constant(None))
+                if isinstance(item, ast.AnnAssign)
+                else item
+                for item in block
+                if not says_nothing(item)
+            ]
 
 
 def _drop_other_metrics(tree: ast.AST) -> None:

@@ -18,13 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from grader.syntax.program import (
-    Unparsable,
-    imported_paths,
-    parse_experiment,
-    path_of,
-    says_nothing,
-)
+from grader.syntax.program import Unparsable, imported_paths, parse_experiment, path_of, says_nothing
 
 # Of 90 honest fixes in different styles, half insert at most 28 nodes; the largest, one with a new metric, inserts 88.
 # Our largest experiment has 432.
@@ -169,12 +163,12 @@ def plain_edit(broken: str, submitted: str) -> tuple[Suspicion, ...]:
 
     Raises `Unparsable` if `broken` does not parse.
     """
-    ours = {ast.dump(node) for node, _ in _statements(parse_experiment(broken))}
+    ours = {(ast.dump(node), top) for node, top in _statements(parse_experiment(broken))}
     try:
         tree = parse_experiment(submitted)
     except Unparsable as error:
         return (Suspicion(0, f"the file cannot be read ({error})"),)
-    inserted = [(node, top) for node, top in _statements(tree) if ast.dump(node) not in ours]
+    inserted = [(node, top) for node, top in _statements(tree) if (ast.dump(node), top) not in ours]
     judge = _Judge(tree)
     size = sum(1 for node, _ in inserted for _ in ast.walk(node))
     if size > MOST_NODES:
@@ -203,10 +197,12 @@ class _Judge:
         self._paths = imported_paths(tree)
         self._functions = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
         self._bound = {name for node in ast.walk(tree) for name in _bound_by(node)}
-        # The names of loops, such as the parameters of a network, and of what a function itself makes.
-        loops = (node.target for node in ast.walk(tree) if isinstance(node, ast.For))
-        self._looped = {name for target in loops for part in ast.walk(target) for name in _bound_by(part)}
-        given = self._looped | {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+        # The names of loops over parameters, and of what functions make themselves.
+        loops = [
+            node for node in ast.walk(tree) if isinstance(node, ast.For) and "param" in ast.dump(node.iter)
+        ]
+        self._looped = {name for loop in loops for part in ast.walk(loop.target) for name in _bound_by(part)}
+        given = {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
         self._made = {name for node in ast.walk(tree) for name in self._made_by(node)} - given
         imported: dict[str, str] = {}
         for node in ast.walk(tree):
