@@ -16,7 +16,7 @@ from grader.replay.data import ReplayData
 from grader.replay.replay import Replay
 from grader.replay.replays import Replays
 from grader.replay.request import Request
-from grader.report.progress import Silent
+from grader.report.progress import Progress
 from harness.errors import UserError
 from harness.recipe import load_recipe
 from harness.run.settings import RunSettings
@@ -59,7 +59,7 @@ class Class:
         try:
             with open_cluster(self._lab.address, Path("/nonexistent"), self.said.append) as executor:
                 self._replays = Replays(executor, self._memory, fresh=False)
-                self._replays.make("replays", [("ada", one) for one in self.requests], Silent())
+                self._replays.make("replays", [("ada", one) for one in self.requests], Progress())
         except BaseException as error:
             self.error = error
 

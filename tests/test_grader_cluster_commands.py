@@ -27,7 +27,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 from pathlib import Path
 from cluster_stand_in import description
 from grader.replay import cluster
-from grader.report.progress import Silent
+from grader.report.progress import Progress
 from grader.replay.replays import Replays
 from grader.replay.request import Request
 from harness.recipe import load_recipe
@@ -39,7 +39,7 @@ sources = ["done", f"wait {{folder}}"]
 recipe, settings = load_recipe("huge_lr"), RunSettings(seed=42, dataset="digits")
 requests = [Request(recipe, settings, source, source, trusted=False) for source in sources]
 with cluster.open_cluster({address!r}, folder, print) as executor:
-    Replays(executor, folder / "memory", fresh=False).make("replays", [("ada", one) for one in requests], Silent())
+    Replays(executor, folder / "memory", fresh=False).make("replays", [("ada", one) for one in requests], Progress())
 """
 
 

@@ -47,6 +47,22 @@ def from_strict(value: Any) -> Any:
     return value
 
 
+def read_object(path: Path) -> Record:
+    """Return the JSON object in a file of a run; non-finite numbers become floats.
+
+    Raises `UserError`, a sentence to which the caller adds the remedy, for anything else.
+    """
+    try:
+        value = from_strict(json.loads(path.read_bytes().decode("utf-8")))
+    except FileNotFoundError:
+        raise UserError(f"{path} is missing") from None
+    except (ValueError, RecursionError):
+        raise UserError(f"{path} is not JSON") from None
+    if not isinstance(value, dict):
+        raise UserError(f"{path} holds no JSON object")
+    return value
+
+
 def format_record(record: Record) -> str:
     """Return the record as one line of the log, newline included."""
     try:
