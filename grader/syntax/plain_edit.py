@@ -96,7 +96,6 @@ _LISTED: dict[str, frozenset[str]] = {
     "copy": _words("copy deepcopy"),
     "math": frozenset(name for name in vars(math) if not name.startswith("_")),
     "harness": frozenset(),
-    "harness.losses": _words("chance_loss constant_guess stable_cross_entropy"),
     "harness.schedules": _words("warmup_cosine"),
     "typing": _words("Any Callable Dict Iterable Iterator List Optional Sequence Tuple Union"),
     "collections.abc": _words("Callable Iterable Iterator Mapping Sequence"),
