@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from page_reader import Page
-from run_folders import CNN, make_run, write_json, write_log
+from run_files import CNN, make_run, write_json, write_log
 
 from harness.errors import UserError
 from harness.page.run_page import confusion_matrix, render_run_page
