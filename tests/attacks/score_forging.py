@@ -6,7 +6,7 @@ import json
 import pickle
 import zipfile
 
-from attacks.attack import MANIFEST, Attack, Base, Expected, manifest_for, members_of
+from attacks.attack import MANIFEST, Attack, Base, Expected, manifest_for, members_of, with_members
 from attacks.planted import at_the_top, edited, handed_in, quietly, source_of
 from grader.score.verdict import Status
 
@@ -108,7 +108,7 @@ def _other_recipe(base: Base) -> bytes:
     before = members.pop(MANIFEST)
     members["command.txt"] = members["command.txt"].replace(b"huge_lr", b"loss_sum")
     manifest = manifest_for(members, before, student="other_recipe", recipe="loss_sum")
-    return base.with_members(base.untouched, {**members, MANIFEST: manifest}, student="other_recipe")
+    return with_members(base.untouched, {**members, MANIFEST: manifest}, student="other_recipe")
 
 
 def _writes(
