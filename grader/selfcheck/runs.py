@@ -18,7 +18,7 @@ from grader.replay.replays import Replays, local_executor
 from grader.replay.request import Request
 from grader.report.progress import Progress, shown_progress
 from grader.score.verdict import Model
-from grader.syntax.parse import program_digest, tree_digest
+from grader.syntax.program import program_digest, tree_digest
 from harness.checks import run_checks
 from harness.errors import UserError
 from harness.recipe import Recipe
