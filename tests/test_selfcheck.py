@@ -160,7 +160,7 @@ def test_one_recipe_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     out = capsys.readouterr().out
     assert "seed 100, broken run: max loss is" in out
     assert "measured.toml says" in out
-    assert "unusable/recipe.toml is not a recipe: title: Field required" in out
+    assert "unusable/recipe.toml cannot be used: title: Field required" in out
 
 
 # --- new recipes ---
