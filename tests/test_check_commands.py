@@ -11,7 +11,7 @@ import pytest
 from check_subjects import measure_here, say
 from commands import edit, mistake, succeed
 from page_reader import Page
-from run_files import BROKEN, FIXED, make_workspace
+from run_files import FIXED, make_workspace
 
 from harness.checks import check_names, load_check
 from harness.checks.cli.show import Report, render_page, show, where_next
@@ -34,7 +34,7 @@ def workspace_of(recipe: Recipe, work: Path) -> Path:
 def tells(text: str, recipe: Recipe) -> list[str]:
     """Return what of a recipe's answer is in a text, beside its id as the argument of a command."""
     text = re.sub(rf"harness [a-z-]+ {recipe.id}\b", "", text)
-    said_of_it = rf'"exercise": "{recipe.id}"|triage_{recipe.id}\.html|\b{recipe.id}: (the experiment|triage)'
+    said_of_it = rf'"target": "{recipe.id}"|triage_{recipe.id}\.html|\b{recipe.id}: (the experiment|triage)'
     text = re.sub(said_of_it, "", text)
     secrets = [recipe.title, *(part.strip() for item in recipe.breaks for part in (item.find, item.replace))]
     words = [*recipe_ids(), *(item.says for item in (*recipe.symptoms, *recipe.observations))]
@@ -81,10 +81,10 @@ def test_a_script_may_have_data_of_its_own(
     script.write_text(source[:start] + own + source[end:])
     for check in ("overfit", "data", "modes", "first-loss"):
         found = json.loads(say(check, str(script), "--json"))
-        assert (found["script"], found["seed"], found["sound"]) == (str(script), 42, True)
+        assert (found["target"], found["seed"], found["sound"]) == (str(script), 42, True)
 
 
-def test_an_edited_experiment_is_measured_unless_the_untouched_one_is_asked_for(
+def test_the_experiment_of_the_workspace_is_measured_and_without_one_that_handed_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, torch_as_found: None
 ) -> None:
     measure_here(monkeypatch)
@@ -92,11 +92,12 @@ def test_an_edited_experiment_is_measured_unless_the_untouched_one_is_asked_for(
     recipe = load_recipe("label_permute")
     experiment = workspace_of(recipe, tmp_path / "work")
     edit(experiment, "labels[order]", "labels")
-    found = json.loads(say("overfit", "label_permute", "--json"))
-    assert (found["exercise"], found["edited"], found["sound"]) == ("label_permute", True, True)
-    untouched = json.loads(say("data", "label_permute", "--untouched", "--json"))
-    assert (untouched["edited"], untouched["checks"][0]["outcome"]) == (False, "unpaired")
-    assert tells(json.dumps(untouched), recipe) == []
+    found = json.loads(say("data", "label_permute", "--json"))
+    file = str(Path("work/label_permute/experiment.py"))
+    assert (found["target"], found["file"], found["sound"]) == ("label_permute", file, True)
+    handed_out = json.loads(say("data", "label_permute", "--work", "none", "--json"))
+    assert (handed_out["file"], handed_out["checks"][0]["outcome"]) == (None, "unpaired")
+    assert tells(json.dumps(handed_out), recipe) == []
 
 
 def test_an_experiment_that_raises_gives_its_own_error(tmp_path: Path) -> None:
@@ -122,16 +123,6 @@ def test_a_mistake_is_one_sentence(words: tuple[str, ...], message: str, tmp_pat
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_checks_are_listed_and_documented(tmp_path: Path) -> None:
-    listed = succeed("checks", cwd=tmp_path).splitlines()
-    assert [line.split()[0] for line in listed[:-1]] == [name.replace("_", "-") for name in check_names()]
-    succeed("checks", "--write", "checks.md", cwd=tmp_path)
-    assert all(load_check(name).question in (tmp_path / "checks.md").read_text() for name in check_names())
-
-
-# --- what is measured ---------------------------------------------------------------------------------------
-
-
 def test_a_target_is_the_edited_experiment_or_the_one_that_was_handed_out(tmp_path: Path) -> None:
     bare, recipe = find_target("huge_lr", tmp_path / "none", Asked()), load_recipe("huge_lr")
     assert (bare.source, bare.path) == (recipe.broken_source(), None)
@@ -141,11 +132,7 @@ def test_a_target_is_the_edited_experiment_or_the_one_that_was_handed_out(tmp_pa
     edited = find_target("huge_lr", tmp_path, Asked())
     assert (edited.source, edited.path) == (FIXED, workspace.experiment)
     assert str(workspace.experiment) in edited.words
-    untouched = find_target("huge_lr", tmp_path, Asked(), untouched=True)
-    assert (untouched.source, untouched.path) == (BROKEN, None)
     assert find_target("huge_lr", tmp_path, Asked(seed=7)).settings.seed == 7
-    workspace.experiment.write_text(BROKEN)
-    assert find_target("huge_lr", tmp_path, Asked()).path is None
 
 
 # --- what is shown ------------------------------------------------------------------------------------------
@@ -162,13 +149,7 @@ FULL = {
 
 
 def reports(more: dict[str, Any] | None = None, **outcomes: str) -> list[Report]:
-    figures: dict[str, Cell] = {
-        "a figure": 0.123456,
-        "another": math.inf,
-        "none": None,
-        "whole": 3,
-        "yes": True,
-    }
+    figures: dict[str, Cell] = {"a figure": 0.123456, "another": math.inf, "none": None, "yes": True}
     what = f"what was done {HOSTILE}"
     return [
         Report(load_check(name), "huge_lr", Finding(what, outcome, "0.5 of 1", figures, **(more or {})))
@@ -176,26 +157,18 @@ def reports(more: dict[str, Any] | None = None, **outcomes: str) -> list[Report]
     ]
 
 
-@pytest.fixture
-def _terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setenv("NO_COLOR", "1")
-
-
-@pytest.mark.usefixtures("_terminal")
 def test_the_terminal_shows_every_figure_and_the_next_command(capsys: pytest.CaptureFixture[str]) -> None:
     (one,) = reports(FULL, overfit="stalls")
     show([one], "huge_lr: heading", None)
     said = capsys.readouterr().out
     for part in (
         "huge_lr: heading", one.check.question, f"what was done {HOSTILE}", "stalls: 0.5 of 1", "a figure: 0.1235",
-        "another: inf", "none: -", "whole: 3", "yes: yes", "A table", "1e-09", HOSTILE, "--html FILE", "Next:",
+        "another: inf", "none: -", "yes: yes", "A table", "1e-09", HOSTILE, "--html FILE", "Next:",
         "  harness data huge_lr\n", one.outcome.reading,
     ):  # fmt: skip
         assert part in said, part
 
 
-@pytest.mark.usefixtures("_terminal")
 def test_the_walk_is_shown_on_a_screen(capsys: pytest.CaptureFixture[str]) -> None:
     walk = reports(overfit="stalls", data="unpaired", first_loss="chance")
     show(walk, "heading", Path("page.html"))
@@ -223,14 +196,7 @@ def test_the_page_is_escaped_self_contained_and_the_same_twice() -> None:
     assert "<script" not in page
     assert page.count("&lt;script&gt;") >= 4
     assert "http://" not in page.replace("http://www.w3.org", "")
-    for part in (
-        "0.123456",
-        "Infinity",
-        "1e-09",
-        "harness data huge_lr",
-        "data:image/png;base64,",
-        "used: 0.1",
-    ):
+    for part in ("0.123456", "Infinity", "harness data huge_lr", "data:image/png;base64,", "used: 0.1"):
         assert part in page, part
     Page(page)
 

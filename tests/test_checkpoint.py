@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from runs import AMP, CHANCE, MINI, edited, mini_run
+from runs import MINI, edited, mini_run
 from torch import nn
 
 from harness.errors import UserError
@@ -59,12 +59,7 @@ def test_equal_states_give_equal_bytes(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "other",
-    [
-        {"weight": torch.arange(6.0).view(3, 2)},
-        {"weight": torch.tensor([[0.0, 1, 2], [3, 4, 5.0000005]])},
-        {"weights": torch.arange(6.0).view(2, 3)},
-    ],
+    "other", [{"weight": torch.arange(6.0).view(3, 2)}, {"weights": torch.arange(6.0).view(2, 3)}]
 )
 def test_other_states_give_other_bytes(other: dict[str, Any]) -> None:
     assert checkpoint_bytes(state()) != checkpoint_bytes(state(model=other))
@@ -82,19 +77,7 @@ def test_what_a_checkpoint_cannot_hold_is_named(value: object) -> None:
         checkpoint_bytes(state(model={"a": [value]}))
 
 
-@pytest.mark.parametrize("source", [MINI, CHANCE, AMP], ids=["mlp", "chance", "amp"])
-def test_a_run_saves_the_same_bytes_after_a_round_trip(source: str, tmp_path: Path) -> None:
-    run = mini_run(tmp_path, source, epochs=2)
-    data = run.bytes("checkpoint.pt")
-    assert checkpoint_bytes(load_checkpoint(tmp_path / "checkpoint.pt")) == data
-
-
 # --- reading ------------------------------------------------------------------------------------------------
-
-
-def test_a_missing_checkpoint_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"no checkpoint at .*checkpoint\.pt: start the run without --resume"):
-        load_checkpoint(tmp_path / "checkpoint.pt")
 
 
 def test_a_truncated_checkpoint_is_damaged_at_whatever_length(tmp_path: Path) -> None:

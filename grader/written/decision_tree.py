@@ -19,15 +19,10 @@ from grader.written.judgement import Judgement, checks_of
 from harness.checks import check_names, load_check
 from harness.errors import UserError
 from harness.recipe import recipe_ids
-from harness.written.decision_tree import HEALTHY, UNKNOWN, Taken, Tree, Walked, parse_tree, walk
+from harness.written.decision_tree import HEALTHY, UNKNOWN, Tree, Walked, parse_tree, walk
 from harness.written.derivation_judge import Finding
 
 Trips = Mapping[str, str]
-_LOOK = "The table below shows each walk, and what else ends there."
-_CHEAPER = (
-    "Begin with the check that tells most apart for its minutes, and leave out checks that change nothing. Only right"
-    " conclusions earn points here."
-)
 Verdict = Literal["right", "wrong", "a guess", "not concluded"]
 
 # A tree that takes this many times the minutes of the reference tree gets no points for its cost: it makes nearly every
@@ -66,6 +61,10 @@ def experiments() -> dict[str, Trips]:
     return {**found, HEALTHY: {}}
 
 
+_LOOK = "The table below shows each walk, and what else ends there."
+_CHEAPER = (
+    "Begin with the check that tells most apart for its minutes, and leave out checks that change nothing."
+)
 # By id of the check: its criterion, its title, and how to earn what is missing.
 _CHECKS: Mapping[str, tuple[Criterion, str, str]] = {
     "tree": ("form", "The tree ends, and its conclusions depend on checks", ""),
@@ -90,7 +89,7 @@ def judge_tree(text: str, file: str, known: Mapping[str, Trips] | None = None) -
         nothing = "It concludes no broken experiment rightly from evidence."
         remedy = "Make checks whose outcomes differ between the exercises; the table shows the walks."
     if nothing:
-        findings = [Finding(of, id, title, nothing, remedy, 0.0) for id, (of, title, _) in _CHECKS.items()]
+        judged = dict.fromkeys(_CHECKS, (0.0, nothing))
     else:
         judged = {
             "tree": (1.0, "It has no loop, and its conclusions depend on outcomes."),
@@ -98,10 +97,10 @@ def judge_tree(text: str, file: str, known: Mapping[str, Trips] | None = None) -
             "healthy": _share([one for one in found if one.truth == HEALTHY]),
             "minutes": _cost(found, reference),
         }
-        findings = [
-            Finding(of, id, title, judged[id][1], remedy, judged[id][0])
-            for id, (of, title, remedy) in _CHECKS.items()
-        ]
+    findings = [
+        Finding(criterion, id, title, judged[id][1], remedy if nothing else how, judged[id][0])
+        for id, (criterion, title, how) in _CHECKS.items()
+    ]
     table = (_table(found, reference),) if found else ()
     return Judgement(checks=checks_of(findings), findings=table)
 
@@ -135,7 +134,7 @@ def arrivals(tree: Tree, known: Mapping[str, Trips]) -> list[Arrival]:
 def _walks(tree: Tree, trips: Trips) -> tuple[Walked, ...]:
     """Return the different walks over all combinations of sound outcomes of the checks that are not tripped."""
     names = sorted({node.check for node in tree.nodes.values()} - trips.keys())
-    walks: dict[tuple[Taken, ...], Walked] = {}
+    walks: dict[tuple[tuple[str, str, str], ...], Walked] = {}
     for choice in product(*map(sound_outcomes, names)):
         walked = walk(tree, {**dict(zip(names, choice, strict=True)), **trips}.__getitem__)
         walks[walked.steps] = walked

@@ -3,9 +3,9 @@
 The count is of bytecode instructions in every Python function that a call enters, NumPy's own included. Unlike a time,
 it is the same on every machine with the same Python.
 
-The grader runs this module as a program in its sandbox: `../input` holds `job.json`, `answer.txt` and the inputs in
-`cases.npz` as `<case>/<name>`; `out/<case>/<name>` gets each output as bytes of float64, and `out/report.json` shapes,
-messages and counts. The right outputs are not in there. Exit 3 is our fault.
+The grader runs this module as a program in its sandbox: `../input/job.json` holds the problem, the file and its text;
+`out/<case>/<name>` gets each output as bytes of float64, and `out/report.json` shapes, messages and counts. The right
+outputs are not in there. Exit 3 is our fault.
 """
 
 import builtins
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import numpy._core.arrayprint
 
-from harness.written.derivation import PROBLEMS, Array, Inputs, Problem, WrongForm
+from harness.written.derivation import PROBLEMS, Array, Inputs, Problem, WrongForm, draw_cases
 
 # A right answer takes about 500 instructions, whatever the sizes; a loop over 100 samples takes thousands.
 MOST_STEPS = 300_000
@@ -32,14 +32,14 @@ _NOT_COUNTED = numpy._core.arrayprint.__file__
 
 @dataclass
 class Called:
-    """What one call of every stage gave: float64 arrays by output; messages and instruction counts by stage.
+    """What one call of every stage gave: float64 arrays by output, and messages by stage.
 
-    changed: the inputs that the answer wrote into.
+    steps: the instructions of all stages. changed: the inputs that the answer wrote into.
     """
 
     outputs: dict[str, Array] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
-    steps: dict[str, int] = field(default_factory=dict)
+    steps: int = 0
     changed: list[str] = field(default_factory=list)
 
 
@@ -124,9 +124,8 @@ def load_answer(source: str, file: str, problem: Problem) -> ModuleType:
 def call_answer(problem: Problem, answer: ModuleType, inputs: Inputs, file: str) -> Called:
     """Call every stage with copies of the inputs; stop after the first stage if it fails."""
     given = {name: np.array(array) for name, array in inputs.items()}
-    called, state = Called(), dict[str, Any]()
+    called, state, counter = Called(), dict[str, Any](), StepCounter()
     for name, stage in problem.stages.items():
-        counter = StepCounter()
 
         def outputs(stage: Any = stage) -> dict[str, Array]:
             # Converted while counting: an object can put its work off until it is converted.
@@ -135,14 +134,16 @@ def call_answer(problem: Problem, answer: ModuleType, inputs: Inputs, file: str)
         try:
             called.outputs |= counter.call(outputs)
         except TooManySteps:
-            called.problems[name] = f"{name} took more than {MOST_STEPS} instructions of Python"
+            called.problems[name] = (
+                f"the calls up to {name} take more than {MOST_STEPS} instructions of Python"
+            )
         except WrongForm as error:
             called.problems[name] = str(error)
         except (Exception, SystemExit) as error:
             called.problems[name] = f"{name} raised {_described(error, file)}"
-        called.steps[name] = min(counter.steps, MOST_STEPS)
         if next(iter(problem.stages)) in called.problems:
             break
+    called.steps = counter.steps
     called.changed = [
         name for name, array in given.items() if not np.array_equal(array, inputs[name], equal_nan=True)
     ]
@@ -206,16 +207,11 @@ def _write_case(folder: Path, called: Called) -> dict[str, Any]:
 
 def main() -> int:
     """Call the answer with every case of the job."""
-    folder, out = Path("../input").resolve(), Path("out").resolve()  # before an answer can change the folder
-    job = json.loads((folder / "job.json").read_text(encoding="utf-8"))
-    with np.load(folder / "cases.npz", allow_pickle=False) as archive:
-        cases: dict[str, dict[str, Array]] = {}
-        for path, array in archive.items():
-            case, _, name = path.partition("/")
-            cases.setdefault(case, {})[name] = array
-    text = (folder / "answer.txt").read_bytes().decode("utf-8")
+    out = Path("out").resolve()  # before an answer can change the folder
+    job = json.loads(Path("../input/job.json").read_text(encoding="utf-8"))
+    problem, text = PROBLEMS[job["problem"]], job["text"]
     try:
-        results = call_cases(PROBLEMS[job["problem"]], job["file"], text, cases)
+        results = call_cases(problem, job["file"], text, draw_cases(problem, text))
     except Exception:
         traceback.print_exc()
         return 3
