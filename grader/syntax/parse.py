@@ -99,7 +99,7 @@ def normalized(tree: ast.Module) -> ast.Module:
     return _normalize_blocks(plain)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=4096)
 def tree_digest(source: str) -> str:
     """Return the SHA-256 of the program in a text; comments, formatting, docstrings and idle annotations do not count.
 
