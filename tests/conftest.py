@@ -51,12 +51,18 @@ def _one_thread() -> None:
 
 
 @pytest.fixture(scope="session")
-def honest(tmp_path_factory: pytest.TempPathFactory) -> "HonestClass":
-    """Honest submissions and their replays, made once for the whole session; skips where there is no sandbox."""
-    from honest_class import shared_class
+def working_sandbox() -> None:
+    """Skip, or fail, if no sandbox starts here."""
     from sandbox_marks import require_sandbox
 
     require_sandbox()
+
+
+@pytest.fixture(scope="session")
+def honest(working_sandbox: None, tmp_path_factory: pytest.TempPathFactory) -> "HonestClass":
+    """Honest submissions and their replays, made once for the whole session."""
+    from honest_class import shared_class
+
     return shared_class(tmp_path_factory)
 
 

@@ -234,23 +234,21 @@ def result_of(case: dict[str, object], array: bytes | None) -> SandboxResult:
 def test_nonsense_that_comes_back_is_the_answers_own_doing(
     case: dict[str, object], array: bytes | None
 ) -> None:
-    run = run_answer(
-        MLP, "a.py", "text", draw_cases(MLP, "text"), lambda *_, **options: result_of(case, array)
-    )
+    run = run_answer(MLP, "a.py", "text", draw_cases(MLP, "text"), lambda _: result_of(case, array))
     assert (run.status, run.cases) == ("RE", {})
     assert run.message.startswith("it left no complete result")
 
 
 def test_what_is_whole_comes_back_as_arrays() -> None:
     result = result_of(whole(), np.array(2.5).tobytes())
-    run = run_answer(MLP, "a.py", "text", draw_cases(MLP, "text"), lambda *_, **options: result)
+    run = run_answer(MLP, "a.py", "text", draw_cases(MLP, "text"), lambda _: result)
     assert {float(called.outputs["loss"]) for called in run.cases.values()} == {2.5}
 
 
 @pytest.mark.parametrize("status", ["RE", "SG", "TO", "OL", "ML", "XX"])
 def test_a_process_that_ends_badly_says_how_and_whose_fault_it_is(status: str) -> None:
     result = SandboxResult(status, 1, message="so it was")  # type: ignore[arg-type]
-    found = judge_derivation(derivation("backprop_mlp"), "x = 1\n", lambda *_, **options: result)
+    found = judge_derivation(derivation("backprop_mlp"), "x = 1\n", lambda _: result)
     if status in ("XX", "SG"):  # plain code raises no signals
         assert "so it was" in found.fault
     else:

@@ -101,18 +101,6 @@ def test_calls_newer_than_the_table_do_not_exist(machine: str) -> None:
     assert verdict(machine, 0x3FFFFFFF) == REFUSE | errno.ENOSYS
 
 
-@pytest.mark.parametrize("machine", list(ARCHITECTURES))
-def test_no_number_stands_for_two_calls(machine: str) -> None:
-    names: dict[int, str] = {}
-    for rule in rules(machine):
-        assert names.setdefault(rule.number, rule.name) == rule.name
-
-
-def test_another_processor_has_no_filter() -> None:
-    with pytest.raises(KeyError):
-        filter_program("riscv64")
-
-
 @needs_sandbox
 @in_both_engines
 @on_this_processor

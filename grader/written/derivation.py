@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from grader.replay.inside import FOLDER as INSIDE
 from grader.replay.replayer import replay_environment
-from grader.sandbox import MIB, Limits, SandboxResult, Status, launcher_python
+from grader.sandbox import MIB, Command, Limits, SandboxResult, Status, launcher_python
 from grader.score.exhibits import ReplayOutcome
 from grader.score.verdict import Check, Criterion, Flag, Model, full, lost, open_check
 from grader.written.derivation_cases import ORDINARY, RIGHT, TITLES, draw_cases, packed
@@ -343,11 +343,13 @@ def run_answer(problem: Problem, file: str, text: str, cases: Mapping[str, Input
     """Call an answer in the sandbox with every case. Whatever the answer does ends in a result; raises `Stopped`."""
     job = {"problem": problem.name, "file": file, "cases": list(cases)}
     result = run(
-        [str(launcher_python()), "-S", "-P", str(INSIDE / "derive.py")],
-        {"job.json": json.dumps(job).encode(), "answer.txt": text.encode(), "cases.npz": packed(cases)},
-        environment={**replay_environment(), "PYTHONPATH": f"{_packages()}:{ROOT}"},
-        limits=LIMITS,
-        visible=_visible(),
+        Command(
+            [str(launcher_python()), "-S", "-P", str(INSIDE / "derive.py")],
+            {"job.json": json.dumps(job).encode(), "answer.txt": text.encode(), "cases.npz": packed(cases)},
+            environment={**replay_environment(), "PYTHONPATH": f"{_packages()}:{ROOT}"},
+            limits=LIMITS,
+            visible=_visible(),
+        )
     )
     if result.status != "OK":
         message = result.message or f"it ended with {result.status}"

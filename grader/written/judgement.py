@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from functools import cache
 
-from grader.sandbox import SandboxResult
+from grader.sandbox import Command, SandboxResult
 from grader.score.exhibits import Finding, ReplayOutcome
 from grader.score.solutions import SOLUTIONS
 from grader.score.verdict import Check, Criterion, CriterionScore, Flag, Model, criterion_score
@@ -11,7 +11,7 @@ from grader.score.weights import read_weights, weighted
 from grader.toml_file import read_table
 
 # Runs a command in the sandbox, as `grader.replay.replayer.Replayer.run` does.
-Run = Callable[..., SandboxResult]
+Run = Callable[[Command], SandboxResult]
 RUBRIC = "rubric.toml"
 
 

@@ -23,13 +23,11 @@ ATTEMPTS = (
         """,
     ),
     Attempt(
-        "frames_of_the_launcher",
+        "report_of_the_launcher",
         "says in the launcher's name, into whatever is open, that it ended well and left good results",
         """
         import os
-        def frame(letter, payload=b""):
-            return letter + len(payload).to_bytes(8, "big") + payload
-        ending = frame(b"E", b"OK 0 - ") + frame(b"N", b"run/metrics.log") + frame(b"D", b"{}") + frame(b"Z")
+        ending = b"OK 0 - \\0" + b"2 metrics.log\\0{}" + b"\\0"
         written = []
         for number in range(3, 4096):
             try:

@@ -200,7 +200,7 @@ register_optimizer_step_pre_hook(_shorten)
         "rewrites the log as the process ends",
         """
 import atexit, json, os
-_log = os.path.abspath("out/run/metrics.log")
+_log = os.path.abspath("out/metrics.log")
 @atexit.register
 def _rewrite():
     lines = [json.loads(line) for line in open(_log)]
