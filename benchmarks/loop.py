@@ -51,7 +51,7 @@ def first_steps(experiment: Experiment, data: TensorData, log_path: Path | None,
         recorder or nullcontext(),
     ):
         start = perf_counter()
-        batches = deterministic_minibatches(inputs, labels, experiment.batch_size, order, drop_last=True)
+        batches = deterministic_minibatches(inputs, labels, experiment.batch_size, order)
         for step, batch in enumerate(islice(batches, limit)):
             prepared = experiment.prepare_batch(*batch, augmentation)
             loss = experiment.train_step(model, optimizer, *prepared)

@@ -1,6 +1,7 @@
 """The `harness` command. Each verb ends by naming the next step."""
 
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
@@ -39,7 +40,7 @@ class _Commands(click.Group):
 
 
 _VERBS = (
-    "exercises", "exercise", "triage", "checks", "watch", "verify", "compare", "hint", "causes", "show",
+    "exercises", "exercise", "triage", "checks", "watch", "verify", "hint", "causes", "show",
     "check", "submit", "clean-work", "fetch", "doctor",
 )  # fmt: skip
 
@@ -97,17 +98,28 @@ def verify(recipe: str, work: Path, resume: bool, **asked: Any) -> None:
 @_recipe
 @work_option
 def watch(recipe: str, work: Path) -> None:
-    """Run your experiment at each save, beside earlier runs."""
-    from harness.recipe import load_recipe
-    from harness.summary import show_watched
-    from harness.watch import looking
-    from harness.watch import watch as run_at_each_save
+    """Run your experiment at each save, beside the broken run."""
+    from harness.exercise import Asked, verify_exercise
+    from harness.summary import show_comparison
     from harness.workspace import open_workspace
 
-    load_recipe(recipe)
     workspace = open_workspace(work, recipe)
-    run_at_each_save(workspace, show_watched, looking())
-    click.echo(f"Stopped watching. Next: {workspace.command('verify')}")
+    ran = None
+    try:
+        while True:
+            # Asking for the time works on every file system, and with editors that replace a file.
+            saved = workspace.experiment.stat().st_mtime if workspace.experiment.exists() else None
+            if saved is not None and saved != ran:
+                ran = saved
+                click.clear()
+                try:
+                    show_comparison(verify_exercise(recipe, work, Asked()))
+                except UserError as error:
+                    click.echo(f"Not run: {error}")
+                click.echo("Each save runs it again. Stop with Ctrl-C.")
+            time.sleep(0.3)
+    except (Stopped, KeyboardInterrupt):
+        click.echo(f"Stopped watching. Next: {workspace.command('verify')}")
 
 
 @cli.command()

@@ -22,7 +22,7 @@ from harness.workspace import (
     create_workspace,
     open_workspace,
     read_source,
-    write_new,
+    write_where_missing,
 )
 
 if TYPE_CHECKING:  # reading reports takes libraries that no run needs
@@ -80,8 +80,7 @@ def start_exercise(
             # card, data not fetched) must not prevent one with other settings.
             (folder / SETTINGS).unlink(missing_ok=True)
             workspace = create_workspace(work, recipe_id, recipe.broken_source(), settings)
-        if not (folder / PROMPT).exists():
-            write_new(folder / PROMPT, prompt_text(recipe_id))
+        write_where_missing(folder / PROMPT, prompt_text(recipe_id))
     if workspace.has_run("broken"):
         return workspace, False
     launch(workspace_job(workspace, recipe, "broken", recipe.broken_source(), resume=resume), bar=bar)
@@ -91,7 +90,8 @@ def start_exercise(
 def _open_as_asked(recipe: Recipe, work: Path, asked: Asked) -> Workspace:
     """Return the workspace. Raises `UserError` for options that differ from what it was made with."""
     workspace = open_workspace(work, recipe.id)
-    return open_workspace(work, recipe.id, asked.settings(recipe, workspace.settings))
+    workspace.require(asked.settings(recipe, workspace.settings))
+    return workspace
 
 
 def prompt_text(recipe_id: str) -> str:

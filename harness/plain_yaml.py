@@ -4,7 +4,6 @@ Aliases, anchors and tags are refused, so the values are only mappings, lists an
 libyaml parses it, ten times as fast as PyYAML's own parser: a class has thousands of reports.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,21 +34,6 @@ class PlainYaml:
         return self.lines[at]
 
 
-@dataclass(frozen=True)
-class Place:
-    """Words for messages about a text.
-
-    source: the file. first_line: the line of the file on which the text begins. name: a name for the text ("the front
-    matter"). holds: what it must contain. keys: examples of keys.
-    """
-
-    source: str
-    first_line: int
-    name: str
-    holds: str
-    keys: str
-
-
 def shown(text: object, limit: int = 40) -> str:
     """Return a text in a form for messages: short, on one line, without control characters."""
     words = str(text)
@@ -57,80 +41,84 @@ def shown(text: object, limit: int = 40) -> str:
     return words if words.isprintable() else ascii(words)[1:-1]
 
 
-def read_plain_yaml(text: str, place: Place) -> PlainYaml:
-    """Return the mapping in an untrusted text. Raises `UserError` that names file and line."""
+def read_plain_yaml(text: str, source: str, name: str, *, first_line: int = 1) -> PlainYaml:
+    """Return the mapping in an untrusted text, which `source` holds from `first_line` on under the name `name`.
+
+    Raises `UserError` that names the file, and the line if there is one.
+    """
+    reader = _Reader(text, source, first_line)
     try:
-        _refuse_machinery(text, place)
-        node = yaml.compose(text, Loader=yaml.CSafeLoader)
+        values = reader.document()
     except yaml.YAMLError as error:
-        raise UserError(_yaml_message(error, place, len(text.splitlines()))) from None
+        mark = getattr(error, "problem_mark", None)
+        if mark is None or mark.line >= len(text.splitlines()):  # what begins in the text may not end in it
+            mark = getattr(error, "context_mark", None) or mark
+        problem = shown(getattr(error, "problem", None) or getattr(error, "reason", None) or "not YAML", 80)
+        where = source if mark is None else reader.where(mark)
+        raise UserError(
+            f"{where}: {name} is not YAML ({problem}): compare that line with the others."
+        ) from None
     except (ValueError, OverflowError) as error:  # an escape beyond Unicode, a version of 5,000 digits
         raise UserError(
-            f"{place.source}: {place.name} is not YAML ({shown(error)}): compare it with PROMPT.md."
+            f"{source}: {name} is not YAML ({shown(error)}): compare it with PROMPT.md."
         ) from None
-    lines: dict[Location, int] = {}
-    values = None if node is None else _plain(node, (), lines, place)
     if not isinstance(values, dict):
-        raise UserError(
-            f"{place.source}, line {place.first_line}: {place.name} must hold {place.holds}, each with a value."
-        )
-    return PlainYaml(values, lines)
+        advice = "write keys with values, as PROMPT.md shows"
+        raise UserError(f"{source}, line {first_line}: {name} holds no keys with values: {advice}.")
+    return PlainYaml(values, reader.lines)
 
 
-def _line(mark: Any, place: Place) -> int:
-    return place.first_line + (0 if mark is None else int(mark.line))
+class _Reader:
+    """Builds plain values from the events of one YAML document, and notes the line of each value."""
 
+    def __init__(self, text: str, source: str, first_line: int) -> None:
+        self.lines: dict[Location, int] = {}
+        self._events = yaml.parse(text, Loader=yaml.CSafeLoader)
+        self._source = source
+        self._first_line = first_line
 
-def _where(mark: Any, place: Place) -> str:
-    return f"{place.source}, line {_line(mark, place)}"
+    def where(self, mark: Any) -> str:
+        return f"{self._source}, line {self._line(mark)}"
 
+    def _line(self, mark: Any) -> int:
+        return self._first_line + int(mark.line)
 
-def _refuse_machinery(text: str, place: Place) -> None:
-    depth = 0
-    for event in yaml.parse(text, Loader=yaml.CSafeLoader):
-        where = _where(event.start_mark, place)
+    def document(self) -> Plain:
+        """Return the value of the only document, None if there is none."""
+        values = None
+        for number, event in enumerate(self._events):  # the stream and the document begin with an event each
+            if isinstance(event, yaml.DocumentStartEvent) and number > 1:
+                raise UserError(
+                    f"{self.where(event.start_mark)}: a second document begins: keep one of them."
+                )
+            if isinstance(event, yaml.NodeEvent):
+                values = self._value(event, ())
+        return values
+
+    def _value(self, event: yaml.Event, at: Location) -> Plain:
+        where = self.where(event.start_mark)
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None) is not None:
             raise UserError(f"{where}: anchors and aliases (& and *) are not allowed: write the value out.")
         if getattr(event, "tag", None) is not None:
             raise UserError(f"{where}: tags (!) are not allowed: write the value plainly.")
-        if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
-        if depth > DEPTH:
-            raise UserError(f"{where}: brackets within brackets, {depth} deep: write it as PROMPT.md shows.")
-
-
-def _yaml_message(error: yaml.YAMLError, place: Place, lines: int) -> str:
-    mark = getattr(error, "problem_mark", None)
-    if mark is None or mark.line >= lines:  # something that begins in the text and does not end in it
-        mark = getattr(error, "context_mark", None) or mark
-    problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "not YAML"
-    where = _where(mark, place) if mark is not None else place.source
-    return f"{where}: {place.name} is not YAML ({shown(problem, 80)}): compare that line with the others."
-
-
-def _plain(node: yaml.Node, at: Location, lines: dict[Location, int], place: Place) -> Plain:
-    lines[at] = _line(node.start_mark, place)
-    if isinstance(node, yaml.ScalarNode):
-        return None if node.tag == "tag:yaml.org,2002:null" and node.value == "" else str(node.value)
-    if isinstance(node, yaml.SequenceNode):
-        return [_plain(item, (*at, index), lines, place) for index, item in enumerate(node.value)]
-    return dict(_pairs(node, at, lines, place))
-
-
-def _pairs(
-    node: yaml.Node, at: Location, lines: dict[Location, int], place: Place
-) -> Iterator[tuple[str, Plain]]:
-    seen = set()
-    for key_node, value_node in node.value:
-        where = _where(key_node.start_mark, place)
-        if not isinstance(key_node, yaml.ScalarNode):
-            raise UserError(f"{where}: a key must be a word, such as {place.keys}.")
-        key = str(key_node.value)
-        if key in seen:
-            raise UserError(f"{where}: `{shown(key)}` is there twice: keep one of them.")
-        seen.add(key)
-        value = _plain(value_node, (*at, key), lines, place)
-        lines[(*at, key)] = _line(key_node.start_mark, place)
-        yield key, value
+        if len(at) >= DEPTH and isinstance(event, yaml.CollectionStartEvent):
+            raise UserError(f"{where}: brackets within brackets, too deep: write it as PROMPT.md shows.")
+        self.lines.setdefault(at, self._line(event.start_mark))
+        if isinstance(event, yaml.ScalarEvent):
+            return None if event.value == "" and event.implicit[0] else str(event.value)
+        if isinstance(event, yaml.SequenceStartEvent):
+            items: list[Plain] = []
+            while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
+                items.append(self._value(event, (*at, len(items))))
+            return items
+        found: dict[str, Plain] = {}
+        while not isinstance(event := next(self._events), yaml.MappingEndEvent):
+            where = self.where(event.start_mark)
+            if not isinstance(event, yaml.ScalarEvent) or event.anchor or event.tag:
+                raise UserError(f"{where}: a key must be a word, such as signal or check.")
+            key = str(event.value)
+            if key in found:
+                raise UserError(f"{where}: `{shown(key)}` is there twice: keep one of them.")
+            self.lines[(*at, key)] = self._line(event.start_mark)
+            found[key] = self._value(next(self._events), (*at, key))
+        return found

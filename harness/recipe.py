@@ -3,22 +3,14 @@
 import base64
 import difflib
 import json
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationError,
-    model_validator,
-)
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from harness.errors import UserError
+from harness.toml_file import StrictModel, read_record
 
 ROOT = Path(__file__).resolve().parent.parent
 EXERCISES = ROOT / "exercises"
@@ -65,18 +57,14 @@ Text = Annotated[str, Field(min_length=1)]
 Sentence = Annotated[Text, AfterValidator(_one_line)]
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-class Edit(_Strict):
+class Edit(StrictModel):
     """One replacement in a source text; `find` must occur exactly once."""
 
     find: Text
     replace: str
 
 
-class Symptom(_Strict):
+class Symptom(StrictModel):
     """A statement about the log of a run: true of every broken run and, for a symptom, of no healthy one.
 
     `reduce` turns the values of `signal` in the half-open range `steps` (batches, or epochs for a validation signal)
@@ -99,7 +87,7 @@ class Symptom(_Strict):
         return self
 
 
-class Recipe(_Strict):
+class Recipe(StrictModel):
     """One `recipe.toml`; `id` is the name of its folder."""
 
     id: str
@@ -244,20 +232,9 @@ def load_recipe(recipe_id: str, exercises: Path = EXERCISES) -> Recipe:
 def _read(recipe_id: str, exercises: Path) -> Recipe:
     path = exercises / recipe_id / "recipe.toml"
     written = path.with_name("experiment.py")
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:  # not UTF-8, a number of 5,000 digits, brackets 1,000 deep
-        raise UserError(f"{path} is not TOML: {error}.") from None
-    if "id" in table:
-        raise UserError(f"{path} is not a recipe: id: the folder's name is the id; remove this line.")
-    try:
-        if written.is_file():
-            source = written.read_text(encoding="utf-8")
-            return KitRecipe.model_validate({"id": recipe_id, **table, "source": source})
-        recipe = Recipe.model_validate({"id": recipe_id, **table})
-    except ValidationError as error:
-        problems = "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors())
-        raise UserError(f"{path} is not a recipe: {problems}.") from None
+    if written.is_file():
+        return read_record(path, KitRecipe, id=recipe_id, source=written.read_text(encoding="utf-8"))
+    recipe = read_record(path, Recipe, id=recipe_id)
     if not path.with_name("PROMPT.md").is_file():
         raise UserError(f"{path.parent} has no PROMPT.md: write what the student is asked.")
     try:

@@ -114,22 +114,6 @@ def show_comparison(workspace: Workspace) -> None:
     )
 
 
-def show_watched(workspace: Workspace, runs: dict[str, Figures], mistake: str | None) -> None:
-    """Print the runs side by side, then the mistake that stopped the last one, or what can be checked at once."""
-    from harness.submission.check import quick_checks, render_checks
-
-    console = Console()
-    console.clear()
-    console.print(f"{workspace.recipe}: {workspace.experiment}", markup=False, style="bold", highlight=False)
-    console.print(_table(runs))
-    if mistake is not None:
-        _show_line(console, f"Not run: {mistake}", style="bold red")
-    elif "now" in runs:
-        _show_findings(console, workspace.run_folder("fixed"))
-        console.print(render_checks(quick_checks(workspace)))
-    _show_line(console, "Each save runs it again. Stop with Ctrl-C.", style="dim")
-
-
 def show_file_workspace(workspace: FileWorkspace, *, made: bool) -> None:
     """Print which file to write, and the next step."""
     console = Console()

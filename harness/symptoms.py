@@ -31,7 +31,7 @@ def signal_values(records: Sequence[Record], signal: str) -> list[tuple[int, flo
             (r["step"], r.get(signal)) for r in batch_records(records)
         )
     else:
-        pairs = ((r["epoch"], _epoch_value(r, signal)) for r in epoch_records(records))
+        pairs = ((r.get("epoch", 0), _epoch_value(r, signal)) for r in epoch_records(records))
     return [(index, float(value)) for index, value in pairs if value is not None]
 
 

@@ -29,15 +29,13 @@ from torch import Tensor
 from harness.canonical_setup import canonical_setup
 from harness.errors import UserError
 from harness.files import write_whole
-from harness.run.batches import check_batch, check_split, deterministic_minibatches, run_generators
+from harness.run.batches import deterministic_minibatches, run_generators
 from harness.run.checkpoint import (
     CHECKPOINT,
     checkpoint_bytes,
     load_checkpoint,
     restore_rng_states,
-    restore_training_state,
     rng_states,
-    training_state,
 )
 from harness.run.evaluation import confusion_matrix, evaluate_in_eval_mode, largest_change, statistics_of
 from harness.run.experiment import Experiment, TensorData, disable_dropout
@@ -104,8 +102,8 @@ class Training:
         experiment.apply(settings)
         self.class_names = data.class_names
         training, validation = experiment.load_data(data)
-        self.inputs, self.labels = self._place(training, "training")
-        self.validation = self._place(validation, "validation")
+        self.inputs, self.labels = self._place(training)
+        self.validation = self._place(validation)
         self.batch_size = min(settings.overfit_batch or experiment.batch_size, len(self.inputs))
         self.steps_per_epoch = len(self.inputs) // min(experiment.batch_size, len(self.inputs))
         self.steps = experiment.epochs * self.steps_per_epoch
@@ -124,10 +122,9 @@ class Training:
         self.last_batch: Record = {}
         self.last_epoch: Record = {}
 
-    def _place(self, split: tuple[Tensor, Tensor], which: str) -> tuple[Tensor, Tensor]:
+    def _place(self, split: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
         dtype = torch.get_default_dtype()
         inputs, labels = (part.to(self.device, dtype if part.is_floating_point() else None) for part in split)
-        check_split(inputs, labels, where=f"{self.experiment.path}, the {which} split of load_data")
         return inputs, labels
 
     def run(self, resume: bool) -> TrainingResult:
@@ -173,12 +170,11 @@ class Training:
         if self.settings.overfit_batch:
             batch = self.inputs[: self.batch_size], self.labels[: self.batch_size]
             return itertools.repeat(batch, self.steps_per_epoch)
-        return deterministic_minibatches(self.inputs, self.labels, self.batch_size, order, drop_last=True)
+        return deterministic_minibatches(self.inputs, self.labels, self.batch_size, order)
 
     def step(self, recorder: Recorder, inputs: Tensor, labels: Tensor) -> BatchMeasurements:
         """Prepare a batch, train on it, and return the measurements."""
         inputs, labels = self.experiment.prepare_batch(inputs, labels, self.generators["augmentation"])
-        check_batch(inputs, labels, where=f"{self.experiment.path}, what prepare_batch returned")
         if self.position["step"] == 0:
             sheet = input_sheet(inputs, labels, self.class_names)
             write_whole({self.folder / INPUT_SHEET: json.dumps(sheet).encode()}, durable=False)
@@ -212,14 +208,17 @@ class Training:
         restore_rng_states(generators)
         return record
 
-    def parts(self) -> dict[str, Any]:
-        """Return the parts of a checkpoint, by the names that `training_state` has for them."""
+    def _state(self) -> dict[str, Any]:
+        """Return everything that a run needs to continue."""
         return {
-            "model": self.model,
-            "optimizer": self.optimizer,
-            "scheduler": self.scheduler,
-            "scalers": self.experiment.scalers(),
-            "generators": self.generators,
+            "format_version": 1,
+            "model": self.model.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "scheduler": None if self.scheduler is None else self.scheduler.state_dict(),
+            "scaler": {name: scaler.state_dict() for name, scaler in self.experiment.scalers().items()},
+            "generators": {name: generator.get_state() for name, generator in self.generators.items()},
+            "rng": rng_states(),
+            **self.position,
         }
 
     def _save(self) -> None:
@@ -229,14 +228,28 @@ class Training:
         improved = best is None or math.isnan(best) or score > best
         if improved:
             self.position["best"] = score
-        data = checkpoint_bytes(training_state(**self.parts(), position=self.position))
+        data = checkpoint_bytes(self._state())
         write_whole({self.folder / CHECKPOINT: data}, durable=False)
         if improved:
             write_whole({self.folder / BEST_CHECKPOINT: data}, durable=False)
 
     def _restore(self) -> None:
         state = load_checkpoint(self.folder / CHECKPOINT)
-        restore_training_state(state, **self.parts())
+        try:
+            self.model.load_state_dict(state["model"])
+            self.optimizer.load_state_dict(state["optimizer"])
+            if self.scheduler is not None:
+                self.scheduler.load_state_dict(state["scheduler"])
+            for name, scaler in self.experiment.scalers().items():
+                scaler.load_state_dict(state["scaler"][name])
+        except (RuntimeError, ValueError, KeyError, TypeError, AttributeError) as error:
+            reason = str(error).splitlines()[0]
+            raise UserError(
+                f"The checkpoint does not fit this experiment ({reason[:160]}): start the run again without --resume."
+            ) from None
+        for name, generator in self.generators.items():
+            generator.set_state(state["generators"][name])
+        restore_rng_states(state["rng"])
         self.position = {key: state[key] for key in self.position}
         records = _truncate_log(self.folder / METRICS_LOG, epochs=self.position["epoch"])
         for record in batch_records(records):

@@ -1,8 +1,6 @@
 """A student's folder for one exercise: its files, its settings, and how far the student is."""
 
-import contextlib
 import dataclasses
-import errno
 import hashlib
 import json
 import os
@@ -15,7 +13,7 @@ from typing import Literal
 from pydantic import TypeAdapter
 
 from harness.errors import UserError
-from harness.files import scratch_path
+from harness.files import write_whole
 from harness.run.settings import RunSettings
 
 EXPERIMENT = "experiment.py"
@@ -71,6 +69,20 @@ class Workspace:
         """Return whether that run is finished."""
         return (self.run_folder(run) / RESULT).is_file()
 
+    def require(self, asked: RunSettings) -> None:
+        """Raise `UserError` if the workspace was made with other settings."""
+        made = dataclasses.asdict(self.settings)
+        differences = [
+            f"{name} {made[name]} (asked for {value})"
+            for name, value in dataclasses.asdict(asked).items()
+            if made[name] != value
+        ]
+        if differences:
+            raise UserError(
+                f"{self.folder} was made with {', '.join(differences)}: keep these, name another folder with WORK=, "
+                f"or start over with make clean-work BREAK={self.recipe}."
+            )
+
     def broken_source(self) -> str:
         """Return the experiment as it was handed out. Raises `UserError` as `read_source` does."""
         return read_source(self.run_folder("broken") / EXPERIMENT)
@@ -108,27 +120,10 @@ def make_command(verb: str, folder: Path, more: str = "") -> str:
     return f"make {verb} BREAK={folder.name}{more}{place}"
 
 
-def write_new(path: Path, text: str) -> None:
-    """Write a file that must not exist yet, whole or not at all. Raises `FileExistsError` if it does."""
-    scratch = scratch_path(path)
-    try:
-        scratch.write_text(text, encoding="utf-8")
-        try:
-            os.link(scratch, path)  # unlike a rename, it fails where the name is taken
-        except FileExistsError:
-            raise
-        except OSError:  # a file system without links, such as FAT
-            if os.path.lexists(path):
-                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from None
-            scratch.rename(path)
-    finally:
-        scratch.unlink(missing_ok=True)
-
-
 def write_where_missing(path: Path, text: str) -> None:
-    """Write a file as `write_new` does, unless it exists already, perhaps through another process."""
-    with contextlib.suppress(FileExistsError):
-        write_new(path, text)
+    """Write a file, whole or not at all, unless there is something of that name, even a broken link."""
+    if not os.path.lexists(path):
+        write_whole({path: text.encode()}, durable=False)
 
 
 def create_workspace(work: Path, recipe: str, source: str, settings: RunSettings) -> Workspace:
@@ -138,49 +133,36 @@ def create_workspace(work: Path, recipe: str, source: str, settings: RunSettings
     workspace was made with other settings, `OSError` if it cannot be written.
     """
     folder = work / recipe
-    if (folder / SETTINGS).is_file():
-        open_workspace(work, recipe, settings)
     folder.mkdir(parents=True, exist_ok=True)
     write_where_missing(folder / EXPERIMENT, source)
     write_where_missing(folder / REPORT, report_template())
     record = {"format_version": 1, "recipe": recipe, "settings": dataclasses.asdict(settings)}
     write_where_missing(folder / SETTINGS, json.dumps(record, indent=1) + "\n")
-    return open_workspace(work, recipe, settings)
+    workspace = open_workspace(work, recipe)
+    workspace.require(settings)
+    return workspace
 
 
-def open_workspace(work: Path, recipe: str, asked: RunSettings | None = None) -> Workspace:
-    """Return an existing workspace.
-
-    Raises `UserError` if there is none, if it cannot be read, or if `asked` is not what it was made with.
-    """
-    folder = work / recipe
-    path = folder / SETTINGS
+def open_workspace(work: Path, recipe: str) -> Workspace:
+    """Return an existing workspace. Raises `UserError` if there is none, or if it cannot be read."""
+    path = work / recipe / SETTINGS
     try:
-        record = json.loads(path.read_bytes().decode("utf-8"))
+        record = json.loads(path.read_bytes())
         if record["format_version"] != 1 or record["recipe"] != recipe:
             raise ValueError("these are the settings of another workspace")
-        given = record["settings"]
-        settings = RunSettings(**given)
+        settings = RunSettings(**record["settings"])
         # The constructor refuses unknown names; pydantic checks types and choices, and is strict only with JSON.
-        TypeAdapter(RunSettings).validate_json(json.dumps(given), strict=True)
+        TypeAdapter(RunSettings).validate_json(json.dumps(record["settings"]), strict=True)
     except FileNotFoundError:
-        raise UserError(f"There is no workspace {folder}: make exercise BREAK={recipe} makes it.") from None
+        raise UserError(
+            f"There is no workspace {path.parent}: make exercise BREAK={recipe} makes it."
+        ) from None
     except (ValueError, KeyError, TypeError, RecursionError):
         raise UserError(
             f"{path} does not hold the settings of {recipe}: start over with make clean-work BREAK={recipe},"
             f" which keeps your own files, then make exercise BREAK={recipe}."
         ) from None
-    if asked is not None and asked != settings:
-        differences = ", ".join(
-            f"{field.name} {getattr(settings, field.name)} (asked for {getattr(asked, field.name)})"
-            for field in dataclasses.fields(settings)
-            if getattr(settings, field.name) != getattr(asked, field.name)
-        )
-        raise UserError(
-            f"{folder} was made with {differences}: keep these, name another folder with WORK=, "
-            f"or start over with make clean-work BREAK={recipe}."
-        )
-    return Workspace(folder, recipe, settings)
+    return Workspace(path.parent, recipe, settings)
 
 
 def remove_workspace(work: Path, recipe: str) -> Path:

@@ -6,9 +6,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
+
+from harness.canonical_setup import Numerics, run_environment
 
 ROOT = Path(__file__).resolve().parent.parent
 HARNESS = (str(Path(sys.executable).with_name("harness")),)
@@ -53,6 +55,17 @@ def sentence(done: "subprocess.CompletedProcess[str]") -> str:
     assert done.stderr.startswith("Error: ")
     assert done.stderr.count("\nError: ") == 0
     return done.stderr.removeprefix("Error: ").rstrip("\n")
+
+
+def run_child(
+    code: str, numerics: Numerics = "portable", base: Mapping[str, str] | None = None, cwd: Path | None = None
+) -> str:
+    """Run Python code in a process started as a run is, with warnings as errors; return what it prints."""
+    command = [sys.executable, "-W", "error", "-c", code]
+    environment = run_environment(numerics, base)
+    done = subprocess.run(command, env=environment, cwd=cwd, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
 
 
 def start(*words: str | Path, cwd: Path, program: tuple[str, ...] = HARNESS) -> "subprocess.Popen[str]":

@@ -7,18 +7,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from grader.written.derivation import AnswerRun, judge_run
-from grader.written.derivation_cases import draw_cases
+from grader.written.derivation import checks_of
 from grader.written.judgement import Judgement
 from harness.recipe import Edit, apply_edits
-from harness.written.derivation import PROBLEMS, WrongForm
-from harness.written.derivation_call import call_answer, load_answer
-from harness.written.exercise import Derivation, load_exercise
+from harness.written.derivation import PROBLEMS, draw_cases
+from harness.written.derivation_call import call_cases
+from harness.written.derivation_judge import judge_answer
+from harness.written.exercise import Derivation, file_exercise_ids, load_exercise
 
 ROOT = Path(__file__).parents[1]
-EXERCISES = ("backprop_mlp", "layernorm")
+EXERCISES = [name for name in file_exercise_ids() if isinstance(load_exercise(name), Derivation)]
 
 
 def derivation(exercise_id: str) -> Derivation:
@@ -47,18 +45,10 @@ def known_answers(exercise_id: str) -> dict[str, dict[str, Any]]:
 def judged(exercise_id: str, text: str) -> Judgement:
     """Judge an answer that does nothing to this process."""
     exercise = derivation(exercise_id)
-    problem = PROBLEMS[exercise.problem]
-    cases = draw_cases(problem, text)
-    with contextlib.redirect_stdout(io.StringIO()), np.errstate(all="ignore"):
-        try:
-            answer = load_answer(text, exercise.file, problem)
-            called = {
-                name: call_answer(problem, answer, given, exercise.file) for name, given in cases.items()
-            }
-            run = AnswerRun("OK", cases=called)
-        except WrongForm as error:
-            run = AnswerRun("OK", problem=str(error))
-    return judge_run(problem, text, cases, run)
+    problem, cases = PROBLEMS[exercise.problem], draw_cases(PROBLEMS[exercise.problem], text)
+    with contextlib.redirect_stdout(io.StringIO()):
+        findings = judge_answer(problem, cases, call_cases(problem, exercise.file, text, cases))
+    return Judgement(checks=checks_of(findings, text))
 
 
 def outcomes(judgement: Judgement, outcome: str) -> set[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from portable_child import run_child
+from commands import run_child
 
 from harness.canonical_setup import (
     Numerics,

@@ -1,4 +1,3 @@
-import copy
 import random
 from collections import OrderedDict
 from pathlib import Path
@@ -7,18 +6,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from runs import AMP, CHANCE, MINI, edited, load, mini_data, mini_run
+from runs import AMP, CHANCE, MINI, edited, mini_run
 from torch import nn
 
 from harness.errors import UserError
 from harness.run.checkpoint import (
-    canonical,
     checkpoint_bytes,
     load_checkpoint,
     restore_rng_states,
-    restore_training_state,
     rng_states,
-    training_state,
 )
 
 pytestmark = pytest.mark.usefixtures("torch_as_found")
@@ -66,10 +62,8 @@ def test_equal_states_give_equal_bytes(name: str, tmp_path: Path) -> None:
     "other",
     [
         {"weight": torch.arange(6.0).view(3, 2)},
-        {"weight": torch.arange(6.0).view(2, 3).double()},
         {"weight": torch.tensor([[0.0, 1, 2], [3, 4, 5.0000005]])},
         {"weights": torch.arange(6.0).view(2, 3)},
-        {},
     ],
 )
 def test_other_states_give_other_bytes(other: dict[str, Any]) -> None:
@@ -88,53 +82,14 @@ def test_what_a_checkpoint_cannot_hold_is_named(value: object) -> None:
         checkpoint_bytes(state(model={"a": [value]}))
 
 
-def test_canonical_shares_nothing_with_the_state() -> None:
-    original = state()
-    copied = canonical(original)
-    original["model"]["weight"][0, 0] = 99.0
-    assert copied["model"]["weight"][0, 0] == 0.0
-
-
 @pytest.mark.parametrize("source", [MINI, CHANCE, AMP], ids=["mlp", "chance", "amp"])
 def test_a_run_saves_the_same_bytes_after_a_round_trip(source: str, tmp_path: Path) -> None:
     run = mini_run(tmp_path, source, epochs=2)
     data = run.bytes("checkpoint.pt")
-    loaded = load_checkpoint(tmp_path / "checkpoint.pt")
-    assert checkpoint_bytes(loaded) == data
-    # And through the objects of another model, optimizer, scheduler and scaler.
-    parts = fresh_parts(tmp_path / "other", source)
-    restore_training_state(loaded, **parts)
-    position = {key: loaded[key] for key in ("epoch", "step", "best")}
-    assert checkpoint_bytes(training_state(**parts, position=position)) == data
-
-
-def fresh_parts(folder: Path, source: str) -> dict[str, Any]:
-    """Return the parts of a run that has not begun, from another seed."""
-    torch.manual_seed(99)
-    experiment = load(folder, source)
-    model = experiment.build_model()
-    optimizer = experiment.build_optimizer(model)
-    return {
-        "model": model,
-        "optimizer": optimizer,
-        "scheduler": experiment.build_scheduler(optimizer, 10),
-        "scalers": experiment.scalers(),
-        "generators": {"order": torch.Generator(), "augmentation": torch.Generator()},
-    }
+    assert checkpoint_bytes(load_checkpoint(tmp_path / "checkpoint.pt")) == data
 
 
 # --- reading ------------------------------------------------------------------------------------------------
-
-
-def test_torch_reads_every_checkpoint_with_weights_only(tmp_path: Path) -> None:
-    run = mini_run(tmp_path, AMP, epochs=2)
-    for name in ("checkpoint.pt", "best.pt"):
-        found = torch.load(tmp_path / name, weights_only=True)
-        assert (found["format_version"], found["epoch"] in (1, 2)) == (1, True)
-    # Two epochs of five steps: the scale doubled after steps 3, 6 and 9.
-    assert run.state()["scaler"]["scaler"]["scale"] == 2048.0
-    assert run.state()["scaler"]["scaler"]["_growth_tracker"] == 1
-    assert run.state()["step"] == 10
 
 
 def test_a_missing_checkpoint_is_named(tmp_path: Path) -> None:
@@ -205,19 +160,11 @@ def test_nothing_in_a_checkpoint_is_run(tmp_path: Path) -> None:
 
 MISFITS = {
     "another width": (MINI, edited(MINI, ("36, 16", "36, 17"), ("16, 10", "17, 10"))),
-    "another layer": (MINI, edited(MINI, ("nn.ReLU(), ", "nn.ReLU(), nn.Linear(16, 16), "))),
-    "more parameter groups": (
-        MINI,
-        edited(MINI, ("SGD(model.parameters(),", "SGD([{'params': [p]} for p in model.parameters()],")),
-    ),
     "a scheduler that was not there": (
         MINI,
         edited(
             MINI,
-            (
-                "    return None\n",
-                "    return warmup_cosine(optimizer, warmup_steps=2, total_steps=total_steps)\n",
-            ),
+            ("    return None\n", "    return warmup_cosine(optimizer, warmup_steps=2, total_steps=9)\n"),
         ),
     ),
     "a scaler that was not there": (MINI, MINI + '\n\nscaler = torch.amp.GradScaler("cpu")\n'),
@@ -254,34 +201,3 @@ def test_all_three_generators_go_on_where_they_were(tmp_path: Path) -> None:
     assert draws() != expected[: len(expected) // 2]
     restore_rng_states(load_checkpoint(saved(tmp_path, data))["rng"])
     assert draws() + draws() == expected
-
-
-def test_restoring_puts_back_model_optimizer_scheduler_scaler_and_generators(tmp_path: Path) -> None:
-    source = edited(
-        AMP,
-        (
-            "    return None\n",
-            "    return warmup_cosine(optimizer, warmup_steps=2, total_steps=total_steps)\n",
-        ),
-    )
-    parts = fresh_parts(tmp_path, source)
-    experiment = load(tmp_path / "same", source)
-    parts["scalers"] = experiment.scalers()
-    (inputs, labels), _ = experiment.load_data(mini_data())
-    for _ in range(4):
-        experiment.train_step(parts["model"], parts["optimizer"], inputs, labels)
-        parts["scheduler"].step()
-        torch.rand(1, generator=parts["generators"]["order"])
-    kept = copy.deepcopy(training_state(**parts, position={"epoch": 1}))
-    other = fresh_parts(tmp_path / "other", source)
-    restore_training_state(kept, **other)
-    assert torch.equal(parts["model"][1].weight, other["model"][1].weight)
-    weight, other_weight = parts["model"][1].weight, other["model"][1].weight
-    assert torch.equal(
-        parts["optimizer"].state[weight]["exp_avg_sq"], other["optimizer"].state[other_weight]["exp_avg_sq"]
-    )
-    assert other["scheduler"].get_last_lr() == parts["scheduler"].get_last_lr()
-    assert other["optimizer"].param_groups[0]["lr"] == parts["optimizer"].param_groups[0]["lr"]
-    assert other["scalers"]["scaler"].state_dict() == parts["scalers"]["scaler"].state_dict()
-    order, other_order = parts["generators"]["order"], other["generators"]["order"]
-    assert torch.rand(1, generator=order) == torch.rand(1, generator=other_order)

@@ -112,8 +112,8 @@ def test_a_mistake_is_told_with_its_line(find: str, replace: str, line: int, sai
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "must hold start and nodes"),
-        ("- a", "must hold start and nodes"),
+        ("", "holds no keys with values"),
+        ("- a", "holds no keys with values"),
         ("start: " + "[" * 5000, "brackets within brackets"),
         ("start: a\nnodes: b", "`nodes` must be nodes, each under its name."),
         ("start: a\nnodes: {a: b}", "`a` must hold check and outcomes, each with a value."),

@@ -1,10 +1,11 @@
 import json
 import re
+import signal
 import tarfile
 from pathlib import Path
 
 import pytest
-from commands import edit, mistake, snapshot, succeed
+from commands import edit, mistake, snapshot, start, succeed
 
 from harness.errors import UserError
 from harness.exercise import Asked, check_dataset, default_dataset, prompt_text, single_run_job
@@ -147,3 +148,25 @@ def test_single_runs(tmp_path: Path) -> None:
 
 def test_the_prompt_names_the_steps_of_its_own_exercise() -> None:
     assert "make verify BREAK=loss_sum" in prompt_text("loss_sum")
+
+
+@pytest.mark.slow
+def test_watch_runs_each_save_and_goes_on_after_a_mistake(tmp_path: Path) -> None:
+    succeed(*EXERCISE, cwd=tmp_path)
+    experiment = tmp_path / "work/huge_lr/experiment.py"
+    process = start("watch", "huge_lr", cwd=tmp_path)
+
+    def screen() -> str:
+        """Return what one save leads to."""
+        assert process.stdout is not None
+        return "".join(iter(process.stdout.readline, "Each save runs it again. Stop with Ctrl-C.\n"))
+
+    assert "has no edit yet" in screen()
+    edit(experiment, "lr=10.0, momentum", "lr=0.1 momentum")
+    assert "Not run: " in screen()
+    edit(experiment, "lr=0.1 momentum", "lr=0.1, momentum")
+    assert "make check BREAK=huge_lr" in screen()
+    process.send_signal(signal.SIGINT)
+    rest, error = process.communicate(timeout=60)
+    assert (process.returncode, error) == (0, ""), rest
+    assert rest.endswith("Stopped watching. Next: make verify BREAK=huge_lr\n")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from runs import MINI, edited, load, mini_data, mini_run, train_step
+from runs import MINI, edited, load, mini_data
 from torch import nn
 
 from harness.errors import UserError
@@ -15,9 +15,9 @@ from harness.run.experiment import (
     Experiment,
     HarnessFault,
     disable_dropout,
-    load_experiment,
     tensor_data,
 )
+from harness.run.settings import RunSettings
 
 pytestmark = pytest.mark.usefixtures("torch_as_found")
 
@@ -38,21 +38,8 @@ def refusal(folder: Path, source: str) -> str:
 def test_a_whole_experiment_loads(tmp_path: Path) -> None:
     experiment = load(tmp_path)
     assert (experiment.epochs, experiment.batch_size, experiment.uses_amp) == (3, 8, False)
-    assert experiment.set_constant("EPOCHS", 7)
-    assert experiment.epochs == 7
-    assert not experiment.set_constant("EPOCH", 7)
-    assert not hasattr(experiment.module, "EPOCH")
-
-
-def test_the_healthy_experiments_load() -> None:
-    from harness.recipe import EXPERIMENTS
-
-    paths = [path for path in EXPERIMENTS.glob("*.py") if path.stem != "__init__"]
-    assert len(paths) >= 3
-    for path in paths:
-        experiment = load_experiment(path, path.read_text())
-        assert list(experiment.scalers()) == (["scaler"] if path.stem == "digits_heat" else [])
-        assert experiment.uses_amp is (path.stem == "digits_heat")
+    experiment.apply(RunSettings(seed=1, dataset="digits", epochs=7, batch_size=4))
+    assert (experiment.epochs, experiment.batch_size) == (7, 4)
 
 
 def test_tensor_data_is_a_copy_that_an_experiment_may_change() -> None:
@@ -75,9 +62,6 @@ def test_tensor_data_is_a_copy_that_an_experiment_may_change() -> None:
     ("find", "replace", "says"),
     [
         ("    optimizer.step()\n", "    optimizer.step(\n", "'(' was never closed"),
-        ("    loss.backward()\n", "     loss.backward()\n", "unexpected indent"),
-        ("def compute_loss(outputs, labels):", "def compute_loss(outputs, labels)", "expected ':'"),
-        ("EPOCHS = 3", "EPOCHS = 3 = 4", "cannot assign"),
         ("EPOCHS = 3", "return 3", "'return' outside function"),
     ],
 )
@@ -89,13 +73,13 @@ def test_a_syntax_error_names_file_and_line(find: str, replace: str, says: str, 
     assert "\n" not in message
 
 
-@pytest.mark.parametrize("statement", ["import thing_that_is_not_there", "1 / 0", "raise SystemExit(3)"])
+@pytest.mark.parametrize("statement", ["import thing_that_is_not_there", "raise SystemExit(3)"])
 def test_an_exception_at_import_shows_the_students_line(statement: str, tmp_path: Path) -> None:
     source = edited(
         MINI, ("EPOCHS = 3\n", f"EPOCHS = 3\n\n\ndef prepare():\n    {statement}\n\n\nprepare()\n")
     )
     message = refusal(tmp_path, source)
-    kind = {"1 / 0": "ZeroDivisionError", "raise SystemExit(3)": "SystemExit: 3"}
+    kind = {"raise SystemExit(3)": "SystemExit: 3"}
     assert kind.get(statement, "ModuleNotFoundError: No module named 'thing_that_is_not_there'") in message
     assert f"  line {line_of(source, statement)}, in prepare: {statement}\n" in message
     assert (
@@ -104,26 +88,10 @@ def test_an_exception_at_import_shows_the_students_line(statement: str, tmp_path
     assert "harness" not in message
 
 
-def test_ctrl_c_while_loading_is_no_mistake_of_the_student(tmp_path: Path) -> None:
-    with pytest.raises(KeyboardInterrupt):
-        load(tmp_path, MINI + "\nraise KeyboardInterrupt\n")
-
-
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_a_missing_function_is_named(name: str, tmp_path: Path) -> None:
-    message = refusal(tmp_path, MINI + f"\n\ndel {name}\n")
-    assert f"has no function {name}: put it back" in message
-
-
-@pytest.mark.parametrize("name", FUNCTIONS)
-@pytest.mark.parametrize("change", [-1, 1])
-def test_a_function_with_another_number_of_parameters_is_refused(
-    name: str, change: int, tmp_path: Path
-) -> None:
-    count = FUNCTIONS[name] + change
-    if count < 0:
-        pytest.skip("fewer than none")
-    parameters = ", ".join(f"p{index}" for index in range(count))
+def test_a_function_that_is_missing_or_takes_other_arguments_is_named(name: str, tmp_path: Path) -> None:
+    assert f"has no function {name}: put it back" in refusal(tmp_path, MINI + f"\n\ndel {name}\n")
+    parameters = ", ".join(f"p{index}" for index in range(FUNCTIONS[name] + 1))
     message = refusal(tmp_path, MINI + f"\n\ndef {name}({parameters}):\n    pass\n")
     assert f"{name} must take {FUNCTIONS[name]} arguments" in message
 
@@ -133,22 +101,17 @@ def test_parameters_that_can_be_called_as_they_were_are_fine(parameters: str, tm
     load(tmp_path, MINI + f"\n\ndef compute_loss({parameters}):\n    pass\n")
 
 
-@pytest.mark.parametrize("name", ["EPOCHS", "BATCH_SIZE"])
 @pytest.mark.parametrize(
-    ("value", "found"),
+    ("change", "says"),
     [
-        ("5.0", "float '5.0'"),
-        ("'5'", "str '5'"),
-        ("0", "int '0'"),
-        ("-1", "int '-1'"),
-        ("True", "bool 'True'"),
-        (None, "None"),
+        ("EPOCHS = 5.0", "EPOCHS must be a whole number above 0, but is float '5.0'."),
+        ("BATCH_SIZE = 0", "BATCH_SIZE must be a whole number above 0, but is int '0'."),
+        ("BATCH_SIZE = True", "BATCH_SIZE must be a whole number above 0, but is bool 'True'."),
+        ("del EPOCHS", "EPOCHS must be a whole number above 0, but is None."),
     ],
 )
-def test_a_constant_must_be_a_whole_number(name: str, value: str | None, found: str, tmp_path: Path) -> None:
-    change = f"\n\ndel {name}\n" if value is None else f"\n\n{name} = {value}\n"
-    message = refusal(tmp_path, MINI + change)
-    assert message.endswith(f"{name} must be a whole number above 0, but is {found}.")
+def test_a_constant_must_be_a_whole_number(change: str, says: str, tmp_path: Path) -> None:
+    assert refusal(tmp_path, f"{MINI}\n\n{change}\n").endswith(says)
 
 
 # --- functions that return the wrong thing ------------------------------------------------------------------
@@ -176,59 +139,34 @@ def call(experiment: Experiment, name: str) -> Any:
     return experiment.evaluate(model, inputs, labels)
 
 
+PAIRS = "((inputs, labels), (inputs, labels)), each a tensor"
 WRONG = [
-    ("load_data", "None", "((inputs, labels), (inputs, labels)), each a tensor", "None"),
+    ("load_data", "None", PAIRS, "None"),
+    ("load_data", "(data.train.images, data.train.labels)", PAIRS, "(a tensor of shape"),
+    ("load_data", "((data.train.images.numpy(), data.train.labels),) * 2", PAIRS, "ndarray"),
+    ("load_data", "((data.train.images, torch.tensor(3)),) * 2", PAIRS, "a tensor of shape ()"),
+    ("load_data", "((data.train.images, data.train.labels[:-1]),) * 2", "as many labels as inputs", "(39,)"),
+    ("load_data", "((torch.zeros(0, 2), torch.zeros(0)),) * 2", "and at least one", "(0, 2)"),
     (
         "load_data",
-        "(data.train.images, data.train.labels)",
-        "((inputs, labels), (inputs",
-        "(a tensor of shape",
+        "((data.train.images, data.train.labels),) * 2",
+        "floating-point numbers or",
+        "torch.uint8",
     ),
-    ("load_data", "((data.train.images.numpy(), data.train.labels),) * 2", "each a tensor", "ndarray"),
-    ("load_data", "((data.train.images, torch.tensor(3)),) * 2", "each a tensor", "a tensor of shape ()"),
-    (
-        "load_data",
-        "(data.train.images, data.train.labels[:-1]), (data.validation.images, data.validation.labels)",
-        "as many training labels as inputs",
-        "(a tensor of shape (40, 1, 6, 6), a tensor of shape (39,))",
-    ),
-    (
-        "load_data",
-        "(data.train.images, data.train.labels), (data.validation.images[:3], data.validation.labels)",
-        "as many validation labels as inputs",
-        "(a tensor of shape (3, 1, 6, 6), a tensor of shape (20,))",
-    ),
-    ("build_model", "None", "a torch.nn.Module", "None"),
     ("build_model", "nn.Linear", "a torch.nn.Module", "type"),
     ("build_optimizer", "None", "a torch.optim.Optimizer", "None"),
-    ("build_optimizer", "model", "a torch.optim.Optimizer", "Sequential"),
     ("build_scheduler", "0.1", "a scheduler of torch.optim.lr_scheduler", "float '0.1'"),
-    (
-        "build_scheduler",
-        "torch.optim.lr_scheduler.ReduceLROnPlateau",
-        "steps once a batch, or None",
-        "type",
-    ),
+    ("build_scheduler", "torch.optim.lr_scheduler.ReduceLROnPlateau", "steps once a batch, or None", "type"),
     ("prepare_batch", "inputs", "(inputs, labels), two tensors", "a tensor of shape (4, 1, 6, 6)"),
-    (
-        "prepare_batch",
-        "inputs, labels, rng",
-        "(inputs, labels), two tensors",
-        "(a tensor of shape (4, 1, 6, 6), a",
-    ),
     ("prepare_batch", "inputs, None", "(inputs, labels), two tensors", ", None)"),
-    ("prepare_batch", "inputs, labels[1:]", "as many labels as inputs", "a tensor of shape (3,))"),
-    ("compute_loss", "None", "a scalar tensor", "None"),
+    ("prepare_batch", "inputs, labels[1:]", "as many labels as inputs", "(3,)"),
     ("compute_loss", "0.5", "a scalar tensor", "float '0.5'"),
     ("compute_loss", "outputs.sum(dim=1)", "a scalar tensor", "a tensor of shape (4,)"),
     ("train_step", "None", "the loss, a scalar tensor", "None"),
     ("train_step", "inputs", "the loss, a scalar tensor", "a tensor of shape (4, 1, 6, 6)"),
-    ("train_step", "'low'", "the loss, a scalar tensor", "str 'low'"),
-    ("evaluate", "None", 'a dict with "val_loss"', "None"),
     ("evaluate", "0.5", 'a dict with "val_loss"', "float '0.5'"),
     ("evaluate", "{'val_accuracy': 0.5}", 'a dict with "val_loss"', "dict"),
     ("evaluate", "{'val_loss': None}", "a number as 'val_loss'", "None"),
-    ("evaluate", "{'val_loss': 'low'}", "a number as 'val_loss'", "str 'low'"),
     ("evaluate", "{'val_loss': inputs}", "a number as 'val_loss'", "a tensor of shape (4, 1, 6, 6)"),
     ("evaluate", "{'val_loss': 1, 'val_accuracy': [1]}", "a number as 'val_accuracy'", "(int '1')"),
 ]
@@ -282,13 +220,12 @@ def test_what_a_function_may_return(name: str, returned: str, expected: object, 
 # --- functions that raise -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("name", ["load_data", "train_step"])
 @pytest.mark.parametrize(
     ("statement", "headline"),
     [
         ("raise ValueError('too low\\nand more')", "ValueError: too low\n"),
         ("raise KeyError", "KeyError\n"),
-        ("raise SystemExit(3)", "SystemExit: 3\n"),
         ("exit()", "SystemExit: None\n"),
         ("torch.zeros(2, 3) @ torch.zeros(2, 3)", "RuntimeError: mat1 and mat2 shapes"),
     ],
@@ -310,7 +247,9 @@ def test_what_a_function_raises_is_shown_with_the_students_lines_alone(
     assert message.endswith("\nFix that line, then run the same command again.")
 
 
-def test_ctrl_c_inside_a_function_is_no_mistake_of_the_student(tmp_path: Path) -> None:
+def test_ctrl_c_is_no_mistake_of_the_student(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        load(tmp_path, MINI + "\nraise KeyboardInterrupt\n")
     source = replaced("build_model", "    raise KeyboardInterrupt\n")
     with pytest.raises(KeyboardInterrupt):
         call(load(tmp_path, source), "build_model")
@@ -327,22 +266,6 @@ def test_a_fault_of_ours_below_the_students_frame_is_not_blamed_on_the_student(t
     optimizer.register_step_pre_hook(faulty)
     with pytest.raises(HarnessFault):
         experiment.train_step(model, optimizer, torch.rand(4, 1, 6, 6), torch.arange(4))
-
-
-def test_the_first_error_keeps_the_log_so_far(tmp_path: Path) -> None:
-    source = train_step(
-        "    optimizer.zero_grad()\n"
-        "    loss = compute_loss(model(inputs), labels)\n"
-        "    loss.backward()\n"
-        "    optimizer.step()\n"
-        "    COUNT.append(1)\n"
-        "    assert len(COUNT) < 8, 'stopped on purpose'\n"
-    )
-    with pytest.raises(UserError, match="AssertionError: stopped on purpose"):
-        mini_run(tmp_path, source + "\n\nCOUNT = []\n")
-    # Five batches and the record of the first epoch, then two batches more.
-    assert (tmp_path / "metrics.log").read_text().count("\n") == 8
-    assert (tmp_path / "checkpoint.pt").exists()
 
 
 def test_a_class_of_the_experiment_can_be_pickled_and_its_module_found(tmp_path: Path) -> None:
@@ -362,27 +285,14 @@ def test_a_class_of_the_experiment_can_be_pickled_and_its_module_found(tmp_path:
 
 
 def test_disable_dropout_makes_training_mode_repeatable() -> None:
-    model = nn.Sequential(
-        nn.Conv1d(4, 4, 1),
-        nn.Dropout1d(0.5),
-        nn.AlphaDropout(0.5),
-        nn.Sequential(nn.Flatten(), nn.Dropout(0.5), nn.Dropout(0.0)),
-    ).train()
-    inputs = torch.randn(3, 4, 5, generator=torch.Generator().manual_seed(0))
-    assert not torch.equal(model(inputs), model(inputs))
-    assert disable_dropout(model) == 3
-    assert torch.equal(model(inputs), model(inputs))
-    assert model.training
-    assert disable_dropout(model) == 0
-
-
-def test_disable_dropout_reaches_into_recurrent_and_attention_layers() -> None:
+    rng = torch.Generator().manual_seed(0)
+    convolutional = nn.Sequential(nn.Dropout1d(0.5), nn.AlphaDropout(0.5), nn.Sequential(nn.Dropout(0.5)))
     recurrent = nn.LSTM(4, 4, num_layers=2, dropout=0.5)
     attention = nn.TransformerEncoderLayer(4, 2, dim_feedforward=8, dropout=0.5)
-    inputs = torch.randn(6, 2, 4, generator=torch.Generator().manual_seed(0))
-    assert not torch.equal(recurrent(inputs)[0], recurrent(inputs)[0])
-    assert not torch.equal(attention(inputs), attention(inputs))
-    assert disable_dropout(recurrent) == 1
-    assert disable_dropout(attention) == 4
+    inputs = torch.randn(6, 2, 4, generator=rng)
+    for model in (convolutional, nn.ModuleList([recurrent]), attention):
+        disable_dropout(model)
+    assert torch.equal(convolutional(inputs), inputs)
     assert torch.equal(recurrent(inputs)[0], recurrent(inputs)[0])
     assert torch.equal(attention(inputs), attention(inputs))
+    assert recurrent.training

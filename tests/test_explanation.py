@@ -9,7 +9,6 @@ from grader.replay.replay import Replay
 from grader.score import explanation
 from grader.score.diagnostics import judge_diagnostics
 from grader.score.explanation import judge_explanation
-from grader.score.weights import load_weights
 from harness.recipe import load_recipe
 from harness.submission.log_values import load_causes
 
@@ -50,23 +49,10 @@ Ich habe sie auf ein Zehntel gesetzt.
 
 Die `val_accuracy` erreicht 94,16 %.
 """
-CHINESE = """
-# 症状
-
-`loss`在第1步为31.84，第2步为6305.9。
-
-# 原因
-
-学习率太大，权重越过了最小值。
-
-# 修复
-
-把学习率改回去。
-
-# 验证
-
-`val_accuracy`达到0.9416。
-"""
+CHINESE = (
+    "# 症状\n\n`loss`在第1步为31.84，第2步为6305.9。\n\n# 原因\n\n学习率太大，权重越过了最小值。\n\n"
+    "# 修复\n\n把学习率改回去。\n\n# 验证\n\n`val_accuracy`达到0.9416。\n"
+)
 
 
 def report(body: str = GERMAN, **changes: Any) -> str:
@@ -93,10 +79,6 @@ def test_the_reference_report_earns_everything(recipe: str) -> None:
     assert [check.reason for check in cited if check.points != check.max] == []
 
 
-def test_the_rubric_has_these_checks_and_points() -> None:
-    assert load_weights()["explanation"] == WHOLE
-
-
 @pytest.mark.parametrize("body", [GERMAN, CHINESE], ids=["German", "Chinese"])
 def test_a_report_in_any_language_earns_everything(body: str) -> None:
     assert points(report(body)) == WHOLE
@@ -120,16 +102,6 @@ def test_several_causes_are_no_diagnosis() -> None:
     )
     text = report().replace("ruled_out:\n", f"{second}ruled_out:\n", 1)
     assert (points(text)["cause"], points(text)["where"]) == (0, 0)
-
-
-def test_another_recipe_that_makes_the_same_program_is_the_same_cause(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    programs = explanation._broken_programs()
-    monkeypatch.setattr(explanation, "_broken_programs", lambda: {**programs, "steep": programs["huge_lr"]})
-    assert points(report(cause="steep"))["cause"] == 3
-    assert points(report(cause="loss_sum"))["cause"] == 0
-    assert points(report(cause="no_such_cause"))["cause"] == 0
 
 
 def test_where_is_the_broken_function_or_one_that_was_rightly_edited() -> None:
@@ -172,27 +144,21 @@ def test_a_check_stands_in_where_no_signal_shows_the_fault(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(
-    ("rivals", "expected"),
+    ("second", "expected"),
     [
-        (RIVALS, 4),
-        (RIVALS[:1], 2),
-        ((RIVALS[0], "{cause: label_permute, signal: loss, step: 2, value: 6305.9}"), 4),  # an observation
-        ((RIVALS[0], RIVALS[0]), 2),  # the same twice
-        ((RIVALS[0], "{cause: huge_lr, signal: loss, step: 0, value: 2.3025}"), 2),  # the cause itself
-        ((RIVALS[0], "{cause: healthy, signal: loss, step: 1, value: 31.84}"), 2),
-        ((RIVALS[0], "{cause: bad_luck, signal: loss, step: 1, value: 31.84}"), 2),
-        (
-            (RIVALS[0], "{cause: forgotten_eval, signal: eval_buffer_change, epoch: 0, value: 0.2}"),
-            2,
-        ),  # untrue
-        ((RIVALS[0], "{cause: label_permute, signal: val_accuracy, epoch: 4, value: 0.10}"), 2),  # allowed
-        ((RIVALS[0], "{cause: forgotten_eval, signal: loss, step: 1, value: 31.84}"), 2),  # another signal
+        (RIVALS[1], 4),
+        ("{cause: label_permute, signal: loss, step: 2, value: 6305.9}", 4),  # an observation
+        (RIVALS[0], 2),  # the same twice
+        ("{cause: huge_lr, signal: loss, step: 0, value: 2.3025}", 2),  # the cause itself
+        ("{cause: healthy, signal: loss, step: 1, value: 31.84}", 2),
+        ("{cause: bad_luck, signal: loss, step: 1, value: 31.84}", 2),
+        ("{cause: forgotten_eval, signal: eval_buffer_change, epoch: 0, value: 0.2}", 2),  # untrue
+        ("{cause: label_permute, signal: val_accuracy, epoch: 4, value: 0.10}", 2),  # allowed
+        ("{cause: forgotten_eval, signal: loss, step: 1, value: 31.84}", 2),  # another signal
     ],
 )
-def test_a_rival_is_ruled_out_by_a_true_fact_that_contradicts_it(
-    rivals: tuple[str, ...], expected: float
-) -> None:
-    assert points(report(rivals=rivals))["ruled_out"] == expected
+def test_a_rival_is_ruled_out_by_a_true_fact_that_contradicts_it(second: str, expected: float) -> None:
+    assert points(report(rivals=(RIVALS[0], second)))["ruled_out"] == expected
 
 
 def test_a_rival_is_ruled_out_by_the_outcome_of_a_check(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -236,9 +202,3 @@ def test_without_logs_the_instructor_decides() -> None:
     broken = points(report(), broken=Replay(status="XX", message="why"))
     assert (broken["cause"], broken["first_wrong"], broken["ruled_out"]) == (3, None, None)
     assert points(report(), reference=Replay(status="XX", message="why"))["first_wrong"] is None
-
-
-def test_nothing_in_a_log_that_a_stranger_wrote_is_believed_or_breaks_the_judge() -> None:
-    odd = '{"step": 0, "epoch": 0, "activations": {"loss": {"loss": {"loss": {"loss": 1.0}}}}}\n'
-    fixed = recorded_evidence("huge_lr").fixed.model_copy(update={"log": odd})
-    assert points(report(), fixed=fixed)["cause"] == 3

@@ -92,7 +92,7 @@ def loaded(statement: str) -> set[str]:
     return set(done.stdout.split())
 
 
-HEAVY = {"torch", "torchvision", "numpy", "pydantic", "rich", "jinja2", "yaml"}
+HEAVY = {"torch", "numpy", "pydantic", "rich", "jinja2", "yaml"}
 
 
 def test_the_command_line_starts_without_anything_heavy() -> None:
@@ -119,7 +119,7 @@ LIGHT = [
 def test_modules_that_do_not_train_do_not_import_torch() -> None:
     found = loaded("import " + ", ".join(LIGHT))
     assert set(LIGHT) <= found
-    assert found & {"torch", "torchvision"} == set()
+    assert "torch" not in found
 
 
 def test_torch_is_there_to_be_found() -> None:

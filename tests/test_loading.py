@@ -38,14 +38,10 @@ def test_every_data_set_has_ten_class_names() -> None:
     assert all(len(set(names)) == 10 for names in CLASS_NAMES.values())
 
 
-@pytest.mark.parametrize(
-    ("name", "said"), [("mnits", "did you mean mnist?"), ("xyz", "choose one of digits, shapes")]
-)
-def test_an_unknown_data_set_is_refused_with_the_close_match(name: str, said: str) -> None:
+def test_an_unknown_data_set_is_refused_with_the_known_ones() -> None:
     for load in (load_dataset, fetch_dataset):
-        with pytest.raises(UserError) as refusal:
-            load(name)
-        assert said in str(refusal.value)
+        with pytest.raises(UserError, match="no data set 'mnits': choose one of digits, shapes, mnist"):
+            load("mnits")
 
 
 @pytest.mark.parametrize(
@@ -66,22 +62,6 @@ def test_the_cache_is_where_the_user_says(
     for name, value in {"HOME": "/home/ada", **variables}.items():
         monkeypatch.setenv(name, value)
     assert default_cache() == Path(expected)
-
-
-@pytest.mark.parametrize("name", ["mnist", "cifar10"])
-def test_missing_files_are_named_with_their_place(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TRAINWRECK_DATA", str(tmp_path))
-    with pytest.raises(UserError) as refusal:
-        load_dataset(name)
-    folder, file = {
-        "mnist": ("MNIST/raw", "t10k-images-idx3-ubyte.gz"),
-        "cifar10": ("cifar-10-batches-py", "data_batch_5"),
-    }[name]
-    assert str(tmp_path / folder) in str(refusal.value)
-    assert file in str(refusal.value)
-    assert f"make data DATASET={name}" in str(refusal.value)
 
 
 def _load_real(name: str, cache: Path) -> Dataset:
@@ -124,40 +104,13 @@ def test_the_second_load_reads_the_kept_subset_and_a_damaged_one_is_made_again(t
 
 
 @needs_shared_data
-def test_a_full_disk_is_told_in_one_sentence(tmp_path: Path) -> None:
-    """A limit on the size of a file stands in for a full disk: the write fails at the same place."""
-    program = (
-        "import resource, signal\n"
-        "from harness.data.loading import load_dataset\n"
-        "from harness.errors import UserError\n"
-        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))\n"
-        "try:\n"
-        "    load_dataset('mnist')\n"
-        "except UserError as error:\n"
-        "    print(error)\n"
-    )
-    cache = link_shared_data(tmp_path)
-    done = subprocess.run(
-        [sys.executable, "-B", "-c", program],
-        env={"TRAINWRECK_DATA": str(cache)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert "cannot be read in" in done.stdout
-    assert "File too large" in done.stdout
-    assert sorted(path.name for path in cache.iterdir()) == ["MNIST", "cifar-10-batches-py"]
-
-
-@needs_shared_data
 @pytest.mark.parametrize("name", ["digits", "cifar10"])
 def test_embedded_data_and_kept_subsets_load_without_torch(name: str, tmp_path: Path) -> None:
     if name == "cifar10":
         _load_real(name, link_shared_data(tmp_path))
     program = (
         f"import sys; from harness.data.loading import load_dataset; load_dataset({name!r}); "
-        "sys.exit(sum(name in sys.modules for name in ('torch', 'torchvision')))"
+        "sys.exit('torch' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", program], check=True, env={"TRAINWRECK_DATA": str(tmp_path)})
 
@@ -190,15 +143,13 @@ def test_no_altered_byte_and_no_cut_changes_the_data_or_raises(tmp_path: Path) -
         known = read_subset(path, "some")
         # Some bytes of a zip mean nothing, such as its time stamps.
         assert known is None or known.digest == _DATASET.digest
-    for length in range(0, len(whole), 7):
-        path.write_bytes(whole[:length])
+    for other in (
+        *(whole[:length] for length in range(0, len(whole), 7)),
+        b"\x80\x04K\x01.",
+        b"\x93NUMPY\x01",
+    ):
+        path.write_bytes(other)
         assert read_subset(path, "some") is None
-
-
-@pytest.mark.parametrize("content", [b"text", b"\x80\x04K\x01.", b"\x93NUMPY\x01\x00v\x00"])
-def test_other_kinds_of_file_are_no_subset(content: bytes, tmp_path: Path) -> None:
-    (tmp_path / "kept.npz").write_bytes(content)
-    assert read_subset(tmp_path / "kept.npz", "some") is None
 
 
 def test_a_cache_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:

@@ -16,7 +16,6 @@ from harness.recipe import (
     load_recipe,
     load_recipes,
     recipe_ids,
-    suggestion,
 )
 from harness.written.exercise import file_exercise_ids
 
@@ -66,45 +65,29 @@ def test_a_recipe_is_read_as_written(tmp_path: Path) -> None:
     assert recipe.broken_source() == expected != recipe.healthy_source()
 
 
-REFUSED = [
-    # unknown keys, by name
-    ("seed = 42", "seed = 42\ntitel = 'A title'", "titel: Extra inputs"),
-    ("seed = 42", "seed = 42\nlayer = 'loss'", "layer: Extra inputs"),
-    ('reduce = "max"', 'reduce = "max"\nunit = "nats"', "symptom.0.unit: Extra inputs"),
-    ('find = "lr', 'count = 2\nfind = "lr', "break.0.count: Extra inputs"),
-    ("seed = 42", "seed = 42\nbreaks = []", "breaks: Extra inputs"),
-    ("seed = 42", 'seed = 42\nid = "yours"', "id: "),
-    # missing keys
-    ("format_version = 2\n", "", "format_version: Field required"),
-    ('cause = "the rate is too large"\n', "", "cause: Field required"),
-    ('title = "A title"\n', "", "title: Field required"),
-    ("seed = 42\n", "", "seed: Field required"),
-    ('find = "lr=0.1, momentum"\n', "", "break.0.find: Field required"),
-    ('says = "the loss passes 50"\n', "", "symptom.0.says: Field required"),
-    ("above = 50\n", "", "a symptom needs `above`, `below` or both"),
-    # wrong values
-    ("format_version = 2", "format_version = 1", "format_version: "),
-    ('"optimizer"', '"toaster"', "area: "),
-    ('["look", ', "[", "hints"),
-    ('["look", ', '["", ', "hints.0: "),
-    ('"the rate is too large"', '""', "cause: "),
-    ("seed = 42", 'seed = "many"', "seed: "),
-    ("seed = 42", 'seed = "42"', "seed: "),
-    ("seed = 42", "seed = true", "seed: "),
-    ("seed = 42", "seed = 4.5", "seed: "),
-    ('title = "A title"', "title = 3", "title: "),
-    ('signal = "loss"', 'signal = "noise"', "symptom.0.signal: "),
-    ('reduce = "max"', 'reduce = "sum"', "symptom.0.reduce: "),
-    ("steps = [0, 20]", "steps = [0]", "symptom.0.steps"),
-    ("steps = [0, 20]", "steps = [0, 20, 30]", "symptom.0.steps"),
-    ("steps = [0, 20]", "steps = 20", "symptom.0.steps"),
-    ("above = 50", 'above = "50"', "symptom.0.above: "),
-    ('find = "lr=0.1, momentum"', 'find = ""', "break.0.find: "),
-    ("[[break]]", "[[symptom]]", "symptom.0.find: "),
-]
-
-
-@pytest.mark.parametrize(("find", "replace", "message"), REFUSED)
+@pytest.mark.parametrize(
+    ("find", "replace", "message"),
+    [
+        ("seed = 42", "seed = 42\ntitel = 'A title'", "titel: Extra inputs"),
+        ("seed = 42", "seed = 42\nbreaks = []", "breaks: Extra inputs"),
+        ("seed = 42", 'seed = 42\nid = "yours"', "id: "),
+        ('find = "lr', 'count = 2\nfind = "lr', "break.0.count: Extra inputs"),
+        ('cause = "the rate is too large"\n', "", "cause: Field required"),
+        ('says = "the loss passes 50"\n', "", "symptom.0.says: Field required"),
+        ("above = 50\n", "", "a symptom needs `above`, `below` or both"),
+        ("format_version = 2", "format_version = 1", "format_version: "),
+        ('"optimizer"', '"toaster"', "area: "),
+        ('["look", ', "[", "hints"),
+        ('"the rate is too large"', '"..."', "cause: "),
+        ("seed = 42", 'seed = "42"', "seed: "),
+        ("seed = 42", "seed = true", "seed: "),
+        ('signal = "loss"', 'signal = "noise"', "symptom.0.signal: "),
+        ('reduce = "max"', 'reduce = "sum"', "symptom.0.reduce: "),
+        ("steps = [0, 20]", "steps = [0, 20, 30]", "symptom.0.steps"),
+        ('find = "lr=0.1, momentum"', 'find = ""', "break.0.find: "),
+        ('"digits_mlp"', "digits mlp", "is not TOML: "),
+    ],
+)
 def test_what_is_not_a_recipe_is_refused_by_name(
     find: str, replace: str, message: str, tmp_path: Path
 ) -> None:
@@ -126,19 +109,6 @@ def test_a_symptom_may_be_limited_to_a_data_set(tmp_path: Path) -> None:
         for here in [recipe.on(dataset)]
     }
     assert kept == {"digits": (["loss"], ["lr"]), "mnist": (["loss", "lr"], [])}
-
-
-def test_a_file_that_is_not_toml_is_refused_with_its_line(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"recipe\.toml is not TOML: .*line 3"):
-        load_recipe("mine", write(tmp_path, RECIPE.replace('"digits_mlp"', "digits mlp")))
-
-
-@pytest.mark.parametrize("data", [b"\xff", b"a = " + b"9" * 5000, b"a = " + b"[" * 3000])
-def test_what_no_reader_of_toml_takes_is_refused(data: bytes, tmp_path: Path) -> None:
-    exercises = write(tmp_path, RECIPE)
-    (exercises / "mine" / "recipe.toml").write_bytes(data)
-    with pytest.raises(UserError, match=r"recipe\.toml is not TOML: "):
-        load_recipe("mine", exercises)
 
 
 def test_every_folder_with_a_recipe_is_one_and_a_bad_one_hides_no_other(tmp_path: Path) -> None:
@@ -191,26 +161,13 @@ def test_an_unknown_experiment_is_answered_with_a_known_one(asked: str, answer: 
         load_recipe("mine", write(tmp_path, RECIPE.replace("digits_mlp", asked)))
 
 
-def test_suggestion_takes_the_close_match_or_lists_all() -> None:
-    assert suggestion("loss_summ", ["loss_sum", "huge_lr"]) == "did you mean loss_sum?"
-    assert suggestion("x", ["loss_sum", "huge_lr"]) == "choose from loss_sum, huge_lr."
-
-
-@pytest.mark.parametrize(("find", "count"), [("nothing", 0), ("a", 2), ("aba", 1)])
-def test_an_edit_must_match_exactly_once(find: str, count: int) -> None:
-    source, edit = "abac", Edit(find=find, replace="x")
-    if count == 1:
-        assert apply_edits(source, [edit], where="here") == "xc"
-    else:
-        with pytest.raises(ValueError, match=f"here: '{find}' occurs {count} times"):
-            apply_edits(source, [edit], where="here")
-
-
-def test_edits_apply_one_after_the_other() -> None:
+def test_an_edit_must_match_exactly_once_after_those_before_it() -> None:
     edits = [Edit(find="a", replace="b"), Edit(find="b", replace="c")]
     assert apply_edits("a", edits, where="here") == "c"
-    with pytest.raises(ValueError, match="occurs 0 times"):
+    with pytest.raises(ValueError, match="here: 'b' occurs 0 times"):
         apply_edits("a", edits[::-1], where="here")
+    with pytest.raises(ValueError, match="here: 'a' occurs 2 times"):
+        apply_edits("aa", edits, where="here")
 
 
 # --- the recipes themselves -------------------------------------------------------------------------------
@@ -230,13 +187,8 @@ def test_every_recipe_can_be_used_and_has_its_solution() -> None:
 @pytest.mark.parametrize("name", ALL)
 def test_a_recipe_is_at_most_100_lines_in_its_two_folders(name: str) -> None:
     files = [*(EXERCISES / name).iterdir(), *(SOLUTIONS / name).iterdir()]
-    assert {path.name for path in files} <= {
-        "recipe.toml",
-        "PROMPT.md",
-        "notes.md",
-        "measured.toml",
-        "variants.toml",
-    }
+    known = {"recipe.toml", "PROMPT.md", "notes.md", "measured.toml", "variants.toml"}
+    assert {path.name for path in files} <= known
     assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files) <= 100
 
 
@@ -249,18 +201,13 @@ def test_the_notes_tell_an_instructor_each_part(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_the_break_is_a_small_edit_that_still_parses(name: str) -> None:
+def test_the_break_is_a_small_edit_that_parses_and_does_not_say_that_it_is_one(name: str) -> None:
     recipe = load_recipe(name)
     assert 1 <= len([line for line in changed_lines(name) if line[2:].strip()]) <= 6
     healthy, broken = ast.parse(recipe.healthy_source()), ast.parse(recipe.broken_source())
     assert ast.dump(healthy) != ast.dump(broken)  # not only a comment or a blank line
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_the_broken_source_does_not_say_that_it_is_broken(name: str) -> None:
-    added = "\n".join(line for line in changed_lines(name) if line.startswith("+"))
-    assert "#" not in added
-    assert name not in load_recipe(name).broken_source()
+    assert not any("#" in line for line in changed_lines(name) if line.startswith("+"))
+    assert name not in recipe.broken_source()
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -278,9 +225,3 @@ def test_the_prompt_gives_the_title_and_not_the_fix(name: str) -> None:
     assert names
     told = {word for word in names if re.search(rf"(?<![\w.]){re.escape(word)}(?![\w])", text)}
     assert not told, f"the prompt of {name} names {told}"
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_no_two_recipes_break_the_same_line_in_the_same_way(name: str) -> None:
-    others = [load_recipe(other).broken_source() for other in ALL if other != name]
-    assert load_recipe(name).broken_source() not in others

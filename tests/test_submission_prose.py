@@ -30,11 +30,7 @@ def verdicts(text: str) -> dict[str, str]:
         ("0.94 `val_accuracy` in the end", {"0.94": "true"}),
         ("The\n`loss` of the\nfirst step is 31.84.", {"31.84": "true"}),
         ("| `loss` | 5.55 |", {"5.55": "wrong"}),
-        ("| step | loss | lr |\n|---|---|---|\n| 1 | 31.84 | 7.7 |", {"31.84": "true", "7.7": "wrong"}),
-        (
-            "```\nstep  loss  lr\n1  31.84  10.0\n2  99.99  10.0\n```",
-            {"31.84": "true", "10.0": "true", "99.99": "wrong"},
-        ),
+        ("```\nloss 31.84 lr 7.7\n```", {"31.84": "true", "7.7": "wrong"}),
         ('```\n{"step": 1, "loss": 31.9, "lr": 10.0}\n```', {"31.9": "wrong", "10.0": "true"}),
     ],
 )
@@ -114,5 +110,5 @@ def test_a_text_of_numbers_alone_is_read_in_bounded_work() -> None:
     ("count", "words"), [(0, "0 numbers agree"), (1, "1 number agrees"), (2, "2 numbers agree")]
 )
 def test_the_sentence_counts_in_good_english(count: int, words: str) -> None:
-    numbers = [StatedNumber("0.5", 0, 3, ("loss",), "true")] * count
+    numbers = [StatedNumber("0.5", 0, 3, "loss", "true")] * count
     assert agreement(numbers) == f"{words} with the logs, and none disagrees."

@@ -1,17 +1,15 @@
 import json
 import math
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from runs import AMP, CHANCE, MINI, Run, edited, load, mini_data, mini_run, train_step
+from runs import AMP, CHANCE, MINI, edited, load, mini_data, mini_run, train_step
 from torch import nn
 
 from harness.errors import UserError
 from harness.run.evaluation import confusion_matrix, evaluate_in_eval_mode
-from harness.run.guardrails import GuardrailStop
 from harness.run.metrics_log import format_record, read_metrics_log
 from harness.run.settings import RunSettings
 from harness.trainer import train
@@ -102,23 +100,11 @@ def test_a_run_repeats_to_the_byte_and_another_seed_does_not(name: str, tmp_path
     assert first.bytes("metrics.log") != other.bytes("metrics.log")
 
 
-def test_progress_counts_to_the_end(tmp_path: Path) -> None:
-    seen: list[tuple[int, int]] = []
-    train(
-        load(tmp_path),
-        mini_data(),
-        RunSettings(seed=1, dataset="digits", max_steps=7),
-        tmp_path,
-        progress=lambda step, steps, loss: seen.append((step, steps)),
-    )
-    assert seen == [(step, 7) for step in range(1, 8)]
-
-
 # --- resume -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", SOURCES)
-@pytest.mark.parametrize("at_step", [3, 5, 7, 10, 13, 15])
+@pytest.mark.parametrize("at_step", [3, 5, 7, 10, 15])
 def test_a_killed_run_resumes_to_the_bytes_of_one_that_was_not(
     name: str, at_step: int, tmp_path: Path
 ) -> None:
@@ -129,29 +115,6 @@ def test_a_killed_run_resumes_to_the_bytes_of_one_that_was_not(
     assert (folder / "checkpoint.pt").exists() is (at_step > 5)
     resumed = mini_run(folder, SOURCES[name], resume=True)
     assert files(folder) == files(expected.folder)
-    assert resumed.result == expected.result
-
-
-@pytest.mark.parametrize("name", SOURCES)
-@pytest.mark.parametrize("epoch", [1, 2, 3])
-def test_resuming_at_an_epoch_boundary_ends_with_the_same_bytes(
-    name: str, epoch: int, tmp_path: Path
-) -> None:
-    expected = mini_run(tmp_path / "whole", SOURCES[name])
-    folder = tmp_path / "resumed"
-    checkpoints: list[Path] = []
-
-    def keep(step: int, steps: int, loss: float) -> None:
-        # At the first step of an epoch the files are those of the epoch before.
-        if step == epoch * 5 + 1:
-            checkpoints.append(shutil.copytree(folder, tmp_path / "kept"))
-
-    train(
-        load(folder, SOURCES[name]), mini_data(), RunSettings(seed=1, dataset="digits"), folder, progress=keep
-    )
-    kept = checkpoints[0] if checkpoints else folder  # after the last epoch nothing is left to do
-    resumed = mini_run(kept, SOURCES[name], resume=True)
-    assert files(kept) == files(expected.folder)
     assert resumed.result == expected.result
 
 
@@ -226,26 +189,18 @@ def test_the_best_checkpoint_is_that_of_the_best_epoch(metrics: str, best: int, 
 # --- switches -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("max_steps", "epochs"), [(1, 1), (5, 1), (7, 2), (15, 3), (99, 3)])
+@pytest.mark.parametrize(("max_steps", "epochs"), [(1, 1), (5, 1), (7, 2), (99, 3)])
 def test_max_steps_ends_the_run_with_a_whole_log(max_steps: int, epochs: int, tmp_path: Path) -> None:
     run = mini_run(tmp_path, max_steps=max_steps)
     steps = min(max_steps, 15)
     assert (run.result.steps, len(run.batches), len(run.epochs)) == (steps, steps, epochs)
     assert "val_loss_repeated" in run.epochs[-1]
     assert run.state()["step"] == steps
-    whole = mini_run(tmp_path / "whole")
-    assert run.batches == whole.batches[:steps]
 
 
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [({"epochs": 2}, (10, 2, 8)), ({"batch_size": 20}, (6, 3, 20)), ({"batch_size": 16}, (6, 3, 16))],
-)
-def test_epochs_and_batch_size_can_be_named(
-    options: dict[str, Any], expected: tuple[int, int, int], tmp_path: Path
-) -> None:
-    result = mini_run(tmp_path, **options).result
-    assert (result.steps, result.epochs, result.batch_size) == expected
+def test_epochs_and_batch_size_can_be_named(tmp_path: Path) -> None:
+    result = mini_run(tmp_path, epochs=2, batch_size=16).result
+    assert (result.steps, result.epochs, result.batch_size) == (4, 2, 16)
 
 
 def test_overfitting_takes_the_same_examples_without_dropout_or_augmentation(tmp_path: Path) -> None:
@@ -261,60 +216,34 @@ def test_overfitting_takes_the_same_examples_without_dropout_or_augmentation(tmp
     assert losses == sorted(losses, reverse=True)
 
 
-def switched(folder: Path, name: str, **options: Any) -> Run:
-    """Run an experiment that writes down what it finds at its training steps."""
-    source = edited(
-        {"amp": AMP, "chance": CHANCE}[name],
-        (
-            "    return loss\n",
-            "    FOUND.append((AMP, AUGMENT, [m.p for m in model.modules() if isinstance(m, nn.Dropout)]))\n"
-            "    return loss\n",
-        ),
-    )
-    return mini_run(folder, source + "\n\nFOUND = []\n", max_steps=2, **options)
-
-
 @pytest.mark.parametrize(
-    ("name", "options", "found"),
+    ("source", "options", "found"),
     [
-        ("chance", {}, (False, True, [0.5])),
-        ("chance", {"disable_dropout": True}, (False, True, [0.0])),
-        ("chance", {"disable_augment": True}, (False, False, [0.5])),
-        ("chance", {"overfit_batch": 8}, (False, False, [0.0])),
-        ("amp", {}, (True, False, [])),
-        ("amp", {"disable_amp": True}, (False, False, [])),
-        ("amp", {"verify": True}, (False, False, [])),
+        (CHANCE, {}, (False, True, [0.5])),
+        (CHANCE, {"disable_dropout": True}, (False, True, [0.0])),
+        (CHANCE, {"disable_augment": True}, (False, False, [0.5])),
+        (CHANCE, {"overfit_batch": 8}, (False, False, [0.0])),
+        (AMP, {}, (True, False, [])),
+        (AMP, {"disable_amp": True}, (False, False, [])),
+        (AMP, {"verify": True}, (False, False, [])),
     ],
 )
 def test_switches_reach_the_experiment(
-    name: str, options: dict[str, Any], found: tuple[bool, bool, list[float]], tmp_path: Path
+    source: str, options: dict[str, Any], found: tuple[bool, bool, list[float]], tmp_path: Path
 ) -> None:
-    run = switched(tmp_path, name, **options)
-    seen = run.experiment.module.FOUND
-    assert seen == [found] * 2
+    note = "    FOUND.append((AMP, AUGMENT, [m.p for m in model.modules() if isinstance(m, nn.Dropout)]))\n"
+    noting = edited(source, ("    return loss\n", note + "    return loss\n")) + "\n\nFOUND = []\n"
+    run = mini_run(tmp_path, noting, max_steps=2, **options)
+    assert [found] * 2 == run.experiment.module.FOUND
 
 
 def test_verify_computes_in_float64(tmp_path: Path) -> None:
     single, double = mini_run(tmp_path / "single"), mini_run(tmp_path / "double", verify=True)
-    assert {tensor.dtype for tensor in double.state()["model"].values()} == {torch.float64}
-    assert {tensor.dtype for tensor in single.state()["model"].values()} == {torch.float32}
+    for run, dtype in ((single, torch.float32), (double, torch.float64)):
+        assert {tensor.dtype for tensor in run.state()["model"].values()} == {dtype}
     loss = double.batches[0]["loss"]
     assert torch.tensor(loss, dtype=torch.float32).item() != loss
-    # The first loss of two different initializations is about ln 10 in both.
-    assert loss == pytest.approx(single.batches[0]["loss"], abs=0.3)
     assert mini_run(tmp_path / "after").bytes("metrics.log") == single.bytes("metrics.log")
-
-
-def test_clip_norm_bounds_the_gradient(tmp_path: Path) -> None:
-    free, clipped = mini_run(tmp_path / "free"), mini_run(tmp_path / "clipped", clip_norm=0.2)
-    assert max(record["grad_norm"] for record in free.batches) > 0.3
-    norms = [record["grad_norm"] for record in clipped.batches]
-    assert all(norm <= 0.2 * (1 + 1e-6) for norm in norms)
-    assert norms[0] == pytest.approx(0.2, rel=1e-4)
-    # Clipping shortens the first gradient and leaves its direction.
-    first, other = free.batches[0]["grad_mean"], clipped.batches[0]["grad_mean"]
-    ratios = [other[name] / first[name] for name in first]
-    assert ratios == pytest.approx([0.2 / free.batches[0]["grad_norm"]] * len(ratios), rel=1e-3)
 
 
 # --- guardrails ---------------------------------------------------------------------------------------------
@@ -326,7 +255,7 @@ NAN_AT_7 = train_step(
 
 
 def test_strict_guardrails_stop_a_run_with_a_nan_loss_and_keep_the_log(tmp_path: Path) -> None:
-    with pytest.raises(GuardrailStop, match="step 7: the loss is nan"):
+    with pytest.raises(UserError, match="step 7: the loss is nan"):
         mini_run(tmp_path, NAN_AT_7 + "\n\nCOUNT = []\n", guardrails="strict")
     records = read_metrics_log(tmp_path / "metrics.log")
     assert math.isnan(records[-1]["loss"])
@@ -334,28 +263,12 @@ def test_strict_guardrails_stop_a_run_with_a_nan_loss_and_keep_the_log(tmp_path:
     assert (tmp_path / "metrics.log").read_text().count('"loss": "NaN"') == 1
 
 
-@pytest.mark.parametrize(("mode", "findings"), [("warn", [(7, "hard")]), ("off", [])])
-def test_other_guardrails_let_it_run_to_the_end(
-    mode: str, findings: list[tuple[int, str]], tmp_path: Path
-) -> None:
-    run = mini_run(tmp_path, NAN_AT_7 + "\n\nCOUNT = []\n", guardrails=mode)
-    assert (run.result.steps, run.result.first_non_finite_step) == (15, 7)
-    assert [(finding.step, finding.level) for finding in run.result.findings] == findings
-
-
 # --- evaluation ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     "drawing",
-    [
-        "torch.rand(5)",
-        "torch.manual_seed(0)",
-        "random.random()",
-        "random.seed(0)",
-        "np.random.rand(3)",
-        "np.random.seed(0)",
-    ],
+    ["torch.rand(5)", "torch.manual_seed(0)", "random.random()", "np.random.rand(3)"],
 )
 def test_an_evaluation_that_draws_random_numbers_does_not_alter_the_training(
     drawing: str, tmp_path: Path
@@ -420,11 +333,3 @@ def test_eval_mode_metrics_and_confusion_by_hand(tmp_path: Path) -> None:
     expected = {"val_loss_eval_mode": (high + low) / 2, "val_accuracy_eval_mode": 0.5}
     assert found == pytest.approx(expected, rel=1e-6)
     assert confusion_matrix(nn.Identity(), logits, logits) is None
-
-
-def test_a_batch_of_the_wrong_shape_names_the_function(tmp_path: Path) -> None:
-    source = edited(
-        MINI, ("    return inputs, labels\n", "    return inputs, labels[:, None].expand(-1, 2, 2)[:0]\n")
-    )
-    with pytest.raises(UserError, match="prepare_batch"):
-        mini_run(tmp_path, source)

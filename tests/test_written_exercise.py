@@ -29,25 +29,19 @@ def write(folder: Path, text: str = TOML) -> Path:
     return folder
 
 
-def test_an_exercise_is_what_its_file_says(tmp_path: Path) -> None:
+def test_an_exercise_is_what_its_file_says_and_has_no_run(tmp_path: Path) -> None:
     exercises = write(tmp_path)
     exercise = load_exercise("mine", exercises)
     assert isinstance(exercise, Derivation)
-    assert (exercise.id, exercise.title, exercise.problem, exercise.file) == (
-        "mine",
-        "By hand",
-        "mlp",
-        "mine.py",
-    )
-    assert find_file_exercise("mine", exercises) == exercise
+    assert (exercise.id, exercise.problem, exercise.file) == ("mine", "mlp", "mine.py")
     assert stub(exercise, exercises) == "begin here\n"
+    with pytest.raises(UserError, match="mine trains nothing, so it has no run"):
+        load_recipe("mine", exercises)
 
 
 def test_all_exercises_are_listed_the_broken_runs_first() -> None:
     assert exercise_ids() == [*recipe_ids(), *file_exercise_ids()]
-    assert file_exercise_ids()
-    assert isinstance(load_exercise("huge_lr"), Recipe)
-    assert find_file_exercise("huge_lr") is None
+    assert isinstance(load_exercise(recipe_ids()[0]), Recipe)
     for name in file_exercise_ids():
         exercise = find_file_exercise(name)
         assert exercise is not None
@@ -57,22 +51,16 @@ def test_all_exercises_are_listed_the_broken_runs_first() -> None:
 @pytest.mark.parametrize(
     ("find", "replace", "said"),
     [
-        (
-            'kind = "derivation"',
-            'kind = "derivations"',
-            "has an unknown kind: did you mean derivation?",
-        ),
+        ('kind = "derivation"', 'kind = "derivations"', "has an unknown kind: did you mean derivation?"),
         ('kind = "derivation"\n', "", "has an unknown kind"),
         ('problem = "mlp"', 'problem = "cnn"', "problem: Input should be 'mlp' or 'layernorm'"),
         ("format_version = 1", "format_version = 2", "format_version: Input should be 1"),
         ('file = "mine.py"', 'file = "../mine.py"', "file: String should match pattern"),
         ('file = "mine.py"', 'file = "mine.py"\nfiles = 1', "files: Extra inputs are not permitted"),
-        ('title = "By hand"', 'title = ""', "title: String should have at least 1 character"),
         ('title = "By hand"', "title = ", "is not TOML"),
     ],
 )
-def test_one_that_cannot_be_used_is_refused(find: str, replace: str, said: str, tmp_path: Path) -> None:
-    assert TOML.count(find) == 1
+def test_an_unusable_file_is_refused(find: str, replace: str, said: str, tmp_path: Path) -> None:
     exercises = write(tmp_path, TOML.replace(find, replace))
     with pytest.raises(UserError) as refusal:
         load_exercise("mine", exercises)
@@ -80,13 +68,6 @@ def test_one_that_cannot_be_used_is_refused(find: str, replace: str, said: str, 
     assert str(exercises / "mine" / "exercise.toml") in str(refusal.value)
 
 
-def test_an_unknown_name_gets_the_close_match_of_any_kind() -> None:
+def test_an_unknown_name_gets_the_close_match() -> None:
     with pytest.raises(UserError, match=r"There is no exercise 'backprop_mpl': did you mean backprop_mlp\?"):
         load_exercise("backprop_mpl")
-    with pytest.raises(UserError, match=r"did you mean huge_lr\?"):
-        load_exercise("huge_rl")
-
-
-def test_there_is_no_run_of_one(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="mine trains nothing, so it has no run"):
-        load_recipe("mine", write(tmp_path))

@@ -24,11 +24,11 @@ from grader.score.verdict import (
     criterion_score,
     rescored,
 )
-from grader.toml_file import read_table
 from harness.errors import UserError
 from harness.files import write_whole
 from harness.plain_yaml import shown
 from harness.recipe import suggestion
+from harness.toml_file import read_table
 
 _HEADER = re.compile(r"[ \t]*\[\[[ \t]*override[ \t]*\]\]")
 _Number = Annotated[float, Field(allow_inf_nan=False)]

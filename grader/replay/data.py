@@ -51,7 +51,6 @@ class ReplayData:
 
     def __init__(self, cache: Path) -> None:
         self._cache = cache
-        # Reading images with torchvision changes `sys.modules`, so only one thread may do it at a time.
         self._lock = threading.Lock()
         self._subsets: dict[str, bytes] = {}
         self._heldout: dict[str, bytes] = {}

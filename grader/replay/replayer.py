@@ -29,7 +29,7 @@ from grader.syntax.plain_code import suspicions
 from harness.canonical_setup import run_environment
 from harness.errors import UserError, naming
 from harness.recipe import ROOT, Recipe
-from harness.submission.check_run import shape_faults
+from harness.submission.check_run import shape_fault
 
 Sandbox = Callable[[Command, StopSignal | None], SandboxResult]
 Engine = Literal["warm", "fresh"]
@@ -187,7 +187,7 @@ def _read_replay(result: SandboxResult, *, trusted: bool) -> Replay:
             checks=tuple(CheckResult.model_validate(item) for item in checks),
             platform=platform,
         )
-        if (fault := next(shape_faults("metrics.log", replay.records()), None)) is not None:
+        if fault := shape_fault("metrics.log", replay.records()):
             raise ValueError(fault)
     except Exception as error:
         # The process claimed success and left something else: only the experiment's own code does that.

@@ -1,7 +1,6 @@
 """The healthy band: how far from the reference fix a sound fix may end on held-out data (`bands.toml`, measured)."""
 
 import math
-import tomllib
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -10,6 +9,7 @@ from pydantic import Field
 from grader.replay.replay import SplitFigures
 from grader.score.exhibits import Number
 from grader.score.verdict import Model
+from harness.toml_file import read_record
 
 BANDS = Path(__file__).with_name("bands.toml")
 
@@ -57,7 +57,7 @@ class _Bands(Model):
 
 def load_bands(path: Path = BANDS) -> tuple[Band, ...]:
     """Return all bands that were measured."""
-    return _Bands.model_validate(tomllib.loads(path.read_text(encoding="utf-8"))).bands
+    return read_record(path, _Bands).bands
 
 
 def load_band(experiment: str, dataset: str) -> Band:

@@ -12,7 +12,7 @@ from grader.score.explanation import body_of
 from grader.score.verdict import Check, full, lost, open_check
 from harness.errors import UserError
 from harness.run.metrics_log import batch_records, epoch_records, log_lines, parse_log
-from harness.submission.check_run import diagnostic_faults
+from harness.submission.check_run import diagnostic_fault
 from harness.submission.log_values import OFF_BY, LogValues, log_values
 from harness.submission.prose import shows_log
 from harness.submission.report import Report, Sign, parse_report
@@ -69,7 +69,7 @@ def _first_fault(log: str, name: str) -> tuple[str | None, int]:
     if not batches or not epoch_records(records):
         return f"{name} holds no whole epoch", batches
     try:
-        return next(diagnostic_faults(name, records), None), batches
+        return diagnostic_fault(name, records) or None, batches
     except (AttributeError, TypeError, KeyError):
         return f"{name} holds records of another form", batches
 

@@ -5,15 +5,14 @@ from the front matter; of the text only its length, its parts, and the numbers b
 """
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cache, lru_cache
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from grader.score.evidence import Evidence
 from grader.score.solutions import outcomes_of, trips_of
 from grader.score.verdict import Check, full, lost, open_check
 from harness.errors import UserError
 from harness.plain_yaml import shown
-from harness.recipe import Recipe, load_recipes
 from harness.submission.log_values import (
     OFF_BY,
     contradicted,
@@ -96,22 +95,8 @@ def _judge_cause(evidence: Evidence, diagnosis: Sequence[Diagnosis]) -> Check:
     named = diagnosis[0].cause
     if named == recipe.id:
         return full(*_CAUSE, f"{recipe.id} it is: {recipe.cause}.")
-    if named in _same_program(recipe):
-        return full(*_CAUSE, f"{named} makes the same broken program as {recipe.id}.")
     known = "" if named in load_causes() else ", which is no cause that harness causes lists"
     return lost(*_CAUSE, f"You name {shown(named)}{known}.", right)
-
-
-def _same_program(recipe: Recipe) -> frozenset[str]:
-    """Return the ids of the recipes that make the same broken program, this one among them."""
-    programs = _broken_programs()
-    return frozenset({recipe.id, *(name for name in programs if programs[name] == programs.get(recipe.id))})
-
-
-@cache
-def _broken_programs() -> Mapping[str, str]:
-    """Return the syntax tree of each recipe's broken experiment."""
-    return {recipe.id: ast.dump(ast.parse(recipe.broken_source())) for recipe in load_recipes()[0]}
 
 
 def _judge_where(evidence: Evidence, diagnosis: Sequence[Diagnosis], accepted: bool | None) -> Check:
@@ -124,13 +109,12 @@ def _judge_where(evidence: Evidence, diagnosis: Sequence[Diagnosis], accepted: b
     (where,) = named
     if where in holds:
         return full(*_WHERE, f"{where} holds the cause.")
-    if where in functions_changed(recipe.broken_source(), evidence.source):
-        if accepted:
-            return full(*_WHERE, f"Your right fix is in {shown(where)}.")
-        if accepted is None:
-            return open_check(
-                *_WHERE, f"Your edit is in {shown(where)}, and it is not decided whether it is right."
-            )
+    edited = where in functions_changed(recipe.broken_source(), evidence.source)
+    if edited and accepted:
+        return full(*_WHERE, f"Your right fix is in {shown(where)}.")
+    if edited and accepted is None:
+        reason = f"Your edit is in {shown(where)}, and it is not decided whether it is right."
+        return open_check(*_WHERE, reason)
     return lost(*_WHERE, f"{shown(where)} does not hold the cause.", right)
 
 
@@ -150,16 +134,11 @@ def _statements(source: str) -> dict[str, str]:
     """Return the syntax tree of each top-level function, class and assignment, by name."""
     found: dict[str, str] = {}
     for node in ast.parse(source).body:
-        names = [getattr(node, "name", "")] if hasattr(node, "name") else _targets(node)
-        for name in names:
+        names = (item for item in ast.walk(node) if isinstance(item, ast.Name))
+        stored = [name.id for name in names if isinstance(name.ctx, ast.Store)]
+        for name in [node.name] if isinstance(node, ast.FunctionDef | ast.ClassDef) else stored:
             found[name] = found.get(name, "") + ast.dump(node)
     return found
-
-
-def _targets(node: ast.stmt) -> list[str]:
-    return [
-        item.id for item in ast.walk(node) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store)
-    ]
 
 
 def _not_compared(check: tuple[str, str, float], evidence: Evidence) -> Check | None:
@@ -213,9 +192,7 @@ def _judge_first_check(evidence: Evidence, sign: Sign, *, shown_by_log: bool, re
 
 
 def _judge_ruled_out(evidence: Evidence, report: Report) -> Check:
-    remedy = (
-        "Rule out two other causes, each with a fact of the broken run that the other cause cannot explain."
-    )
+    remedy = "Rule out two other causes, each with a fact of the broken run that the other cannot explain."
     if not report.ruled_out:
         return lost(*_RULED_OUT, "No other cause is ruled out.", remedy)
     if (verdict := _not_compared(_RULED_OUT, evidence)) is not None:
@@ -234,7 +211,7 @@ def _judge_ruled_out(evidence: Evidence, report: Report) -> Check:
 
 def _rivals(evidence: Evidence, report: Report) -> Iterator[tuple[bool | None, str]]:
     """Yield for each cause that is ruled out whether it is, and why; None if that cannot be judged."""
-    own, known, seen = _same_program(evidence.recipe), load_causes(), set()
+    known, seen = load_causes(), set()
     for entry in report.ruled_out[:_RIVALS_READ]:
         name = shown(entry.cause)
         if entry.cause in seen:
@@ -242,7 +219,7 @@ def _rivals(evidence: Evidence, report: Report) -> Iterator[tuple[bool | None, s
         seen.add(entry.cause)
         if entry.cause not in known or entry.cause == HEALTHY:
             yield False, f"{name} is no cause that could be ruled out."
-        elif entry.cause in own:
+        elif entry.cause == evidence.recipe.id:
             yield False, f"{name} is the cause of this run."
         elif entry.check:
             yield _by_check(evidence, entry)

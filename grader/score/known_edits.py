@@ -11,8 +11,9 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, Field
 
-from grader.score.solutions import SOLUTIONS, StrictModel, read_toml
+from grader.score.solutions import SOLUTIONS
 from harness.recipe import EXPERIMENTS, Edit, Recipe, apply_edits
+from harness.toml_file import StrictModel, read_record
 
 # full: the fix and its equals. alternative: right, not minimal. masking: the symptom goes, the cause stays.
 # overreach: right, and changes what was sound. wrong: fixes nothing. sound: a change of a sound experiment.
@@ -100,7 +101,7 @@ def known_fixes(recipe: Recipe, solutions: Path = SOLUTIONS) -> tuple[list[Known
 def _load(path: Path) -> tuple[KnownEdit, ...]:
     if not path.is_file():
         return ()
-    found = read_toml(path, _File)
+    found = read_record(path, _File)
     return tuple(
         KnownEdit(id=name, verdict=verdict, edits=edits)
         for verdict in get_args(Verdict)

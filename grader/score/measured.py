@@ -1,12 +1,14 @@
 """The figures that decide about a fix: symptoms in the log, checks, and what the trusted evaluator finds."""
 
-from grader.replay.replay import Replay
+from typing import Any
+
+from grader.replay.replay import Evaluation, Replay
 from grader.score.bands import load_band
 from grader.score.belief import ACCURACY_APART
 from grader.score.evidence import Evidence
 from grader.score.exhibits import Measurement
 from grader.score.solutions import mechanisms_of
-from harness.checks import Limit, load_check
+from harness.checks import load_check
 from harness.run.metrics_log import epoch_records, to_strict
 from harness.symptoms import judge_symptom, reduce_values, signal_values
 
@@ -30,23 +32,14 @@ def has_reference(evidence: Evidence) -> bool:
 def symptoms(evidence: Evidence, replay: Replay | None = None) -> list[Measurement]:
     """Judge the symptoms in the log of the fixed run, or of another replay."""
     found = []
-    recipe = evidence.recipe.on(evidence.settings.dataset)
     records, reference = (replay or evidence.fixed).records(), evidence.reference.records()
-    for symptom in recipe.symptoms:
+    for symptom in evidence.recipe.on(evidence.settings.dataset).symptoms:
         result = judge_symptom(records, symptom)
         # With other epochs or batches than the recipe's the reference fix may show it too.
-        excused = judge_symptom(reference, symptom).present
-        bounds = [f"above {symptom.above:g}"] if symptom.above is not None else []
-        bounds += [f"below {symptom.below:g}"] if symptom.below is not None else []
-        value = None if result.value is None else to_strict(float(result.value))
-        found.append(
-            Measurement(
-                name=f"symptom: {symptom.says}",
-                value=value,
-                wanted=f"not {' and '.join(bounds)}",
-                good=not result.present or excused,
-            )
-        )
+        good = not result.present or judge_symptom(reference, symptom).present
+        bounds = {"above": symptom.above, "below": symptom.below}
+        wanted = " and ".join(f"{side} {bound:g}" for side, bound in bounds.items() if bound is not None)
+        found.append(_measured(f"symptom: {symptom.says}", result.value, f"not {wanted}", good))
     return found
 
 
@@ -56,37 +49,20 @@ def checks(evidence: Evidence, replay: Replay | None = None) -> list[Measurement
     outcomes = {result.check: result.outcome for result in replay.checks}
     found = []
     for name, tripped in mechanisms_of(evidence.recipe.id).items():
-        check = load_check(name)
-        outcome = outcomes.get(name)
+        check, outcome = load_check(name), outcomes.get(name)
         sound = [one.id for one in check.outcomes if one.sound]
         found.append(
-            Measurement(
-                name=f"check {name.replace('_', '-')}",
-                value=outcome,
-                wanted=" or ".join(sound),
-                good=outcome in sound,
-            )
+            _measured(f"check {name.replace('_', '-')}", outcome, " or ".join(sound), outcome in sound)
         )
         limit = check.outcome(tripped).in_log
-        if limit is not None:
-            found += _in_the_log(limit, replay)
+        # The check sees only the first steps.
+        if limit is not None and (
+            values := [item for _, item in signal_values(replay.records(), limit.signal)]
+        ):
+            largest = reduce_values(values, "max")
+            what, wanted = f"the largest {limit.signal} in the log", f"below {limit.below:g}"
+            found.append(_measured(what, largest, wanted, largest < limit.below))
     return found
-
-
-def _in_the_log(limit: Limit, replay: Replay) -> list[Measurement]:
-    """Compare a signal with its bound over the whole run; the check sees only the first steps."""
-    values = [value for _, value in signal_values(replay.records(), limit.signal)]
-    if not values:
-        return []
-    largest = reduce_values(values, "max")
-    return [
-        Measurement(
-            name=f"the largest {limit.signal} in the log",
-            value=to_strict(largest),
-            wanted=f"below {limit.below:g}",
-            good=largest < limit.below,
-        )
-    ]
 
 
 def evaluations(evidence: Evidence) -> list[Measurement]:
@@ -96,40 +72,36 @@ def evaluations(evidence: Evidence) -> list[Measurement]:
     """
     band = load_band(evidence.recipe.experiment, evidence.settings.dataset)
     fixed, reference = evidence.fixed.evaluation, evidence.reference.evaluation
-    what = "accuracy" if band.accuracy_below is not None else "loss"
-    own = fixed is not None and fixed.own_network
-    name = f"held-out {what} {'of your own network ' if own else ''}by the trusted evaluator"
     assert reference is not None
     assert reference.heldout is not None
-    wanted = band.wanted(reference.heldout)
+    own = "of your own network " if fixed is not None and fixed.own_network else ""
+    what = "loss" if band.accuracy_below is None else "accuracy"
+    name, wanted = f"held-out {what} {own}by the trusted evaluator", band.wanted(reference.heldout)
     if fixed is None or fixed.heldout is None:
         problem = fixed.problem if fixed is not None else "no weights"
         name = f"the weights do not fit the recipe's own network ({problem}); {name}"
-        return [Measurement(name=name, value=None, wanted=wanted, good=False)]
+        return [_measured(name, None, wanted, False)]
     healthy = band.holds(fixed.heldout, reference.heldout)
-    found = [Measurement(name=name, value=band.figure(fixed.heldout), wanted=wanted, good=healthy)]
-    return [*found, *_claimed(evidence)]
+    return [_measured(name, band.figure(fixed.heldout), wanted, healthy), *_claimed(evidence, fixed)]
 
 
-def _claimed(evidence: Evidence) -> list[Measurement]:
+def _claimed(evidence: Evidence, evaluation: Evaluation) -> list[Measurement]:
     """Compare the log's last validation with the evaluator's figure on the same images."""
-    epochs, evaluation = epoch_records(evidence.fixed.records()), evidence.fixed.evaluation
-    if not epochs or evaluation is None or evaluation.validation is None:
+    epochs, own = epoch_records(evidence.fixed.records()), evaluation.validation
+    if not epochs or own is None:
         return []
-    own = evaluation.validation
-    claimed: object = epochs[-1].get("val_loss" if own.accuracy is None else "val_accuracy")
-    found = own.loss if own.accuracy is None else own.accuracy
-    good = False
-    if isinstance(claimed, int | float) and isinstance(found, int | float):
-        apart = _LOSS_APART * abs(found) if own.accuracy is None else ACCURACY_APART
-        good = abs(claimed - found) <= apart
-    return [
-        Measurement(
-            name="the log's last validation",
-            value=to_strict(claimed),
-            wanted=f"the evaluator's {found:.4g} on the same images"
-            if isinstance(found, float)
-            else "a number",
-            good=good,
-        )
-    ]
+    by_loss = own.accuracy is None
+    claimed, found = (
+        epochs[-1].get("val_loss" if by_loss else "val_accuracy"),
+        own.loss if by_loss else own.accuracy,
+    )
+    wanted, good = "a number", False
+    if isinstance(found, int | float):
+        wanted = f"the evaluator's {found:.4g} on the same images"
+        apart = _LOSS_APART * abs(found) if by_loss else ACCURACY_APART
+        good = isinstance(claimed, int | float) and abs(claimed - found) <= apart
+    return [_measured("the log's last validation", claimed, wanted, good)]
+
+
+def _measured(name: str, value: Any, wanted: str, good: bool) -> Measurement:
+    return Measurement(name=name, value=to_strict(value), wanted=wanted, good=good)

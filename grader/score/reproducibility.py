@@ -9,7 +9,7 @@ from grader.score.evidence import RUNS, Evidence
 from grader.score.verdict import Check, full, lost, open_check
 from harness.errors import UserError
 from harness.run.metrics_log import Record, batch_records, epoch_records, log_lines, parse_log
-from harness.submission.check_run import log_difference
+from harness.submission.log_values import log_difference
 from harness.symptoms import judge_symptom
 
 _POINTS = {"broken": (8.0, 7.0), "fixed": (9.0, 8.0)}

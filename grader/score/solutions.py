@@ -2,23 +2,16 @@
 
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
-from grader.toml_file import read_table
 from harness.checks import check_names, load_check
-from harness.errors import UserError
 from harness.recipe import ROOT
+from harness.toml_file import StrictModel, read_record
 
 SOLUTIONS = ROOT / "solutions"
 MEASURED = "measured.toml"
-
-
-class StrictModel(BaseModel):
-    """A frozen record of a file of `solutions/`: no unknown keys, and nothing is converted."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 def _pairs(words: Any) -> Any:
@@ -37,7 +30,7 @@ class _Measured(StrictModel):
     """
 
     format_version: Literal[1]
-    outcomes: Annotated[dict[str, str], BeforeValidator(_pairs)] = {}
+    outcomes: Annotated[dict[str, str], BeforeValidator(_pairs)] = Field(default_factory=dict)
     trips: dict[str, str]
 
     @model_validator(mode="after")
@@ -70,18 +63,4 @@ def mechanisms_of(recipe_id: str, solutions: Path = SOLUTIONS) -> dict[str, str]
 
 @cache
 def _measured(recipe_id: str, solutions: Path) -> _Measured:
-    return read_toml(solutions / recipe_id / MEASURED, _Measured)
-
-
-_Record = TypeVar("_Record", bound=StrictModel)
-
-
-def read_toml(path: Path, model: type[_Record]) -> _Record:
-    """Return a TOML file as a record. Raises `UserError` that names the file and every key that is wrong."""
-    try:
-        return model.model_validate(read_table(path))
-    except FileNotFoundError:
-        raise UserError(f"There is no {path}: every recipe has one in its folder of solutions.") from None
-    except ValidationError as error:
-        problems = "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors())
-        raise UserError(f"{path} cannot be used: {problems}.") from None
+    return read_record(solutions / recipe_id / MEASURED, _Measured)

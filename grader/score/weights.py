@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from grader.score.verdict import CRITERIA, Check, Criterion
-from grader.toml_file import read_table
 from harness.errors import UserError
+from harness.toml_file import read_table
 
 DEFAULT = Path(__file__).resolve().parent / "rubric.toml"
 
@@ -14,32 +14,20 @@ Weights = Mapping[Criterion, Mapping[str, float]]
 
 def load_weights(path: Path = DEFAULT) -> Weights:
     """Return the points of every check. Raises `UserError` that names what is wrong with the file, and where."""
-    weights = _read(path, CRITERIA)
-    if path != DEFAULT:
-        _compare_names(path, weights, _read(DEFAULT, CRITERIA))
-    _require_hundred(path, weights)
+    weights = read_weights(path, CRITERIA)
+    if path == DEFAULT:
+        return weights
+    for criterion, known in read_weights(DEFAULT, CRITERIA).items():
+        for name in weights[criterion].keys() - known.keys():
+            there = ", ".join(known)
+            raise UserError(f"{path}: {criterion} has no check {name!r}: there are {there}. Remove the line.")
+        for name in known.keys() - weights[criterion].keys():
+            raise UserError(f"{path}: {criterion}.{name} is missing: give it points, 0 to leave it out.")
     return weights
 
 
-def read_weights(path: Path, criteria: Sequence[Criterion], *, beside: Sequence[str] = ()) -> Weights:
-    """Return the points of every check of these criteria; `beside` names tables without points.
-
-    Raises `UserError` as `load_weights` does.
-    """
-    weights = _read(path, criteria, beside)
-    _require_hundred(path, weights)
-    return weights
-
-
-def _require_hundred(path: Path, weights: Weights) -> None:
-    total = sum(sum(checks.values()) for checks in weights.values())
-    if round(total, 6) != 100:
-        raise UserError(f"{path}: the points add up to {total:g}, not to 100: change some of them.")
-
-
-def _read(
-    path: Path, criteria: Sequence[Criterion], beside: Sequence[str] = ()
-) -> dict[Criterion, dict[str, float]]:
+def read_weights(path: Path, criteria: Sequence[Criterion]) -> Weights:
+    """Return the points of every check of these criteria. Raises `UserError` as `load_weights` does."""
     try:
         table = read_table(path)
     except FileNotFoundError:
@@ -50,31 +38,19 @@ def _read(
         raise UserError(f"{path} cannot be read ({error.strerror}): check its permissions.") from None
     if table.pop("format_version", None) != 1:
         raise UserError(f"{path}: format_version must be 1: copy grader/score/rubric.toml and change that.")
-    unknown = [name for name in table if name not in (*criteria, *beside)]
-    missing = [name for name in criteria if not isinstance(table.get(name), dict)]
-    if unknown or missing:
-        wrong = f"there is no criterion {unknown[0]!r}" if unknown else f"[{missing[0]}] is missing"
-        raise UserError(f"{path}: {wrong}: the criteria are {', '.join(criteria)}.")
-    for criterion in criteria:
-        for name, points in table[criterion].items():
+    if table.keys() != set(criteria) or not all(isinstance(table[name], dict) for name in criteria):
+        there, wanted = ", ".join(sorted(table)), ", ".join(criteria)
+        raise UserError(f"{path} has the tables {there}: the criteria are {wanted}.")
+    weights: dict[Criterion, dict[str, float]] = {name: table[name] for name in criteria}
+    for criterion, checks in weights.items():
+        for name, points in checks.items():
             if isinstance(points, bool) or not isinstance(points, int | float) or not 0 <= points <= 100:
-                raise UserError(
-                    f"{path}: {criterion}.{name} must be a number of points from 0 to 100, not {points!r}."
-                )
-    return {criterion: dict(table[criterion]) for criterion in criteria}
-
-
-def _compare_names(path: Path, weights: Weights, known: Weights) -> None:
-    for criterion in CRITERIA:
-        for name in weights[criterion]:
-            if name not in known[criterion]:
-                there = ", ".join(known[criterion])
-                raise UserError(
-                    f"{path}: {criterion} has no check {name!r}: there are {there}. Remove the line."
-                )
-        for name in known[criterion]:
-            if name not in weights[criterion]:
-                raise UserError(f"{path}: {criterion}.{name} is missing: give it points, 0 to leave it out.")
+                wanted = f"a number of points from 0 to 100, not {points!r}"
+                raise UserError(f"{path}: {criterion}.{name} must be {wanted}.")
+    total = sum(sum(checks.values()) for checks in weights.values())
+    if round(total, 6) != 100:
+        raise UserError(f"{path}: the points add up to {total:g}, not to 100: change some of them.")
+    return weights
 
 
 def weighted(check: Check, maximum: float) -> Check:

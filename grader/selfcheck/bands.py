@@ -5,13 +5,14 @@ experiment is the largest distance of its sound edits, or of two seeds of the he
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from grader.replay.replay import Replay
 from grader.score.bands import BANDS, Band, load_bands
 from grader.score.known_edits import load_shared_edits
 from grader.selfcheck.runs import Runs, request_of
+from grader.selfcheck.seeds import SeedRuns
 from harness.recipe import Recipe
 from harness.run.settings import RunSettings
 
@@ -22,50 +23,44 @@ _HEAD = "# Measured by grader selfcheck --write; grader/score/bands.py explains 
 
 
 def write_bands(
-    healthy: Mapping[tuple[str, str], Mapping[int, Replay]],
-    carriers: Mapping[str, Recipe],
-    runs: Runs,
-    path: Path = BANDS,
+    seed_runs: Sequence[SeedRuns], carriers: Mapping[str, Recipe], runs: Runs, path: Path = BANDS
 ) -> None:
-    """Measure the band of each (experiment, data set) from its healthy runs by seed, and write them all to `path`.
+    """Measure the band of each experiment and data set from its healthy runs, and write them all to `path`.
 
     Bands of other data sets are kept: not every machine has MNIST.
     """
     bands = {(band.experiment, band.dataset): band for band in load_bands(path)}
-    for (experiment, dataset), by_seed in healthy.items():
-        bands[experiment, dataset] = measure_band(carriers[experiment], dataset, by_seed, runs)
+    # All recipes of an experiment share its healthy runs.
+    for item in {(item.recipe.experiment, item.dataset): item for item in seed_runs}.values():
+        healthy = {seed: first for seed, (first, _) in item.healthy.items()}
+        band = _measured(carriers[item.recipe.experiment], item.dataset, healthy, runs)
+        bands[band.experiment, band.dataset] = band
     path.write_text(_HEAD + "".join(map(entry, bands.values())), encoding="utf-8")
 
 
-def measure_band(recipe: Recipe, dataset: str, healthy: Mapping[int, Replay], runs: Runs) -> Band:
-    """Return the band of a recipe's experiment on one data set; `healthy` are its sound runs by seed."""
-    by_accuracy = _figures(next(iter(healthy.values())), "accuracy") is not None
-    quantity = "accuracy" if by_accuracy else "loss"
-    reference = {seed: _figures(replay, quantity) for seed, replay in healthy.items()}
-    seeds = list(healthy)[:_EDIT_SEEDS]
-    requests = {
-        (edit.id, seed): request_of(
-            recipe, edit.source(recipe.healthy_source()), RunSettings(seed=seed, dataset=dataset)
-        )
-        for edit in load_shared_edits(recipe.experiment)
-        if edit.verdict == "sound"
-        for seed in seeds
-    }
-    replays = runs.replays(f"sound edits of {recipe.experiment}", requests.values())
-    edits: dict[str, list[tuple[float, float]]] = {}
-    for (name, seed), request in requests.items():
-        own, value = reference[seed], _figures(replays[request], quantity)
-        if own is not None and value is not None:  # None: a network of another shape
-            edits.setdefault(name, []).append((own, value))
+def _measured(recipe: Recipe, dataset: str, healthy: Mapping[int, Replay], runs: Runs) -> Band:
+    quantity = "loss" if _figure(next(iter(healthy.values())), "accuracy") is None else "accuracy"
+    reference = {seed: _figure(replay, quantity) for seed, replay in healthy.items()}
+    source = recipe.healthy_source()
+    sound = [edit.source(source) for edit in load_shared_edits(recipe.experiment) if edit.verdict == "sound"]
+    requests = [
+        (seed, request_of(recipe, edited, RunSettings(seed=seed, dataset=dataset)))
+        for edited in sound
+        for seed in list(healthy)[:_EDIT_SEEDS]
+    ]
+    replays = runs.replays(f"sound edits of {recipe.experiment}", (request for _, request in requests))
+    pairs = [(reference[seed], _figure(replays[request], quantity)) for seed, request in requests]
     known = [value for value in reference.values() if value is not None]
-    return band_of(recipe.experiment, dataset, known, edits.values(), by_accuracy=by_accuracy)
+    # None: a network of another shape
+    edits = [(own, value) for own, value in pairs if own is not None and value is not None]
+    return band_of(recipe.experiment, dataset, known, edits, by_accuracy=quantity == "accuracy")
 
 
 def band_of(
     experiment: str,
     dataset: str,
     reference: Sequence[float],
-    edits: Iterable[Sequence[tuple[float, float]]],
+    edits: Sequence[tuple[float, float]],
     *,
     by_accuracy: bool,
 ) -> Band:
@@ -73,9 +68,8 @@ def band_of(
 
     Raises `ValueError` for a figure that is not finite: such an edit is not sound.
     """
-    pairs = [pair for own in edits for pair in own] + [(max(reference), min(reference))]
-    if not by_accuracy:
-        pairs[-1] = pairs[-1][::-1]
+    low, high = min(reference), max(reference)
+    pairs = [*edits, (high, low) if by_accuracy else (low, high)]
     if not all(math.isfinite(value) for pair in pairs for value in pair):
         raise ValueError(f"a sound edit of {experiment} on {dataset} ended with a figure that is not finite")
     farthest = max(own - value if by_accuracy else value / own for own, value in pairs)
@@ -85,25 +79,22 @@ def band_of(
         dataset=dataset,
         accuracy_below=limit if by_accuracy else None,
         loss_times=None if by_accuracy else limit,
-        reference=(float(f"{min(reference):.4g}"), float(f"{max(reference):.4g}")),
+        reference=(float(f"{low:.4g}"), float(f"{high:.4g}")),
     )
 
 
 def entry(band: Band) -> str:
     """Return the lines of `bands.toml` for a band."""
-    key, limit = (
-        ("accuracy_below", band.accuracy_below)
-        if band.accuracy_below is not None
-        else ("loss_times", band.loss_times)
-    )
+    limits = {"accuracy_below": band.accuracy_below, "loss_times": band.loss_times}
+    [line] = [f"{key} = {limit:g}" for key, limit in limits.items() if limit is not None]
     low, high = band.reference
     return (
-        f'\n[[band]]\nexperiment = "{band.experiment}"\ndataset = "{band.dataset}"\n{key} = {limit:g}\n'
+        f'\n[[band]]\nexperiment = "{band.experiment}"\ndataset = "{band.dataset}"\n{line}\n'
         f"reference = [{low:g}, {high:g}]\n"
     )
 
 
-def _figures(replay: Replay, quantity: str) -> float | None:
+def _figure(replay: Replay, quantity: str) -> float | None:
     heldout = None if replay.evaluation is None else replay.evaluation.heldout
     value = getattr(heldout, quantity, None)
     return float(value) if isinstance(value, int | float) else None

@@ -1,33 +1,32 @@
 """Runs the self-check, prints each part, and writes what it measured."""
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
+from rich.markdown import Markdown
 
 from grader.replay.cache import default_folder
 from grader.sandbox import sandbox_problem
+from grader.score.bands import load_band
 from grader.score.known_edits import known_fixes
 from grader.score.solutions import SOLUTIONS, trips_of
 from grader.selfcheck import trips
-from grader.selfcheck.answers import answers_section
 from grader.selfcheck.bands import write_bands
 from grader.selfcheck.fixes import judge_fixes, problem_of
 from grader.selfcheck.runs import Runs, open_runs
-from grader.selfcheck.section import Section, page, show
 from grader.selfcheck.seeds import SeedRuns, problems_of, quantity_row, run_seeds
 from grader.written.grade import AnswerGrader
 from harness.data.loading import default_cache
 from harness.errors import UserError
 from harness.files import write_whole
 from harness.recipe import EXERCISES, ROOT, Recipe, load_recipes
+from harness.toml_file import read_table
 from harness.written.exercise import FileExercise, exercise_ids, load_exercise
 
 PAGE = ROOT / "docs" / "calibration.md"
 _LEAST_SEEDS = 5
-_WIDE = 160  # columns, if the output is not a terminal
 
 
 @dataclass(frozen=True)
@@ -45,6 +44,17 @@ class SelfcheckOptions:
     solutions: Path = SOLUTIONS
 
 
+@dataclass(frozen=True)
+class Section:
+    """A title, sentences, a table and the problems found; a part without problems has passed."""
+
+    title: str
+    says: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+    problems: tuple[str, ...] = ()
+
+
 def run_selfcheck(options: SelfcheckOptions) -> int:
     """Check the exercises, print the result, and return 0 if all agrees, 1 if something does not.
 
@@ -59,28 +69,27 @@ def run_selfcheck(options: SelfcheckOptions) -> int:
         raise UserError(problem)
     recipes, problems = load_recipes(options.exercises)
     chosen = options.only or exercise_ids(options.exercises)
-    for name in set(options.only) - problems.keys():
-        load_exercise(name, options.exercises)  # raises for an unknown name
+    found = [load_exercise(name, options.exercises) for name in chosen if name not in problems]
     cache, memory = options.cache or default_cache(), options.memory or default_folder()
-    console = Console(width=None if sys.stdout.isatty() else _WIDE)
-    sections = []
-    if problems:
-        sections.append(Section("Left out", problems=tuple(problems.values())))
+    sections = [Section("Left out", problems=tuple(problems.values()))] if problems else []
     with open_runs(cache, memory, jobs=options.jobs, fresh=options.fresh) as runs:
-        wanted = [recipe for recipe in recipes if recipe.id in chosen]
+        wanted = [item for item in found if isinstance(item, Recipe)]
         sections += check_recipes(wanted, recipes, options, cache, runs)
-        found = (load_exercise(name, options.exercises) for name in chosen if name not in problems)
-        if exercises := [exercise for exercise in found if isinstance(exercise, FileExercise)]:
-            grader = AnswerGrader(runs.replayer, memory, jobs=options.jobs, fresh=options.fresh)
-            sections.append(answers_section(exercises, grader))
-    for section in sections:
-        show(section, console)
+        answers = AnswerGrader(runs.replayer, memory, jobs=options.jobs, fresh=options.fresh)
+        canaries = {item.id: answers.canary_problem(item) for item in found if isinstance(item, FileExercise)}
+    if canaries:
+        rows = tuple((id, problem or "right") for id, problem in canaries.items())
+        wrong = tuple(filter(None, canaries.values()))
+        sections.append(Section("Answers", (), ("exercise", "canaries"), rows, wrong))
+    command = f"grader selfcheck --seeds {options.seeds}{' --write' if options.write else ''}"
+    text = page(sections, command)
+    console = Console(highlight=False)
+    console.print(Markdown(text) if console.is_terminal else text, markup=False, soft_wrap=True)
     if options.write:
-        command = f"grader selfcheck --seeds {options.seeds} --write"
-        write_whole({PAGE: page(sections, command).encode()})
-    wrong = sum(len(section.problems) for section in sections)
-    console.print(f"{len(chosen)} exercises checked: {wrong or 'no'} disagreement{'s' * (wrong != 1)}.")
-    return 1 if wrong else 0
+        write_whole({PAGE: text.encode()})
+    count = sum(len(section.problems) for section in sections)
+    console.print(f"{len(chosen)} exercises checked: {count or 'no'} disagreement{'s' * (count != 1)}.")
+    return 1 if count else 0
 
 
 def check_recipes(
@@ -90,56 +99,49 @@ def check_recipes(
 
     A recipe that cannot be checked is named, and the others are checked.
     """
-    sections, usable, fixes = [], [], {}
+    sections, usable, fixes, stored = [], [], {}, {}
     outcomes = trips.measure(wanted, runs)
     for recipe in wanted:
         try:
             if recipe.id not in outcomes:
                 raise UserError(f"{recipe.id}: the checks fail on its experiment; harness triage says why.")
+            path = trips.measured_path(recipe.id, options.solutions)
             if options.write:
-                path = trips.measured_path(recipe.id, options.solutions)
                 write_whole({path: trips.measured_toml(*outcomes[recipe.id]).encode()})
-            trips_of(recipe.id, options.solutions)
+            trips_of(recipe.id, options.solutions)  # raises for a wrong file
+            stored[recipe.id] = read_table(path)["trips"]
+            if not options.write:
+                load_band(recipe.experiment, recipe.dataset)
             fixes[recipe.id] = known_fixes(recipe, options.solutions)
             usable.append(recipe)
-        except (UserError, ValueError) as error:
+        except (UserError, ValueError, LookupError) as error:
             sections.append(Section(recipe.id, problems=(str(error),)))
     measured = {recipe.id: trips.trips(*outcomes[recipe.id]) for recipe in usable}
     carriers = {item.experiment: item for item in reversed(every) if trips.measured_path(item.id).is_file()}
     seed_runs = run_seeds(usable, carriers, options.seeds, cache, runs)
     if options.write:
-        healthy = {
-            (item.recipe.experiment, item.dataset): {seed: first for seed, (first, _) in item.healthy.items()}
-            for item in seed_runs
-        }
-        write_bands(healthy, carriers, runs)
+        write_bands(seed_runs, carriers, runs)
     judged: dict[str, list[str]] = {recipe.id: [] for recipe in usable}
     for fix, checks in judge_fixes([fix for found, _ in fixes.values() for fix in found], runs):
         judged[fix.recipe.id].append(problem_of(fix, checks))
     for recipe in usable:
-        own = measured[recipe.id]
-        problems = [*_stored_problem(recipe.id, own, options.solutions), *judged[recipe.id]]
-        sections.append(_recipe_section(recipe, seed_runs, own, problems, fixes[recipe.id][1]))
+        own, says = measured[recipe.id], stored[recipe.id]
+        if says != own:
+            wrong = f"{recipe.id}: measured.toml says {says}, measured is {own}: run with --write"
+            judged[recipe.id].append(wrong)
+        mine = [item for item in seed_runs if item.recipe.id == recipe.id]
+        sections.append(_recipe_section(recipe, mine, own, judged[recipe.id], fixes[recipe.id][1]))
     return [*sections, *([_pairs_section(seed_runs, measured)] if len(usable) > 1 else [])]
-
-
-def _stored_problem(recipe_id: str, measured: Mapping[str, str], solutions: Path) -> list[str]:
-    """Return what is wrong with the recipe's `measured.toml`."""
-    stored = trips.stored(recipe_id, solutions)
-    if stored == measured:
-        return []
-    return [f"{recipe_id}: measured.toml says {stored}, measured is {measured}: run with --write"]
 
 
 def _recipe_section(
     recipe: Recipe,
-    seed_runs: Sequence[SeedRuns],
+    own: Sequence[SeedRuns],
     measured: Mapping[str, str],
     judged: Sequence[str],
     left_out: Sequence[str],
 ) -> Section:
-    """Return the section of a recipe; `judged` holds a problem or "" for measured.toml and for each known edit."""
-    own = [item for item in seed_runs if item.recipe.id == recipe.id]
+    """Return the section of a recipe; `judged` holds a problem or "" for each known edit."""
     rows = [
         quantity_row(item, symptom)
         for item in own
@@ -163,3 +165,21 @@ def _pairs_section(seed_runs: Sequence[SeedRuns], measured: Mapping[str, Mapping
     alike = tuple(f"nothing tells {one} and {two} apart" for (one, two), found in pairs.items() if not found)
     says = f"{len(pairs) - len(alike)} of {len(pairs)} pairs are told apart; the table lists those with one difference."
     return Section("What tells two recipes apart", (says,), ("recipe", "recipe", "by"), close, alike)
+
+
+def page(sections: Sequence[Section], command: str) -> str:
+    """Return the result as Markdown, as in `docs/calibration.md`; it names the command that made it."""
+    lines = ["# Calibration", "", f"Written by `{command}`. Ranges are over all seeds."]
+    for section in sections:
+        lines += ["", f"## {section.title}"]
+        if section.rows:
+            table = (section.columns, ["---"] * len(section.columns), *section.rows)
+            lines += ["", *(f"| {' | '.join(map(_cell, row))} |" for row in table)]
+        lines += [text for line in section.says for text in ("", line)]
+        if section.problems:
+            lines += ["", *(f"- **wrong:** {_cell(line)}" for line in section.problems)]
+    return "\n".join(lines) + "\n"
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.replace("|", "\\|").split())

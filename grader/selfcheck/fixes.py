@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from grader.replay.replay import Replay
-from grader.replay.request import Request, trusted_requests
+from grader.replay.request import trusted_requests
 from grader.score.canaries import own_evidence
 from grader.score.fix import CORRECT, MINIMAL, judge_fix
 from grader.score.known_edits import KnownFix, Verdict
@@ -39,16 +38,12 @@ def problem_of(fix: KnownFix, checks: Sequence[Check]) -> str:
 
 def judge_fixes(fixes: Sequence[KnownFix], runs: Runs) -> Iterator[tuple[KnownFix, Sequence[Check]]]:
     """Replay the fixes at their recipe's own settings, and yield each with its checks `correct` and `minimal`."""
-    own = {fix: _request(fix) for fix in fixes}
+    own = {}
+    for fix in fixes:
+        settings = RunSettings(seed=fix.recipe.seed, dataset=fix.recipe.dataset)
+        own[fix] = request_of(fix.recipe, fix.source, settings, trusted=False)
     ours = {fix.recipe.id: trusted_requests(fix.recipe.id) for fix in fixes}
-    replays: Mapping[Request, Replay] = runs.replays(
-        "known edits", [*own.values(), *(request for pair in ours.values() for request in pair)]
-    )
+    replays = runs.replays("known edits", [*own.values(), *(one for pair in ours.values() for one in pair)])
     for fix, request in own.items():
         broken, reference = (replays[item] for item in ours[fix.recipe.id])
         yield fix, judge_fix(own_evidence(fix.recipe, fix.source, broken, reference, replays[request]))
-
-
-def _request(fix: KnownFix) -> Request:
-    settings = RunSettings(seed=fix.recipe.seed, dataset=fix.recipe.dataset)
-    return request_of(fix.recipe, fix.source, settings, trusted=False)

@@ -3,8 +3,7 @@
 import json
 import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
@@ -12,13 +11,10 @@ from typing import get_args
 from rich.console import Console
 
 from grader.replay.cache import default_folder
-from grader.replay.replay import Replay
 from grader.sandbox import sandbox_problem
-from grader.score.bands import load_band
 from grader.score.solutions import SOLUTIONS
 from grader.selfcheck import trips
-from grader.selfcheck.bands import write_bands
-from grader.selfcheck.runs import Runs, open_runs
+from grader.selfcheck.runs import open_runs
 from grader.selfcheck.seeds import SeedRuns, run_seeds
 from grader.selfcheck.thresholds import Proposal, propose
 from grader.syntax.edit_size import changed_areas
@@ -68,20 +64,12 @@ def write_recipe(new: NewRecipe, *, seeds: int, jobs: int) -> int:
     if (problem := sandbox_problem()) is not None:
         raise UserError(problem)
     draft = _draft(new)
-    carriers = {recipe.experiment: recipe for recipe in reversed(load_recipes()[0])}
-    carriers.setdefault(draft.experiment, draft)
-    cache, measured = default_cache(), trips.measured_path(new.id)
-    with open_runs(cache, default_folder(), jobs=jobs) as runs, _removed_on_error(measured.parent):
-        if draft.id not in (found := trips.measure([draft], runs)):
-            raise UserError("The checks fail on the broken experiment: does it run at all?")
-        outcomes = found[draft.id]
-        measured.parent.mkdir()
-        # A replay measures the checks that are listed there.
-        measured.write_text(trips.measured_toml(*outcomes), encoding="utf-8")
-        made = run_seeds([draft], carriers, seeds, cache, runs)
-        own = next(item for item in made if item.dataset == draft.dataset)
-        _refuse_failed(own)
-        _measure_missing_band(draft, own, carriers, runs)
+    measured = trips.measured_path(new.id)
+    try:
+        tripped, own = _measure(draft, measured, seeds, jobs)
+    except BaseException:
+        shutil.rmtree(measured.parent, ignore_errors=True)
+        raise
     proposals = propose(
         *([first.records() for first, _ in side.values()] for side in (own.broken, own.healthy))
     )
@@ -90,22 +78,31 @@ def write_recipe(new: NewRecipe, *, seeds: int, jobs: int) -> int:
     files = {
         folder / "recipe.toml": recipe_toml(recipe),
         folder / "PROMPT.md": f"# {recipe.title}\n\n{PLACEHOLDER}\n\n**To think about.** {PLACEHOLDER}\n",
-        measured.with_name("notes.md"): notes(recipe),
+        measured.with_name("notes.md"): _notes(recipe),
     }
     folder.mkdir()
     write_whole({path: text.encode() for path, text in files.items()})
-    tripped = trips.trips(*outcomes)
     _show(new.id, [*files, measured], proposals, tripped)
     return 0 if proposals or tripped else 1
 
 
-@contextmanager
-def _removed_on_error(folder: Path) -> Iterator[None]:
-    try:
-        yield
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
+def _measure(draft: Recipe, measured: Path, seeds: int, jobs: int) -> tuple[dict[str, str], SeedRuns]:
+    """Write `measured.toml`; return which checks the break trips, and the runs over seeds."""
+    carriers = {recipe.experiment: recipe for recipe in reversed(load_recipes()[0])}
+    carriers.setdefault(draft.experiment, draft)
+    with open_runs(default_cache(), default_folder(), jobs=jobs) as runs:
+        if draft.id not in (found := trips.measure([draft], runs)):
+            raise UserError("The checks fail on the broken experiment: does it run at all?")
+        measured.parent.mkdir()
+        # A replay measures the checks that are listed there.
+        measured.write_text(trips.measured_toml(*found[draft.id]), encoding="utf-8")
+        made = run_seeds([draft], carriers, seeds, default_cache(), runs)
+    own = next(item for item in made if item.dataset == draft.dataset)
+    for name, side in own.sides.items():
+        for seed, (first, _) in side.items():
+            if first.status != "OK":
+                raise UserError(f"The {name} run with seed {seed} does not come to its end: {first.message}")
+    return trips.trips(*found[draft.id]), own
 
 
 def edits_of(finds: Sequence[str], replaces: Sequence[str]) -> tuple[Edit, ...]:
@@ -142,22 +139,6 @@ def _draft(new: NewRecipe) -> Recipe:
     return recipe.model_copy(update={"area": new.area or min(changed, default="model")})
 
 
-def _refuse_failed(runs: SeedRuns) -> None:
-    for name, side in (("broken", runs.broken), ("healthy", runs.healthy)):
-        for seed, (first, _) in side.items():
-            if first.status != "OK":
-                raise UserError(f"The {name} run with seed {seed} does not come to its end: {first.message}")
-
-
-def _measure_missing_band(recipe: Recipe, own: SeedRuns, carriers: Mapping[str, Recipe], runs: Runs) -> None:
-    """Measure the healthy band of an experiment that has none yet."""
-    try:
-        load_band(recipe.experiment, recipe.dataset)
-    except LookupError:
-        healthy: dict[int, Replay] = {seed: first for seed, (first, _) in own.healthy.items()}
-        write_bands({(recipe.experiment, recipe.dataset): healthy}, carriers, runs)
-
-
 def recipe_toml(recipe: Recipe) -> str:
     """Return the text of `recipe.toml`."""
     keys = ("title", "experiment", "dataset", "area", "seed", "cause")
@@ -168,9 +149,7 @@ def recipe_toml(recipe: Recipe) -> str:
     for symptom in recipe.symptoms:
         lines += ["", "[[symptom]]"]
         table = symptom.model_dump(exclude_none=True)
-        lines += [
-            f"{key:6} = {_toml(list(value) if key == 'steps' else value)}" for key, value in table.items()
-        ]
+        lines += [f"{key:6} = {_toml(value)}" for key, value in table.items()]
     return "\n".join(lines) + "\n"
 
 
@@ -179,8 +158,7 @@ def _toml(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def notes(recipe: Recipe) -> str:
-    """Return the beginning of `notes.md`."""
+def _notes(recipe: Recipe) -> str:
     parts = ("Why it looks so.", "Fix.", "What masks it.", "Interview question.")
     rest = "".join(f"\n**{part}** {PLACEHOLDER}\n" for part in parts)
     return f"# {recipe.id}: {recipe.cause}\n\n**Cause.** {PLACEHOLDER}\n{rest}"
@@ -193,10 +171,7 @@ def _show(
     for path in paths:
         console.print(f"wrote {path}", markup=False)
     for item in proposals:
-        spans = (
-            " to ".join(f"{value:.4g}" for value in item.broken),
-            " to ".join(f"{value:.4g}" for value in item.healthy),
-        )
+        spans = [" to ".join(f"{value:.4g}" for value in span) for span in (item.broken, item.healthy)]
         console.print(f"symptom: {item.symptom.says} (broken {spans[0]}, healthy {spans[1]})", markup=False)
     for check, outcome in tripped.items():
         console.print(f"trips {check}: {outcome}", markup=False)

@@ -26,18 +26,10 @@ class SeedRuns:
     broken: Mapping[int, tuple[Replay, Replay]]
     healthy: Mapping[int, tuple[Replay, Replay]]
 
-
-def data_sets_for(recipe: Recipe, cache: Path) -> list[str]:
-    """Return the recipe's data set and the others of its shape that are on this machine."""
-    found = []
-    for name, shape in DATASETS.items():
-        if shape == DATASETS[recipe.dataset]:
-            try:
-                load_dataset(name, cache=cache)
-                found.append(name)
-            except UserError:  # MNIST or CIFAR-10 was not fetched
-                continue
-    return found
+    @property
+    def sides(self) -> Mapping[str, Mapping[int, tuple[Replay, Replay]]]:
+        """The broken and the healthy runs by name."""
+        return {"broken": self.broken, "healthy": self.healthy}
 
 
 def run_seeds(
@@ -48,37 +40,45 @@ def run_seeds(
     `carriers` names for each experiment the recipe under which its healthy runs are remembered, so that all recipes
     of an experiment share them.
     """
-    requests: dict[tuple[str, str, int, bool, int], Request] = {}
-    data_sets = {recipe.id: data_sets_for(recipe, cache) for recipe in recipes}
+
+    def requests(recipe: Recipe, source: str, dataset: str) -> dict[int, tuple[Request, Request]]:
+        found = {}
+        for seed in range(FIRST_SEED, FIRST_SEED + seeds):
+            settings = RunSettings(seed=seed, dataset=dataset)
+            first, again = (request_of(recipe, source, settings, repetition=turn) for turn in (0, 1))
+            found[seed] = (first, again)
+        return found
+
+    wanted = []
     for recipe in recipes:
-        for dataset in data_sets[recipe.id]:
-            for seed in range(FIRST_SEED, FIRST_SEED + seeds):
-                settings = RunSettings(seed=seed, dataset=dataset)
-                for turn in (0, 1):
-                    carrier = carriers[recipe.experiment]
-                    requests[recipe.id, dataset, seed, True, turn] = request_of(
-                        recipe, recipe.broken_source(), settings, repetition=turn
-                    )
-                    requests[recipe.id, dataset, seed, False, turn] = request_of(
-                        carrier, carrier.healthy_source(), settings, repetition=turn
-                    )
-    made = runs.replays("runs over seeds", requests.values())
-
-    def pair(recipe_id: str, dataset: str, seed: int, broken: bool) -> tuple[Replay, Replay]:
-        first, again = (requests[recipe_id, dataset, seed, broken, turn] for turn in (0, 1))
-        return made[first], made[again]
-
-    numbers = range(FIRST_SEED, FIRST_SEED + seeds)
+        carrier = carriers[recipe.experiment]
+        for dataset in _data_sets_for(recipe, cache):
+            broken = requests(recipe, recipe.broken_source(), dataset)
+            healthy = requests(carrier, carrier.healthy_source(), dataset)
+            wanted.append((recipe.on(dataset), dataset, (broken, healthy)))
+    made = runs.replays(
+        "runs over seeds",
+        (one for *_, sides in wanted for side in sides for pair in side.values() for one in pair),
+    )
     return [
         SeedRuns(
-            recipe.on(dataset),
+            recipe,
             dataset,
-            {seed: pair(recipe.id, dataset, seed, True) for seed in numbers},
-            {seed: pair(recipe.id, dataset, seed, False) for seed in numbers},
+            *({seed: (made[one], made[two]) for seed, (one, two) in side.items()} for side in sides),
         )
-        for recipe in recipes
-        for dataset in data_sets[recipe.id]
+        for recipe, dataset, sides in wanted
     ]
+
+
+def _data_sets_for(recipe: Recipe, cache: Path) -> Iterator[str]:
+    """Yield the recipe's data set and the others of its shape that are on this machine."""
+    for name, shape in DATASETS.items():
+        if shape == DATASETS[recipe.dataset]:
+            try:
+                load_dataset(name, cache=cache)
+            except UserError:  # MNIST or CIFAR-10 was not fetched
+                continue
+            yield name
 
 
 def quantity_row(runs: SeedRuns, symptom: Symptom) -> tuple[str, ...]:
@@ -87,7 +87,7 @@ def quantity_row(runs: SeedRuns, symptom: Symptom) -> tuple[str, ...]:
     bounds += [f"< {symptom.below:g}"] if symptom.below is not None else []
     steps = "" if symptom.steps is None else f", {symptom.steps[0]} to {symptom.steps[1]}"
     spans = []
-    for side in (runs.broken, runs.healthy):
+    for side in runs.sides.values():
         values = [judge_symptom(first.records(), symptom).value for first, _ in side.values()]
         known = [value for value in values if value is not None]
         spans.append(f"{min(known):.4g} to {max(known):.4g}" if known else "-")
@@ -96,7 +96,7 @@ def quantity_row(runs: SeedRuns, symptom: Symptom) -> tuple[str, ...]:
 
 def problems_of(runs: SeedRuns) -> Iterator[str]:
     """Yield what is not as the recipe declares: runs that fail or do not repeat, symptoms absent or present."""
-    for name, side in (("broken", runs.broken), ("healthy", runs.healthy)):
+    for name, side in runs.sides.items():
         for seed, (first, again) in side.items():
             where = f"{runs.recipe.id} on {runs.dataset}, seed {seed}, {name} run"
             if first.status != "OK":

@@ -1,8 +1,9 @@
 """Proposes symptoms from measured runs: which figure of the log separates broken from healthy, and at which bound."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import get_args
 
 from harness.recipe import Reducer, Signal, Symptom
@@ -33,29 +34,15 @@ def propose(broken: Sequence[Sequence[Record]], healthy: Sequence[Sequence[Recor
     `broken` and `healthy` are the records of runs over the same seeds.
     """
     best: dict[str, Proposal] = {}
-    for proposal in _candidates(broken, healthy):
-        known = best.get(proposal.symptom.signal)
-        if known is None or proposal.margin > known.margin:
-            best[proposal.symptom.signal] = proposal
+    for signal, reducer, steps in product(get_args(Signal), get_args(Reducer), _WINDOWS):
+        if steps is not None and reducer in ("first", "last"):
+            continue
+        measure = Symptom(signal=signal, reduce=reducer, steps=steps, above=0.0, says="x")
+        ours, theirs = _span(broken, measure), _span(healthy, measure)
+        found = _between(measure, ours, theirs) if ours and theirs else None
+        if found and found.margin >= _LEAST_MARGIN:
+            best[signal] = max(best.get(signal, found), found, key=lambda item: item.margin)
     return sorted(best.values(), key=lambda item: -item.margin)[:_MOST]
-
-
-def _candidates(
-    broken: Sequence[Sequence[Record]], healthy: Sequence[Sequence[Record]]
-) -> Iterator[Proposal]:
-    for signal in get_args(Signal):
-        for reducer in get_args(Reducer):
-            for steps in _WINDOWS:
-                if steps is not None and reducer in ("first", "last"):
-                    continue
-                measure = Symptom(signal=signal, reduce=reducer, steps=steps, above=0.0, says="x")
-                ours = _span(broken, measure)
-                theirs = _span(healthy, measure)
-                if ours is None or theirs is None:
-                    continue
-                proposal = _between(measure, ours, theirs)
-                if proposal is not None and proposal.margin >= _LEAST_MARGIN:
-                    yield proposal
 
 
 def _span(runs: Sequence[Sequence[Record]], measure: Symptom) -> tuple[float, float] | None:

@@ -1,14 +1,13 @@
 """Which checks a break trips: measured here, stored in `solutions/<id>/measured.toml`, never typed by hand."""
 
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 
 from grader.score.solutions import MEASURED, SOLUTIONS
 from grader.selfcheck.runs import Runs, Subject
 from grader.selfcheck.seeds import SeedRuns
-from grader.toml_file import read_table
 from harness.checks import load_check
 from harness.recipe import Recipe
 from harness.run.settings import RunSettings
@@ -25,21 +24,17 @@ def measure(recipes: Sequence[Recipe], runs: Runs) -> dict[str, tuple[Outcomes, 
 
     A recipe on which the checks fail is left out.
     """
-    subjects = {
-        recipe.id: [_subjects(recipe, source) for source in (recipe.broken_source(), recipe.healthy_source())]
-        for recipe in recipes
-    }
-    found = runs.outcomes("checks", [one for pair in subjects.values() for own in pair for one in own])
+    subjects: dict[str, list[list[Subject]]] = {}
+    for recipe in recipes:
+        settings = [RunSettings(seed=seed, dataset=recipe.dataset) for seed in (recipe.seed, *MORE_SEEDS)]
+        sources = (recipe.broken_source(), recipe.healthy_source())
+        subjects[recipe.id] = [[(source, one) for one in settings] for source in sources]
+    found = runs.outcomes("checks", [one for sides in subjects.values() for side in sides for one in side])
     return {
         recipe_id: ([found[one] for one in broken], [found[one] for one in healthy])
         for recipe_id, (broken, healthy) in subjects.items()
         if all(one in found for one in (*broken, *healthy))
     }
-
-
-def _subjects(recipe: Recipe, source: str) -> list[Subject]:
-    seeds = (recipe.seed, *MORE_SEEDS)
-    return [(source, RunSettings(seed=seed, dataset=recipe.dataset)) for seed in seeds]
 
 
 def agreed(outcomes: Outcomes) -> dict[str, str]:
@@ -53,13 +48,9 @@ def trips(broken: Outcomes, healthy: Outcomes) -> dict[str, str]:
 
     All seeds agree on an unsound outcome of the broken experiment and on a sound one of the healthy experiment.
     """
-    sound = {name for name, one in agreed(healthy).items() if is_sound(name, one)}
-    return {name: one for name, one in agreed(broken).items() if name in sound and not is_sound(name, one)}
-
-
-def is_sound(check: str, outcome: str) -> bool:
-    """Say whether this outcome of a check is sound."""
-    return load_check(check).outcome(outcome).sound
+    sound = {name for name, one in agreed(healthy).items() if load_check(name).outcome(one).sound}
+    unsound = (item for item in agreed(broken).items() if not load_check(item[0]).outcome(item[1]).sound)
+    return {name: one for name, one in unsound if name in sound}
 
 
 def measured_toml(broken: Outcomes, healthy: Outcomes) -> str:
@@ -71,12 +62,6 @@ def measured_toml(broken: Outcomes, healthy: Outcomes) -> str:
     lines = [f'{name} = "{one}"\n' for name, one in sorted(tripped.items())]
     text = listed.replace("\0", " ")
     return f"{_HEAD}format_version = 1\noutcomes = [\n{text}\n]\n\n[trips]\n" + "".join(lines)
-
-
-def stored(recipe_id: str, solutions: Path = SOLUTIONS) -> dict[str, str]:
-    """Return the trips in the recipe's `measured.toml`, {} if there is none."""
-    path = measured_path(recipe_id, solutions)
-    return dict(read_table(path).get("trips", {})) if path.is_file() else {}
 
 
 def measured_path(recipe_id: str, solutions: Path = SOLUTIONS) -> Path:
@@ -91,14 +76,12 @@ def apart(
     checks = [name for name in {**my_trips, **their_trips} if my_trips.get(name) != their_trips.get(name)]
     if checks:
         return checks
-    return [*_only_in(mine, others), *_only_in(others, mine)]
-
-
-def _only_in(mine: SeedRuns, others: SeedRuns) -> Iterator[str]:
-    for symptom in mine.recipe.symptoms:
-        found = [judge_symptom(first.records(), symptom) for first, _ in others.broken.values()]
-        if not any(result.present for result in found):
-            yield f"{symptom.reduce} {symptom.signal}"
+    return [
+        f"{symptom.reduce} {symptom.signal}"
+        for one, other in ((mine, others), (others, mine))
+        for symptom in one.recipe.symptoms
+        if not any(judge_symptom(first.records(), symptom).present for first, _ in other.broken.values())
+    ]
 
 
 def pairs_apart(

@@ -8,7 +8,7 @@ from grader.score.exhibits import Finding, ReplayOutcome
 from grader.score.solutions import SOLUTIONS
 from grader.score.verdict import Check, Criterion, CriterionScore, Flag, Model, criterion_score
 from grader.score.weights import read_weights, weighted
-from grader.toml_file import read_table
+from harness.toml_file import read_table
 
 # Runs a command in the sandbox, as `grader.replay.replayer.Replayer.run` does.
 Run = Callable[[Command], SandboxResult]

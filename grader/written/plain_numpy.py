@@ -5,7 +5,7 @@ Such a file may be harmless, so it loses nothing by itself: its counts are not b
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from types import ModuleType
 
@@ -46,15 +46,16 @@ def doubts(source: str) -> tuple[str, ...]:
         tree = parse_experiment(source)
     except Unparsable as error:
         return (f"the file cannot be read ({error})",)
-    modules = dict(_modules(tree))
-    held = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    nodes = list(ast.walk(tree))
+    modules = {
+        alias.asname or alias.name.split(".")[0]: alias.name if alias.asname else alias.name.split(".")[0]
+        for node in nodes
+        for alias in (node.names if isinstance(node, ast.Import) else ())
+    }
+    held = {id(node.value) for node in nodes if isinstance(node, ast.Attribute)}
     found = {(line, f"imports {name[:80]}") for line, name in foreign_imports(tree)}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name):
-            what = _in_name(node, modules, is_held=id(node) in held)
-        else:
-            what = _in_other(node, modules)
-        if what:
+    for node in nodes:
+        if what := _unusual(node, modules, is_held=id(node) in held):
             found.add((getattr(node, "lineno", 0), what))
     return tuple(f"line {line} {what}" for line, what in sorted(found))
 
@@ -65,28 +66,25 @@ def foreign_import(source: str) -> str:
         found = next(foreign_imports(parse_experiment(source)), None)
     except Unparsable:
         return ""
-    return "" if found is None else f"line {found[0]} imports {found[1][:80]}"
+    return "" if found is None else f"Line {found[0]} imports {found[1][:80]}"
 
 
-def _in_name(node: ast.Name, modules: Mapping[str, str], *, is_held: bool) -> str:
-    """Return what is unusual in a name; `is_held` says that an attribute of it follows."""
-    if node.id in modules:
-        if not isinstance(node.ctx, ast.Load):
-            return f"gives {node.id} another meaning"
-        return "" if is_held else f"passes the module {node.id} on"
-    if node.id in _BUILTINS or (node.id.startswith("__") and node.id not in _HARMLESS):
-        return f"uses {node.id[:80]}"
-    return ""
-
-
-def _in_other(node: ast.AST, modules: Mapping[str, str]) -> str:
-    """Return what is unusual in a statement or an attribute."""
+def _unusual(node: ast.AST, modules: Mapping[str, str], *, is_held: bool) -> str:
+    """Return what is unusual in a node, or ""; `is_held` says that an attribute of a name follows."""
     match node:
+        case ast.Name(id=name) if name in modules:
+            if not isinstance(node.ctx, ast.Load):
+                return f"gives {name} another meaning"
+            return "" if is_held else f"passes the module {name} on"
+        case ast.Name(id=name):
+            unusual = name in _BUILTINS or (name.startswith("__") and name not in _HARMLESS)
+            return f"uses {name[:80]}" if unusual else ""
         case ast.Global(names=names) | ast.Nonlocal(names=names):
             return f"keeps something between calls ({', '.join(names)[:80]})"
         case ast.Import(names=names):
-            wrong = [item.name for item in names if item.name.startswith("numpy.")]
-            return f"imports {wrong[0][:80]}" if wrong and wrong != ["numpy.linalg"] else ""
+            parts = (item.name.rpartition(".") for item in names)
+            wrong = [f"{module}.{name}" for module, _, name in parts if _denied(module, name)]
+            return f"imports {wrong[0][:80]}" if wrong else ""
         case ast.ImportFrom(module=module, names=names):
             wrong = [item.name for item in names if _denied(module or "", item.name)]
             return f"imports {wrong[0][:80]} from {(module or '')[:80]}" if wrong else ""
@@ -104,19 +102,8 @@ def _denied(module: str, name: str) -> bool:
     """Say whether an ordinary derivation does not use this name of a module."""
     if module != "numpy":
         return module.startswith("numpy.") and module != "numpy.linalg"
-    return (
-        name == "*"
-        or name in _NUMPY
-        or (name != "linalg" and isinstance(getattr(np, name, None), ModuleType))
-    )
-
-
-def _modules(tree: ast.Module) -> Iterator[tuple[str, str]]:
-    """Yield the names under which a source knows modules, and which module each is."""
-    for node in ast.walk(tree):
-        for alias in node.names if isinstance(node, ast.Import) else ():
-            first = alias.name.split(".")[0]
-            yield (alias.asname, alias.name) if alias.asname else (first, first)
+    is_module = isinstance(getattr(np, name, None), ModuleType)
+    return name == "*" or name in _NUMPY or (is_module and name != "linalg")
 
 
 def _module_of(node: ast.expr, modules: Mapping[str, str]) -> str:

@@ -1,7 +1,7 @@
 """One property of sound training a module: what it measures, how to read it, and what it can find.
 
 A check is a module of this folder. Its docstring is its documentation, `CHECK` declares its question and its
-closed set of outcomes, and `measure(subject, **options)` returns a `Finding`. To add a check, add a file:
+closed set of outcomes, and `measure(subject)` returns a `Finding`. To add a check, add a file:
 nothing else lists them. What checks share lies in `lab/`, their commands in `cli/`.
 """
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.checks.lab import finding
-from harness.checks.lab.finding import Check, Finding, Limit, Option, Outcome
+from harness.checks.lab.finding import Check, Finding, Limit, Outcome
 from harness.errors import UserError
 
 if TYPE_CHECKING:  # measuring needs torch, which takes a second or two to import
@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # measuring needs torch, which takes a second or two to impor
     from harness.run.settings import RunSettings
 
 __all__ = [
-    "Check", "Finding", "Limit", "Option", "Outcome", "check_names", "examine", "load_check", "run_checks", "selected",
+    "Check", "Finding", "Limit", "Outcome", "check_names", "examine", "load_check", "run_checks", "selected",
 ]  # fmt: skip
 
 _FOLDER = Path(__file__).parent
@@ -64,10 +64,10 @@ def selected(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in check_names() if name in wanted)
 
 
-def examine(subject: "Subject", name: str, **options: int) -> Finding:
+def examine(subject: "Subject", name: str) -> Finding:
     """Make one check in this process. Raises `UserError` for what the experiment does wrong meanwhile."""
     check = load_check(name)
-    found: Finding = importlib.import_module(f"harness.checks.{name}").measure(subject, **options)
+    found: Finding = importlib.import_module(f"harness.checks.{name}").measure(subject)
     check.outcome(found.outcome)  # a word outside the closed set is a fault of the check
     return found
 
@@ -78,14 +78,12 @@ def run_checks(
     names: Sequence[str] | None = None,
     *,
     source_path: Path | None = None,
-    options: dict[str, int] | None = None,
     bar: bool = False,
 ) -> dict[str, Finding]:
     """Make checks, by default all of them, in a process of their own with the numerics of a run.
 
     Outcomes are the same on every machine of one platform class. Each check starts from the seed anew, so none changes
-    what another finds. `source_path` is the file that errors name, `options` go to every check, `bar` shows the
-    progress on a terminal.
+    what another finds. `source_path` is the file that errors name, `bar` shows the progress on a terminal.
 
     Raises `UserError` for an unknown check and for a mistake in the experiment, `Stopped` after Ctrl-C, and
     `ChildFault` for a fault of ours.
@@ -98,6 +96,5 @@ def run_checks(
         source=source,
         names=selected(check_names() if names is None else names),
         source_path=str(source_path.resolve()) if source_path else None,
-        options=options or {},
     )
     return start(job, bar=bar)

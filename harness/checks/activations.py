@@ -15,16 +15,15 @@ import math
 import torch
 from torch import Tensor, nn
 
-from harness.checks.lab.finding import Check, Finding, Option, Table, consequence, short, sound
+from harness.checks.lab.finding import Check, Finding, Table, consequence, short, sound
 from harness.checks.lab.subject import Subject
-from harness.run.activations import QUANTILES, ActivationRecorder
 from harness.run.guardrails import VARIANCE_FLOOR, VARIANCE_RISE
+from harness.run.recorder import mean_and_variance, numbers
 
 CHECK = Check(
     place=90,
     question="Does every layer still answer after some steps?",
     minutes=4,
-    options=(Option("steps", "Steps between the two looks; by default 20."),),
     outcomes=(
         sound("alive", "Every layer answers on a useful scale: no units are dead or saturated.", "modes"),
         consequence(
@@ -55,35 +54,34 @@ _BOUNDS: dict[type[nn.Module], tuple[float, float]] = {
     nn.Softsign: (-1.0, 1.0),
 }
 _RECTIFIERS = (nn.ReLU, nn.ReLU6, nn.Threshold)
-_COLUMNS = ("layer", "kind", "mean", "variance", "1 %", "10 %", "50 %", "90 %", "99 %", "dead", "saturated")
+_COLUMNS = ("layer", "kind", "mean", "variance", "dead", "saturated")
 _Share = float | None
-# Name, kind, mean, variance, quantiles, share of dead units, share of saturated entries.
-_Layer = tuple[str, str, float, float, list[float], _Share, _Share]
+_Layer = tuple[str, str, float, float, _Share, _Share]
 
 
-def measure(subject: Subject, *, steps: int = STEPS) -> Finding:
+def measure(subject: Subject) -> Finding:
     """Look at the first batch before the first step of the run, and at the same batch after some steps."""
     bench = subject.bench()
     batches = bench.batches()
     batch = first = next(batches)
     before = _layers(bench.model, first[0])
-    for _ in range(steps):
+    for _ in range(STEPS):
         bench.step(*batch)
         batch = next(batches)
     after = _layers(bench.model, first[0])
     start, end = before[-1][3], after[-1][3]
-    dead = max((share for *_, share, _ in after if share is not None), default=None)
-    saturated = max((share for *_, share in after if share is not None), default=None)
+    dead = max((share or 0.0 for *_, share, _ in after), default=0.0)
+    saturated = max((share or 0.0 for *_, share in after), default=0.0)
     if not all(math.isfinite(layer[3]) for layer in (*before, *after)):
         outcome = "non-finite"
-    elif (dead or 0.0) > DEAD:
+    elif dead > DEAD:
         outcome = "dead"
-    elif (saturated or 0.0) > SATURATED:
+    elif saturated > SATURATED:
         outcome = "saturated"
     else:
         outcome = "exploding" if end > max(VARIANCE_RISE * start, VARIANCE_FLOOR) else "alive"
     return Finding(
-        f"the first batch in training mode, before the first step and after {steps}",
+        f"the first batch in training mode, before the first step and after {STEPS}",
         outcome,
         f"dead units {short(dead)}, variance of the output {short(start)}, then {short(end)}",
         {
@@ -92,34 +90,37 @@ def measure(subject: Subject, *, steps: int = STEPS) -> Finding:
             "variance of the output, before": start,
             "variance of the output, after": end,
         },
-        tables=(_table("Before the first step", before), _table(f"After {steps} steps", after)),
+        tables=(
+            Table("Before the first step", _COLUMNS, before),
+            Table(f"After {STEPS} steps", _COLUMNS, after),
+        ),
     )
 
 
 @torch.no_grad()
-def _layers(model: nn.Module, inputs: Tensor) -> list[_Layer]:
+def _layers(model: nn.Module, inputs: Tensor) -> tuple[_Layer, ...]:
+    """Return a row for each layer without layers of its own, in the order of the calls."""
     # A copy: batch norm would learn from this batch, and the run goes on.
     model = copy.deepcopy(model).train()
     state = torch.get_rng_state()
-    shares: dict[nn.Module, tuple[_Share, _Share]] = {}
+    layers: dict[str, _Layer] = {}
 
-    def note(module: nn.Module, inputs: object, output: object) -> None:
-        shares[module] = _shares(module, output) if isinstance(output, Tensor) else (None, None)
+    def watch(name: str, layer: nn.Module) -> None:
+        def note(_layer: nn.Module, _inputs: object, output: object) -> None:
+            while isinstance(output, tuple | list) and output:  # an LSTM's
+                output = output[0]
+            if isinstance(output, Tensor) and output.numel():
+                mean, variance = numbers(list(mean_and_variance(output)))
+                layers[name] = (name, type(layer).__name__, mean, variance, *_shares(layer, output))
 
-    modules = {
-        name: module for name, module in model.named_modules() if next(module.children(), None) is None
-    }
-    for module in modules.values():
-        module.register_forward_hook(note)
-    with ActivationRecorder(model, QUANTILES) as recorder:
-        model(inputs)
+        layer.register_forward_hook(note)
+
+    for name, module in model.named_modules():
+        if next(module.children(), None) is None:
+            watch(name or type(module).__name__, module)
+    model(inputs)
     torch.set_rng_state(state)
-    quantiles, layers = recorder.quantiles(), []
-    for name, found in recorder.statistics().items():
-        module = modules.get(name, model)
-        kind = type(module).__name__
-        layers.append((name, kind, found["mean"], found["var"], quantiles[name], *shares[module]))
-    return layers
+    return tuple(layers.values())
 
 
 def _shares(module: nn.Module, output: Tensor) -> tuple[_Share, _Share]:
@@ -133,8 +134,3 @@ def _shares(module: nn.Module, output: Tensor) -> tuple[_Share, _Share]:
         margin = 0.01 * (high - low)
         return None, float(((output < low + margin) | (output > high - margin)).double().mean())
     return None, None
-
-
-def _table(caption: str, layers: list[_Layer]) -> Table:
-    rows = tuple((name, kind, mean, var, *q, dead, full) for name, kind, mean, var, q, dead, full in layers)
-    return Table(caption=caption, columns=_COLUMNS, rows=rows)

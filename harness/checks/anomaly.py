@@ -10,11 +10,18 @@ Source of the bound: a loss of 100 times the first one has blown up (see `overfi
 import itertools
 import math
 import tempfile
+import traceback
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from harness.checks.lab.finding import Cell, Check, Finding, Line, Plot, Table, consequence, short, sound
-from harness.checks.lab.operations import OperationWatch
 from harness.checks.lab.subject import Subject
 from harness.checks.overfit import BLOW_UP
 from harness.run.metrics_log import Record
@@ -36,6 +43,9 @@ CHECK = Check(
     ),
 )
 SHOWN = 5
+# New memory may hold any value until it is written.
+_ANY_VALUE = ("empty", "new_empty", "_local_scalar")
+_UPDATE = "the optimizer's step"
 
 
 def measure(subject: Subject) -> Finding:
@@ -50,7 +60,8 @@ def measure(subject: Subject) -> Finding:
                 origin = _watch(subject, Path(scratch), len(records) - 1)
                 break
     losses = [abs(record["loss"]) for record in records]
-    figures: dict[str, Cell] = {"steps": len(records)}
+    greatest = max(losses)
+    figures: dict[str, Cell] = {"steps": len(records), "greatest loss": greatest}
     if failed:
         outcome, at = "non-finite", records[-1]["step"]
         figures |= {"first step that is not finite": at, "what": failed, **(origin or {})}
@@ -58,19 +69,17 @@ def measure(subject: Subject) -> Finding:
         if origin is not None:
             summary = "step {}, {pass}: {first operation} ({in}), {result}".format(at, **origin)
     else:
-        outcome = "grows" if max(losses) > BLOW_UP * losses[0] else "finite"
-        for name, read in _QUANTITIES.items():
-            figures[f"greatest {name}"] = max(filter(None, map(read, records)), default=None)
-        greatest = f"{short(max(losses))}, at step {losses.index(max(losses))}"
-        summary = f"all {len(records)} steps are finite; the greatest loss is {greatest}"
-    rows = tuple((r["step"], *(read(r) for read in _QUANTITIES.values())) for r in records[-SHOWN:])
+        outcome = "grows" if greatest > BLOW_UP * losses[0] else "finite"
+        at = losses.index(greatest)
+        summary = f"all {len(records)} steps are finite; the greatest loss is {short(greatest)}, at step {at}"
+    rows = tuple((record["step"], record["loss"], record["grad_norm"]) for record in records[-SHOWN:])
     curve = Line.over_steps("loss", [record["loss"] for record in records])
     return Finding(
         "the whole run, step by step, until something is not finite; that step again, operation by operation",
         outcome,
         summary,
         figures,
-        tables=(Table("The last steps", ("step", *_QUANTITIES), rows),),
+        tables=(Table("The last steps", ("step", "loss", "norm of the gradient"), rows),),
         plots=(Plot("Loss, to the end or to the first that is not finite", "loss", (curve,)),),
     )
 
@@ -95,18 +104,98 @@ def _watch(subject: Subject, folder: Path, failing: int) -> dict[str, Cell] | No
     training, steps = subject.run(folder)
     for _ in itertools.islice(steps, failing):
         pass
-    with OperationWatch(training.model, training.experiment.path) as watch:
+    with _OperationWatch(training.model, training.experiment.path) as watch:
         next(steps)
     return watch.origin
 
 
-def _variance(record: Record) -> float | None:
-    found = record["activations"]["last"]
-    return None if found is None else float(found["var"])
+class _OperationWatch(TorchDispatchMode):
+    """Finds the first operation whose result holds NaN or infinity.
+
+    `origin` is None until there is one. Then it holds the figures of a finding: ATen's name of the operation, the
+    pass, the layer or autograd node, the tensor that came out, the line of the experiment, and what went in.
+    """
+
+    def __init__(self, model: nn.Module, path: Path) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.origin: dict[str, Cell] | None = None
+        self._path = str(path)
+        self._places = ["outside any layer"]
+        self._names = {parameter.data_ptr(): name for name, parameter in model.named_parameters()}
+        self._model = model
+        self._handles: list[Any] = []
+
+    def __enter__(self) -> "_OperationWatch":
+        """Begin to watch, with hooks in the network and all optimizers: they tell the layer, or the update."""
+        self._handles = [
+            register_optimizer_step_pre_hook(self._enter(_UPDATE)),
+            register_optimizer_step_post_hook(self._leave),
+        ]
+        for name, module in self._model.named_modules():
+            label = f"{name} ({type(module).__name__})" if name else type(module).__name__
+            self._handles.append(module.register_forward_pre_hook(self._enter(label)))
+            self._handles.append(module.register_forward_hook(self._leave, always_call=True))
+        super().__enter__()  # type: ignore[no-untyped-call]
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Stop watching, and remove the hooks."""
+        super().__exit__(*error)  # type: ignore[no-untyped-call]
+        for handle in self._handles:
+            handle.remove()
+
+    def _enter(self, label: str) -> Callable[..., None]:
+        return lambda *_: self._places.append(label)
+
+    def _leave(self, *_: object) -> None:
+        self._places.pop()
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Run one operation and look at its result."""
+        given = [] if self.origin else _tensors((args, kwargs))
+        largest = max((_largest(tensor) for tensor in given), default=0.0)
+        result = func(*args, **(kwargs or {}))
+        if self.origin is None:
+            for tensor in _tensors(result):
+                if not _finite(tensor) and not func.__name__.startswith(_ANY_VALUE):
+                    self.origin = self._describe(func, tensor, largest)
+                    break
+        return result
+
+    def _describe(self, func: Any, tensor: Tensor, largest: float) -> dict[str, Cell]:
+        node = torch._C._current_autograd_node()
+        phase, where = "forward", self._places[-1]
+        if where == _UPDATE:
+            phase = "update"
+        elif node is not None:
+            phase, where = "backward", str(node.name())
+        name = self._names.get(tensor.data_ptr())
+        shape = "x".join(map(str, tensor.shape)) or "a number"
+        words = f"{shape} of {str(tensor.dtype).removeprefix('torch.')}"
+        frames = [frame for frame in traceback.extract_stack() if frame.filename == self._path]
+        return {
+            "first operation": str(func.overloadpacket.__name__),
+            "pass": phase,
+            "in": where,
+            "result": f"{name}, {words}" if name else words,
+            "experiment": f"line {frames[-1].lineno}, in {frames[-1].name}" if frames else "-",
+            "largest value that went in": largest,
+        }
 
 
-_QUANTITIES: dict[str, Callable[[Record], float | None]] = {
-    "loss": lambda record: record["loss"],
-    "gradient norm": lambda record: record["grad_norm"],
-    "variance of the output": _variance,
-}
+def _tensors(values: Any) -> list[Tensor]:
+    return [
+        value
+        for value in tree_leaves(values)
+        if isinstance(value, Tensor) and (value.is_floating_point() or value.is_complex()) and value.numel()
+    ]
+
+
+def _finite(tensor: Tensor) -> bool:
+    return bool(tensor.detach().isfinite().all())
+
+
+def _largest(tensor: Tensor) -> float:
+    return float(tensor.detach().abs().nan_to_num(0.0, 0.0, 0.0).max())

@@ -10,14 +10,13 @@ three steps.
 
 import torch
 
-from harness.checks.lab.finding import Check, Finding, Option, Table, mechanism, sound
+from harness.checks.lab.finding import Check, Finding, Table, mechanism, sound
 from harness.checks.lab.subject import Bench, Subject
 
 CHECK = Check(
     place=120,
     question="Does a step move every parameter?",
     minutes=3,
-    options=(Option("steps", "Steps to make; by default 6."),),
     outcomes=(
         sound("all-move", "Every parameter moves: the optimizer holds them all.", "gradients"),
         mechanism(
@@ -35,7 +34,7 @@ CHECK = Check(
 STEPS = 6
 
 
-def measure(subject: Subject, *, steps: int = STEPS) -> Finding:
+def measure(subject: Subject) -> Finding:
     """Make the first steps of the run and see which parameters they move."""
     bench = subject.bench()
     named = dict(bench.model.named_parameters())
@@ -43,7 +42,7 @@ def measure(subject: Subject, *, steps: int = STEPS) -> Finding:
     groups = {id(tensor): index for index, group in numbered for tensor in group["params"]}
     start = {name: tensor.detach().clone() for name, tensor in named.items()}
     moved_at: dict[str, int] = {}
-    for index, batch in enumerate(bench.batches(steps)):
+    for index, batch in enumerate(bench.batches(STEPS)):
         bench.step(*batch)
         for name, tensor in named.items():
             if name not in moved_at and not torch.equal(tensor.detach(), start[name]):
@@ -59,9 +58,9 @@ def measure(subject: Subject, *, steps: int = STEPS) -> Finding:
         rows.append((name, shape, tensor.requires_grad, group, *rates, moved_at.get(name), share))
     columns = "parameter", "shape", "trainable", "group", "lr", "weight decay", "moved at step", "moved"
     return Finding(
-        f"{len(named)} parameters over the first {steps} steps of the run",
+        f"{len(named)} parameters over the first {STEPS} steps of the run",
         outcome if moved_at else "none-moves",
-        f"{moving} parameters move in {steps} steps",
+        f"{moving} parameters move in {STEPS} steps",
         {
             "optimizer": type(bench.optimizer).__name__,
             "parameters that move": moving,

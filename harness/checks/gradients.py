@@ -11,6 +11,7 @@ needs some to settle). The greatest norm over the first: healthy at most 10, run
 """
 
 import math
+from collections.abc import Iterator
 from statistics import median
 
 from torch import Tensor, nn
@@ -21,7 +22,6 @@ from harness.checks.lab.finding import (
     Finding,
     Limit,
     Line,
-    Option,
     Plot,
     Table,
     consequence,
@@ -31,7 +31,6 @@ from harness.checks.lab.finding import (
 )
 from harness.checks.lab.step_gradients import Gradients, fresh_gradients, reference_gradients, used_gradients
 from harness.checks.lab.subject import Bench, Subject, worst
-from harness.run.activations import QUANTILES, as_lists, quantiles_on_device
 from harness.run.metrics_log import Record
 from harness.run.recorder import Recorder
 
@@ -39,7 +38,6 @@ CHECK = Check(
     place=70,
     question="Are the gradients those of the batch, and of a useful size?",
     minutes=4,
-    options=(Option("steps", "Steps to make, of which the last is looked at closely; by default 20."),),
     outcomes=(
         sound(
             "fresh",
@@ -68,21 +66,18 @@ STALE = 1e-6
 UNDERFLOW = 0.1
 EXPLODING = 30.0
 VANISHING = 1e-3
-_COLUMNS = (
-    "parameter", "norm", "1 %", "10 %", "50 %", "90 %", "99 %", "zeros", "update/weight", "cosine with a fresh one",
-)  # fmt: skip
-Rows = tuple[tuple[Cell, ...], ...]
+_COLUMNS = ("parameter", "norm", "zeros", "update/weight", "cosine with a fresh one")
 
 
-def measure(subject: Subject, *, steps: int = STEPS) -> Finding:
+def measure(subject: Subject) -> Finding:
     """Make the first steps of the run; compare zeros with float32 in the second half, look closely at the last."""
     bench = subject.bench()
     model, named = bench.model, dict(bench.model.named_parameters())
     records: list[Record] = []
     excess: list[float] = []
     with Recorder(model) as recorder, fresh_gradients(model) as fresh, used_gradients(model) as used:
-        for index, batch in enumerate(bench.batches(steps)):
-            late = index >= steps // 2
+        for index, batch in enumerate(bench.batches(STEPS)):
+            late = index >= STEPS // 2
             zeros = _float32_zeros(bench, *batch) if late else 0.0
             before = {name: tensor.detach().double().clone() for name, tensor in named.items()}
             fresh.clear()
@@ -95,10 +90,10 @@ def measure(subject: Subject, *, steps: int = STEPS) -> Finding:
     norms = [math.nan if record["grad_norm"] is None else record["grad_norm"] for record in records]
     ratios = [float(record["stale_grad_ratio"]) for record in records]
     stale, lost = worst(ratios), median(excess)
-    caption = "Absolute entries by parameter, as the optimizer used them in the last step"
+    caption = "By parameter, as the optimizer used it in the last step"
     zeros_used = median(record["grad_zero_fraction"] or 0.0 for record in records)
     return Finding(
-        f"the first {steps} steps of the run; the parameters at step {steps - 1}",
+        f"the first {STEPS} steps of the run; the parameters at step {STEPS - 1}",
         _outcome(norms, stale, lost, sizes) if any(r["grad_norm"] for r in records) else "none",
         f"norm {short(norms[0])} at first, {short(worst(norms))} at most; distance from a fresh one {short(stale)};"
         f" zeros {short(zeros_used)}",
@@ -109,7 +104,7 @@ def measure(subject: Subject, *, steps: int = STEPS) -> Finding:
             "zero entries, median": zeros_used,
             "zero entries beyond those in float32": lost,
         },
-        tables=(Table(caption, _COLUMNS, _rows(named, before, fresh, used)),),
+        tables=(Table(caption, _COLUMNS, tuple(_rows(named, before, fresh, used))),),
         plots=(
             Plot("Norm of the gradient", "2-norm", (Line.over_steps("used", norms),)),
             Plot(
@@ -138,18 +133,16 @@ def _float32_zeros(bench: Bench, inputs: Tensor, labels: Tensor) -> float:
     return sum(int((g == 0).sum()) for g in gradients) / sum(g.numel() for g in gradients)
 
 
-def _rows(named: dict[str, nn.Parameter], before: Gradients, fresh: Gradients, used: Gradients) -> Rows:
-    """Return a row for each parameter whose gradient a step used; `before` holds the weights before it."""
-    quantiles = as_lists({name: quantiles_on_device(g.abs(), QUANTILES) for name, g in used.items()})
-    rows: list[tuple[Cell, ...]] = []
+def _rows(
+    named: dict[str, nn.Parameter], before: Gradients, fresh: Gradients, used: Gradients
+) -> Iterator[tuple[Cell, ...]]:
+    """Yield a row for each parameter whose gradient a step used; `before` holds the weights before it."""
     for name, gradient in used.items():
         length = float(before[name].norm())
         moved = float((named[name].detach().double() - before[name]).norm())
-        share = moved / length if length else math.nan
         zeros = float((gradient == 0).double().mean())
-        norm, cosine = float(gradient.double().norm()), _cosine(gradient.double(), fresh.get(name))
-        rows.append((name, norm, *quantiles[name], zeros, share, cosine))
-    return tuple(rows)
+        cosine = _cosine(gradient.double(), fresh.get(name))
+        yield name, float(gradient.double().norm()), zeros, moved / length if length else math.nan, cosine
 
 
 def _cosine(used: Tensor, fresh: Tensor | None) -> float:

@@ -17,20 +17,16 @@ from itertools import repeat
 import torch
 from torch import nn
 
-from harness.checks.lab.finding import Cell, Check, Finding, Line, Option, Plot, consequence, short, sound
+from harness.checks.lab.finding import Cell, Check, Finding, Line, Plot, consequence, short, sound
 from harness.checks.lab.subject import Subject
 from harness.losses import constant_guess
 from harness.run.experiment import disable_dropout
-from harness.run.guardrails import EARLY_LOSS_RISE, LOSS_RISE, Levels
+from harness.run.guardrails import Guardrails
 
 CHECK = Check(
     place=10,
     question="Can it learn one batch by heart?",
     minutes=2,
-    options=(
-        Option("steps", "Give up after N steps; by default 120, or 480 while the loss still falls."),
-        Option("examples", "Examples to learn; by default one batch."),
-    ),
     outcomes=(
         sound("reaches", "Network, loss, gradients and optimizer can learn one batch.", "data", "modes"),
         consequence(
@@ -53,24 +49,20 @@ TARGET, REGRESSION_TARGET = 0.01, 0.1
 BLOW_UP = 100.0
 
 
-def measure(subject: Subject, *, steps: int | None = None, examples: int | None = None) -> Finding:
+def measure(subject: Subject) -> Finding:
     """Train on the first batch until the loss reaches the target, diverges, or the steps are spent."""
-    most = steps or MOST_STEPS
-    bench = subject.bench(subject.experiment(overfit_batch=examples or 1), steps=most, adapt=_unregularized)
-    size = min(examples or bench.batch_size, len(bench.inputs))
-    inputs, labels = bench.inputs[:size], bench.labels[:size]
+    bench = subject.bench(subject.experiment(overfit_batch=1), steps=MOST_STEPS, adapt=_unregularized)
+    inputs, labels = bench.inputs[: bench.batch_size], bench.labels[: bench.batch_size]
     target = REGRESSION_TARGET * constant_guess(labels) if labels.is_floating_point() else TARGET
     losses: list[float] = []
-    levels, rises, allowed = Levels(), False, steps or STEPS
-    for record in bench.records(repeat((inputs, labels), most), prepare=True):
+    guardrails, rises, allowed = Guardrails("warn"), False, STEPS
+    for record in bench.records(repeat((inputs, labels), MOST_STEPS), prepare=True):
         losses.append(float(record["loss"]))
-        levels.add(record)
-        limit = EARLY_LOSS_RISE if levels.early else LOSS_RISE
-        rises = rises or (levels.loss is not None and levels.loss.above(limit))
+        rises = rises or any(finding.kind == "loss rise" for finding in guardrails.check(record))
         if losses[-1] <= target or not math.isfinite(losses[-1]):
             break
         if len(losses) == allowed:
-            if rises or not _falls(losses) or 2 * allowed > most:
+            if rises or not _falls(losses):
                 break
             allowed *= 2
     highest = max(losses, key=lambda loss: math.inf if math.isnan(loss) else loss)
@@ -94,7 +86,7 @@ def measure(subject: Subject, *, steps: int | None = None, examples: int | None 
     }
     level = Line("target", ((0, target), (len(losses) - 1, target)))
     plot = Plot("Loss on one batch", "loss", (Line.over_steps("loss", losses), level))
-    what = f"the first {size} examples, {len(losses)} steps; dropout, weight decay and AUGMENT off"
+    what = f"the first {len(inputs)} examples, {len(losses)} steps; dropout, weight decay and AUGMENT off"
     return Finding(what, outcome, summary, figures, plots=(plot,))
 
 

@@ -8,11 +8,10 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from harness.checks.lab.differences import first_difference
-from harness.checks.lab.finding import Cell, Check, Finding, consequence, sound
+from harness.checks.lab.finding import Check, Finding, consequence, sound
 from harness.checks.lab.subject import Subject
 from harness.run.checkpoint import CHECKPOINT
-from harness.run.metrics_log import read_metrics_log
+from harness.submission.log_values import log_difference
 from harness.trainer import METRICS_LOG, train
 
 CHECK = Check(
@@ -34,23 +33,17 @@ STEPS = 10
 def measure(subject: Subject) -> Finding:
     """Train twice for some steps, with an evaluation at the end, as a run does."""
     settings = replace(subject.settings, max_steps=STEPS, epochs=1)
-    with tempfile.TemporaryDirectory(prefix="trainwreck-") as scratch:
-        folders = [Path(scratch) / name for name in ("first", "second")]
-        for folder in folders:
-            folder.mkdir()
-            train(subject.experiment(), subject.tensors(), settings, folder)
-        difference = first_difference(*(read_metrics_log(folder / METRICS_LOG) for folder in folders))
-        once, again = ((folder / CHECKPOINT).read_bytes() for folder in folders)
-    same = once == again
-    figures: dict[str, Cell] = dict.fromkeys(("first difference", "in", "once", "again"))
-    summary = f"logs equal, checkpoints {'equal' if same else 'differ'}"
-    if difference is not None:
-        values = (difference.place, difference.quantity, difference.first, difference.second)
-        figures = dict(zip(figures, values, strict=True))
-        summary = str(difference)
+    logs, checkpoints = [], []
+    for _ in range(2):
+        with tempfile.TemporaryDirectory(prefix="trainwreck-") as scratch:
+            train(subject.experiment(), subject.tensors(), settings, Path(scratch))
+            logs.append((Path(scratch) / METRICS_LOG).read_bytes())
+            checkpoints.append((Path(scratch) / CHECKPOINT).read_bytes())
+    same_log, same_checkpoint = len(set(logs)) == 1, len(set(checkpoints)) == 1
+    summary = f"logs equal, checkpoints {'equal' if same_checkpoint else 'differ'}"
     return Finding(
         f"{STEPS} steps and an evaluation, twice from the same seed",
-        "same" if difference is None and same else "differs",
-        summary,
-        {**figures, "same checkpoint": same},
+        "same" if same_log and same_checkpoint else "differs",
+        summary if same_log else f"{METRICS_LOG}{log_difference(*logs)}",
+        {"same log": same_log, "same checkpoint": same_checkpoint},
     )

@@ -73,13 +73,9 @@ def read_embedded(name: str, splits: Sequence[str], folder: Path = EMBEDDED_FOLD
         content = archive.read_bytes()
         lines = sums.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(
-            f"The embedded data set {archive} or {sums.name} beside it cannot be read ({error}): {remedy}"
-        ) from error
+        raise UserError(f"{archive} or {sums.name} beside it cannot be read ({error}): {remedy}") from error
     if f"{hashlib.sha256(content).hexdigest()}  {archive.name}" not in lines:
-        raise UserError(
-            f"{archive} was altered, its SHA-256 is not the one in {sums.name} beside it: {remedy}"
-        )
+        raise UserError(f"{archive} was altered, its SHA-256 is not the one in {sums.name}: {remedy}")
     with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
         return [Split(arrays[f"{split}_images"], arrays[f"{split}_labels"]) for split in splits]
 

@@ -44,35 +44,30 @@ def _both_ways(
     return [output.detach(), *(leaf.grad for leaf in (*leaves, *weights) if leaf.grad is not None)]
 
 
-def _pointwise(function: Callable[[Tensor], Tensor], low: float = -1.0, scale: float = 1.0) -> Operation:
-    """Apply the function to `scale` times 64 x 65 numbers from `low` on."""
-    return lambda: _both_ways(lambda x: function(x * scale), numbers(64, 65, low=low))
-
-
-def _float32(
+def _computes(
     function: Callable[..., Tensor],
     *shapes: tuple[int, ...],
     low: float = -1.0,
     dtype: torch.dtype = torch.float32,
 ) -> Operation:
-    """Apply the function to inputs of these shapes."""
+    """Apply the function to inputs of these shapes, by default one of 64 x 65."""
     return lambda: _both_ways(
-        function, *(numbers(*shape, salt=salt, low=low, dtype=dtype) for salt, shape in enumerate(shapes))
+        function,
+        *(
+            numbers(*shape, salt=salt, low=low, dtype=dtype)
+            for salt, shape in enumerate(shapes or ((64, 65),))
+        ),
     )
 
 
-def _float64(function: Callable[..., Tensor], *shapes: tuple[int, ...], low: float = -1.0) -> Operation:
-    return _float32(function, *shapes, low=low, dtype=torch.float64)
-
-
-def _reduction(function: Callable[..., Tensor], dtype: torch.dtype = torch.float32) -> Operation:
+def _reduces(function: Callable[..., Tensor]) -> Operation:
     """Reduce 64 x 65 numbers over the first, the second and both dimensions."""
 
     def reduce(x: Tensor) -> Tensor:
         cubes = x * x * x  # plain numbers of this size add up exactly, in any order
         return torch.cat([function(cubes, dim=0), function(cubes, dim=1), function(cubes, dim=(0, 1))[None]])
 
-    return lambda: _both_ways(reduce, numbers(64, 65, dtype=dtype))
+    return _computes(reduce)
 
 
 def _batch_norm(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
@@ -168,11 +163,6 @@ def _autocast(dtype: torch.dtype) -> Operation:
     return operation
 
 
-def _low_precision(dtype: torch.dtype) -> Operation:
-    """Multiply two matrices of this dtype."""
-    return lambda: _both_ways(torch.matmul, numbers(33, 40).to(dtype), numbers(40, 27, salt=1).to(dtype))
-
-
 def _python_math() -> list[Tensor]:
     """Return what Python's `math` gives on 2000 points, and a cosine schedule."""
     # A schedule calls these on step counts and fractions of them.
@@ -219,89 +209,67 @@ SENTINELS = (
 )  # fmt: skip
 
 OPERATIONS: dict[str, Operation] = {
-    "linear": _float32(F.linear, (33, 65), (40, 65), (40,)),
-    "matmul": _float32(torch.matmul, (64, 130), (130, 47)),
-    "matmul batched": _float32(torch.matmul, (5, 17, 31), (5, 31, 13)),
-    "conv2d": _float32(lambda x, w, b: F.conv2d(x, w, b, padding=1), (4, 3, 16, 16), (8, 3, 3, 3), (8,)),
+    "linear": _computes(F.linear, (33, 65), (40, 65), (40,)),
+    "matmul": _computes(torch.matmul, (64, 130), (130, 47)),
+    "conv2d": _computes(lambda x, w, b: F.conv2d(x, w, b, padding=1), (4, 3, 16, 16), (8, 3, 3, 3), (8,)),
     # NNPACK takes over from a batch of 16 on.
-    "conv2d nnpack": _float32(
+    "conv2d nnpack": _computes(
         lambda x, w, b: F.conv2d(x, w, b, padding=1), (16, 3, 8, 8), (6, 3, 3, 3), (6,)
     ),
-    "conv1d": _float32(lambda x, w: F.conv1d(x, w, padding=2), (4, 5, 33), (7, 5, 5)),
-    "conv2d strided": _float32(lambda x, w: F.conv2d(x, w, stride=2), (2, 8, 15, 15), (12, 8, 5, 5)),
-    "batch norm": _float32(_batch_norm, (8, 6, 9, 9), (6,), (6,)),
-    "layer norm": _float32(lambda x, w, b: F.layer_norm(x, (65,), w, b), (33, 65), (65,), (65,)),
-    "group norm": _float32(lambda x, w, b: F.group_norm(x, 3, w, b), (4, 6, 9, 9), (6,), (6,)),
-    "relu": _pointwise(F.relu),
-    "elu": _pointwise(F.elu, scale=4),
-    "gelu": _pointwise(F.gelu, scale=4),
-    "gelu tanh": _pointwise(lambda x: F.gelu(x, approximate="tanh"), scale=4),
-    "silu": _pointwise(F.silu, scale=8),
-    "tanh": _pointwise(torch.tanh, scale=4),
-    "sigmoid": _pointwise(torch.sigmoid, scale=8),
-    "softplus": _pointwise(F.softplus, scale=8),
-    "softmax": _pointwise(lambda x: torch.softmax(x, 1), scale=8),
-    "log_softmax": _pointwise(lambda x: torch.log_softmax(x, 1), scale=8),
-    "cross_entropy": _pointwise(lambda x: F.cross_entropy(x, classes(64, 65)), scale=8),
-    "mse": _float32(F.mse_loss, (64, 65), (64, 65)),
-    "l1": _float32(F.l1_loss, (64, 65), (64, 65)),
-    "smooth_l1": _float32(lambda x, y: F.smooth_l1_loss(x * 2, y), (64, 65), (64, 65)),
-    "binary_cross_entropy": _pointwise(
-        lambda x: F.binary_cross_entropy_with_logits(x, (x.detach() > 1).to(x.dtype)), scale=8
+    "conv2d strided": _computes(lambda x, w: F.conv2d(x, w, stride=2), (2, 8, 15, 15), (12, 8, 5, 5)),
+    "batch norm": _computes(_batch_norm, (8, 6, 9, 9), (6,), (6,)),
+    "layer norm": _computes(lambda x, w, b: F.layer_norm(x, (65,), w, b), (33, 65), (65,), (65,)),
+    "relu": _computes(F.relu),
+    "gelu": _computes(lambda x: F.gelu(x * 4)),
+    "silu": _computes(lambda x: F.silu(x * 8)),
+    "tanh": _computes(lambda x: torch.tanh(x * 4)),
+    "sigmoid": _computes(lambda x: torch.sigmoid(x * 8)),
+    "softplus": _computes(lambda x: F.softplus(x * 8)),
+    "softmax": _computes(lambda x: torch.softmax(x * 8, 1)),
+    "log_softmax": _computes(lambda x: torch.log_softmax(x * 8, 1)),
+    "cross_entropy": _computes(lambda x: F.cross_entropy(x * 8, classes(64, 65))),
+    "mse": _computes(F.mse_loss, (64, 65), (64, 65)),
+    "smooth_l1": _computes(lambda x, y: F.smooth_l1_loss(x * 2, y), (64, 65), (64, 65)),
+    "binary_cross_entropy": _computes(
+        lambda x: F.binary_cross_entropy_with_logits(x * 8, (x.detach() * 8 > 1).to(x.dtype))
     ),
     "dropout": _dropout,
-    "max_pool": _float32(lambda x: F.max_pool2d(x, 2), (4, 6, 16, 16)),
-    "avg_pool": _float32(lambda x: F.avg_pool2d(x, 3) + F.adaptive_avg_pool2d(x, 5), (4, 6, 15, 15)),
-    "embedding": _float32(lambda weight: F.embedding(classes(64, 20), weight), (20, 16)),
+    "max_pool": _computes(lambda x: F.max_pool2d(x, 2), (4, 6, 16, 16)),
+    "avg_pool": _computes(lambda x: F.avg_pool2d(x, 3) + F.adaptive_avg_pool2d(x, 5), (4, 6, 15, 15)),
+    "embedding": _computes(lambda weight: F.embedding(classes(64, 20), weight), (20, 16)),
     "lstm": _recurrent(nn.LSTM),
     "gru": _recurrent(nn.GRU),
-    "attention": _float32(_attention, (2, 3, 12, 16)),
+    "attention": _computes(_attention, (2, 3, 12, 16)),
     "transformer layer": _transformer,
-    "exp": _pointwise(torch.exp, scale=8),
-    "log": _pointwise(torch.log, low=2**-20),
-    "sin": _pointwise(torch.sin, scale=16),
-    "cos": _pointwise(torch.cos, scale=16),
-    "erf": _pointwise(torch.erf, scale=3),
-    "pow": _pointwise(lambda x: x**0.7, low=2**-20),
-    "rsqrt": _pointwise(torch.rsqrt, low=2**-20),
-    "sqrt": _pointwise(torch.sqrt, low=2**-20),
-    "asin": _pointwise(torch.asin, scale=0.875),
-    "acos": _pointwise(torch.acos, scale=0.875),
-    "atan": _pointwise(torch.atan, scale=8),
-    "sum": _reduction(torch.sum),
-    "mean": _reduction(torch.mean),
-    "var": _reduction(torch.var),
-    "std": _reduction(torch.std),
-    "vector_norm": _reduction(torch.linalg.vector_norm),
-    "cumsum": _pointwise(lambda x: x.cumsum(1)),
-    "quantile": _pointwise(lambda x: torch.quantile(x, 0.3, dim=1)),
+    "exp": _computes(lambda x: torch.exp(x * 8)),
+    "log": _computes(torch.log, low=2**-20),
+    "sin": _computes(lambda x: torch.sin(x * 16)),
+    "cos": _computes(lambda x: torch.cos(x * 16)),
+    "erf": _computes(lambda x: torch.erf(x * 3)),
+    "pow": _computes(lambda x: x**0.7, low=2**-20),
+    "rsqrt": _computes(torch.rsqrt, low=2**-20),
+    "sqrt": _computes(torch.sqrt, low=2**-20),
+    "asin": _computes(lambda x: torch.asin(x * 0.875)),
+    "acos": _computes(lambda x: torch.acos(x * 0.875)),
+    "atan": _computes(lambda x: torch.atan(x * 8)),
+    "sum": _reduces(torch.sum),
+    "mean": _reduces(torch.mean),
+    "var": _reduces(torch.var),
+    "vector_norm": _reduces(torch.linalg.vector_norm),
     "randn": _seeded(
         lambda g: torch.cat([torch.randn(n, generator=g, dtype=torch.float32) for n in (7, 4000)])
     ),
     "rand": _seeded(lambda g: torch.rand(4000, generator=g, dtype=torch.float32)),
     "randint": _seeded(lambda g: torch.randint(0, 1000, (1000,), generator=g)),
     "randperm": _seeded(lambda g: torch.randperm(2000, generator=g)),
-    "bernoulli": _seeded(lambda g: torch.empty(4000, dtype=torch.float32).bernoulli_(0.3, generator=g)),
     "initialization": _initialization,
-    "matmul float16": _low_precision(torch.float16),
-    "matmul bfloat16": _low_precision(torch.bfloat16),
+    "matmul float16": _computes(torch.matmul, (33, 40), (40, 27), dtype=torch.float16),
+    "matmul bfloat16": _computes(torch.matmul, (33, 40), (40, 27), dtype=torch.bfloat16),
     "autocast float16": _autocast(torch.float16),
     "autocast bfloat16": _autocast(torch.bfloat16),
-    "linear float64": _float64(F.linear, (33, 65), (40, 65), (40,)),
-    "conv2d float64": _float64(lambda x, w: F.conv2d(x, w, padding=1), (4, 3, 16, 16), (8, 3, 3, 3)),
-    "batch norm float64": _float64(_batch_norm, (8, 6, 9, 9), (6,), (6,)),
-    "layer norm float64": _float64(lambda x: F.layer_norm(x, (65,)), (33, 65)),
-    "gelu float64": _float64(lambda x: F.gelu(x * 4), (64, 65)),
-    "tanh float64": _float64(lambda x: torch.tanh(x * 4), (64, 65)),
-    "sigmoid float64": _float64(lambda x: torch.sigmoid(x * 8), (64, 65)),
-    "softmax float64": _float64(lambda x: torch.softmax(x * 8, 1), (64, 65)),
-    "cross_entropy float64": _float64(lambda x: F.cross_entropy(x * 8, classes(64, 65)), (64, 65)),
-    "exp float64": _float64(lambda x: torch.exp(x * 8), (64, 65)),
-    "log float64": _float64(torch.log, (64, 65), low=2**-20),
-    "sin float64": _float64(lambda x: torch.sin(x * 16), (64, 65)),
-    "cos float64": _float64(lambda x: torch.cos(x * 16), (64, 65)),
-    "sum float64": _reduction(torch.sum, torch.float64),
-    "var float64": _reduction(torch.var, torch.float64),
+    "linear float64": _computes(F.linear, (33, 65), (40, 65), (40,), dtype=torch.float64),
+    "exp float64": _computes(lambda x: torch.exp(x * 8), dtype=torch.float64),
+    "softmax float64": _computes(lambda x: torch.softmax(x * 8, 1), dtype=torch.float64),
     "randn float64": _seeded(lambda g: torch.randn(4000, generator=g, dtype=torch.float64)),
     "clip_grad_norm_": _optimizer(torch.optim.SGD, lr=0.5, clip=True),
     "optimizer sgd": _optimizer(torch.optim.SGD, lr=0.1, weight_decay=0.01),
@@ -320,9 +288,6 @@ OPERATIONS: dict[str, Operation] = {
     "numpy exp": _numpy(np.exp),
     "numpy log": _numpy(np.log, low=2**-20),
     "numpy matmul": _numpy(lambda x: x @ x),
-    "numpy mean": _numpy(
-        lambda x: np.concatenate([(x * x * x).mean(0), (x * x * x).std(1), (x * x * x).sum(keepdims=True)[0]])
-    ),
     # What the recorder makes of a gradient for the log.
     "numpy sums": _numpy(
         lambda x: np.array([np.add.reduce(np.abs(x.reshape(-1))), np.dot(x.reshape(-1), x.reshape(-1))])

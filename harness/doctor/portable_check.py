@@ -5,7 +5,6 @@ processor is a small script that stands for the Python interpreter and counts it
 start its child with that script.
 """
 
-import argparse
 import hashlib
 import json
 import platform
@@ -14,9 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from harness.canonical_setup import run_environment
@@ -24,7 +21,7 @@ from harness.canonical_setup import run_environment
 QEMU = "qemu-x86_64"
 # From before AVX; with AVX2 and fused multiply-add; the same from AMD.
 PROCESSORS = ("Nehalem", "Haswell", "EPYC")
-TRAINING = "--seed 42 --break missing_zero_grad --epochs 1 --max-steps 10"
+TRAINING = ("--seed", "42", "--break", "missing_zero_grad", "--epochs", "1", "--max-steps", "10")
 
 # The trainer starts its child with sys.executable. It takes no part in the run, so it need not be emulated.
 _TRAINER = (
@@ -36,52 +33,38 @@ _FEATURES = "from numpy._core._multiarray_umath import __cpu_features__ as f; pr
 _SHOWN = ("SSE42", "AVX", "FMA3", "AVX2", "AVX512F")
 
 
-@dataclass(frozen=True)
-class Result:
-    """The features of one processor, and the hashes of log and checkpoint and the verdict on the golden table."""
-
-    processor: str
-    features: frozenset[str]
-    outcome: tuple[str, str, str]
-    seconds: float
-
-
-def emulated_python(processor: str, folder: Path) -> Path:
-    """Write the script that runs this Python on an emulated processor, and return its path."""
+def emulated_python(processor: str, folder: Path) -> str:
+    """Write a script that runs this Python on an emulated processor, and return its path."""
     path = folder / f"python-{processor}"
     command = shlex.join([QEMU, "-cpu", processor, sys.executable])
     path.write_text(f'#!/bin/sh\necho >>"$0.calls"\nexec {command} "$@"\n', encoding="utf-8")
     path.chmod(0o755)
-    return path
+    return str(path)
 
 
-def features(python: str) -> frozenset[str]:
+def features(python: str) -> list[str]:
     """Return the processor features, in NumPy's names, that a process of this interpreter sees."""
-    return frozenset(_output([python, "-c", _FEATURES], run_environment("native")).split())
+    seen = _output([python, "-c", _FEATURES], run_environment("native")).split()
+    return [feature for feature in _SHOWN if feature in seen]
 
 
-def examine(processor: str, python: str, training: Sequence[str], folder: Path) -> Result:
-    """Compute the golden table and make one run with this interpreter.
+def examine(python: str, folder: Path) -> tuple[str, str, str]:
+    """Return the hashes of log and checkpoint of a run with this interpreter, and the wrong golden digests.
 
     Raises `RuntimeError` if a command fails, or if another interpreter made the run.
     """
-    started = time.monotonic()
     environment = run_environment("portable")
-    golden = json.loads(_output([python, "-m", "harness.doctor.golden"], environment))["digests"]
-    table = json.loads(Path(__file__).with_name("golden.json").read_text(encoding="utf-8"))["digests"]
-    wrong = [name for name, digest in golden.items() if table.get(name, "") not in (None, digest)]
+    golden = json.loads(_output([python, "-m", "harness.doctor.golden"], environment))["operations"]
+    wrong = ", ".join(name for name, verdict in golden.items() if verdict == "wrong")
     calls = Path(f"{python}.calls")
-    before = calls.stat().st_size if calls.exists() else 0
-    _output([sys.executable, "-c", _TRAINER, python, *training, "--out", str(folder)], environment)
-    if calls.exists() and calls.stat().st_size == before:
-        raise RuntimeError(
-            f"The run on {processor} was not made by {python}: the trainer starts it otherwise."
-        )
+    before = calls.stat().st_size if calls.exists() else -1
+    _output([sys.executable, "-c", _TRAINER, python, *TRAINING, "--out", str(folder)], environment)
+    if before >= 0 and calls.stat().st_size == before:
+        raise RuntimeError(f"The trainer did not start its child with {python}.")
     log, checkpoint = (
         hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in ("metrics.log", "checkpoint.pt")
     )
-    outcome = (log, checkpoint, ", ".join(wrong) or "same")
-    return Result(processor, features(python), outcome, time.monotonic() - started)
+    return log, checkpoint, wrong or "same"
 
 
 def _output(command: Sequence[str], environment: dict[str, str]) -> str:
@@ -91,48 +74,28 @@ def _output(command: Sequence[str], environment: dict[str, str]) -> str:
     return done.stdout
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main() -> int:
     """Print a table of the processors and return 0 if all agree, 1 if not, 2 if QEMU is missing."""
-    parser = argparse.ArgumentParser(prog="python -m harness.doctor.portable_check", description=__doc__)
-    parser.add_argument("--training", default=TRAINING, help="options of the trainer (default: %(default)s)")
-    parser.add_argument("--cpu", nargs="+", default=PROCESSORS, help="processors (default: %(default)s)")
-    options = parser.parse_args(arguments)
     if platform.machine() != "x86_64" or shutil.which(QEMU) is None:
-        print(
-            f"This needs an x86-64 processor and {QEMU}. Install it with `sudo apt-get install qemu-user` (Debian,"
-            " Ubuntu), `sudo dnf install qemu-user` (Fedora) or `sudo pacman -S qemu-user` (Arch).",
-            file=sys.stderr,
-        )
+        print(f"This needs an x86-64 processor and {QEMU} (on Debian: apt-get install qemu-user).")
         return 2
-    training = shlex.split(options.training)
-    print(
-        f"{'processor':<12}{'sees':<28}{'seconds':>8}  {'metrics.log':<14}{'checkpoint.pt':<14}golden table"
-    )
-    results: list[Result] = []
+    print(f"{'processor':<12}{'sees':<28}{'metrics.log':<14}{'checkpoint.pt':<14}golden table")
+    outcomes, seen = set(), set()
     with tempfile.TemporaryDirectory(prefix="trainwreck-portable-") as name:
-        for processor in ("this one", *options.cpu):
+        for processor in ("this one", *PROCESSORS):
             own = processor == "this one"
-            python = sys.executable if own else str(emulated_python(processor, Path(name)))
-            result = examine(processor, python, training, Path(name) / f"run-{len(results)}")
-            seen = " ".join(feature for feature in _SHOWN if feature in result.features)
-            log, checkpoint, golden = result.outcome
-            row = f"{processor:<12}{seen:<28}{result.seconds:>8.1f}  {log[:12]:<14}{checkpoint[:12]:<14}{golden}"
-            print(row, flush=True)
-            results.append(result)
-    return _conclude(results)
-
-
-def _conclude(results: Sequence[Result]) -> int:
-    first = results[0]
-    different = [result.processor for result in results if result.outcome != first.outcome]
-    if different or first.outcome[2] != "same":
-        print(f"NOT the same bytes: {', '.join(different) or 'the golden table'}.")
+            python = sys.executable if own else emulated_python(processor, Path(name))
+            outcome, sees = examine(python, Path(name) / processor), " ".join(features(python))
+            log, checkpoint, golden = outcome
+            print(f"{processor:<12}{sees:<28}{log[:12]:<14}{checkpoint[:12]:<14}{golden}", flush=True)
+            outcomes.add(outcome)
+            seen.add(sees)
+    if len(seen) == 1:
+        print("Every processor looked alike: this shows nothing.")
         return 1
-    if len({result.features for result in results}) == 1:
-        print("The same bytes, but every processor looked alike: this shows nothing.")
-        return 1
-    print(f"The same bytes on {len(results)} processors.")
-    return 0
+    agree = len(outcomes) == 1 and outcomes.pop()[2] == "same"
+    print("The same bytes on all of them." if agree else "NOT the same bytes.")
+    return 0 if agree else 1
 
 
 if __name__ == "__main__":

@@ -10,11 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.dropout import _DropoutNd
+from torch.optim.lr_scheduler import LRScheduler
 
 from harness.data import CLASS_NAMES
 from harness.data.datasets import Dataset, Split
@@ -35,6 +36,7 @@ FUNCTIONS = {
 }
 CONSTANTS = ("EPOCHS", "BATCH_SIZE")
 _MODULE_NAME = "experiment"
+T = TypeVar("T")
 
 
 class HarnessFault(Exception):
@@ -94,23 +96,17 @@ class Experiment:
         """Whether the constant AMP says that the experiment trains under autocast."""
         return bool(getattr(self.module, "AMP", False))
 
-    def set_constant(self, name: str, value: object) -> bool:
-        """Set a constant of the experiment; return whether it has one of that name."""
-        if not hasattr(self.module, name):
-            return False
-        setattr(self.module, name, value)
-        return True
-
     def apply(self, settings: RunSettings) -> None:
         """Set the constants that the settings ask for; constants that the experiment lacks are left out."""
-        if settings.epochs is not None:
-            self.set_constant("EPOCHS", settings.epochs)
-        if settings.batch_size is not None:
-            self.set_constant("BATCH_SIZE", settings.batch_size)
-        if settings.disable_augment or settings.overfit_batch:
-            self.set_constant("AUGMENT", False)
-        if settings.disable_amp or settings.verify:
-            self.set_constant("AMP", False)
+        wanted = {
+            "EPOCHS": settings.epochs,
+            "BATCH_SIZE": settings.batch_size,
+            "AUGMENT": False if settings.disable_augment or settings.overfit_batch else None,
+            "AMP": False if settings.disable_amp or settings.verify else None,
+        }
+        for name, value in wanted.items():
+            if value is not None and hasattr(self.module, name):
+                setattr(self.module, name, value)
 
     def scalers(self) -> dict[str, torch.amp.GradScaler]:
         """Return the gradient scalers that the experiment keeps at module level, by name."""
@@ -134,33 +130,30 @@ class Experiment:
         result = self.call("load_data", data)
         if not (_is_pair(result) and all(_is_tensor_pair(part) for part in result)):
             raise self._wrong("load_data", "((inputs, labels), (inputs, labels)), each a tensor", result)
-        for (inputs, labels), split in zip(result, ("training", "validation"), strict=True):
-            if len(inputs) != len(labels):
-                raise self._wrong("load_data", f"as many {split} labels as inputs", (inputs, labels))
-        (train_inputs, train_labels), (validation_inputs, validation_labels) = result
-        return (train_inputs, train_labels), (validation_inputs, validation_labels)
+        train, validation = (self._examples("load_data", *split) for split in result)
+        if any(not part.is_floating_point() and part.dtype != torch.int64 for part in (*train, *validation)):
+            raise self._wrong("load_data", "tensors of floating-point numbers or torch.int64", result)
+        return train, validation
+
+    def _examples(self, function: str, inputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        """Return inputs and labels if they are equally many; raise `UserError` otherwise."""
+        if not len(inputs) or len(inputs) != len(labels):
+            raise self._wrong(function, "as many labels as inputs, and at least one", (inputs, labels))
+        return inputs, labels
 
     def build_model(self) -> nn.Module:
         """Return the network."""
-        model = self.call("build_model")
-        if not isinstance(model, nn.Module):
-            raise self._wrong("build_model", "a torch.nn.Module", model)
-        return model
+        return self._call_for("a torch.nn.Module", nn.Module, "build_model")
 
     def build_optimizer(self, model: nn.Module) -> torch.optim.Optimizer:
         """Return the optimizer of the network's parameters."""
-        optimizer = self.call("build_optimizer", model)
-        if not isinstance(optimizer, torch.optim.Optimizer):
-            raise self._wrong("build_optimizer", "a torch.optim.Optimizer", optimizer)
-        return optimizer
+        return self._call_for("a torch.optim.Optimizer", torch.optim.Optimizer, "build_optimizer", model)
 
-    def build_scheduler(
-        self, optimizer: torch.optim.Optimizer, total_steps: int
-    ) -> torch.optim.lr_scheduler.LRScheduler | None:
+    def build_scheduler(self, optimizer: torch.optim.Optimizer, total_steps: int) -> LRScheduler | None:
         """Return the schedule that is stepped once a batch, or None."""
+        expected = "a scheduler of torch.optim.lr_scheduler that steps once a batch, or None"
         scheduler = self.call("build_scheduler", optimizer, total_steps)
-        if scheduler is not None and not isinstance(scheduler, torch.optim.lr_scheduler.LRScheduler):
-            expected = "a scheduler of torch.optim.lr_scheduler that steps once a batch, or None"
+        if scheduler is not None and not isinstance(scheduler, LRScheduler):
             raise self._wrong("build_scheduler", expected, scheduler)
         return scheduler
 
@@ -169,14 +162,12 @@ class Experiment:
         result = self.call("prepare_batch", inputs, labels, rng)
         if not _is_tensor_pair(result):
             raise self._wrong("prepare_batch", "(inputs, labels), two tensors", result)
-        if len(result[0]) != len(result[1]):
-            raise self._wrong("prepare_batch", "as many labels as inputs", result)
-        return result[0], result[1]
+        return self._examples("prepare_batch", *result)
 
     def compute_loss(self, outputs: Tensor, labels: Tensor) -> Tensor:
         """Return the loss, a scalar tensor."""
-        loss = self.call("compute_loss", outputs, labels)
-        if not (isinstance(loss, Tensor) and loss.numel() == 1):
+        loss = self._call_for("a scalar tensor", Tensor, "compute_loss", outputs, labels)
+        if loss.numel() != 1:
             raise self._wrong("compute_loss", "a scalar tensor", loss)
         return loss
 
@@ -201,12 +192,16 @@ class Experiment:
             value = result.get(name)
             if isinstance(value, Tensor) and value.numel() == 1:
                 value = value.item()
-            if value is not None and not isinstance(value, int | float):
+            if not isinstance(value, int | float) and not (value is None and name == "val_accuracy"):
                 raise self._wrong("evaluate", f"a number as {name!r}", value)
             metrics[name] = None if value is None else float(value)
-        if metrics["val_loss"] is None:
-            raise self._wrong("evaluate", "a number as 'val_loss'", None)
         return metrics
+
+    def _call_for(self, expected: str, kind: type[T], name: str, *arguments: object) -> T:
+        result = self.call(name, *arguments)
+        if not isinstance(result, kind):
+            raise self._wrong(name, expected, result)
+        return result
 
     def _wrong(self, function: str, expected: str, found: object) -> UserError:
         # Unwrap decorators: `torch.no_grad` wraps a function in one of its own, with a line of torch's.
@@ -220,8 +215,7 @@ class Experiment:
 def load_experiment(path: Path, source: str) -> Experiment:
     """Load the source of an experiment and check that it has every function and constant.
 
-    Error messages name `path` as the file. Raises `UserError` for a source that does not parse, raises when it
-    is loaded, or lacks a function or a constant.
+    Error messages name `path` as the file. Raises `UserError` for a source that cannot be loaded or is incomplete.
     """
     try:
         code = compile(source, str(path), "exec", dont_inherit=True)
@@ -266,27 +260,19 @@ def _check_parts(module: ModuleType, path: Path) -> None:
             raise UserError(f"{path}: {name} must be a whole number above 0, but is {_describe(value)}.")
 
 
-def disable_dropout(model: nn.Module) -> int:
-    """Set every dropout probability in `model` to 0, in place, and return how many modules were changed.
-
-    Covers all of `nn.Dropout*`, `nn.AlphaDropout` and `nn.FeatureAlphaDropout`, and the dropout inside
-    `nn.RNN`, `nn.LSTM`, `nn.GRU` and `nn.MultiheadAttention`, but not calls of `F.dropout`.
-    """
-    changed = 0
+def disable_dropout(model: nn.Module) -> None:
+    """Set every dropout probability in `model` to 0, in place; calls of `F.dropout` are out of reach."""
     for module in model.modules():
-        if isinstance(module, _DropoutNd) and module.p != 0.0:
+        if isinstance(module, _DropoutNd):
             module.p = 0.0
-            changed += 1
-        elif isinstance(module, nn.RNNBase | nn.MultiheadAttention) and module.dropout != 0.0:
+        elif isinstance(module, nn.RNNBase | nn.MultiheadAttention):
             module.dropout = 0.0
-            changed += 1
-    return changed
 
 
 def _describe(value: object) -> str:
     """Return the type of a value in a few words, with the shape of tensors and sequences."""
     if isinstance(value, Tensor):
-        return f"a tensor of shape {tuple(value.shape)}"
+        return f"a tensor of shape {tuple(value.shape)} and {value.dtype}"
     if isinstance(value, list | tuple):
         return f"({', '.join(_describe(item) for item in value[:4])}{', ...' if len(value) > 4 else ''})"
     if value is None:
@@ -310,9 +296,5 @@ def _is_pair(value: object) -> bool:
     return isinstance(value, list | tuple) and len(value) == 2
 
 
-def _is_tensor_pair(value: object) -> bool:
-    return (
-        isinstance(value, list | tuple)
-        and len(value) == 2
-        and all(isinstance(item, Tensor) and item.dim() >= 1 for item in value)
-    )
+def _is_tensor_pair(value: Any) -> bool:
+    return _is_pair(value) and all(isinstance(item, Tensor) and item.dim() >= 1 for item in value)

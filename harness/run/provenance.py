@@ -58,14 +58,14 @@ def platform_class(numerics: Numerics, device: str) -> dict[str, Any]:
     """
     import torch
 
-    from harness.doctor.golden import compare, compute_goldens, read_table
+    from harness.doctor.golden import compute_goldens, judge, read_table
     from harness.doctor.operations import SENTINELS
 
     on_card = device.startswith("cuda")
     release = torch.__version__.partition("+")[0]
     golden = None
     if numerics == "portable" and not on_card and release == read_table()["torch"]:
-        golden = compare(compute_goldens(SENTINELS)).portable
+        golden = "wrong" not in judge(compute_goldens(SENTINELS)).values()
     return {
         "architecture": architecture(),
         "numerics": numerics,

@@ -1,34 +1,23 @@
 """What `make check` judges of the two runs: their files agree, the experiment is theirs, and they repeat."""
 
 import ast
-import hashlib
 import json
-import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from harness.checks.lab.differences import differences
 from harness.errors import UserError
-from harness.plain_yaml import shown
-from harness.run.metrics_log import (
-    Record,
-    batch_records,
-    epoch_records,
-    from_strict,
-    log_lines,
-    parse_log,
-    read_metrics_log,
-    to_strict,
-)
+from harness.files import sha256_line
+from harness.run.metrics_log import Record, batch_records, epoch_records, from_strict, read_metrics_log
+from harness.submission.log_values import log_difference
 from harness.workspace import (
     CHECKPOINT,
     CHECKSUM,
     EXPERIMENT,
     META,
     METRICS_LOG,
-    RESULT,
     RUN_FILES,
     Workspace,
     read_source,
@@ -102,14 +91,14 @@ def check_run(workspace: Workspace, run: str) -> list[CheckItem]:
     folder, again = workspace.run_folder(run), remedy(workspace, run)
 
     def item(
-        name: str, faults: Iterator[str], good: str, cure: str = again, *, blocks: bool = True
+        name: str, find: Callable[[], str], good: str, cure: str = again, *, blocks: bool = True
     ) -> CheckItem:
-        """Return the item for the first fault, if there is one."""
+        """Return the item for the fault that `find` returns or raises, or "" for none."""
         try:
-            fault = next(faults, None)
+            fault = find()
         except UserError as error:
             fault = str(error).rstrip(".")
-        if fault is None:
+        if not fault:
             return passed(f"{run}: {name}", good)
         return failed(f"{run}: {name}", f"{fault}: {cure}.", blocks=blocks)
 
@@ -120,38 +109,32 @@ def check_run(workspace: Workspace, run: str) -> list[CheckItem]:
     missing = [name for name in RUN_FILES if not (folder / name).is_file()]
     if missing:
         return [failed(f"{run}: files", f"{folder} has no {', '.join(missing)}: {again}.", blocks=True)]
+    log = folder / METRICS_LOG
     items = [
         passed(f"{run}: files", f"all {len(RUN_FILES)} files are there."),
-        item("checksum", _checksum_faults(folder), "checkpoint.pt has the recorded SHA-256."),
-        item("provenance", _provenance_faults(workspace, run), "it is a run of this exercise."),
+        item("checksum", lambda: _checksum_fault(folder), "checkpoint.pt has the recorded SHA-256."),
+        item("provenance", lambda: _provenance_fault(workspace, run), "it is a run of this exercise."),
+        item("log", lambda: shape_fault(log, read_metrics_log(log)), "it holds whole epochs."),
     ]
-    try:
-        records = read_metrics_log(folder / METRICS_LOG)
-    except UserError as error:
-        return [*items, failed(f"{run}: log", f"{str(error).rstrip('.')}: {again}.", blocks=True)]
-    batches, epochs = len(batch_records(records)), len(epoch_records(records))
-    diagnostics = diagnostic_faults(folder / METRICS_LOG, records)
-    good = "every batch has its loss, gradients and activations."
-    cure = "keep the model's layers and parameters where the optimizer and the recorder see them"
-    whole = f"{batches} batches and {epochs} epochs, as result.json says."
-    return [
-        *items,
-        item("log", _log_faults(folder, records), whole),
-        item("diagnostics", diagnostics, good, cure, blocks=False),
-    ]
+    if items[-1].outcome == "passed":
+        good = "every batch has its loss, gradients and activations."
+        cure = "keep the model's layers and parameters where the optimizer and the recorder see them"
+        find = partial(diagnostic_fault, log, read_metrics_log(log))
+        items.append(item("diagnostics", find, good, cure, blocks=False))
+    return items
 
 
-def _checksum_faults(folder: Path) -> Iterator[str]:
-    digest = hashlib.sha256((folder / CHECKPOINT).read_bytes()).hexdigest()
-    if (folder / CHECKSUM).read_bytes() != f"{digest}  {CHECKPOINT}\n".encode():
-        yield f"{folder / CHECKSUM} is not the SHA-256 of {CHECKPOINT}, so one was changed after the run"
-    if read_object(folder / RESULT).get("checkpoint_sha256") != digest:
-        yield f"{folder / RESULT} records another SHA-256 than that of {CHECKPOINT}"
+def _checksum_fault(folder: Path) -> str:
+    if (folder / CHECKSUM).read_bytes() == sha256_line(
+        (folder / CHECKPOINT).read_bytes(), CHECKPOINT
+    ).encode():
+        return ""
+    return f"{folder / CHECKSUM} is not the SHA-256 of {CHECKPOINT}, so one was changed after the run"
 
 
-def _provenance_faults(workspace: Workspace, run: str) -> Iterator[str]:
+def _provenance_fault(workspace: Workspace, run: str) -> str:
     folder, settings = workspace.run_folder(run), workspace.settings
-    meta, result = read_object(folder / META), read_object(folder / RESULT)
+    meta = read_object(folder / META)
     expected = {
         "recipe": workspace.recipe,
         "run": run,
@@ -160,82 +143,51 @@ def _provenance_faults(workspace: Workspace, run: str) -> Iterator[str]:
         "source_sha256": source_hash(read_source(folder / EXPERIMENT)),
     }
     for key, value in expected.items():
-        for name, record in ((META, meta), (RESULT, result)):
-            if record.get(key, value) != value or (record is meta and key not in record):
-                yield f"{folder / name} says {key} {record.get(key)!r}, and this exercise's is {value!r}"
-    for key in ("command", "dataset_digest"):
-        if not isinstance(meta.get(key), str):
-            yield f"{folder / META} has no {key}"
+        if meta.get(key) != value:
+            return f"{folder / META} says {key} {meta.get(key)!r}, and this exercise's is {value!r}"
+    absent = [key for key in ("command", "dataset_digest") if not isinstance(meta.get(key), str)]
+    return f"{folder / META} has no {absent[0]}" if absent else ""
 
 
-def _log_faults(folder: Path, records: Sequence[Record]) -> Iterator[str]:
-    """Yield what is wrong with the sequence of the records, or else with what result.json says of them."""
-    broken_off = list(shape_faults(folder / METRICS_LOG, records))
-    if broken_off:
-        yield from broken_off
-        return
-    batches, last, result = batch_records(records), epoch_records(records)[-1], read_object(folder / RESULT)
-    non_finite = (
-        record["step"]
-        for record in batches
-        if not math.isfinite(0.0 if record["loss"] is None else record["loss"])
-    )
-    recorded = {
-        "steps": len(batches),
-        "epochs": len(epoch_records(records)),
-        "final_train_loss": batches[-1]["loss"],
-        "final_val_loss": last.get("val_loss"),
-        "final_val_accuracy": last.get("val_accuracy"),
-        "first_non_finite_step": next(non_finite, None),
-    }
-    for key, value in recorded.items():
-        if key not in result or to_strict(result[key]) != to_strict(value):
-            yield f"{folder / RESULT} says {key} {result.get(key)}, and {METRICS_LOG} {value}"
-
-
-def shape_faults(log: Path | str, records: Sequence[Record]) -> Iterator[str]:
-    """Yield the first place where a step or epoch has no loss, or does not follow the one before to a whole end."""
+def shape_fault(log: Path | str, records: Sequence[Record]) -> str:
+    """Return the first place where a step or epoch has no loss, or does not follow the one before to a whole end."""
     step = epoch = batches = 0
     for number, record in enumerate(records, start=1):
-        is_batch = "step" in record
+        where, is_batch = f"{log}, line {number}", "step" in record
         if is_batch and record["step"] != step:
-            yield f"{log}, line {number}: step {record['step']} where step {step} belongs"
-            return
+            return f"{where}: step {record['step']} where step {step} belongs"
         if record.get("epoch") != epoch:
-            yield f"{log}, line {number}: epoch {record.get('epoch')} where epoch {epoch} belongs"
-            return
+            return f"{where}: epoch {record.get('epoch')} where epoch {epoch} belongs"
         if ("loss" if is_batch else "val_loss") not in record:
-            yield f"{log}, line {number}: no loss"
-            return
+            return f"{where}: no loss"
         if not is_batch and not batches:
-            yield f"{log}, line {number}: epoch {epoch} ends without a batch"
-            return
+            return f"{where}: epoch {epoch} ends without a batch"
         if is_batch:
             step, batches = step + 1, batches + 1
         else:
             epoch, batches = epoch + 1, 0
-    if batches or not epoch:
-        yield f"{log} ends within epoch {epoch}"
+    return f"{log} ends within epoch {epoch}" if batches or not epoch else ""
 
 
-def diagnostic_faults(log: Path | str, records: Sequence[Record]) -> Iterator[str]:
-    """Yield, for each batch and epoch of a log, the diagnostics that it lacks; `log` names the file."""
+def diagnostic_fault(log: Path | str, records: Sequence[Record]) -> str:
+    """Return the first diagnostic that a batch or an epoch of a log lacks, or ""; `log` names the file."""
     batches = batch_records(records)
     names = set(batches[0].get("grad_mean") or ()) if batches else set()
     for record in batches:
         where, means = f"{log}, step {record['step']}", record.get("grad_mean")
         if record.get("loss") is None:
-            yield f"{where}: no loss"
+            return f"{where}: no loss"
         if not means or set(means) != names:
-            yield f"{where}: no gradient mean of every parameter"
+            return f"{where}: no gradient mean of every parameter"
         for place in ("first", "last"):
             table = (record.get("activations") or {}).get(place)
             figures = [table.get(name) for name in ("mean", "var")] if isinstance(table, dict) else [None]
             if not all(isinstance(figure, int | float) for figure in figures):
-                yield f"{where}: no mean and variance of the {place} layer's activations"
+                return f"{where}: no mean and variance of the {place} layer's activations"
     for record in epoch_records(records):
         if record.get("val_loss") is None or "val_accuracy" not in record:
-            yield f"{log}, epoch {record.get('epoch')}: no validation loss and accuracy"
+            return f"{log}, epoch {record.get('epoch')}: no validation loss and accuracy"
+    return ""
 
 
 def check_experiment(workspace: Workspace) -> list[CheckItem]:
@@ -287,9 +239,7 @@ def check_replay(workspace: Workspace, run: Literal["broken", "fixed"], replay: 
         elif checkpoint.read_bytes() != (again / CHECKPOINT).read_bytes():
             difference = f"{checkpoint} has other bytes when the run is made again, but the log is the same"
         else:
-            return passed(
-                item, f"{METRICS_LOG} and {CHECKPOINT} have the same bytes when the run is made again."
-            )
+            return passed(item, f"made again, {METRICS_LOG} and {CHECKPOINT} have the same bytes.")
         was, now = read_object(folder / META), read_object(again / META)
     except UserError as error:
         return could_not_judge(item, f"the run could not be made again: {error}")
@@ -301,27 +251,3 @@ def check_replay(workspace: Workspace, run: Literal["broken", "fixed"], replay: 
         f"{difference}; if you edited {folder} after the run, {cure}; if not, the"
         " experiment uses something that the seed does not decide (the clock, a generator of its own).",
     )
-
-
-def log_difference(old: bytes, new: bytes) -> str:
-    """Return where two different logs first differ, as the end of a sentence that began with the file's name."""
-    lines, new_lines = (log_lines(data.decode("utf-8", "backslashreplace")) for data in (old, new))
-    for number, (line, new_line) in enumerate(zip(lines, new_lines, strict=False), start=1):
-        if line != new_line:
-            return f", line {number}{_record_difference(line, new_line)}"
-    if len(lines) != len(new_lines):
-        return f" has {len(lines)} lines, and {len(new_lines)} when the run is made again"
-    return " ends differently when the run is made again"
-
-
-def _record_difference(line: str, new_line: str) -> str:
-    try:
-        (record,), (new_record,) = parse_log([line], ""), parse_log([new_line], "")
-    except UserError:
-        return " is not the record that the run writes when it is made again"
-    kind = "step" if "step" in new_record else "epoch"
-    where = f" ({kind} {new_record.get(kind)})"
-    for item in differences(record, new_record):
-        first, second = ("absent" if value is None else value for value in (item.first, item.second))
-        return f"{where}: {shown(item.quantity)} is {first}, and {second} made again"
-    return f"{where} is written differently"

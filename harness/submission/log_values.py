@@ -1,7 +1,7 @@
-"""The values of one log by signal and place: what they agree with, depart from, and which cause they contradict."""
+"""The values of a log by signal and place: what agrees with them, and which cause they contradict."""
 
 import math
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from harness.errors import UserError
 from harness.plain_yaml import shown
 from harness.recipe import Symptom, load_recipes, suggestion
-from harness.run.metrics_log import Record, batch_records, epoch_records, log_lines, parse_log
+from harness.run.metrics_log import Record, log_lines, parse_log
 from harness.submission.numbers import agrees, read_number
 from harness.submission.report import HEALTHY, Sign
 from harness.symptoms import judge_symptom, signal_values
@@ -61,26 +61,28 @@ def is_fraction(signal: str) -> bool:
     return "accuracy" in signal or signal in ("grad_zero_fraction", "eval_mode_gain", "eval_disagreement")
 
 
+def numbers_of(record: Record, prefix: str = "", depth: int = 0) -> Iterator[tuple[str, float | None]]:
+    """Yield every number of a record under its name in the log; dots join the names of tables."""
+    for key, value in record.items():
+        if not isinstance(value, Mapping):
+            yield f"{prefix}{key}", value
+        elif depth < _DEPTH:
+            yield from numbers_of(dict(value), f"{prefix}{key}.", depth + 1)
+
+
 class LogValues:
     """Every number of a log: `series[signal][place]`, nested signals by their dotted path."""
 
     def __init__(self, records: Sequence[Record]) -> None:
         self.series: dict[str, dict[int, float]] = {}
-        for key, part in (("step", batch_records(records)), ("epoch", epoch_records(records))):
-            for record in part:
-                for name, value in record.items():
-                    if name not in ("step", "epoch"):
-                        self._add(name, record[key], value)
+        for record in records:
+            place = record.get("step", record.get("epoch"))
+            for name, value in numbers_of(record):
+                if name not in ("step", "epoch") and place is not None and value is not None:
+                    self.series.setdefault(name, {})[place] = float(value)
         for name in DERIVED_SIGNALS:
-            if found := dict(signal_values(epoch_records(records), name)):
+            if found := dict(signal_values(records, name)):
                 self.series[name] = found
-
-    def _add(self, name: str, place: int, value: object, depth: int = 0) -> None:
-        if isinstance(value, Mapping):
-            for key, inner in value.items() if depth < _DEPTH else ():
-                self._add(f"{name}.{key}", place, inner, depth + 1)
-        elif isinstance(value, int | float) and not isinstance(value, bool):
-            self.series.setdefault(name, {})[place] = float(value)
 
     def value(self, signal: str, step: int | None, epoch: int | None) -> float:
         """Return the value of a signal at a step, or at an epoch.
@@ -92,8 +94,7 @@ class LogValues:
             raise UserError(f"the log has no signal {shown(signal)!r}: {suggestion(top, SIGNALS)}")
         index = step if place == "step" else epoch
         if index is None:
-            other = "epoch" if place == "step" else "step"
-            once = "a batch" if place == "step" else "an epoch"
+            once, other = ("a batch", "epoch") if place == "step" else ("an epoch", "step")
             raise UserError(f"{shown(signal)} is written once {once}: cite it with {place}:, not {other}:.")
         values = self.series.get(signal)
         if values is None:
@@ -101,8 +102,7 @@ class LogValues:
             known = below or [name for name in self.series if place_of(name) == place]
             raise UserError(f"the log has no {shown(signal)!r}: {suggestion(signal, known)}")
         if index not in values:
-            at = sorted(values)
-            there = f"from {at[0]} to {at[-1]}" if len(at) > 1 else f"{at[0]} only"
+            there = f"from {min(values)} to {max(values)}"
             raise UserError(f"the log has no {shown(signal)} at {place} {index}: it has {there}.")
         return values[index]
 
@@ -128,36 +128,33 @@ class LogValues:
 
     def holds(self, written: str, signal: str) -> bool:
         """Return whether a number as written is any value of a signal; a nested signal stands for all its parts."""
-        if signal in self.series:
-            return self._holds(written, signal)
-        return any(self._holds(written, name) for name in self.series if name.startswith(f"{signal}."))
+        names = [signal] if signal in self.series else [n for n in self.series if n.startswith(f"{signal}.")]
+        return any(
+            agrees(written, value, fraction=is_fraction(name))
+            for name in names
+            for value in self._near(written, name)
+        )
 
-    def _holds(self, written: str, name: str) -> bool:
+    def _near(self, written: str, name: str) -> Iterator[float]:
+        """Yield the values near a number as written: an exact comparison with each value takes too long."""
         try:
-            number = read_number(written)
+            readings = read_number(written)
         except ValueError:
-            return False
-        fraction = is_fraction(name)
-        if isinstance(number, float):
-            return any(agrees(written, value) for value in self.series[name].values())
+            return
+        if isinstance(readings, float):
+            yield from self.series[name].values()
+            return
         ordered = self._ordered[name]
-        for reading in number:
-            for share in (1.0, 0.01) if fraction else (1.0,):
-                middle, unit = float(reading.value) * share, float(reading.unit) * share
-                first = bisect_left(ordered, middle - 1.001 * unit)
-                for value in ordered[first:]:
-                    if value > middle + 1.001 * unit:
-                        break
-                    if agrees(written, value, fraction=fraction):
-                        return True
-        return False
+        for reading in readings:
+            for share in (1.0, 0.01):
+                middle, reach = float(reading.value) * share, 1.001 * float(reading.unit) * share
+                yield from ordered[
+                    bisect_left(ordered, middle - reach) : bisect_right(ordered, middle + reach)
+                ]
 
     @cached_property
     def _ordered(self) -> dict[str, list[float]]:
-        return {
-            name: sorted(value for value in values.values() if math.isfinite(value))
-            for name, values in self.series.items()
-        }
+        return {name: sorted(filter(math.isfinite, values.values())) for name, values in self.series.items()}
 
     def evidence(
         self, run: str, step: int | None, epoch: int | None, signals: Sequence[str] = ()
@@ -179,7 +176,7 @@ class LogValues:
     def departs(self, signal: str, place: int, other: "LogValues") -> bool:
         """Return whether a signal departs from another log's at a place that both logs have."""
         own, theirs = self.series.get(signal, {}), other.series.get(signal, {})
-        return place in own and place in theirs and departs(signal, own[place], theirs[place])
+        return place in own and place in theirs and _departs(signal, own[place], theirs[place])
 
     def departures(self, signal: str, healthy: "LogValues") -> Iterator[int]:
         """Yield, in order, the places at which a signal lies outside what the healthy run shows there."""
@@ -204,7 +201,7 @@ def log_values(log: str) -> LogValues:
     return LogValues(parse_log(log_lines(log), "metrics.log"))
 
 
-def departs(signal: str, value: float, healthy: float) -> bool:
+def _departs(signal: str, value: float, healthy: float) -> bool:
     """Return whether a value lies outside what a healthy run under the same seed shows at the same place.
 
     It does if they differ by more than half of the larger one, or a twentieth for a signal of epochs.
@@ -214,6 +211,32 @@ def departs(signal: str, value: float, healthy: float) -> bool:
     larger = max(abs(value), abs(healthy))
     share = _EPOCH_SHARE if place_of(signal) == "epoch" else _STEP_SHARE
     return larger > _NOTHING.get(signal, 0.0) and abs(value - healthy) > share * larger
+
+
+def log_difference(old: bytes, new: bytes) -> str:
+    """Return where two different logs first differ, as the end of a sentence that began with the file's name."""
+    lines, new_lines = (log_lines(data.decode("utf-8", "backslashreplace")) for data in (old, new))
+    for number, (line, new_line) in enumerate(zip(lines, new_lines, strict=False), start=1):
+        if line != new_line:
+            return f", line {number}{_record_difference(line, new_line)}"
+    if len(lines) != len(new_lines):
+        return f" has {len(lines)} lines, and {len(new_lines)} when the run is made again"
+    return " ends differently when the run is made again"
+
+
+def _record_difference(line: str, new_line: str) -> str:
+    try:
+        (record,), (new_record,) = parse_log([line], ""), parse_log([new_line], "")
+    except UserError:
+        return " is not the record that the run writes when it is made again"
+    kind = "step" if "step" in new_record else "epoch"
+    where = f" ({kind} {new_record.get(kind)})"
+    first, second = dict(numbers_of(record)), dict(numbers_of(new_record))
+    for name in {**first, **second}:
+        values = ["absent" if found.get(name) is None else repr(found[name]) for found in (first, second)]
+        if values[0] != values[1]:
+            return f"{where}: {shown(name)} is {values[0]}, and {values[1]} made again"
+    return f"{where} is written differently"
 
 
 class Cause(BaseModel):

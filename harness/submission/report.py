@@ -4,7 +4,6 @@ The front matter is YAML. Its values are kept as they were written: the digits o
 """
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -23,7 +22,7 @@ from pydantic_core import ErrorDetails
 
 from harness.errors import UserError
 from harness.files import read_text
-from harness.plain_yaml import LIMIT, Place, Plain, PlainYaml, read_plain_yaml, shown
+from harness.plain_yaml import LIMIT, Plain, PlainYaml, read_plain_yaml, shown
 from harness.recipe import suggestion
 from harness.submission.numbers import read_number
 from harness.workspace import report_template
@@ -35,6 +34,7 @@ HEALTHY = "healthy"  # the cause of a run that is not broken
 FENCE = "---"
 
 Run = Literal["broken", "fixed"]
+Kind = Literal["prose", "heading", "code"]
 
 
 def _index(text: object) -> int:
@@ -74,18 +74,13 @@ class Sign(BaseModel):
 
     @model_validator(mode="after")
     def _is_one_fact(self) -> "Sign":
-        of_check = bool(self.check or self.outcome)
         places = [place for place in (self.step, self.epoch) if place is not None]
-        if of_check and (self.signal or self.value or places):
+        is_check = self.check and self.outcome and not (self.signal or self.value or places)
+        is_value = self.signal and self.value and len(places) == 1 and not (self.check or self.outcome)
+        if not (is_check or is_value):
             raise ValueError(
-                "give a `check` and its `outcome`, or a `signal`, a place and a `value`, not both"
+                "give a `check` and its `outcome`, or a `signal`, one `step` or `epoch`, and a `value`"
             )
-        if of_check and not (self.check and self.outcome):
-            raise ValueError("it needs both `check` and `outcome`")
-        if not of_check and not (self.signal and self.value):
-            raise ValueError("it needs a `signal` and its `value`, with `step` or `epoch`")
-        if not of_check and len(places) != 1:
-            raise ValueError("it needs either `step` or `epoch`, and not both")
         return self
 
     @property
@@ -133,7 +128,7 @@ class Evidence(Sign):
 class Block:
     """A paragraph, a heading, or code: a fence, an indented block, or a table. `start` is its place in the text."""
 
-    kind: Literal["prose", "heading", "code"]
+    kind: Kind
     lines: list[str]
     start: int
 
@@ -251,8 +246,7 @@ def parse_front_matter(matter: str, source: str) -> PlainYaml:
 
     `value: 1,234.5` in braces is one number, though a comma ends a value there.
     """
-    holds = "diagnosis, ruled_out and evidence"
-    front = read_plain_yaml(matter, Place(source, 2, "the front matter", holds, "signal or value"))
+    front = read_plain_yaml(matter, source, "the front matter", first_line=2)
     return replace(front, values={key: _with_commas(value) for key, value in front.values.items()})
 
 
@@ -304,13 +298,13 @@ def _message(problem: ErrorDetails, front: PlainYaml, source: str) -> str:
     reason = problem["msg"].removeprefix("Value error, ")
     if problem["type"] == "model_type":
         reason = "it must be of the form {signal: ..., step: ..., value: ...}, as PROMPT.md shows"
-    elif isinstance(given, str):
-        reason = f"`{key}` is {shown(given)!r}: {reason}"
-    elif problem["type"] != "value_error":
-        reason = f"`{key}`: {reason}"
+    elif isinstance(given, str) or problem["type"] != "value_error":
+        reason = f"`{key}`{f' is {shown(given)!r}' if isinstance(given, str) else ''}: {reason}"
     return f"{where}: {reason}."
 
 
+Form = Literal["", "prose", "heading", "row", "indented", "fence"]
+_KINDS: dict[Form, Kind] = {"prose": "prose", "heading": "heading"}
 # In Chinese and Japanese, which put no spaces between words, each character counts.
 _WIDE = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 _CODE_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
@@ -340,26 +334,47 @@ def read_body(text: str) -> Body:
     Code is what stands between fences, in tables, and in blocks indented by four spaces after a blank line; a fence
     that does not end holds the rest of the text.
     """
-    lines = _without_comments(text).split("\n")
-    starts = [0]
-    for line in lines:
-        starts.append(starts[-1] + len(line) + 1)
     blocks: list[Block] = []
-    index = 0
-    while index < len(lines):
-        after_blank = index == 0 or not lines[index - 1].strip()
-        kind, end = _block(lines, index, after_blank=after_blank)
-        if (
-            kind == "prose"
-            and not after_blank
-            and blocks[-1].kind == "prose"
-            and not _ITEM.match(lines[index])
-        ):
-            blocks[-1].lines.append(lines[index])
-        elif lines[index].strip():
-            blocks.append(Block(kind, lines[index:end], starts[index]))
-        index = end
+    before: Form = ""  # the form of the line before
+    fence = ""  # the marks that opened a fence
+    at = 0
+    for line in _without_comments(text).split("\n"):
+        marks = _CODE_FENCE.fullmatch(line)
+        form: Form
+        if fence:
+            form = "fence"
+            blocks[-1].lines.append(line)
+            if marks and marks[1].startswith(fence) and not marks[2].strip():
+                fence = ""
+        elif marks and not ("`" in marks[1] and "`" in marks[2]):
+            form, fence = "fence", marks[1]
+            blocks.append(Block("code", [line], at))
+        elif before == "prose" and _UNDERLINE.match(line) and not _ITEM.match(blocks[-1].lines[-1]):
+            form, title = "heading", blocks[-1].lines.pop()
+            blocks = blocks if blocks[-1].lines else blocks[:-1]
+            blocks.append(Block("heading", [title, line], at - len(title) - 1))
+        else:
+            form = _form(line, before)
+            joins = form == before and form != "heading" and not (form == "prose" and _ITEM.match(line))
+            if form and joins:
+                blocks[-1].lines.append(line)
+            elif form:
+                blocks.append(Block(_KINDS.get(form, "code"), [line], at))
+        before = form
+        at += len(line) + 1
     return Body(text, tuple(blocks))
+
+
+def _form(line: str, before: str) -> Form:
+    """Return what a line outside of fences is, if the line before it is `before`; "" if it is blank."""
+    if not line.strip():
+        return ""
+    if _HEADING.match(line):
+        return "heading"
+    if line.lstrip(" >").startswith("|"):
+        return "row"
+    indented = line.startswith(("    ", "\t")) and before in ("", "indented")
+    return "indented" if indented else "prose"
 
 
 def _without_comments(text: str) -> str:
@@ -369,34 +384,3 @@ def _without_comments(text: str) -> str:
         pieces += [text[at:start], re.sub(r"[^\n]", " ", text[start : end + 3])]
         at = end + 3
     return "".join([*pieces, text[at:]])
-
-
-def _block(
-    lines: Sequence[str], start: int, *, after_blank: bool
-) -> tuple[Literal["prose", "heading", "code"], int]:
-    """Return the kind of the block that begins here, and the index after it."""
-    line = lines[start]
-    fence = _CODE_FENCE.fullmatch(line)
-    if fence is not None and not (fence[1][0] == "`" and "`" in fence[2]):
-        for index in range(start + 1, len(lines)):
-            closing = _CODE_FENCE.fullmatch(lines[index])
-            if closing is not None and closing[1].startswith(fence[1]) and not closing[2].strip():
-                return "code", index + 1
-        return "code", len(lines)
-    if _HEADING.match(line):
-        return "heading", start + 1
-    if is_code := _code_line(line, after_blank=after_blank):
-        index = start + 1
-        while index < len(lines) and (_code_line(lines[index], after_blank=True) == is_code):
-            index += 1
-        return "code", index
-    if line.strip() and not _ITEM.match(line) and _UNDERLINE.match("".join(lines[start + 1 : start + 2])):
-        return "heading", start + 2
-    return "prose", start + 1
-
-
-def _code_line(line: str, *, after_blank: bool) -> str:
-    """Return "|" for the row of a table, "    " for an indented line, "" for any other line."""
-    if line.lstrip(" >").startswith("|"):
-        return "|"
-    return "    " if after_blank and line.startswith(("    ", "\t")) and line.strip() else ""

@@ -23,13 +23,14 @@ from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 from pydantic_core import ErrorDetails
 
 from harness.checks import check_names, load_check
 from harness.errors import UserError
-from harness.plain_yaml import Location, Place, PlainYaml, read_plain_yaml, shown
+from harness.plain_yaml import Location, PlainYaml, read_plain_yaml, shown
 from harness.recipe import recipe_ids, suggestion
+from harness.toml_file import StrictModel
 
 HEALTHY = "healthy"
 UNKNOWN = "unknown"
@@ -38,11 +39,7 @@ MOST_PROBLEMS = 5
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,39}")
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-class Step(_Strict):
+class Step(StrictModel):
     """What an outcome means, and what follows: another node (`go`) or a conclusion."""
 
     means: Annotated[str, Field(min_length=3, max_length=200)]
@@ -50,14 +47,14 @@ class Step(_Strict):
     conclude: str | None = None
 
 
-class Node(_Strict):
+class Node(StrictModel):
     """One check, and a step for each of its outcomes."""
 
     check: str
     outcomes: Mapping[str, Step]
 
 
-class Tree(_Strict):
+class Tree(StrictModel):
     """A tree whose names all exist; `flaw` says whether it also ends and depends on outcomes."""
 
     start: str
@@ -108,8 +105,7 @@ def parse_tree(text: str, source: str = "tree.yaml") -> Tree:
     Raises `UserError` with the line of each problem, up to five: not plain YAML, an unknown key, a wrong type, an
     unknown check or conclusion, a missing outcome, a missing node.
     """
-    place = Place(source, 1, "the tree", "start and nodes", "check or outcomes")
-    found = read_plain_yaml(text.removeprefix("\ufeff"), place)
+    found = read_plain_yaml(text.removeprefix("\ufeff"), source, "the tree")
     try:
         tree = Tree.model_validate(found.values)
     except ValidationError as error:

@@ -1,77 +1,123 @@
 """The problems of the derivation exercises: what an answer's functions take and return, and inputs to call them with.
 
-An answer is a Python file with the functions of its problem, a forward and a backward pass in NumPy. A problem says how
-to call them (`stages`), which shapes they return, and which output is the gradient of which input.
+An answer is a Python file with the functions of its problem, a forward and a backward pass in NumPy. Right outputs come
+from automatic differentiation in torch, which an answer may not use: nothing here shows how to derive them.
 """
 
 import ast
+import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
 Inputs = Mapping[str, Array]
-Shape = tuple[str, ...]
 # Calls one function of an answer with the inputs and with what earlier stages stored; returns outputs by name.
 Stage = Callable[[ModuleType, Inputs, dict[str, Any]], dict[str, Any]]
 
 # Modules that do not differentiate anything themselves.
 ALLOWED_IMPORTS = ("numpy", "math", "typing", "__future__")
-# The cube root of float64's rounding error is 6e-6: there truncation and rounding errors are equal (Nocedal and Wright,
-# "Numerical Optimization", 2nd ed., section 8.1).
-STEP = 6e-6
-# Inputs of a ReLU stay this far from 0, so that a finite difference does not cross the kink.
+# Inputs of a ReLU stay this far from 0, so that rounding does not decide on which side they are.
 _KINK = 1e-3
+# In both, NumPy takes its path for large arrays; in the second, every dimension is larger by at least GROWN.
+_LARGE = {"B": 64, "D": 24, "H": 32, "C": 16}
+_LARGER = {"B": 192, "D": 48, "H": 72, "C": 40}
+GROWN = 24
 
-# What the special inputs of the problems are, after "with".
-SPECIAL_CASES = {
+# Titles complete "with ...".
+CASES = {
+    "small": "a small batch",
+    "square": "sizes that are all equal",
+    "single": "a batch of one sample",
+    "large": "large arrays",
+    "larger": "larger arrays",
     "zeros": "ReLU inputs of exactly 0",
     "huge": "logits of 10,000",
     "flat": "samples whose features are all equal",
     "far": "samples around a million",
+    "again": "the small batch a second time",
 }
+# Outputs must be right in all of these. In "square", every matrix fits everywhere, transposed or not.
+ORDINARY = ("small", "square", "single", "large", "larger")
 
 
 class WrongForm(Exception):
     """A function returned something of the wrong form; the message says what and what is expected."""
 
 
+class Special(NamedTuple):
+    """A check of one special case: its criterion, its id in the rubric, and the outputs that must be right there."""
+
+    criterion: str
+    id: str
+    case: str
+    outputs: tuple[str, ...]
+    remedy: str
+
+
 @dataclass(frozen=True)
 class Problem:
     """What an answer must do.
 
-    inputs, outputs: shapes in terms of sizes such as B, the number of samples.
-    gradients: output name to the input by which it is the derivative of `objective`, a number.
+    forward: the outputs of the forward pass. gradients: the other outputs, each the derivative by one input.
     stages: function name to how it is called, in order; the others need what the first one returns.
-    draw: random inputs of given sizes, at which the objective can be differentiated.
-    special: inputs on which usual mistakes show, by a key of `SPECIAL_CASES`.
-    formulas: the forward pass as the exercise's docstring writes it, for ordinary numbers.
+    in_torch: the forward pass on tensors; it returns its outputs and the number that is differentiated.
+    draw: random inputs of given sizes. special: inputs on which usual mistakes show, by a key of `CASES`.
     batch_mean: the loss and its gradients are means over the batch.
     """
 
     name: str
-    inputs: Mapping[str, Shape]
-    outputs: Mapping[str, Shape]
+    forward: tuple[str, ...]
     gradients: Mapping[str, str]
     stages: Mapping[str, Stage]
-    objective: Callable[[Inputs, Inputs], float]
+    in_torch: Callable[[Mapping[str, Any]], tuple[dict[str, Any], Any]]
     draw: Callable[[np.random.Generator, Mapping[str, int]], dict[str, Array]]
     special: Callable[[np.random.Generator, Mapping[str, int]], dict[str, dict[str, Array]]]
-    formulas: Callable[[Inputs], dict[str, Array]]
+    special_checks: tuple[Special, ...]
     batch_mean: bool
 
-    def shape(self, output: str, inputs: Inputs) -> tuple[int, ...]:
-        """Return the shape that an output must have for these inputs."""
-        sizes = {
-            size: length
-            for given, symbols in self.inputs.items()
-            for size, length in zip(symbols, inputs[given].shape, strict=True)
-        }
-        return tuple(sizes[size] for size in self.outputs[output])
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The names of all outputs."""
+        return (*self.forward, *self.gradients)
+
+
+def draw_cases(problem: Problem, text: str) -> Mapping[str, Inputs]:
+    """Return the inputs of each case for the text of an answer.
+
+    The seed is the SHA-256 of the text: an answer cannot know its inputs, since writing them down changes them.
+    """
+    seed = hashlib.sha256(f"{problem.name}\0{text}".encode()).digest()
+    rng = np.random.default_rng(np.frombuffer(seed, dtype=np.uint32))
+    # All sizes differ, so that a product in the wrong order does not fit.
+    sizes = dict(zip("BDHC", map(int, rng.permutation([4, 5, 6, 7, 8, 9])[:4]), strict=True))
+    small = problem.draw(rng, sizes)
+    return {
+        "small": small,
+        "square": problem.draw(rng, {"B": 8, "D": 6, "H": 6, "C": 6}),
+        "single": problem.draw(rng, {**sizes, "B": 1}),
+        "large": problem.draw(rng, _LARGE),
+        "larger": problem.draw(rng, _LARGER),
+        **problem.special(rng, sizes),
+        "again": small,
+    }
+
+
+def right_outputs(problem: Problem, inputs: Inputs) -> dict[str, Array]:
+    """Return every output in float64, the gradients by torch's automatic differentiation."""
+    import torch
+
+    given = {name: torch.tensor(array) for name, array in inputs.items()}
+    for tensor in given.values():
+        tensor.requires_grad_(tensor.is_floating_point())
+    outputs, objective = problem.in_torch(given)
+    gradients = torch.autograd.grad(objective, [given[name] for name in problem.gradients.values()])
+    outputs |= dict(zip(problem.gradients, gradients, strict=True))
+    return {name: tensor.detach().numpy() for name, tensor in outputs.items()}
 
 
 def foreign_imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
@@ -88,20 +134,6 @@ def foreign_imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
                 yield node.lineno, name
 
 
-def central_differences(objective: Callable[[Inputs], float], inputs: Inputs, name: str) -> Array:
-    """Return the derivative of `objective(inputs)` by each entry of one input; it calls twice per entry."""
-    moved = {other: np.array(array) for other, array in inputs.items()}
-    entries, found = moved[name].reshape(-1), np.zeros(inputs[name].size)
-    for place, value in enumerate(inputs[name].reshape(-1)):
-        entries[place] = value + STEP
-        above = objective(moved)
-        entries[place] = value - STEP
-        below = objective(moved)
-        entries[place] = value
-        found[place] = (above - below) / (2 * STEP)
-    return found.reshape(inputs[name].shape)
-
-
 def relative_error(found: Array, right: Array) -> float:
     """Return the largest difference over the largest entry; infinity for another shape or a non-finite entry.
 
@@ -111,14 +143,6 @@ def relative_error(found: Array, right: Array) -> float:
         return float("inf")
     scale = max(np.abs(found).max(initial=0.0), np.abs(right).max(initial=0.0))
     return float(np.abs(found - right).max(initial=0.0) / scale) if scale > 0 else 0.0
-
-
-def worst_entry(name: str, found: Array, right: Array) -> str:
-    """Return a clause that names the entry that is farthest from the right one; both arrays have one shape."""
-    distance = np.abs(np.nan_to_num(found - right, nan=np.inf))
-    place = np.unravel_index(np.argmax(distance), right.shape)
-    where = name + "".join(f"[{index}]" for index in place)
-    return f"{where} is {found[place]:.6g} and should be {right[place]:.6g}"
 
 
 def _pair(returned: object, first: str) -> tuple[Any, Any]:
@@ -139,11 +163,7 @@ def _gradients(returned: object, names: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _described(value: object) -> str:
-    if value is None:
-        return "nothing"
-    if isinstance(value, tuple):
-        return f"a tuple of {len(value)}"
-    return f"a value of type {type(value).__name__}"
+    return "nothing" if value is None else f"a value of type {type(value).__name__}"
 
 
 # --- mlp: Linear, ReLU, Linear, and the mean cross-entropy over the batch -------------------------------------
@@ -197,31 +217,29 @@ def _mlp_special(rng: np.random.Generator, sizes: Mapping[str, int]) -> dict[str
     return {"zeros": zeros, "huge": huge}
 
 
-def _mlp_formulas(given: Inputs) -> dict[str, Array]:
-    h = np.maximum(given["x"] @ given["W1"] + given["b1"], 0)
-    logits = h @ given["W2"] + given["b2"]
-    softmax = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
-    return {"logits": logits, "loss": np.mean(-np.log(softmax[np.arange(len(logits)), given["y"]]))}
+def _mlp_in_torch(given: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
+    from torch.nn import functional as F
+
+    logits = F.relu(given["x"] @ given["W1"] + given["b1"]) @ given["W2"] + given["b2"]
+    loss = F.cross_entropy(logits, given["y"])
+    return {"logits": logits, "loss": loss}, loss
 
 
+_STABLE = "Subtract the largest logit before exp, and write log softmax as z - max - log(sum(exp(z - max)))."
+_ZERO = "Mask the gradient where z1, the input of the ReLU, is above 0, and only there."
 MLP = Problem(
     name="mlp",
-    inputs={"x": ("B", "D"), "y": ("B",), "W1": ("D", "H"), "b1": ("H",), "W2": ("H", "C"), "b2": ("C",)},
-    outputs={
-        "logits": ("B", "C"),
-        "loss": (),
-        "dW1": ("D", "H"),
-        "db1": ("H",),
-        "dW2": ("H", "C"),
-        "db2": ("C",),
-        "dx": ("B", "D"),
-    },
+    forward=("logits", "loss"),
     gradients=_MLP_GRADIENTS,
     stages={"forward": _mlp_forward, "loss": _mlp_loss, "backward": _mlp_backward},
-    objective=lambda outputs, given: float(outputs["loss"]),
+    in_torch=_mlp_in_torch,
     draw=_mlp_draw,
     special=_mlp_special,
-    formulas=_mlp_formulas,
+    special_checks=(
+        Special("forward", "stable", "huge", ("loss",), _STABLE),
+        Special("gradients", "zeros", "zeros", ("dW1", "db1", "dx"), _ZERO),
+        Special("gradients", "stable", "huge", tuple(_MLP_GRADIENTS), _STABLE),
+    ),
     batch_mean=True,
 )
 
@@ -263,23 +281,25 @@ def _layernorm_special(rng: np.random.Generator, sizes: Mapping[str, int]) -> di
     return {"flat": flat, "far": far}
 
 
-def _layernorm_formulas(given: Inputs) -> dict[str, Array]:
-    x = given["x"]
-    centred = x - x.mean(axis=1, keepdims=True)
-    var = (centred**2).mean(axis=1, keepdims=True)
-    return {"out": given["gamma"] * centred / np.sqrt(var + given["eps"]) + given["beta"]}
+def _layernorm_in_torch(given: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
+    centred = given["x"] - given["x"].mean(dim=1, keepdim=True)
+    var = (centred**2).mean(dim=1, keepdim=True)
+    out = given["gamma"] * centred / (var + given["eps"]).sqrt() + given["beta"]
+    return {"out": out}, (out * given["dout"]).sum()
 
 
 LAYERNORM = Problem(
     name="layernorm",
-    inputs={"x": ("B", "D"), "gamma": ("D",), "beta": ("D",), "eps": (), "dout": ("B", "D")},
-    outputs={"out": ("B", "D"), "dx": ("B", "D"), "dgamma": ("D",), "dbeta": ("D",)},
+    forward=("out",),
     gradients=_LAYERNORM_GRADIENTS,
     stages={"forward": _layernorm_forward, "backward": _layernorm_backward},
-    objective=lambda outputs, given: float((outputs["out"] * given["dout"]).sum()),
+    in_torch=_layernorm_in_torch,
     draw=_layernorm_draw,
     special=_layernorm_special,
-    formulas=_layernorm_formulas,
+    special_checks=(
+        Special("forward", "far", "far", ("out",), "Subtract the mean first, and square what is left."),
+        Special("gradients", "flat", "flat", ("dx",), "Add eps to the variance, under the root."),
+    ),
     batch_mean=False,
 )
 

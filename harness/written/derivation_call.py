@@ -2,21 +2,27 @@
 
 The count is of bytecode instructions in every Python function that a call enters, NumPy's own included. Unlike a time,
 it is the same on every machine with the same Python.
+
+The grader runs this module as a program in its sandbox: `../input` holds `job.json`, `answer.txt` and the inputs in
+`cases.npz` as `<case>/<name>`; `out/<case>/<name>` gets each output as bytes of float64, and `out/report.json` shapes,
+messages and counts. The right outputs are not in there. Exit 3 is our fault.
 """
 
 import builtins
+import json
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Any
 
 import numpy as np
 import numpy._core.arrayprint
 
-from harness.written.derivation import Array, Inputs, Problem, WrongForm
+from harness.written.derivation import PROBLEMS, Array, Inputs, Problem, WrongForm
 
 # A right answer takes about 500 instructions, whatever the sizes; a loop over 100 samples takes thousands.
 MOST_STEPS = 300_000
@@ -35,6 +41,14 @@ class Called:
     problems: dict[str, str] = field(default_factory=dict)
     steps: dict[str, int] = field(default_factory=dict)
     changed: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Results:
+    """What an answer gave in each case; `problem` says why nothing could be called."""
+
+    problem: str = ""
+    cases: Mapping[str, Called] = field(default_factory=dict)
 
 
 class TooManySteps(BaseException):
@@ -73,6 +87,18 @@ class StepCounter:
             if self.steps > self._most:
                 raise TooManySteps
         return self._step
+
+
+def call_cases(problem: Problem, file: str, text: str, cases: Mapping[str, Inputs]) -> Results:
+    """Call an answer with the inputs of every case; `file` is its name in messages."""
+    try:
+        with np.errstate(all="ignore"):
+            answer = load_answer(text, file, problem)
+            return Results(
+                cases={case: call_answer(problem, answer, given, file) for case, given in cases.items()}
+            )
+    except WrongForm as error:
+        return Results(str(error))
 
 
 def load_answer(source: str, file: str, problem: Problem) -> ModuleType:
@@ -123,18 +149,6 @@ def call_answer(problem: Problem, answer: ModuleType, inputs: Inputs, file: str)
     return called
 
 
-def looping_stage(fewer: Called, more: Called, grown: int) -> str:
-    """Return a clause on the first stage whose count grows by at least `grown`, or "".
-
-    `grown` is by how much the smallest dimension grew between the two calls: a loop takes at least one instruction
-    for each of its turns.
-    """
-    for stage, steps in fewer.steps.items():
-        if more.steps.get(stage, 0) - steps >= grown:
-            return f"{stage} takes {steps} instructions of Python, and {more.steps[stage]} with larger arrays"
-    return ""
-
-
 def _array(name: str, value: object) -> Array:
     try:
         array = np.asarray(value)
@@ -175,3 +189,42 @@ def _counted(name: str, iterables: slice) -> Callable[..., Any]:
         return function(*given, **named)
 
     return counted
+
+
+def _write_case(folder: Path, called: Called) -> dict[str, Any]:
+    """Write the arrays of one case, and return the rest of its report."""
+    folder.mkdir(parents=True)
+    for name, array in called.outputs.items():
+        (folder / name).write_bytes(array.astype("<f8").tobytes())
+    return {
+        "shapes": {name: array.shape for name, array in called.outputs.items()},
+        "problems": called.problems,
+        "steps": called.steps,
+        "changed": called.changed,
+    }
+
+
+def main() -> int:
+    """Call the answer with every case of the job."""
+    folder, out = Path("../input").resolve(), Path("out").resolve()  # before an answer can change the folder
+    job = json.loads((folder / "job.json").read_text(encoding="utf-8"))
+    with np.load(folder / "cases.npz", allow_pickle=False) as archive:
+        cases: dict[str, dict[str, Array]] = {}
+        for path, array in archive.items():
+            case, _, name = path.partition("/")
+            cases.setdefault(case, {})[name] = array
+    text = (folder / "answer.txt").read_bytes().decode("utf-8")
+    try:
+        results = call_cases(PROBLEMS[job["problem"]], job["file"], text, cases)
+    except Exception:
+        traceback.print_exc()
+        return 3
+    out.mkdir(exist_ok=True)
+    written = {case: _write_case(out / case, called) for case, called in results.cases.items()}
+    report = {"problem": results.problem, "cases": written}
+    (out / "report.json").write_text(json.dumps(report), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

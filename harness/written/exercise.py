@@ -4,21 +4,19 @@
 broken runs: `harness.recipe.Recipe`.
 """
 
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 
 from harness.errors import UserError
 from harness.recipe import EXERCISES, FILE_EXERCISE, Recipe, load_recipe, recipe_ids, suggestion
+from harness.toml_file import StrictModel, read_record, read_table
 
 
-class FileExercise(BaseModel):
+class FileExercise(StrictModel):
     """What every kind has. id: the name of the folder. file: the name of the file to write."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     id: str
     format_version: Literal[1]
@@ -61,18 +59,10 @@ def load_exercise(exercise_id: str, exercises: Path = EXERCISES) -> Recipe | Fil
     path = exercises / exercise_id / FILE_EXERCISE
     if not path.is_file():
         return load_recipe(exercise_id, exercises)
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{path} is not TOML: {error}.") from None
-    kind = KINDS.get(str(table.get("kind")))
-    if kind is None:
-        raise UserError(f"{path} has an unknown kind: {suggestion(str(table.get('kind')), [*KINDS])}")
-    try:
-        return kind.model_validate({**table, "id": exercise_id})
-    except ValidationError as error:
-        problems = "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors())
-        raise UserError(f"{path} is not a valid exercise: {problems}.") from None
+    name = str(read_table(path).get("kind"))
+    if name not in KINDS:
+        raise UserError(f"{path} has an unknown kind: {suggestion(name, [*KINDS])}")
+    return read_record(path, KINDS[name], id=exercise_id)
 
 
 def find_file_exercise(exercise_id: str, exercises: Path = EXERCISES) -> FileExercise | None:

@@ -10,7 +10,7 @@ from harness.errors import UserError, naming
 from harness.files import read_text
 from harness.recipe import EXERCISES
 from harness.submission.check_run import CheckItem, failed, passed
-from harness.workspace import SETTINGS, SUBMITTED, make_command, write_new, write_where_missing
+from harness.workspace import SETTINGS, SUBMITTED, make_command, write_where_missing
 from harness.written.exercise import DecisionTree, Derivation, FileExercise, stub
 
 PROMPT = "PROMPT.md"
@@ -51,8 +51,7 @@ def start_file_exercise(exercise: FileExercise, work: Path) -> tuple[FileWorkspa
     with naming(workspace.folder):
         workspace.folder.mkdir(parents=True, exist_ok=True)
         write_where_missing(workspace.answer, stub(exercise))
-        if not (workspace.folder / PROMPT).exists():
-            write_new(workspace.folder / PROMPT, prompt_text(exercise))
+        write_where_missing(workspace.folder / PROMPT, prompt_text(exercise))
         record = {"format_version": 1, "exercise": exercise.id, "kind": exercise.kind}
         write_where_missing(workspace.folder / SETTINGS, json.dumps(record, indent=1) + "\n")
     return workspace, made
@@ -118,9 +117,12 @@ def check_file(workspace: FileWorkspace) -> list[CheckItem]:
         return items
     match workspace.exercise:
         case Derivation() as exercise:
-            from harness.written.derivation_check import derivation_items
+            from harness.written.derivation_judge import check_derivation
 
-            return [*items, *derivation_items(exercise, workspace.answer, read_answer(workspace.answer))]
+            return [
+                *items,
+                *check_derivation(exercise.problem, workspace.answer, read_answer(workspace.answer)),
+            ]
         case _:
             from harness.written.decision_tree_check import tree_items
 

@@ -67,7 +67,7 @@ def _planted(
 
 
 _UNCOUNTED = """
-import harness.written.derivation_call as _calling
+import __main__ as _calling
 def _call(self, function):
     return function()
 _calling.StepCounter.call = _call

@@ -1,4 +1,4 @@
-"""The commands of the checks, one made from each check's declaration, beside `triage`, `compare` and `checks`."""
+"""The commands of the checks: one for each check, made from its declaration, beside `triage` and `checks`."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from harness.checks import Check, check_names, load_check, selected
-from harness.command_line import measure_options, positive_option, work_option
+from harness.command_line import measure_options, work_option
 
 # Everything else is imported inside the command that needs it: `harness --help` must be instant.
 
@@ -32,19 +32,15 @@ def add_check_commands(group: click.Group) -> None:
     """Add a command for each check, and those about several, to a group of commands."""
     for name in check_names():
         group.add_command(_command_of(load_check(name)))
-    for command in (triage, compare, checks):
+    for command in (triage, checks):
         group.add_command(command)
 
 
 def _command_of(check: Check) -> click.Command:
     @_on_a_target
     def run(**given: Any) -> None:
-        options = {option.name: given.pop(option.name) for option in check.options}
-        chosen = {name: value for name, value in options.items() if value is not None}
-        _measure((check.name,), options=chosen, **given)
+        _measure((check.name,), **given)
 
-    for option in check.options:
-        run = positive_option(f"--{option.name}", option.name, option.help)(run)
     words = f"{check.question}\n\n{check.documentation}"
     return click.command(check.name.replace("_", "-"), help=words, short_help=check.question)(run)
 
@@ -57,7 +53,6 @@ def _measure(
     untouched: bool,
     as_json: bool,
     page: Path | None,
-    options: dict[str, int] | None = None,
     page_in_any_case: bool = False,
     **asked: Any,
 ) -> None:
@@ -68,9 +63,7 @@ def _measure(
     from harness.exercise import Asked
 
     found = find_target(target, work, Asked(**asked), untouched=untouched)
-    findings = run_checks(
-        found.source, found.settings, names, source_path=found.path, options=options, bar=True
-    )
+    findings = run_checks(found.source, found.settings, names, source_path=found.path, bar=True)
     reports = [Report(load_check(name), target, finding) for name, finding in findings.items()]
     if page is None and page_in_any_case and not as_json:
         page = found.page
@@ -97,37 +90,6 @@ def triage(only: tuple[str, ...], **given: Any) -> None:
     names = selected([name.replace("-", "_") for name in only])
     walk = tuple(name for name in check_names() if load_check(name).in_triage)
     _measure(names or walk, page_in_any_case=not names, **given)
-
-
-@click.command()
-@click.argument("first", metavar="A")
-@click.argument("second", metavar="[B]", required=False)
-@work_option
-@_json
-@_html
-def compare(first: str, second: str | None, work: Path, as_json: bool, page: Path | None) -> None:
-    """Find where two runs first differ.
-
-    A and B are folders of runs, or names such as huge_lr/broken. With an exercise alone, its broken run is compared
-    with its fixed run.
-    """
-    from harness.checks.cli.show import Report, print_json, show, write_page
-    from harness.checks.cli.target import run_folder
-    from harness.checks.lab.differences import COMPARE, compare_runs
-    from harness.errors import UserError
-
-    if second is None:
-        if "/" in first:
-            raise UserError(f"Compare {first} with which run? Name a second one.")
-        first, second = f"{first}/broken", f"{first}/fixed"
-    finding = compare_runs(run_folder(first, work), run_folder(second, work), (first, second))
-    report, heading = Report(COMPARE, f"{first} {second}", finding), f"{first} and {second}"
-    if page is not None:
-        write_page(page, f"{heading} compared", "", [report])
-    if as_json:
-        print_json({"first": first, "second": second}, [report], whole=False)
-    else:
-        show([report], heading, page)
 
 
 @click.command()

@@ -21,7 +21,6 @@ a run ([determinism.md](determinism.md)). It reads no answer, and leaves workspa
   with `--untouched` the one that you were given.
 - `--seed`, `--dataset`, `--epochs`, `--batch` are those of a run; `--json` prints one object of strict JSON;
   `--html FILE` writes one page with curves, tables and images, which needs no network.
-- `harness compare huge_lr/broken huge_lr/fixed` finds the first step and quantity in which two runs differ.
 
 An outcome says where to look; it is not a verdict. A check marked *mechanism* measures the fault itself, so a fix
 can be judged by it; the others show consequences.
@@ -44,8 +43,6 @@ def _section(check: Check) -> Iterator[str]:
     yield f"\n## {check.name.replace('_', '-')}\n"
     yield f"**{check.question}** About {check.minutes:g} minutes{''.join(f', {mark}' for mark in marks)}.\n"
     yield f"{check.documentation}\n"
-    for option in check.options:
-        yield f"`--{option.name} N`: {option.help}\n"
     yield "| outcome | | what it means | next |"
     yield "| --- | --- | --- | --- |"
     for outcome in check.outcomes:

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from harness.checks import Check, Finding, Outcome, load_check
-from harness.checks.lab.finding import Cell, Line, Table, short
+from harness.checks.lab.finding import Table, short
 from harness.errors import naming
 from harness.page.charts import LineChart, Mark, Series, line_chart, number_text
 from harness.page.run_data import read_images
@@ -19,9 +19,6 @@ from harness.page.run_page import page_environment
 
 _READ = "read: "
 _MOST_NEXT = 3
-_SHADES = " .:-=+*#%@"
-_WIDTH = 60
-_LABELS = 12
 
 
 @dataclass(frozen=True)
@@ -44,7 +41,7 @@ class Report:
 
     @property
     def next_lines(self) -> list[str]:
-        """Where to go on: a place to read, then commands."""
+        """A place to read, then commands."""
         place = [f"{_READ}{self.outcome.look}"] if self.outcome.look else []
         return [*place, *(load_check(name).command(self.target) for name in self.outcome.next)]
 
@@ -88,7 +85,6 @@ def print_json(header: Mapping[str, Any], reports: Sequence[Report], *, whole: b
     body = reports[0].to_json()
     if whole:
         body = {
-            "minutes": sum(one.check.minutes for one in reports),
             "sound": all(one.outcome.sound for one in reports),
             "checks": [one.to_json() for one in reports],
         }
@@ -104,7 +100,7 @@ def show(reports: Sequence[Report], heading: str, page: Path | None) -> None:
     console = Console(markup=False, emoji=False, highlight=False, soft_wrap=True)
     console.print(heading, style="bold")
     if len(reports) == 1:
-        _show_whole(console, reports[0])
+        _show_whole(console, reports[0], page)
     else:
         _show_walk(console, reports)
     if page is not None:
@@ -118,20 +114,15 @@ def _style(sound: bool) -> str:
     return "green" if sound else "bold red"
 
 
-def _show_whole(console: Console, report: Report) -> None:
+def _show_whole(console: Console, report: Report, page: Path | None) -> None:
     finding = report.finding
     console.print(f"{report.check.question}\n  {finding.what}\n")
     console.print(Text.assemble((finding.outcome, _style(report.outcome.sound)), f": {finding.summary}"))
     lines = [f"  {name}: {short(value)}" for name, value in finding.figures.items()]
     for table in finding.tables:
         lines += _table(table)
-    for plot in finding.plots:
-        lines.append(f"{plot.title}, by {plot.x_label}")
-        # A level, which has two points, needs no curve.
-        lines += [f"  {_spark(line, plot.scale == 'log')}" for line in plot.lines if len(line.points) > 2]
-    if finding.sheet is not None and finding.sheet["labels"]:
-        labels = ", ".join(finding.sheet["labels"][:_LABELS])
-        lines.append(f"The first labels of the batch: {labels} (--html: the images)")
+    if page is None and (finding.plots or finding.sheet):
+        lines.append("With --html FILE: a page with its curves and images")
     console.print("\n".join([*lines, "", report.outcome.reading]))
 
 
@@ -156,22 +147,6 @@ def _table(table: Table) -> Iterator[str]:
         yield "  " + "  ".join((row[0].ljust(widths[0]), *rest)).rstrip()
 
 
-def _spark(line: Line, log: bool) -> str:
-    """Return a line as shades, from its least to its greatest value; `!` marks a value that is not finite."""
-    values = [y for _, y in line.points if y is not None]
-    if not values:
-        return f"{line.label}: nothing recorded"
-    width = min(len(values), _WIDTH)
-    heights = [values[index * len(values) // width] for index in range(width)]
-    if log:
-        heights = [math.log10(max(abs(y), 1e-30)) if math.isfinite(y) else y for y in heights]
-    finite = [height for height in heights if math.isfinite(height)]
-    low = min(finite, default=0.0)
-    step = (max(finite, default=0.0) - low) / (len(_SHADES) - 1) or 1.0
-    shades = (_SHADES[round((y - low) / step)] if math.isfinite(y) else "!" for y in heights)
-    return f"{line.label}: {short(values[0])} |{''.join(shades)}| {short(values[-1])}"
-
-
 # --- page ---------------------------------------------------------------------------------------------------
 
 
@@ -187,24 +162,17 @@ def write_page(path: Path, title: str, subject: str, reports: Sequence[Report]) 
 
 def render_page(title: str, subject: str, reports: Sequence[Report]) -> str:
     """Return the page as HTML: the walk as a table, then what each check found; all text is escaped."""
-    return (
-        page_environment()
-        .get_template("findings.html.j2")
-        .render(
-            title=title,
-            subject=subject,
-            reports=reports,
-            verdict=verdict(reports),
-            next_lines=where_next(reports),
-            text=_text,
-            charts_of=_charts,
-            images_of=lambda finding: read_images(finding.sheet or {})[:2],
-        )
+    template = page_environment().get_template("findings.html.j2")
+    return template.render(
+        title=title,
+        subject=subject,
+        reports=reports,
+        verdict=verdict(reports),
+        next_lines=where_next(reports),
+        text=lambda value: number_text(value) if isinstance(value, float) else short(value),
+        charts_of=_charts,
+        images_of=lambda finding: read_images(finding.sheet or {})[:2],
     )
-
-
-def _text(value: Cell) -> str:
-    return number_text(value) if isinstance(value, float) else short(value)
 
 
 def _charts(report: Report) -> list[LineChart]:

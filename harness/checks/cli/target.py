@@ -8,7 +8,7 @@ from harness.errors import UserError
 from harness.exercise import DEFAULT_SEED, Asked, check_dataset
 from harness.recipe import load_recipe
 from harness.run.settings import RunSettings
-from harness.workspace import RESULT, SETTINGS, make_command, open_workspace, read_source
+from harness.workspace import SETTINGS, open_workspace, read_source
 
 DEFAULT_DATASET = "digits"
 
@@ -75,21 +75,3 @@ def _script(path: Path, asked: Asked) -> Target:
     settings = RunSettings(seed=seed, dataset=dataset, epochs=asked.epochs, batch_size=asked.batch_size)
     page = Path(f"triage_{path.stem}.html")
     return Target(str(path), read_source(path), settings, page, path=path, script=True)
-
-
-def run_folder(name: str, work: Path) -> Path:
-    """Return the folder of a finished run: a path, or `<exercise>/<run>` such as huge_lr/fixed.
-
-    Raises `UserError` if there is no finished run.
-    """
-    exercise, _, run = name.partition("/")
-    for folder in (Path(name), *([work / exercise / "runs" / run] if run else [])):
-        if (folder / RESULT).is_file():
-            return folder
-    if run == "fixed" and (work / exercise / SETTINGS).is_file():
-        raise UserError(
-            f"{exercise} has no fixed run yet: {make_command('verify', work / exercise)} makes it."
-        )
-    raise UserError(
-        f"There is no finished run {name!r}: name its folder, or an exercise and a run, such as huge_lr/broken."
-    )

@@ -4,7 +4,7 @@ import dataclasses
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from harness.checks.lab.finding import Finding
@@ -20,7 +20,6 @@ class CheckJob:
     source: str
     names: Sequence[str]
     source_path: str | None = None
-    options: dict[str, int] = field(default_factory=dict)
 
     @classmethod
     def from_json(cls, text: str) -> "CheckJob":
@@ -60,7 +59,7 @@ def _execute(job: CheckJob, reporter: Reporter) -> None:
     found = {}
     for done, name in enumerate(job.names):
         reporter.send("progress", step=done, steps=len(job.names), says=name)
-        found[name] = examine(subject, name, **job.options).to_json()
+        found[name] = examine(subject, name).to_json()
     reporter.send("finished", result=found)
 
 

@@ -48,14 +48,6 @@ def consequence(id: str, reading: str, *next: str, look: str = "") -> Outcome:
 
 
 @dataclass(frozen=True)
-class Option:
-    """A whole number of at least 1 that a person may choose; the check has a default of its own."""
-
-    name: str
-    help: str
-
-
-@dataclass(frozen=True)
 class Check:
     """What a check module declares in `CHECK`.
 
@@ -68,7 +60,6 @@ class Check:
     minutes: float
     outcomes: tuple[Outcome, ...]
     in_triage: bool = True
-    options: tuple[Option, ...] = ()
     name: str = ""
     documentation: str = ""
 

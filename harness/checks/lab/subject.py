@@ -99,9 +99,7 @@ class Bench:
     def batches(self, most: int | None = None) -> Iterator[tuple[Tensor, Tensor]]:
         """Return prepared training batches, epoch after epoch; at most so many."""
         epochs = (
-            deterministic_minibatches(
-                self.inputs, self.labels, self.batch_size, self._generators["order"], drop_last=True
-            )
+            deterministic_minibatches(self.inputs, self.labels, self.batch_size, self._generators["order"])
             for _ in itertools.count()
         )
         prepared = (self.prepare(*batch) for batch in itertools.chain.from_iterable(epochs))
