@@ -50,17 +50,6 @@ def test_those_who_share_keep_out_who_wants_it_alone(tmp_path: Path) -> None:
         assert held
 
 
-def test_no_child_inherits_it(tmp_path: Path) -> None:
-    with locked(tmp_path):
-        child = subprocess.Popen(["sleep", "600"], close_fds=False)
-    try:
-        with locked(tmp_path) as held:
-            assert held
-    finally:
-        child.kill()
-        child.wait()
-
-
 def test_a_folder_that_is_not_there_cannot_be_held(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for path in (tmp_path / "nothing", tmp_path / "file"):

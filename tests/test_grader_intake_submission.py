@@ -1,8 +1,6 @@
 import gzip
 import hashlib
-import json
 import os
-import socket
 import tarfile
 import tracemalloc
 from dataclasses import replace
@@ -33,7 +31,6 @@ from grader.intake.names import Rejected
 from grader.intake.submission import Submission, read_settings, read_submission
 from harness.run.settings import RunSettings
 from harness.submission.archive import FILES, build_submission, submit
-from harness.workspace import RUN_FILES
 
 WHOLE = with_members()
 
@@ -57,23 +54,15 @@ def test_a_whole_submission_is_taken(tmp_path: Path) -> None:
     assert (submission.manifest.student, submission.manifest.recipe) == ("ada", "huge_lr")
 
 
-def test_the_files_are_those_that_the_harness_packs() -> None:
-    assert len(FILES) == len(set(FILES)) == 4 + 2 * len(RUN_FILES)
-
-
-def test_what_else_lies_in_it_is_named_and_left(tmp_path: Path) -> None:
-    members = [member(name, b"x") for name in ("notes.txt", "runs/broken/best.pt", "ü/y")]
-    folder = member("runs/", type=tarfile.DIRTYPE)
-    submission = taken(written(tmp_path, with_members(folder, *members)))
-    assert submission.ignored == ("notes.txt", "runs/broken/best.pt", "ü/y")
-    assert submission.files == whole()
-
-
 @pytest.mark.parametrize("form", [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
-def test_a_name_too_long_for_a_header_is_read(tmp_path: Path, form: int) -> None:
-    name = "/".join(["a" * 60, "b" * 60, "c" * 60])
-    submission = taken(written(tmp_path, with_members(member(name, b"x"), form=form)))
+def test_what_else_lies_in_it_is_named_and_left(tmp_path: Path, form: int) -> None:
+    long = "/".join(["a" * 60, "b" * 60, "c" * 60])  # too long for a header
+    members = [member(name, b"x") for name in (long, "notes.txt", "runs/broken/best.pt", "ü/y")]
+    folder = member("runs/", type=tarfile.DIRTYPE)
+    submission = taken(written(tmp_path, with_members(folder, *members, form=form)))
     assert submission.ignored[0].startswith("a" * 60)
+    assert submission.ignored[1:] == ("notes.txt", "runs/broken/best.pt", "ü/y")
+    assert submission.files == whole()
 
 
 def test_one_packed_by_hand_is_taken(tmp_path: Path) -> None:
@@ -206,17 +195,6 @@ def test_a_bomb_is_never_unpacked(tmp_path: Path) -> None:
     assert peak < 3 * archive_module.UNPACKED_BYTES
 
 
-def test_no_more_is_unpacked_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    bomb = gzip.compress(bytes(2**27), 9, mtime=0)
-    monkeypatch.setattr(archive_module, "UNPACKED_BYTES", 2**22)
-    tracemalloc.start()
-    with pytest.raises(Rejected, match="more than 4 MiB"):
-        archive_module.gunzip(bomb)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 2**23
-
-
 def test_a_tarball_that_is_too_large_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = written(tmp_path, b"")
     with path.open("r+b") as file:
@@ -292,20 +270,13 @@ def test_a_file_that_would_hurt_who_reads_it_is_refused(
 def test_a_truncated_archive_is_refused(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
+    folder = tmp_path_factory.mktemp("cut")
     cut = data.draw(st.integers(0, len(WHOLE) - 1))
-    code = refused(tmp_path_factory.mktemp("cut"), WHOLE[:cut]).code
-    assert code in ("truncated archive", "not a tarball")
-
-
-@given(st.data())
-@settings(max_examples=50)
-def test_a_truncated_tar_in_a_whole_gzip_is_refused(
-    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
-) -> None:
+    assert refused(folder, WHOLE[:cut]).code in ("truncated archive", "not a tarball")
     tar = tar_of().rstrip(b"\0")
     cut = data.draw(st.integers(0, len(tar)))
-    refusal = refused(tmp_path_factory.mktemp("cut"), gzip.compress(tar[:cut], mtime=0))
-    assert refusal.code in ("truncated archive", "no manifest", "missing file")
+    code = refused(folder, gzip.compress(tar[:cut], mtime=0)).code
+    assert code in ("truncated archive", "no manifest", "missing file")
 
 
 @given(st.data())
@@ -327,45 +298,25 @@ def test_a_changed_byte_never_changes_what_is_taken_unseen(
         assert submission.files[name] == known[name]
 
 
-@given(st.binary(max_size=3000))
-@settings(max_examples=200)
-def test_any_bytes_are_refused(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
-    folder = tmp_path_factory.mktemp("any")
-    refused(folder, data)
-    refused(folder, gzip.compress(data, mtime=0))
+def damaged() -> bytes:
+    data = bytearray(WHOLE)
+    data[-6] ^= 1  # its checksum
+    return bytes(data)
 
 
 @pytest.mark.parametrize(
-    ("magic", "what"),
+    ("data", "code"),
     [
-        (b"", "empty"),
-        (b"PK\x03\x04", "a zip file"),
-        (b"\xfd7zXZ\x00", "an xz file"),
-        (b"BZh9", "a bzip2 file"),
-        (b"hello", "no gzip file"),
-        (tar_of(), "an uncompressed tar file"),
+        (b"", "not a tarball"), (b"PK\x03\x04", "not a tarball"), (tar_of(), "not a tarball"),
+        (WHOLE + b"x", "trailing data"), (WHOLE + b"\0" * 512, "trailing data"), (WHOLE + WHOLE, "trailing data"),
+        (gzip.compress(tar_of() + b"x" * 512), "trailing data"), (gzip.compress(tar_of() * 2), "trailing data"),
+        (damaged(), "damaged archive"),
     ],
-)
-def test_another_format_is_named(tmp_path: Path, magic: bytes, what: str) -> None:
-    refusal = refused(tmp_path, magic)
-    assert refusal.code == "not a tarball"
-    assert what in refusal.message
-
-
-@pytest.mark.parametrize("more", [b"x", b"\0" * 512, WHOLE])
-def test_nothing_may_follow_the_gzip(tmp_path: Path, more: bytes) -> None:
-    assert refused(tmp_path, WHOLE + more).code == "trailing data"
-
-
-def test_nothing_may_follow_the_end_of_the_tar(tmp_path: Path) -> None:
-    assert refused(tmp_path, gzip.compress(tar_of() + b"x" * 512)).code == "trailing data"
-    assert refused(tmp_path, gzip.compress(tar_of() + tar_of())).code == "trailing data"
-
-
-def test_a_damaged_gzip_is_refused(tmp_path: Path) -> None:
-    damaged = bytearray(WHOLE)
-    damaged[-6] ^= 1  # its checksum
-    assert refused(tmp_path, bytes(damaged)).code == "damaged archive"
+)  # fmt: skip
+def test_what_is_not_one_whole_gzip_file_of_one_tar_archive_is_refused(
+    tmp_path: Path, data: bytes, code: str
+) -> None:
+    assert refused(tmp_path, data).code == code
 
 
 def test_a_header_that_lies_about_its_size_is_refused(tmp_path: Path) -> None:
@@ -392,14 +343,6 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
         with pytest.raises(Rejected) as caught:
             read_submission(path)
         assert caught.value.code == "not a file"
-
-
-def test_a_socket_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    with socket.socket(socket.AF_UNIX) as server:
-        server.bind("s.tar.gz")
-        with pytest.raises(Rejected):
-            read_submission(Path("s.tar.gz"))
 
 
 def test_a_file_that_is_not_there_is_no_fault_of_a_student(tmp_path: Path) -> None:
@@ -445,51 +388,33 @@ def test_a_manifest_that_is_none_is_refused(tmp_path: Path, data: bytes, code: s
     assert refusal.code == code
 
 
-@pytest.mark.parametrize("key", list(json.loads(manifest({}))))
-def test_a_manifest_without_a_key_is_refused(tmp_path: Path, key: str) -> None:
-    record = json.loads(manifest(contents()))
-    del record[key]
-    refusal = refused(tmp_path, packed({**contents(), "manifest.json": json.dumps(record).encode()}))
-    assert refusal.code == "manifest"
-    assert key in refusal.message
-
-
-def test_an_archive_without_a_manifest_has_no_names(tmp_path: Path) -> None:
-    refusal = refused(tmp_path, packed(contents()))
-    assert (refusal.code, refusal.student, refusal.recipe) == ("no manifest", None, None)
-
-
-def test_a_hash_that_disagrees_is_refused_with_the_names(tmp_path: Path) -> None:
-    refusal = refused(tmp_path, packed({**whole(student="eve"), "report.md": b"changed"}))
-    assert (refusal.code, refusal.student, refusal.recipe) == ("wrong hash", "eve", "huge_lr")
-    assert "report.md" in refusal.message
-
-
-def test_a_file_of_the_manifest_that_is_missing_is_refused(tmp_path: Path) -> None:
-    files = whole()
-    del files["runs/fixed/metrics.log"]
-    assert refused(tmp_path, packed(files)).code == "missing file"
-
-
-def test_a_file_that_the_manifest_does_not_list_is_refused(tmp_path: Path) -> None:
-    files = contents()
-    listed = {name: content for name, content in files.items() if name != "report.md"}
-    assert refused(tmp_path, packed({**files, "manifest.json": manifest(listed)})).code == "unlisted file"
+def without(name: str) -> dict[str, bytes]:
+    return {other: content for other, content in whole().items() if other != name}
 
 
 @pytest.mark.parametrize(
-    ("files", "code"),
+    ("files", "code", "student"),
     [
-        (contents(experiment=None), "no experiment"),
-        (contents(experiment=b"#" * (64 * 1024 + 1)), "text too large"),
-        (contents(report=b"#" * (64 * 1024 + 1)), "text too large"),
-        (contents(experiment=b"\xff"), "not UTF-8"),
+        (contents(), "no manifest", None),
+        ({**whole(student="eve"), "report.md": b"changed"}, "wrong hash", "eve"),
+        (without("runs/fixed/metrics.log"), "missing file", "ada"),
+        ({**contents(), "manifest.json": manifest(contents(report=None))}, "unlisted file", "ada"),
+        *(
+            ({**files, "manifest.json": manifest(files)}, code, "ada")
+            for files, code in (
+                (contents(experiment=None), "no experiment"),
+                (contents(experiment=b"#" * (64 * 1024 + 1)), "text too large"),
+                (contents(report=b"#" * (64 * 1024 + 1)), "text too large"),
+                (contents(experiment=b"\xff"), "not UTF-8"),
+            )
+        ),
     ],
 )
-def test_an_experiment_that_cannot_be_read_is_refused(
-    tmp_path: Path, files: dict[str, bytes], code: str
+def test_files_that_are_not_those_of_the_manifest_are_refused_with_the_names(
+    tmp_path: Path, files: dict[str, bytes], code: str, student: str | None
 ) -> None:
-    assert refused(tmp_path, packed({**files, "manifest.json": manifest(files)})).code == code
+    refusal = refused(tmp_path, packed(files))
+    assert (refusal.code, refusal.student) == (code, student)
 
 
 def test_any_other_file_may_be_missing_and_is_named(tmp_path: Path) -> None:

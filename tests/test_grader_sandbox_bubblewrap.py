@@ -18,7 +18,7 @@ from grader.course.kit import kit_files
 from grader.replay.replayer import Engine, Replayer, visible_folders
 from grader.replay.request import Request
 from grader.sandbox import HIDDEN_FROM_STUDENTS, Command, bubblewrap, launcher_python, run_in_sandbox
-from grader.sandbox.bubblewrap import hidden_paths, mounts
+from grader.sandbox.bubblewrap import hidden_paths
 from harness.recipe import ROOT, load_recipe
 from harness.run.settings import RunSettings
 
@@ -157,20 +157,6 @@ print([name for folder in ('/', '/etc', '/dev', '/input', '/usr', '/proc', '/sys
        for name in attempt(folder)])
 """
     assert sandboxed(code).stdout == b"[]\n"
-
-
-def position(words: list[str], option: str, path: Path) -> int:
-    """Return where an option for this path stands."""
-    return next(i for i, word in enumerate(words) if word == option and words[i + 1] == str(path))
-
-
-def test_a_hidden_folder_in_a_visible_one_is_empty_but_for_what_is_visible_in_it(tmp_path: Path) -> None:
-    suite, hidden, inside = tmp_path, tmp_path / "grader", tmp_path / "grader" / "inside"
-    inside.mkdir(parents=True)
-    words = mounts([inside, suite], [hidden])
-    order = [position(words, "--ro-bind", suite), position(words, "--tmpfs", hidden)]
-    order += [position(words, "--ro-bind", inside), position(words, "--remount-ro", hidden)]
-    assert order == sorted(order)
 
 
 def test_somebody_without_a_home_has_none_to_hide(monkeypatch: pytest.MonkeyPatch) -> None:

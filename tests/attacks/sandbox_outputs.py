@@ -22,7 +22,7 @@ def _at_the_end(id: str, says: str, code: str, because: str, *, in_suite: bool =
 
 _REPLACED = f"""
 for name in {_RESULTS!r}:
-    path = os.path.join(OUT, "run", name)
+    path = os.path.join(OUT, name)
     os.remove(path)
     MAKE(path)
 """
@@ -50,7 +50,7 @@ ATTACKS = (
         "puts devices, or hard links to the system's files, in place of its results",
         """
         for name, device in (("metrics.log", (1, 5)), ("checkpoint.pt", (1, 9))):
-            path = os.path.join(OUT, "run", name)
+            path = os.path.join(OUT, name)
             os.remove(path)
             try:
                 os.mknod(path, 0o20666, os.makedev(*device))
@@ -65,8 +65,7 @@ ATTACKS = (
     _at_the_end(
         "unreadable_results",
         "takes every permission from its results",
-        'for name in os.listdir(OUT + "/run"):\n    os.chmod(OUT + "/run/" + name, 0)\nos.chmod(OUT + "/run", 0)\n'
-        "os.chmod(OUT, 0)\n",
+        'for name in os.listdir(OUT):\n    os.chmod(OUT + "/" + name, 0)\nos.chmod(OUT, 0)\n',
         "The symptom is still there",
     ),
     _at_the_end(
@@ -90,12 +89,12 @@ for name in ("..\\..\\evil", "a\nb", "\x1b[31mred", "\u202egnp.exe", "x" * 200, 
         "leaves a log of gigantic numbers, wrong kinds, and lines that nest a thousand deep",
         """
 lines = ['{"step": 0, "epoch": 0, "loss": ' + "9" * 5000 + "}", '{"step": ' + "[" * 5000 + "]" * 5000 + "}"]
-open(os.path.join(OUT, "run", "metrics.log"), "w").write(chr(10).join(lines) + chr(10))
+open(os.path.join(OUT, "metrics.log"), "w").write(chr(10).join(lines) + chr(10))
 """,
         _NO_RESULT,
     ),
     _at_the_end("checks_of_another_form", "leaves findings of the checks that nest ten thousand deep",
-        'open(os.path.join(OUT, "run", "checks.json"), "w").write("[" * 100_000)\n', _NO_RESULT),
+        'open(os.path.join(OUT, "checks.json"), "w").write("[" * 100_000)\n', _NO_RESULT),
     _at_the_end(
         "error_that_is_a_page",
         "explains its end with markup, terminal commands and a megabyte of text",
@@ -129,8 +128,8 @@ if os.fork() == 0:
     for _ in range(2000):
         time.sleep(0.005)
         try:
-            open(os.path.join(OUT, "run", "checks.json"), "w").write("[]")
-            open(os.path.join(OUT, "run", "metrics.log"), "w").write("")
+            open(os.path.join(OUT, "checks.json"), "w").write("[]")
+            open(os.path.join(OUT, "metrics.log"), "w").write("")
         except OSError:
             pass
     os._exit(0)

@@ -361,8 +361,9 @@ while not {"source", "job"} <= _frame.f_locals.keys():
     _frame = _frame.f_back
 _source, _job, _main = _frame.f_locals["source"], _frame.f_locals["job"], sys.modules["__main__"]
 _start, _end = _source.index("try:"), _source.index("EPOCHS" + " = 5")
-shutil.rmtree(_main.OUT / "run")
-_main.make_run("run", (_source[:_start] + _source[_end:]).replace("lr=10.0", "lr=0.1"), _job)
+shutil.rmtree(_main.OUT)
+_main.OUT.mkdir()
+_main.make_run(_job | {"source": (_source[:_start] + _source[_end:]).replace("lr=10.0", "lr=0.1")})
 os._exit(0)
 """
     source = at_the_top(source_of(base.untouched), quietly(secret))
