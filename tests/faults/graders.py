@@ -6,7 +6,7 @@ import shutil
 from faults.fault import Fault, content, is_scratch, must, stamps
 from faults.lab import Lab, Place, must_be_equal, must_refuse
 from faults.running import Grader, grader_command
-from grader.replay.folder_lock import locked
+from grader.session import locked
 
 
 def _is_held(place: Place) -> bool:
