@@ -7,7 +7,6 @@ from typing import Any, Literal, NoReturn
 
 import click
 
-from grader.report import FORMATS, Format
 from harness.command_line import HELP_OPTIONS, run_command, whole_number
 from harness.errors import Stopped, UserError, naming
 from harness.run.provenance import usable_cores
@@ -58,9 +57,6 @@ def cli() -> None:
     type=click.Path(dir_okay=False, path_type=Path),
     help="Weights to use in place of grader/score/rubric.toml.",
 )
-@click.option(
-    "--overrides", type=click.Path(dir_okay=False, path_type=Path), help="Your own decisions: overrides.toml."
-)
 @click.option("--fresh", is_flag=True, help="Replay everything again, whatever is in the cache.")
 @_trust
 @_engine
@@ -73,7 +69,7 @@ def cli() -> None:
 @_replays
 def score(
     submissions: Path, out: Path, jobs: int | None, only: tuple[str, ...], rubric: Path | None,
-    overrides: Path | None, fresh: bool, trust_submissions: bool, engine: Literal["warm", "fresh"], cluster: str | None,
+    fresh: bool, trust_submissions: bool, engine: Literal["warm", "fresh"], cluster: str | None,
     cache: Path | None, replays: Path | None,
 ) -> None:  # fmt: skip
     """Score the tarballs in SUBMISSIONS and write the reports.
@@ -86,7 +82,7 @@ def score(
     if cluster is not None and trust_submissions:
         raise UserError("A cluster runs students' code in a sandbox only: leave --trust-submissions out.")
     options = ScoreOptions(
-        out=out, jobs=jobs or usable_cores(), only=only, rubric=rubric, overrides=overrides, fresh=fresh,
+        out=out, jobs=jobs or usable_cores(), only=only, rubric=rubric, fresh=fresh,
         trust_submissions=trust_submissions, engine=engine, cluster=cluster, cache=cache, replays=replays,
     )  # fmt: skip
     with naming(out):
@@ -112,12 +108,8 @@ def show(submission: str, out: Path) -> None:
     "--submissions", type=click.Path(file_okay=False, path_type=Path), default=Path("submissions"), show_default=True,
     help="The folder of the tarballs.",
 )  # fmt: skip
-@click.option(
-    "--decisions", type=click.Path(dir_okay=False, path_type=Path),
-    help="Keep decisions in this file (for --overrides); by default in REPORTS.decisions.toml, which always applies.",
-)  # fmt: skip
 @click.option("--who", help="Your name, to be noted with each decision; by default your login.")
-def review(reports: Path, submissions: Path, decisions: Path | None, who: str | None) -> None:
+def review(reports: Path, submissions: Path, who: str | None) -> None:
     """Decide the checks that wait for you in REPORTS, one by one."""
     import getpass
 
@@ -125,34 +117,28 @@ def review(reports: Path, submissions: Path, decisions: Path | None, who: str | 
 
     from grader.course.review import review as walk
 
-    walk(reports, submissions, decisions, who or getpass.getuser(), Console())
+    walk(reports, submissions, who or getpass.getuser(), Console())
 
 
 @cli.command()
-@click.option("--format", "form", type=click.Choice(FORMATS), required=True)
-@click.option(
-    "--to", type=click.Path(file_okay=False, path_type=Path),
-    help="The folder to write to; by default export/ in the reports.",
-)  # fmt: skip
+@click.option("--format", "platform", type=click.Choice(("canvas", "moodle")), required=True)
 @_reports
-def export(form: Format, to: Path | None, out: Path) -> None:
-    """Write the scores in the format of a learning platform."""
+def export(platform: Literal["canvas", "moodle"], out: Path) -> None:
+    """Write the scores as a table for a learning platform, below export/ in the reports."""
     from grader.report.gradebook import export as exported
-    from grader.report.gradebook import left_out
     from grader.report.scores_file import read_scores
     from grader.report.text import clipped
     from harness.files import write_whole
 
-    folder = to or out / "export" / form
     scores = read_scores(out)
-    files = exported(scores, form)
-    with naming(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        write_whole({folder / name: content for name, content in files})
-    click.echo(f"{len(files)} file(s) in {folder}. Next: upload them.")
-    if missing := left_out(scores, form):
-        click.echo(f"{len(missing)} rejected, and not in it: grade them there by hand.")
-        for row in missing:
+    path = out / "export" / f"{platform}.csv"
+    with naming(path.parent):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole({path: exported(scores, platform)})
+    click.echo(f"{path}. Next: import it there.")
+    if rejected := [row for row in scores.submissions if row.status == "rejected"]:
+        click.echo(f"{len(rejected)} rejected, and not in it: grade them there by hand.")
+        for row in rejected:
             click.echo(f"  {clipped(row.submission, 80)}: {clipped(row.reason, 200)}")
 
 

@@ -10,7 +10,7 @@ from time import perf_counter
 
 from rich.console import Console
 
-from grader.course.decisions import all_decisions, apply_decisions
+from grader.course.decisions import apply_decisions, load_decisions
 from grader.intake.names import Rejected
 from grader.intake.submission import Answer, Submission, read_submission, submission_name, tarballs
 from grader.replay.replay import Replay
@@ -33,11 +33,11 @@ from harness.written.exercise import exercise_ids, load_exercise
 def score_folder(folder: Path, options: ScoreOptions) -> int:
     """Score every tarball in a folder, write all reports, and return the exit status: 0, or 1 if one is not judged.
 
-    Raises `UserError` for wrong use: no such folder, no tarball, no sandbox, an unusable rubric or overrides.
+    Raises `UserError` for wrong use: no such folder, no tarball, no sandbox, an unusable rubric or decisions.
     """
     paths = tarballs(folder, options.only)
     weights = load_weights(options.rubric or DEFAULT)
-    decisions = all_decisions(options.out, options.overrides)
+    decisions = load_decisions(options.out)
     if options.only:
         decisions = tuple(item for item in decisions if item.submission in options.only)
     console = Console(stderr=True)

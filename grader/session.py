@@ -33,7 +33,6 @@ class ScoreOptions:
     jobs: int
     only: tuple[str, ...] = ()
     rubric: Path | None = None
-    overrides: Path | None = None
     fresh: bool = False
     trust_submissions: bool = False
     engine: Engine = "warm"

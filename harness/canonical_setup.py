@@ -15,7 +15,6 @@ import os
 import platform
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 from harness.errors import UserError
@@ -25,11 +24,11 @@ Numerics = Literal["portable", "native"]
 # Measured with torch 2.13 and NumPy 2.4 on glibc 2.36: equal bytes on an AVX-512 processor and under
 # `qemu-x86_64 -cpu Nehalem`, `Haswell` and `EPYC`. Each comment says what differs on the first without the variable.
 PORTABLE_VARIABLES = {
-    # 36 golden digests: matmul, convolution, LSTM, and MKL's vector exp, log, tanh and the like
+    # matmul, convolution, LSTM, and MKL's vector exp, log, tanh and the like
     "MKL_CBWR": "COMPATIBLE",
-    # 43 golden digests: softmax, gelu, layer and batch norm, attention, normal random numbers, float16
+    # softmax, gelu, layer and batch norm, attention, normal random numbers, float16
     "ATEN_CPU_CAPABILITY": "default",
-    # 8 golden digests, already between 1 and 2 threads: matmul, convolution, layer norm, GRU
+    # already between 1 and 2 threads: matmul, convolution, layer norm, GRU
     "OMP_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
     # exp, log, sin, cos, tan and pow of a double have a second version with fused multiply-add, and up to 0.08 %
@@ -102,40 +101,23 @@ def _numpy_features() -> str:
     return _NUMPY_FEATURES if (major, minor) >= (2, 4) else _NUMPY_FEATURES_BEFORE_2_4
 
 
-@dataclass(frozen=True)
-class CanonicalSettings:
-    """What `canonical_setup` set."""
-
-    seed: int
-    dtype: str
-    numerics: Numerics
-    device: str
-    threads: int
-
-
 def canonical_setup(
     seed: int, verify_mode: bool = False, numerics: Numerics | None = None, device: str = "cpu"
-) -> CanonicalSettings:
-    """Put this process into the state in which every run starts, and return what was set.
+) -> None:
+    """Put this process into the state in which every run starts: kernels, seeds, and the default dtype.
 
-    Calls `apply_numerics` and `set_seed`, and sets the default dtype: float64 in verify mode, else float32.
-    Without `numerics`, they are portable if the process has the variables of `run_environment("portable")`,
-    else native. Give `DataLoader`s `worker_init_fn=seed_worker`.
+    The dtype is float64 in verify mode, else float32. Without `numerics`, they are portable if the process has the
+    variables of `run_environment("portable")`, else native. Give `DataLoader`s `worker_init_fn=seed_worker`.
 
     Raises `UserError` as `set_seed` does, and `RuntimeError` as `apply_numerics` does.
     """
     import torch
 
-    _check_seed(seed)
     if numerics is None:
         numerics = "portable" if in_portable_environment() else "native"
     apply_numerics(numerics, device)
     set_seed(seed)
-    dtype = torch.float64 if verify_mode else torch.float32
-    torch.set_default_dtype(dtype)
-    return CanonicalSettings(
-        seed, str(dtype).removeprefix("torch."), numerics, device, torch.get_num_threads()
-    )
+    torch.set_default_dtype(torch.float64 if verify_mode else torch.float32)
 
 
 def apply_numerics(numerics: Numerics, device: str = "cpu") -> None:
@@ -173,7 +155,8 @@ def set_seed(seed: int) -> None:
     import numpy as np
     import torch
 
-    _check_seed(seed)
+    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**32:
+        raise UserError(f"The seed {seed!r} is not a whole number from 0 to {2**32 - 1}: choose one that is.")
     random.seed(seed)
     np.random.seed(seed)
     torch.manual_seed(seed)  # CUDA's generators too
@@ -192,11 +175,6 @@ def seed_worker(worker_id: int) -> None:
 def in_portable_environment() -> bool:
     """Return whether this process was started with the variables of `run_environment("portable")`."""
     return not _missing(portable_variables())
-
-
-def _check_seed(seed: object) -> None:
-    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**32:
-        raise UserError(f"The seed {seed!r} is not a whole number from 0 to {2**32 - 1}: choose one that is.")
 
 
 def _missing(variables: Mapping[str, str]) -> dict[str, str | None]:

@@ -80,11 +80,7 @@ def write_with_sha256(path: Path, data: bytes) -> None:
 
 
 def stored_zlib(data: bytes) -> bytes:
-    """Return `data` as a zlib stream (RFC 1950) of stored blocks: not compressed.
-
-    A compressor may answer the same input with other bytes in its next release, and distributions already ship
-    zlib-ng as zlib. Stored blocks have the same bytes on every machine.
-    """
+    """Return `data` as a zlib stream (RFC 1950) that is not compressed: compressors differ between releases."""
     return b"".join((_ZLIB_HEADER, *_stored_blocks(data), struct.pack(">I", zlib.adler32(data))))
 
 

@@ -12,30 +12,16 @@ def warmup_cosine(
 ) -> LambdaLR:
     """Return a scheduler that multiplies each group's learning rate by the factor of the current step.
 
-    Call its `step()` once after each training step (not once an epoch). With `w` warm-up steps of `t` in all,
-    step `s`, counted from 0, uses the learning rate times
+    Call its `step()` once after each training step. With `w` warm-up steps of `t` in all, the factor of step `s`,
+    counted from 0, is
 
     - `(s + 1) / w` while `s < w`: linear from `1/w` to 1 (Goyal et al., arXiv:1706.02677, section 2.2);
     - `f + (1 - f) (1 + cos(pi (s - w) / (t - w))) / 2` while `s < t`, with `f = final_fraction`: from 1
       towards `f` (Loshchilov and Hutter, SGDR, arXiv:1608.03983, equation 5, one period);
     - `f` from then on.
-
-    `state_dict()` holds plain numbers only, so `torch.load(weights_only=True)` reads it, and among them
-    these settings: after `load_state_dict` the schedule goes on exactly as the saved one would have,
-    whatever the settings of the scheduler that loads it. Load the optimizer's state too: it holds the
-    current learning rate.
-
-    Raises `ValueError` unless `total_steps >= 1`, `0 <= warmup_steps <= total_steps` and
-    `0 <= final_fraction <= 1`.
     """
-    if total_steps < 1:
-        raise ValueError(f"total_steps is {total_steps}: choose 1 or more (batches an epoch x epochs)")
     if not 0 <= warmup_steps <= total_steps:
-        raise ValueError(
-            f"warmup_steps is {warmup_steps}: choose a number from 0 to total_steps, {total_steps}"
-        )
-    if not 0.0 <= final_fraction <= 1.0:
-        raise ValueError(f"final_fraction is {final_fraction}: choose a number from 0 to 1")
+        raise ValueError(f"warmup_steps is {warmup_steps}: choose a number from 0 to {total_steps}")
     # One object for each group: LambdaLR saves an object's attributes, where a lambda would be lost.
     factors = [_WarmupCosine(warmup_steps, total_steps, final_fraction) for _ in optimizer.param_groups]
     return LambdaLR(optimizer, list(factors))
@@ -55,18 +41,15 @@ class _WarmupCosine:
         if step >= self.total_steps:
             return self.final_fraction
         progress = (step - self.warmup_steps) / (self.total_steps - self.warmup_steps)
-        return (
-            self.final_fraction + (1.0 - self.final_fraction) * (1.0 + _cosine_of_half_turns(progress)) / 2.0
-        )
+        share = (1.0 + _cosine_of_half_turns(progress)) / 2.0
+        return self.final_fraction + (1.0 - self.final_fraction) * share
 
 
 def _cosine_of_half_turns(turns: float) -> float:
     """Return `cos(pi * turns)` for `turns` from 0 to 1, the same bits on every machine.
 
-    The last bit of `math.cos` depends on the C library and on the path that it picks for the CPU (glibc has
-    one for FMA), and one bit of a learning rate changes the hash of a checkpoint. Rounding hides most such
-    differences, not those at a rounding boundary; Taylor's series needs +, * and / alone, which IEEE 754
-    fixes.
+    The last bit of `math.cos` depends on the C library and the processor, and one bit of a learning rate changes the
+    hash of a checkpoint. Taylor's series needs +, * and / alone, which IEEE 754 fixes.
     """
     if turns > 0.5:
         return -_cosine_of_half_turns(1.0 - turns)

@@ -132,34 +132,31 @@ def show_file_workspace(workspace: FileWorkspace, *, made: bool) -> None:
 def show_exercises(work: Path) -> None:
     """Print the list of exercises, and how far the student is with each."""
     console = Console()
-    rows = [("exercise", "experiment", "data", "state")]
-    titles = [""]
     recipes, problems = load_recipes()
+    rows: list[tuple[str, ...]] = []
     for recipe in recipes:
         started = (work / recipe.id / SETTINGS).is_file()
         state = open_workspace(work, recipe.id).state() if started else "not started"
-        rows.append((recipe.id, recipe.experiment, recipe.dataset, state))
-        titles.append(recipe.title)
-    _show_list(console, rows, titles)
-    files = [("exercise", "kind", "file", "state")]
-    titles = [""]
+        rows.append((recipe.title, recipe.id, recipe.experiment, recipe.dataset, state))
+    _show_list(console, ("exercise", "experiment", "data", "state"), rows)
+    rows = []
     for exercise in filter(None, map(find_file_exercise, file_exercise_ids())):
-        files.append(
-            (exercise.id, exercise.kind, exercise.file, FileWorkspace(work / exercise.id, exercise).state())
-        )
-        titles.append(exercise.title)
-    if files[1:]:
-        _show_list(console, files, titles)
+        workspace = FileWorkspace(work / exercise.id, exercise)
+        rows.append((exercise.title, exercise.id, exercise.kind, exercise.file, workspace.state()))
+    if rows:
+        _show_list(console, ("exercise", "kind", "file", "state"), rows)
     for problem in problems.values():
         _show_line(console, f"Left out: {problem}", style="bold red")
     _show_next(console, "make exercise BREAK=<exercise>")
 
 
-def _show_list(console: Console, rows: Sequence[tuple[str, ...]], titles: Sequence[str]) -> None:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row, title in zip(rows, titles, strict=True):
-        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        _show_line(console, line.rstrip(), style="bold")
+def _show_list(console: Console, heading: Sequence[str], rows: Sequence[tuple[str, ...]]) -> None:
+    """Print the cells of each row in columns, and below them its title, which comes first."""
+    cells = [heading, *(row[1:] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    for title, line in zip(("", *(row[0] for row in rows)), cells, strict=True):
+        shown = "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        _show_line(console, shown.rstrip(), style="bold")
         if title:
             _show_line(console, f"    {title}")
 
@@ -173,17 +170,16 @@ def show_checks(items: "Sequence[CheckItem]", workspace: Workspace | FileWorkspa
     longest = max(len(word) for item in items for word in item.message.split())
     console.width = max(console.width, longest + max(len(item.id) for item in items) + 8)
     console.print(render_checks(items))
-    good = all(item.outcome == "passed" for item in items)
-    if good:
-        _show_next(console, workspace.command("submit", " STUDENT=<your login>"))
-    elif any(item.outcome == "failed" for item in items):
+    outcomes = {item.outcome for item in items}
+    submit = workspace.command("submit", " STUDENT=<your login>")
+    if outcomes == {"passed"}:
+        _show_next(console, submit)
+    elif "failed" in outcomes:
         _show_next(console, "fix what failed", workspace.command("check"))
     else:
-        submit = workspace.command("submit", " STUDENT=<your login>")
-        _show_next(
-            console, "do what the lines with ? say, and check again", f"or hand it in as it is: {submit}"
-        )
-    return good
+        done = f"or hand it in as it is: {submit}"
+        _show_next(console, "do what the lines with ? say, and check again", done)
+    return outcomes == {"passed"}
 
 
 def show_submission(submission: "Submission") -> None:

@@ -14,7 +14,7 @@ from grader.grade import grade
 from grader.replay.replayer import Replayer
 from grader.replay.replays import Replays, local_executor
 from grader.replay.request import Request
-from grader.report.progress import Silent
+from grader.report.progress import Progress
 from grader.sandbox import run_in_sandbox
 from grader.score.known_edits import known_fixes
 from grader.score.weights import load_weights
@@ -114,7 +114,7 @@ def _make(folder: Path) -> None:
     replayer = Replayer(run_in_sandbox, folder / "no data")
     replays = Replays(local_executor(replayer, jobs=2), memory, fresh=False)
     grading = Grading(replays, replayer, memory, load_weights(), jobs=2)
-    scores = grade(sorted((folder / "submissions").iterdir()), grading, Silent())
+    scores = grade(sorted((folder / "submissions").iterdir()), grading, Progress())
     assert [score.row.status for score in scores] == ["graded"] * len(STUDENTS)
 
 

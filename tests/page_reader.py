@@ -1,5 +1,6 @@
 """Reads a page for the tests: fails on a tag that is not closed in order, keeps tags, attributes and text."""
 
+import itertools
 from html.parser import HTMLParser
 
 VOID = {"meta", "img", "link", "br", "hr", "input"}
@@ -56,3 +57,29 @@ class Page(HTMLParser):
     @property
     def levels(self) -> list[int]:
         return [int(tag[1]) for tag, _ in self.tags if tag in ("h1", "h2", "h3", "h4", "h5", "h6")]
+
+    def check(self) -> None:
+        """Fail unless the page loads and runs nothing of others, and can be read without eyes or mouse."""
+        for tag in ("link", "iframe", "object", "embed", "form", "base"):
+            assert self.all(tag) == []
+        assert not [name for _, attributes in self.tags for name in attributes if name.startswith("on")]
+        assert not [text for text in self.code["style"] if "url(" in text or "@import" in text]
+        assert all(
+            str(picture["src"]).startswith("data:image/") and picture["alt"] for picture in self.all("img")
+        )
+        assert len(set(self.ids)) == len(self.ids)
+        for _, attributes in self.tags:
+            for name in ("aria-labelledby", "aria-describedby", "aria-controls"):
+                assert attributes.get(name, self.ids[0]) in self.ids
+        targets = {str(a["href"])[1:] for a in self.all("a") if str(a["href"]).startswith("#")}
+        assert targets and targets <= set(map(str, self.ids))
+        ours = [attributes for attributes in self.all("table") if attributes]
+        assert len(self.all("caption")) == len(ours)  # the other tables are of a student's report
+        assert all(a.get("scope") in ("row", "col") for a in self.all("th"))
+        drawings = [a for a in self.all("svg") if a.get("aria-hidden") != "true"]
+        assert all(a["role"] == "img" and "aria-labelledby" in a for a in drawings)
+        assert len(drawings) == len(self.all("figure"))
+        assert self.all("html") == [{"lang": "en"}]
+        assert len(self.all("main")) == len(self.all("header")) == len(self.all("nav")) == 1
+        assert self.levels[0] == 1 and self.levels.count(1) == 1
+        assert all(after - before <= 1 for before, after in itertools.pairwise(self.levels))

@@ -79,14 +79,12 @@ def test_a_script_may_have_data_of_its_own(
     own += "    return (x[:150], y[:150]), (x[150:], y[150:])\n\n\n"
     script = tmp_path / "own.py"
     script.write_text(source[:start] + own + source[end:])
-    found = json.loads(
-        say("triage", str(script), "--json", "--only", "overfit", "--only", "data", "--only", "modes")
-    )
-    assert (found["script"], found["seed"], found["sound"]) == (str(script), 42, True)
-    assert json.loads(say("first-loss", str(script), "--json"))["outcome"] == "chance"
+    for check in ("overfit", "data", "modes", "first-loss"):
+        found = json.loads(say(check, str(script), "--json"))
+        assert (found["script"], found["seed"], found["sound"]) == (str(script), 42, True)
 
 
-def test_a_healthy_edit_is_triaged_as_sound_from_the_workspace(
+def test_an_edited_experiment_is_measured_unless_the_untouched_one_is_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, torch_as_found: None
 ) -> None:
     measure_here(monkeypatch)
@@ -94,14 +92,10 @@ def test_a_healthy_edit_is_triaged_as_sound_from_the_workspace(
     recipe = load_recipe("label_permute")
     experiment = workspace_of(recipe, tmp_path / "work")
     edit(experiment, "labels[order]", "labels")
-    found = json.loads(
-        say("triage", "label_permute", "--json", "--only", "overfit", "--only", "learning-rate")
-    )
+    found = json.loads(say("overfit", "label_permute", "--json"))
     assert (found["exercise"], found["edited"], found["sound"]) == ("label_permute", True, True)
-    assert [check["outcome"] for check in found["checks"]] == ["reaches", "usual"]
     untouched = json.loads(say("data", "label_permute", "--untouched", "--json"))
-    assert (untouched["edited"], untouched["outcome"]) == (False, "unpaired")
-    assert untouched["next"] == ["read: what happens to inputs and labels between load_data and the network"]
+    assert (untouched["edited"], untouched["checks"][0]["outcome"]) == (False, "unpaired")
     assert tells(json.dumps(untouched), recipe) == []
 
 
@@ -118,7 +112,6 @@ def test_an_experiment_that_raises_gives_its_own_error(tmp_path: Path) -> None:
     ("words", "message"),
     [
         (("overfit", "hugelr"), "did you mean huge_lr?"),
-        (("triage", "huge_lr", "--only", "overfits"), "did you mean overfit?"),
         (("gradients", "huge_lr", "--dataset", "shapes"), "choose from digits, mnist."),
         (("triage", "nowhere.py"), "There is no file nowhere.py"),
     ],

@@ -43,18 +43,7 @@ _REPORT_TOKENS = (
     "---\n", "- {run: broken, signal: loss, step: 0, value: 2.3}\n", "signal: ", "step: 99", "epoch: 0", "value: NaN",
     "value: 1e999", "grad_mean.0.weight", "activations.first.mean", "\u202e", "\0", "# Fix\n", "not ", "`", "|",
 )  # fmt: skip
-_SOURCE_TOKENS = (
-    "lr=0.1",
-    "lr=10.0",
-    "(",
-    "\n",
-    "    ",
-    "import os\n",
-    "def f():\n    pass\n",
-    "\\",
-    "'",
-    "\0",
-)
+_SOURCE_TOKENS = ("lr=0.1", "(", "\n", "    ", "import os\n", "def f():\n    pass\n", "\\", "'", "\0")
 _FIGURES = st.sampled_from((0.95, 0.1, 1.0, None, "NaN", "Infinity"))
 
 
@@ -77,9 +66,7 @@ def _replay(log: int, status: str, accuracy: float | str | None) -> Replay:
     logs=st.tuples(*(mutated_text(_LOGS, _LOG_TOKENS) | st.none() for _ in range(2))),
     text=mutated_text(_REPORTS, _REPORT_TOKENS) | st.none(),
     source=mutated_text(_SOURCES, _SOURCE_TOKENS) | st.sampled_from(_SOURCES),
-    statuses=st.tuples(
-        *(st.sampled_from(("OK", "OK", "RE", "TO", "ML", "SG", "OL", "XX")) for _ in range(2))
-    ),
+    statuses=st.tuples(*(st.sampled_from(("OK", "OK", "RE", "TO", "XX")) for _ in range(2))),
     accuracy=_FIGURES,
     same_class=st.booleans(),
 )

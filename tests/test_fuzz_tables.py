@@ -11,7 +11,7 @@ from hypothesis import given
 from made_up_class import made_up_class
 from rich.console import Console
 
-from grader.course.decisions import apply_decisions, load_decisions
+from grader.course.decisions import apply_decisions, decisions_path, load_decisions
 from grader.replay.cache import Cache
 from grader.replay.replay import Replay
 from grader.report.class_page import render_class_page
@@ -43,17 +43,13 @@ comment = "By hand."
 """
 _TOML_TOKENS = (
     b"[", b"]", b"[[", b"]]", b"=", b"\n", b'"', b"'", b'"""', b"{", b"}", b",", b".", b"#", b"\0", b"\xff", b"nan",
-    b"inf",
-    b"-1", b"1e999", b"9" * 30, b"9" * 5000, b"true", b"2026-02-30",
-    b"2026-01-01T00:00:00Z", b'"\\ud800"', b'"\\u202e"',
-    b"[[override]]\n", b"a = [", b"a = {b = ", b"format_version = 1\n", b"[[edit]]\n", b"edit = [{", b"find = ''\n",
-    b"x = 1\n", b"a.b.c.", b"0x", b"1_000", b"\r\n", b"\t", b"...", b"|", b"*", b"id = 1\n",
+    b"inf", b"-1", b"1e999", b"9" * 5000, b"true", b"2026-02-30", b'"\\ud800"', b'"\\u202e"', b"[[override]]\n",
+    b"a = [", b"a = {b = ", b"format_version = 1\n", b"[[edit]]\n", b"find = ''\n", b"a.b.c.", b"0x", b"\r\n",
 )  # fmt: skip
 _JSON_TOKENS = (
     b"{", b"}", b"[", b"]", b'"', b":", b",", b"null", b"true", b"1e999", b"-1", b"NaN", b"Infinity", b"9" * 400,
-    b'"\\ud800"', b'"\\u0000"', b'"\\u202e"', b"\xff", b'{"a":', b"[[", b'"graded"', b'"rejected"',
-    b"0.1", b'"passed"',
-    b"9" * 5000, b"1e308",
+    b'"\\ud800"', b'"\\u0000"', b'"\\u202e"', b"\xff", b'{"a":', b"[[", b'"graded"', b'"rejected"', b"0.1",
+    b'"passed"', b"9" * 5000, b"1e308",
 )  # fmt: skip
 
 
@@ -62,19 +58,13 @@ def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("tables")
 
 
-def _solution_file(name: str, load: Callable[..., object]) -> Callable[[Path, bytes], object]:
+def _in_folder(name: str, load: Callable[[str, Path], object]) -> Callable[[Path, bytes], object]:
     def read(scratch: Path, data: bytes) -> object:
         (scratch / ID).mkdir(exist_ok=True)
         (scratch / ID / name).write_bytes(data)
         return load(ID, scratch)
 
     return read
-
-
-def _recipe(scratch: Path, data: bytes) -> object:
-    (scratch / ID).mkdir(exist_ok=True)
-    (scratch / ID / "recipe.toml").write_bytes(data)
-    return load_recipe(ID, scratch)
 
 
 def _one_file(load: Callable[[Path], object]) -> Callable[[Path, bytes], object]:
@@ -86,11 +76,16 @@ def _one_file(load: Callable[[Path], object]) -> Callable[[Path, bytes], object]
     return read
 
 
+def _decisions(scratch: Path, data: bytes) -> object:
+    decisions_path(scratch / "reports").write_bytes(data)
+    return load_decisions(scratch / "reports")
+
+
 TABLES: dict[str, tuple[Callable[[Path, bytes], object], bytes]] = {
-    "recipe": (_recipe, (EXERCISES / ID / "recipe.toml").read_bytes()),
-    "variants": (_solution_file("variants.toml", load_variants), (SOLUTIONS / ID / "variants.toml").read_bytes()),
+    "recipe": (_in_folder("recipe.toml", load_recipe), (EXERCISES / ID / "recipe.toml").read_bytes()),
+    "variants": (_in_folder("variants.toml", load_variants), (SOLUTIONS / ID / "variants.toml").read_bytes()),
     "rubric": (_one_file(load_weights), DEFAULT.read_bytes()),
-    "overrides": (_one_file(load_decisions), _OVERRIDES),
+    "decisions": (_decisions, _OVERRIDES),
 }  # fmt: skip
 
 
@@ -129,15 +124,15 @@ def test_scores_are_read_and_shown_or_refused(scratch: Path, data: bytes) -> Non
     outcome(lambda: scores_bytes(scores))
     outcome(lambda: (render_class_page(scores), gradebook(scores)))
     outcome(lambda: export(scores, "canvas"), UserError)
-    outcome(lambda: export(scores, "gradescope"), UserError)
+    outcome(lambda: export(scores, "moodle"), UserError)
     for row in scores.submissions:
         page = render_submission(row, None, title="", provenance=scores.provenance)
         assert "<script" not in page
         said = io.StringIO()
         show_submission(row, Console(file=said, width=80))
         assert "\x1b" not in said.getvalue()
-    (scratch / "overrides.toml").write_bytes(_OVERRIDES)
-    outcome(lambda: apply_decisions(scores, load_decisions(scratch / "overrides.toml")), UserError)
+    decisions_path(scratch / "reports").write_bytes(_OVERRIDES)
+    outcome(lambda: apply_decisions(scores, load_decisions(scratch / "reports")), UserError)
 
 
 _RECORDS = (Replay(status="OK", log='{"step": 0}\n', log_sha256="0" * 64, platform={"device": "cpu"}),)

@@ -14,7 +14,7 @@ from grader.score.diagnostics import judge_diagnostics
 from grader.score.explanation import judge_explanation
 from harness.errors import UserError
 from harness.run.metrics_log import batch_records, epoch_records, log_lines, parse_log
-from harness.submission.report import parse_front_matter, parse_report, split_report
+from harness.submission.report import parse_report
 
 pytestmark = LARGE
 _LOGS = tuple(
@@ -32,17 +32,13 @@ _YAML_TOKENS = (
     "---", "\n---\n", "- ", "? ", ": ", "{", "}", "[", "]", "&a ", "*a", "!!python/object:os.system ", "!", "|", ">",
     "'", '"', "#", "%YAML 1.2", "%TAG ! x", "\t", "\r\n", "\u2028", "\ufeff", "\x85", '"\\U00110000"', "<<: ",
     "evidence:", "diagnosis:", "first_wrong: ", "check: ", "value: 1e999", "- {run: fixed, ", "[" * 30, "{a: " * 10,
-    "2026-01-01",
-    "0x" + "f" * 200, "1:2:3", "\0", "\u202e",
+    "2026-01-01", "0x" + "f" * 200, "1:2:3", "\0", "\u202e",
 )  # fmt: skip
 _PROSE_TOKENS = (
     "# ", "## Root cause\n", "**", "_", "`", "```\n", "~~~", "| a | b |\n| - | - |\n", "|", "> ", "1. ", "- ", "![",
-    "](",
-    "<script>alert(1)</script>", "<!--", "&lt;", "[x]: javascript:alert(1)\n", "javascript:alert(1)",
-    "data:image/svg+xml,",
-    "data:image/png;base64," + "A" * 100, "\\", "10^", "1e999", "²³", "%", "0." + "3" * 300, "not ", "learning rate ",
-    "the loss is 3.2 at step 7 ", "too large ", "because ", ". ", ", ", "; ", "\u202e", "é", "学习率", "\0", "\n\n",
-    "between 1 and 2 ", "from 1 to 2 ", "1,000,000 ", "-", "+/- ",
+    "](", "<script>alert(1)</script>", "<!--", "&lt;", "[x]: javascript:alert(1)\n", "data:image/svg+xml,",
+    "data:image/png;base64," + "A" * 100, "\\", "10^", "1e999", "²³", "%", "0." + "3" * 300, "`loss` is 3.2 at step 7 ",
+    ". ", ", ", "; ", "\u202e", "é", "学习率", "\0", "\n\n", "1,000,000 ", "-", "+/- ",
 )  # fmt: skip
 
 
@@ -57,11 +53,6 @@ def test_a_log_is_read_or_refused(text: str) -> None:
 @given(st.one_of(mutated_text(_REPORTS, _YAML_TOKENS), st.text(max_size=50).map("---\n{}\n---\n".format)))
 @examples(0.5)
 def test_front_matter_is_read_or_refused(text: str) -> None:
-    def read() -> object:
-        matter, body = split_report(text, "report.md")
-        return parse_front_matter(matter, "report.md"), body
-
-    outcome(read, UserError)
     outcome(lambda: parse_report(text, "report.md"), UserError)
 
 

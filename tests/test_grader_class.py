@@ -153,11 +153,10 @@ def test_scoring_one_again_with_a_decision_leaves_the_others_as_they_are(
 ) -> None:
     out = shutil.copytree(classroom / "reports", tmp_path / "reports")
     before = files(out)
-    overrides = tmp_path / "overrides.toml"
-    overrides.write_text(
+    (tmp_path / "reports.decisions.toml").write_text(
         '[[override]]\nsubmission = "cem_huge_lr"\ncheck = "fix.correct"\npoints = 6\ncomment = "Half of it."\n'
     )
-    words = ("--only", "cem_huge_lr", "--overrides", overrides, "--out", out)
+    words = ("--only", "cem_huge_lr", "--out", out)
     assert grader("score", "submissions", *words, cwd=classroom).returncode == 0
     changed = {name for name, data in files(out).items() if before[name] != data}
     assert changed == {"cem_huge_lr.html", "gradebook.csv", "index.html", "scores.json"}
@@ -254,7 +253,7 @@ def test_a_submission_made_on_mnist_is_graded(
         (("score", "."), "holds no .tar.gz file"),
         (("score",), "Missing argument"),
         (("show", "ada"), "There is no reports/scores.json"),
-        (("export", "--format", "csv"), "There is no reports/scores.json"),
+        (("export", "--format", "canvas"), "There is no reports/scores.json"),
         (("export", "--format", "excel"), "'excel' is not one of"),
         (("selfcheck", "--only", "huge_lt"), "did you mean huge_lr?"),
         (("nothing",), "No such command 'nothing'"),

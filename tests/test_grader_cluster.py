@@ -23,7 +23,7 @@ from grader.replay.data import ReplayData
 from grader.replay.replay import Replay
 from grader.replay.replays import Replays
 from grader.replay.request import Request, requests_of
-from grader.report.progress import Silent
+from grader.report.progress import Progress
 from harness.errors import UserError
 from harness.recipe import load_recipe
 from harness.run.settings import RunSettings
@@ -67,7 +67,7 @@ class Class:
         try:
             with open_cluster(self._lab.address, Path("/nonexistent"), self.said.append) as executor:
                 self._replays = Replays(executor, self._cache, fresh=False)
-                self._replays.make("replays", [("ada", one) for one in self.requests], Silent())
+                self._replays.make("replays", [("ada", one) for one in self.requests], Progress())
         except BaseException as error:
             self.error = error
 

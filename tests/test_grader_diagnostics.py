@@ -57,30 +57,22 @@ def test_an_honest_submission_earns_everything() -> None:
 def test_a_log_without_one_batchs_activations_is_not_complete() -> None:
     plain = honest()
     lines = plain.broken.log.splitlines(keepends=True)
-    record = json.loads(lines[5])
-    record["activations"] = {"first": record["activations"]["first"]}
-    lines[5] = json.dumps(record) + "\n"
+    lines[5] = json.dumps({**json.loads(lines[5]), "activations": {}}) + "\n"
     claims = {**plain.claims, "broken": claim(plain.broken, log="".join(lines).encode())}
-    found = judge_diagnostics(dataclasses.replace(plain, claims=claims))
-    assert found[0].points == 0
-    assert "step 5" in found[0].reason
+    found = judge_diagnostics(dataclasses.replace(plain, claims=claims))[0]
+    assert found.points == 0
+    assert "step 5" in found.reason
 
 
 @pytest.mark.parametrize(
-    "log", [b"", b"\xff\xfe", b"{}\n", b"[1]\n", b'{"step": 0}\n', b'{"step": {}, "grad_mean": 3}\n']
+    "log", [b"", b"\xff\xfe", b"{}\n", b'{"step": 0}\n', b'{"step": {}, "grad_mean": 3}\n', None]
 )
-def test_a_log_that_is_none_is_not_complete(log: bytes) -> None:
+def test_a_log_that_is_none_or_ends_early_is_not_complete(log: bytes | None) -> None:
     plain = honest()
-    claims = {**plain.claims, "fixed": claim(plain.fixed, log=log)}
+    half = plain.fixed.log.encode()[: len(plain.fixed.log) * 2 // 5]
+    early = half[: half.rindex(b"\n") + 1]
+    claims = {**plain.claims, "fixed": claim(plain.fixed, log=early if log is None else log)}
     assert points(dataclasses.replace(plain, claims=claims)) == {**WHOLE, "fixed_complete": 0}
-
-
-def test_a_log_that_ends_early_is_not_complete() -> None:
-    plain = honest()
-    records = plain.fixed.log.splitlines(keepends=True)
-    half = "".join(records[: len(records) * 2 // 5])
-    claims = {**plain.claims, "fixed": claim(plain.fixed, log=half.encode())}
-    assert points(dataclasses.replace(plain, claims=claims))["fixed_complete"] == 0
 
 
 def test_cited_numbers_are_held_against_the_replay_and_not_the_claim() -> None:
@@ -93,13 +85,6 @@ def test_cited_numbers_are_held_against_the_replay_and_not_the_claim() -> None:
     text = report(lie, cited(plain, "fixed", "val_accuracy"))
     found = points(dataclasses.replace(plain, claims=claims, report=text))
     assert (found["broken_cited"], found["key_signal"]) == (0, 0)
-
-
-def test_a_true_number_that_tells_nothing_is_no_key_signal() -> None:
-    plain = honest()
-    text = report(cited(plain, "broken", "optimizer_steps"), cited(plain, "fixed", "val_accuracy"))
-    found = points(dataclasses.replace(plain, report=text))
-    assert (found["broken_cited"], found["key_signal"]) == (6, 0)
 
 
 def test_a_number_that_a_healthy_run_has_there_as_well_is_no_key_signal() -> None:
@@ -134,7 +119,7 @@ def test_an_exact_zero_is_a_recovery_however_small_it_was(
 ) -> None:
     plain = honest()
     runs = [
-        told(run, "stale_grad_ratio", value) for run, value in ((plain.broken, broken), (plain.fixed, fixed))
+        told(run, stale_grad_ratio=value) for run, value in ((plain.broken, broken), (plain.fixed, fixed))
     ]
     line = f"run: fixed, signal: stale_grad_ratio, step: 3, value: {fixed}"
     text = report(cited(plain, "broken", "loss"), line)
@@ -143,7 +128,9 @@ def test_an_exact_zero_is_a_recovery_however_small_it_was(
     )
 
 
-@pytest.mark.parametrize(("signal", "expected"), [("grad_mean", 0), ("val_accuracy", 6), ("lr", 6)])
+@pytest.mark.parametrize(
+    ("signal", "expected"), [("optimizer_steps", 0), ("grad_mean", 0), ("val_accuracy", 6), ("lr", 6)]
+)
 def test_a_key_signal_departs_from_the_healthy_run(signal: str, expected: float) -> None:
     plain = honest()
     line = "run: broken, signal: grad_mean, step: 0, value: 1" if signal == "grad_mean" else ""
@@ -151,15 +138,9 @@ def test_a_key_signal_departs_from_the_healthy_run(signal: str, expected: float)
     assert points(dataclasses.replace(plain, report=text))["key_signal"] == expected
 
 
-def test_a_number_that_the_broken_run_has_there_as_well_shows_no_recovery() -> None:
+def test_a_number_of_a_run_that_did_not_recover_shows_no_recovery() -> None:
     plain = honest()
-    same = dataclasses.replace(plain, broken=plain.fixed)
-    assert points(plain)["recovery"] == 4
-    assert points(same)["recovery"] == 0
-
-
-def test_a_fixed_run_that_did_not_recover_shows_no_recovery() -> None:
-    plain = honest()
+    assert points(dataclasses.replace(plain, broken=plain.fixed))["recovery"] == 0
     ill = dataclasses.replace(plain, fixed=plain.broken)
     text = report(cited(plain, "broken", "loss"), cited(ill, "fixed", "val_accuracy"))
     assert points(dataclasses.replace(ill, report=text))["recovery"] == 0
@@ -168,11 +149,8 @@ def test_a_fixed_run_that_did_not_recover_shows_no_recovery() -> None:
 def test_recovery_by_suspicious_code_waits_for_the_instructor_unless_the_bytes_tell() -> None:
     suspicion = (Suspicion(line=1, code="patch", message="line 1 changes torch.nn"),)
     assert points(honest(suspicions=suspicion)) == WHOLE
-    plain = honest()
-    other = plain.fixed.model_copy(update={"checkpoint_sha256": "0" * 64})
+    other = honest().fixed.model_copy(update={"checkpoint_sha256": "0" * 64})
     assert points(honest(suspicions=suspicion, fixed=other)) == {**WHOLE, "recovery": None}
-    seed = (Suspicion(line=1, code="reach", message="line 1 uses torch.manual_seed"),)
-    assert points(honest(suspicions=seed, fixed=other)) == WHOLE
     assert points(honest(fixed=other)) == WHOLE
 
 
@@ -194,48 +172,29 @@ def test_a_picture_from_elsewhere_shows_nothing() -> None:
     assert points(dataclasses.replace(plain, report=text))["shown"] == 0
 
 
-def told(fixed: Replay, signal: str, value: float, *, last: bool = False) -> Replay:
-    """The replay of a fix whose log has another number for a signal, in every record or in the last."""
+def told(fixed: Replay, **values: float) -> Replay:
+    """The replay of a fix whose log has other numbers for these signals."""
     records = [json.loads(line) for line in fixed.log.splitlines()]
-    for record in records[-1:] if last else records:
-        if signal in record:
-            record[signal] = value
-    log = "".join(json.dumps(record) + "\n" for record in records)
+    changed = [{**record, **{k: v for k, v in values.items() if k in record}} for record in records]
+    log = "".join(json.dumps(record) + "\n" for record in changed)
     return fixed.model_copy(update={"log": log, "checkpoint_sha256": "0" * 64})
-
-
-def unhealthy(fixed: Replay) -> Replay:
-    """The same weights, as the trusted evaluator would find ones that learnt nothing."""
-    figures = SplitFigures(loss=2.31, accuracy=0.1)
-    return fixed.model_copy(
-        update={"evaluation": Evaluation(heldout=figures, validation=figures, training=figures)}
-    )
 
 
 @pytest.mark.parametrize("signal", ["val_accuracy", "val_loss", "loss"])
 def test_a_recovery_that_the_evaluator_does_not_find_waits_for_the_instructor(signal: str) -> None:
     """`return {"val_loss": 0.2, "val_accuracy": 0.94}` is plain code, and so is a step that returns 0.3."""
     honest_run = replay(RECIPE, load_recipe(RECIPE).healthy_source())
+    figures = SplitFigures(loss=2.31, accuracy=0.1)  # weights that learnt nothing
+    evaluation = Evaluation(heldout=figures, validation=figures, training=figures)
+    unhealthy = honest_run.model_copy(update={"evaluation": evaluation})
     worse = {"val_accuracy": 0.1, "val_loss": 2.3, "loss": 2.3}
-    lying = unhealthy(honest_run)
-    for other, value in worse.items():
-        if other != signal:
-            lying = told(lying, other, value)
-    found = evidence(RECIPE, fixed=told(lying, "no such signal", 0.0))
-    assert "the trusted evaluator finds" in flattery(found)
+    lying = told(unhealthy, **{name: value for name, value in worse.items() if name != signal})
+    assert "the trusted evaluator finds" in flattery(evidence(RECIPE, fixed=lying))
     # What says no more than is found flatters nobody.
-    assert flattery(evidence(RECIPE, fixed=told(lying, signal, worse[signal]))) == ""
-    assert flattery(evidence(RECIPE, fixed=told(honest_run, "no such signal", 0.0))) == ""
-
-
-def test_a_recovery_that_was_made_up_is_open() -> None:
-    lying = unhealthy(told(replay(RECIPE, load_recipe(RECIPE).healthy_source()), "no such signal", 0.0))
-    found = {check.id: check for check in judge_diagnostics(evidence(RECIPE, fixed=lying))}
+    assert flattery(evidence(RECIPE, fixed=told(unhealthy, **worse))) == ""
+    assert flattery(evidence(RECIPE, fixed=told(honest_run))) == ""
+    found = {check.id: check for check in judge_diagnostics(evidence(RECIPE, fixed=told(unhealthy)))}
     assert found["recovery"].points is None
     assert "The instructor decides" in found["recovery"].reason
-
-
-def test_a_network_that_the_evaluator_does_not_know_shows_no_recovery_by_its_own_word() -> None:
-    fixed = told(replay(RECIPE, load_recipe(RECIPE).healthy_source()), "no such signal", 0.0)
-    unknown = fixed.model_copy(update={"evaluation": Evaluation(problem="it has 6 tensors")})
+    unknown = told(honest_run).model_copy(update={"evaluation": Evaluation(problem="it has 6 tensors")})
     assert "does not know the network" in flattery(evidence(RECIPE, fixed=unknown))

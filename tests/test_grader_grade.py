@@ -14,7 +14,7 @@ from grader.grade import grade
 from grader.intake.submission import Submission, tarballs
 from grader.replay.replayer import Replayer
 from grader.replay.replays import Replays, local_executor
-from grader.report.progress import Silent
+from grader.report.progress import Progress
 from grader.sandbox import run_in_sandbox
 from grader.score.scoring import Score
 from grader.score.verdict import SubmissionScore
@@ -27,7 +27,9 @@ def graded(submissions: Path, cache: Path) -> Mapping[str, Score]:
     """Grade a class whose replays are in the cache."""
     replayer = Replayer(run_in_sandbox, cache / "no data")
     replays = Replays(local_executor(replayer, jobs=1), cache, fresh=False)
-    found = grade(tarballs(submissions), Grading(replays, replayer, cache, load_weights(), jobs=1), Silent())
+    found = grade(
+        tarballs(submissions), Grading(replays, replayer, cache, load_weights(), jobs=1), Progress()
+    )
     names = [item.row.submission for item in found]
     assert names == sorted(names)
     return dict(zip(names, found, strict=True))

@@ -10,7 +10,7 @@ from grader.replay.replay import Replay
 from grader.replay.replayer import Replayer
 from grader.replay.replays import Replays, local_executor
 from grader.replay.request import Request
-from grader.report.progress import Silent
+from grader.report.progress import Progress
 from grader.syntax.parse import tree_digest
 from harness.errors import UserError
 from harness.recipe import load_recipe
@@ -47,10 +47,11 @@ class Stand(Replayer):
         return Replay(status="OK", log_sha256=request.source.strip())
 
 
-class Told:
+class Told(Progress):
     """Notes what it is told of the progress."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.begun: list[tuple[str, int]] = []
         self.names: list[str] = []
 
@@ -71,7 +72,7 @@ def replayed(folder: Path, *sources: str, jobs: int = 1) -> tuple[list[str], dic
     """Return what was made, in its order, and what each source got."""
     stand = Stand()
     replays = Replays(local_executor(stand, jobs=jobs), folder, fresh=False)
-    replays.make("replays", [("ada", request(source)) for source in sources], Silent())
+    replays.make("replays", [("ada", request(source)) for source in sources], Progress())
     return stand.asked, {source: replays.of(request(source)) for source in sources}
 
 
@@ -108,7 +109,7 @@ def test_a_fault_of_ours_is_not_remembered(tmp_path: Path) -> None:
         stand = Stand()
         replays = Replays(local_executor(stand, jobs=1), tmp_path, fresh=False)
         asked = request(SOUND, "mnist")
-        replays.make("replays", [("ada", asked), ("bob", asked)], Silent())
+        replays.make("replays", [("ada", asked), ("bob", asked)], Progress())
         assert stand.asked == [SOUND]
         assert replays.of(asked) == Replay(status="XX", message="mnist is not here")
 

@@ -78,7 +78,7 @@ REACHING = [
     "(t := torch).sys", "for t in (torch,):\n    t.sys", "with torch as t:\n    t.sys",
     "f = lambda t=torch: t.sys", "import torch as len\nlen.sys", "from torch import sys",
     "from torch import *", "from enum import bltns", "import harness.schedules\nharness.trainer",
-    "from harness import recorder", "from harness.losses import torch as t\nt.sys",
+    "from harness import recorder", "from harness.schedules import math as m\nm.sys",
     "from harness.schedules import dataclass", "__loader__.load_module", "dir(torch)", "id(1)",
     "object.__subclasses__()", "x = 9999999999999999999999999999999", "import time", "import random",
     "import os", "import datetime", "class T(torch.Tensor):\n    pass", "class I(int):\n    pass",
@@ -172,7 +172,6 @@ from itertools import chain
 quarter = math.pi / 4
 f = partial(F.cross_entropy, label_smoothing=0.1)
 from harness.schedules import warmup_cosine
-from harness.losses import stable_cross_entropy
 torch.autograd.set_detect_anomaly(True)
 loss_function = F.cross_entropy
 ce = nn.functional.cross_entropy

@@ -19,6 +19,7 @@ from grader.intake.submission import Answer, Submission, parse_submission
 from grader.replay.replayer import Replayer
 from grader.report.class_page import render_class_page
 from grader.report.gradebook import gradebook
+from grader.report.progress import Progress
 from grader.report.submission_page import render_submission
 from grader.sandbox import run_in_sandbox
 from grader.score.verdict import CRITERIA, Scores, SubmissionScore, criteria_in
@@ -30,22 +31,38 @@ from harness.submission.archive import deterministic_tar_gz, with_manifest
 from harness.written.exercise import FileExercise, stub
 
 EXERCISE = "backprop_mlp"
-NEVER = Replayer(run_in_sandbox, Path("nowhere"))
+RIGHT, STUB = solution(EXERCISE), stub(derivation(EXERCISE))
 
 
-def taken(text: str, student: str = "ada", exercise: str = EXERCISE, name: str | None = None) -> Answer:
-    return Answer(name or f"{student}_{exercise}", "0" * 64, derivation(exercise), student, text, ())
+def taken(text: str, student: str = "ada", name: str | None = None) -> Answer:
+    return Answer(name or f"{student}_{EXERCISE}", "0" * 64, derivation(EXERCISE), student, text, ())
+
+
+Judge = Callable[[str], Judgement]
 
 
 @pytest.fixture
-def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    def judge(exercise: FileExercise, text: str, run: Run) -> Judgement:
-        return judged(exercise.id, text)
+def judge_by(monkeypatch: pytest.MonkeyPatch) -> Callable[[Judge], list[str]]:
+    """Return a function that replaces the sandbox by a judge, and returns the texts that were judged so far."""
 
-    monkeypatch.setattr(grade_module, "judge", judge)
+    def replace(judge: Judge) -> list[str]:
+        texts: list[str] = []
+
+        def judge_text(exercise: FileExercise, text: str, run: Run) -> Judgement:
+            texts.append(text)
+            return judge(text)
+
+        monkeypatch.setattr(grade_module, "judge", judge_text)
+        return texts
+
+    return replace
 
 
-# --- intake ---------------------------------------------------------------------------------------------------
+def in_this_process(text: str) -> Judgement:
+    return judged(EXERCISE, text)
+
+
+# --- intake ---
 
 
 def parsed(members: dict[str, bytes], **told: object) -> Submission | Answer:
@@ -73,7 +90,9 @@ def test_an_answer_is_taken_with_its_text_and_nothing_else() -> None:
         ({"backprop.py": b"x"}, {"format_version": 2}, "format version"),
     ],
 )
-def test_what_is_no_answer_is_refused(members: dict[str, bytes], told: dict[str, object], code: str) -> None:
+def test_a_tarball_without_a_usable_answer_is_refused(
+    members: dict[str, bytes], told: dict[str, object], code: str
+) -> None:
     with pytest.raises(Rejected) as refusal:
         parsed(members, **told)
     assert refusal.value.code == code
@@ -81,16 +100,10 @@ def test_what_is_no_answer_is_refused(members: dict[str, bytes], told: dict[str,
         assert (refusal.value.student, refusal.value.recipe) == ("ada", EXERCISE)
 
 
-def test_another_text_than_the_manifest_says_is_refused() -> None:
-    members = with_manifest({"backprop.py": b"x = 1\n"}, {"student": "ada", "recipe": EXERCISE})
-    with pytest.raises(Rejected, match="another SHA-256"):
-        parse_submission("ada", deterministic_tar_gz({**members, "backprop.py": b"x = 2\n"}))
+# --- a class ---
 
 
-# --- a class ----------------------------------------------------------------------------------------------------
-
-
-class Counting:
+class Counting(Progress):
     """Counts what it is told of the progress."""
 
     total = 0
@@ -103,142 +116,99 @@ class Counting:
         self.count += 1
 
 
-def grade(
-    answers: list[Answer], memory: Path, *, trusted: bool = False, fresh: bool = False
-) -> dict[str, SubmissionScore]:
+def grade(answers: list[Answer], memory: Path, **options: bool) -> dict[str, SubmissionScore]:
     counted = Counting()
-    grader = AnswerGrader(NEVER, memory, jobs=2, sandboxed=not trusted, fresh=fresh)
-    scores = grader.grade(answers, counted)
+    never = Replayer(run_in_sandbox, Path("nowhere"))
+    scores = AnswerGrader(never, memory, jobs=2, **options).grade(answers, counted)
     assert sorted(item.row.submission for item in scores) == sorted(answer.name for answer in answers)
-    assert counted.count == counted.total == len({answer.text for answer in answers})
-    return {item.row.submission: item.row for item in scores}
+    assert counted.count == counted.total
+    return {item.row.student: item.row for item in scores}
 
 
-def test_each_text_is_examined_once_and_gives_the_same_to_all(in_this_process: None, tmp_path: Path) -> None:
-    texts = {"ada": solution(EXERCISE), "bob": solution(EXERCISE), "cem": stub(derivation(EXERCISE))}
-    answers = [taken(text, student) for student, text in texts.items()]
+def test_each_text_is_judged_once_and_remembered(
+    judge_by: Callable[[Judge], list[str]], tmp_path: Path
+) -> None:
+    texts = judge_by(in_this_process)
+    answers = [taken(RIGHT), taken(RIGHT, "bob"), taken(STUB, "cem"), taken(RIGHT + "# mine\n", "dot")]
     rows = grade(answers, tmp_path)
-    assert {name: row.total for name, row in rows.items()} == {
-        "ada_backprop_mlp": 100,
-        "bob_backprop_mlp": 100,
-        "cem_backprop_mlp": 0,
-    }
-    assert rows["ada_backprop_mlp"].criteria == rows["bob_backprop_mlp"].criteria
-    assert grade(answers[::-1], tmp_path / "other") == rows
+    assert {name: row.total for name, row in rows.items()} == {"ada": 100, "bob": 100, "cem": 0, "dot": 100}
+    assert texts == [RIGHT, STUB, RIGHT + "# mine\n"]
+    assert grade(answers[::-1], tmp_path) == rows
+    assert len(texts) == 3
+    assert grade(answers[:1], tmp_path, fresh=True) == {"ada": rows["ada"]}
+    assert texts[3:] == [RIGHT, STUB, RIGHT]
 
 
-def test_an_examination_is_remembered(
-    in_this_process: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+def test_a_run_without_a_sandbox_and_another_name_are_flagged(
+    judge_by: Callable[[Judge], list[str]], tmp_path: Path
 ) -> None:
-    rows = grade([taken(solution(EXERCISE))], tmp_path)
-    again: list[str] = []
-
-    def judge(exercise: FileExercise, text: str, run: Run) -> Judgement:
-        again.append(text)
-        return judged(exercise.id, text)
-
-    monkeypatch.setattr(grade_module, "judge", judge)
-    assert grade([taken(solution(EXERCISE))], tmp_path) == rows
-    assert again == []
-    grade([taken(solution(EXERCISE) + "# mine\n")], tmp_path)
-    assert again == [solution(EXERCISE) + "# mine\n"]
-    assert grade([taken(solution(EXERCISE))], tmp_path, fresh=True) == rows
-    assert again[1:] == [solution(EXERCISE), stub(derivation(EXERCISE)), solution(EXERCISE)]
-
-
-def test_what_ran_without_a_sandbox_and_under_another_name_is_flagged(
-    in_this_process: None, tmp_path: Path
-) -> None:
-    [row] = grade([taken(solution(EXERCISE), name="other")], tmp_path, trusted=True).values()
+    judge_by(in_this_process)
+    [row] = grade([taken(RIGHT, name="other")], tmp_path, sandboxed=False).values()
     assert [flag.id for flag in row.flags] == ["no sandbox", "other name"]
     assert "WITHOUT a sandbox" in str(row.provenance["warning"])
 
 
-def test_our_own_fault_is_tried_once_more_and_is_never_a_zero(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+def test_our_own_fault_is_never_a_zero_and_not_remembered(
+    judge_by: Callable[[Judge], list[str]], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    calls = []
-
-    def broken(exercise: FileExercise, text: str, run: Run) -> Judgement:
-        if text in (solution(EXERCISE), stub(derivation(EXERCISE))):  # the canaries
-            return judged(exercise.id, text)
-        calls.append(text)
+    def broken(text: str) -> Judgement:
+        if text in (RIGHT, STUB):  # the canaries
+            return in_this_process(text)
         if text == "raise":
             raise RuntimeError("ours")
         return Judgement(checks={}, fault="the disk is gone")
 
-    monkeypatch.setattr(grade_module, "judge", broken)
-    rows = grade([taken("x"), taken("raise", "bob")], tmp_path)
-    assert len(calls) == 4
+    texts = judge_by(broken)
+    for turn in (1, 2):
+        rows = grade([taken("x"), taken("raise", "bob")], tmp_path)
+        assert len(texts) == 2 + 2 * turn
     assert [(row.status, row.total) for row in rows.values()] == [("not judged", None)] * 2
-    assert {row.reason for row in rows.values()} == {
-        "the disk is gone",
-        "The grader failed on it: RuntimeError.",
-    }
+    reasons = {row.reason for row in rows.values()}
+    assert reasons == {"the disk is gone", "The grader failed on it: RuntimeError."}
     assert "RuntimeError: ours" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("examine", "said"),
-    [
-        (
-            lambda text: stub(derivation(EXERCISE)),
-            "backprop_mlp cannot be graded here: the reference solution got 0",
-        ),
-        (lambda text: solution(EXERCISE), "backprop_mlp cannot be graded here: the original file got 100"),
-    ],
+    ("taken_for", "said"), [(STUB, "the reference solution got 0"), (RIGHT, "the original file got 100")]
 )
 def test_an_exercise_whose_canary_comes_out_wrong_is_not_judged(
-    examine: Callable[[str], str], said: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    taken_for: str, said: str, judge_by: Callable[[Judge], list[str]], tmp_path: Path
 ) -> None:
-    def judge(exercise: FileExercise, text: str, run: Run) -> Judgement:
-        return judged(exercise.id, examine(text))
-
-    monkeypatch.setattr(grade_module, "judge", judge)
-    [score] = AnswerGrader(NEVER, tmp_path, jobs=1).grade([taken("x")], Counting())
-    assert (score.row.status, score.row.total, score.row.student) == ("not judged", None, "ada")
-    assert said in score.row.reason
+    judge_by(lambda text: in_this_process(taken_for))
+    row = grade([taken("x")], tmp_path)["ada"]
+    assert (row.status, row.total) == ("not judged", None)
+    assert f"backprop_mlp cannot be graded here: {said}" in row.reason
 
 
-# --- reports ----------------------------------------------------------------------------------------------------
-
-
-def mixed(*, runs: bool) -> Scores:
-    graded = grade_answer(taken(solution(EXERCISE)), judged(EXERCISE, solution(EXERCISE)), sandboxed=True)
-    rows = [graded.row, *([make_row("bob_huge_lr", "bob", "huge_lr", {})] if runs else [])]
-    return Scores(provenance={}, submissions=tuple(rows))
-
+# --- reports ---
 
 OWN = ("form", "forward", "gradients", "vectorization")
 
 
 @pytest.mark.parametrize(("runs", "criteria"), [(True, (*CRITERIA, *OWN)), (False, OWN)])
 def test_its_criteria_are_columns_behind_those_of_runs(runs: bool, criteria: tuple[str, ...]) -> None:
-    scores = mixed(runs=runs)
+    graded = grade_answer(taken(RIGHT), in_this_process(RIGHT), sandboxed=True)
+    rows = [graded.row, *([make_row("bob_huge_lr", "bob", "huge_lr", {})] if runs else [])]
+    scores = Scores(provenance={}, submissions=tuple(rows))
     assert criteria_in(scores.submissions) == criteria
     header, ada, *others = csv.reader(io.StringIO(gradebook(scores).decode("utf-8-sig"), newline=""))
     assert tuple(header) == ("student", "recipe", "submission", "status", "total", *criteria, "flags")
     assert ada[-5:] == ["15", "20", "45", "20", ""]
-    for other in others:
-        assert other[-5:] == ["", "", "", "", ""]
+    assert [other[-5:] for other in others] == [[""] * 5] * runs
     page = render_class_page(scores)
-    for name in criteria:
-        assert f'extra">{name.capitalize()}</th>' in page
+    assert all(f'extra">{name.capitalize()}</th>' in page for name in criteria)
     assert ("Reproducibility" in page) == runs
 
 
 def test_the_page_shows_the_file_and_what_was_found_in_it() -> None:
-    source = solution(EXERCISE).replace("dz1 = dh * (z1 > 0)", "dz1 = dh")
-    graded = grade_answer(taken(source), judged(EXERCISE, source), sandboxed=True)
-    page = render_submission(graded.row, graded.exhibits, title="By hand", provenance={})
-    text = re.sub(r"<[^>]+>", "", page)
+    source = RIGHT.replace("dz1 = dh * (z1 > 0)", "dz1 = dh")
+    graded = grade_answer(taken(source), in_this_process(source), sandboxed=True)
+    text = re.sub(
+        r"<[^>]+>", "", render_submission(graded.row, graded.exhibits, title="By hand", provenance={})
+    )
     assert "backprop.py, as it was handed in." in text
     assert "the gradient of W1" in text
     assert "Your fix" not in text
-    assert "broken" not in text
-
-
-# --- from tarballs to reports -----------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -246,21 +216,13 @@ def test_the_page_shows_the_file_and_what_was_found_in_it() -> None:
 def test_a_folder_of_answers_is_scored_and_remembered(tmp_path: Path) -> None:
     submissions, out = tmp_path / "submissions", tmp_path / "reports"
     submissions.mkdir()
-    texts = {
-        "ada": solution(EXERCISE),
-        "bob": solution(EXERCISE).replace("    dlogits /= len(y)\n", ""),
-        "cem": "x =",
-    }
+    texts = {"ada": RIGHT, "bob": RIGHT.replace("    dlogits /= len(y)\n", ""), "cem": "x ="}
     for student, text in texts.items():
         (submissions / f"{student}_{EXERCISE}.tar.gz").write_bytes(handed_in(text, student))
     options = ScoreOptions(out=out, jobs=2, engine="fresh", replays=tmp_path / "memory")
     assert score_folder(submissions, options) == 0
-    scores = json.loads((out / "scores.json").read_text())
-    assert {row["student"]: row["total"] for row in scores["submissions"]} == {
-        "ada": 100,
-        "bob": 94,
-        "cem": 0,
-    }
+    scores = json.loads((out / "scores.json").read_text())["submissions"]
+    assert {row["student"]: row["total"] for row in scores} == {"ada": 100, "bob": 94, "cem": 0}
     before = {path.name: path.read_bytes() for path in out.iterdir()}
     assert score_folder(submissions, options) == 0
     assert {path.name: path.read_bytes() for path in out.iterdir()} == before

@@ -1,4 +1,4 @@
-"""harness.hints: given one after the other, noted, and in the manifest."""
+"""Hints: given one after the other, noted, in the manifest, and shown to the instructor at no cost."""
 
 import json
 import re
@@ -6,8 +6,14 @@ from pathlib import Path
 
 import pytest
 from commands import mistake, succeed
+from intake_archives import packed, parsed, whole
 from run_files import make_workspace
 
+from grader.intake.names import Rejected
+from grader.replay.replay import Replay
+from grader.replay.request import Role
+from grader.score.scoring import score_submission
+from grader.score.weights import load_weights
 from harness.errors import UserError
 from harness.hints import LEVELS, give_hint, hints_given
 from harness.recipe import load_recipe, recipe_ids
@@ -42,9 +48,7 @@ def test_a_hint_comes_after_the_one_before_it_and_is_noted(tmp_path: Path) -> No
     assert hints_given(make_workspace(tmp_path)) == 2
 
 
-@pytest.mark.parametrize(
-    "note", ["", "[]", '{"given": true}', '{"given": 4}', '{"given": -1}', "[" * 100_000]
-)
+@pytest.mark.parametrize("note", ["", "[]", '{"given": true}', '{"given": 4}', "[" * 100_000])
 def test_an_unreadable_note_counts_as_no_hint(note: str, tmp_path: Path) -> None:
     workspace = make_workspace(tmp_path)
     give_hint(workspace, 1)
@@ -64,14 +68,31 @@ def test_the_manifest_holds_the_number_of_hints(tmp_path: Path) -> None:
 def test_the_command_shows_a_hint_and_the_command_for_the_next(tmp_path: Path) -> None:
     make_workspace(tmp_path / "work")
     texts = load_recipe("huge_lr").hints
-    said = succeed("hint", "huge_lr", cwd=tmp_path)
-    assert said.startswith("Next:\n  harness hint huge_lr --level 1 (where to look;")
     said = succeed("hint", "huge_lr", "--level", "1", cwd=tmp_path)
     assert "Hint 1 of 3, where to look:\n" in said
     assert texts[0] in " ".join(said.split())
     assert texts[1] not in " ".join(said.split())
     assert "  harness hint huge_lr --level 2 (which function to read;" in said
     assert "Hint 3 comes after hint 2" in mistake("hint", "huge_lr", "--level", "3", cwd=tmp_path)
-    assert "is not a whole number from 1 to 3" in mistake("hint", "huge_lr", "--level", "4", cwd=tmp_path)
     assert "There is no workspace" in mistake("hint", "loss_sum", "--level", "1", cwd=tmp_path)
-    assert "backprop_mlp trains nothing" in mistake("hint", "backprop_mlp", cwd=tmp_path)
+
+
+def test_the_instructor_sees_how_many_and_no_point_is_lost() -> None:
+    failed = Replay(status="RE", message="it raised")
+    replays: dict[Role, Replay] = {"broken": failed, "fixed": failed, "reference": failed}
+    rows = []
+    for changed in ({}, {"hints": 2}):
+        item = parsed("ada_huge_lr", packed(whole(**changed)))
+        rows.append(score_submission(item, replays, load_weights()).row)
+    without, with_two = rows
+    assert with_two.criteria == without.criteria
+    assert [flag.message for flag in with_two.flags if flag not in without.flags] == [
+        "The student's workspace counted 2 of 3 hints; they cost nothing."
+    ]
+    assert ("hints" in without.provenance, with_two.provenance["hints"]) == (False, 2)
+
+
+@pytest.mark.parametrize("hints", [-1, 4, True, "2", None, [1], 1.5, 10**400])
+def test_a_manifest_with_another_number_of_hints_is_refused(hints: object) -> None:
+    with pytest.raises(Rejected, match="hints: "):
+        parsed("ada_huge_lr", packed(whole(hints=hints)))

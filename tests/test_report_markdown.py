@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from made_up_class import HOSTILE, REPORT
 from page_reader import Page
 
-from grader.report.markdown import LIMIT, TABLE_LIMIT, Table, cleaned_html, safe_html, shown_report
+from grader.report.markdown import LIMIT, cleaned_html, safe_html, shown_report
 from grader.score.exhibits import CitedNumber
 
 ALLOWED = {
@@ -31,24 +31,8 @@ def assert_harmless(page: Page) -> None:
 
 def test_a_model_report() -> None:
     report = shown_report(REPORT)
-    assert report.tables == (
-        Table(
-            "diagnosis",
-            ("cause", "where", "first_wrong"),
-            (("steep", "build_optimizer", "signal loss, step 1, value 87.2"),),
-        ),
-        Table(
-            "ruled_out",
-            ("cause", "signal", "step", "value", "check", "outcome"),
-            (("mixed_up", "loss", "3", "1523.4", "", ""), ("asleep", "", "", "", "loss_form", "agrees")),
-        ),
-        Table(
-            "evidence",
-            ("run", "signal", "step", "value", "epoch"),
-            (("broken", "loss", "3", "1523.4", ""), ("fixed", "val_accuracy", "", "0.957", "4")),
-        ),
-    )
-    assert (report.matter, report.cut) == ("", 0)
+    assert report.matter.startswith("diagnosis:\n  - {cause: steep, where: build_optimizer")
+    assert report.cut == 0
     page = Page(f"<div>{report.body}</div>")
     assert_harmless(page)
     assert page.levels == [3, 3, 3, 3]
@@ -142,30 +126,21 @@ def test_any_text_gives_well_formed_harmless_html(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "matter",
+    ("text", "matter", "words"),
     [
-        "student: [1, 2",
-        "a: &x 1\nb: *x",
-        "!!python/object/apply:os.system ['echo']",
-        "just words",
-        "evidence:\n  - {run: {a: {b: c}}}",
-        "a: {b: c}",
+        (
+            "---\n!!python/object/apply:os.system ['x']\n---\nbody",
+            "!!python/object/apply:os.system ['x']",
+            "body",
+        ),
+        ("# Hello", "", "<h3>Hello</h3>"),
+        ("---\nstudent: x\n", "", "student"),
     ],
 )
-def test_a_front_matter_of_another_shape_is_shown_as_text(matter: str) -> None:
-    report = shown_report(f"---\n{matter}\n---\nbody")
+def test_a_front_matter_is_text_whatever_it_holds(text: str, matter: str, words: str) -> None:
+    report = shown_report(text)
     assert report.matter == matter
-    assert (report.facts, report.tables) == ((), ())
-    assert "body" in report.body
-
-
-def test_a_report_without_front_matter_is_all_body() -> None:
-    report = shown_report("# Hello")
-    assert (report.matter, report.facts, report.body) == ("", (), "<h3>Hello</h3>\n")
-
-
-def test_a_front_matter_that_does_not_end_is_shown() -> None:
-    assert "student" in shown_report("---\nstudent: x\n").body
+    assert words in report.body
 
 
 def test_a_long_report_is_cut_and_an_embedded_picture_is_not_what_makes_it_long() -> None:
@@ -197,29 +172,10 @@ def test_a_text_made_to_hurt_is_shown(piece: str) -> None:
     assert shown_report(piece * (100_000 // len(piece))).body
 
 
-def test_a_table_of_a_report_is_a_table() -> None:
-    rows = "".join(f"| {step} | {2.3 / (step + 1):.4f} | 0.91 | 17 |\n" for step in range(400))
-    page = page_of(f"| step | loss | grad_norm | n |\n|---|---:|---|---|\n{rows}")
-    assert (len(page.all("table")), len(page.all("tr")), len(page.all("td"))) == (1, 401, 1600)
-
-
-@pytest.mark.parametrize("columns", [10, 50, 300, 1000])
-def test_rows_that_would_be_filled_up_into_a_huge_table_are_text(columns: int) -> None:
+@pytest.mark.parametrize("columns", [10, 300])
+def test_rows_that_are_filled_up_into_a_huge_table_stay_within_bounds(columns: int) -> None:
     head = "|".join("a" * columns) + "\n" + "|".join("-" * columns) + "\n"
-    body = shown_report(head + "a\n" * (LIMIT // 2)).body
-    assert "<table>" not in body
-    assert len(body) < 2 * LIMIT
-
-
-def test_many_tables_together_stay_within_bounds() -> None:
-    # Each as wide as the lines below it allow.
-    text, lines = "", 0
-    while len(text) < LIMIT - 1000 and (columns := TABLE_LIMIT // (lines + 8)) > 1:
-        head = "|".join("a" * columns) + "\n" + "|".join("-" * columns) + "\n"
-        text, lines = head + 5 * "a\n" + "\n" + text, lines + 8
-    body = shown_report(text).body
-    assert body.count("<table>") > 100
-    assert len(body) < 500_000
+    assert len(shown_report(head + "a\n" * (LIMIT // 2)).body) < 1_000_000
 
 
 def cited(text: str, number: str, verdict: str = "verified") -> CitedNumber:
@@ -247,9 +203,12 @@ def test_true_and_false_numbers_look_different() -> None:
     assert body == '<p>from <mark class="verified">2.3</mark> to <mark class="refuted">999</mark></p>\n'
 
 
-def test_a_number_in_the_front_matter_does_not_break_it() -> None:
-    text = "---\na: 12\n---\nb"
-    assert shown_report(text, [cited(text, "12")]).facts == (("a", "12"),)
+def test_a_number_in_the_front_matter_or_in_an_address_is_not_marked() -> None:
+    text = "---\na: 12\n---\n[b](https://c.example/34) ![56](x)"
+    numbers = [cited(text, number) for number in ("12", "34")]
+    report = shown_report(text, numbers)
+    assert report.matter == "a: 12"
+    assert "mark" not in report.body
 
 
 @given(st.text(st.sampled_from("[]()!<>&`*_|-\n ab12") | st.characters(codec=None)), st.data())

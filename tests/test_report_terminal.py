@@ -6,7 +6,7 @@ from rich.console import Console
 
 from grader.report.scores_file import find_submission
 from grader.report.terminal import show_submission
-from grader.score.verdict import Check, Flag, RuleVerdict, Scores, SubmissionScore, lost, open_check
+from grader.score.verdict import Flag, RuleVerdict, Scores, SubmissionScore, full, lost, open_check
 from harness.errors import UserError
 
 
@@ -42,18 +42,9 @@ def test_what_was_lost_and_how_it_could_have_been_earned() -> None:
     assert "? The cause is gone  open of 12  fix.correct" in lines
 
 
-def test_an_override_stands_beside_the_rule() -> None:
+def test_a_decision_stands_beside_the_rule() -> None:
     rule = RuleVerdict(outcome="failed", points=0.0, reason="Not the reference.")
-    check = Check(
-        id="correct",
-        title="T",
-        outcome="passed",
-        points=12,
-        max=12,
-        reason="Set.",
-        rule=rule,
-        comment="It is right.",
-    )
+    check = full("correct", "T", 12, "Set.").model_copy(update={"rule": rule, "comment": "It is right."})
     text = shown(make_row("s", "ada", "steep", {"fix.correct": check}))
     assert "The rule said failed (0 of 12): Not the reference." in text
     assert "The instructor decided 12 of 12: It is right." in text

@@ -1,7 +1,6 @@
 """`grader review`: what waits is shown and asked for, and what is decided is on the disk at once."""
 
 import hashlib
-import io
 from pathlib import Path
 
 import pytest
@@ -9,11 +8,9 @@ from click.testing import CliRunner
 from intake_archives import contents, manifest, packed
 from made_up_class import changed, make_row
 from recorded_logs import log_bytes, recorded_evidence
-from rich.console import Console
 
 from grader.cli import cli
-from grader.course.decisions import decisions_path, load_decisions
-from grader.course.review import review
+from grader.course.decisions import load_decisions
 from grader.report.scores_file import SCORES, scores_bytes
 from grader.score.verdict import Scores, open_check
 from harness.recipe import load_recipe
@@ -58,25 +55,16 @@ def test_what_is_decided_is_kept_and_not_asked_again(out: Path) -> None:
     said = run(out, "ten\n99\n10\n\nWell done.\n\n")
     assert "Line 7 is not plain." in said
     assert "lr=0.05 + 0.05" in said, "the inserted line"
+    assert "is 0.5555." in said, "the report"
+    assert "\x1b[2J" not in said and "\u202e" not in said
     assert "Give a number from 0 to 12" in said
-    (decision,) = load_decisions(decisions_path(out))
+    (decision,) = load_decisions(out)
     assert (decision.check, decision.points, decision.comment) == ("fix.correct", 10, "Well done.")
     assert (decision.who, decision.submission) == ("Prof. Ada", "ada_huge_lr")
     again = run(out, "\n")
     assert "fix.correct" not in again and "fix.minimal" in again
     run(out, "8\nfine\n")
     assert "Nothing waits for you." in run(out, "")
-
-
-def test_the_report_is_shown_with_its_numbers_marked(out: Path) -> None:
-    console = Console(file=io.StringIO(), force_terminal=True, width=200, color_system="standard")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("click.prompt", lambda *_, **__: "")
-        review(out, out.parent / "submissions", None, "x", console)
-    said = console.file.getvalue()  # type: ignore[attr-defined]
-    assert "\x1b[1;31m0.5555" in said
-    assert "\x1b[2J" not in said and "\u202e" not in said
-    assert not decisions_path(out).exists()
 
 
 def test_a_tarball_that_is_gone_or_changed_is_not_shown(out: Path) -> None:
@@ -95,5 +83,5 @@ def test_a_submission_without_checks_gets_a_total(out: Path) -> None:
     )
     (out / SCORES).write_bytes(scores_bytes(Scores(provenance={}, submissions=(row,))))
     assert "It failed on it." in run(out, "40\nby hand\n")
-    (decision,) = load_decisions(decisions_path(out))
+    (decision,) = load_decisions(out)
     assert (decision.total, decision.check) == (40, None)

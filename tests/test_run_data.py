@@ -18,16 +18,6 @@ def test_another_reader_sees_the_same_pixels(height: int, width: int, channels: 
         assert np.array_equal(np.asarray(image).reshape(height, width, channels), planes.transpose(1, 2, 0))
 
 
-def test_an_image_larger_than_one_block_is_whole() -> None:
-    pixels = np.arange(300 * 300, dtype=np.uint32).astype(np.uint8).reshape(300, 300)
-    with Image.open(io.BytesIO(encode_png(pixels.tobytes(), 1, 300, 300))) as image:
-        assert np.array_equal(np.asarray(image), pixels)
-
-
-def test_of_two_channels_the_first_is_drawn_in_grey() -> None:
-    assert encode_png(bytes(range(8)), 2, 2, 2) == encode_png(bytes(range(4)), 1, 2, 2)
-
-
 def test_the_bytes_are_those_of_when_this_was_written() -> None:
     planes = np.arange(48, dtype=np.uint8).reshape(4, 4, 3).transpose(2, 0, 1).tobytes()
     digest = hashlib.sha256(encode_png(planes, 3, 4, 4)).hexdigest()

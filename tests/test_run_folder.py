@@ -3,7 +3,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from commands import snapshot
+from commands import edit, snapshot
 
 from harness.errors import UserError
 from harness.run.run_folder import (
@@ -51,40 +51,26 @@ def test_a_resumed_run_keeps_all_but_what_was_being_written(tmp_path: Path) -> N
     assert snapshot(partial) == before
 
 
-def test_a_run_that_was_killed_before_it_wrote_its_job_starts_over(tmp_path: Path) -> None:
-    job = job_in(tmp_path / "broken", resume=True)
-    partial = partial_folder(tmp_path / "broken")
-    partial.mkdir()
-    (partial / JOB_FILE).touch()
-    prepare(job)
-    assert RunJob.from_json((partial / JOB_FILE).read_text()) == job
-
-
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("find", "replace", "message"),
     [
         (
-            {"source": "EPOCHS = 2\n"},
+            "EPOCHS = 1",
+            "EPOCHS = 2",
             r"was started with another experiment\.py: start the run without --resume",
         ),
-        ({"settings": RunSettings(seed=2, dataset="digits")}, "was started with other settings"),
+        ('"seed": 1', '"seed": 2', "was started with other settings"),
+        ('{"settings"', "{", r"job\.json is damaged: start the run without --resume"),
     ],
 )
-def test_another_run_is_not_gone_on_with(changes: dict[str, object], message: str, tmp_path: Path) -> None:
-    job = job_in(tmp_path / "broken")
-    before = snapshot(prepare(job))
-    with pytest.raises(UserError, match=message):
-        prepare(replace(job, resume=True, **changes))  # type: ignore[arg-type]
-    assert snapshot(tmp_path / "broken.partial") == before
-
-
-@pytest.mark.parametrize("text", ["{", "[]", '{"settings": {}}'])
-def test_a_damaged_job_is_named(text: str, tmp_path: Path) -> None:
+def test_another_run_is_not_gone_on_with(find: str, replace: str, message: str, tmp_path: Path) -> None:
     job = job_in(tmp_path / "broken", resume=True)
     partial = prepare(job)
-    (partial / JOB_FILE).write_text(text)
-    with pytest.raises(UserError, match=r"job\.json is damaged: start the run without --resume"):
+    edit(partial / JOB_FILE, find, replace)
+    before = snapshot(partial)
+    with pytest.raises(UserError, match=message):
         prepare(job)
+    assert snapshot(partial) == before
 
 
 def test_two_runs_do_not_share_a_folder(tmp_path: Path) -> None:

@@ -12,19 +12,13 @@ from hypothesis import strategies as st
 from run_files import FIXED, make_workspace
 
 from harness.errors import UserError
-from harness.submission.archive import build_submission, check_student_name, submit
+from harness.submission.archive import check_student_name, submit
 from harness.workspace import Workspace
 
 RUN_FILES = [
-    "checkpoint.pt",
-    "checkpoint.pt.meta.json",
-    "checkpoint.pt.sha256",
-    "experiment.py",
-    "inputs.json",
-    "metrics.log",
-    "result.json",
-    "run.html",
-]
+    "checkpoint.pt", "checkpoint.pt.meta.json", "checkpoint.pt.sha256", "experiment.py", "inputs.json", "metrics.log",
+    "result.json", "run.html",
+]  # fmt: skip
 
 
 @pytest.fixture
@@ -46,14 +40,8 @@ def test_the_tarball_holds_what_the_contract_says_and_nothing_else(
     assert names == expected + [f"runs/{run}/{name}" for run in ("broken", "fixed") for name in RUN_FILES]
     manifest = json.loads(files.pop("manifest.json"))
     assert manifest.pop("files") == {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
-    assert manifest == {
-        "format_version": 1,
-        "student": "ada",
-        "recipe": "huge_lr",
-        "seed": 42,
-        "dataset": "digits",
-        "dataset_digest": "71" * 32,
-    }
+    run = {"seed": 42, "dataset": "digits", "dataset_digest": "71" * 32}
+    assert manifest == {"format_version": 1, "student": "ada", "recipe": "huge_lr", **run}
     assert files["command.txt"].decode() == (
         "# runs/broken\nharness exercise huge_lr --seed 42\n\n"
         "# runs/fixed\nharness verify huge_lr --seed 42\n"
@@ -66,12 +54,8 @@ def test_the_digest_is_beside_it_and_noted_in_the_workspace(workspace: Workspace
     command = ["sha256sum", "-c", "ada_huge_lr.tar.gz.sha256"]
     assert subprocess.run(command, cwd=tmp_path / "out", capture_output=True).returncode == 0
     note = json.loads((workspace.folder / "submitted.json").read_text())
-    assert note == {
-        "format_version": 1,
-        "student": "ada",
-        "file": "ada_huge_lr.tar.gz",
-        "sha256": done.sha256,
-    }
+    name = done.path.name
+    assert note == {"format_version": 1, "student": "ada", "file": name, "sha256": done.sha256}
     assert hashlib.sha256(done.path.read_bytes()).hexdigest() == done.sha256
     assert workspace.state() == "submitted"
     assert (done.warnings, done.kept, done.unchanged) == ((), None, False)
@@ -103,14 +87,6 @@ def test_handing_in_twice_keeps_what_was_there(workspace: Workspace, tmp_path: P
     digests = sorted(path.name for path in out.glob("*.sha256"))
     assert len(digests) == 3
     assert subprocess.run(["sha256sum", "-c", *digests], cwd=out, capture_output=True).returncode == 0
-
-
-def test_a_lost_digest_is_written_again(workspace: Workspace, tmp_path: Path) -> None:
-    path = submit(workspace, "ada", tmp_path).path
-    digest = path.with_name(f"{path.name}.sha256")
-    digest.unlink()
-    assert submit(workspace, "ada", tmp_path).unchanged
-    assert digest.is_file()
 
 
 def test_imperfect_work_is_handed_in_with_a_warning(workspace: Workspace, tmp_path: Path) -> None:
@@ -149,28 +125,10 @@ def test_a_broken_archive_is_refused_and_nothing_written(
     assert not (workspace.folder / "submitted.json").exists()
 
 
-def test_a_report_over_500_words_is_refused(workspace: Workspace, tmp_path: Path) -> None:
-    workspace.report.write_text(workspace.report.read_text() + "word " * 500)
-    with pytest.raises(UserError, match="and 500 are allowed"):
-        submit(workspace, "ada", tmp_path)
-
-
-def test_a_file_that_is_missing_is_named(workspace: Workspace) -> None:
-    (workspace.run_folder("fixed") / "run.html").unlink()
-    with pytest.raises(UserError, match=r"run\.html is missing"):
-        build_submission(workspace, "ada")
-
-
-@pytest.mark.parametrize("student", ["ada", "Ada.L_1-2", "_", "7", "a" * 64])
-def test_plain_names_serve(student: str) -> None:
-    check_student_name(student)
-
-
 @pytest.mark.parametrize(
     ("student", "better"),
     [
         ("", "ada"),
-        (".ada", "ada"),
         ("-rf", "rf"),
         ("../ada", "ada"),
         ("Ada Lovelace", "Ada-Lovelace"),
@@ -180,7 +138,10 @@ def test_plain_names_serve(student: str) -> None:
         ("a" * 65, "a" * 64),
     ],
 )
-def test_other_names_are_refused_with_a_suggestion(student: str, better: str) -> None:
+def test_names_that_cannot_be_part_of_a_file_name_are_refused_with_a_suggestion(
+    student: str, better: str
+) -> None:
+    check_student_name("Ada.L_1-2")
     with pytest.raises(UserError, match=rf"as in STUDENT={better}\.$"):
         check_student_name(student)
 

@@ -28,7 +28,6 @@ def verdicts(text: str) -> dict[str, str]:
         ("`loss`在第1步为31.84，`val_accuracy`只有0.0777。", {"31.84": "true", "0.0777": "wrong"}),
         ("`val_accuracy` = 0.99", {"0.99": "wrong"}),
         ("0.94 `val_accuracy` in the end", {"0.94": "true"}),
-        ("The\n`loss` of the\nfirst step is 31.84.", {"31.84": "true"}),
         ("| `loss` | 5.55 |", {"5.55": "wrong"}),
         ("```\nloss 31.84 lr 7.7\n```", {"31.84": "true", "7.7": "wrong"}),
         ('```\n{"step": 1, "loss": 31.9, "lr": 10.0}\n```', {"31.9": "wrong", "10.0": "true"}),
@@ -42,10 +41,8 @@ def test_a_number_beside_a_signal_is_compared(text: str, found: dict[str, str]) 
     "text",
     [
         "The loss is 5.55, I think.",  # a plain word names no signal
-        "I read 123.4 in a book; it took 2.5 hours.",
         "`loss` at step 7 of 100 explodes",
         "`loss` is a problem, and 5.55 is a number",
-        "`build_model` has 5.55 layers",
     ],
 )
 def test_a_number_beside_no_signal_does_not_count(text: str) -> None:
@@ -72,10 +69,8 @@ def test_a_bound_a_rough_figure_or_a_constant_is_neutral(text: str) -> None:
     [
         "```\nstep 1 loss 31.84\n```",
         "~~~\n1 31.8425 10.0 38.9303\n~~~",
-        "text\n\n    loss 31.84\n",
         "> loss 31.84",
         "| step | 0 | 1 |\n|---|---|---|\n| loss | 2.30 | 31.84 |",
-        "| step | loss |\n|---|---|\n| 1 | 31.84 |",
         '```json\n{"step": 1, "epoch": 0, "loss": 31.84}\n```',
     ],
 )
@@ -88,11 +83,9 @@ def test_a_snippet_of_any_form_shows_the_log(text: str) -> None:
     [
         "```\nsee the numbers\n```",
         "```\nloss 99.9\n```",
-        "```\n1 2 3\n```",
         "    lr=0.1\n",
         "| a | b |\n|---|---|\n| 1 | 2 |",
         "`loss` is 31.84",  # a sentence is no snippet
-        "> as I said",
         "",
     ],
 )
@@ -106,9 +99,7 @@ def test_a_text_of_numbers_alone_is_read_in_bounded_work() -> None:
     assert len(judge_numbers(read_body(header + "1.5 2.5 3.5\n" * 500), LOGS)) <= 400
 
 
-@pytest.mark.parametrize(
-    ("count", "words"), [(0, "0 numbers agree"), (1, "1 number agrees"), (2, "2 numbers agree")]
-)
-def test_the_sentence_counts_in_good_english(count: int, words: str) -> None:
-    numbers = [StatedNumber("0.5", 0, 3, "loss", "true")] * count
-    assert agreement(numbers) == f"{words} with the logs, and none disagrees."
+def test_the_sentence_counts_in_good_english() -> None:
+    number = StatedNumber("0.5", 0, 3, "loss", "true")
+    assert agreement([number]) == "1 number agrees with the logs, and none disagrees."
+    assert agreement([]) == "0 numbers agree with the logs, and none disagrees."

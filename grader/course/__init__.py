@@ -1,1 +1,1 @@
-"""A course: kits, demo, overrides."""
+"""A course: kits, demo, an instructor's decisions."""

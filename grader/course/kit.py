@@ -11,7 +11,7 @@ from pathlib import Path
 from grader.sandbox import HIDDEN_FROM_STUDENTS
 from harness.errors import UserError
 from harness.files import scratch_path, write_with_sha256
-from harness.recipe import EXERCISES, FILE_EXERCISE, ROOT, load_recipe, recipe_ids
+from harness.recipe import EXERCISES, FILE_EXERCISE, ROOT, Recipe, load_recipe, recipe_ids
 from harness.submission.archive import deterministic_tar_gz
 from harness.submission.log_values import CAUSES, causes_file
 from harness.written.exercise import FileExercise, file_exercise_ids, load_exercise
@@ -95,52 +95,30 @@ def kit_files() -> dict[str, bytes]:
         assert isinstance(exercise, FileExercise)
         for name in (FILE_EXERCISE, PROMPT, exercise.file):
             files[f"exercises/{exercise.id}/{name}"] = (EXERCISES / exercise.id / name).read_bytes()
-    for name, text in answers_in(files):
-        if name.startswith("exercises/"):
-            raise UserError(f"The kit would give an answer away: {name} holds {text!r}.")
+    for recipe in map(load_recipe, recipe_ids()):
+        _refuse_answers(recipe, files)
     return files
 
 
-def answers_in(files: Mapping[str, bytes]) -> list[tuple[str, str]]:
-    """Return where a kit holds a text of a recipe's break, as (path, text).
-
-    An exercise's own files must not hold one. Elsewhere, in pages and in the harness, a line such as `model.eval()`
-    says nothing about an exercise: the command shows these places, and the instructor looks at them.
-    """
-    found = []
-    for recipe in map(load_recipe, recipe_ids()):
-        own = f"exercises/{recipe.id}/"
-        for name, content in files.items():
-            if name.endswith(".npz") or (name.startswith("exercises/") and not name.startswith(own)):
-                continue
-            text = content.decode()
-            for edit in recipe.breaks:
-                told = [edit.find.strip(), edit.replace.strip()]
-                if name.endswith("/experiment.py"):  # it holds the break; is the healthy text gone?
-                    told = [] if edit.find in edit.replace else [edit.find]
-                found += [(name, part) for part in told if part and part in text]
-    return sorted(set(found))
+def _refuse_answers(recipe: Recipe, files: Mapping[str, bytes]) -> None:
+    """Raise `UserError` if an exercise's own files hold its break, or its experiment the healthy text."""
+    for name, content in files.items():
+        if not name.startswith(f"exercises/{recipe.id}/"):
+            continue
+        for edit in recipe.breaks:
+            texts = [edit.find.strip(), edit.replace.strip()]
+            if name.endswith("/experiment.py"):  # it holds the break; is the healthy text gone?
+                texts = [] if edit.find in edit.replace else [edit.find]
+            for text in texts:
+                if text and text in content.decode():
+                    raise UserError(f"The kit would give an answer away: {name} holds {text!r}.")
 
 
 def describe_kit(files: Mapping[str, bytes]) -> str:
-    """Return what `grader kit` prints: what is inside, and where a text of a break occurs outside of the exercises."""
-    exercises = sorted(
-        {name.split("/")[1] for name in files if name.startswith("exercises/") and name.count("/") > 1}
-    )
-    pages = [name for name in files if name.startswith("docs/")]
-    lines = [
-        f"{len(files)} files, {sum(map(len, files.values())) / 1e6:.1f} MB:",
-        f"  {len(exercises)} exercises: {', '.join(exercises)}",
-        f"  pages: {', '.join(['README.md', *sorted(pages)])}",
-        "  the harness without the healthy experiments; Makefile, pyproject.toml",
-    ]
-    places = answers_in(files)
-    if places:
-        lines.append(
-            "These files hold a line that a recipe breaks or makes. Such lines are common; look at them once:"
-        )
-        lines += [f"  {name}: {' '.join(text.split())[:60]}" for name, text in places]
-    return "\n".join(lines)
+    """Return what `grader kit` prints: how much is inside, and the exercises."""
+    exercises = sorted({name.split("/")[1] for name in files if name.startswith("exercises/")})
+    size = sum(map(len, files.values())) / 1e6
+    return f"{len(files)} files, {size:.1f} MB, {len(exercises)} exercises: {', '.join(exercises)}"
 
 
 def _refuse_strangers(out: Path) -> None:

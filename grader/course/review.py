@@ -1,6 +1,6 @@
 """`grader review`: walk through the checks that wait for the instructor, and keep what is decided.
 
-It shows why a check waits, the lines that the student inserted, and the report with its verified numbers marked.
+It shows why a check waits, the lines that the student inserted, and the report; the page marks its numbers.
 """
 
 import hashlib
@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import click
-from markupsafe import Markup
 from rich.console import Console
 from rich.text import Text
 
@@ -19,16 +18,12 @@ from grader.intake.submission import Submission, read_submission, submission_nam
 from grader.report.scores_file import read_scores
 from grader.report.source_code import source_diff
 from grader.report.text import clipped, file_stem, points, visible
-from grader.score.explanation import body_of
 from grader.score.verdict import Check, SubmissionScore
 from harness.errors import UserError
 from harness.recipe import load_recipe
-from harness.submission.log_values import LogValues, log_values
-from harness.submission.prose import judge_numbers
 from harness.workspace import REPORT
 
 _LIMIT = 600  # characters of one sentence
-_STYLES = {"true": "green", "wrong": "bold red", "neutral": "dim"}
 
 
 @dataclass(frozen=True)
@@ -51,15 +46,14 @@ class _Waiting:
         return 100.0 if self.check is None else self.check.max
 
 
-def review(out: Path, submissions: Path, decisions: Path | None, who: str, console: Console) -> None:
+def review(out: Path, submissions: Path, who: str, console: Console) -> None:
     """Show everything that waits in these reports, and ask for points and a comment; Enter leaves a check as it is.
 
-    submissions: the folder of the tarballs, for the student's texts. decisions: the file to keep decisions in, by
-    default the one that `grader score` applies. Each decision is on the disk before the next question. Raises
-    `UserError` if there are no reports.
+    submissions: the folder of the tarballs, for the student's texts. Each decision is on the disk before the next
+    question. Raises `UserError` if there are no reports.
     """
-    path = decisions or decisions_path(out)
-    decided = {item.subject for item in load_decisions(path)} if path.exists() else set()
+    path = decisions_path(out)
+    decided = {item.subject for item in load_decisions(out)}
     waiting = [
         item
         for row in read_scores(out).submissions
@@ -76,9 +70,11 @@ def review(out: Path, submissions: Path, decisions: Path | None, who: str, conso
             _show_submission(item, tarballs.get(item.row.submission), out, console)
             shown = item.row
         _show_check(item, f"{number} of {len(waiting)}", console)
-        if (decision := _asked(item, path, who)) is not None:
+        if (decision := _asked(item, who)) is not None:
             keep_decision(path, decision)
-    console.print(f"Kept in {path}. Next: grader score applies it.", markup=False, highlight=False)
+    console.print(
+        f"Your decisions are in {path}. Next: grader score applies them.", markup=False, highlight=False
+    )
 
 
 def _waiting(row: SubmissionScore) -> Iterator[_Waiting]:
@@ -112,7 +108,8 @@ def _show_submission(item: _Waiting, tarball: Path | None, out: Path, console: C
     for line in _inserted(submission):
         _say(console, line, "green")
     console.print("Report", style="bold")
-    console.print(_marked_report(row, submission), highlight=False, soft_wrap=True)
+    report = submission.files.get(REPORT, b"").decode("utf-8", "replace")
+    console.print(Text(visible(report)), highlight=False, soft_wrap=True)
 
 
 def _say(console: Console, line: str, style: str = "") -> None:
@@ -130,40 +127,10 @@ def _read(tarball: Path | None, sha256: str | None) -> Submission | None:
 def _inserted(submission: Submission) -> Iterator[str]:
     broken = load_recipe(submission.manifest.recipe).broken_source()
     source = submission.files["experiment.py"].decode("utf-8", "replace")
-    for hunk in source_diff(broken, source).hunks:
-        for line in hunk:
+    for lines in source_diff(broken, source):
+        for line in lines:
             if line.kind == "added":
-                yield f"  {line.new:>4}  {Markup(line.code).striptags()}"
-
-
-def _marked_report(row: SubmissionScore, submission: Submission) -> Text:
-    """Return the text of the report; numbers that a log holds are green, wrong ones red."""
-    text = submission.files.get(REPORT, b"").decode("utf-8", "replace").replace("\r\n", "\n")
-    body = body_of(text)
-    # `visible` spells hidden characters out, so the text is put together piece by piece.
-    shown, at = Text(), 0
-    for number in judge_numbers(
-        body, _believed_logs(row, submission), [submission.files["experiment.py"].decode()]
-    ):
-        shown.append(visible(body.text[at : number.start]))
-        shown.append(visible(number.text), style=_STYLES[number.verdict])
-        at = number.end
-    shown.append(visible(body.text[at:]))
-    return shown
-
-
-def _believed_logs(row: SubmissionScore, submission: Submission) -> list[LogValues]:
-    """Return the logs of the tarball that are those of our replays, byte for byte."""
-    passed = (
-        {check.id for check in row.criteria["reproducibility"].checks if check.outcome == "passed"}
-        if "reproducibility" in row.criteria
-        else set()
-    )
-    logs = []
-    for run in ("broken", "fixed"):
-        if f"{run}_log" in passed:
-            logs.append(log_values(submission.files[f"runs/{run}/metrics.log"].decode("utf-8")))
-    return logs
+                yield f"  {line.new:>4}  {line.code}"
 
 
 def _show_check(item: _Waiting, count: str, console: Console) -> None:
@@ -172,14 +139,10 @@ def _show_check(item: _Waiting, count: str, console: Console) -> None:
     _say(console, item.row.reason if item.check is None else item.check.reason)
 
 
-def _asked(item: _Waiting, path: Path, who: str) -> Decision | None:
+def _asked(item: _Waiting, who: str) -> Decision | None:
     """Ask for points and a comment; return None if the instructor leaves it open."""
-    while True:
-        answer = click.prompt(
-            f"Points, 0 to {points(item.most)} (Enter leaves it open)", default="", show_default=False
-        ).strip()
-        if not answer:
-            return None
+    prompt = f"Points, 0 to {points(item.most)} (Enter leaves it open)"
+    while answer := click.prompt(prompt, default="", show_default=False).strip():
         try:
             given = float(answer.replace(",", "."))
         except ValueError:
@@ -187,6 +150,8 @@ def _asked(item: _Waiting, path: Path, who: str) -> Decision | None:
         if 0 <= given <= item.most:
             break
         click.echo(f"Give a number from 0 to {points(item.most)}, or press Enter.")
+    else:
+        return None
     comment = ""
     while not comment:
         comment = click.prompt("Comment, which the student sees").strip()
@@ -199,5 +164,4 @@ def _asked(item: _Waiting, path: Path, who: str) -> Decision | None:
         who=who,
         when=datetime.now(UTC).isoformat(timespec="seconds"),
         sha256=item.sha256,
-        place=str(path),
     )

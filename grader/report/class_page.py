@@ -1,18 +1,19 @@
 """Render `index.html`: the whole class on one page."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
+from grader.report.submission_page import fact_rows
 from grader.report.template import render
-from grader.report.text import clipped, file_stem
+from grader.report.text import clipped, file_stem, points, tenths
 from grader.score.verdict import Check, Criterion, Scores, SubmissionScore, criteria_in
 
 _BIN = 10  # points of a histogram bar
 _PLOT_HEIGHT = 200
-_BAR_WIDTH = 40
 _NAME_LIMIT = 80  # characters of a recipe's name; the filter compares the name as it is shown
+_REASON_LIMIT = 500
 
 
 @dataclass(frozen=True)
@@ -26,21 +27,23 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Means:
-    """The mean points of the graded submissions of one recipe, or of all ("" as the recipe)."""
+class Group:
+    """Submissions to look at for one reason, each with a sentence; `few` are shown, more are folded."""
 
-    recipe: str
-    graded: int
-    total: float | None
-    criteria: tuple[float | None, ...]
+    title: str
+    lines: list[tuple[Row, str]]
+
+    @property
+    def few(self) -> bool:
+        """Whether the list is short."""
+        return len(self.lines) <= 12
 
 
 @dataclass(frozen=True)
 class LostCheck:
     """How often a check did not earn all its points, among the submissions in which it was judged."""
 
-    criterion: Criterion
-    id: str
+    address: str
     title: str
     max: float
     lost: int
@@ -54,73 +57,73 @@ class LostCheck:
         return self.lost / self.judged if self.judged else 0.0
 
 
-@dataclass(frozen=True)
-class Bar:
-    """A bar of the histogram: how many totals lie in [low, high), and where it is drawn. The last includes 100."""
-
-    low: int
-    high: int
-    count: int
-    x: int
-    y: float
-    height: float
-
-
 def render_class_page(scores: Scores) -> str:
     """Return the page as HTML."""
     criteria = criteria_in(scores.submissions)
     rows = [_row(row, criteria) for row in scores.submissions]
-    every_mean = means(scores.submissions)
-    totals = _totals(scores.submissions)
+    totals = [row.total for row in scores.submissions if row.status == "graded" and row.total is not None]
+    lost = lost_checks(scores.submissions)
+    statuses = Counter(row.status for row in scores.submissions)
     return render(
         "index.html.j2",
         {
             "rows": rows,
             "criteria": criteria,
-            "counts": {status: _count(rows, status) for status in ("graded", "rejected", "not judged")},
-            "mean": every_mean[-1].total,
+            "counts": {status: statuses[status] for status in ("graded", "rejected", "not judged")},
+            "mean": fmean(totals) if totals else None,
             "median": median(totals) if totals else None,
             "bars": histogram(totals),
-            "bar_width": _BAR_WIDTH,
             "plot_height": _PLOT_HEIGHT,
-            "means": every_mean,
-            "maxima": _maxima(scores.submissions),
-            "lost": lost_checks(scores.submissions),
-            "waiting": [(row, reasons) for row in rows if (reasons := _open_reasons(row.score))],
-            "rejected": [row for row in rows if row.score.status == "rejected"],
-            "flags": _flags(rows),
-            "decisions": _decisions(rows),
-            "totals_decided": [
-                row for row in rows if row.score.status == "graded" and not row.score.criteria
+            "means": [
+                (clipped(recipe, 60), graded, *map(tenths, figures))
+                for recipe, graded, figures in means(scores.submissions)
             ],
+            "lost": lost,
+            "lost_rows": [
+                (
+                    f"{clipped(one.title, 200)} ({one.address})",
+                    f"{one.lost} of {one.judged}",
+                    f"{tenths(one.points_lost)} of {points(one.max)}",
+                    one.open or "",
+                )
+                for one in lost
+            ],
+            "groups": list(_groups(rows)),
             "recipes": sorted({row.recipe for row in rows if row.recipe}),
-            "provenance": sorted(scores.provenance.items()),
+            "provenance": fact_rows(scores.provenance),
             "warning": scores.provenance.get("warning"),
         },
         script="index.js",
     )
 
 
-def histogram(totals: Iterable[float]) -> list[Bar]:
-    """Return ten bars over 0 to 100 points; the highest one fills the plot."""
-    last = 100 // _BIN - 1
+def histogram(totals: Iterable[float]) -> list[tuple[int, float]]:
+    """Return the count and the height of ten bars over 0 to 100 points; the highest one fills the plot."""
+    last = 100 // _BIN - 1  # its bar includes 100
     counts = Counter(min(max(int(total // _BIN), 0), last) for total in totals)
     most = max(counts.values(), default=1)
-    bars = []
-    for index in range(last + 1):
-        height = round(counts[index] / most * _PLOT_HEIGHT, 1)
-        top = round(_PLOT_HEIGHT - height, 1)
-        bars.append(Bar(index * _BIN, (index + 1) * _BIN, counts[index], index * _BAR_WIDTH, top, height))
-    return bars
+    return [(counts[bar], round(counts[bar] / most * _PLOT_HEIGHT, 1)) for bar in range(last + 1)]
 
 
-def means(rows: Sequence[SubmissionScore]) -> tuple[Means, ...]:
-    """Return the means of each recipe, sorted by name, and last those of all; criteria in `criteria_in`'s order."""
-    criteria = criteria_in(rows)
+def means(rows: Sequence[SubmissionScore]) -> list[tuple[str, int, list[float | None]]]:
+    """Return (recipe, number graded, mean total and mean of each criterion) by recipe, and last those of all."""
     graded = [row for row in rows if row.status == "graded"]
-    recipes = sorted({row.recipe for row in graded})
-    groups = [(recipe, [row for row in graded if row.recipe == recipe]) for recipe in recipes]
-    return tuple(_means(recipe, group, criteria) for recipe, group in [*groups, ("", graded)])
+    names = sorted({row.recipe for row in graded})
+    groups = [
+        *((name, [row for row in graded if row.recipe == name]) for name in names),
+        ("All recipes", graded),
+    ]
+    return [
+        (
+            recipe,
+            len(group),
+            [
+                _mean(row.total for row in group),
+                *(_criterion_mean(group, name) for name in criteria_in(rows)),
+            ],
+        )
+        for recipe, group in groups
+    ]
 
 
 def lost_checks(rows: Sequence[SubmissionScore]) -> list[LostCheck]:
@@ -130,91 +133,69 @@ def lost_checks(rows: Sequence[SubmissionScore]) -> list[LostCheck]:
         for name, criterion in row.criteria.items():
             for check in criterion.checks:
                 found.setdefault((name, check.id, check.max), []).append(check)
-    every = [_lost_check(criterion, checks) for (criterion, *_), checks in found.items()]
     place = criteria_in(rows).index
-    return sorted(
-        every, key=lambda one: (-one.share, -one.points_lost, place(one.criterion), one.id, one.max)
-    )
+    ordered = sorted(found.items(), key=lambda item: (place(item[0][0]), item[0][1:]))
+    every = [_lost_check(f"{criterion}.{id}", checks) for (criterion, id, _), checks in ordered]
+    return sorted(every, key=lambda one: (-one.share, -one.points_lost))
 
 
 def _row(row: SubmissionScore, criteria: Iterable[Criterion]) -> Row:
-    points = tuple(row.criteria[name].points if name in row.criteria else None for name in criteria)
-    return Row(row, clipped(row.recipe, _NAME_LIMIT), f"{file_stem(row.submission)}.html", points)
+    earned = tuple(row.criteria[name].points if name in row.criteria else None for name in criteria)
+    return Row(row, clipped(row.recipe, _NAME_LIMIT), f"{file_stem(row.submission)}.html", earned)
 
 
-def _count(rows: Iterable[Row], status: str) -> int:
-    return sum(row.score.status == status for row in rows)
-
-
-def _open_reasons(score: SubmissionScore) -> list[tuple[str, str]]:
-    """Return (check, why) for all that waits for the instructor; one without a check stands for the whole row."""
-    reasons = [
-        (f"{name}.{check.id}", check.reason)
-        for name, criterion in score.criteria.items()
-        for check in criterion.checks
-        if check.outcome == "could not judge"
-    ]
-    if score.status == "not judged" and not reasons:
-        return [("", score.reason)]
-    return reasons
-
-
-def _flags(rows: Iterable[Row]) -> dict[str, list[tuple[Row, str]]]:
-    """Return the flagged rows, with their messages, by the flag's id."""
-    found: dict[str, list[tuple[Row, str]]] = {}
-    for row in rows:
-        for flag in row.score.flags:
-            found.setdefault(flag.id, []).append((row, flag.message))
-    return dict(sorted(found.items()))
-
-
-def _decisions(rows: Iterable[Row]) -> list[tuple[Row, str, Check]]:
-    """Return the checks that an instructor decided, with their addresses."""
-    return [
+def _groups(rows: Sequence[Row]) -> Iterator[Group]:
+    """Yield what an instructor looks at: open checks, rejected archives, flags, and decisions that were made."""
+    checks = [
         (row, f"{name}.{check.id}", check)
         for row in rows
         for name, criterion in row.score.criteria.items()
         for check in criterion.checks
-        if check.rule is not None
     ]
-
-
-def _totals(rows: Iterable[SubmissionScore]) -> list[float]:
-    return [row.total for row in rows if row.status == "graded" and row.total is not None]
-
-
-def _maxima(rows: Sequence[SubmissionScore]) -> dict[Criterion, float]:
-    """Return the most points of each criterion, as the first submission that has it says."""
-    found: dict[Criterion, float] = {}
+    waiting = [(row, f"{where}: {check.reason}") for row, where, check in checks if check.points is None]
+    waiting += [
+        (row, row.score.reason) for row in rows if row.score.status == "not judged" and not row.score.criteria
+    ]
+    rejected = [(row, row.score.reason) for row in rows if row.score.status == "rejected"]
+    flags: dict[str, list[tuple[Row, str]]] = {}
     for row in rows:
-        for name, criterion in row.criteria.items():
-            found.setdefault(name, criterion.max)
-    return found
+        for flag in row.score.flags:
+            flags.setdefault(flag.id, []).append((row, flag.message))
+    decided = [
+        (row, f"{where}: {points(check.points)} of {points(check.max)}, by rule {by_rule}. {check.comment}")
+        for row, where, check in checks
+        if check.rule is not None and (by_rule := points(check.rule.points))
+    ]
+    decided += [
+        (row, row.score.reason) for row in rows if row.score.status == "graded" and not row.score.criteria
+    ]
+    for title, lines in (
+        ("Waits for you: decide with grader review, then score again", waiting),
+        ("Rejected: the grader cannot read the archive", rejected),
+        *((f"Flag: {clipped(id, 100).replace('_', ' ')}", flagged) for id, flagged in sorted(flags.items())),
+        ("Decided by an instructor", decided),
+    ):
+        if lines:
+            yield Group(title, [(row, clipped(words, _REASON_LIMIT)) for row, words in lines])
 
 
-def _means(recipe: str, graded: Sequence[SubmissionScore], criteria: Iterable[Criterion]) -> Means:
-    points = []
-    for name in criteria:
-        earned = [row.criteria[name].points for row in graded if name in row.criteria]
-        points.append(_mean([value for value in earned if value is not None]))
-    return Means(recipe, len(graded), _mean(_totals(graded)), tuple(points))
+def _criterion_mean(rows: Iterable[SubmissionScore], name: Criterion) -> float | None:
+    return _mean(row.criteria[name].points for row in rows if name in row.criteria)
 
 
-def _mean(values: Sequence[float]) -> float | None:
-    return fmean(values) if values else None
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
 
 
-def _lost_check(criterion: Criterion, checks: Sequence[Check]) -> LostCheck:
-    earned = [(check.points, check.max) for check in checks if check.points is not None]
-    missing = [maximum - points for points, maximum in earned if points < maximum]
-    first = checks[0]
+def _lost_check(address: str, checks: Sequence[Check]) -> LostCheck:
+    missing = [check.max - check.points for check in checks if check.points is not None]
     return LostCheck(
-        criterion,
-        first.id,
-        first.title,
-        first.max,
-        lost=len(missing),
-        judged=len(earned),
-        open=len(checks) - len(earned),
-        points_lost=sum(missing) / len(earned) if earned else 0.0,
+        address,
+        checks[0].title,
+        checks[0].max,
+        lost=sum(points > 0 for points in missing),
+        judged=len(missing),
+        open=len(checks) - len(missing),
+        points_lost=fmean(missing) if missing else 0.0,
     )

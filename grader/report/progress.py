@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Protocol
 
 from rich import progress as rich_progress
 from rich.console import Console
@@ -14,52 +13,37 @@ _NAME_LIMIT = 40  # characters of a submission's name
 _ESTIMATE_OVER = 300.0  # seconds
 
 
-class Progress(Protocol):
-    """Follows the stages of a grading."""
+class Progress:
+    """Follows the stages of a grading, and shows one stage at a time; without a bar it shows nothing."""
+
+    def __init__(self, bar: rich_progress.Progress | None = None) -> None:
+        self._bar = bar
+        self._longest = 0.0
 
     def begin(self, stage: str, total: int) -> None:
         """Start a stage of `total` items."""
+        self._longest = 0.0
+        if self._bar is not None:
+            for task in self._bar.task_ids:
+                self._bar.remove_task(task)
+            self._bar.add_task(stage, total=total, slowest="")
 
     def done(self, name: str, seconds: float) -> None:
         """Count one item of the stage: the submission that it belongs to, and how long it took."""
-
-
-class Silent:
-    """Shows nothing."""
-
-    def begin(self, stage: str, total: int) -> None:
-        """Start a stage."""
-
-    def done(self, name: str, seconds: float) -> None:
-        """Count one item."""
-
-
-class _Bar:
-    """Shows one stage at a time."""
-
-    def __init__(self, bar: rich_progress.Progress) -> None:
-        self._bar = bar
-        self._task = bar.add_task("", total=None, slowest="")
-        self._longest = 0.0
-
-    def begin(self, stage: str, total: int) -> None:
-        self._longest = 0.0
-        self._bar.remove_task(self._task)
-        self._task = self._bar.add_task(stage, total=total, slowest="")
-
-    def done(self, name: str, seconds: float) -> None:
+        if self._bar is None:
+            return
+        [task] = self._bar.task_ids
         if seconds > self._longest:
             self._longest = seconds
-            slowest = f"slowest {printable(name)[:_NAME_LIMIT]} {seconds:.1f} s"
-            self._bar.update(self._task, slowest=slowest)
-        self._bar.advance(self._task)
+            self._bar.update(task, slowest=f"slowest {printable(name)[:_NAME_LIMIT]} {seconds:.1f} s")
+        self._bar.advance(task)
 
 
 @contextmanager
 def shown_progress(console: Console) -> Iterator[Progress]:
     """Show a progress bar if the console is a terminal, and nothing otherwise; the bar goes when the block ends."""
     if not console.is_terminal:
-        yield Silent()
+        yield Progress()
         return
     columns = (
         rich_progress.TextColumn("{task.description}", markup=False),
@@ -72,4 +56,4 @@ def shown_progress(console: Console) -> Iterator[Progress]:
     with rich_progress.Progress(
         *columns, console=console, transient=True, expand=True, speed_estimate_period=_ESTIMATE_OVER
     ) as bar:
-        yield _Bar(bar)
+        yield Progress(bar)

@@ -46,9 +46,5 @@ def find_submission(scores: Scores, name: str) -> SubmissionScore:
     if name in rows:
         return rows[name]
     close = difflib.get_close_matches(name, rows, n=1)
-    hint = (
-        f"did you mean {clipped(close[0], 80)}?"
-        if close
-        else f"there are {len(rows)}; index.html lists them."
-    )
+    hint = f"did you mean {clipped(close[0], 80)}?" if close else "index.html lists all."
     raise UserError(f"There is no submission {name!r} among the scores: {hint}")

@@ -7,14 +7,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-import harness.page
 from grader.report.text import MISSING, clipped, points, tenths, visible
+from harness.page.run_page import TEMPLATES as RUN_TEMPLATES
+from harness.page.run_page import page_environment
 
 TEMPLATES = Path(__file__).parent / "templates"
-_RUN_TEMPLATES = Path(harness.page.__file__).parent / "templates"
 
 # In the head of every page. `write_reports` recognizes its own pages by it.
 MARKER = '<meta name="generator" content="trainwreck grader">'
@@ -23,40 +22,28 @@ MARKER = '<meta name="generator" content="trainwreck grader">'
 def render(
     template: str, context: Mapping[str, Any], *, script: str | None = None, pictures: bool = False
 ) -> str:
-    """Return a page as HTML.
+    """Return a page as HTML, in which hidden characters are spelled out.
 
     script: the one file of `templates/` that may run as a script; with None no script runs.
     pictures: allow pictures whose bytes stand in the page itself. No page ever loads anything.
 
     The content security policy allows style and script by their SHA-256, so nothing else could act if it got in.
     """
-    style = _source("run.css", _RUN_TEMPLATES) + _source("report.css", TEMPLATES)
+    style = _source("run.css", RUN_TEMPLATES) + _source("report.css", TEMPLATES)
     code = _source(script, TEMPLATES) if script else ""
-    policy = "default-src 'none'; base-uri 'none'; form-action 'none'; style-src " + _hash_of(style)
-    if code:
-        policy += "; script-src " + _hash_of(code)
-    if pictures:
-        policy += "; img-src data:"
+    policy = f"default-src 'none'; base-uri 'none'; form-action 'none'; style-src {_hash_of(style)}"
+    policy += f"; script-src {_hash_of(code)}" if code else ""
+    policy += "; img-src data:" if pictures else ""
+    environment = page_environment(TEMPLATES, RUN_TEMPLATES, finalize=_finalize)
+    environment.filters |= {"points": points, "tenths": tenths, "clipped": clipped}
     # Safe to insert unescaped: these files are ours and hold no closing tag.
-    own = {"style": Markup(style), "script": Markup(code), "marker": Markup(MARKER)}
-    return _environment().get_template(template).render({**context, **own, "policy": policy})
+    own = {"style": Markup(style), "script": Markup(code), "marker": Markup(MARKER), "missing": MISSING}
+    return environment.get_template(template).render({**context, **own, "policy": policy})
 
 
-@cache
-def _environment() -> Environment:
-    """Return the environment: it escapes each value, spells out hidden characters, refuses unknown names."""
-    result = Environment(
-        loader=FileSystemLoader((TEMPLATES, _RUN_TEMPLATES)),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=_finalize,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        auto_reload=False,
-    )
-    result.filters |= {"points": points, "tenths": tenths, "clipped": clipped}
-    result.globals["missing"] = MISSING
-    return result
+def pill(words: str, kind: str) -> Markup:
+    """Return a few words as a coloured label; kind: good, bad or warn."""
+    return Markup('<span class="pill {}">{}</span>').format(kind, words)
 
 
 def _finalize(value: object) -> object:

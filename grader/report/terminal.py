@@ -2,11 +2,10 @@
 
 from rich.console import Console
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from grader.report.text import clipped, points
-from grader.score.verdict import Check, Criterion, CriterionScore, SubmissionScore
+from grader.score.verdict import Check, SubmissionScore
 
 _STYLES = {"graded": "green", "rejected": "red", "not judged": "yellow"}
 _MARKS = {"passed": ("✓", "green"), "failed": ("✗", "red"), "could not judge": ("?", "yellow")}
@@ -14,66 +13,47 @@ _LIMIT = 600  # characters of one sentence
 
 
 def show_submission(score: SubmissionScore, console: Console) -> None:
-    """Print total, criteria, every check with its reason and remedy, overrides, flags and provenance.
+    """Print total, criteria, every check with its reason and remedy, decisions, flags and provenance.
 
     All text is printed as it stands: no markup, no control characters, cut where it is very long.
     """
-    console.print(Text(clipped(score.student, 60), style="bold"), Text(clipped(score.recipe, 60)))
+
+    def say(words: str, style: str = "", indent: int = 0) -> None:
+        console.print(Padding(Text(clipped(words, _LIMIT), style=style), (0, 0, 0, indent)))
+
+    say(f"{score.student} {score.recipe}", "bold")
     total = f"{points(score.total)} of 100 points" if score.total is not None else "no total yet"
-    console.print(Text(f"{score.status}, {total}", style=_STYLES[score.status]))
-    warning = score.provenance.get("warning")
-    if warning:
-        console.print(Text(f"Warning: {clipped(str(warning), _LIMIT)}", style="bold red"))
+    say(f"{score.status}, {total}", _STYLES[score.status])
+    if warning := score.provenance.get("warning"):
+        say(f"Warning: {warning}", "bold red")
     if score.reason:
-        console.print(Text(clipped(score.reason, _LIMIT)))
+        say(score.reason)
     for flag in score.flags:
-        console.print(Text(f"Flag {clipped(flag.id, 60)}: {clipped(flag.message, _LIMIT)}", style="yellow"))
+        say(f"Flag {flag.id}: {flag.message}", "yellow")
     for name, criterion in score.criteria.items():
-        _show_criterion(name, criterion, console)
-    _show_provenance(score, console)
-
-
-def _show_criterion(name: Criterion, criterion: CriterionScore, console: Console) -> None:
-    console.print()
-    console.print(Text(f"{name} {_of(criterion.points, criterion.max)}", style="bold"))
-    for check in criterion.checks:
-        mark, style = _MARKS[check.outcome]
-        line = Text.assemble(
-            (f"{mark} ", style), clipped(check.title, 120), f"  {_of(check.points, check.max)}"
-        )
-        line.append(f"  {name}.{clipped(check.id, 60)}", style="dim")
-        console.print(line)
-        for words, look in _words(check):
-            console.print(Padding(Text(clipped(words, _LIMIT), style=look), (0, 0, 0, 2)))
-
-
-def _words(check: Check) -> list[tuple[str, str]]:
-    """Return the sentences under a check, each with its style."""
-    words = []
-    if check.rule is None:
-        words.append((check.reason, ""))
-    else:
-        words.append(
-            (
-                f"The rule said {check.rule.outcome} ({_of(check.rule.points, check.max)}): {check.rule.reason}",
-                "dim",
-            )
-        )
-        words.append((f"The instructor decided {_of(check.points, check.max)}: {check.comment}", "bold"))
-    if check.remedy and check.outcome != "passed":
-        words.append((f"What would have earned them: {check.remedy}", "cyan"))
-    return words
-
-
-def _show_provenance(score: SubmissionScore, console: Console) -> None:
-    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    table.add_column(style="dim")
-    table.add_column(overflow="fold")
-    for name, value in sorted(score.provenance.items()):
-        table.add_row(Text(clipped(name, 40)), Text("-" if value is None else clipped(str(value), 200)))
-    if score.provenance:
         console.print()
-        console.print(table)
+        say(f"{name} {_of(criterion.points, criterion.max)}", "bold")
+        for check in criterion.checks:
+            mark, style = _MARKS[check.outcome]
+            say(f"{mark} {check.title}  {_of(check.points, check.max)}  {name}.{check.id}", style)
+            for words in _words(check):
+                say(words, indent=2)
+    for key, value in sorted(score.provenance.items()):
+        say(f"{key}: {value}", "dim")
+
+
+def _words(check: Check) -> list[str]:
+    """Return the sentences under a check."""
+    words = [check.reason]
+    if check.rule is not None:
+        ruled = f"{check.rule.outcome} ({_of(check.rule.points, check.max)})"
+        words = [
+            f"The rule said {ruled}: {check.rule.reason}",
+            f"The instructor decided {_of(check.points, check.max)}: {check.comment}",
+        ]
+    if check.remedy and check.outcome != "passed":
+        words.append(f"What would have earned them: {check.remedy}")
+    return words
 
 
 def _of(earned: float | None, most: float) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from grader.report.class_page import render_class_page
 from grader.report.gradebook import COLUMNS, GRADEBOOK, csv_bytes, gradebook
-from grader.report.progress import Progress, Silent
+from grader.report.progress import Progress
 from grader.report.scores_file import SCORES, scores_bytes
 from grader.report.submission_page import render_submission
 from grader.report.template import MARKER
@@ -22,8 +22,7 @@ from harness.files import scratch_path
 from harness.plain_yaml import shown
 
 INDEX = "index.html"
-# What else may lie among the reports; new reports keep it. `grader export` writes it.
-KEPT = ("export",)
+_EXPORTS = "export"  # what `grader export` writes; new reports keep it
 # How our files begin that are no pages.
 _BEGINNINGS = {GRADEBOOK: csv_bytes([COLUMNS], mark=True).rstrip(), SCORES: b'{\n "format_version": '}
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # of renameat2(2)
@@ -31,7 +30,7 @@ _AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # of renameat2(2)
 
 def write_reports(
     scores: Scores,
-    exhibits: Mapping[str, Exhibits | str],
+    exhibits: Mapping[str, Exhibits],
     out: Path,
     *,
     titles: Mapping[str, str] | None = None,
@@ -39,12 +38,12 @@ def write_reports(
 ) -> list[Path]:
     """Write `index.html`, a page for each submission, `gradebook.csv` and `scores.json`; return their paths.
 
-    exhibits: what the page of each submission shows, or the finished page (`render_submission`). If a submission has
-    none, its page in `out` stays; if it has no page either, the new one shows the score alone. titles: the title of
-    each recipe. The same input gives the same bytes. Whatever stops this leaves the earlier reports as they were.
-    Raises `UserError` as `check_reports_folder` does, and `OSError` if the disk is full.
+    exhibits: what the page of each submission shows. If a submission has none, its page in `out` stays; if it has no
+    page either, the new one shows the score alone. titles: the title of each recipe. The same input gives the same
+    bytes. Whatever stops this leaves the earlier reports as they were. Raises `UserError` as `check_reports_folder`
+    does, and `OSError` if the disk is full.
     """
-    progress, titles = progress or Silent(), titles or {}
+    progress, titles = progress or Progress(), titles or {}
     check_reports_folder(out)
     folder = out.resolve()
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -58,13 +57,12 @@ def write_reports(
                 start = time.perf_counter()
                 page = f"{file_stem(row.submission)}.html"
                 shown = exhibits.get(row.submission)
-                if shown is None and _is_page(folder / page):
+                if shown is None and MARKER.encode() in _beginning(folder / page):
                     shutil.copy2(folder / page, scratch / page)
                 else:
-                    if not isinstance(shown, str):
-                        title = titles.get(row.recipe, "")
-                        shown = render_submission(row, shown, title=title, provenance=scores.provenance)
-                    (scratch / page).write_text(shown, encoding="utf-8")
+                    title = titles.get(row.recipe, "")
+                    html = render_submission(row, shown, title=title, provenance=scores.provenance)
+                    (scratch / page).write_text(html, encoding="utf-8")
                 progress.done(row.submission, time.perf_counter() - start)
             (scratch / INDEX).write_text(render_class_page(scores), encoding="utf-8")
             (scratch / GRADEBOOK).write_bytes(gradebook(scores))
@@ -103,7 +101,7 @@ def check_reports_folder(out: Path) -> None:
 def _strangers(folder: Path) -> Iterator[Path]:
     """Yield what lies in the folder and is not ours, sorted."""
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
-        if path.name in KEPT:
+        if path.name == _EXPORTS and path.is_dir():
             continue
         begins = _beginning(path)
         own = _BEGINNINGS.get(path.name)
@@ -112,10 +110,6 @@ def _strangers(folder: Path) -> Iterator[Path]:
         # A loss of power may leave our files empty or full of zeros.
         if not ours and not (empty and not begins.strip(b"\0")):
             yield path
-
-
-def _is_page(path: Path) -> bool:
-    return MARKER.encode() in _beginning(path)
 
 
 def _beginning(path: Path) -> bytes:
@@ -131,14 +125,10 @@ def _beginning(path: Path) -> bytes:
 
 def _carry_over(old: Path, new: Path) -> None:
     """Copy what new reports keep: permissions and exports."""
-    if not old.is_dir():
-        return
-    shutil.copymode(old, new)
-    for name in KEPT:
-        if (old / name).is_dir():
-            shutil.copytree(old / name, new / name, symlinks=True)
-        elif (old / name).exists():
-            shutil.copy2(old / name, new / name)
+    if old.is_dir():
+        shutil.copymode(old, new)
+    if (old / _EXPORTS).is_dir():
+        shutil.copytree(old / _EXPORTS, new / _EXPORTS, symlinks=True)
 
 
 def _exchange(new: Path, folder: Path) -> None:
@@ -171,10 +161,6 @@ def _clear_leftovers(folder: Path) -> None:
             old.rename(folder)
     scratch = re.compile(rf"\.{re.escape(folder.name)}\.[0-9a-f]{{8}}")
     for path in folder.parent.iterdir() if folder.parent.is_dir() else ():
-        if (
-            scratch.fullmatch(path.name)
-            and path.is_dir()
-            and not path.is_symlink()
-            and not any(_strangers(path))
-        ):
+        ours = scratch.fullmatch(path.name) and path.is_dir() and not path.is_symlink()
+        if ours and not any(_strangers(path)):
             shutil.rmtree(path, ignore_errors=True)

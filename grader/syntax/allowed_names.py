@@ -180,8 +180,7 @@ _MODULES: dict[str, _Module] = {
         Optional Protocol Self Sequence Set Tuple Type TypeAlias TypeVar TypedDict Union cast
         """
     ),
-    "harness": _only("losses schedules"),
-    "harness.losses": _only("chance_loss stable_cross_entropy"),
+    "harness": _only("schedules"),
     "harness.schedules": _only("warmup_cosine"),
     "numpy": _only(
         """

@@ -12,32 +12,27 @@ from typing import Literal
 
 import yaml
 
-from grader.score.exhibits import Finding
+from grader.score.exhibits import Finding as Table
 from grader.score.solutions import trips_of
-from grader.score.verdict import Check, Criterion, full, lost
-from grader.written.judgement import Judgement
+from grader.score.verdict import Criterion
+from grader.written.judgement import Judgement, checks_of
 from harness.checks import check_names, load_check
 from harness.errors import UserError
 from harness.recipe import recipe_ids
 from harness.written.decision_tree import HEALTHY, UNKNOWN, Taken, Tree, Walked, parse_tree, walk
+from harness.written.derivation_judge import Finding
 
 Trips = Mapping[str, str]
+_LOOK = "The table below shows each walk, and what else ends there."
+_CHEAPER = (
+    "Begin with the check that tells most apart for its minutes, and leave out checks that change nothing. Only right"
+    " conclusions earn points here."
+)
 Verdict = Literal["right", "wrong", "a guess", "not concluded"]
 
 # A tree that takes this many times the minutes of the reference tree gets no points for its cost: it makes nearly every
 # check for every experiment.
 SLOWEST = 4.0
-_CHECKS: Mapping[Criterion, Mapping[str, str]] = {
-    "form": {
-        "tree": "The tree ends, and its conclusions depend on checks",
-        "reachable": "Every node can be reached",
-    },
-    "conclusions": {
-        "breaks": "Broken experiments are concluded rightly, from evidence",
-        "healthy": "A healthy experiment is concluded healthy, from evidence",
-    },
-    "cost": {"minutes": "The minutes of the checks, for right conclusions"},
-}
 
 
 @dataclass(frozen=True)
@@ -71,31 +66,44 @@ def experiments() -> dict[str, Trips]:
     return {**found, HEALTHY: {}}
 
 
+# By id of the check: its criterion, its title, and how to earn what is missing.
+_CHECKS: Mapping[str, tuple[Criterion, str, str]] = {
+    "tree": ("form", "The tree ends, and its conclusions depend on checks", ""),
+    "breaks": ("conclusions", "Broken experiments are concluded rightly, from evidence", _LOOK),
+    "healthy": ("conclusions", "A healthy experiment is concluded healthy, from evidence", _LOOK),
+    "minutes": ("cost", "The minutes of the checks, for right conclusions", _CHEAPER),
+}
+
+
 def judge_tree(text: str, file: str, known: Mapping[str, Trips] | None = None) -> Judgement:
     """Judge the text of a tree; `known` replaces `experiments()`."""
     known = experiments() if known is None else known
+    found, reference = list[Arrival](), arrivals(reference_tree(known), known)
     try:
         tree = parse_tree(text, file)
+        nothing, remedy = tree.flaw(), "Let the conclusion depend on what a check finds."
+        found = [] if nothing else arrivals(tree, known)
     except UserError as error:
-        return _nothing(str(error), "make check reads the tree as the grader does, and names the line.")
-    if flaw := tree.flaw():
-        return _nothing(flaw, "Let the conclusion depend on what a check finds.")
-    found, reference = arrivals(tree, known), arrivals(reference_tree(known), known)
-    table = _table(found, reference)
+        nothing, remedy = str(error), "make check reads the tree as the grader does, and names the line."
     breaks = [one for one in found if one.truth != HEALTHY]
-    if not any(one.verdict == "right" for one in breaks):
-        reason = "It concludes no broken experiment rightly from evidence."
+    if not nothing and not any(one.verdict == "right" for one in breaks):
+        nothing = "It concludes no broken experiment rightly from evidence."
         remedy = "Make checks whose outcomes differ between the exercises; the table shows the walks."
-        return _nothing(reason, remedy).model_copy(update={"findings": (table,)})
-    checks: dict[Criterion, tuple[Check, ...]] = {
-        "form": (_full("tree", "It has no loop, and its conclusions depend on outcomes."), _reachable(tree)),
-        "conclusions": (
-            _share("breaks", breaks),
-            _share("healthy", [one for one in found if one.truth == HEALTHY]),
-        ),
-        "cost": (_cost(found, reference),),
-    }
-    return Judgement(checks=checks, findings=(table,))
+    if nothing:
+        findings = [Finding(of, id, title, nothing, remedy, 0.0) for id, (of, title, _) in _CHECKS.items()]
+    else:
+        judged = {
+            "tree": (1.0, "It has no loop, and its conclusions depend on outcomes."),
+            "breaks": _share(breaks),
+            "healthy": _share([one for one in found if one.truth == HEALTHY]),
+            "minutes": _cost(found, reference),
+        }
+        findings = [
+            Finding(of, id, title, judged[id][1], remedy, judged[id][0])
+            for id, (of, title, remedy) in _CHECKS.items()
+        ]
+    table = (_table(found, reference),) if found else ()
+    return Judgement(checks=checks_of(findings), findings=table)
 
 
 def arrivals(tree: Tree, known: Mapping[str, Trips]) -> list[Arrival]:
@@ -186,60 +194,27 @@ def _gain(group: Sequence[str], known: Mapping[str, Trips], check: str) -> float
     return -sum(share * math.log2(share) for share in shares)
 
 
-def _full(id: str, reason: str) -> Check:
-    return full(id, _title(id), 1, reason)
-
-
-def _title(id: str) -> str:
-    return next(titles[id] for titles in _CHECKS.values() if id in titles)
-
-
-def _nothing(reason: str, remedy: str) -> Judgement:
-    return Judgement(
-        checks={
-            criterion: tuple(lost(id, title, 1, reason, remedy) for id, title in titles.items())
-            for criterion, titles in _CHECKS.items()
-        }
-    )
-
-
-def _reachable(tree: Tree) -> Check:
-    names = tree.unreachable()
-    if not names:
-        return _full("reachable", f"All {len(tree.nodes)} nodes can be reached.")
-    reason = f"No outcome leads to {', '.join(names[:10])}."
-    return lost("reachable", _title("reachable"), 1, reason, "Go there from an outcome, or remove it.")
-
-
-def _share(id: str, found: Sequence[Arrival]) -> Check:
+def _share(found: Sequence[Arrival]) -> tuple[float, str]:
+    """Return the share of right conclusions, and which are not."""
     right = sum(one.verdict == "right" for one in found)
     reason = f"Right: {right} of {len(found)}."
-    if right == len(found):
-        return _full(id, reason)
     for verdict, words in (("wrong", "Wrong"), ("a guess", "Guessed"), ("not concluded", "Not concluded")):
         if missed := ", ".join(one.truth for one in found if one.verdict == verdict):
             reason += f" {words}: {missed}."
-    remedy = "The table below shows each walk, and what else ends there."
-    return lost(id, _title(id), 1, reason, remedy, points=right / len(found))
+    return right / len(found), reason
 
 
-def _cost(found: Sequence[Arrival], reference: Sequence[Arrival]) -> Check:
+def _cost(found: Sequence[Arrival], reference: Sequence[Arrival]) -> tuple[float, str]:
+    """Return the share of the points for minutes, and the minutes of right conclusions."""
     pairs = [(mine, its) for mine, its in zip(found, reference, strict=True) if mine.verdict == "right"]
     minutes = sum(mine.minutes for mine, _ in pairs) / len(pairs)
     its_minutes = sum(its.minutes for _, its in pairs) / len(pairs)
     pace = min(1.0, max(0.0, (SLOWEST - minutes / its_minutes) / (SLOWEST - 1)))
     reason = f"Right conclusions take {minutes:.3g} minutes on average; the reference tree takes {its_minutes:.3g}."
-    share = pace * len(pairs) / len(found)
-    if share == 1:
-        return _full("minutes", reason)
-    remedy = (
-        "Begin with the check that tells most apart for its minutes, and leave out checks that change nothing. Only"
-        " right conclusions earn points here."
-    )
-    return lost("minutes", _title("minutes"), 1, reason, remedy, points=share)
+    return pace * len(pairs) / len(found), reason
 
 
-def _table(found: Sequence[Arrival], reference: Sequence[Arrival]) -> Finding:
+def _table(found: Sequence[Arrival], reference: Sequence[Arrival]) -> Table:
     rows = []
     for mine, its in zip(found, reference, strict=True):
         for walked in mine.walks:
@@ -249,6 +224,6 @@ def _table(found: Sequence[Arrival], reference: Sequence[Arrival]) -> Finding:
             minutes = f"{walked.minutes:g}", f"{its.minutes:g}"
             rows.append((mine.truth, walked.path, *minutes, walked.conclusion, verdict))
     columns = ("Experiment", "Walk", "Minutes", "Reference", "Concludes", "Verdict")
-    return Finding(
+    return Table(
         caption="The walk of each experiment, in minutes of the checks", columns=columns, rows=tuple(rows)
     )

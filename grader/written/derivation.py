@@ -8,6 +8,7 @@ import json
 import math
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -16,8 +17,8 @@ import numpy as np
 from grader.replay.replayer import replay_environment
 from grader.sandbox import MIB, Command, Limits, launcher_python
 from grader.score.exhibits import ReplayOutcome
-from grader.score.verdict import Check, Criterion, Flag, Model, full, lost, open_check
-from grader.written.judgement import Judgement, Run
+from grader.score.verdict import Flag, Model
+from grader.written.judgement import Judgement, Run, checks_of
 from grader.written.plain_numpy import doubts, foreign_import
 from harness.recipe import ROOT
 from harness.written.derivation import PROBLEMS, Array, Inputs, draw_cases
@@ -70,34 +71,31 @@ def judge_derivation(exercise: Derivation, text: str, run: Run) -> Judgement:
     if status != "OK":
         results = Results(f"The process that called it did not end properly ({status}): {message}")
     return Judgement(
-        checks=checks_of(judge_answer(problem, cases, results), text),
+        checks=checks_of(decided(judge_answer(problem, cases, results), text)),
         flags=tuple(Flag(id="suspicious code", message=f"{item}.") for item in doubtful[:10]),
         outcomes=(ReplayOutcome(what="answer", status=status, message=message),),
     )
 
 
-def checks_of(findings: list[Finding], text: str) -> dict[Criterion, tuple[Check, ...]]:
-    """Return the findings on a text as the checks of each criterion.
+def decided(findings: list[Finding], text: str) -> list[Finding]:
+    """Return the findings on a text, with the imports judged.
 
     If the text is doubtful, the instructor decides whether it uses only NumPy and does not loop.
     """
     doubtful, foreign = doubts(text), foreign_import(text)
-    checks: dict[Criterion, tuple[Check, ...]] = {}
-    for item in findings:
+
+    def decide(item: Finding) -> Finding:
         if item.id == "numpy" and item.points and foreign:
             remedy = "Import only numpy, and math if you need it."
-            check = lost(item.id, item.title, 1, f"{foreign}.", remedy)
-        elif item.id in ("numpy", "loops") and item.points and doubtful:
+            return replace(item, reason=f"{foreign}.", remedy=remedy, points=0.0)
+        if item.id in ("numpy", "loops") and item.points and doubtful:
             reason = (
                 f"The file does something unusual for a derivation: {doubtful[0]}. The instructor decides."
             )
-            check = open_check(item.id, item.title, 1, reason)
-        elif item.points == 1:
-            check = full(item.id, item.title, 1, item.reason)
-        else:
-            check = lost(item.id, item.title, 1, item.reason, item.remedy, points=item.points)
-        checks[item.criterion] = (*checks.get(item.criterion, ()), check)
-    return checks
+            return replace(item, reason=reason, points=None)
+        return item
+
+    return [decide(item) for item in findings]
 
 
 def packed(cases: Mapping[str, Inputs]) -> bytes:

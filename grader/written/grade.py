@@ -4,7 +4,7 @@ import hashlib
 import json
 import traceback
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from time import perf_counter
 
@@ -77,8 +77,10 @@ class AnswerGrader:
 
     def grade(self, answers: Sequence[Answer], progress: Progress) -> list[Score]:
         """Return the score of each answer; the progress counts distinct texts."""
-        exercises = {answer.exercise.id: answer.exercise for answer in answers}
-        problems = {id: self.canary_problem(exercise) for id, exercise in exercises.items()}
+        problems = {
+            item.id: self.canary_problem(item)
+            for item in {answer.exercise.id: answer.exercise for answer in answers}.values()
+        }
         scores = []
         distinct: dict[tuple[str, str], list[Answer]] = {}
         for answer in answers:
@@ -90,16 +92,13 @@ class AnswerGrader:
         if distinct:
             progress.begin("answers", len(distinct))
         pool = ThreadPoolExecutor(self._jobs)
-        futures: dict[Future[tuple[Judgement, float]], list[Answer]] = {}
         try:
-            for alike in distinct.values():
-                futures[pool.submit(self._timed, alike[0].exercise, alike[0].text)] = alike
+            futures = {pool.submit(self._timed, alike[0]): alike for alike in distinct.values()}
             for future in as_completed(futures):
                 judgement, seconds = future.result()
-                scores += [
-                    grade_answer(item, judgement, sandboxed=self._sandboxed) for item in futures[future]
-                ]
-                progress.done(futures[future][0].name, seconds)
+                alike = futures[future]
+                scores += [grade_answer(item, judgement, sandboxed=self._sandboxed) for item in alike]
+                progress.done(alike[0].name, seconds)
         except BaseException:  # Ctrl-C or a full disk: do not wait for what still runs
             self._replayer.stop()
             raise
@@ -109,41 +108,33 @@ class AnswerGrader:
 
     def canary_problem(self, exercise: FileExercise) -> str:
         """Return why an exercise cannot be graded here, or "": the reference must earn 100, the stub nothing."""
+        wrong = f"{exercise.id} cannot be graded here"
         try:
             texts = (("reference solution", reference(exercise), 100), ("original file", stub(exercise), 0))
         except UserError as error:
-            return f"{exercise.id} cannot be graded here: {error}"
+            return f"{wrong}: {error}"
         for what, text, wanted in texts:
             judgement = self.judge(exercise, text)
-            reason, total = judgement.fault, None
-            if not reason:
-                criteria = with_points(judgement, exercise.id)
-                total = total_of(criteria)
+            if judgement.fault:
+                return f"{wrong}: the {what} was not judged ({judgement.fault})."
+            criteria = with_points(judgement, exercise.id)
+            if (total := total_of(criteria)) != wanted:
                 checks = (check for score in criteria.values() for check in score.checks)
                 reason = next((check.reason for check in checks if check.points != check.max), "")
-            if total != wanted:
-                return (
-                    f"{exercise.id} cannot be graded here: the {what} got {total}, not {wanted} ({reason})."
-                )
+                return f"{wrong}: the {what} got {total}, not {wanted} ({reason})."
         return ""
 
-    def _timed(self, exercise: FileExercise, text: str) -> tuple[Judgement, float]:
+    def _timed(self, answer: Answer) -> tuple[Judgement, float]:
         begun = perf_counter()
-        return self.judge(exercise, text), perf_counter() - begun
+        return self.judge(answer.exercise, answer.text), perf_counter() - begun
 
     def judge(self, exercise: FileExercise, text: str) -> Judgement:
-        """Return the kept or a new judgement of a text; a fault of ours is tried once more, and is not kept."""
-        key = _key(exercise, text)
+        """Return the kept or a new judgement of a text; a fault of ours is no judgement, and is not kept."""
+        # The code state covers `solutions/` too.
+        determines = json.dumps([exercise.id, text, code_state()])
+        key = hashlib.sha256(determines.encode()).hexdigest()
         if not self._fresh and (known := self._cache.get(key)) is not None:
             return known
-        judgement = self._judged_once(exercise, text)
-        if judgement.fault:
-            judgement = self._judged_once(exercise, text)
-        if not judgement.fault:
-            self._cache.put(key, judgement)
-        return judgement
-
-    def _judged_once(self, exercise: FileExercise, text: str) -> Judgement:
         try:
             judgement = judge(exercise, text, self._replayer.run)
             if not judgement.fault:
@@ -153,9 +144,6 @@ class AnswerGrader:
         except Exception as error:
             traceback.print_exc()
             return Judgement(checks={}, fault=f"The grader failed on it: {type(error).__name__}.")
+        if not judgement.fault:
+            self._cache.put(key, judgement)
         return judgement
-
-
-def _key(exercise: FileExercise, text: str) -> str:
-    """Return the SHA-256 of everything that determines a judgement; the code state covers `solutions/` too."""
-    return hashlib.sha256(json.dumps([exercise.id, text, code_state()]).encode()).hexdigest()

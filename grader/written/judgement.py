@@ -1,18 +1,30 @@
 """What the grader finds in an answer: the checks of its criteria, and the points that a rubric gives them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 
 from grader.sandbox import Command, SandboxResult
-from grader.score.exhibits import Finding, ReplayOutcome
+from grader.score.exhibits import Finding as Table
+from grader.score.exhibits import ReplayOutcome
 from grader.score.solutions import SOLUTIONS
-from grader.score.verdict import Check, Criterion, CriterionScore, Flag, Model, criterion_score
-from grader.score.weights import read_weights, weighted
+from grader.score.verdict import (
+    Check,
+    Criterion,
+    CriterionScore,
+    Flag,
+    Model,
+    criterion_score,
+    full,
+    lost,
+    open_check,
+)
+from grader.score.weights import Weights, read_weights, weighted
 from harness.toml_file import read_table
+from harness.written.derivation_judge import Finding
 
 # Runs a command in the sandbox, as `grader.replay.replayer.Replayer.run` does.
 Run = Callable[[Command], SandboxResult]
-RUBRIC = "rubric.toml"
+Checks = Mapping[Criterion, tuple[Check, ...]]
 
 
 class Judgement(Model):
@@ -22,29 +34,40 @@ class Judgement(Model):
     then there are no checks.
     """
 
-    checks: Mapping[Criterion, tuple[Check, ...]]
+    checks: Checks
     flags: tuple[Flag, ...] = ()
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[Table, ...] = ()
     outcomes: tuple[ReplayOutcome, ...] = ()
     fault: str = ""
 
 
+def checks_of(findings: Iterable[Finding]) -> Checks:
+    """Return findings as the checks of each criterion."""
+    checks: dict[Criterion, tuple[Check, ...]] = {}
+    for item in findings:
+        if item.points is None:
+            check = open_check(item.id, item.title, 1, item.reason)
+        elif item.points == 1:
+            check = full(item.id, item.title, 1, item.reason)
+        else:
+            check = lost(item.id, item.title, 1, item.reason, item.remedy, points=item.points)
+        checks[item.criterion] = (*checks.get(item.criterion, ()), check)
+    return checks
+
+
 @cache
-def load_points(exercise_id: str) -> Mapping[Criterion, Mapping[str, float]]:
+def load_points(exercise_id: str) -> Weights:
     """Return the points of every check from `solutions/<id>/rubric.toml`. Raises `UserError` for a wrong file."""
-    path = SOLUTIONS / exercise_id / RUBRIC
+    path = SOLUTIONS / exercise_id / "rubric.toml"
     return read_weights(path, tuple(name for name in read_table(path) if name != "format_version"))
 
 
 def with_points(judgement: Judgement, exercise_id: str) -> dict[Criterion, CriterionScore]:
     """Return the criteria with the rubric's points. Raises `ValueError` if the rubric has other checks."""
-    points = load_points(exercise_id)
     scores = {}
-    for criterion, worth in points.items():
+    for criterion, worth in load_points(exercise_id).items():
         checks = {check.id: check for check in judgement.checks.get(criterion, ())}
         if checks.keys() != worth.keys():
-            raise ValueError(
-                f"{exercise_id}: [{criterion}] has {list(worth)} and its judge has {list(checks)}"
-            )
+            raise ValueError(f"{exercise_id}: [{criterion}] has {[*worth]} and its judge has {[*checks]}")
         scores[criterion] = criterion_score(tuple(weighted(checks[id], worth[id]) for id in worth))
     return scores

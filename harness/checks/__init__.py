@@ -21,9 +21,7 @@ if TYPE_CHECKING:  # measuring needs torch, which takes a second or two to impor
     from harness.checks.lab.subject import Subject
     from harness.run.settings import RunSettings
 
-__all__ = [
-    "Check", "Finding", "Limit", "Outcome", "check_names", "examine", "load_check", "run_checks", "selected",
-]  # fmt: skip
+__all__ = ["Check", "Finding", "Limit", "Outcome", "check_names", "examine", "load_check", "run_checks"]
 
 _FOLDER = Path(__file__).parent
 
@@ -58,12 +56,6 @@ def _load(name: str) -> Check:
     return replace(declared, name=name, documentation=ast.get_docstring(tree) or "")
 
 
-def selected(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the names in the order of the checks, each once. Raises `UserError` for an unknown one."""
-    wanted = {load_check(name).name for name in names}
-    return tuple(name for name in check_names() if name in wanted)
-
-
 def examine(subject: "Subject", name: str) -> Finding:
     """Make one check in this process. Raises `UserError` for what the experiment does wrong meanwhile."""
     check = load_check(name)
@@ -94,7 +86,7 @@ def run_checks(
         # Checks measure on the CPU, whatever device the run is made on.
         settings=replace(settings, device="cpu"),
         source=source,
-        names=selected(check_names() if names is None else names),
+        names=[load_check(name).name for name in (check_names() if names is None else names)],
         source_path=str(source_path.resolve()) if source_path else None,
     )
     return start(job, bar=bar)

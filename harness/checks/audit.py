@@ -11,7 +11,7 @@ three steps.
 import torch
 
 from harness.checks.lab.finding import Check, Finding, Table, mechanism, sound
-from harness.checks.lab.subject import Bench, Subject
+from harness.checks.lab.subject import Subject
 
 CHECK = Check(
     place=120,
@@ -53,10 +53,12 @@ def measure(subject: Subject) -> Finding:
     for name, tensor in named.items():
         group = groups.get(id(tensor))
         shape = "x".join(map(str, tensor.shape))
-        rates = (_given(bench, group, "lr"), _given(bench, group, "weight_decay"))
+        # A schedule may have moved the rate that `build_optimizer` gave.
+        table = {} if group is None else bench.optimizer.param_groups[group]
+        rate = table.get("initial_lr", table.get("lr"))
         share = float((tensor.detach() != start[name]).double().mean()) if tensor.numel() else 0.0
-        rows.append((name, shape, tensor.requires_grad, group, *rates, moved_at.get(name), share))
-    columns = "parameter", "shape", "trainable", "group", "lr", "weight decay", "moved at step", "moved"
+        rows.append((name, shape, tensor.requires_grad, group, rate, moved_at.get(name), share))
+    columns = "parameter", "shape", "trainable", "group", "lr", "moved at step", "moved"
     return Finding(
         f"{len(named)} parameters over the first {STEPS} steps of the run",
         outcome if moved_at else "none-moves",
@@ -70,12 +72,3 @@ def measure(subject: Subject) -> Finding:
         },
         tables=(Table("Parameters", columns, tuple(rows)),),
     )
-
-
-def _given(bench: Bench, group: int | None, name: str) -> float | None:
-    """Return what `build_optimizer` gave a group: a schedule may have moved the rate since."""
-    if group is None:
-        return None
-    table = bench.optimizer.param_groups[group]
-    value = table.get(f"initial_{name}", table.get(name))
-    return None if value is None else float(value)

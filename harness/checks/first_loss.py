@@ -13,10 +13,10 @@ import copy
 import math
 
 import torch
+from torch import Tensor
 
 from harness.checks.lab.finding import Check, Finding, consequence, short, sound
 from harness.checks.lab.subject import Subject
-from harness.losses import chance_loss, constant_guess
 from harness.run.evaluation import is_classification
 
 CHECK = Check(
@@ -43,6 +43,11 @@ CHECK = Check(
 LOW, HIGH = 0.5, 1.5
 
 
+def constant_guess(targets: Tensor) -> float:
+    """Return the mean squared error of a regression that always predicts the mean: the variance of all entries."""
+    return float(targets.double().var(correction=0))
+
+
 def measure(subject: Subject) -> Finding:
     """Make the first step of the run and compare the loss that `train_step` returns with that of a guess."""
     bench = subject.bench()
@@ -51,7 +56,7 @@ def measure(subject: Subject) -> Finding:
         outputs = copy.deepcopy(bench.model).eval()(inputs)
     loss = float(bench.step(inputs, labels))
     classes = int(outputs.shape[1]) if is_classification(outputs, labels) else None
-    guess = chance_loss(classes) if classes else constant_guess(labels)
+    guess = math.log(classes) if classes else constant_guess(labels)
     name = f"ln {classes}" if classes else "variance of the targets"
     ratio = loss / guess if guess else math.inf
     outcome = "low" if ratio < LOW else "high" if ratio > HIGH else "chance"

@@ -28,7 +28,6 @@ from torch import Tensor
 from harness.checks.lab.finding import Cell, Check, Finding, Table, mechanism, short, sound
 from harness.checks.lab.step_gradients import fresh_gradients, reference_gradients
 from harness.checks.lab.subject import Bench, Subject, worst
-from harness.losses import stable_cross_entropy
 from harness.run.evaluation import is_classification
 from harness.run.experiment import Experiment
 
@@ -87,7 +86,7 @@ def mean_cross_entropy(scores: Tensor, labels: Tensor) -> Tensor:
     """Return the mean cross-entropy of what a network puts out: probabilities as such, all else as logits."""
     if are_probabilities(scores):
         return F.nll_loss(scores.clamp(min=1e-30).log(), labels)
-    return stable_cross_entropy(scores, labels)
+    return F.cross_entropy(scores, labels)
 
 
 def are_probabilities(scores: Tensor) -> bool:

@@ -17,9 +17,9 @@ from itertools import repeat
 import torch
 from torch import nn
 
+from harness.checks.first_loss import constant_guess
 from harness.checks.lab.finding import Cell, Check, Finding, Line, Plot, consequence, short, sound
 from harness.checks.lab.subject import Subject
-from harness.losses import constant_guess
 from harness.run.experiment import disable_dropout
 from harness.run.guardrails import Guardrails
 

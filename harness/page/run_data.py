@@ -2,7 +2,6 @@
 
 import base64
 import binascii
-import json
 import struct
 import zlib
 from collections.abc import Mapping, Sequence
@@ -12,7 +11,7 @@ from typing import Any
 
 from harness.errors import UserError
 from harness.files import stored_zlib
-from harness.run.metrics_log import batch_records, epoch_records, read_metrics_log
+from harness.run.metrics_log import batch_records, epoch_records, read_metrics_log, read_object
 
 Record = Mapping[str, Any]
 
@@ -82,16 +81,9 @@ def look_up(record: Record, *keys: str) -> float | None:
 def _read_object(path: Path) -> Record:
     """Return the JSON object in a file, or an empty one if there is no file."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    except ValueError as error:
-        raise UserError(
-            f"{path} is not JSON ({error}): run the experiment again to write it anew."
-        ) from error
-    if not isinstance(content, dict):
-        raise UserError(f"{path} holds no JSON object: run the experiment again to write it anew.")
-    return content
+        return read_object(path) if path.exists() else {}
+    except UserError as error:
+        raise UserError(f"{error}: run the experiment again to write it anew.") from None
 
 
 def read_images(inputs: Record) -> tuple[list[InputImage], tuple[int, int], str]:

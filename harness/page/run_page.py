@@ -4,24 +4,26 @@ The page depends only on the run's files: no network, no script, no times, the s
 shows evidence and draws no conclusion. Jinja's autoescape escapes all text, whatever the files hold.
 """
 
-import gc
 import math
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 
 from harness.page.charts import number_text
 from harness.page.run_charts import chart_sections
 from harness.page.run_data import Record, RunFiles, look_up, number, read_run
 
 RUN_PAGE = "run.html"
+TEMPLATES = Path(__file__).parent / "templates"
+MISSING = "—"  # an em dash: nothing was recorded
 _MESSAGES_SHOWN = 8
-_MISSING = "—"  # an em dash: nothing was recorded
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 
 def write_run_page(run_dir: Path, *, title: str, compare_with: Path | None = None) -> Path:
@@ -38,91 +40,78 @@ def write_run_page(run_dir: Path, *, title: str, compare_with: Path | None = Non
 
 def render_run_page(run_dir: Path, *, title: str, compare_with: Path | None = None) -> str:
     """Return the page of a run as HTML; see `write_run_page`."""
-    with _collector_paused():
-        runs = [read_run(run_dir)]
-        if compare_with is not None:
-            runs.insert(0, read_run(compare_with))
-        subject = {key: runs[-1].provenance.get(key) for key in ("recipe", "experiment", "dataset", "seed")}
-        template = page_environment().get_template("run.html.j2")
-        return template.render(
-            title=title,
-            subject=[(key, str(value)) for key, value in subject.items() if value is not None],
-            names=[run.name for run in runs],
-            views=[_view(run) for run in runs],
-            headline=_headline(runs),
-            sections=[section for section in chart_sections(runs) if section.charts],
-            sheets=_sheets(runs),
-            provenance=_provenance(runs),
-        )
+    runs = [read_run(folder) for folder in (compare_with, run_dir) if folder is not None]
+    subject = {key: runs[-1].provenance.get(key) for key in ("recipe", "experiment", "dataset", "seed")}
+    return render(
+        "run.html.j2",
+        title=title,
+        subject=[(key, str(value)) for key, value in subject.items() if value is not None],
+        names=[run.name for run in runs],
+        views=[_view(run) for run in runs],
+        headline=_headline(runs),
+        sections=[section for section in chart_sections(runs) if section.charts],
+        sheets=_sheets(runs),
+        provenance=_provenance(runs),
+    )
+
+
+def render(template: str, **values: Any) -> str:
+    """Return a page made of a template, our style sheet and these values, which it escapes."""
+    style = Markup((TEMPLATES / "run.css").read_text(encoding="utf-8"))
+    return page_environment(TEMPLATES).get_template(template).render(values, policy=_POLICY, style=style)
 
 
 @cache
-def page_environment() -> Environment:
-    """Return the environment of the templates: everything is escaped, and an unknown name is an error."""
+def page_environment(*folders: Path, finalize: Callable[[object], object] | None = None) -> Environment:
+    """Return the environment of templates: it escapes everything, and refuses unknown names.
+
+    finalize: changes each value before it is escaped.
+    """
     return Environment(
-        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        loader=FileSystemLoader(folders),
         autoescape=True,
         undefined=StrictUndefined,
+        finalize=finalize,
         trim_blocks=True,
         lstrip_blocks=True,
         auto_reload=False,
     )
 
 
-@contextmanager
-def _collector_paused() -> Iterator[None]:
-    """Stop the cyclic collector: compiling templates sets it off, and with torch's heap it takes 0.1 s."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
-
-
 # --- what each run has on its own
-
-
-@dataclass(frozen=True)
-class Message:
-    """What a guardrail said: the first step and the number of steps at which it said it."""
-
-    step: str
-    level: str
-    text: str
-    count: int
 
 
 @dataclass(frozen=True)
 class Matrix:
     """A confusion matrix: rows are true classes, columns predicted ones.
 
-    A cell is its count, its share of the row as text, and whether its tint needs light ink. `tall` turns the column
+    A cell is its count, and its share of the row, so that classes of unequal size compare. `tall` turns the column
     heads upright.
     """
 
     classes: list[str]
-    rows: list[list[dict[str, Any]]]
+    rows: list[list[tuple[int, float]]]
     summary: str
     tall: bool
 
 
 @dataclass(frozen=True)
 class RunView:
-    """One run, its outcome in a sentence, and what its guardrails said."""
+    """One run: its name, its outcome in a sentence, and what its guardrails said (level, first step, text, times)."""
 
-    run: RunFiles
+    name: str
     outcome: str
-    messages: list[Message]
+    messages: list[tuple[str, str, str, int]]
     more_messages: int
     matrix: Matrix | None
 
 
 def _view(run: RunFiles) -> RunView:
     said = _messages(run)
-    matrix = _matrix(run.result.get("confusion"), run.result.get("class_names"))
-    return RunView(run, _outcome(run), said[:_MESSAGES_SHOWN], max(0, len(said) - _MESSAGES_SHOWN), matrix)
+    matrix = confusion_matrix(run.result.get("confusion"), run.result.get("class_names"))
+    return RunView(
+        run.name, _outcome(run), said[:_MESSAGES_SHOWN], max(0, len(said) - _MESSAGES_SHOWN), matrix
+    )
 
 
 def _outcome(run: RunFiles) -> str:
@@ -148,35 +137,33 @@ def _first_non_finite_step(run: RunFiles) -> int | None:
     return next((int(r["step"]) for r, loss in losses if loss is not None and not math.isfinite(loss)), None)
 
 
-def _messages(run: RunFiles) -> list[Message]:
+def _messages(run: RunFiles) -> list[tuple[str, str, str, int]]:
     """Return what the guardrails said, each message once, in the order of its first step."""
-    grouped: dict[tuple[str, str], list[str]] = {}
     findings = run.result.get("guardrails")
-    for finding in findings if isinstance(findings, list) else []:
-        if isinstance(finding, dict):
-            key = (str(finding.get("level", "")), str(finding.get("message", "")))
-            grouped.setdefault(key, []).append(str(finding.get("step", "")))
-    return [Message(steps[0], level, text, len(steps)) for (level, text), steps in grouped.items()]
+    said = (
+        [finding for finding in findings if isinstance(finding, dict)] if isinstance(findings, list) else []
+    )
+    keys = [(str(finding.get("level", "")), str(finding.get("message", ""))) for finding in said]
+    return [
+        (level, str(said[keys.index((level, text))].get("step", "")), text, times)
+        for (level, text), times in Counter(keys).items()
+    ]
 
 
-def _matrix(counts: object, class_names: object) -> Matrix | None:
-    """Lay out a square table of counts, (classes, classes) with true classes in rows; None for anything else.
-
-    Tints are shares of the row, so that classes of unequal size compare.
-    """
+def confusion_matrix(counts: object, class_names: object) -> Matrix | None:
+    """Lay out a square table of counts, (classes, classes) with true classes in rows; None for anything else."""
     if not (isinstance(counts, list) and counts and all(_is_row(row, len(counts)) for row in counts)):
         return None
     names = [str(index) for index in range(len(counts))]
     if isinstance(class_names, list) and len(class_names) == len(counts):
         names = [str(name) for name in class_names]
-    rows = []
-    for row in counts:
-        shares = [count / max(sum(row), 1) for count in row]
-        cells = zip(row, shares, strict=True)
-        rows.append([{"count": n, "share": f"{share:.2f}", "strong": share > 0.5} for n, share in cells])
     right = sum(row[index] for index, row in enumerate(counts))
-    summary = f"{right} of {sum(map(sum, counts))} on the diagonal"
-    return Matrix(names, rows, summary, tall=max(map(len, names)) > 3)
+    return Matrix(
+        names,
+        [[(count, count / max(sum(row), 1)) for count in row] for row in counts],
+        f"{right} of {sum(map(sum, counts))} on the diagonal",
+        tall=max(map(len, names)) > 3,
+    )
 
 
 def _is_row(row: object, length: int) -> bool:
@@ -185,46 +172,30 @@ def _is_row(row: object, length: int) -> bool:
 
 def _sheets(runs: list[RunFiles]) -> list[tuple[str, RunFiles]]:
     """Return the input sheets to show, each with the names of its runs; two equal ones are shown once."""
-    if len(runs) == 1:
-        return [("", runs[0])]
-    first, second = runs
-    if first.images and first.images == second.images:
-        return [(f"{first.name} and {second.name}: the same", first)]
-    return [(first.name, first), (second.name, second)]
+    if len(runs) > 1 and runs[0].images and runs[0].images == runs[1].images:
+        return [(f"{runs[0].name} and {runs[1].name}: the same", runs[0])]
+    return [(run.name if len(runs) > 1 else "", run) for run in runs]
 
 
-# --- tables: headline and provenance, one column a run
+# --- tables: a label, and a column for each run
 
-
-@dataclass(frozen=True)
-class Fact:
-    """One row of a table: a label, and the text of each run."""
-
-    label: str
-    values: tuple[str, ...]
-
-    @property
-    def differs(self) -> bool:
-        """Whether two runs disagree."""
-        return len(set(self.values)) > 1
-
-
+Fact = tuple[str, ...]
 Read = Callable[[RunFiles], str]
 
 
 def _headline(runs: Sequence[RunFiles]) -> list[Fact]:
-    facts = [Fact(label, tuple(read(run) for run in runs)) for label, read in _HEADLINE]
-    return [fact for fact in facts if set(fact.values) != {_MISSING}]
+    facts = [(label, *(read(run) for run in runs)) for label, read in _HEADLINE]
+    return [fact for fact in facts if set(fact[1:]) != {MISSING}]
 
 
 def _text(value: float | None) -> str:
-    return _MISSING if value is None else number_text(value)
+    return MISSING if value is None else number_text(value)
 
 
-def _last(signal: str, epochs: bool = False) -> Read:
+def _last(signal: str, epochs: bool = True) -> Read:
     def read(run: RunFiles) -> str:
         records = run.epochs if epochs else run.batches
-        return _text(look_up(records[-1], signal)) if records else _MISSING
+        return _text(look_up(records[-1], signal)) if records else MISSING
 
     return read
 
@@ -235,9 +206,13 @@ def _first_non_finite_text(run: RunFiles) -> str:
 
 
 _HEADLINE: list[tuple[str, Read]] = [
-    ("Final training loss", _last("loss")),
-    ("Validation loss", _last("val_loss", epochs=True)),
-    ("Validation accuracy", _last("val_accuracy", epochs=True)),
+    ("Final training loss", _last("loss", epochs=False)),
+    ("Validation loss", _last("val_loss")),
+    ("… same weights, evaluated again", _last("val_loss_repeated")),
+    ("… same weights, in eval mode", _last("val_loss_eval_mode")),
+    ("Validation accuracy", _last("val_accuracy")),
+    ("… same weights, evaluated again", _last("val_accuracy_repeated")),
+    ("… same weights, in eval mode", _last("val_accuracy_eval_mode")),
     ("Steps", lambda run: str(len(run.batches))),
     ("Epochs", lambda run: str(len(run.epochs))),
     ("First step without a finite loss", _first_non_finite_text),
@@ -251,7 +226,7 @@ def _provenance(runs: Sequence[RunFiles]) -> list[Fact]:
         digest = run.result.get("checkpoint_sha256")
         flat.append(_flatten(run.provenance) | ({"checkpoint_sha256": str(digest)} if digest else {}))
     names = dict.fromkeys(name for one in flat for name in one)
-    return [Fact(name, tuple(one.get(name, _MISSING) for one in flat)) for name in names]
+    return [(name, *(one.get(name, MISSING) for one in flat)) for name in names]
 
 
 def _flatten(record: Record, prefix: str = "") -> dict[str, str]:
@@ -260,5 +235,5 @@ def _flatten(record: Record, prefix: str = "") -> dict[str, str]:
         if isinstance(value, dict):
             flat |= _flatten(value, f"{prefix}{key}.")
         else:
-            flat[f"{prefix}{key}"] = _MISSING if value is None else str(value)
+            flat[f"{prefix}{key}"] = MISSING if value is None else str(value)
     return flat

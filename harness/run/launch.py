@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
 from harness.canonical_setup import Numerics, run_environment
 from harness.errors import Stopped, UserError, from_os_error
@@ -52,8 +52,8 @@ class ChildJob:
 def launch(job: RunJob, *, resumable: bool = True, bar: bool = True) -> dict[str, Any]:
     """Make one run in a process of its own and return its `result.json`.
 
-    Without `resumable`, messages do not suggest to resume: the folder of the run will be deleted. Raises what
-    `launch_child` raises.
+    Without `resumable`, messages do not suggest to resume: the folder of the run will be deleted. Raises as
+    `launch_child`.
     """
     name = job.experiment if job.recipe == "none" else job.recipe
     go_on = "give the same command again"
@@ -78,7 +78,7 @@ def launch_child(job: ChildJob, *, bar: bool = True) -> dict[str, Any]:
     """
     outcome: dict[str, Any] = {"event": "none"}
     when = "before the first step"
-    with _started(job) as child, _progress_bar(job.label, shown=bar) as progress:
+    with _Child(job) as child, _progress_bar(job.label, shown=bar) as progress:
         for line in child.events:
             if not line.endswith("\n"):
                 break  # the child was killed while it wrote
@@ -89,7 +89,7 @@ def launch_child(job: ChildJob, *, bar: bool = True) -> dict[str, Any]:
                 when = f"at step {event['step']} of {event['steps']}"
             else:
                 outcome = event
-        code = child.wait()
+    code = child.process.returncode
     if outcome["event"] == "finished":
         # Too late for the child, but a command that does several things in a row must stop here.
         if child.interrupted:
@@ -111,12 +111,8 @@ def launch_child(job: ChildJob, *, bar: bool = True) -> dict[str, Any]:
     )
 
 
-class _Bar(Protocol):
-    def __call__(self, step: int, steps: int, says: str) -> None: ...
-
-
 @contextmanager
-def _progress_bar(label: str, *, shown: bool) -> Iterator[_Bar]:
+def _progress_bar(label: str, *, shown: bool) -> Iterator[Callable[[int, int, str], None]]:
     """Show a bar on a terminal; elsewhere nothing, so that logs stay readable."""
     if not shown or not sys.stderr.isatty():
         yield lambda step, steps, says: None
@@ -124,25 +120,17 @@ def _progress_bar(label: str, *, shown: bool) -> Iterator[_Bar]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=None),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[says]}"),
-        TimeRemainingColumn(compact=True),
-    )
+    says_column = TextColumn("{task.fields[says]}")
+    bar, left = BarColumn(bar_width=None), TimeRemainingColumn(compact=True)
+    columns = (TextColumn("{task.description}"), bar, MofNCompleteColumn(), says_column, left)
     # What the experiment prints goes through another process, so rich cannot move it above the bar.
     with Progress(*columns, console=Console(stderr=True), transient=True, expand=True) as progress:
         task = progress.add_task(label, total=None, says="")
-
-        def update(step: int, steps: int, says: str) -> None:
-            progress.update(task, completed=step, total=steps, says=says)
-
-        yield update
+        yield lambda step, steps, says: progress.update(task, completed=step, total=steps, says=says)
 
 
 class _Child:
-    """A started process and the pipe on which it reports.
+    """A started process and the pipe on which it reports; a context manager that ends the process.
 
     Its standard input stays open as long as the parent lives, and the child ends when it closes. What an experiment
     prints goes to standard error: standard output belongs to the command.
@@ -150,6 +138,8 @@ class _Child:
 
     def __init__(self, job: ChildJob) -> None:
         self.interrupted = False
+        self._before = signal.getsignal(signal.SIGINT)
+        self._in_main_thread = threading.current_thread() is threading.main_thread()
         reading, writing = os.pipe()
         # The child must not get Ctrl-C before it has set its handler; a blocked signal waits.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
@@ -162,7 +152,7 @@ class _Child:
                 pass_fds=(writing,),
                 text=True,
             )
-            if threading.current_thread() is threading.main_thread():
+            if self._in_main_thread:
                 signal.signal(signal.SIGINT, self._interrupt)
         finally:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
@@ -186,27 +176,18 @@ class _Child:
         timer.daemon = True
         timer.start()
 
-    def wait(self) -> int:
-        """Wait for the end of the process and return its status."""
-        code = self.process.wait()
+    def __enter__(self) -> "_Child":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            self.process.kill()
+        self.process.wait()
         self.events.close()
         with contextlib.suppress(BrokenPipeError):
             self._lifeline.close()
-        return code
-
-
-@contextmanager
-def _started(job: ChildJob) -> Iterator[_Child]:
-    before = signal.getsignal(signal.SIGINT)
-    child = _Child(job)
-    try:
-        yield child
-    finally:
-        if child.process.poll() is None:
-            child.process.kill()
-        child.wait()
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGINT, before)
+        if self._in_main_thread:
+            signal.signal(signal.SIGINT, self._before)
 
 
 class Reporter:

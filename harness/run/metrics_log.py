@@ -47,6 +47,22 @@ def from_strict(value: Any) -> Any:
     return value
 
 
+def read_object(path: Path) -> Record:
+    """Return the JSON object in a file of a run; non-finite numbers become floats.
+
+    Raises `UserError`, a sentence to which the caller adds the remedy, for anything else.
+    """
+    try:
+        value = from_strict(json.loads(path.read_bytes().decode("utf-8")))
+    except FileNotFoundError:
+        raise UserError(f"{path} is missing") from None
+    except (ValueError, RecursionError):
+        raise UserError(f"{path} is not JSON") from None
+    if not isinstance(value, dict):
+        raise UserError(f"{path} holds no JSON object")
+    return value
+
+
 def format_record(record: Record) -> str:
     """Return the record as one line of the log, newline included."""
     try:
@@ -84,19 +100,16 @@ class LogWriter:
 
     def epoch(self, record: Record) -> None:
         """Write the batches so far, then the record of an epoch."""
-        self._write_batches()
+        self.flush()
         self._file.write(format_record(record))
         self._file.flush()
 
     def flush(self) -> None:
         """Write the batches so far."""
-        self._write_batches()
-        self._file.flush()
-
-    def _write_batches(self) -> None:
         held_back, self._held_back = self._held_back, []
         records = [{**position, **measured.record()} for position, measured in held_back]
         self._file.writelines(map(format_record, records))
+        self._file.flush()
         for record in records:
             self._note(record)
 
@@ -133,27 +146,29 @@ def parse_log(lines: Iterable[str], source: str) -> list[Record]:
     records = []
     for number, line in enumerate(lines, start=1):
         try:
-            record = parse_record(line)
-            _check_values(record)
-            records.append(record)
+            records.append(_parse_record(line))
         except (ValueError, RecursionError) as error:
+            reason = "nested too deeply" if isinstance(error, RecursionError) else error
             raise UserError(
-                f"{source}, line {number}: not a record of a run ({error}): make the run again."
+                f"{source}, line {number}: not a record of a run ({reason}): make the run again."
             ) from None
     return records
 
 
-def parse_record(line: str) -> Record:
-    """Return one record. Raises `ValueError` if the line is not a JSON object in strict JSON."""
-    try:
-        record = json.loads(
-            line, parse_constant=_refuse_constant, parse_float=_finite, object_pairs_hook=_object
-        )
-        if not isinstance(record, dict):
-            raise ValueError("not a JSON object")
-        return {key: from_strict(value) for key, value in record.items()}
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
+def _parse_record(line: str) -> Record:
+    """Return one record. Raises `ValueError` for what is not strict JSON, or a value that no run writes."""
+    found = json.loads(line, parse_constant=_refuse_constant, parse_float=_finite, object_pairs_hook=_object)
+    if not isinstance(found, dict):
+        raise ValueError("not a JSON object")
+    record = {key: from_strict(value) for key, value in found.items()}
+    for key, value in record.items():
+        if key in ("step", "epoch") and not (type(value) is int and 0 <= value <= _LAST_STEP):
+            raise ValueError(f"{key} is not a whole number from 0")
+        if key in _TABLES and not _is_table(value):
+            raise ValueError(f"{key!r} is not a table of numbers")
+        if key not in _TABLES and not _is_number(value):
+            raise ValueError(f"{key[:40]!r} is not a number")
+    return record
 
 
 def batch_records(records: Iterable[Record]) -> list[Record]:
@@ -182,17 +197,6 @@ def _object(pairs: list[tuple[str, Any]]) -> Record:
     if len(record) != len(pairs):  # two readers could take two different values
         raise ValueError("a key is there twice")
     return record
-
-
-def _check_values(record: Record) -> None:
-    """Raise `ValueError` for a value that no run writes, so that readers of a log can rely on numbers."""
-    for key, value in record.items():
-        if key in ("step", "epoch") and not (type(value) is int and 0 <= value <= _LAST_STEP):
-            raise ValueError(f"{key} is not a whole number from 0")
-        if key in _TABLES and not _is_table(value):
-            raise ValueError(f"{key!r} is not a table of numbers")
-        if key not in _TABLES and not _is_number(value):
-            raise ValueError(f"{key[:40]!r} is not a number")
 
 
 def _is_table(value: Any) -> bool:

@@ -51,10 +51,9 @@ def versions() -> dict[str, str]:
 def platform_class(numerics: Numerics, device: str) -> dict[str, Any]:
     """Return what decides whether a run on another machine must have the same bytes; see `same_class`.
 
-    `golden` says whether this process computes the sentinels of the golden table right (20 ms; at least one
-    sentinel for each setting of portable numerics). It is None if no table applies: native numerics, a CUDA
-    card, another release of torch. For the CPU `torch` is the release alone, because "+cpu" and "+cu130" only name
-    CUDA libraries that such a run never calls. For a card it is the full version, and `device` is the card's name.
+    `golden` says whether this process computes the sentinels of the golden table right (20 ms), or is None if no
+    table applies: native numerics, a CUDA card, another release of torch. For the CPU `torch` is the release alone,
+    because "+cpu" and "+cu130" only name CUDA libraries that such a run never calls.
     """
     import torch
 
@@ -66,8 +65,9 @@ def platform_class(numerics: Numerics, device: str) -> dict[str, Any]:
     golden = None
     if numerics == "portable" and not on_card and release == read_table()["torch"]:
         golden = "wrong" not in judge(compute_goldens(SENTINELS)).values()
+    machine = platform.machine().lower()
     return {
-        "architecture": architecture(),
+        "architecture": {"amd64": "x86_64", "arm64": "aarch64"}.get(machine, machine),
         "numerics": numerics,
         "device": torch.cuda.get_device_name(torch.device(device)) if on_card else "cpu",
         "torch": str(torch.__version__) if on_card else release,
@@ -82,12 +82,6 @@ def same_class(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     failed) two machines with equal records may still round differently.
     """
     return dict(one) == dict(other) and (one["golden"] is True or one["device"] != "cpu")
-
-
-def architecture() -> str:
-    """Return the instruction set of this machine under one name on every system, such as x86_64 or aarch64."""
-    machine = platform.machine().lower()
-    return {"amd64": "x86_64", "arm64": "aarch64"}.get(machine, machine)
 
 
 def usable_cores() -> int:

@@ -36,27 +36,17 @@ def locked_job_file(partial: Path) -> IO[str]:
 
     The system removes the lock when the process ends, however it ends.
     """
-    while True:
-        partial.mkdir(parents=True, exist_ok=True)
-        job_file = (partial / JOB_FILE).open("a+", encoding="utf-8")
-        try:
-            fcntl.flock(job_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            job_file.close()
-            raise UserError(
-                f"Another run is using {partial}: wait until it is done, or stop it first."
-            ) from None
-        except OSError as error:
-            if error.errno not in (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS):
-                raise
-            return job_file  # a file system without locks
-        # Between the opening and the lock, the other run may have been published.
-        try:
-            if os.path.samestat(os.fstat(job_file.fileno()), (partial / JOB_FILE).stat()):
-                return job_file
-        except FileNotFoundError:
-            pass
+    partial.mkdir(parents=True, exist_ok=True)
+    job_file = (partial / JOB_FILE).open("a+", encoding="utf-8")
+    try:
+        fcntl.flock(job_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
         job_file.close()
+        raise UserError(f"Another run is using {partial}: wait until it is done, or stop it first.") from None
+    except OSError as error:
+        if error.errno not in (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS):  # a file system without locks
+            raise
+    return job_file
 
 
 def prepare_partial(job: RunJob, partial: Path, job_file: IO[str]) -> None:
@@ -65,7 +55,15 @@ def prepare_partial(job: RunJob, partial: Path, job_file: IO[str]) -> None:
     text = job_file.read()
     going_on = job.resume and text != ""
     if going_on:
-        _check_same_job(job, text, partial)
+        remedy = "start the run without --resume."
+        try:
+            before = RunJob.from_json(text)
+        except (ValueError, KeyError, TypeError):
+            raise UserError(f"{partial / JOB_FILE} is damaged: {remedy}") from None
+        if before.source != job.source:
+            raise UserError(f"{partial} was started with another experiment.py: {remedy}")
+        if before.settings != job.settings:
+            raise UserError(f"{partial} was started with other settings: give the same, or {remedy}")
     for path in partial.iterdir():
         # A hidden file is one that was being written when the run was killed.
         if path.name.startswith(".") or not (going_on or path.name == JOB_FILE):
@@ -75,18 +73,6 @@ def prepare_partial(job: RunJob, partial: Path, job_file: IO[str]) -> None:
         job_file.truncate(0)
         job_file.write(job.to_json())
         job_file.flush()
-
-
-def _check_same_job(job: RunJob, text: str, partial: Path) -> None:
-    remedy = "start the run without --resume."
-    try:
-        before = RunJob.from_json(text)
-    except (ValueError, KeyError, TypeError):
-        raise UserError(f"{partial / JOB_FILE} is damaged: {remedy}") from None
-    if before.source != job.source:
-        raise UserError(f"{partial} was started with another experiment.py: {remedy}")
-    if before.settings != job.settings:
-        raise UserError(f"{partial} was started with other settings: give the same, or {remedy}")
 
 
 def publish(partial: Path, folder: Path) -> None:

@@ -24,18 +24,17 @@ from harness.run.run_folder import (
     refuse_foreign_folder,
 )
 from harness.run.settings import RunJob
-from harness.workspace import RESULT, source_hash
+from harness.workspace import CHECKPOINT, CHECKSUM, EXPERIMENT, META, METRICS_LOG, RESULT, source_hash
 
 if TYPE_CHECKING:  # both are imported when the run begins: torch must find its variables first
     from harness.data.datasets import Dataset
     from harness.trainer import TrainingResult
 
-_CHECKPOINT = "checkpoint.pt"
-_METRICS_LOG = "metrics.log"
-
 
 def make_run(job: RunJob, reporter: Reporter) -> None:
     """Make the run. Its folder takes the final name only when everything is in it."""
+    import torch
+
     from harness.canonical_setup import apply_numerics
     from harness.data.loading import load_dataset
     from harness.run.experiment import load_experiment, tensor_data
@@ -43,15 +42,18 @@ def make_run(job: RunJob, reporter: Reporter) -> None:
 
     settings = job.settings
     apply_numerics(settings.numerics, settings.device)
-    _check_device(settings.device)
+    if settings.device.startswith("cuda") and not torch.cuda.is_available():
+        raise UserError(
+            "There is no CUDA card that this PyTorch can use: leave DEVICE=cuda out to run on the CPU."
+        )
     folder = Path(job.folder)
     refuse_foreign_folder(folder)
     partial = partial_folder(folder)
     with naming(partial), locked_job_file(partial) as job_file:
         prepare_partial(job, partial, job_file)
-        data = load_dataset(settings.dataset, cache=Path(job.cache) if job.cache else None)
+        data = load_dataset(settings.dataset)
         # Errors name the student's own file, if the source came from one.
-        source_path = Path(job.source_path) if job.source_path else partial / "experiment.py"
+        source_path = Path(job.source_path) if job.source_path else partial / EXPERIMENT
         try:
             result = train(
                 load_experiment(source_path, job.source),
@@ -62,7 +64,7 @@ def make_run(job: RunJob, reporter: Reporter) -> None:
                 progress=reporter.progress,
             )
         except UserError as error:
-            log = partial / _METRICS_LOG
+            log = partial / METRICS_LOG
             kept = log.is_file() and log.stat().st_size
             raise UserError(f"{error} The log so far is in {log}." if kept else str(error)) from error
         summary = _complete_folder(job, partial, result, data)
@@ -72,45 +74,23 @@ def make_run(job: RunJob, reporter: Reporter) -> None:
     reporter.send("finished", result=summary)
 
 
-def _check_device(device: str) -> None:
-    import torch
-
-    if device.startswith("cuda") and not torch.cuda.is_available():
-        raise UserError(
-            "There is no CUDA card that this PyTorch can use: leave DEVICE=cuda out to run on the CPU."
-        )
-
-
 def _complete_folder(job: RunJob, folder: Path, result: "TrainingResult", data: "Dataset") -> dict[str, Any]:
     """Write digest, provenance, result and page beside log and checkpoint; return what `result.json` holds."""
-    checkpoint = (folder / _CHECKPOINT).read_bytes()
-    (folder / f"{_CHECKPOINT}.sha256").write_text(sha256_line(checkpoint, _CHECKPOINT), encoding="utf-8")
-    _write_json(folder / f"{_CHECKPOINT}.meta.json", _provenance(job, result, data))
-    summary = _summary(job, result, hashlib.sha256(checkpoint).hexdigest(), data)
-    _write_json(folder / RESULT, summary)
-    compare_with = Path(job.compare_with) if job.compare_with else None
-    write_run_page(folder, title=job.title, compare_with=compare_with)
-    return summary
-
-
-def _write_json(path: Path, value: dict[str, Any]) -> None:
-    path.write_text(json.dumps(to_strict(value), indent=1, allow_nan=False) + "\n", encoding="utf-8")
-
-
-def _summary(
-    job: RunJob, result: "TrainingResult", checkpoint_sha256: str, data: "Dataset"
-) -> dict[str, Any]:
+    checkpoint = (folder / CHECKPOINT).read_bytes()
+    (folder / CHECKSUM).write_text(sha256_line(checkpoint, CHECKPOINT), encoding="utf-8")
+    _write_json(folder / META, _provenance(job, result, data))
     last = result.last_epoch
-    metric = last["val_accuracy"] if last["val_accuracy"] is not None else last["val_loss"]
-    return to_strict(  # type: ignore[no-any-return]
+    summary: dict[str, Any] = to_strict(
         {
             "seed": job.settings.seed,
             "recipe": job.recipe,
             "run": job.run,
-            "checkpoint_path": _CHECKPOINT,
-            "checkpoint_sha256": checkpoint_sha256,
+            "checkpoint_path": CHECKPOINT,
+            "checkpoint_sha256": hashlib.sha256(checkpoint).hexdigest(),
             "final_train_loss": result.last_batch["loss"],
-            "final_val_metric": metric,
+            "final_val_metric": last["val_accuracy"]
+            if last["val_accuracy"] is not None
+            else last["val_loss"],
             "final_val_loss": last["val_loss"],
             "final_val_accuracy": last["val_accuracy"],
             "steps": result.steps,
@@ -125,6 +105,14 @@ def _summary(
             "status": "finished",
         }
     )
+    _write_json(folder / RESULT, summary)
+    compare_with = Path(job.compare_with) if job.compare_with else None
+    write_run_page(folder, title=job.title, compare_with=compare_with)
+    return summary
+
+
+def _write_json(path: Path, value: dict[str, Any]) -> None:
+    path.write_text(json.dumps(to_strict(value), indent=1, allow_nan=False) + "\n", encoding="utf-8")
 
 
 def _provenance(job: RunJob, result: "TrainingResult", data: "Dataset") -> dict[str, Any]:
@@ -159,15 +147,10 @@ def _mistake(error: OSError, line: str) -> UserError | None:
         if (partial / JOB_FILE).exists():
             return None
         return UserError(f"{partial} was removed during the run: start the run again.")
-    if mistake is not None and (partial / _CHECKPOINT).is_file():
+    if mistake is not None and (partial / CHECKPOINT).is_file():
         return UserError(f"{mistake} Then --resume (RESUME=1) continues from {partial}.")
     return mistake
 
 
-def main() -> int:
-    """Make the run that standard input asks for; exit as `harness.run.launch.serve` says."""
-    return serve(lambda line, reporter: make_run(RunJob.from_json(line), reporter), _mistake)
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(serve(lambda line, reporter: make_run(RunJob.from_json(line), reporter), _mistake))

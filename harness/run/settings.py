@@ -60,7 +60,6 @@ class RunJob:
     source: str
     folder: str
     source_path: str | None = None
-    cache: str | None = None
     resume: bool = False
     compare_with: str | None = None
 

@@ -20,8 +20,9 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from harness.errors import UserError
 from harness.files import stored_gzip, write_whole, write_with_sha256
 from harness.hints import LEVELS, hints_given
+from harness.run.metrics_log import read_object
 from harness.submission.check import quick_checks
-from harness.submission.check_run import CheckItem, read_object
+from harness.submission.check_run import CheckItem
 from harness.workspace import EXPERIMENT, META, REPORT, RUN_FILES, RUNS, SUBMITTED, Workspace
 from harness.written.workspace import FileWorkspace, file_items
 

@@ -1,7 +1,6 @@
 """What `make check` judges of the two runs: their files agree, the experiment is theirs, and they repeat."""
 
 import ast
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -10,7 +9,7 @@ from typing import Literal
 
 from harness.errors import UserError
 from harness.files import sha256_line
-from harness.run.metrics_log import Record, batch_records, epoch_records, from_strict, read_metrics_log
+from harness.run.metrics_log import Record, batch_records, epoch_records, read_metrics_log, read_object
 from harness.submission.log_values import log_difference
 from harness.workspace import (
     CHECKPOINT,
@@ -68,22 +67,6 @@ def remedy(workspace: Workspace, run: str) -> str:
         return f"{workspace.command('verify')} makes it again"
     folder = workspace.run_folder(run)
     return f"delete {folder}, and {workspace.command('exercise')} makes it again"
-
-
-def read_object(path: Path) -> Record:
-    """Return the JSON object in a file of a run; non-finite numbers become floats.
-
-    Raises `UserError`, a sentence to which the caller adds the remedy, for anything else.
-    """
-    try:
-        value = from_strict(json.loads(path.read_bytes().decode("utf-8")))
-    except FileNotFoundError:
-        raise UserError(f"{path} is missing") from None
-    except (ValueError, RecursionError):
-        raise UserError(f"{path} is not JSON") from None
-    if not isinstance(value, dict):
-        raise UserError(f"{path} holds no JSON object")
-    return value
 
 
 def check_run(workspace: Workspace, run: str) -> list[CheckItem]:

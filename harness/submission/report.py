@@ -4,7 +4,7 @@ The front matter is YAML. Its values are kept as they were written: the digits o
 """
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Annotated, Literal
@@ -22,7 +22,7 @@ from pydantic_core import ErrorDetails
 
 from harness.errors import UserError
 from harness.files import read_text
-from harness.plain_yaml import LIMIT, Plain, PlainYaml, read_plain_yaml, shown
+from harness.plain_yaml import LIMIT, PlainYaml, read_plain_yaml, shown
 from harness.recipe import suggestion
 from harness.submission.numbers import read_number
 from harness.workspace import report_template
@@ -244,26 +244,10 @@ def split_report(text: str, source: str) -> tuple[str, str]:
 def parse_front_matter(matter: str, source: str) -> PlainYaml:
     """Return the values of a front matter whose first line is line 2 of `source`; see `read_plain_yaml`.
 
-    `value: 1,234.5` in braces is one number, though a comma ends a value there.
+    `value: 1,234.5` in braces is one number, though a comma ends a value there: it is read as if it had quotes.
     """
-    front = read_plain_yaml(matter, source, "the front matter", first_line=2)
-    return replace(front, values={key: _with_commas(value) for key, value in front.values.items()})
-
-
-def _with_commas(value: Plain) -> Plain:
-    """Put numbers together that YAML cut at their commas: {value: "1", "234.5": None} is 1,234.5."""
-    if isinstance(value, list):
-        return [_with_commas(item) for item in value]
-    if not isinstance(value, dict):
-        return value
-    whole: dict[str, Plain] = {}
-    for key, item in value.items():
-        head = whole["value"] if whole and next(reversed(whole)) == "value" else None
-        if item is None and isinstance(head, str) and re.fullmatch(r"[0-9.]+(?:\D.*)?", key):
-            whole["value"] = f"{head},{key}"
-        else:
-            whole[key] = _with_commas(item)
-    return whole
+    quoted = _WITH_COMMAS.sub(r'\1"\2"', matter)
+    return read_plain_yaml(quoted, source, "the front matter", first_line=2)
 
 
 # What to write for each key.
@@ -305,6 +289,9 @@ def _message(problem: ErrorDetails, front: PlainYaml, source: str) -> str:
 
 Form = Literal["", "prose", "heading", "row", "indented", "fence"]
 _KINDS: dict[Form, Kind] = {"prose": "prose", "heading": "heading"}
+_WITH_COMMAS = re.compile(
+    r"(\bvalue: {0,9})([+\-−]?[0-9.]{1,20},[0-9.,]{0,40}[0-9](?:[eE][+\-]?[0-9]{1,3})?(?: ?[%％])?)"
+)
 # In Chinese and Japanese, which put no spaces between words, each character counts.
 _WIDE = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 _CODE_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")

@@ -18,17 +18,16 @@ exercise, `healthy`, or `unknown`. Several outcomes may go to one node. A walk m
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from typing import Annotated
 
 from pydantic import Field, ValidationError
-from pydantic_core import ErrorDetails
 
 from harness.checks import check_names, load_check
 from harness.errors import UserError
-from harness.plain_yaml import Location, PlainYaml, read_plain_yaml, shown
+from harness.plain_yaml import Location, read_plain_yaml, shown
 from harness.recipe import recipe_ids, suggestion
 from harness.toml_file import StrictModel
 
@@ -60,35 +59,20 @@ class Tree(StrictModel):
     start: str
     nodes: Mapping[str, Node]
 
-    def following(self, name: str) -> list[str]:
-        """Return the nodes that the outcomes of a node go to."""
-        return [step.go for step in self.nodes[name].outcomes.values() if step.go is not None]
-
-    def reachable(self) -> set[str]:
-        """Return the nodes that a walk can reach."""
-        found: set[str] = set()
-        new = [self.start]
-        while new:
-            name = new.pop()
-            if name not in found:
-                found.add(name)
-                new += self.following(name)
-        return found
-
-    def unreachable(self) -> list[str]:
-        """Return the nodes that no walk can reach, in the order of the file."""
-        found = self.reachable()
-        return [name for name in self.nodes if name not in found]
-
     def flaw(self) -> str:
         """Return why the tree earns nothing whatever it concludes, as a sentence, or ""."""
+        steps = {name: node.outcomes.values() for name, node in self.nodes.items()}
+        following = {name: [step.go for step in of if step.go is not None] for name, of in steps.items()}
         try:
-            TopologicalSorter({name: self.following(name) for name in self.nodes}).prepare()
+            order = [*TopologicalSorter(following).static_order()]
         except CycleError as error:
             path = " -> ".join(reversed(error.args[1]))
             return f"The tree loops: {path}. A check gives the same outcome again, so it never ends."
-        steps = [step for name in self.reachable() for step in self.nodes[name].outcomes.values()]
-        ends = {step.conclude for step in steps if step.conclude is not None}
+        reachable = {self.start}
+        for name in reversed(order):  # a node comes before the nodes that it goes to
+            if name in reachable:
+                reachable.update(following[name])
+        ends = {step.conclude for name in reachable for step in steps[name] if step.conclude is not None}
         if len(ends) == 1:
             return f"Every path ends in `{ends.pop()}`, whatever the checks find: that is no evidence."
         return ""
@@ -106,88 +90,56 @@ def parse_tree(text: str, source: str = "tree.yaml") -> Tree:
     unknown check or conclusion, a missing outcome, a missing node.
     """
     found = read_plain_yaml(text.removeprefix("\ufeff"), source, "the tree")
+    problems: Iterable[tuple[Location, str]]
     try:
         tree = Tree.model_validate(found.values)
+        problems = _wrong_names(tree)
     except ValidationError as error:
-        raise _refusal(((item["loc"], _message(item)) for item in error.errors()), found, source) from None
-    problems = list(_wrong_names(tree))
-    if problems:
-        raise _refusal(iter(problems), found, source)
+        problems = [(item["loc"], f"{_path(item['loc'])}: {item['msg']}.") for item in error.errors()]
+    # A misspelt key is also missing under its right name, on the same line or after it.
+    by_line = sorted((found.line(location), message) for location, message in problems)
+    lines = [f"{source}, line {line}: {message}" for line, message in by_line]
+    if lines:
+        more = [f"and {len(lines) - MOST_PROBLEMS} more"] if len(lines) > MOST_PROBLEMS else []
+        raise UserError("\n".join(lines[:MOST_PROBLEMS] + more))
     return tree
 
 
-def _refusal(problems: Iterator[tuple[Location, str]], found: PlainYaml, source: str) -> UserError:
-    # One line may have several problems, and a misspelt key is also missing under its right name.
-    by_line = sorted((found.line(location), message) for location, message in problems)
-    lines = [f"{source}, line {line}: {message}" for line, message in dict.fromkeys(by_line)]
-    more = [f"and {len(lines) - MOST_PROBLEMS} more"] if len(lines) > MOST_PROBLEMS else []
-    return UserError("\n".join(lines[:MOST_PROBLEMS] + more))
-
-
-_KEYS = {1: [*Tree.model_fields], 3: [*Node.model_fields], 5: [*Step.model_fields]}
-_FORMS: Mapping[str, str] = {
-    "start": "the name of a node",
-    "nodes": "nodes, each under its name",
-    "outcomes": "the outcomes of the check, each with a step",
-    "check": "the name of one check",
-    "go": "the name of one node",
-    "conclude": "the name of one exercise, healthy or unknown: several names are no conclusion",
-    "means": "what the outcome tells you, in 3 to 200 characters",
-}
-
-
-def _message(problem: ErrorDetails) -> str:
-    location = problem["loc"]
-    key = shown(location[-1]) if location else ""
-    if problem["type"] == "extra_forbidden":
-        return f"there is no key `{key}` here: {suggestion(key, _KEYS[len(location)])}"
-    if problem["type"] == "missing":
-        return f"`{key}` is missing: write {_FORMS[key]}."
-    if key in _FORMS:
-        return f"`{key}` must be {_FORMS[key]}."
-    wanted = "check and outcomes" if len(location) == 2 else "means, and go or conclude"
-    return f"`{key}` must hold {wanted}, each with a value."
+def _path(location: Location) -> str:
+    return ".".join(map(shown, location))
 
 
 def _wrong_names(tree: Tree) -> Iterator[tuple[Location, str]]:
     """Yield each name that does not exist or is missing, with its place."""
-    nodes, checks = list(tree.nodes), check_outcomes()
+    ends, checks = conclusions(), check_outcomes()
     if tree.start not in tree.nodes:
-        yield ("start",), _no_node(tree.start, nodes)
+        yield ("start",), _unknown("node", tree.start, tree.nodes)
     for name, node in tree.nodes.items():
         at: Location = ("nodes", name)
         if not _NAME.fullmatch(name):
             yield at, f"{shown(name)!r} cannot name a node: use up to 40 small letters, digits, _ and -."
         if node.check not in checks:
-            known = suggestion(node.check, list(checks))
-            yield (*at, "check"), f"there is no check {shown(node.check)!r}: {known}"
-        else:
-            outcomes = checks[node.check]
-            for outcome in node.outcomes:
-                if outcome not in outcomes:
-                    known = suggestion(outcome, list(outcomes))
-                    yield (
-                        (*at, "outcomes", outcome),
-                        f"{node.check} has no outcome {shown(outcome)!r}: {known}",
-                    )
-            if missing := ", ".join(outcome for outcome in outcomes if outcome not in node.outcomes):
-                message = f"there is no step for {missing} of {node.check}: every outcome needs one."
-                yield (*at, "outcomes"), message
+            yield (*at, "check"), _unknown("check", node.check, checks)
+        outcomes = checks.get(node.check, tuple(node.outcomes))
+        if missing := ", ".join(outcome for outcome in outcomes if outcome not in node.outcomes):
+            yield (
+                (*at, "outcomes"),
+                f"there is no step for {missing} of {node.check}: every outcome needs one.",
+            )
         for outcome, step in node.outcomes.items():
             place: Location = (*at, "outcomes", outcome)
+            if outcome not in outcomes:
+                yield place, _unknown(f"outcome of {node.check}", outcome, outcomes)
             if (step.go is None) == (step.conclude is None):
                 yield place, f"`{shown(outcome)}` needs either go or conclude, and not both."
             elif step.go is not None and step.go not in tree.nodes:
-                yield (*place, "go"), _no_node(step.go, nodes)
-            elif step.conclude is not None and step.conclude not in conclusions():
-                known = suggestion(step.conclude, conclusions())
-                yield (*place, "conclude"), f"{shown(step.conclude)!r} is not a conclusion: {known}"
+                yield (*place, "go"), _unknown("node", step.go, tree.nodes)
+            elif step.conclude is not None and step.conclude not in ends:
+                yield (*place, "conclude"), _unknown("conclusion", step.conclude, ends)
 
 
-def _no_node(name: str, nodes: list[str]) -> str:
-    if name in conclusions():
-        return f"`{name}` is not a node: name a node, which makes a check before it concludes."
-    return f"there is no node {shown(name)!r}: {suggestion(name, nodes)}"
+def _unknown(what: str, name: str, known: Iterable[str]) -> str:
+    return f"there is no {what} {shown(name)!r}: {suggestion(name, [*known])}"
 
 
 def check_outcomes() -> Mapping[str, tuple[str, ...]]:

@@ -3,10 +3,10 @@
 import hashlib
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from harness.checks import run_checks
 from harness.errors import UserError
@@ -34,19 +34,9 @@ def form_item(path: Path, text: str) -> CheckItem:
 def tree_items(workspace: FileWorkspace) -> list[CheckItem]:
     """Walk a tree whose form is right with each broken run of the student, and with each edited experiment."""
     tree = parse_tree(read_answer(workspace.answer), str(workspace.answer))
-    items = []
-    if names := ", ".join(tree.unreachable()):
-        items.append(
-            failed("tree: use", f"{workspace.answer}: no outcome leads to {names}: use or remove it.")
-        )
-    walks = list(_walks(tree, workspace))
-    if not walks:
-        message = (
-            f"{workspace.folder.parent} has no broken run to walk the tree with: "
-            "make exercise BREAK=huge_lr makes one."
-        )
-        walks.append(could_not_judge("walk", message))
-    return items + walks
+    work = workspace.folder.parent
+    message = f"{work} has no broken run to walk the tree with: make exercise BREAK=huge_lr makes one."
+    return list(_walks(tree, workspace)) or [could_not_judge("walk", message)]
 
 
 def _walks(tree: Tree, workspace: FileWorkspace) -> Iterator[CheckItem]:
@@ -89,7 +79,9 @@ class CheckedOutcomes:
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / OUTCOMES
-        self._known = _read(self._path)
+        self._known: dict[str, str] = {}
+        with suppress(OSError, ValueError, TypeError, RecursionError):  # a damaged file counts as empty
+            self._known = dict(json.loads(self._path.read_bytes()))
 
     def of(self, source: str, settings: RunSettings, check: str, source_path: Path | None = None) -> str:
         """Return the outcome of a check. Raises what `run_checks` raises: `UserError`, `Stopped`, `ChildFault`."""
@@ -100,14 +92,3 @@ class CheckedOutcomes:
             self._known[key] = found[check].outcome
             write_whole({self._path: json.dumps(self._known, indent=1).encode()})
         return self._known[key]
-
-
-def _read(path: Path) -> dict[str, str]:
-    """Return the stored outcomes; a damaged file counts as empty."""
-    try:
-        known: Any = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return {}
-    if not isinstance(known, dict) or not all(isinstance(value, str) for value in known.values()):
-        return {}
-    return known

@@ -32,14 +32,17 @@ EXACT, DERIVED = 1e-13, 1e-12
 
 @dataclass(frozen=True)
 class Finding:
-    """One check of an answer, with its reason and how to earn what is missing. points: 0 to 1."""
+    """One check of an answer, with its reason and how to earn what is missing.
+
+    points: from 0 to 1, or None if only the instructor can decide.
+    """
 
     criterion: str
     id: str
     title: str
     reason: str
     remedy: str = ""
-    points: float = 1.0
+    points: float | None = 1.0
 
 
 def check_derivation(problem_name: str, answer: Path, text: str) -> list[CheckItem]:

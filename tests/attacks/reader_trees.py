@@ -5,6 +5,7 @@ import re
 from attacks.attack import Attack, Base, Expected
 from attacks.reader_texts import LAUGHS
 from grader.written.decision_tree import reference_text
+from harness.recipe import recipe_ids
 from harness.submission.archive import deterministic_tar_gz, with_manifest
 from harness.written.exercise import FileExercise, load_exercise
 
@@ -42,13 +43,13 @@ _TREES = {
     "apply": ("a tag that runs a command", "tags", f'start: !!python/object/apply:os.system ["{_TOUCH}"]\n'),
     "deep": ("8,000 brackets", "brackets within brackets", "start: " + "[" * 8000 + "\n"),
     "ring": ("a hundred nodes that go round", "The tree loops", _ring(100)),
-    "many_keys": ("1,800 nodes of nothing", "must hold check and outcomes", "start: a\nnodes:\n" + "".join(
+    "many_keys": ("1,800 nodes of nothing", "Input should be a valid dictionary", "start: a\nnodes:\n" + "".join(
         f" k{n}:\n" for n in range(1800))),
     "markup": ("names and meanings of markup and escapes", "cannot name a node",
         _meaning("<img src=x onerror=alert(2)>\\e[31m").replace(
             _START, '"<script>alert(1)</script>\\e[2J\\u202e"')),
-    "every_name": ("all causes at once", "several names are no conclusion",
-        reference_text().replace("conclude: huge_lr", "conclude: [huge_lr, loss_sum, double_softmax]")),
+    "every_name": ("all causes at once", "Input should be a valid string",
+        re.sub("conclude: .*", f"conclude: [{', '.join(recipe_ids())}]", reference_text(), count=1)),
     "always": (
         "healthy, whatever the checks find",
         "that is no evidence",

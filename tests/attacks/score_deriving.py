@@ -77,10 +77,9 @@ def _forge():
     import json, os, pathlib
     import numpy as np
     inputs, out = pathlib.Path("../input"), pathlib.Path("out")
-    job = json.loads((inputs / "job.json").read_text())
     arrays = dict(np.load(inputs / "cases.npz"))
     cases = {}
-    for case in job["cases"]:
+    for case in {name.split("/")[0] for name in arrays}:
         given = {name.split("/")[1]: array for name, array in arrays.items() if name.startswith(case + "/")}
         params = {name: given[name] for name in ("W1", "b1", "W2", "b2")}
         logits, cache = forward(params, given["x"])
@@ -104,10 +103,10 @@ def _zeros():
     import json, os, pathlib
     import numpy as np
     inputs, out = pathlib.Path("../input"), pathlib.Path("out")
-    job = json.loads((inputs / "job.json").read_text())
     out.mkdir(exist_ok=True)
+    names = {name.split("/")[0] for name in np.load(inputs / "cases.npz")}
     cases = {case: {"shapes": {"logits": [-1, -8]}, "problems": {}, "changed": [],
-                    "steps": {"forward": 10**30}} for case in job["cases"]}
+                    "steps": {"forward": 10**30}} for case in names}
     for case in cases:
         (out / case).mkdir()
         (out / case / "logits").write_bytes(bytes(64))

@@ -3,6 +3,7 @@
 import csv
 import io
 import re
+import shutil
 import threading
 import unicodedata
 from collections.abc import Iterator, Sequence
@@ -16,9 +17,8 @@ from attacks.attack import Attack
 from attacks.judge import UNFIT, row_of
 from attacks.lab import Scored
 from grader.cli import cli
-from grader.report import FORMATS
 from grader.report.gradebook import export
-from grader.report.scores_file import read_scores
+from grader.report.scores_file import SCORES, read_scores
 from grader.report.text import file_stem
 from grader.score.verdict import Scores
 from harness.errors import UserError
@@ -76,26 +76,20 @@ def class_view_faults(scored: Scored, exports: Path) -> Iterator[str]:
     """Yield what is wrong with the page and the tables of a class, and with the tables for learning platforms."""
     yield from _page_file_faults(scored.reports / "index.html")
     yield from _table_faults((scored.reports / "gradebook.csv").read_bytes())
-    for form in FORMATS:
-        words = ["export", "--format", form, "--to", str(exports / form), "--out", str(scored.reports)]
-        told = _told(cli, words)
-        yield from _command_faults(
-            f"grader export {form}", f"{told.output}{told.exception or ''}", told.exception
-        )
+    exports.mkdir(parents=True, exist_ok=True)
+    shutil.copy(scored.reports / SCORES, exports)
+    for platform in ("canvas", "moodle"):
+        told = _told(cli, ["export", "--format", platform, "--out", str(exports)])
+        words = f"{told.output}{told.exception or ''}"
+        yield from _command_faults(f"grader export {platform}", words, told.exception)
         # Who calls himself like another stops the whole export; so without those, what is in the tables.
-        for name, data in export(_distinct(read_scores(scored.reports)), form):
-            yield from _table_faults(data) if name.endswith(".csv") else _json_faults(data)
+        yield from _table_faults(export(_distinct(read_scores(scored.reports)), platform))
 
 
 def _distinct(scores: Scores) -> Scores:
     rows = {" ".join(row.student.casefold().split()): row for row in scores.submissions}
     kept = {unicodedata.normalize("NFKC", login): row for login, row in rows.items()}
     return scores.model_copy(update={"submissions": tuple(kept.values())})
-
-
-def _json_faults(data: bytes) -> Iterator[str]:
-    if found := UNFIT.search(data.decode("utf-8")):
-        yield f"a file for Gradescope holds {found[0]!r}"
 
 
 def _page_file_faults(page: Path) -> Iterator[str]:

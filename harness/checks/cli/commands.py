@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from harness.checks import Check, check_names, load_check, selected
+from harness.checks import Check, check_names, load_check
 from harness.command_line import measure_options, work_option
 
 # Everything else is imported inside the command that needs it: `harness --help` must be instant.
@@ -53,7 +53,6 @@ def _measure(
     untouched: bool,
     as_json: bool,
     page: Path | None,
-    page_in_any_case: bool = False,
     **asked: Any,
 ) -> None:
     """Find the experiment, make the checks, and show the findings in the way asked for."""
@@ -65,31 +64,27 @@ def _measure(
     found = find_target(target, work, Asked(**asked), untouched=untouched)
     findings = run_checks(found.source, found.settings, names, source_path=found.path, bar=True)
     reports = [Report(load_check(name), target, finding) for name, finding in findings.items()]
-    if page is None and page_in_any_case and not as_json:
+    whole = len(names) > 1
+    if whole and page is None and not as_json:
         page = found.page
     if page is not None:
-        what = "triage" if len(names) > 1 else names[0].replace("_", "-")
+        what = "triage" if whole else names[0].replace("_", "-")
         write_page(page, f"{Path(target).name}: {what}", found.words, reports)
     if as_json:
-        print_json(found.header(), reports, whole=len(names) > 1)
+        print_json(found.header(), reports)
     else:
         show(reports, found.words, page)
 
 
 @click.command()
 @_on_a_target
-@click.option(
-    "--only", metavar="CHECK", multiple=True, help="Make this check alone; may be given several times."
-)
-def triage(only: tuple[str, ...], **given: Any) -> None:
+def triage(**given: Any) -> None:
     """Make the checks in order, cheapest first.
 
     SCRIPT.py is a file with the functions of an experiment (load_data, build_model, build_optimizer, build_scheduler,
     prepare_batch, compute_loss, train_step, evaluate) and the constants EPOCHS and BATCH_SIZE. It needs no exercise.
     """
-    names = selected([name.replace("-", "_") for name in only])
-    walk = tuple(name for name in check_names() if load_check(name).in_triage)
-    _measure(names or walk, page_in_any_case=not names, **given)
+    _measure(tuple(name for name in check_names() if load_check(name).in_triage), **given)
 
 
 @click.command()

@@ -11,11 +11,11 @@ from rich.console import Console
 from rich.text import Text
 
 from harness.checks import Check, Finding, Outcome, load_check
-from harness.checks.lab.finding import Table, short
+from harness.checks.lab.finding import Cell, Table, short
 from harness.errors import naming
 from harness.page.charts import LineChart, Mark, Series, line_chart, number_text
 from harness.page.run_data import read_images
-from harness.page.run_page import page_environment
+from harness.page.run_page import render
 
 _READ = "read: "
 _MOST_NEXT = 3
@@ -80,14 +80,9 @@ def verdict(reports: Sequence[Report]) -> str:
     return f"{words}\nBy hand, one after the other, these checks take about {minutes:g} minutes."
 
 
-def print_json(header: Mapping[str, Any], reports: Sequence[Report], *, whole: bool) -> None:
-    """Print one object of strict JSON: a single report, or the `whole` walk of several."""
-    body = reports[0].to_json()
-    if whole:
-        body = {
-            "sound": all(one.outcome.sound for one in reports),
-            "checks": [one.to_json() for one in reports],
-        }
+def print_json(header: Mapping[str, Any], reports: Sequence[Report]) -> None:
+    """Print one object of strict JSON: what was measured, whether all is sound, and each check."""
+    body = {"sound": all(one.outcome.sound for one in reports), "checks": [one.to_json() for one in reports]}
     print(json.dumps({**header, **body}, allow_nan=False))
 
 
@@ -162,17 +157,28 @@ def write_page(path: Path, title: str, subject: str, reports: Sequence[Report]) 
 
 def render_page(title: str, subject: str, reports: Sequence[Report]) -> str:
     """Return the page as HTML: the walk as a table, then what each check found; all text is escaped."""
-    template = page_environment().get_template("findings.html.j2")
-    return template.render(
+    return render(
+        "findings.html.j2",
         title=title,
         subject=subject,
         reports=reports,
         verdict=verdict(reports),
         next_lines=where_next(reports),
-        text=lambda value: number_text(value) if isinstance(value, float) else short(value),
+        tables_of=_tables,
         charts_of=_charts,
         images_of=lambda finding: read_images(finding.sheet or {})[:2],
     )
+
+
+def _tables(report: Report) -> Iterator[tuple[str, Sequence[str], Sequence[Sequence[str]]]]:
+    """Yield the caption, columns and rows of each table of the page; the figures come first."""
+    yield "Figures", (), [(name, _text(value)) for name, value in report.finding.figures.items()]
+    for table in report.finding.tables:
+        yield table.caption, table.columns, [[_text(cell) for cell in row] for row in table.rows]
+
+
+def _text(value: Cell) -> str:
+    return number_text(value) if isinstance(value, float) else short(value)
 
 
 def _charts(report: Report) -> list[LineChart]:
