@@ -1,5 +1,6 @@
 import gzip
 import hashlib
+import json
 import os
 import tarfile
 import tracemalloc
@@ -152,12 +153,6 @@ def test_what_is_no_plain_file_is_refused(tmp_path: Path, fields: dict[str, Any]
     assert refused(tmp_path, data).code == code
 
 
-def test_a_pax_header_for_all_that_names_a_file_is_refused(tmp_path: Path) -> None:
-    record = b"18 path=evil/path\n"
-    data = with_members(member("x", record, type=tarfile.XGLTYPE), member("strange", b"x"))
-    assert refused(tmp_path, data).code == "lying header"
-
-
 @pytest.mark.parametrize(
     "record", [b"9 a=b\n", b"6 a=b", b"x", b"99999 a=b\n", b"2 \n", b"-6 a=b\n", b"5 ab\n", b"0 \n"]
 )
@@ -221,31 +216,10 @@ def test_a_gzip_file_of_blocks_of_nothing_is_given_up_soon(block: bytes) -> None
     assert Watched.read < 2**21
 
 
-def test_what_a_gzip_header_says_beside_is_no_matter() -> None:
-    whole = gzip.compress(b"content", mtime=0)
-    named = whole[:3] + b"\x08" + whole[4:10] + b"x" * 500_000 + b"\0" + whole[10:]
-    assert archive_module.gunzip(named) == b"content"
-
-
-@pytest.mark.parametrize("size", [0, 1, 2**18 - 1, 2**18, 2**18 + 1, 2**20])
-def test_every_size_is_unpacked_whole(size: int) -> None:
-    content = bytes(number % 251 for number in range(size))
-    for level in (0, 9):
-        data = gzip.compress(content, level, mtime=0)
-        assert archive_module.gunzip(data) == content
-        with pytest.raises(Rejected, match="follows the end"):
-            archive_module.gunzip(data + b"\0")
-
-
 @pytest.mark.parametrize("report", ["|\n" * 2001, "|a|\n |" + "-" * 2000, "\u00a0|\n" * 2001])
 def test_a_report_that_is_all_table_is_refused(tmp_path: Path, report: str) -> None:
     files = contents(report=report.encode())
     assert refused(tmp_path, packed({**files, "manifest.json": manifest(files)})).code == "table too large"
-
-
-def test_a_report_with_tables_is_taken(tmp_path: Path) -> None:
-    files = contents(report=b"|step|loss|\n|-|-|\n" + b"|1|2.5|\n" * 500 + b"x" * 5000)
-    assert taken(written(tmp_path, packed({**files, "manifest.json": manifest(files)}))).files
 
 
 @pytest.mark.parametrize(
@@ -277,25 +251,6 @@ def test_a_truncated_archive_is_refused(
     cut = data.draw(st.integers(0, len(tar)))
     code = refused(folder, gzip.compress(tar[:cut], mtime=0)).code
     assert code in ("truncated archive", "no manifest", "missing file")
-
-
-@given(st.data())
-@settings(max_examples=200)
-def test_a_changed_byte_never_changes_what_is_taken_unseen(
-    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
-) -> None:
-    tar = bytearray(tar_of())
-    place = data.draw(st.integers(0, len(tar) - 1))
-    tar[place] ^= data.draw(st.integers(1, 255))
-    path = written(tmp_path_factory.mktemp("changed"), gzip.compress(bytes(tar), 1, mtime=0))
-    try:
-        submission = taken(path)
-    except Rejected:
-        return
-    known = whole()
-    assert set(submission.files) == set(known)
-    for name in set(known) - {"manifest.json"}:  # which has no hash of itself
-        assert submission.files[name] == known[name]
 
 
 def damaged() -> bytes:
@@ -351,41 +306,40 @@ def test_a_file_that_is_not_there_is_no_fault_of_a_student(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("data", "code"),
+    "data",
     [
-        (b"", "manifest"),
-        (b"{", "manifest"),
-        (b"\xff", "manifest"),
-        (b"[]", "manifest"),
-        (b"null", "manifest"),
-        (b"[" * 60_000, "manifest"),
-        (b'{"a": ' * 10_000, "manifest"),
-        (b" " * 70_000, "manifest"),
-        (b'{"seed": ' + b"9" * 10_000 + b"}", "manifest"),
-        (manifest({}, seed=float("nan")), "manifest"),
-        (manifest({}, seed=42.0), "manifest"),
-        (manifest({}, seed="42"), "manifest"),
-        (manifest({}, seed=True), "manifest"),
-        (manifest({}, seed=-1), "manifest"),
-        (manifest({}, seed=2**32), "manifest"),
-        (manifest({}, more=1), "manifest"),
-        (manifest({}, files=[]), "manifest"),
-        (manifest({}, files={"report.md": "abc"}), "manifest"),
-        (manifest({}, files={"report.md": "A" * 64}), "manifest"),
-        (manifest({}, files={"report.md": "0" * 64 + "\n"}), "manifest"),
-        (manifest({}, dataset_digest="x"), "manifest"),
-        (manifest({}, format_version=2), "format version"),
-        (manifest({}, format_version="1"), "manifest"),
-        (manifest({}, format_version=True), "manifest"),
-        (manifest({})[:-1] + b', "seed": 42}', "manifest"),
-        (manifest({}, recipe="no_such"), "unknown recipe"),
-        (manifest({}, recipe="../huge_lr"), "unknown recipe"),
-        (manifest({}, dataset="imagenet"), "unknown data set"),
+        b"", b"{", b"\xff", b"[]", b"null", b"[" * 60_000, b'{"a": ' * 10_000, b" " * 70_000,
+        b'{"seed": ' + b"9" * 10_000 + b"}", manifest({})[:-1] + b', "seed": 42}',
+        *(
+            manifest({}, **changed)
+            for changed in (
+                {"seed": float("nan")}, {"seed": 42.0}, {"seed": "42"}, {"seed": True}, {"seed": -1}, {"seed": 2**32},
+                {"more": 1}, {"files": []}, {"files": {"report.md": "abc"}}, {"files": {"report.md": "A" * 64}},
+                {"files": {"report.md": "0" * 64 + "\n"}}, {"dataset_digest": "x"}, {"format_version": "1"},
+                {"format_version": True},
+            )
+        ),
+        *(
+            json.dumps({key: value for key, value in json.loads(manifest({})).items() if key != missing}).encode()
+            for missing in json.loads(manifest({}))
+        ),
+    ],
+)  # fmt: skip
+def test_a_manifest_that_is_none_is_refused(tmp_path: Path, data: bytes) -> None:
+    assert refused(tmp_path, packed({**contents(), "manifest.json": data})).code == "manifest"
+
+
+@pytest.mark.parametrize(
+    ("changed", "code"),
+    [
+        ({"format_version": 2}, "format version"),
+        ({"recipe": "no_such"}, "unknown recipe"),
+        ({"recipe": "../huge_lr"}, "unknown recipe"),
+        ({"dataset": "imagenet"}, "unknown data set"),
     ],
 )
-def test_a_manifest_that_is_none_is_refused(tmp_path: Path, data: bytes, code: str) -> None:
-    refusal = refused(tmp_path, packed({**contents(), "manifest.json": data}))
-    assert refusal.code == code
+def test_a_manifest_of_another_suite_is_refused(tmp_path: Path, changed: dict[str, Any], code: str) -> None:
+    assert refused(tmp_path, packed(whole(**changed))).code == code
 
 
 def without(name: str) -> dict[str, bytes]:

@@ -92,11 +92,11 @@ def _refused(
 
 
 ATTACKS = (
-    _refused("zip", "a zip file under a tarball's name", "a zip file", _zip),
-    _refused("xz", "an xz file", "an xz file", lambda base: lzma.compress(_tar(base)[: 2**18], preset=0)),
-    _refused("bzip2", "a bzip2 file", "a bzip2 file", lambda base: bz2.compress(_tar(base)[: 2**18], 1)),
-    _refused("zstandard", "a zstandard file", "a zstandard file", _zstandard),
-    _refused("plain_tar", "a tar archive that nobody compressed", "uncompressed", _tar),
+    _refused("zip", "a zip file under a tarball's name", "no gzip file", _zip),
+    _refused("xz", "an xz file", "no gzip file", lambda base: lzma.compress(_tar(base)[: 2**18], preset=0)),
+    _refused("bzip2", "a bzip2 file", "no gzip file", lambda base: bz2.compress(_tar(base)[: 2**18], 1)),
+    _refused("zstandard", "a zstandard file", "no gzip file", _zstandard),
+    _refused("plain_tar", "a tar archive that nobody compressed", "no gzip file", _tar),
     _refused("empty_file", "no bytes at all", "This is empty", lambda _: b""),
     _refused("cut_short", "half a tarball", "ends too early",
         lambda base: base.reference[: len(base.reference) // 2]),
