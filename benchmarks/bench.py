@@ -9,23 +9,19 @@ from pathlib import Path
 from time import perf_counter
 
 import click
-from rich.console import Console
 
 from benchmarks.measure import (
-    HEADINGS,
     PAGE,
     BenchmarkError,
     Row,
     command_path,
+    finish,
     interleaved,
-    markdown_table,
     ratio_row,
     run,
     seconds_of,
     seconds_row,
-    show_rows,
     this_machine,
-    write_section,
 )
 from grader.course.examples import broken_workspace, example_submission
 from grader.sandbox import sandbox_problem
@@ -154,12 +150,7 @@ def main(rounds: int | None, only: tuple[str, ...], write: bool) -> None:
             rows.append(benchmark(rounds or usual))
         except BenchmarkError as error:
             raise click.ClickException(str(error)) from None
-    show_rows("What the harness and the grader cost", rows, machine, Console())
-    if write:
-        write_section(
-            "bench", f"{markdown_table(HEADINGS, [row.cells() for row in rows])}\n\nMachine: {machine}."
-        )
-    sys.exit(0 if all(row.met for row in rows) else 1)
+    finish("What the harness and the grader cost", "bench", rows, machine, write=write)
 
 
 if __name__ == "__main__":

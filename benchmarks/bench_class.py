@@ -9,7 +9,6 @@ import json
 import os
 import random
 import resource
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,19 +19,15 @@ from time import perf_counter
 from typing import Literal
 
 import click
-from rich.console import Console
 
 from benchmarks.measure import (
-    HEADINGS,
     PAGE,
     BenchmarkError,
     Row,
     command_path,
-    markdown_table,
+    finish,
     run,
-    show_rows,
     this_machine,
-    write_section,
 )
 from grader.course.demo import VERDICTS, first_fixes, repacked
 from grader.course.examples import broken_workspace, example_submission
@@ -163,39 +158,21 @@ def measure(size: int, folder: Path, jobs: int) -> list[Row]:
     _say("grading them from cold ...")
     cold, peak = score(submissions, jobs)
     first = (folder / "reports" / "scores.json").read_bytes()
-    wrong = list(
-        problems(entries, {row.submission: row for row in read_scores(folder / "reports").submissions})
-    )
+    rows = {row.submission: row for row in read_scores(folder / "reports").submissions}
+    wrong = list(problems(entries, rows))
     if wrong:
         raise BenchmarkError(f"{len(wrong)} scores are wrong: {'; '.join(wrong[:5])}.")
     _say("grading them again ...")
     again, _ = score(submissions, jobs)
     if (folder / "reports" / "scores.json").read_bytes() != first:
         raise BenchmarkError("The scores of the unchanged class differ.")
-    programs = len({entry.fix.source for entry in entries})
+    fixes = f"{len({entry.fix.source for entry in entries})} fixes, {jobs} jobs"
+    each, made = f"{1000 * again / size:.0f} ms each", "while making the class and grading it from cold"
     share = size / SIZE
     return [
-        Row(
-            f"{size} submissions from cold",
-            cold,
-            "s",
-            COLD * max(share, 0.3),
-            f"{programs} fixes, {jobs} jobs",
-        ),
-        Row(
-            "the same, unchanged",
-            again,
-            "s",
-            UNCHANGED * max(share, 0.1),
-            f"{1000 * again / size:.0f} ms each",
-        ),
-        Row(
-            "memory of the largest process",
-            peak,
-            "MB",
-            MEMORY,
-            "while making the class and grading it from cold",
-        ),
+        Row(f"{size} submissions from cold", cold, "s", COLD * max(share, 0.3), fixes),
+        Row("the same, unchanged", again, "s", UNCHANGED * max(share, 0.1), each),
+        Row("memory of the largest process", peak, "MB", MEMORY, made),
     ]
 
 
@@ -220,12 +197,7 @@ def main(size: int, write: bool) -> None:
             rows = measure(size, Path(folder), usable_cores())
         except (BenchmarkError, UserError) as error:
             raise click.ClickException(str(error)) from None
-    show_rows("What grading a class costs", rows, machine, Console())
-    if write:
-        write_section(
-            "class", f"{markdown_table(HEADINGS, [row.cells() for row in rows])}\n\nMachine: {machine}."
-        )
-    sys.exit(0 if all(row.met for row in rows) else 1)
+    finish("What grading a class costs", "class", rows, machine, write=write)
 
 
 if __name__ == "__main__":

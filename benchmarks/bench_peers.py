@@ -12,13 +12,11 @@ import io
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
-import uuid
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from importlib.metadata import version
@@ -27,6 +25,7 @@ from time import perf_counter
 from typing import Literal, NamedTuple
 
 import click
+import psutil
 from rich.console import Console
 from rich.table import Table
 
@@ -45,7 +44,6 @@ DATA = Path(__file__).with_name("peers")
 CHECKS = DATA / "checks"
 LIMIT_SECONDS = 120.0  # a submission, for a tool that has no limit of its own or a longer one
 FIX_POINTS = 20.0
-_MARK = "TRAINWRECK_PEERS"
 
 Kind = Literal["right", "wrong", "exits", "loops", "cheats"]
 # What each student does with the broken experiment: five right fixes, two wrong ones, three hostile files.
@@ -87,17 +85,16 @@ class Verdict(NamedTuple):
 
 
 class Lost(NamedTuple):
-    """A tool has no result for a submission; `says` is what it left instead."""
+    """A tool has no result for a submission; `says` is what it did instead."""
 
     says: str
 
 
 class Outcome(NamedTuple):
-    """What became of a submission; `returned`: its command ended by itself."""
+    """What became of a submission."""
 
     kind: Kind
     verdict: Verdict | Lost
-    returned: bool
 
 
 @dataclass(frozen=True)
@@ -199,15 +196,11 @@ def activated(python: Path, folder: Path) -> dict[str, str]:
     outside = ("PYTHON", "JUPYTER", "IPYTHON")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(outside)}
     path = f"{python.parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
-    own = (
-        "IPYTHONDIR",
-        "JUPYTER_CONFIG_DIR",
-        "JUPYTER_DATA_DIR",
-        "JUPYTER_RUNTIME_DIR",
-        "TRAINWRECK_REPLAYS",
-    )
-    folders = {name: str(folder / "own" / name.lower()) for name in own}
-    return {**kept, "PATH": path, "VIRTUAL_ENV": str(python.parent.parent), **folders}
+    jupyter = [f"JUPYTER_{name}_DIR" for name in ("CONFIG", "DATA", "RUNTIME")]
+    own = {
+        name: str(folder / "own" / name.lower()) for name in (*jupyter, "IPYTHONDIR", "TRAINWRECK_REPLAYS")
+    }
+    return {**kept, "PATH": path, "VIRTUAL_ENV": str(python.parent.parent), **own}
 
 
 def _text(path: Path) -> str:
@@ -239,7 +232,7 @@ def our_verdict(text: str, student: str) -> Verdict | Lost:
         if row["student"] == student:
             fix = row["criteria"].get("fix")
             return Verdict(row["total"], FIX_POINTS) if fix is None else Verdict(fix["points"], fix["max"])
-    return Lost("no row in scores.json")
+    return Lost("no result: no row in scores.json")
 
 
 def _nbgrader_prepare(python: Path, folder: Path, handed_in: Sequence[HandedIn]) -> None:
@@ -272,26 +265,17 @@ def nbgrader_verdict(table: str, student: str, *, graded: bool) -> Verdict | Los
     row = {row["student_id"]: row for row in csv.DictReader(io.StringIO(table))}.get(student)
     if not graded:
         said = "no row" if row is None else f"{float(row['score']):g} of {float(row['max_score']):g}"
-        return Lost(f"not graded; its gradebook says {said}")
-    return (
-        Lost("no row in its gradebook")
-        if row is None
-        else Verdict(float(row["score"]), float(row["max_score"]))
-    )
+        return Lost(f"no result: not graded; its gradebook says {said}")
+    if row is None:
+        return Lost("no result: no row in its gradebook")
+    return Verdict(float(row["score"]), float(row["max_score"]))
 
 
 def _otter_prepare(python: Path, folder: Path, handed_in: Sequence[HandedIn]) -> None:
     shutil.copytree(CHECKS / "otter" / "tests", folder / "tests")
     shutil.copy(CHECKS / "experiment_run.py", folder)
-    words = (
-        python.with_name("otter"),
-        "generate",
-        "-t",
-        "tests",
-        "-o",
-        "autograder.zip",
-        "experiment_run.py",
-    )
+    options = ("-t", "tests", "-o", "autograder.zip", "experiment_run.py")
+    words = (python.with_name("otter"), "generate", *options)
     run(words, activated(python, folder), folder)
     (folder / "handed_in").mkdir()
     for one in handed_in:
@@ -322,10 +306,10 @@ def _check50_words(python: Path, folder: Path, student: str) -> Sequence[str | P
 def check50_verdict(text: str) -> Verdict | Lost:
     """Return how many checks passed by the output of `-o json`; a check that could not run counts as failed."""
     if not text.strip():
-        return Lost("no output")
+        return Lost("no result: no output")
     found = json.loads(text)
     if "error" in found:
-        return Lost(found["error"]["type"])
+        return Lost(f"no result: {found['error']['type']}")
     return Verdict(sum(bool(check["passed"]) for check in found["results"]), len(found["results"]))
 
 
@@ -345,7 +329,7 @@ def _gradescope_words(python: Path, _: Path, __: str) -> Sequence[str | Path]:
 def gradescope_verdict(text: str) -> Verdict | Lost:
     """Return the sum of a `results.json` in Gradescope's form; Otter writes the same form."""
     if not text.strip():
-        return Lost("no results.json")
+        return Lost("no result: no results.json")
     tests = [test for test in json.loads(text)["tests"] if "max_score" in test]
     return Verdict(sum(test["score"] for test in tests), sum(test["max_score"] for test in tests))
 
@@ -394,40 +378,30 @@ def run_watched(
 ) -> tuple[float, int | None, str]:
     """Run a command for at most `limit` seconds; return its wall seconds, its status (None: ended), its output.
 
-    The processes that it starts do not outlive it, not even in sessions of their own: a variable marks them.
+    What it started ends with it, also in sessions of its own.
     """
-    mark = f"{_MARK}={uuid.uuid4().hex}"
     with tempfile.TemporaryFile("w+", errors="replace") as printed:
         start = perf_counter()
-        process = subprocess.Popen(
+        process = psutil.Popen(
             words,
             cwd=folder,
-            env={**environment, _MARK: mark.partition("=")[2]},
+            env=environment,
             stdin=subprocess.DEVNULL,
             stdout=printed,
             stderr=subprocess.STDOUT,
-            start_new_session=True,
         )
-        status: int | None = None
         try:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                status = process.wait(timeout=limit)
-            seconds = perf_counter() - start
-        finally:
-            while found := list(_marked(mark)):  # a killed process may have started another one meanwhile
-                for number in found:
-                    with contextlib.suppress(ProcessLookupError):
-                        os.kill(number, signal.SIGKILL)
-            process.wait()
+            status: int | None = process.wait(timeout=limit)
+        except psutil.TimeoutExpired:
+            status = None
+            everything = [*process.children(recursive=True), process]
+            for one in everything:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    one.kill()
+            psutil.wait_procs(everything, timeout=10)
+        seconds = perf_counter() - start
         printed.seek(0)
         return seconds, status, printed.read()
-
-
-def _marked(mark: str) -> Iterator[int]:
-    for path in Path("/proc").glob("[0-9]*/environ"):
-        with contextlib.suppress(OSError):  # ended, or another user's
-            if mark.encode() in path.read_bytes().split(b"\0"):
-                yield int(path.parent.name)
 
 
 def measure(tool: Tool, python: Path, handed_in: Sequence[HandedIn], folder: Path) -> Measured:
@@ -455,29 +429,28 @@ def measure(tool: Tool, python: Path, handed_in: Sequence[HandedIn], folder: Pat
 def _graded(
     tool: Tool, python: Path, folder: Path, handed_in: Sequence[HandedIn]
 ) -> tuple[float, list[Outcome]]:
-    total, returned = 0.0, dict[str, bool]()
-    students = [one.student for one in handed_in]
-    for group in [students] if tool.together else [[student] for student in students]:
-        place = folder / tool.place.format(group[0])
+    total, found = 0.0, list[Outcome]()
+    for group in [handed_in] if tool.together else [[one] for one in handed_in]:
+        names = [one.student for one in group]
+        place = folder / tool.place.format(names[0])
         environment = {**activated(python, folder), "AUTOGRADER": str(place)}
-        words = tool.words(python, folder, group[0])
+        words = tool.words(python, folder, names[0])
         seconds, status, output = run_watched(words, place, environment, LIMIT_SECONDS * len(group))
         total += seconds
         how = "did not return" if status is None else f"status {status}"
-        click.echo(f"{tool.name}: {', '.join(group)}: {seconds:.1f} s, {how}", err=True)
-        (folder / f"{'_'.join(group)}.log").write_text(output, encoding="utf-8")
-        returned |= dict.fromkeys(group, status is not None)
-    return total, [
-        Outcome(one.kind, tool.verdict(folder, one.student), returned[one.student]) for one in handed_in
-    ]
+        click.echo(f"{tool.name}: {', '.join(names)}: {seconds:.1f} s, {how}", err=True)
+        (folder / f"{'_'.join(names)}.log").write_text(output, encoding="utf-8")
+        hung = Lost(f"never returned: ended after {LIMIT_SECONDS:g} s, no result")
+        found += [
+            Outcome(one.kind, hung if status is None else tool.verdict(folder, one.student)) for one in group
+        ]
+    return total, found
 
 
 def outcome_cell(outcome: Outcome) -> str:
     """Return what became of one submission in a few words."""
-    if not outcome.returned:
-        return f"never returned: ended after {LIMIT_SECONDS:g} s, no result"
     if isinstance(outcome.verdict, Lost):
-        return f"no result: {outcome.verdict.says}"
+        return outcome.verdict.says
     if outcome.verdict.points is None:
         return "no points: left to the instructor"
     return f"{outcome.verdict.points:g} of {outcome.verdict.maximum:g}"
@@ -489,9 +462,13 @@ def _full_points(outcomes: Sequence[Outcome]) -> int:
     )
 
 
+def _share(outcomes: Sequence[Outcome]) -> str:
+    return f"{_full_points(outcomes)} of {len(outcomes)}"
+
+
 def lost(measured: Measured) -> list[str]:
     """Return what a tool lost: results by the kind of submission, and full points to the one that cheats."""
-    missing = [one.kind for one in measured.outcomes if not one.returned or isinstance(one.verdict, Lost)]
+    missing = [one.kind for one in measured.outcomes if isinstance(one.verdict, Lost)]
     given = ["all points, to the one that cheats"] if _full_points(measured.of("cheats")) else []
     return [f"the result of: {kind}" for kind in dict.fromkeys(missing)] + given
 
@@ -506,17 +483,11 @@ def table(columns: Sequence[Measured]) -> list[list[str]]:
         ("wall time a submission", lambda one: f"{one.first:.2f} s"),
         ("the same again, unchanged", lambda one: f"{one.again:.2f} s"),
         ("points", lambda one: one.tool.points),
-        (
-            "right fixes with all points",
-            lambda one: f"{_full_points(one.of('right'))} of {len(one.of('right'))}",
-        ),
-        (
-            "wrong fixes with all points",
-            lambda one: f"{_full_points(one.of('wrong'))} of {len(one.of('wrong'))}",
-        ),
-        ("exits early", lambda one: "; ".join(map(outcome_cell, one.of("exits")))),
-        ("loops for ever", lambda one: "; ".join(map(outcome_cell, one.of("loops")))),
-        ("cheats", lambda one: "; ".join(map(outcome_cell, one.of("cheats")))),
+        ("right fixes with all points", lambda one: _share(one.of("right"))),
+        ("wrong fixes with all points", lambda one: _share(one.of("wrong"))),
+        ("exits early", lambda one: outcome_cell(*one.of("exits"))),
+        ("loops for ever", lambda one: outcome_cell(*one.of("loops"))),
+        ("cheats", lambda one: outcome_cell(*one.of("cheats"))),
         ("lost", lambda one: "; ".join(lost(one)) or "nothing"),
     ]
     return [[what, *map(cell, columns)] for what, cell in rows]
@@ -537,21 +508,15 @@ def kept(ours: str, columns: Sequence[Measured]) -> bool:
     "--envs", type=click.Path(path_type=Path, file_okay=False), default=Path.home() / ".cache" / "trainwreck" / "peers",
     help="Where the environments lie.",
 )  # fmt: skip
-@click.option(
-    "--only", type=click.Choice([tool.name for tool in PEERS]), multiple=True, help="Peers; repeatable."
-)
 @click.option("--write", is_flag=True, help=f"Write the table into {PAGE.parent.name}/{PAGE.name}, too.")
-def main(envs: Path, only: tuple[str, ...], write: bool) -> None:
+def main(envs: Path, write: bool) -> None:
     """Grade the same ten submissions with this suite and with its peers."""
-    if write and only:
-        raise click.UsageError("--write makes the whole table: leave --only out.")
     machine, jobs = this_machine(), usable_cores()
-    peers = [tool for tool in PEERS if not only or tool.name in only]
     try:
         if problem := sandbox_problem():
             raise BenchmarkError(problem)
         pythons = [(trainwreck(jobs), Path(sys.executable))]
-        for tool in peers:
+        for tool in PEERS:
             click.echo(f"{tool.name}: its environment ...", err=True)
             pythons.append((tool, ready_environment(tool, envs.resolve())))
         with tempfile.TemporaryDirectory(prefix="trainwreck-peers-") as scratch:
@@ -570,8 +535,7 @@ def main(envs: Path, only: tuple[str, ...], write: bool) -> None:
     if write:
         date = datetime.datetime.now(tz=datetime.UTC).date().isoformat()
         write_section("peers", f"{markdown_table(heading, rows)}\n\nMeasured on {date}: {machine}.")
-    if not only:
-        sys.exit(0 if kept("trainwreck", columns) else 1)
+    sys.exit(0 if kept("trainwreck", columns) else 1)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ import os
 import platform
 import re
 import subprocess
+import sys
 import sysconfig
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -12,6 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 from statistics import median
 from time import perf_counter
+from typing import NoReturn
 
 from rich.console import Console
 from rich.table import Table
@@ -128,13 +130,18 @@ def this_machine() -> str:
     )
 
 
-def show_rows(title: str, rows: Sequence[Row], machine: str, console: Console) -> None:
-    """Print the table, with the rows that miss their target in red."""
+def finish(title: str, section: str, rows: Sequence[Row], machine: str, *, write: bool) -> NoReturn:
+    """Print the table, write it into a section of the page if asked, and exit with 1 if a target is missed."""
     table = Table(*HEADINGS, title=title, title_justify="left")
     for row in rows:
         table.add_row(*row.cells(), style=None if row.met else "red")
+    console = Console()
     console.print(table)
     console.print(machine, markup=False, highlight=False)
+    if write:
+        body = markdown_table(HEADINGS, [row.cells() for row in rows])
+        write_section(section, f"{body}\n\nMachine: {machine}.")
+    sys.exit(0 if all(row.met for row in rows) else 1)
 
 
 def markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -3,7 +3,7 @@
 import signal
 import sys
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import Literal, NoReturn
 
 import click
 
@@ -189,22 +189,20 @@ def selfcheck(
 @click.option("--find", "finds", required=True, multiple=True, help="Text that occurs once; repeatable.")
 @click.option("--replace", "replaces", required=True, multiple=True, help="What replaces it; repeatable.")
 @click.option("--dataset", metavar="NAME", help="Default: the data set of the experiment's other recipes.")
-@click.option("--title", help="The symptom in one sentence: students read it.")
-@click.option("--cause", help="The cause in one sentence.")
-@click.option("--area", metavar="AREA", help="Default: the area of the edited function.")
 @click.option("--seeds", metavar="N", type=whole_number(2, 1000), default=10, show_default=True)
 @_jobs
 def new_recipe(
-    recipe_id: str, finds: tuple[str, ...], replaces: tuple[str, ...], seeds: int, jobs: int | None, **given: Any
+    recipe_id: str, experiment: str, finds: tuple[str, ...], replaces: tuple[str, ...], dataset: str | None,
+    seeds: int, jobs: int | None,
 ) -> None:  # fmt: skip
     """Write and measure a new recipe from one edit.
 
     A backslash and n in --find and --replace stand for a line break.
     """
-    from grader.selfcheck.new_recipe import NewRecipe, edits_of, write_recipe
+    from grader.selfcheck.new_recipe import edits_of, write_recipe
 
-    new = NewRecipe(id=recipe_id, edits=edits_of(finds, replaces), **given)
-    sys.exit(write_recipe(new, seeds=seeds, jobs=jobs or usable_cores()))
+    edits = edits_of(finds, replaces)
+    sys.exit(write_recipe(recipe_id, experiment, edits, dataset, seeds=seeds, jobs=jobs or usable_cores()))
 
 
 @cli.command()

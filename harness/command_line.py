@@ -136,15 +136,9 @@ _batch = positive_option("--batch", "batch_size", "Examples in a batch. Default:
 
 def measure_options(command: Command) -> Command:
     """Add the options of a measurement: seed, data set, epochs, batch size. Measurements use the CPU."""
-    return _all_of(command, _seed, _dataset, _epochs, _batch)
+    return _seed(_dataset(_epochs(_batch(command))))  # type: ignore[no-any-return]
 
 
 def run_options(command: Command) -> Command:
     """Add the options of a run: those of a measurement, and the device."""
-    return _all_of(command, _seed, _dataset, _device, _epochs, _batch)
-
-
-def _all_of(command: Command, *options: Callable[[Command], Command]) -> Command:
-    for option in reversed(options):
-        command = option(command)
-    return command
+    return _seed(_dataset(_device(_epochs(_batch(command)))))  # type: ignore[no-any-return]

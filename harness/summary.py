@@ -166,10 +166,8 @@ def show_checks(items: "Sequence[CheckItem]", workspace: Workspace | FileWorkspa
     from harness.submission.check import render_checks
 
     console = Console()
-    # Leave it to the terminal to break a path that is longer than its column: it must survive being copied.
-    longest = max(len(word) for item in items for word in item.message.split())
-    console.width = max(console.width, longest + max(len(item.id) for item in items) + 8)
-    console.print(render_checks(items))
+    # The terminal breaks long lines: a path must survive being copied.
+    console.print(render_checks(items), soft_wrap=True)
     outcomes = {item.outcome for item in items}
     submit = workspace.command("submit", " STUDENT=<your login>")
     if outcomes == {"passed"}:
@@ -178,7 +176,7 @@ def show_checks(items: "Sequence[CheckItem]", workspace: Workspace | FileWorkspa
         _show_next(console, "fix what failed", workspace.command("check"))
     else:
         done = f"or hand it in as it is: {submit}"
-        _show_next(console, "do what the lines with ? say, and check again", done)
+        _show_next(console, "do what the open lines say, and check again", done)
     return outcomes == {"passed"}
 
 

@@ -28,9 +28,8 @@ META = "checkpoint.pt.meta.json"
 RUNS = ("broken", "fixed")
 # The files of each run in a submission; `best.pt` stays at home.
 RUN_FILES = (METRICS_LOG, CHECKPOINT, CHECKSUM, META, RESULT, "inputs.json", EXPERIMENT, "run.html")
-OUTCOMES = "outcomes.json"
 # The harness makes these in a workspace, and clean-work deletes them; all else is the student's.
-_OURS = ("runs", SETTINGS, SUBMITTED, OUTCOMES, "PROMPT.md")
+_OURS = ("runs", SETTINGS, SUBMITTED, "PROMPT.md")
 State = Literal["not started", "broken run done", "fixed run done", "submitted"]
 
 

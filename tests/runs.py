@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from harness.data.loading import load_dataset
-from harness.recipe import Edit, Recipe, apply_edits, load_recipe
+from harness.recipe import Edit, apply_edits, load_recipe
 from harness.run.experiment import Experiment, TensorData, TensorSplit, load_experiment, tensor_data
 from harness.run.metrics_log import Record, batch_records, epoch_records, read_metrics_log
 from harness.run.settings import RunSettings
@@ -104,10 +104,7 @@ AMP = edited(
         "AMP = False",
         'AMP = True\n\nscaler = torch.amp.GradScaler("cpu", init_scale=256.0, growth_interval=3)',
     ),
-    (
-        "SGD(model.parameters(), lr=0.05, momentum=0.9)",
-        "Adam(model.parameters(), lr=0.01, fused=True)",
-    ),
+    ("SGD(model.parameters(), lr=0.05, momentum=0.9)", "Adam(model.parameters(), lr=0.01, fused=True)"),
     (
         _STEP,
         "    optimizer.zero_grad()\n"
@@ -120,11 +117,7 @@ AMP = edited(
 )
 
 AMP_SGD = edited(
-    AMP,
-    (
-        "Adam(model.parameters(), lr=0.01, fused=True)",
-        "SGD(model.parameters(), lr=0.05, momentum=0.9)",
-    ),
+    AMP, ("Adam(model.parameters(), lr=0.01, fused=True)", "SGD(model.parameters(), lr=0.05, momentum=0.9)")
 )
 
 
@@ -202,32 +195,17 @@ def mini_run(
     return Run(folder, result, experiment)
 
 
-@dataclass(frozen=True)
-class RealRuns:
-    """Where the runs of the real recipes lie."""
-
-    folder: Path
-
-    def records(self, name: str) -> list[Record]:
-        """Return the log of one run, such as "huge_lr" or "digits_mlp" (healthy)."""
-        return read_metrics_log(self.folder / name / METRICS_LOG)
-
-
-def _train_real(recipe: Recipe, source: str, name: str, folder: Path, repeat: bool) -> None:
-    """Train on the recipe's own data, and once more if `repeat`."""
-    data = real_data(recipe.dataset)
-    settings = RunSettings(seed=recipe.seed, dataset=recipe.dataset)
-    for target in (folder / name, folder / f"{name}-again") if repeat else (folder / name,):
-        train(load(target, source), data, settings, target)
-
-
 def main(folder: Path, recipe_ids: list[str]) -> None:
-    """Train the recipes, broken and healthy; each healthy experiment once."""
+    """Train the recipes, broken and healthy, on their own data; those that take seconds are trained twice."""
     for recipe in map(load_recipe, recipe_ids):
-        repeat = recipe.experiment == "digits_mlp"  # seconds each, where the others take ten
-        _train_real(recipe, recipe.broken_source(), recipe.id, folder, repeat)
-        if not (folder / recipe.experiment).exists():
-            _train_real(recipe, recipe.healthy_source(), recipe.experiment, folder, repeat)
+        data, settings = real_data(recipe.dataset), RunSettings(seed=recipe.seed, dataset=recipe.dataset)
+        for name, source in (
+            (recipe.id, recipe.broken_source()),
+            (recipe.experiment, recipe.healthy_source()),
+        ):
+            for target in (name, f"{name}-again") if recipe.experiment == "digits_mlp" else (name,):
+                if not (folder / target).exists():
+                    train(load(folder / target, source), data, settings, folder / target)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from commands import run_child
 
-from harness.canonical_setup import Numerics, portable_variables, run_environment, set_seed
+from harness.canonical_setup import Numerics, run_environment, set_seed
 from harness.errors import UserError
 
 HOSTILE = {
@@ -73,11 +73,6 @@ def test_hostile_settings_are_replaced_or_dropped_and_others_stay() -> None:
         environment = run_environment(numerics, HOSTILE | harmless)
         assert not environment.items() & HOSTILE.items()
         assert environment.items() >= harmless.items()
-
-
-def test_native_numerics_pin_no_code_path() -> None:
-    environment = run_environment("native", dict(portable_variables()))
-    assert not environment.keys() & portable_variables().keys()
 
 
 @pytest.mark.slow

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.page.charts import (
-    COMPACT,
     DASHES,
     Axis,
     LineChart,
@@ -16,7 +15,6 @@ from harness.page.charts import (
     Series,
     count_axis,
     line_chart,
-    line_path,
     make_axis,
     number_text,
     thin,
@@ -110,13 +108,6 @@ def test_auto_is_a_log_axis_if_one_value_dwarfs_the_rest() -> None:
         assert ("log axis" in chart_of(Series("", values([*ys])), scale="auto").y_label) == log
 
 
-def test_charts_that_include_the_same_values_share_an_axis() -> None:
-    first = chart_of(Series("", values([1.0, 2.0])), include=(1.0, 1000.0), scale="log", width=COMPACT)
-    second = chart_of(Series("", values([900.0])), include=(1.0, 1000.0), scale="log", width=COMPACT)
-    assert first.y_ticks == second.y_ticks
-    assert first.width == COMPACT
-
-
 def test_thousands_of_points_stay_a_small_drawing_with_their_spike() -> None:
     ys: list[float | None] = [1.0 + 0.1 * math.sin(step) for step in range(20_000)]
     ys[12_345] = 50.0
@@ -181,12 +172,6 @@ def test_counts_have_whole_ticks(low: int, width: int) -> None:
 )
 def test_numbers_read_as_in_the_log(value: float, text: str) -> None:
     assert number_text(value) == text
-
-
-def test_a_gap_lifts_the_pen_and_a_lone_point_is_a_dot() -> None:
-    path = line_path([(0, 1), (1, 2), None, (3, 4), None, (5, 6), (6, 7)])
-    assert path == "M0.0 1.0L1.0 2.0M3.0 4.0h1.5M5.0 6.0L6.0 7.0"
-    assert line_path([None, None]) == ""
 
 
 @given(st.lists(st.one_of(st.none(), st.floats(0, 200)), min_size=1, max_size=3000))

@@ -292,12 +292,12 @@ def test_the_table_shows_every_item_and_no_markup(workspace: Workspace) -> None:
         CheckItem("c", "could not judge", "open"),
     ]
     console = Console(file=io.StringIO(), width=80)
-    console.print(render_checks(items))
+    console.print(render_checks(items), soft_wrap=True)
     assert isinstance(console.file, io.StringIO)
     lines = console.file.getvalue().splitlines()
     assert [line.split() for line in lines[:3]] == [
-        ["✓", "a", "fine"],
-        ["✗", "b", "[red]not", "markup[/red]"],
-        ["?", "c", "open"],
+        ["passed", "a", "fine"],
+        ["failed", "b", "[red]not", "markup[/red]"],
+        ["open", "c", "open"],
     ]
     assert lines[-1] == "1 passed, 1 failed, 1 could not judge."

@@ -11,7 +11,7 @@ import pytest
 from check_subjects import measure_here, say
 from commands import edit, mistake, succeed
 from page_reader import Page
-from run_files import BROKEN, FIXED, make_workspace
+from run_files import FIXED, make_workspace
 
 from harness.checks import check_names, load_check
 from harness.checks.cli.show import Report, render_page, show, where_next
@@ -34,7 +34,7 @@ def workspace_of(recipe: Recipe, work: Path) -> Path:
 def tells(text: str, recipe: Recipe) -> list[str]:
     """Return what of a recipe's answer is in a text, beside its id as the argument of a command."""
     text = re.sub(rf"harness [a-z-]+ {recipe.id}\b", "", text)
-    said_of_it = rf'"exercise": "{recipe.id}"|triage_{recipe.id}\.html|\b{recipe.id}: (the experiment|triage)'
+    said_of_it = rf'"target": "{recipe.id}"|triage_{recipe.id}\.html|\b{recipe.id}: (the experiment|triage)'
     text = re.sub(said_of_it, "", text)
     secrets = [recipe.title, *(part.strip() for item in recipe.breaks for part in (item.find, item.replace))]
     words = [*recipe_ids(), *(item.says for item in (*recipe.symptoms, *recipe.observations))]
@@ -81,10 +81,10 @@ def test_a_script_may_have_data_of_its_own(
     script.write_text(source[:start] + own + source[end:])
     for check in ("overfit", "data", "modes", "first-loss"):
         found = json.loads(say(check, str(script), "--json"))
-        assert (found["script"], found["seed"], found["sound"]) == (str(script), 42, True)
+        assert (found["target"], found["seed"], found["sound"]) == (str(script), 42, True)
 
 
-def test_an_edited_experiment_is_measured_unless_the_untouched_one_is_asked_for(
+def test_the_experiment_of_the_workspace_is_measured_and_without_one_that_handed_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, torch_as_found: None
 ) -> None:
     measure_here(monkeypatch)
@@ -92,11 +92,12 @@ def test_an_edited_experiment_is_measured_unless_the_untouched_one_is_asked_for(
     recipe = load_recipe("label_permute")
     experiment = workspace_of(recipe, tmp_path / "work")
     edit(experiment, "labels[order]", "labels")
-    found = json.loads(say("overfit", "label_permute", "--json"))
-    assert (found["exercise"], found["edited"], found["sound"]) == ("label_permute", True, True)
-    untouched = json.loads(say("data", "label_permute", "--untouched", "--json"))
-    assert (untouched["edited"], untouched["checks"][0]["outcome"]) == (False, "unpaired")
-    assert tells(json.dumps(untouched), recipe) == []
+    found = json.loads(say("data", "label_permute", "--json"))
+    file = str(Path("work/label_permute/experiment.py"))
+    assert (found["target"], found["file"], found["sound"]) == ("label_permute", file, True)
+    handed_out = json.loads(say("data", "label_permute", "--work", "none", "--json"))
+    assert (handed_out["file"], handed_out["checks"][0]["outcome"]) == (None, "unpaired")
+    assert tells(json.dumps(handed_out), recipe) == []
 
 
 def test_an_experiment_that_raises_gives_its_own_error(tmp_path: Path) -> None:
@@ -141,11 +142,7 @@ def test_a_target_is_the_edited_experiment_or_the_one_that_was_handed_out(tmp_pa
     edited = find_target("huge_lr", tmp_path, Asked())
     assert (edited.source, edited.path) == (FIXED, workspace.experiment)
     assert str(workspace.experiment) in edited.words
-    untouched = find_target("huge_lr", tmp_path, Asked(), untouched=True)
-    assert (untouched.source, untouched.path) == (BROKEN, None)
     assert find_target("huge_lr", tmp_path, Asked(seed=7)).settings.seed == 7
-    workspace.experiment.write_text(BROKEN)
-    assert find_target("huge_lr", tmp_path, Asked()).path is None
 
 
 # --- what is shown ------------------------------------------------------------------------------------------

@@ -12,7 +12,6 @@ from runs import AMP, CHANCE, MINI, edited, mini_run, train_step
 from harness.checks import check_names, examine, load_check, run_checks
 from harness.checks.cli.documentation import documentation
 from harness.checks.lab.finding import Finding
-from harness.checks.loss_form import mean_cross_entropy
 from harness.errors import UserError
 from harness.recipe import load_recipe
 from harness.run.metrics_log import format_record
@@ -223,9 +222,8 @@ def test_every_outcome_of_every_check_is_tested_above() -> None:
 
 
 def test_names_come_in_order_and_once() -> None:
-    assert [load_check(name).place for name in check_names()] == sorted(
-        {load_check(name).place for name in check_names()}
-    )
+    places = [load_check(name).place for name in check_names()]
+    assert places == sorted(set(places))
     with pytest.raises(UserError, match="did you mean overfit"):
         load_check("overfi")
 
@@ -248,38 +246,10 @@ def test_checks_are_made_in_a_process_of_their_own() -> None:
 # --- figures ------------------------------------------------------------------------------------------------
 
 
-def test_a_summed_loss_is_off_by_the_batch_size() -> None:
-    found = examine(real_subject("loss_sum"), "loss_form").figures
-    assert found["distance of the step's gradient"] == pytest.approx(63, rel=1e-4)
-    assert found["gradient of a whole batch over that of half of it"] == pytest.approx(2, rel=1e-4)
-
-
-@pytest.mark.parametrize("given", ["logits", "log-probabilities", "probabilities"])
-def test_mean_cross_entropy_takes_what_a_network_puts_out(given: str) -> None:
-    logits = torch.tensor([[2.0, 1.0, 0.0], [0.5, 0.0, 3.0]])
-    labels = torch.tensor([0, 1])
-    outputs = {
-        "logits": logits,
-        "log-probabilities": logits.log_softmax(dim=1),
-        "probabilities": logits.softmax(dim=1),
-    }[given]
-    rows = [(row.exp().sum().log() - row[label]).item() for row, label in zip(logits, labels, strict=True)]
-    assert mean_cross_entropy(outputs, labels).item() == pytest.approx(sum(rows) / 2, rel=1e-5)
-
-
 def test_a_batch_of_one_does_not_hide_a_shuffle() -> None:
     subject = real_subject("label_permute")
     alone = replace(subject, source=edited(subject.source, ("BATCH_SIZE = 64", "BATCH_SIZE = 1")))
     assert examine(alone, "data").outcome == "unpaired"
-
-
-def test_a_scaled_gradient_is_shown_as_the_optimizer_uses_it() -> None:
-    plain = edited(AMP, ("AMP = True", "AMP = False"))
-    norms = [
-        [row[1] for row in examine(mini_subject(source), "gradients").tables[0].rows]
-        for source in (AMP, plain)
-    ]
-    assert norms[0] == pytest.approx(norms[1], rel=0.05)
 
 
 def test_a_channel_is_dead_only_if_it_is_zero_at_every_place() -> None:
@@ -320,20 +290,7 @@ def test_chance_outside_the_seed_is_found_where_it_first_shows() -> None:
     assert (found.outcome, found.summary) == ("differs", "logs equal, checkpoints differ")
 
 
-def test_groups_have_their_own_rates_before_any_schedule() -> None:
-    groups = mini(
-        (
-            "SGD(model.parameters(), lr=0.05, momentum=0.9)",
-            "SGD([{'params': model[1].parameters()}, {'params': model[3].parameters(), 'lr': 0.2}], lr=0.05)",
-        ),
-        (NO_SCHEDULE, WARM_UP),
-    )
-    rows = {row[0]: row for row in examine(mini_subject(groups), "audit").tables[0].rows}
-    assert rows["1.weight"][2:5] == (True, 0, 0.05)
-    assert rows["3.bias"][2:5] == (True, 1, 0.2)
-
-
-@pytest.mark.parametrize("every", [2, 3, 9])
+@pytest.mark.parametrize("every", [3, 9])
 def test_gradients_of_several_batches_are_compared_with_their_sum(every: int) -> None:
     accumulated = train_step(
         "    loss = compute_loss(model(inputs), labels)\n"
@@ -349,30 +306,24 @@ def test_gradients_of_several_batches_are_compared_with_their_sum(every: int) ->
     assert examine(mini_subject(kept), "gradcheck").outcome == expected
 
 
-@pytest.mark.parametrize(
-    ("shift", "outcome", "kinks"),
-    [([0.1, 0.2, 0.3], "passes", 0), ([3e-7, 0.2, 0.3], "passes", 1), ([3e-7, -3e-7, 0.3], "differs", 0)],
-)
-def test_a_kink_is_left_out_unless_most_entries_have_one(
-    shift: list[float], outcome: str, kinks: int
-) -> None:
+def test_an_entry_at_a_kink_is_left_out() -> None:
+    layer = (
+        "class Corners(nn.Module):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.shift = nn.Parameter(torch.tensor([3e-7, 0.2, 0.3]))\n\n"
+        "    def forward(self, x):\n"
+        "        return x * (1 + self.shift.abs().sum())\n\n\n"
+    )
+    frozen = "SGD((p for name, p in model.named_parameters() if 'shift' not in name)"
     corners = mini(
         ("nn.Linear(16, 10)", "nn.Linear(16, 10), Corners()"),
-        ("SGD(model.parameters()", "SGD((p for name, p in model.named_parameters() if 'shift' not in name)"),
-        (
-            "def build_model",
-            "class Corners(nn.Module):\n"
-            "    def __init__(self):\n"
-            "        super().__init__()\n"
-            f"        self.shift = nn.Parameter(torch.tensor({shift}))\n\n"
-            "    def forward(self, x):\n"
-            "        return x * (1 + self.shift.abs().sum())\n\n\n"
-            "def build_model",
-        ),
+        ("SGD(model.parameters()", frozen),
+        ("def build_model", f"{layer}def build_model"),
     )
     found = examine(mini_subject(corners), "gradcheck")
-    assert found.outcome == outcome
-    assert [row[1:3] for row in found.tables[0].rows if row[0] == "4.shift"] == [(3 - kinks, kinks)]
+    assert found.outcome == "passes"
+    assert [row[1:3] for row in found.tables[0].rows if row[0] == "4.shift"] == [(2, 1)]
 
 
 @pytest.mark.parametrize(

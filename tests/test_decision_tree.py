@@ -3,6 +3,7 @@
 import re
 import textwrap
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -10,12 +11,10 @@ from harness.checks import load_check
 from harness.errors import UserError
 from harness.exercise import Asked, start_exercise
 from harness.recipe import EXERCISES, load_recipe
-from harness.run.settings import RunSettings
 from harness.submission.check_run import CheckItem
-from harness.workspace import OUTCOMES, Workspace, remove_workspace
+from harness.workspace import Workspace
 from harness.written import decision_tree_check
 from harness.written.decision_tree import MOST_PROBLEMS, Tree, parse_tree, walk
-from harness.written.decision_tree_check import CheckedOutcomes, tree_items
 from harness.written.exercise import FileExercise, find_file_exercise, stub
 from harness.written.workspace import FileWorkspace, check_file, start_file_exercise
 
@@ -70,23 +69,17 @@ def test_a_tree_is_what_its_text_says() -> None:
         ("start: learns", "start: learn", 1, "there is no node 'learn': did you mean learns?"),
         ("start: learns", "begin: learns", 1, "start: Field required."),
         ("start: learns", "start: learns\nend: x", 2, "end: Extra inputs are not permitted."),
-        ("start: learns", "start: [learns]", 1, "start: Input should be a valid string."),
         ("  learns:", "  Learns:", 3, "'Learns' cannot name a node"),
         ("check: overfit", "check: overfits", 4, "there is no check 'overfits': did you mean overfit?"),
-        ("    check: overfit\n", "", 3, "nodes.learns.check: Field required."),
         ("      stalls: {means: \"it cannot\", go: marks}\n", "", 5, "there is no step for stalls of overfit"),
         ("      stalls:", "      stall:", 7, "no outcome of overfit 'stall': did you mean stalls?"),
         ("stalls: {means: \"it cannot\", go: marks}", "stalls: marks", 7, "nodes.learns.outcomes.stalls: Input"),
         ("go: marks}\n      stalls", "go: mark}\n      stalls", 6, "there is no node 'mark': did you mean marks?"),
         ("conclude: huge_lr", "conclude: hugelr", 10, "there is no conclusion 'hugelr': did you mean huge_lr?"),
         ("conclude: huge_lr", "conclude: [huge_lr, healthy]", 10, "conclude: Input should be a valid string."),
-        ("conclude: huge_lr", "conclude: huge_lr, healthy", 10, "there is no conclusion 'huge_lr, healthy'"),
         ("conclude: huge_lr", "conclude:", 8, "`diverges` needs either go or conclude, and not both."),
         ("conclude: huge_lr", "conclude: huge_lr\n        go: marks", 8, "needs either go or conclude, and not both"),
         ("means: \"it gets worse\"", "means: \"\"", 9, "means: String should have at least 3 characters."),
-        ("conclude: unknown", "conclude: *all", 16, "anchors and aliases"),
-        ("conclude: unknown", "conclude: !!python/name:os.system x", 16, "tags (!) are not allowed"),
-        ("  marks:", "  learns:", 11, "`learns` is there twice"),
         ("conclude: unknown}", "conclude: unknown", 16, "the tree is not YAML"),
     ],
 )  # fmt: skip
@@ -212,29 +205,25 @@ def told(items: list[CheckItem]) -> dict[str, tuple[str, str]]:
 
 
 @pytest.mark.slow
-def test_a_tree_is_walked_with_begun_exercises_and_outcomes_are_kept(
-    begun: Workspace, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_tree_is_walked_with_the_begun_exercises(begun: Workspace) -> None:
     workspace = tree_in(begun.folder.parent)
     begun.experiment.write_text(load_recipe("loss_sum").healthy_source())
     items = check_file(workspace)
     assert {item.outcome for item in items} == {"passed"}
-    assert told(items)["walk: loss_sum"][1] == (
-        "first_loss: high → loss_form: grows → concludes loss_sum, after 4 minutes."
-    )
+    walked = told(items)["walk: loss_sum"][1]
+    assert walked == "first_loss: high → loss_form: grows → concludes loss_sum, after 4 minutes."
     assert "first_loss: chance → concludes healthy" in told(items)["walk: loss_sum, edited"][1]
 
-    def no_process(*_: object, **options: object) -> None:
-        raise AssertionError("a known outcome was measured again")
 
-    monkeypatch.setattr(decision_tree_check, "run_checks", no_process)
-    assert check_file(workspace) == items
-    workspace.answer.write_text(
-        TREE.replace("conclude: loss_sum", "conclude: unknown").replace("e: healthy", "e: loss_sum")
-    )
-    broken, edited = tree_items(workspace)
-    assert broken.outcome == "failed" and "concludes unknown" in broken.message
-    assert edited.outcome == "could not judge" and "Did you fix " in edited.message
+def test_a_walk_that_ends_elsewhere_is_said(begun: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = SimpleNamespace(outcome="chance")
+    monkeypatch.setattr(decision_tree_check, "run_checks", lambda *_, **options: {"first_loss": found})
+    workspace = tree_in(begun.folder.parent, TREE.replace("e: healthy", "e: unknown"))
+    begun.experiment.write_text(load_recipe("loss_sum").healthy_source())
+    broken, edited = check_file(workspace)[2:]
+    assert (broken.outcome, edited.outcome) == ("failed", "could not judge")
+    assert "concludes unknown, after 1 minute." in broken.message
+    assert "Did you fix " in edited.message
 
 
 def test_without_any_exercise_there_is_nothing_to_walk_with(tmp_path: Path) -> None:
@@ -259,24 +248,3 @@ def test_make_check_names_what_is_wrong_with_a_tree(
     assert outcome == "failed"
     assert str(workspace.answer) in message
     assert said in message
-
-
-@pytest.mark.parametrize("damaged", ["", "[", "[]", "3", '{"a": 3}', "[" * 100_000])
-def test_a_damaged_file_of_outcomes_counts_as_empty(
-    damaged: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / OUTCOMES).write_text(damaged)
-
-    def run_checks(*arguments: object, **options: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(decision_tree_check, "run_checks", run_checks)
-    with pytest.raises(KeyboardInterrupt):
-        CheckedOutcomes(tmp_path).of("source", RunSettings(seed=1, dataset="digits"), "overfit")
-
-
-def test_starting_over_forgets_outcomes_and_keeps_the_tree(tmp_path: Path) -> None:
-    workspace = tree_in(tmp_path)
-    (workspace.folder / OUTCOMES).write_text("{}")
-    kept = remove_workspace(tmp_path, "decision_tree")
-    assert {path.name for path in kept.iterdir()} == {"tree.yaml"}

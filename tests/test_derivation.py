@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from deriving import derivation, known_answers, solution
 
-from harness.written.derivation import PROBLEMS, draw_cases, foreign_imports, relative_error, right_outputs
+from harness.written.derivation import PROBLEMS, draw_cases, relative_error, right_outputs
 from harness.written.derivation_call import (
     Called,
     Results,
@@ -110,7 +110,6 @@ def small(find: str, replace: str) -> Called:
         ("return logits, (x, z1, h, logits)", "pass", "forward", "forward returns nothing instead of the pair"),
         ('return {"W1": dW1', 'return {"w1": dW1', "backward", "backward returns no 'W1'"),
         ('"x": dx}', '"x": None}', "backward", "dx is not an array of numbers but of type NoneType"),
-        ('"x": dx}', '"x": [[1], [2, 3]]}', "backward", "dx is not an array of numbers but of type list"),
         ('"x": dx}', '"x": dx * 1j}', "backward", "dx is not an array of numbers but of type ndarray"),
         ("dz1 = dh * (z1 > 0)", "dz1 = dh @ z1", "backward", "backward raised ValueError: matmul: Input"),
         ("dz1 = dh * (z1 > 0)", "raise SystemExit", "backward",
@@ -177,8 +176,3 @@ def test_make_check_names_the_checks_that_fail(exercise_id: str, id: str, failed
     source = known_answers(exercise_id)[id]["source"]
     items = check_derivation(derivation(exercise_id).problem, Path("answer.py"), source)
     assert {item.id for item in items if item.outcome != "passed"} == failed
-
-
-def test_only_numpy_and_math_may_be_imported() -> None:
-    text = "import numpy.linalg, torch\nfrom math import exp\nfrom . import a\nfrom os.path import join"
-    assert list(foreign_imports(ast.parse(text))) == [(1, "torch"), (3, "."), (4, "os.path")]

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grader.score.minimality import judge_minimality
-from grader.syntax.edit_size import changed_areas, compare
-from grader.syntax.parse import Unparsable, parse_experiment, program_digest
-from grader.syntax.plain_code import suspicions
+from grader.syntax.edit_size import changed_areas, edit_sizes
+from grader.syntax.plain_edit import plain_edit
+from grader.syntax.program import Unparsable, parse_experiment, program_digest
 from harness.recipe import experiment_source, load_recipe
 
 pytestmark = LARGE
@@ -46,8 +46,8 @@ def test_a_source_is_parsed_or_refused(source: str) -> None:
 
 @given(_TEXTS)
 @examples(0.2)
-def test_a_source_is_looked_at_for_what_is_not_plain(source: str) -> None:
-    found = outcome(lambda: suspicions(source))
+def test_an_edit_is_plain_or_what_is_odd_is_said(source: str) -> None:
+    found = outcome(lambda: plain_edit(_BROKEN, source))
     assert found is not None
     assert all(item.message.isprintable() and len(item.message) < 500 for item in found)
 
@@ -55,10 +55,9 @@ def test_a_source_is_looked_at_for_what_is_not_plain(source: str) -> None:
 @given(_TEXTS)
 @examples(0.06)
 def test_an_edit_is_measured_or_refused(source: str) -> None:
-    size = outcome(lambda: compare(_BROKEN, source).sizes, Unparsable)
-    assert size == outcome(lambda: compare(source, _BROKEN).sizes, Unparsable)
-    outcome(lambda: sorted(changed_areas(_BROKEN, source)), Unparsable)
-    check = outcome(lambda: judge_minimality(_RECIPE, _BROKEN, source, _REFERENCE, ways_around=[_REFERENCE]))
+    sizes = outcome(lambda: edit_sizes(_BROKEN, source), Unparsable)
+    assert (sizes is None) == (outcome(lambda: changed_areas(source, _BROKEN), Unparsable) is None)
+    check = outcome(lambda: judge_minimality(_BROKEN, source, _REFERENCE, ways_around=[_REFERENCE]))
     assert check is not None
     assert check.points is None or 0 <= check.points <= check.max
     assert all(line.isprintable() for line in check.reason.split("\n"))

@@ -46,11 +46,9 @@ def test_a_known_answer_loses_exactly_what_is_declared(exercise: str, id: str) -
     ("id", "said"),
     [
         ("batch_size_missing", "The gradient of W1 is not divided by the batch size."),
-        ("divided_twice", "is divided by it twice"),
         ("other_sign", "It is -1 times what is right."),
-        ("product_transposed", "the gradient of W1 has the shape"),
         ("finite_differences", "as differences are: a derived formula is right to 1e-15"),
-        ("loop_over_samples", "Backward takes "),
+        ("loop_over_samples", "with larger arrays: it loops over them."),
         ("inputs_changed", "It writes into x."),
         ("raises", "backward raised IndexError"),
         ("no_python", "cannot be loaded: SyntaxError"),
@@ -121,7 +119,7 @@ def test_anything_but_plain_numpy_is_named(code: str, said: str) -> None:
 
 
 CASES = draw_cases(PROBLEMS["mlp"], "text")
-WHOLE = {"shapes": {"loss": []}, "problems": {}, "steps": {"loss": 3}, "changed": []}
+WHOLE = {"shapes": {"loss": []}, "problems": {}, "steps": 3, "changed": []}
 
 
 def files(case: dict[str, object], array: bytes | None) -> dict[str, bytes]:
@@ -145,7 +143,7 @@ def test_complete_results_are_read_as_arrays() -> None:
         ({**WHOLE, "shapes": {"loss": [2**62, 4]}}, bytes(8)),
         ({**WHOLE, "shapes": {"loss": ["one"]}}, bytes(8)),
         ({**WHOLE, "shapes": {"../loss": []}}, bytes(8)),
-        ({**WHOLE, "steps": {"loss": "many"}}, bytes(8)),
+        ({**WHOLE, "steps": "many"}, bytes(8)),
         ({**WHOLE, "more": 1}, bytes(8)),
         ({}, bytes(8)),
     ],

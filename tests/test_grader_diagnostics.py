@@ -9,7 +9,7 @@ from grader.replay.replay import Evaluation, Replay, SplitFigures
 from grader.score.belief import flattery
 from grader.score.diagnostics import judge_diagnostics
 from grader.score.evidence import Evidence
-from grader.syntax.plain_code import Suspicion
+from grader.syntax.plain_edit import Suspicion
 from harness.recipe import load_recipe
 
 pytestmark = pytest.mark.usefixtures("torch_as_found")
@@ -147,7 +147,7 @@ def test_a_number_of_a_run_that_did_not_recover_shows_no_recovery() -> None:
 
 
 def test_recovery_by_suspicious_code_waits_for_the_instructor_unless_the_bytes_tell() -> None:
-    suspicion = (Suspicion(line=1, code="patch", message="line 1 changes torch.nn"),)
+    suspicion = (Suspicion(line=1, message="line 1 changes torch.nn"),)
     assert points(honest(suspicions=suspicion)) == WHOLE
     other = honest().fixed.model_copy(update={"checkpoint_sha256": "0" * 64})
     assert points(honest(suspicions=suspicion, fixed=other)) == {**WHOLE, "recovery": None}

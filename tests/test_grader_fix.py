@@ -10,7 +10,7 @@ from grader.score.evidence import Evidence
 from grader.score.fix import judge_fix
 from grader.score.measured import measurements
 from grader.score.verdict import Check
-from grader.syntax.plain_code import Suspicion
+from grader.syntax.plain_edit import Suspicion
 from harness.recipe import load_recipe
 from harness.run.settings import RunSettings
 
@@ -60,14 +60,16 @@ def test_a_check_that_was_not_made_has_not_passed() -> None:
     assert correct(evidence(RECIPE, OTHER, fixed=changed(replay(RECIPE, OTHER), checks=()))).points == 4
 
 
-@pytest.mark.parametrize("accuracy", [0.5, "NaN", None])
-def test_a_network_that_is_not_healthy_is_no_correct_fix(accuracy: float | str | None) -> None:
+@pytest.mark.parametrize(("accuracy", "points"), [(0.5, 4), (0.2, 4), (0.11, 0), ("NaN", 0)])
+def test_a_network_that_is_not_healthy_earns_points_only_if_it_has_learnt(
+    accuracy: float | str, points: float
+) -> None:
     fixed = replay(RECIPE, OTHER)
     assert fixed.evaluation is not None
     assert fixed.evaluation.heldout is not None
     heldout = fixed.evaluation.heldout.model_copy(update={"accuracy": accuracy})
     ill = changed(fixed, evaluation=fixed.evaluation.model_copy(update={"heldout": heldout}))
-    assert correct(evidence(RECIPE, OTHER, fixed=ill)).points == 4
+    assert correct(evidence(RECIPE, OTHER, fixed=ill)).points == points
     both = changed(ill, checks=(CheckResult(check="learning_rate", outcome="too-large"),))
     assert correct(evidence(RECIPE, OTHER, fixed=both)).points == 0
 
@@ -75,7 +77,7 @@ def test_a_network_that_is_not_healthy_is_no_correct_fix(accuracy: float | str |
 def test_weights_that_do_not_fit_are_no_correct_fix() -> None:
     fixed = changed(replay(RECIPE, OTHER), evaluation=Evaluation(problem="it has 6 tensors"))
     found = correct(evidence(RECIPE, OTHER, fixed=fixed))
-    assert found.points == 4
+    assert found.points == 0
     assert "it has 6 tensors" in found.reason
 
 
@@ -102,7 +104,7 @@ def test_a_log_that_says_more_than_the_evaluator_finds_is_no_correct_fix() -> No
 
 
 def test_suspicious_code_waits_for_the_instructor_unless_the_bytes_tell() -> None:
-    suspicion = (Suspicion(line=1, code="import", message="line 1 imports sys"),)
+    suspicion = (Suspicion(line=1, message="line 1 imports sys"),)
     checks = judge_fix(evidence(RECIPE, OTHER, suspicions=suspicion))
     assert [check.outcome for check in checks] == ["could not judge", "could not judge"]
     assert [check.points for check in checks] == [None, None]
@@ -128,31 +130,11 @@ def test_a_symptom_that_the_reference_shows_too_is_excused() -> None:
     assert correct(dataclasses.replace(late, recipe=recipe)).points == 12
 
 
-def test_equal_bytes_are_no_proof_where_the_code_could_know_where_it_runs() -> None:
-    """The fix that is there only when it is graded: `lr=0.1 if os.path.exists("/input") else 10.0`."""
-    source = edited(BROKEN, ("EPOCHS = 5\n", "import os\n\nHERE = os.getcwd()\nEPOCHS = 5\n"))
-    reference = replay(RECIPE, load_recipe(RECIPE).healthy_source())
-    checks = judge_fix(dataclasses.replace(evidence(RECIPE), source=source, fixed=reference))
-    assert [check.points for check in checks] == [None, None]
-    assert "could find out where it runs" in checks[0].reason
-
-
 def test_a_masked_cause_earns_nothing_by_a_log_that_its_code_may_have_made_up() -> None:
     masked = changed(replay(RECIPE, OTHER), checks=(CheckResult(check="learning_rate", outcome="too-large"),))
-    for code, points in (
-        ("patch", None),
-        ("class", None),
-        ("data", None),
-        ("hook", 4),
-        ("random", 4),
-        ("state", 4),
-    ):
-        suspicion = (Suspicion(line=1, code=code, message="line 1 is odd"),)
-        found = correct(evidence(RECIPE, OTHER, fixed=masked, suspicions=suspicion))
-        assert found.points == points, code
-    source = edited(OTHER, ("EPOCHS = 5\n", "X = open('x')\nEPOCHS = 5\n"))
-    found = correct(dataclasses.replace(evidence(RECIPE, OTHER, fixed=masked), source=source))
-    assert found.points is None
+    assert correct(evidence(RECIPE, OTHER, fixed=masked)).points == 4
+    suspicion = (Suspicion(line=1, message="line 1 is odd"),)
+    assert correct(evidence(RECIPE, OTHER, fixed=masked, suspicions=suspicion)).points is None
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from grader.replay.replay import Replay
 from grader.replay.replayer import Replayer, Sandbox, open_sandbox
 from grader.replay.request import RUN_LIMITS, Request
 from grader.sandbox import run_in_sandbox
-from grader.syntax.parse import tree_digest
+from grader.syntax.program import tree_digest
 from harness.recipe import load_recipe
 from harness.run.launch import launch
 from harness.run.settings import RunJob, RunSettings

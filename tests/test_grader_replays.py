@@ -11,7 +11,7 @@ from grader.replay.replayer import Replayer
 from grader.replay.replays import Replays, local_executor
 from grader.replay.request import Request
 from grader.report.progress import Progress
-from grader.syntax.parse import tree_digest
+from grader.syntax.program import tree_digest
 from harness.errors import UserError
 from harness.recipe import load_recipe
 from harness.run.settings import RunSettings

@@ -1,95 +1,66 @@
-"""The size of an edit: nothing for nothing, the same both ways, small for small edits, and always bounded."""
-
-import ast
+"""What an edit changes: what counts as a node, and which functions and areas differ."""
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from runs import edited
 
-from grader.syntax.edit_size import AREAS, changed_areas, compare
+from grader.syntax.edit_size import AREAS, changed_areas, edit_sizes, functions_changed
 from harness.recipe import experiment_source
-from harness.run.experiment import FUNCTIONS
+from harness.run.experiment import CONSTANTS, FUNCTIONS
 
-SOURCE = experiment_source("digits_mlp")
-HEAT = experiment_source("digits_heat")
+CNN = experiment_source("shapes_cnn")
+BACK, STEP = "    loss.backward()\n", "    optimizer.step()\n"
+TOP = "AUGMENT = True\n"
 
-
-def edit_size(old: str, new: str) -> int:
-    return compare(old, new).total
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "size"),
-    [
-        ("x = 1", "x = 1  # one", 0),
-        ("x = 1", "x: int = 1", 0),
-        ("from torch import nn\nx = nn.ReLU()", "import torch\nx = torch.nn.ReLU()", 0),
-        ("import torch.nn.functional as F\nx = F.relu(1)", "from torch.nn.functional import relu\nx = relu(1)", 0),
-        ("x = 1", "x = 2", 1),
-        ("x = f(1)", "x = g(1)", 1),
-        ("x = f(1)", "x = f(1, 2)", 1),
-        ("x = f(1)", "x = f(1, a=2)", 2),
-        ("f(1)\ng(2)", "f(1)", 4),
-        ("x = 1", "", 3),
-        ("x = 1", "y = 1", 6),
-        ("def f():\n    g()\n", "def f():\n    h()\n    g()\n", 3),
-        ("def f(a, b):\n    return a", "def f(a, *, b):\n    return a", 2),
-        ("x = {**a}", "x = {a: a}", 1),
-    ],
-)  # fmt: skip
-def test_the_nodes_of_an_edit_are_counted(old: str, new: str, size: int) -> None:
-    assert edit_size(old, new) == size
-    assert edit_size(new, old) == size
-
-
-@given(st.lists(st.sampled_from(["f(x)", "g(x, 1)", "x = y", "if x:\n    f(x)", "return x"]), max_size=6),
-       st.lists(st.sampled_from(["f(x)", "g(x, 1)", "x = y", "if x:\n    g(y)", "return y"]), max_size=6))  # fmt: skip
-@settings(max_examples=50, deadline=None)
-def test_the_distance_is_symmetric_and_zero_for_equal_trees_alone(old: list[str], new: list[str]) -> None:
-    first, second = (
-        "def f():\n"
-        + "".join(f"    {line}\n" for item in items for line in item.splitlines())
-        + "    end()\n"
-        for items in (old, new)
-    )
-    size = edit_size(first, second)
-    assert size == edit_size(second, first)
-    assert (size == 0) == (ast.dump(ast.parse(first)) == ast.dump(ast.parse(second)))
+FREE = [
+    [(BACK, BACK + "    print('loss', loss.item())\n")],
+    [(BACK, BACK + "    norm = sum(p.grad.norm() for p in model.parameters())\n    print(norm ** 0.5)\n")],
+    [(BACK, BACK + "    for p in model.parameters():\n        if p.grad is None:\n            print(p)\n")],
+    [(BACK, BACK + "    assert torch.isfinite(loss), loss\n")],
+    [(BACK + STEP, STEP + BACK)],
+    [("lr=0.05, momentum=0.9", "momentum=0.9, lr=0.05")],
+    [(TOP, TOP + "RATE: float = 0.05\n"), ("lr=0.05", "lr=RATE")],
+    [(TOP, TOP + "DEBUG = False\n\n\ndef show(x):\n    print(x.shape)\n"),
+     (BACK, "    if DEBUG:\n        print(loss)\n" + BACK)],
+    [("from torch import nn\n", "from torch import nn, optim\n"), ("torch.optim.SGD", "optim.SGD")],
+    [("def train_step(model, optimizer,", "def train_step(net: nn.Module, optimizer: 'Any',"),
+     ("(model(inputs), labels)\n    loss.", "(net(inputs), labels)\n    loss.")],
+    [('"val_accuracy": accuracy.item()}', '"val_accuracy": accuracy.item(), "count": len(inputs)}')],
+    [("    model.eval()\n", "    '''Evaluate.'''\n    model.eval()\n")],
+]  # fmt: skip
+SIZES = [
+    ([("lr=0.05", "lr=0.1")], {"build_optimizer": 1}),
+    ([(TOP, "AUGMENT = False\n")], {"AUGMENT": 1, "prepare_batch": 1}),
+    ([(BACK, BACK + BACK)], {"train_step": 4}),
+    ([(BACK, "")], {"train_step": 4}),
+    ([(BACK, BACK + "    total = nn.utils.clip_grad_norm_(model.parameters(), 1.0)\n")], {"train_step": 8}),
+    ([(BACK, BACK + "    print(optimizer.param_groups.clear())\n")], {"train_step": 7}),
+    ([(TOP, TOP + "torch.manual_seed(3)\n")], {"": 4}),
+    ([(TOP, TOP + "def half(x):\n    return x / 2\n\n\n"), (BACK, "    half(loss).backward()\n")],
+     {"half": 7, "train_step": 2}),
+    ([("EPOCHS = 3\n", "EPOCHS = 3\nEPOCHS = 9\n")], {"EPOCHS": 3}),
+]  # fmt: skip
 
 
-HEAVY = {
-    "definitions": "".join(f"def f{i}():\n    return f{i + 1}(1, 2)\n" for i in range(600)),
-    "statements": "def f():\n" + "".join(f"    g({i}, x)\n" for i in range(900)),
-    "nested": "def f():\n" + "".join(" " * (4 + i) + f"if a{i}:\n" for i in range(45)) + " " * 60 + "g()\n",
-    "names": "(" + ", ".join(f"a{i}" for i in range(3500)) + ") = 1\n",
-    "imports of one name": "".join(f"import a{i} as x\n" for i in range(1000)) + "x.y\n" * 1000,
-}
+@pytest.mark.parametrize(("edits", "sizes"), [*((edits, {}) for edits in FREE), *SIZES])
+def test_an_edit_has_the_size_of_what_it_does(edits: list[tuple[str, str]], sizes: dict[str, int]) -> None:
+    source = edited(CNN, *edits)
+    assert edit_sizes(CNN, source) == sizes
 
 
-@pytest.mark.parametrize("name", HEAVY)
-def test_a_large_edit_is_measured(name: str) -> None:
-    assert edit_size(SOURCE, SOURCE + HEAVY[name]) > 0
-    assert edit_size("def f():\n" + "    h(x, 1)\n" * 900, HEAVY[name]) > 100
+def test_every_function_and_constant_of_an_experiment_has_an_area() -> None:
+    assert AREAS.keys() == {*FUNCTIONS, *CONSTANTS}
 
 
-def test_every_function_of_an_experiment_has_an_area() -> None:
-    assert set(AREAS) >= set(FUNCTIONS)
-
-
-@pytest.mark.parametrize(("edit", "areas"), [
-    (("lr=0.001", "lr=0.1"), {"optimizer"}), (("TIME_STEP = 0.005", "TIME_STEP = 0.1"), {"data"}),
-    (("padding=1", "padding=0"), {"data"}), (("EPOCHS = 6", "EPOCHS = 7"), {"loop"}),
-    (('GradScaler("cpu")', 'GradScaler("cpu", enabled=False)'), {"loop"}),
-    (("mse_loss", "l1_loss"), {"loss"}), (("def build_model():", "def build_model():  # the network"), set()),
-    (("EPOCHS = 6", "if True:\n    def compute_loss(a, b): return a\nEPOCHS = 6"), {"loss"}),
-    (("import torch.nn.functional as F", "import math as F"), {"data", "loss"}),
+@pytest.mark.parametrize(("edit", "functions", "areas"), [
+    (("convolution(32, 64)", "convolution(32, 32)"), {"build_model"}, {"model"}),
+    (("stride=2", "stride=1"), {"convolution", "build_model"}, {"model"}),
+    (("AUGMENT = True", "AUGMENT = False"), {"AUGMENT", "prepare_batch"}, {"pipeline"}),
+    (("BATCH_SIZE = 64", "BATCH_SIZE = 8"), {"BATCH_SIZE"}, {"loop"}),
+    (("F.cross_entropy(outputs", "F.cross_entropy(-outputs"), {"compute_loss"}, {"loss"}),
+    (("EPOCHS = 3", "EPOCHS = 3  # three"), set(), set()),
 ])  # fmt: skip
-def test_an_edit_touches_its_areas(edit: tuple[str, str], areas: set[str]) -> None:
-    assert changed_areas(HEAT, edited(HEAT, edit)) == areas
-
-
-def test_sizes_stand_under_their_parts() -> None:
-    changes = compare(HEAT, edited(HEAT, ("lr=0.001", "lr=0.1"), ("AMP = True", "AMP = False")))
-    assert changes.sizes == {"AMP": 1, "build_optimizer": 1}
-    assert changes.total == 2
+def test_what_an_edit_changes_is_told_by_function_and_by_area(
+    edit: tuple[str, str], functions: set[str], areas: set[str]
+) -> None:
+    assert functions_changed(CNN, edited(CNN, edit)) == functions
+    assert changed_areas(CNN, edited(CNN, edit)) == areas

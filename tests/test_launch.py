@@ -1,4 +1,3 @@
-import json
 import os
 import pty
 import re
@@ -16,15 +15,12 @@ from commands import (
     command_environment,
     is_running,
     mistake,
-    run_command,
     snapshot,
     start,
     succeed,
     training_child,
     wait_until,
 )
-
-from harness.run.launch import Reporter
 
 # Some 300 batches in an epoch: time enough to stop it in the middle of one.
 LONG = ("--break", "none", "--batch", "4", "--epochs", "5", "--out", "run")
@@ -213,34 +209,3 @@ def test_an_experiment_that_ends_the_process_is_named(tmp_path: Path) -> None:
         rf"{re.escape(str(path))} ended the whole process at step \d+ of 20, with status 0: .*\.",
         said,
     )
-
-
-def test_what_the_experiment_prints_stays_out_of_the_result(tmp_path: Path) -> None:
-    path = script(tmp_path, "\nprint('hello', input if False else '')\n")
-    done = run_command(*SHORT, "--script", path, "--json", cwd=tmp_path, program=TRAINER)
-    assert json.loads(done.stdout)["status"] == "finished"
-    assert done.stderr == "hello \n"
-
-
-def test_a_parent_that_is_gone_ends_the_process_that_trains() -> None:
-    reading, writing = os.pipe()
-    os.close(reading)
-    process = os.fork()
-    if process == 0:
-        Reporter(writing).send("progress")
-        os._exit(0)
-    os.close(writing)
-    assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 1
-
-
-def test_progress_is_reported_now_and_then_and_at_the_end() -> None:
-    reading, writing = os.pipe()
-    reporter = Reporter(writing)
-    for step in range(1, 101):
-        reporter.progress(step, 100, float("nan"))
-    reporter._pipe.close()
-    with os.fdopen(reading) as events:
-        steps = [json.loads(line) for line in events]
-    assert steps[-1] == {"event": "progress", "step": 100, "steps": 100, "loss": "nan"}
-    assert steps[0]["step"] == 1
-    assert len(steps) < 20

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 from recorded_logs import LOGS, log_bytes
-from runs import RealRuns
 
 from harness.canonical_setup import run_environment
 from harness.recipe import Recipe, load_recipes
+from harness.run.metrics_log import read_metrics_log
 from harness.symptoms import judge_symptom
 
 
@@ -26,7 +26,7 @@ FILES = ("metrics.log", "checkpoint.pt", "best.pt", "inputs.json")
 
 
 @pytest.fixture(scope="module")
-def real(tmp_path_factory: pytest.TempPathFactory) -> RealRuns:
+def real(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Train the sample in one process."""
     folder = tmp_path_factory.mktemp("recipes")
     script = str(Path(__file__).parent / "runs.py")
@@ -39,13 +39,15 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> RealRuns:
         check=False,
     )
     assert child.returncode == 0, child.stderr
-    return RealRuns(folder)
+    return folder
 
 
 @pytest.mark.parametrize("recipe", SAMPLE, ids=lambda recipe: recipe.id)
-def test_a_recipe_is_proven_both_ways(recipe: Recipe, real: RealRuns) -> None:
+def test_a_recipe_is_proven_both_ways(recipe: Recipe, real: Path) -> None:
     own = recipe.on(recipe.dataset)
-    broken, healthy = real.records(recipe.id), real.records(recipe.experiment)
+    broken, healthy = (
+        read_metrics_log(real / name / "metrics.log") for name in (recipe.id, recipe.experiment)
+    )
     for symptom in own.symptoms:
         assert judge_symptom(broken, symptom).present, symptom.says
         found = judge_symptom(healthy, symptom)
@@ -57,16 +59,14 @@ def test_a_recipe_is_proven_both_ways(recipe: Recipe, real: RealRuns) -> None:
 
 
 @pytest.mark.parametrize("recipe", SAMPLE, ids=lambda recipe: recipe.id)
-def test_its_runs_repeat_to_the_byte_and_differ_from_each_other(recipe: Recipe, real: RealRuns) -> None:
+def test_its_runs_repeat_to_the_byte_and_differ_from_each_other(recipe: Recipe, real: Path) -> None:
     for name in (recipe.id, recipe.experiment):
-        again = real.folder / f"{name}-again"
+        again = real / f"{name}-again"
         for file in FILES if again.exists() else ():
-            assert (real.folder / name / file).read_bytes() == (again / file).read_bytes()
+            assert (real / name / file).read_bytes() == (again / file).read_bytes()
         # The recorded logs on which other tests rest are those of these runs.
         if (LOGS / f"{name}.log.gz").exists():
-            assert log_bytes(name) == (real.folder / name / "metrics.log").read_bytes()
+            assert log_bytes(name) == (real / name / "metrics.log").read_bytes()
     # Without this, two equal runs could mean that nothing was trained.
-    checkpoints = [
-        (real.folder / name / "checkpoint.pt").read_bytes() for name in (recipe.id, recipe.experiment)
-    ]
+    checkpoints = [(real / name / "checkpoint.pt").read_bytes() for name in (recipe.id, recipe.experiment)]
     assert checkpoints[0] != checkpoints[1]

@@ -30,29 +30,27 @@ def test_every_kind_of_row_fits_80_columns() -> None:
                 assert check.id in text.replace("\n", "")
 
 
+WARNED = {"warning": "Graded without a sandbox."}
+
+
 def test_what_was_lost_and_how_it_could_have_been_earned() -> None:
     changes = changed("fix.minimal", lost, "It is [bold]big[/bold].", "Be small.", points=2.5)
     changes |= changed("fix.correct", open_check, "Decide.")
-    lines = [line.strip() for line in shown(make_row("s", "ada", "steep", changes)).splitlines()]
+    rule = RuleVerdict(outcome="failed", points=0.0, reason="Not the reference.")
+    form = full("form", "T", 1, "Set.").model_copy(update={"rule": rule, "comment": "It is right."})
+    changes["explanation.form"] = form
+    lines = [
+        line.strip() for line in shown(make_row("s", "ada", "steep", changes, provenance=WARNED)).splitlines()
+    ]
+    assert "Warning: Graded without a sandbox." in lines
     assert "not judged, no total yet" in lines
+    assert "The rule said failed (0 of 1): Not the reference." in lines
+    assert "The instructor decided 1 of 1: It is right." in lines
     assert "fix open of 20" in lines
     assert "✗ Nothing else was changed  2.5 of 8  fix.minimal" in lines
     assert "It is [bold]big[/bold]." in lines
     assert "What would have earned them: Be small." in lines
     assert "? The cause is gone  open of 12  fix.correct" in lines
-
-
-def test_a_decision_stands_beside_the_rule() -> None:
-    rule = RuleVerdict(outcome="failed", points=0.0, reason="Not the reference.")
-    check = full("correct", "T", 12, "Set.").model_copy(update={"rule": rule, "comment": "It is right."})
-    text = shown(make_row("s", "ada", "steep", {"fix.correct": check}))
-    assert "The rule said failed (0 of 12): Not the reference." in text
-    assert "The instructor decided 12 of 12: It is right." in text
-
-
-def test_a_warning_of_the_provenance_is_shown() -> None:
-    row = make_row("s", "ada", "steep", {}, provenance={"warning": "Graded without a sandbox."})
-    assert "Warning: Graded without a sandbox." in shown(row)
 
 
 @pytest.mark.parametrize("colour", [False, True])

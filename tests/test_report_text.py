@@ -49,20 +49,16 @@ def test_what_is_shown_has_no_control_or_direction_and_can_be_encoded(text: str)
     assert visible(shown) == shown
 
 
-def test_a_long_text_is_cut_and_says_so_on_one_line() -> None:
+def test_texts_and_points_are_short() -> None:
     assert clipped("a\nb", 3) == "a b"
     assert clipped("x" * 100, 10) == "x" * 10 + "… (90 more characters)"
-
-
-@pytest.mark.parametrize(
-    ("value", "words"),
-    [(None, MISSING), (0.0, "0"), (12.0, "12"), (6.5, "6.5"), (33.333, "33.33"), (100.0, "100")],
-)
-def test_points_have_no_needless_zeros(value: float | None, words: str) -> None:
-    assert points(value) == words
-
-
-def test_means_have_one_digit() -> None:
+    assert [points(value) for value in (None, 0.0, 6.5, 33.333, 100.0)] == [
+        MISSING,
+        "0",
+        "6.5",
+        "33.33",
+        "100",
+    ]
     assert (tenths(None), tenths(87.946)) == (MISSING, "87.9")
 
 

@@ -19,9 +19,8 @@ from grader.selfcheck import trips
 from grader.selfcheck.bands import band_of, entry
 from grader.selfcheck.command import Section, SelfcheckOptions, page, run_selfcheck
 from grader.selfcheck.fixes import problem_of
-from grader.selfcheck.new_recipe import recipe_toml
+from grader.selfcheck.new_recipe import propose, recipe_toml
 from grader.selfcheck.seeds import SeedRuns, problems_of, quantity_row
-from grader.selfcheck.thresholds import propose
 from harness.errors import UserError
 from harness.recipe import EXERCISES, load_recipe
 from harness.symptoms import judge_symptom
@@ -91,34 +90,27 @@ def test_a_run_that_is_not_as_declared_is_named() -> None:
 
 
 CORRECT, MINIMAL = ("correct", "", 12.0), ("minimal", "", 8.0)
-RIGHT = (full(*CORRECT, ""), full(*MINIMAL, ""))
-OVERREACHING = (full(*CORRECT, ""), lost(*MINIMAL, "", "", points=2.0))
-MASKED = (lost(*CORRECT, "", "", points=4.0), lost(*MINIMAL, "", ""))
-OPEN = (open_check(*CORRECT, ""), open_check(*MINIMAL, ""))
+JUDGED: dict[str, tuple[Check, Check]] = {
+    "right": (full(*CORRECT, ""), full(*MINIMAL, "")),
+    "overreaching": (full(*CORRECT, ""), lost(*MINIMAL, "", "", points=2.0)),
+    "masked": (lost(*CORRECT, "", "", points=4.0), lost(*MINIMAL, "", "")),
+    "open": (open_check(*CORRECT, ""), open_check(*MINIMAL, "")),
+}
 
 
 @pytest.mark.parametrize(
-    ("verdict", "checks", "agrees"),
+    ("verdict", "agrees"),
     [
-        ("full", RIGHT, True),
-        ("full", MASKED, False),
-        ("full", OPEN, False),
-        ("masking", MASKED, True),
-        ("masking", RIGHT, False),
-        ("masking", OPEN, False),
-        ("wrong", MASKED, False),
-        ("overreach", OVERREACHING, True),
-        ("overreach", RIGHT, False),
-        ("sound", OVERREACHING, True),
-        ("sound", OPEN, True),
-        ("sound", MASKED, False),
+        ("full", {"right"}),
+        ("overreach", {"overreaching"}),
+        ("masking", {"masked"}),
+        ("wrong", set()),
+        ("sound", {"right", "overreaching", "open"}),
     ],
 )
-def test_a_known_fix_gets_the_points_of_its_verdict(
-    verdict: Verdict, checks: tuple[Check, ...], agrees: bool
-) -> None:
+def test_a_known_fix_gets_the_points_of_its_verdict(verdict: Verdict, agrees: set[str]) -> None:
     fix = KnownFix(RECIPE, "mine", verdict, "")
-    assert (problem_of(fix, checks) == "") == agrees
+    assert {name for name, checks in JUDGED.items() if problem_of(fix, checks) == ""} == agrees
 
 
 def test_a_band_is_the_largest_distance_of_anything_sound_rounded_up() -> None:
@@ -147,13 +139,6 @@ def test_the_page_is_written_of_all_exercises_over_enough_seeds() -> None:
 
 
 @needs_sandbox
-def test_an_unknown_exercise_is_a_users_mistake(tmp_path: Path) -> None:
-    result = CliRunner().invoke(cli, ["selfcheck", "--only", "hugelr", "--replays", str(tmp_path)])
-    assert isinstance(result.exception, UserError)
-    assert "did you mean huge_lr?" in str(result.exception)
-
-
-@needs_sandbox
 @pytest.mark.slow
 def test_one_recipe_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Everything agrees; then a wrong threshold, a wrong trip and an unusable neighbour are each named."""
@@ -175,7 +160,7 @@ def test_one_recipe_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     out = capsys.readouterr().out
     assert "seed 100, broken run: max loss is" in out
     assert "measured.toml says" in out
-    assert "unusable/recipe.toml is not a recipe: title: Field required" in out
+    assert "unusable/recipe.toml cannot be used: title: Field required" in out
 
 
 # --- new recipes ---
@@ -223,18 +208,24 @@ def test_a_written_recipe_is_read_back_once_its_gaps_are_filled(tmp_path: Path) 
         load_recipe("mine", tmp_path)
 
 
+BROKEN_BY = ("--experiment", "digits_mlp", "--find", "nowhere")
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (("huge_lr", "--find", "a", "--replace", "b"), "already an exercise huge_lr"),
-        (("Mine!", "--find", "a", "--replace", "b"), "cannot be an id"),
-        (("mine", "--find", "a", "--find", "b", "--replace", "b"), "Every --find needs one --replace"),
-        (("mine", "--find", "nowhere", "--replace", "b"), "does not fit digits_mlp: .*occurs 0 times"),
-        (("mine", "--find", "lr=0.1", "--replace", "lr=", "--area", "toaster"), "no area 'toaster'"),
+        (("selfcheck", "--only", "hugelr"), r"did you mean huge_lr\?"),
+        (("new-recipe", "huge_lr", *BROKEN_BY, "--replace", "b"), "already an exercise huge_lr"),
+        (("new-recipe", "Mine!", *BROKEN_BY, "--replace", "b"), "cannot be an id"),
+        (
+            ("new-recipe", "mine", *BROKEN_BY, *BROKEN_BY, "--replace", "b"),
+            "Every --find needs one --replace",
+        ),
+        (("new-recipe", "mine", *BROKEN_BY, "--replace", "b"), "does not fit digits_mlp: .*occurs 0 times"),
     ],
 )
 @needs_sandbox
 def test_a_mistake_in_the_command_is_named(given: tuple[str, ...], message: str) -> None:
-    result = CliRunner().invoke(cli, ["new-recipe", *given, "--experiment", "digits_mlp"])
+    result = CliRunner().invoke(cli, given)
     assert isinstance(result.exception, UserError)
     assert re.search(message, str(result.exception))

@@ -54,16 +54,11 @@ def test_paths_and_commands_can_be_copied(workspace: Workspace, capsys: Capture)
         assert text in said
 
 
-def test_findings_wrap_between_words(workspace: Workspace, capsys: Capture) -> None:
-    message = "the median loss of the last 5 batches has risen to [361], from 2.3 before, and so on"
-    findings = [{"step": 5, "level": "soft", "message": message}]
+def test_findings_are_shown_as_they_are(workspace: Workspace, capsys: Capture) -> None:
+    findings = [{"step": 5, "level": "soft", "message": "the loss has risen to [361], from 2.3 before"}]
     change_json(workspace.run_folder("broken") / "result.json", guardrails=findings)
     show_broken_run(workspace, made=True)
-    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
-    start = next(number for number, line in enumerate(lines) if line.startswith("  step 5: "))
-    assert " ".join(line.strip() for line in lines[start : start + 2]) == f"step 5: {message}"
-    assert lines[start + 1].startswith("  ")
-    assert max(map(len, lines[start : start + 2])) <= 80
+    assert "  step 5: the loss has risen to [361], from 2.3 before" in capsys.readouterr().out
 
 
 def test_the_list_shows_every_state(workspace: Workspace, capsys: Capture) -> None:
@@ -109,13 +104,6 @@ def test_a_submission_is_told_with_what_may_cost_points(tmp_path: Path, capsys: 
         f"The tarball of before is kept as {tmp_path / 'old'}.\n"
         "Warning, report: words: too [many].\nNext:\n  hand both files in\n"
     )
-
-
-def test_a_small_submission_is_told_in_small_units(tmp_path: Path, capsys: Capture) -> None:
-    path = tmp_path / "ada_layernorm.tar.gz"
-    path.write_bytes(b"x" * 1_260)
-    show_submission(Submission(path, "ab" * 32, (), None, False))
-    assert f"{path} (1.3 kB, SHA-256" in capsys.readouterr().out
 
 
 def test_a_single_run_is_told_to_people_and_to_programs(workspace: Workspace, capsys: Capture) -> None:

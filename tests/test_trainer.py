@@ -53,8 +53,6 @@ def test_the_log_holds_every_batch_and_epoch_in_order(tmp_path: Path) -> None:
     shape = [("step" in record, record["epoch"]) for record in run.records]
     assert shape == [*[(True, 0)] * 5, (False, 0), *[(True, 1)] * 5, (False, 1)]
     assert [record["step"] for record in run.batches] == list(range(10))
-    keys = "step epoch loss lr grad_norm grad_mean grad_norm_by_parameter grad_zero_fraction stale_grad_ratio"
-    assert list(run.batches[0]) == [*keys.split(), "optimizer_steps", "activations"]
     assert list(run.epochs[0]) == ["epoch", "val_loss", "val_accuracy", "eval_buffer_change"]
     audit = ["val_loss_repeated", "val_accuracy_repeated", "val_loss_eval_mode", "val_accuracy_eval_mode"]
     assert list(run.epochs[1]) == [*run.epochs[0], *audit]
@@ -85,10 +83,6 @@ def test_training_learns_and_the_result_says_so(tmp_path: Path) -> None:
     assert (result.steps, result.epochs, result.batch_size) == (60, 12, 8)
     assert (result.last_batch, result.last_epoch) == (run.batches[-1], run.epochs[-1])
     assert (result.first_non_finite_step, result.findings) == (None, [])
-    assert result.confusion is not None
-    assert sum(map(sum, result.confusion)) == 20
-    right = sum(result.confusion[index][index] for index in range(10))
-    assert right / 20 == pytest.approx(run.epochs[-1]["val_accuracy"])
 
 
 @pytest.mark.parametrize("name", SOURCES)

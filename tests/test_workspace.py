@@ -3,12 +3,11 @@ import threading
 from pathlib import Path
 
 import pytest
-from run_files import BROKEN, FIXED, change_json, make_workspace
+from run_files import BROKEN, FIXED, make_workspace
 
 from harness.errors import UserError
 from harness.run.settings import RunSettings
 from harness.workspace import (
-    Workspace,
     create_workspace,
     open_workspace,
     remove_workspace,
@@ -129,14 +128,6 @@ def test_an_experiment_that_is_gone_is_named(tmp_path: Path) -> None:
         workspace.edited()
 
 
-def test_commands_name_the_folder_of_workspaces(tmp_path: Path) -> None:
-    assert Workspace(Path("work/huge_lr"), "huge_lr", SETTINGS).command("check") == "make check BREAK=huge_lr"
-    elsewhere = Workspace(Path("my work/huge_lr"), "huge_lr", SETTINGS)
-    assert (
-        elsewhere.command("submit", " STUDENT=ada") == "make submit BREAK=huge_lr STUDENT=ada WORK='my work'"
-    )
-
-
 def test_starting_over_keeps_all_that_a_person_made(tmp_path: Path) -> None:
     workspace = make_workspace(tmp_path)
     (workspace.folder / "notes.txt").write_text("mine")
@@ -148,13 +139,6 @@ def test_starting_over_keeps_all_that_a_person_made(tmp_path: Path) -> None:
     assert not workspace.folder.exists()
     make_workspace(tmp_path)
     assert remove_workspace(tmp_path, "huge_lr").name == "huge_lr-2"
-
-
-def test_starting_over_mends_settings_that_cannot_be_read(tmp_path: Path) -> None:
-    workspace = make_workspace(tmp_path)
-    change_json(workspace.folder / "workspace.json", format_version=2)
-    remove_workspace(tmp_path, "huge_lr")
-    assert create_workspace(tmp_path, "huge_lr", BROKEN, SETTINGS).state() == "not started"
 
 
 def test_a_folder_in_the_way_is_an_error_that_names_it(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ FOLDER = Path(__file__).with_name("heldout")
 SIZE = 500  # images, as many as in a validation split
 
 
-def heldout_archive(name: str, cache: Path, checksums: Mapping[str, str] | None = None) -> bytes:
+def heldout_archive(name: str, cache: Path) -> bytes:
     """Return an .npz of `images` uint8 (N, C, H, W) and `labels` int64 (N,).
 
     For MNIST and CIFAR-10 this is a class-balanced part of the test set that shares no image with a student's
@@ -32,7 +32,7 @@ def heldout_archive(name: str, cache: Path, checksums: Mapping[str, str] | None 
         data = kept.read_bytes()
         if sha256_path(kept).read_text(encoding="utf-8") == sha256_line(data, kept.name):
             return data
-    _, test = read_source(name, cache, checksums)
+    _, test = read_source(name, cache)
     data = _packed(draw_subset(*test, SIZE, 0, from_end=True))
     with naming(kept.parent):
         kept.parent.mkdir(parents=True, exist_ok=True)

@@ -25,7 +25,7 @@ from grader.replay.replay import CheckResult, Evaluation, Replay
 from grader.replay.request import RUN_LIMITS, Request
 from grader.sandbox import Command, Limits, SandboxResult, Stopped, StopSignal, WarmSandbox, run_in_sandbox
 from grader.score.solutions import mechanisms_of
-from grader.syntax.plain_code import suspicions
+from grader.syntax.plain_edit import plain_edit
 from harness.canonical_setup import run_environment
 from harness.errors import UserError, naming
 from harness.recipe import ROOT, Recipe
@@ -72,8 +72,8 @@ class Replayer:
                     raise
             traceback.print_exc()
             return Replay(status="XX", message=f"the grader failed ({type(error).__name__})")
-        if replay.status == "SG" and not suspicions(request.source):
-            # A plain experiment raises no signals; a machine that is short of memory kills processes.
+        if replay.status == "SG" and not plain_edit(request.recipe.broken_source(), request.source):
+            # A plain edit raises no signals; a machine that is short of memory kills processes.
             return Replay(status="XX", message=f"something outside ended it, twice ({replay.message})")
         return replay
 

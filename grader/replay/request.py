@@ -13,7 +13,7 @@ from grader.replay.inside import FOLDER as INSIDE
 from grader.replay.provenance import machine_state
 from grader.sandbox import Limits
 from grader.score.solutions import mechanisms_of
-from grader.syntax.parse import tree_digest
+from grader.syntax.program import tree_digest
 from harness.recipe import Recipe, load_recipe
 from harness.run.provenance import harness_hash
 from harness.run.settings import RunSettings

@@ -28,26 +28,32 @@ class Band(Model):
 
     def holds(self, figures: SplitFigures, reference: SplitFigures) -> bool:
         """Say whether figures lie within the band around the reference's; a non-finite one never does."""
-        if self.accuracy_below is not None:
-            return _number(figures.accuracy) >= _number(reference.accuracy) - self.accuracy_below
-        return _number(figures.loss) <= _number(reference.loss) * (self.loss_times or 1.0)
+        return self._reaches(self.figure(figures), self._limit(self.figure(reference)))
 
     def is_plausible(self, reference: SplitFigures) -> bool:
         """Say whether the reference fix itself ended where it does, whatever its seed."""
-        low, high = self.reference
-        if self.accuracy_below is not None:
-            return _number(reference.accuracy) >= low - self.accuracy_below
-        return _number(reference.loss) <= high * (self.loss_times or 1.0)
+        worst = self.reference[0 if self.accuracy_below is not None else 1]
+        return self._reaches(self.figure(reference), self._limit(worst))
 
     def wanted(self, reference: SplitFigures) -> str:
         """Return the band in words."""
-        if self.accuracy_below is not None:
-            return f"at least {_number(reference.accuracy) - self.accuracy_below:.4g}"
-        return f"at most {_number(reference.loss) * (self.loss_times or 1.0):.4g}"
+        side = "at most" if self.accuracy_below is None else "at least"
+        return f"{side} {self._limit(self.figure(reference)):.4g}"
 
     def figure(self, figures: SplitFigures) -> Number:
         """Return the figure that the band is about."""
         return figures.accuracy if self.accuracy_below is not None else figures.loss
+
+    def _limit(self, reference: Number) -> float:
+        value = float(reference) if isinstance(reference, int | float) else math.nan
+        if self.accuracy_below is not None:
+            return value - self.accuracy_below
+        return value * (self.loss_times or 1.0)
+
+    def _reaches(self, value: Number, limit: float) -> bool:
+        if not isinstance(value, int | float):
+            return False
+        return value >= limit if self.accuracy_below is not None else value <= limit
 
 
 class _Bands(Model):
@@ -66,8 +72,3 @@ def load_band(experiment: str, dataset: str) -> Band:
         if (band.experiment, band.dataset) == (experiment, dataset):
             return band
     raise LookupError(f"no healthy band for {experiment} on {dataset}: grader selfcheck --write measures it")
-
-
-def _number(value: Number) -> float:
-    """Return a figure that can be compared; what is none compares as false."""
-    return float(value) if isinstance(value, int | float) else math.nan

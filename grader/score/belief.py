@@ -1,14 +1,13 @@
 """Decide how far to believe the log of a fixed run, which the student's own process wrote.
 
-Equal bytes, our own runs and the evaluator's figures are trusted. If only the experiment itself claims something, the
-instructor decides.
+Equal bytes, our own runs and the evaluator's figures are trusted. What an edit that is not plain measures itself proves
+nothing: the instructor decides.
 """
 
 import math
 
-from grader.replay.replay import Replay, SplitFigures
+from grader.replay.replay import Replay
 from grader.score.evidence import Evidence
-from grader.syntax.surroundings import looks_around
 from harness.run.metrics_log import batch_records, epoch_records
 
 # The log's last validation and the evaluator's, on the same images, differ by rounding.
@@ -16,9 +15,6 @@ ACCURACY_APART = 0.005
 # A loss in the log below this share of the evaluator's is not believed. No known fix of any recipe comes near, though
 # losses are compared across loss functions, dropout and the last steps of training.
 _LOSS_SHARE, _LOSS_APART = 0.5, 0.05
-# The kinds of suspicious code that could replace what is recorded, or carry weights.
-_WRITES = frozenset({"patch", "class", "decorator", "data"})
-# The steps at the end of the log whose losses are averaged.
 _LAST_STEPS = 20
 
 
@@ -32,33 +28,18 @@ def same_as_reference(evidence: Evidence) -> bool:
     return same_bytes(evidence.fixed, evidence.reference)
 
 
-def code_doubt(evidence: Evidence) -> str:
+def doubt(evidence: Evidence) -> str:
     """Return why the code's own measurements prove nothing, as a clause with the line, or "".
 
-    Equal bytes are doubted only if the code could know where it runs.
+    Whoever makes the bytes of the reference fix has the fix, however the code looks.
     """
-    if same_as_reference(evidence):
-        around = looks_around(evidence.source)
-        return "" if around is None else around.message
-    return evidence.suspicions[0].message if evidence.suspicions else ""
-
-
-def log_doubt(evidence: Evidence) -> str:
-    """Return why the code could have written its log or its weights without training, or "".
-
-    Other suspicious code, such as a hook or a counter, changes the log only through the training.
-    """
-    evaluation = evidence.fixed.evaluation
-    # A network of the student's own gives its outputs by its code, not by weights alone.
-    own = evaluation is not None and evaluation.own_network
-    written = (item for item in evidence.suspicions if own or item.code in _WRITES)
-    found = next(written, None) or looks_around(evidence.source)
-    return "" if found is None else found.message
+    if not evidence.suspicions or same_as_reference(evidence):
+        return ""
+    return evidence.suspicions[0].message
 
 
 def figure_doubt(evidence: Evidence) -> str:
     """Return why a number in the fixed run's log is not believed, as a clause, or ""."""
-    doubt = code_doubt if same_as_reference(evidence) else log_doubt
     return doubt(evidence) or flattery(evidence)
 
 
@@ -67,27 +48,20 @@ def flattery(evidence: Evidence) -> str:
     fixed = evidence.fixed
     if fixed.status != "OK" or fixed.evaluation is None or same_as_reference(evidence):
         return ""
-    if fixed.evaluation.validation is None:
+    validation, training = fixed.evaluation.validation, fixed.evaluation.training
+    if validation is None:
         return "the trusted evaluator does not know the network that it trains"
-    return _validation(fixed, fixed.evaluation.validation) or _training(fixed, fixed.evaluation.training)
-
-
-def _validation(fixed: Replay, found: SplitFigures) -> str:
-    claimed = epoch_records(fixed.records())[-1]
-    accuracy = claimed.get("val_accuracy")
-    if isinstance(accuracy, int | float) and not accuracy <= _number(found.accuracy) + ACCURACY_APART:
-        return _clause("the last validation accuracy", accuracy, found.accuracy)
-    if _is_better(claimed.get("val_loss"), found.loss):
-        return _clause("the last validation loss", claimed["val_loss"], found.loss)
-    return ""
-
-
-def _training(fixed: Replay, found: SplitFigures | None) -> str:
+    last = epoch_records(fixed.records())[-1]
+    accuracy, found = last.get("val_accuracy"), validation.accuracy
+    right = found if isinstance(found, int | float) else 0.0
+    if isinstance(accuracy, int | float) and not accuracy <= right + ACCURACY_APART:
+        return _clause("the last validation accuracy", accuracy, found)
     losses = [record.get("loss") for record in batch_records(fixed.records())[-_LAST_STEPS:]]
     numbers = [loss for loss in losses if isinstance(loss, int | float)]
-    mean = sum(numbers) / max(len(numbers), 1)
-    if found is not None and numbers and _is_better(mean, found.loss):
-        return _clause("the loss in the last batches", mean, found.loss)
+    if _is_better(last.get("val_loss"), validation.loss):
+        return _clause("the last validation loss", last["val_loss"], validation.loss)
+    if numbers and training is not None and _is_better(mean := sum(numbers) / len(numbers), training.loss):
+        return _clause("the loss in the last batches", mean, training.loss)
     return ""
 
 
@@ -103,7 +77,3 @@ def _is_better(claimed: object, found: object) -> bool:
 def _clause(what: str, claimed: float, found: object) -> str:
     shown = f"{found:.4g}" if isinstance(found, int | float) else f"{found}"
     return f"its log has {what} as {claimed:.4g}, and the trusted evaluator finds {shown} for the weights"
-
-
-def _number(value: object) -> float:
-    return float(value) if isinstance(value, int | float) else 0.0

@@ -7,7 +7,7 @@ from grader.intake.submission import Claim, Run, Submission
 from grader.replay.replay import Replay
 from grader.replay.replayer import HARNESS_BROKE
 from grader.replay.request import Role, recipe_of
-from grader.syntax.plain_code import Suspicion, suspicions
+from grader.syntax.plain_edit import Suspicion, plain_edit
 from harness.recipe import Recipe
 from harness.run.provenance import same_class
 from harness.run.settings import RunSettings
@@ -44,10 +44,11 @@ class Evidence:
 
 def evidence_of(submission: Submission, replays: Mapping[Role, Replay]) -> Evidence:
     """Put a submission and its replays together."""
-    suspected = suspicions(submission.source)
+    recipe = recipe_of(submission.recipe)
+    suspected = plain_edit(recipe.broken_source(), submission.source)
     again: dict[Run, Role] = {"broken": "broken again", "fixed": "fixed again"}
     return Evidence(
-        recipe=recipe_of(submission.recipe),
+        recipe=recipe,
         settings=submission.settings,
         command_problem=submission.command_problem,
         missing=submission.missing,

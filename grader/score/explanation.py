@@ -4,13 +4,13 @@ Nothing here reads sentences, so a report may be in any language. `cause`, `wher
 from the front matter; of the text only its length, its parts, and the numbers beside a signal's name count.
 """
 
-import ast
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 
 from grader.score.evidence import Evidence
 from grader.score.solutions import outcomes_of, trips_of
 from grader.score.verdict import Check, full, lost, open_check
+from grader.syntax.edit_size import functions_changed
+from grader.syntax.program import Unparsable
 from harness.errors import UserError
 from harness.plain_yaml import shown
 from harness.submission.log_values import (
@@ -109,7 +109,7 @@ def _judge_where(evidence: Evidence, diagnosis: Sequence[Diagnosis], accepted: b
     (where,) = named
     if where in holds:
         return full(*_WHERE, f"{where} holds the cause.")
-    edited = where in functions_changed(recipe.broken_source(), evidence.source)
+    edited = where in _edited(evidence)
     if edited and accepted:
         return full(*_WHERE, f"Your right fix is in {shown(where)}.")
     if edited and accepted is None:
@@ -118,27 +118,11 @@ def _judge_where(evidence: Evidence, diagnosis: Sequence[Diagnosis], accepted: b
     return lost(*_WHERE, f"{shown(where)} does not hold the cause.", right)
 
 
-@lru_cache(maxsize=256)
-def functions_changed(before: str, after: str) -> frozenset[str]:
-    """Return the functions that an edit changes, with those that use a constant or a helper that it changes."""
+def _edited(evidence: Evidence) -> frozenset[str]:
     try:
-        old, new = _statements(before), _statements(after)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return functions_changed(evidence.recipe.broken_source(), evidence.source)
+    except Unparsable:
         return frozenset()
-    changed = {name for name in old.keys() | new.keys() if old.get(name) != new.get(name)}
-    users = {name for name, text in new.items() if any(f"id='{other}'" in text for other in changed)}
-    return frozenset(name for name in changed | users if name.isidentifier())
-
-
-def _statements(source: str) -> dict[str, str]:
-    """Return the syntax tree of each top-level function, class and assignment, by name."""
-    found: dict[str, str] = {}
-    for node in ast.parse(source).body:
-        names = (item for item in ast.walk(node) if isinstance(item, ast.Name))
-        stored = [name.id for name in names if isinstance(name.ctx, ast.Store)]
-        for name in [node.name] if isinstance(node, ast.FunctionDef | ast.ClassDef) else stored:
-            found[name] = found.get(name, "") + ast.dump(node)
-    return found
 
 
 def _not_compared(check: tuple[str, str, float], evidence: Evidence) -> Check | None:

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from grader.score.explanation import functions_changed
 from grader.score.solutions import SOLUTIONS, outcomes_of, trips_of
+from grader.syntax.edit_size import functions_changed
 from harness.recipe import Recipe, load_recipe
 from harness.run.metrics_log import log_lines, parse_log
 from harness.submission.log_values import (

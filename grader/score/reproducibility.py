@@ -1,14 +1,13 @@
 """Judge reproducibility: the archive is whole, and both runs replay to what the submission claims."""
 
 import math
-from collections.abc import Sequence
 
 from grader.intake.submission import Run
 from grader.score.belief import same_bytes
 from grader.score.evidence import RUNS, Evidence
 from grader.score.verdict import Check, full, lost, open_check
 from harness.errors import UserError
-from harness.run.metrics_log import Record, batch_records, epoch_records, log_lines, parse_log
+from harness.run.metrics_log import batch_records, epoch_records, log_lines, parse_log
 from harness.submission.log_values import log_difference
 from harness.symptoms import judge_symptom
 
@@ -49,13 +48,8 @@ def _log(evidence: Evidence, run: Run, maximum: float) -> Check:
     if claimed is None or claimed == ours:
         lines = len(log_lines(replay.log))
         return full(*row, f"All {lines} records are the same, byte for byte.")
-    if not evidence.same_class:
-        return _across_classes(row, evidence, run)
-    remedy = (
-        "Hand in the log as the run wrote it, and of the experiment.py that you hand in: make verify, then make"
-        " submit. Nothing in the experiment may depend on the clock or on a generator of its own."
-    )
-    return lost(*row, f"metrics.log{log_difference(claimed, ours)}.", remedy)
+    reason = f"metrics.log{log_difference(claimed, ours)}."
+    return _other_bytes(row, evidence, run, reason)
 
 
 def _checkpoint(evidence: Evidence, run: Run, maximum: float) -> Check:
@@ -65,10 +59,18 @@ def _checkpoint(evidence: Evidence, run: Run, maximum: float) -> Check:
         return verdict
     if claimed == ours:
         return full(*row, f"SHA-256 {str(claimed)[:16]} came out again.")
+    reason = f"Your checkpoint has the SHA-256 {str(claimed)[:16]}, and the replay's {str(ours)[:16]}."
+    return _other_bytes(row, evidence, run, reason)
+
+
+def _other_bytes(row: Row, evidence: Evidence, run: Run, reason: str) -> Check:
+    """Judge a file whose bytes are not ours; a machine of another platform class may have its own."""
     if not evidence.same_class:
         return _across_classes(row, evidence, run)
-    reason = f"Your checkpoint has the SHA-256 {str(claimed)[:16]}, and the replay's {str(ours)[:16]}."
-    remedy = "Hand in the checkpoint as the run wrote it, and of the experiment.py that you hand in."
+    remedy = (
+        "Hand in the file as the run wrote it, and of the experiment.py that you hand in: make verify, then make"
+        " submit. Nothing in the experiment may depend on the clock or on a generator of its own."
+    )
     return lost(*row, reason, remedy)
 
 
@@ -113,27 +115,22 @@ def _outside_band(evidence: Evidence, run: Run) -> str:
     if len(batch_records(claimed)) != len(batch_records(ours)):
         return "the log has another number of batches"
     # The first batch cannot have drifted yet.
-    pairs = [("the first loss", claimed[0].get("loss"), ours[0]["loss"])]
+    figures = [
+        ("the first loss", claimed[0].get("loss"), ours[0]["loss"], abs(ours[0]["loss"]) * _RELATIVE_BAND)
+    ]
     if run == "broken":
         for symptom in evidence.recipe.on(evidence.settings.dataset).symptoms:
             if judge_symptom(claimed, symptom).present != judge_symptom(ours, symptom).present:
                 return f"your log and ours disagree whether {symptom.says}"
-    else:
-        pairs += _last(claimed, ours, "val_loss")
-    for name, theirs, own in pairs:
-        if not _near(theirs, own, abs(own) * _RELATIVE_BAND):
-            return f"{name} is {theirs}, and {own} here"
-    for name, theirs, own in _last(claimed, ours, "val_accuracy") if run == "fixed" else []:
-        if not _near(theirs, own, _ACCURACY_BAND):
-            return f"{name} is {theirs}, and {own} here"
+    elif (theirs := epoch_records(claimed)) and (own := epoch_records(ours)):
+        for signal in ("val_loss", "val_accuracy"):
+            if (value := own[-1].get(signal)) is not None:
+                band = _ACCURACY_BAND if signal == "val_accuracy" else abs(value) * _RELATIVE_BAND
+                figures.append((f"the last {signal}", theirs[-1].get(signal), value, band))
+    for name, given, value, band in figures:
+        if not _near(given, value, band):
+            return f"{name} is {given}, and {value} here"
     return ""
-
-
-def _last(claimed: Sequence[Record], ours: Sequence[Record], signal: str) -> list[tuple[str, object, float]]:
-    theirs, own = epoch_records(claimed), epoch_records(ours)
-    if not theirs or not own or own[-1].get(signal) is None:
-        return []
-    return [(f"the last {signal}", theirs[-1].get(signal), own[-1][signal])]
 
 
 def _near(theirs: object, own: float, band: float) -> bool:

@@ -9,7 +9,7 @@ from typing import Literal
 from grader.intake.submission import Submission
 from grader.replay.replay import Replay
 from grader.replay.request import Role
-from grader.score.belief import code_doubt, same_as_reference
+from grader.score.belief import same_as_reference
 from grader.score.diagnostics import judge_diagnostics
 from grader.score.evidence import RUNS, Evidence, evidence_of
 from grader.score.exhibits import (
@@ -177,8 +177,7 @@ def flags_of(evidence: Evidence) -> tuple[Flag, ...]:
         Flag(id="suspicious code", message=f"{suspicion.message}.") for suspicion in evidence.suspicions[:10]
     ]
     if evidence.suspicions and evidence.fixed.status == "OK" and same_as_reference(evidence):
-        cost = "" if code_doubt(evidence) else ", so the code above cost nothing"
-        message = f"The result has the same bytes as the reference fix{cost}."
+        message = "The result has the same bytes as the reference fix, so the code above cost nothing."
         flags.append(Flag(id="suspicious code", message=message))
     if not evidence.same_class:
         message = "It claims another platform class, so its bytes need not be ours."

@@ -1,22 +1,20 @@
 """`grader new-recipe`: writes a recipe from an edit, runs it over seeds, and measures its symptoms and checks."""
 
 import json
+import math
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import get_args
 
-from rich.console import Console
-
 from grader.replay.cache import default_folder
 from grader.sandbox import sandbox_problem
-from grader.score.solutions import SOLUTIONS
 from grader.selfcheck import trips
 from grader.selfcheck.runs import open_runs
 from grader.selfcheck.seeds import SeedRuns, run_seeds
-from grader.selfcheck.thresholds import Proposal, propose
 from grader.syntax.edit_size import changed_areas
 from harness.data.loading import default_cache
 from harness.errors import UserError
@@ -24,47 +22,44 @@ from harness.files import write_whole
 from harness.recipe import (
     EXERCISES,
     PLACEHOLDER,
-    Area,
     Edit,
     Recipe,
+    Reducer,
+    Signal,
+    Symptom,
     experiment_source,
     load_recipes,
-    suggestion,
 )
+from harness.run.metrics_log import Record
+from harness.symptoms import judge_symptom
 
 _SEED = 42
+_WINDOWS = (None, (0, 20), (1, 5))
+# The least distance of the two ranges, relative to their sum, that a threshold may rest on: a factor of 1.22.
+_LEAST_MARGIN = 0.1
+_MOST = 2
+# A figure this many times smaller than the other side's counts as zero when a bound is placed between them.
+_FLOOR = 1e-4
 
 
-@dataclass(frozen=True)
-class NewRecipe:
-    """What the author of a recipe gives; what is None is left to fill in."""
-
-    id: str
-    experiment: str
-    edits: tuple[Edit, ...]
-    dataset: str | None = None
-    title: str | None = None
-    cause: str | None = None
-    area: str | None = None
-
-
-def write_recipe(new: NewRecipe, *, seeds: int, jobs: int) -> int:
+def write_recipe(
+    recipe_id: str, experiment: str, edits: tuple[Edit, ...], dataset: str | None, *, seeds: int, jobs: int
+) -> int:
     """Measure a new recipe, write its two folders and print the result; return 0, or 1 if nothing shows the break.
 
-    Raises `UserError` for an id that exists, an unknown experiment, and an edit that does not fit.
+    The default data set is that of the experiment's other recipes. Raises `UserError` for an id that exists, an unknown
+    experiment, and an edit that does not fit.
     """
-    if not re.fullmatch(r"[a-z][a-z0-9_]{2,39}", new.id):
-        raise UserError(f"{new.id!r} cannot be an id: use 3 to 40 lower-case letters, digits and _.")
-    if new.area not in (None, *get_args(Area)):
-        raise UserError(f"There is no area {new.area!r}: {suggestion(str(new.area), get_args(Area))}")
-    if (EXERCISES / new.id).exists() or (SOLUTIONS / new.id).exists():
+    if not re.fullmatch(r"[a-z][a-z0-9_]{2,39}", recipe_id):
+        raise UserError(f"{recipe_id!r} cannot be an id: use 3 to 40 lower-case letters, digits and _.")
+    folder, measured = EXERCISES / recipe_id, trips.measured_path(recipe_id)
+    if folder.exists() or measured.parent.exists():
         raise UserError(
-            f"There is already an exercise {new.id}: choose another id, or delete its two folders."
+            f"There is already an exercise {recipe_id}: choose another id, or delete its two folders."
         )
     if (problem := sandbox_problem()) is not None:
         raise UserError(problem)
-    draft = _draft(new)
-    measured = trips.measured_path(new.id)
+    draft = _draft(recipe_id, experiment, edits, dataset)
     try:
         tripped, own = _measure(draft, measured, seeds, jobs)
     except BaseException:
@@ -74,16 +69,26 @@ def write_recipe(new: NewRecipe, *, seeds: int, jobs: int) -> int:
         *([first.records() for first, _ in side.values()] for side in (own.broken, own.healthy))
     )
     recipe = draft.model_copy(update={"symptoms": tuple(item.symptom for item in proposals)})
-    folder = EXERCISES / new.id
+    notes = ("Cause.", "Why it looks so.", "Fix.", "What masks it.", "Interview question.")
+    parts = "".join(f"\n**{part}** {PLACEHOLDER}\n" for part in notes)
     files = {
         folder / "recipe.toml": recipe_toml(recipe),
-        folder / "PROMPT.md": f"# {recipe.title}\n\n{PLACEHOLDER}\n\n**To think about.** {PLACEHOLDER}\n",
-        measured.with_name("notes.md"): _notes(recipe),
+        folder / "PROMPT.md": f"# {PLACEHOLDER}\n\n{PLACEHOLDER}\n\n**To think about.** {PLACEHOLDER}\n",
+        measured.with_name("notes.md"): f"# {recipe_id}: {PLACEHOLDER}\n{parts}",
     }
     folder.mkdir()
     write_whole({path: text.encode() for path, text in files.items()})
-    _show(new.id, [*files, measured], proposals, tripped)
-    return 0 if proposals or tripped else 1
+    lines = [f"wrote {path}" for path in (*files, measured)]
+    for item in proposals:
+        spans = [" to ".join(f"{value:.4g}" for value in span) for span in (item.broken, item.healthy)]
+        lines.append(f"symptom: {item.symptom.says} (broken {spans[0]}, healthy {spans[1]})")
+    lines += [f"trips {check}: {outcome}" for check, outcome in tripped.items()]
+    shown = bool(proposals or tripped)
+    if not shown:
+        lines.append("Nothing shows this break: no signal of the log separates it, and no check trips.")
+    print(*lines, sep="\n")
+    print(f"Next: replace every {PLACEHOLDER} in these files, then grader selfcheck --only {recipe_id}")
+    return 0 if shown else 1
 
 
 def _measure(draft: Recipe, measured: Path, seeds: int, jobs: int) -> tuple[dict[str, str], SeedRuns]:
@@ -118,25 +123,21 @@ def edits_of(finds: Sequence[str], replaces: Sequence[str]) -> tuple[Edit, ...]:
     )
 
 
-def _draft(new: NewRecipe) -> Recipe:
+def _draft(recipe_id: str, experiment: str, edits: tuple[Edit, ...], dataset: str | None) -> Recipe:
     """Return the recipe without its symptoms. Raises `UserError` for an edit that does not fit the experiment."""
-    experiment_source(new.experiment)  # raises for an unknown one
-    datasets = {recipe.experiment: recipe.dataset for recipe in load_recipes()[0]}
-    dataset = new.dataset or datasets.get(new.experiment)
+    experiment_source(experiment)  # raises for an unknown one
+    dataset = dataset or {recipe.experiment: recipe.dataset for recipe in load_recipes()[0]}.get(experiment)
     if dataset is None:
-        raise UserError(
-            f"No recipe breaks {new.experiment} yet: say which data set it is for, with --dataset."
-        )
+        raise UserError(f"No recipe breaks {experiment} yet: say which data set it is for, with --dataset.")
     recipe = Recipe.model_construct(
-        id=new.id, format_version=2, title=new.title or PLACEHOLDER, experiment=new.experiment, dataset=dataset,
-        seed=_SEED, area=new.area or "model", cause=new.cause or PLACEHOLDER, hints=(PLACEHOLDER,) * 3,
-        breaks=new.edits, symptoms=(), observations=(),
+        id=recipe_id, format_version=2, title=PLACEHOLDER, experiment=experiment, dataset=dataset, seed=_SEED,
+        area="model", cause=PLACEHOLDER, hints=(PLACEHOLDER,) * 3, breaks=edits, symptoms=(), observations=(),
     )  # fmt: skip
     try:
         changed = changed_areas(recipe.healthy_source(), recipe.broken_source())
     except ValueError as error:
-        raise UserError(f"The edit does not fit {new.experiment}: {error}") from None
-    return recipe.model_copy(update={"area": new.area or min(changed, default="model")})
+        raise UserError(f"The edit does not fit {experiment}: {error}") from None
+    return recipe.model_copy(update={"area": min(changed, default="model")})
 
 
 def recipe_toml(recipe: Recipe) -> str:
@@ -158,25 +159,61 @@ def _toml(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _notes(recipe: Recipe) -> str:
-    parts = ("Why it looks so.", "Fix.", "What masks it.", "Interview question.")
-    rest = "".join(f"\n**{part}** {PLACEHOLDER}\n" for part in parts)
-    return f"# {recipe.id}: {recipe.cause}\n\n**Cause.** {PLACEHOLDER}\n{rest}"
+@dataclass(frozen=True)
+class Proposal:
+    """A symptom that all broken runs show and no healthy run does; `margin` is 1 for ranges without any ratio."""
+
+    symptom: Symptom
+    margin: float
+    broken: tuple[float, float]
+    healthy: tuple[float, float]
 
 
-def _show(
-    recipe_id: str, paths: Sequence[Path], proposals: Sequence[Proposal], tripped: Mapping[str, str]
-) -> None:
-    console = Console(soft_wrap=True, highlight=False)
-    for path in paths:
-        console.print(f"wrote {path}", markup=False)
-    for item in proposals:
-        spans = [" to ".join(f"{value:.4g}" for value in span) for span in (item.broken, item.healthy)]
-        console.print(f"symptom: {item.symptom.says} (broken {spans[0]}, healthy {spans[1]})", markup=False)
-    for check, outcome in tripped.items():
-        console.print(f"trips {check}: {outcome}", markup=False)
-    if not proposals and not tripped:
-        console.print("Nothing shows this break: no signal of the log separates it, and no check trips.")
-    console.print(
-        f"Next: replace every {PLACEHOLDER} in these files, then grader selfcheck --only {recipe_id}"
-    )
+def propose(broken: Sequence[Sequence[Record]], healthy: Sequence[Sequence[Record]]) -> list[Proposal]:
+    """Return the symptoms with the largest margins, of at most two different signals; [] if nothing separates.
+
+    `broken` and `healthy` are the records of runs over the same seeds.
+    """
+    best: dict[str, Proposal] = {}
+    for signal, reducer, steps in product(get_args(Signal), get_args(Reducer), _WINDOWS):
+        if steps is not None and reducer in ("first", "last"):
+            continue
+        measure = Symptom(signal=signal, reduce=reducer, steps=steps, above=0.0, says="x")
+        ours, theirs = _span(broken, measure), _span(healthy, measure)
+        found = _between(measure, ours, theirs) if ours and theirs else None
+        if found and found.margin >= _LEAST_MARGIN:
+            best[signal] = max(best.get(signal, found), found, key=lambda item: item.margin)
+    return sorted(best.values(), key=lambda item: -item.margin)[:_MOST]
+
+
+def _span(runs: Sequence[Sequence[Record]], measure: Symptom) -> tuple[float, float] | None:
+    values = [judge_symptom(records, measure).value for records in runs]
+    known = [value for value in values if value is not None and not math.isnan(value)]
+    return (min(known), max(known)) if known and len(known) == len(values) else None
+
+
+def _between(measure: Symptom, broken: tuple[float, float], healthy: tuple[float, float]) -> Proposal | None:
+    above = broken[0] > healthy[1]
+    low, high = (healthy[1], broken[0]) if above else (broken[1], healthy[0])
+    if not low < high:
+        return None
+    bound = middle(low, high)
+    margin = 1.0 if math.inf in (abs(low), abs(high)) else (high - low) / (abs(high) + abs(low))
+    window = "" if measure.steps is None else f" of steps {measure.steps[0]} to {measure.steps[1] - 1}"
+    says = f"the {measure.reduce} {measure.signal}{window} is {'above' if above else 'below'} {bound:g}"
+    bounds = {"above": bound, "below": None} if above else {"above": None, "below": bound}
+    return Proposal(measure.model_copy(update={**bounds, "says": says}), margin, broken, healthy)
+
+
+def middle(low: float, high: float) -> float:
+    """Return a short number between two: the geometric middle if the scale is positive, else the arithmetic one."""
+    if high == math.inf:
+        high = 100 * abs(low) or 1.0
+    if low == -math.inf:
+        low = min(0.0, 10 * high)
+    exact = (low + high) / 2 if low < 0 or high <= 0 else math.sqrt(max(low, high * _FLOOR) * high)
+    for digits in range(1, 17):
+        rounded = float(f"{exact:.{digits}g}")
+        if low < rounded < high:
+            return rounded
+    return exact

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -18,7 +18,7 @@ from grader.replay.replays import Replays, local_executor
 from grader.replay.request import Request
 from grader.report.progress import Progress, shown_progress
 from grader.score.verdict import Model
-from grader.syntax.parse import program_digest, tree_digest
+from grader.syntax.program import program_digest, tree_digest
 from harness.checks import run_checks
 from harness.errors import UserError
 from harness.recipe import Recipe
@@ -62,21 +62,19 @@ class Runs:
         missing = [subject for subject in keys if subject not in found]
         self._progress.begin(label, len(missing))
         with ThreadPoolExecutor(self.jobs) as pool:
-            futures = {pool.submit(run_checks, *subject): subject for subject in missing}
-            try:
-                for future in as_completed(futures):
-                    subject = futures[future]
-                    self._progress.done("", 0.0)
-                    try:
-                        findings = future.result()
-                    except UserError:  # its replay says what is wrong with it
-                        continue
-                    found[subject] = {name: finding.outcome for name, finding in findings.items()}
-                    self._outcomes.put(keys[subject], Outcomes(outcomes=found[subject]))
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
+            for subject, outcomes in zip(missing, pool.map(_outcomes, missing), strict=True):
+                self._progress.done("", 0.0)
+                if outcomes is not None:
+                    found[subject] = outcomes
+                    self._outcomes.put(keys[subject], Outcomes(outcomes=outcomes))
         return found
+
+
+def _outcomes(subject: Subject) -> dict[str, str] | None:
+    try:
+        return {name: finding.outcome for name, finding in run_checks(*subject).items()}
+    except UserError:  # its replay says what is wrong with it
+        return None
 
 
 @contextmanager

@@ -1,20 +1,17 @@
-"""What differs between two experiments: the size of the edit in each part, and the areas that it touches.
+"""What an edit changes: the functions and constants that differ, and by how many syntax-tree nodes.
 
-The size is Zhang and Shasha's distance (SIAM Journal on Computing 18(6), 1989): the least number of syntax-tree nodes
-to insert, delete and relabel. The packages that compute it (zss 1.2.0, apted 1.0.3) were last released in 2018 and
-2017 and need seconds for two modules, because they compare whole trees. This module compares definitions of the same
-name, and first removes equal statements at both ends of a block, so that it needs some milliseconds.
+The size of an edit is the number of nodes that only one of the two programs has, whichever has more of them. So the
+order of statements and of arguments does not count. Names of variables and constants, comments, docstrings,
+annotations, imports, prints, asserts, values that nothing reads and further metrics do not count either.
 """
 
 import ast
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
-from grader.syntax.allowed_names import words
-from grader.syntax.names import Names, read_names
-from grader.syntax.parse import normalized, parse_experiment
-from grader.syntax.trees import bound_names, names_in
+from grader.syntax.program import blocks, imported_paths, parse_experiment, path_of, says_nothing
 from harness.recipe import Area
 
 AREAS: dict[str, Area] = {
@@ -30,251 +27,193 @@ AREAS: dict[str, Area] = {
     "EPOCHS": "loop",
     "BATCH_SIZE": "loop",
 }
-# Two ordinary functions of 150 nodes take 0.1 s and half of these cells. An edit that needs more cells is not small;
-# its distance is estimated from its labels.
-MOST_CELLS = 400_000
-
-# Fields that may be absent, or whose nodes look like those of a neighbouring field.
-_NAMED_FIELDS = words(
-    """
-    orelse finalbody decorator_list posonlyargs kwonlyargs vararg kwarg defaults kw_defaults lower upper step values
-    cause msg guard rest kwd_patterns format_spec optional_vars
-    """
-)
+# The trainer ignores all other metrics.
+_METRICS = ("val_loss", "val_accuracy")
+# Calls that change something besides their result, as all whose names end in _ do.
+_ACTING = ("append", "backward", "clear", "eval", "step", "train", "update", "zero_grad")
+# Bounds for hostile text: values that only unread values read, and constants that stand in many places.
+_ROUNDS, _MOST_IN_LITERAL = 8, 9
+_LITERAL = (ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop)
 
 
 @dataclass(frozen=True)
-class Tree:
-    """A labelled, ordered tree; equal trees are equal programs."""
+class _Part:
+    """The statements that bind one name at the top of a file; "" for those that bind none.
 
-    label: tuple[str, ...]
-    children: tuple["Tree", ...] = ()
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "size", 1 + sum(child.size for child in self.children))
-
-    size: int = 0
-
-
-Parts = Mapping[str, tuple[Tree, ...]]
-
-
-def edit_sizes(before: Parts, after: Parts) -> dict[str, int]:
-    """Return the size of the edit in each part that differs: a function, a class, a constant; "" binds no name.
-
-    A statement that binds several names is the part "a, b".
+    code: their syntax trees. nodes: how often each kind of node occurs in what matters. reads: the names read there.
+    literal: a constant, whose value counts where it is read.
     """
-    budget = Budget(MOST_CELLS)
-    sizes = {
-        # Sorted, so that the budget goes to the same parts if the two are exchanged.
-        name: distance(before.get(name, ()), after.get(name, ()), budget)
-        for name in sorted({*before, *after})
-    }
-    return {name: size for name, size in sizes.items() if size}
+
+    code: str
+    nodes: Counter[str]
+    reads: frozenset[str]
+    literal: bool
 
 
-def module_parts(tree: ast.Module) -> Parts:
-    """Return the statements of a module without its imports, as labelled trees, by the names that they bind."""
-    names = read_names(tree)
-    parts: dict[str, list[Tree]] = {}
-    for statement in normalized(tree).body:
-        if isinstance(statement, ast.Import | ast.ImportFrom):
-            continue
-        parts.setdefault(", ".join(bound_names(statement)), []).append(labelled(statement, names))
-    return {name: tuple(trees) for name, trees in parts.items()}
+def edit_sizes(before: str, after: str) -> dict[str, int]:
+    """Return the size of an edit in each function and constant that it changes. Raises `Unparsable`."""
+    old, new = _parts(before), _parts(after)
+    read = {name for part in new.values() for name in part.reads} | AREAS.keys() | {""}
+    counted = old.keys() | {name for name, part in new.items() if name in read and not part.literal}
+    sizes = {}
+    for name in counted:
+        first, second = (parts[name].nodes if name in parts else Counter() for parts in (old, new))
+        sizes[name] = max((first - second).total(), (second - first).total())
+    return {name: size for name, size in sorted(sizes.items()) if size}
 
 
-def labelled(node: ast.AST, names: Names, field: str = "") -> Tree:
-    """Return a syntax tree as a `Tree`, whose labels hold everything that is not a node."""
-    kind = (type(node).__name__, field if field in _NAMED_FIELDS else "")
-    paths = names.paths_of(node)
-    if paths:
-        return Tree(("Path", kind[1], *sorted(paths)))
-    scalars: list[str] = []
-    children: list[Tree] = []
+def names_defined(source: str) -> frozenset[str]:
+    """Return the names of the functions and constants of an experiment. Raises `Unparsable`."""
+    return frozenset(_parts(source)) - {""}
+
+
+def functions_changed(before: str, after: str) -> frozenset[str]:
+    """Return the functions and constants that an edit changes, with those that use a constant or a helper of these.
+
+    Raises `Unparsable`.
+    """
+    old, new = (
+        {(name, part.code) for name, part in _parts(source).items() if name} for source in (before, after)
+    )
+    changed = {name for name, _ in old ^ new}
+    shared = changed - AREAS.keys()
+    return frozenset(changed | {name for name, part in _parts(after).items() if name and part.reads & shared})
+
+
+def changed_areas(before: str, after: str) -> frozenset[Area]:
+    """Return the areas in which two experiments differ. Raises `Unparsable`."""
+    return frozenset(AREAS[name] for name in functions_changed(before, after) & AREAS.keys())
+
+
+@lru_cache(maxsize=256)
+def _parts(source: str) -> dict[str, _Part]:
+    tree = parse_experiment(source)
+    paths = imported_paths(tree)
+    grouped: dict[str, list[ast.stmt]] = {}
+    for statement in tree.body:
+        if not says_nothing(statement) and not isinstance(statement, ast.Import | ast.ImportFrom):
+            for name in _names(statement) or [""]:
+                grouped.setdefault(name, []).append(statement)
+    literals = {name: value for name, block in grouped.items() if (value := _literal(block))}
+    parts = {}
+    for name, statements in grouped.items():
+        block = ast.Module(statements, [])
+        _drop_annotations(block)
+        code = ast.dump(block)
+        _drop_other_metrics(block)
+        for _ in range(_ROUNDS):
+            if not _drop_idle(block):
+                break
+        nodes: Counter[str] = Counter()
+        for statement in block.body:
+            local = {item for item in _bound(statement) if isinstance(statement, ast.FunctionDef)}
+            values = {item: value for item, value in literals.items() if item not in local}
+            nodes.update(_labels(statement, paths, local, values))
+        parts[name] = _Part(code, nodes, frozenset(_read(block)), name in literals)
+    return parts
+
+
+def _literal(statements: list[ast.stmt]) -> ast.expr | None:
+    """Return the value of a constant that is set once and is a number or short arithmetic."""
+    match statements:
+        case [ast.Assign(targets=[ast.Name()], value=value) | ast.AnnAssign(target=ast.Name(), value=value)]:
+            nodes = [] if value is None else list(ast.walk(value))
+            if len(nodes) <= _MOST_IN_LITERAL and all(isinstance(node, _LITERAL) for node in nodes):
+                return value
+    return None
+
+
+def _names(statement: ast.stmt) -> list[str]:
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return [statement.name]
+    return sorted(set(_bound(statement)))
+
+
+def _bound(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            yield node.id
+
+
+def _read(tree: ast.AST) -> set[str]:
+    names = (node for node in ast.walk(tree) if isinstance(node, ast.Name))
+    return {node.id for node in names if not isinstance(node.ctx, ast.Store)}
+
+
+def _drop_annotations(tree: ast.AST) -> None:
+    """Remove docstrings and annotations."""
+    for node in ast.walk(tree):
+        for field in ("returns", "annotation"):
+            if hasattr(node, field) and not isinstance(node, ast.AnnAssign):
+                setattr(node, field, None)
+        for block in blocks(node):
+            block[:] = [
+                ast.Assign([item.target], item.value or ast.Constant(None))
+                if isinstance(item, ast.AnnAssign)
+                else item
+                for item in block
+                if not says_nothing(item)
+            ]
+
+
+def _drop_other_metrics(tree: ast.AST) -> None:
+    for node in ast.walk(tree):
+        keys = [getattr(key, "value", None) for key in node.keys] if isinstance(node, ast.Dict) else []
+        if isinstance(node, ast.Dict) and _METRICS[0] in keys:
+            kept = [index for index, key in enumerate(keys) if key in _METRICS]
+            node.keys, node.values = [node.keys[i] for i in kept], [node.values[i] for i in kept]
+
+
+def _drop_idle(tree: ast.Module) -> bool:
+    """Remove statements in functions that change nothing; return whether there were any."""
+    found = False
+    for function in ast.walk(tree):
+        if isinstance(function, ast.FunctionDef):
+            read = _read(function)
+            for node in ast.walk(function):
+                for block in blocks(node):
+                    kept = [item for item in block if not _is_idle(item, read)]
+                    found |= len(kept) < len(block)
+                    block[:] = kept
+    return found
+
+
+def _is_idle(statement: ast.stmt, read: set[str]) -> bool:
+    match statement:
+        case ast.Expr(value=ast.Call(func=ast.Name(id="print"))):
+            return not _acts(statement)
+        case ast.Assert() | ast.Pass() | ast.Import() | ast.ImportFrom():
+            return True
+        case ast.Assign(targets=[ast.Name(id=name)]) | ast.AugAssign(target=ast.Name(id=name)):
+            return name not in read and not _acts(statement)
+        case ast.If() | ast.For() | ast.With():
+            return not any(blocks(statement))
+    return False
+
+
+def _acts(statement: ast.stmt) -> bool:
+    called = [getattr(node.func, "attr", "") for node in ast.walk(statement) if isinstance(node, ast.Call)]
+    return any(name.endswith("_") or name in _ACTING for name in called)
+
+
+def _labels(
+    node: ast.AST, paths: Mapping[str, str], local: set[str], literals: Mapping[str, ast.expr]
+) -> Iterator[str]:
+    """Yield a label for each node: its kind and everything in it that is not a node, except names of variables."""
+    if path := path_of(node, paths):
+        yield path
+        return
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+        node = literals.get(node.id, node)
+    scalars: list[object] = []
     for name, value in ast.iter_fields(node):
         for item in value if isinstance(value, list) else [value]:
-            if isinstance(item, ast.expr_context):
-                continue
             if isinstance(item, ast.operator | ast.unaryop | ast.boolop | ast.cmpop):
                 scalars.append(type(item).__name__)
-            elif isinstance(item, ast.AST):
-                children.append(labelled(item, names, name))
-            elif item is not None or isinstance(node, ast.Constant):
-                scalars.append(f"{name} {type(item).__name__} {item!r}")
-            elif name in ("keys", "kw_defaults"):  # `**mapping`, a keyword without a default
-                children.append(Tree(("None", name)))
-    return Tree((*kind, *scalars), tuple(children))
-
-
-@dataclass
-class Budget:
-    """The number of cells of distance tables that may still be computed."""
-
-    cells: int
-
-
-def distance(old: Sequence[Tree], new: Sequence[Tree], budget: Budget) -> int:
-    """Return the edit distance of two forests, or an estimate once the budget is spent."""
-    if old == new:
-        return 0
-    start = 0
-    while start < min(len(old), len(new)) and old[start] == new[start]:
-        start += 1
-    end = 0
-    while end < min(len(old), len(new)) - start and old[-1 - end] == new[-1 - end]:
-        end += 1
-    old, new = old[start : len(old) - end], new[start : len(new) - end]
-    if len(old) == len(new) == 1 and old[0].label == new[0].label:
-        return distance(old[0].children, new[0].children, budget)
-    if not old or not new:
-        return sum(tree.size for tree in (*old, *new))
-    first, second = _postorder(Tree((), tuple(old))), _postorder(Tree((), tuple(new)))
-    cells = first.cells() * second.cells()
-    if cells > budget.cells:
-        return _estimate(old, new)
-    budget.cells -= cells
-    return _zhang_shasha(first, second)
-
-
-def _estimate(old: Sequence[Tree], new: Sequence[Tree]) -> int:
-    """Estimate the size of an edit: count the labels that only one of the two forests has."""
-    remaining: Counter[tuple[str, ...]] = Counter()
-    for forest, sign in ((old, 1), (new, -1)):
-        stack = list(forest)
-        while stack:
-            tree = stack.pop()
-            remaining[tree.label] += sign
-            stack += tree.children
-    return max(1, sum(abs(count) for count in remaining.values()))
-
-
-@dataclass(frozen=True)
-class _Postorder:
-    """The nodes of a tree in postorder: labels, each node's leftmost leaf, and the key roots."""
-
-    labels: list[tuple[str, ...]]
-    leftmost: list[int]
-    key_roots: list[int]
-
-    def cells(self) -> int:
-        """Return the number of rows in all tables; multiplied by the other tree's number, it gives the cells."""
-        return sum(root - self.leftmost[root] + 1 for root in self.key_roots)
-
-
-def _postorder(tree: Tree) -> _Postorder:
-    labels: list[tuple[str, ...]] = []
-    leftmost: list[int] = []
-
-    def visit(node: Tree) -> int:
-        firsts = [visit(child) for child in node.children]
-        labels.append(node.label)
-        leftmost.append(firsts[0] if firsts else len(labels) - 1)
-        return leftmost[-1]
-
-    visit(tree)
-    return _Postorder(labels, leftmost, sorted({leaf: index for index, leaf in enumerate(leftmost)}.values()))
-
-
-def _zhang_shasha(first: _Postorder, second: _Postorder) -> int:
-    distances = [[0] * len(second.labels) for _ in first.labels]
-    for i in first.key_roots:
-        for j in second.key_roots:
-            _fill(first, second, i, j, distances)
-    return distances[-1][-1]
-
-
-def _fill(first: _Postorder, second: _Postorder, i: int, j: int, distances: list[list[int]]) -> None:
-    """Compute the distances of all subtrees on the left paths of two key roots (`treedist` in the paper)."""
-    left_i, left_j = first.leftmost[i], second.leftmost[j]
-    width = j - left_j + 2
-    forests = [list(range(width))]
-    for x in range(left_i, i + 1):
-        above, row = forests[-1], [forests[-1][0] + 1]
-        leaf_x, label_x, to_x = first.leftmost[x], first.labels[x], distances[x]
-        before_x = forests[leaf_x - left_i]
-        for y in range(left_j, j + 1):
-            column = y - left_j + 1
-            leaf_y = second.leftmost[y]
-            if leaf_x == left_i and leaf_y == left_j:
-                best = above[column - 1] + (label_x != second.labels[y])
-                best = min(best, above[column] + 1, row[column - 1] + 1)
-                to_x[y] = best
-            else:
-                best = before_x[leaf_y - left_j] + to_x[y]
-                best = min(best, above[column] + 1, row[column - 1] + 1)
-            row.append(best)
-        forests.append(row)
-
-
-@dataclass(frozen=True)
-class Changes:
-    """The difference between two sources.
-
-    `sizes` maps parts to the number of nodes inserted, deleted or relabelled; a part is the name of a function, a
-    class or a constant, or "" for statements that bind no name. `areas` are those whose functions differ, or use
-    something that differs.
-    """
-
-    sizes: dict[str, int]
-    areas: frozenset[Area]
-
-    @property
-    def total(self) -> int:
-        """The size of the whole edit."""
-        return sum(self.sizes.values())
-
-
-@dataclass(frozen=True)
-class ComparedProgram:
-    """An experiment, prepared to be compared with others.
-
-    `binding` maps names to the indices of the statements that bind them; `read` has the module's names that each
-    statement uses.
-    """
-
-    tree: ast.Module
-    parts: Parts
-    binding: dict[str, list[int]]
-    read: list[set[str]]
-
-
-def prepare(tree: ast.Module) -> ComparedProgram:
-    """Prepare a parsed experiment to be compared with others."""
-    binding: dict[str, list[int]] = {}
-    for index, statement in enumerate(tree.body):
-        for name in bound_names(statement):
-            binding.setdefault(name, []).append(index)
-    read = [set(names_in(statement)) & binding.keys() for statement in tree.body]
-    return ComparedProgram(tree, module_parts(tree), binding, read)
-
-
-def compare(old: str, new: str) -> Changes:
-    """Return the difference between two experiments. Raises `grader.syntax.parse.Unparsable`."""
-    return compare_programs(prepare(parse_experiment(old)), prepare(parse_experiment(new)))
-
-
-def compare_programs(old: ComparedProgram, new: ComparedProgram) -> Changes:
-    """Return the difference between two prepared experiments."""
-    sizes = edit_sizes(old.parts, new.parts)
-    changed = {name for part in sizes for name in part.split(", ")}
-    areas = {area for name, area in AREAS.items() if changed & (_used_by(old, name) | _used_by(new, name))}
-    return Changes(sizes, frozenset(areas))
-
-
-def changed_areas(old: str, new: str) -> frozenset[Area]:
-    """Return the areas in which two experiments differ. Raises `grader.syntax.parse.Unparsable`."""
-    return compare(old, new).areas
-
-
-def _used_by(program: ComparedProgram, start: str) -> set[str]:
-    """Return a function of an area and the names that it uses, except functions of other areas."""
-    reached, waiting, seen = {start}, [start], set()
-    while waiting:
-        for index in program.binding.get(waiting.pop(), ()):
-            if index not in seen:
-                seen.add(index)
-                news = program.read[index] - reached - AREAS.keys()
-                reached |= news
-                waiting += news
-    return reached
+            elif isinstance(item, ast.AST) and not isinstance(item, ast.expr_context):
+                yield from _labels(item, paths, local, literals)
+            elif not isinstance(item, ast.AST) and name not in ("kind", "type_comment") and item not in local:
+                scalars.append(item)
+    yield f"{type(node).__name__} {scalars!r}"

@@ -19,7 +19,7 @@ from grader.written.judgement import Judgement, checks_of
 from harness.checks import check_names, load_check
 from harness.errors import UserError
 from harness.recipe import recipe_ids
-from harness.written.decision_tree import HEALTHY, UNKNOWN, Taken, Tree, Walked, parse_tree, walk
+from harness.written.decision_tree import HEALTHY, UNKNOWN, Tree, Walked, parse_tree, walk
 from harness.written.derivation_judge import Finding
 
 Trips = Mapping[str, str]
@@ -135,7 +135,7 @@ def arrivals(tree: Tree, known: Mapping[str, Trips]) -> list[Arrival]:
 def _walks(tree: Tree, trips: Trips) -> tuple[Walked, ...]:
     """Return the different walks over all combinations of sound outcomes of the checks that are not tripped."""
     names = sorted({node.check for node in tree.nodes.values()} - trips.keys())
-    walks: dict[tuple[Taken, ...], Walked] = {}
+    walks: dict[tuple[tuple[str, str, str], ...], Walked] = {}
     for choice in product(*map(sound_outcomes, names)):
         walked = walk(tree, {**dict(zip(names, choice, strict=True)), **trips}.__getitem__)
         walks[walked.steps] = walked

@@ -109,7 +109,7 @@ def packed(cases: Mapping[str, Inputs]) -> bytes:
 class _CaseReport(Model):
     shapes: dict[str, tuple[int, ...]]
     problems: dict[str, str]
-    steps: dict[str, int]
+    steps: int
     changed: list[str]
 
 

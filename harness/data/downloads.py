@@ -97,19 +97,16 @@ def _fetch(url: str, path: Path) -> None:
         partial.unlink(missing_ok=True)
 
 
-def read_source(name: str, root: Path, checksums: Mapping[str, str] | None = None) -> tuple[Arrays, Arrays]:
+def read_source(name: str, root: Path) -> tuple[Arrays, Arrays]:
     """Return training and test arrays of "mnist" or "cifar10" from the files in `root`: images uint8 (N, C, H, W).
 
-    checksums: file name to hex digest, in place of the published ones.
     Raises `UserError` if a file is missing, altered or unreadable.
     """
-    folder, digests = root / _FOLDERS[name], checksums or CHECKSUMS[name]
+    contents = [_content(name, root / _FOLDERS[name], *item) for item in CHECKSUMS[name].items()]
     if name == "mnist":
-        contents = [_content(name, folder, file, digests) for file in CHECKSUMS[name]]
         train_images, train_labels, test_images, test_labels = contents
         return _mnist(train_images, train_labels), _mnist(test_images, test_labels)
-    *training, test = [_content(name, folder, file, digests) for file in CHECKSUMS[name]]
-    return _cifar10(training), _cifar10([test])
+    return _cifar10(contents[:-1]), _cifar10(contents[-1:])
 
 
 def _mnist(images: bytes, labels: bytes) -> Arrays:
@@ -124,7 +121,7 @@ def _cifar10(batches: Sequence[bytes]) -> Arrays:
     return images, np.concatenate([np.asarray(batch["labels"], dtype=np.int64) for batch in loaded])
 
 
-def _content(name: str, folder: Path, file: str, digests: Mapping[str, str]) -> bytes:
+def _content(name: str, folder: Path, file: str, digest: str) -> bytes:
     """Return the content of a file, packed (.gz) or not, after comparing its digest."""
     path = folder / file
     if name == "mnist" and not path.is_file():
@@ -142,11 +139,11 @@ def _content(name: str, folder: Path, file: str, digests: Mapping[str, str]) -> 
         raise IncompleteFilesError(f"{path} is damaged ({error}): {again}.") from error
     except OSError as error:
         raise UserError(f"{path} cannot be read ({error}): check its permissions.") from error
-    algorithm = "md5" if len(digests[file]) == 32 else "sha256"
+    algorithm = "md5" if len(digest) == 32 else "sha256"
     found = hashlib.new(algorithm, content, usedforsecurity=False).hexdigest()
-    if found != digests[file]:
+    if found != digest:
         raise UserError(
             f"{path} is not the published file of {name}, its {algorithm.upper()} is {found} and not "
-            f"{digests[file]}: {again}."
+            f"{digest}: {again}."
         )
     return content

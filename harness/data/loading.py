@@ -5,7 +5,6 @@ The first use of MNIST or CIFAR-10 draws a subset and keeps it in one file, whic
 
 import io
 import os
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -39,14 +38,11 @@ def subset_file(name: str, cache: Path) -> Path:
     return cache / "subsets" / f"{name}-{_TRAIN_SIZE}-{_VALIDATION_SIZE}-seed{_SEED}.v{_DRAWING}.npz"
 
 
-def load_dataset(
-    name: str, *, cache: Path | None = None, checksums: Mapping[str, str] | None = None
-) -> Dataset:
+def load_dataset(name: str, *, cache: Path | None = None) -> Dataset:
     """Return a data set from this machine, without downloading anything.
 
     "digits" and "shapes" come whole. "mnist" and "cifar10" are class-balanced subsets of the files in `cache` (default:
-    `default_cache()`): 2,000 images of the training set, and 500 of the test set for validation. `checksums` (file name
-    to hex digest) replaces the published ones.
+    `default_cache()`): 2,000 images of the training set, and 500 of the test set for validation.
     Raises `UserError` for an unknown name, a missing or altered file, and a full disk.
     """
     if name not in DATASETS:
@@ -57,7 +53,7 @@ def load_dataset(
     kept = subset_file(name, root)
     if known := read_subset(kept, name):
         return known
-    train, test = read_source(name, root, checksums)
+    train, test = read_source(name, root)
     drawn = Dataset.of(
         name, draw_subset(*train, _TRAIN_SIZE, _SEED), draw_subset(*test, _VALIDATION_SIZE, _SEED)
     )

@@ -2,7 +2,6 @@
 
 import json
 import platform
-import shutil
 import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError, version
@@ -24,7 +23,7 @@ def run_doctor(as_json: bool = False) -> int:
 
 
 def examine() -> dict[str, Any]:
-    """Return the versions, the machine, and the verdict on each operation of the golden table.
+    """Return the machine with its versions, and the verdict on each operation of the golden table.
 
     A child process computes the operations, because portable numerics must be chosen before torch is imported.
     `problem` is None, or says why there is no verdict.
@@ -39,14 +38,12 @@ def examine() -> dict[str, Any]:
         "portable": bool(operations) and "wrong" not in operations.values(),
         "problem": problem,
         "operations": operations,
-        "versions": {"python": platform.python_version(), **{name: _version(name) for name in _PACKAGES}},
         "machine": {
-            "system": f"{platform.system()} {platform.machine()}",
-            "libc": " ".join(platform.libc_ver()).strip() or "unknown",
-            "processor": _processor(),
-            "threads": usable_cores(),
-            "cuda": measured.get("cuda", []),
-            "free_disk_gb": round(shutil.disk_usage(Path.cwd()).free / 1e9, 1),
+            "python": platform.python_version(),
+            **{name: _version(name) for name in _PACKAGES},
+            "system": f"{platform.system()} {platform.machine()}, {' '.join(platform.libc_ver()).strip()}",
+            "processor": f"{_processor()}, {usable_cores()} threads",
+            "CUDA": ", ".join(measured.get("cuda", [])) or "no card",
         },
     }
 
@@ -66,11 +63,11 @@ def _measure() -> tuple[dict[str, Any], str | None]:
     return json.loads(done.stdout), None
 
 
-def _version(package: str) -> str | None:
+def _version(package: str) -> str:
     try:
         return version(package)
     except PackageNotFoundError:
-        return None
+        return "not installed"
 
 
 def _processor() -> str:
@@ -83,15 +80,8 @@ def _processor() -> str:
 
 
 def _as_text(found: dict[str, Any]) -> str:
-    machine = found["machine"]
-    rows = {
-        **{name: value or "not installed" for name, value in found["versions"].items()},
-        "system": f"{machine['system']}, {machine['libc']}",
-        "processor": f"{machine['processor']}, {machine['threads']} threads",
-        "CUDA": ", ".join(machine["cuda"]) or "no card",
-        "free disk": f"{machine['free_disk_gb']} GB here",
-    }
-    return "\n".join([*(f"{name:<12}{value}" for name, value in rows.items()), "", *_verdict(found)])
+    machine = (f"{name:<12}{value}" for name, value in found["machine"].items())
+    return "\n".join([*machine, "", *_verdict(found)])
 
 
 def _verdict(found: dict[str, Any]) -> list[str]:

@@ -118,25 +118,13 @@ class Recorder:
             torch.nn.utils.clip_grad_norm_([p for p in self._parameters if p.grad is not None], limit)
         with np.errstate(all="ignore"):  # an overflow is a figure to show, not a fault
             if not self._norms:
-                self._norms = self._all_norms(scale)
+                self._norms = [_gradient_norms(parameter, scale) for parameter in self._parameters]
             else:  # of several optimizers, each one's step counts for its own parameters
                 for parameter in (p for group in optimizer.param_groups for p in group["params"]):
                     if (index := self._indices.get(id(parameter))) is not None:
-                        self._norms[index] = self._gradient_norms(parameter, scale)
+                        self._norms[index] = _gradient_norms(parameter, scale)
             self._sum_up_outputs()
         self._fresh.clear()
-
-    def _all_norms(self, scale: Tensor | None) -> list[tuple[Scalar, Scalar, Scalar]]:
-        return [self._gradient_norms(parameter, scale) for parameter in self._parameters]
-
-    def _gradient_norms(self, parameter: Tensor, scale: Tensor | None) -> tuple[Scalar, Scalar, Scalar]:
-        """Return 1-norm, 2-norm and number of non-zero entries of the unscaled gradient; NaN without one."""
-        if parameter.grad is None:
-            return math.nan, math.nan, math.nan
-        first, second, alive = gradient_scalars(parameter.grad)
-        if scale is None:
-            return first, second, alive
-        return first / scale.double(), second / scale.double(), alive
 
     def _sum_up_outputs(self) -> None:
         for place, output in self._outputs.items():
@@ -151,7 +139,7 @@ class Recorder:
         scalars: list[Scalar] = [loss.item() if loss.device.type == "cpu" else loss]
         with np.errstate(all="ignore"):
             self._sum_up_outputs()
-            for norms in self._norms or self._all_norms(None):
+            for norms in self._norms or [_gradient_norms(parameter, None) for parameter in self._parameters]:
                 scalars += norms
         for place in PLACES:
             scalars += self._activations.get(place, _NOT_RECORDED)
@@ -203,8 +191,7 @@ class BatchMeasurements:
             entries += size
         rest = self.values[1 + 3 * len(self.sizes) :]
         activations, left_over = {"first": rest[:2], "last": rest[2:4]}, rest[4:]
-        stale = math.sqrt(sum(v * v for v in left_over[0::2])) if left_over else 0.0
-        fresh = math.sqrt(sum(v * v for v in left_over[1::2])) if left_over else 0.0
+        stale, fresh = (math.sqrt(sum(v * v for v in left_over[start::2])) for start in (0, 1))
         return {
             "loss": self.loss,
             "lr": self.lr,
@@ -219,6 +206,16 @@ class BatchMeasurements:
                 for place, (mean, variance) in activations.items()
             },
         }
+
+
+def _gradient_norms(parameter: Tensor, scale: Tensor | None) -> tuple[Scalar, Scalar, Scalar]:
+    """Return 1-norm, 2-norm and number of non-zero entries of the unscaled gradient; NaN without one."""
+    if parameter.grad is None:
+        return math.nan, math.nan, math.nan
+    first, second, alive = gradient_scalars(parameter.grad)
+    if scale is None:
+        return first, second, alive
+    return first / scale.double(), second / scale.double(), alive
 
 
 def mean_and_variance(values: Tensor) -> tuple[Scalar, Scalar]:

@@ -148,26 +148,20 @@ def check_outcomes() -> Mapping[str, tuple[str, ...]]:
 
 
 @dataclass(frozen=True)
-class Taken:
-    """One step of a walk: the node, its check and the outcome."""
-
-    node: str
-    check: str
-    outcome: str
-
-
-@dataclass(frozen=True)
 class Walked:
-    """The path of one experiment. minutes: what its checks cost a person, each counted once."""
+    """The path of one experiment. minutes: what its checks cost a person, each counted once.
 
-    steps: tuple[Taken, ...]
+    steps: the node, its check and the outcome of each step.
+    """
+
+    steps: tuple[tuple[str, str, str], ...]
     conclusion: str
     minutes: float
 
     @property
     def path(self) -> str:
         """The path in one line."""
-        return " → ".join(f"{step.check}: {step.outcome}" for step in self.steps)
+        return " → ".join(f"{check}: {outcome}" for _, check, outcome in self.steps)
 
 
 def walk(tree: Tree, outcome_of: Callable[[str], str]) -> Walked:
@@ -180,6 +174,6 @@ def walk(tree: Tree, outcome_of: Callable[[str], str]) -> Walked:
         if node.check not in known:
             known[node.check] = outcome_of(node.check)
         step = node.outcomes[known[node.check]]
-        steps.append(Taken(name, node.check, known[node.check]))
+        steps.append((name, node.check, known[node.check]))
         name, conclusion = step.go or name, step.conclude
     return Walked(tuple(steps), conclusion, sum(load_check(check).minutes for check in known))

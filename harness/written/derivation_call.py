@@ -32,14 +32,14 @@ _NOT_COUNTED = numpy._core.arrayprint.__file__
 
 @dataclass
 class Called:
-    """What one call of every stage gave: float64 arrays by output; messages and instruction counts by stage.
+    """What one call of every stage gave: float64 arrays by output, and messages by stage.
 
-    changed: the inputs that the answer wrote into.
+    steps: the instructions of all stages. changed: the inputs that the answer wrote into.
     """
 
     outputs: dict[str, Array] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
-    steps: dict[str, int] = field(default_factory=dict)
+    steps: int = 0
     changed: list[str] = field(default_factory=list)
 
 
@@ -124,9 +124,8 @@ def load_answer(source: str, file: str, problem: Problem) -> ModuleType:
 def call_answer(problem: Problem, answer: ModuleType, inputs: Inputs, file: str) -> Called:
     """Call every stage with copies of the inputs; stop after the first stage if it fails."""
     given = {name: np.array(array) for name, array in inputs.items()}
-    called, state = Called(), dict[str, Any]()
+    called, state, counter = Called(), dict[str, Any](), StepCounter()
     for name, stage in problem.stages.items():
-        counter = StepCounter()
 
         def outputs(stage: Any = stage) -> dict[str, Array]:
             # Converted while counting: an object can put its work off until it is converted.
@@ -135,14 +134,16 @@ def call_answer(problem: Problem, answer: ModuleType, inputs: Inputs, file: str)
         try:
             called.outputs |= counter.call(outputs)
         except TooManySteps:
-            called.problems[name] = f"{name} took more than {MOST_STEPS} instructions of Python"
+            called.problems[name] = (
+                f"the calls up to {name} take more than {MOST_STEPS} instructions of Python"
+            )
         except WrongForm as error:
             called.problems[name] = str(error)
         except (Exception, SystemExit) as error:
             called.problems[name] = f"{name} raised {_described(error, file)}"
-        called.steps[name] = min(counter.steps, MOST_STEPS)
         if next(iter(problem.stages)) in called.problems:
             break
+    called.steps = counter.steps
     called.changed = [
         name for name, array in given.items() if not np.array_equal(array, inputs[name], equal_nan=True)
     ]

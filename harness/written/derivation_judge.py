@@ -175,7 +175,8 @@ class _Judge:
             reason = "No gradient is right, whatever it is divided by."
         elif off := next(((output, power) for output, power in self.powers.items() if power), None):
             what = "is not divided by the batch size" if off[1] == 1 else "is divided by it twice"
-            reason = _sentence(f"{self.name(off[0])} {what}")
+            name = self.name(off[0])
+            reason = f"{name[:1].upper()}{name[1:]} {what}."
         remedy = "Divide by the batch size once, where the gradient begins: at the logits."
         title = "The loss and its gradients are means over the batch"
         return _finding("gradients", "mean", title, "For one sample, a few and many.", reason, remedy)
@@ -196,11 +197,13 @@ class _Judge:
     def loops(self) -> Finding:
         """Return the check of vectorization; it counts for the gradients that are right."""
         right, reason = self.problem.gradients.keys() & self.powers, ""
+        large, larger = self.called["large"].steps, self.called["larger"].steps
         share = len(right) / len(self.problem.gradients)
         if not right:
             reason = "This counts only for right gradients, and there are none."
-        elif loop := looping_stage(self.called["large"], self.called["larger"]):
-            share, reason = 0.0, _sentence(f"{loop}: it loops over them")
+        elif larger - large >= GROWN:  # a loop takes at least one instruction for each of its turns
+            share = 0.0
+            reason = f"It takes {large} instructions of Python, and {larger} with larger arrays: it loops over them."
         elif share < 1:
             reason = "There is no loop, but not all gradients are right."
         title = "There is no Python loop over samples or entries"
@@ -231,18 +234,3 @@ class _Judge:
         if factor and relative_error(found, factor * right) < 1e-9:
             return f"{reason} It is {factor:.6g} times what is right."
         return reason
-
-
-def looping_stage(fewer: Called, more: Called) -> str:
-    """Return a clause on the first stage whose count grows as a loop over the larger arrays makes it, or "".
-
-    Every dimension grew by at least `GROWN`, and a loop takes at least one instruction for each of its turns.
-    """
-    for stage, steps in fewer.steps.items():
-        if more.steps.get(stage, 0) - steps >= GROWN:
-            return f"{stage} takes {steps} instructions of Python, and {more.steps[stage]} with larger arrays"
-    return ""
-
-
-def _sentence(clause: str) -> str:
-    return f"{clause[:1].upper()}{clause[1:]}."

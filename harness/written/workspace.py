@@ -105,11 +105,12 @@ def check_file(workspace: FileWorkspace) -> list[CheckItem]:
     items = file_items(workspace)
     if any(item.outcome == "failed" for item in items):
         return items
+    text = read_answer(workspace.answer)
     if isinstance(workspace.exercise, Derivation):
         from harness.written.derivation_judge import check_derivation
 
-        text = read_answer(workspace.answer)
         return [*items, *check_derivation(workspace.exercise.problem, workspace.answer, text)]
-    from harness.written.decision_tree_check import tree_items
+    from harness.written.decision_tree import parse_tree
+    from harness.written.decision_tree_check import walk_items
 
-    return [*items, *tree_items(workspace)]
+    return [*items, *walk_items(parse_tree(text), workspace.folder.parent)]

@@ -15,9 +15,8 @@ from harness.submission.archive import deterministic_tar_gz
 Family = Literal["archive", "sandbox", "score", "reader"]
 Baseline = Literal["untouched", "masked", "reference", "stub", "looping"]
 RECIPE = "huge_lr"
-# An attack that reaches what it must not reach says so with this word, put together while it runs: an experiment
-# that raises an error with it has it in its row and on its page. It must be in no output, so that no source may
-# hold it as it stands: write `"-".join(("wreck", "breached"))`.
+# An attack that reaches what it must not reach says so with this word, put together while it runs, so that no source
+# holds it as it stands: `"-".join(("wreck", "breached"))`. It must be in no output.
 BREACHED = "wreck-breached"
 MANIFEST = "manifest.json"
 
@@ -38,13 +37,6 @@ class Base:
     secret: str
     submissions: Path
 
-    def with_members(self, base: bytes, changed: Mapping[str, bytes | None], *, student: str) -> bytes:
-        """Return `base` with these members added or replaced (None: taken away) under a student's name.
-
-        The manifest is made to agree, unless `changed` brings one of its own.
-        """
-        return with_members(base, changed, student=student)
-
 
 @dataclass(frozen=True)
 class Expected:
@@ -64,11 +56,9 @@ class Expected:
 class Attack:
     """One hostile tarball.
 
-    build: its bytes. file_name: the tarball's own, where that is the attack (else `<id>_<recipe>.tar.gz`). place: how
-    it gets into the folder of the class, where it is no plain file. slow: it ends at a limit of time, only in
-    `make redteam`.
-    in_suite: whether the tests run it as well; one that costs a replay of seconds, and whose defence another
-    attack or test of the suite shows as well, says False.
+    build: its bytes. file_name: the tarball's own, if that is the attack (else `<id>_<recipe>.tar.gz`). place: how
+    it gets into the folder of the class, if it is no plain file. slow: it ends at a limit of time. in_suite: whether
+    the tests run it as well as `make redteam`.
     """
 
     id: str
@@ -96,16 +86,15 @@ def members_of(data: bytes) -> dict[str, bytes]:
 
 
 def with_members(base: bytes, changed: Mapping[str, bytes | None], *, student: str) -> bytes:
-    """Return an honest tarball with other members, and a manifest that agrees with them."""
+    """Return an honest tarball with these members added or replaced (None: taken away) under a student's name.
+
+    The manifest agrees with them, unless `changed` brings one of its own.
+    """
     members = members_of(base)
     before = members.pop(MANIFEST)
-    for name, content in changed.items():
-        if content is None:
-            members.pop(name, None)
-        else:
-            members[name] = content
-    members.setdefault(MANIFEST, manifest_for(members, before, student=student))
-    return deterministic_tar_gz(members)
+    files = {name: content for name, content in {**members, **changed}.items() if content is not None}
+    files.setdefault(MANIFEST, manifest_for(files, before, student=student))
+    return deterministic_tar_gz(files)
 
 
 def manifest_for(members: Mapping[str, bytes], before: bytes, **fields: Any) -> bytes:

@@ -1,41 +1,23 @@
-"""All attacks."""
+"""All attacks: those of every module here that is named after a family."""
 
 from collections.abc import Iterable
+from importlib import import_module
+from itertools import chain
+from pathlib import Path
+from typing import get_args
 
-from attacks import (
-    archive_files,
-    archive_manifest,
-    archive_members,
-    reader_pages,
-    reader_programs,
-    reader_texts,
-    reader_trees,
-    sandbox_forked,
-    sandbox_outputs,
-    sandbox_reach,
-    sandbox_resources,
-    score_deriving,
-    score_forging,
-    score_lying,
-    score_noticing,
-    score_patching,
-)
-from attacks.attack import Attack
+from attacks.attack import Attack, Family
 
-_MODULES = (
-    archive_files, archive_members, archive_manifest,
-    sandbox_reach, sandbox_resources, sandbox_outputs, sandbox_forked,
-    score_patching, score_lying, score_noticing, score_forging, score_deriving,
-    reader_pages, reader_texts, reader_programs, reader_trees,
-)  # fmt: skip
-ALL: tuple[Attack, ...] = tuple(attack for module in _MODULES for attack in module.ATTACKS)
+_MODULES = [
+    path.stem for path in sorted(Path(__file__).parent.glob("*.py")) if path.stem.startswith(get_args(Family))
+]
+_FOUND = (import_module(f"attacks.{name}").ATTACKS for name in _MODULES)
+ALL: tuple[Attack, ...] = tuple(chain.from_iterable(_FOUND))
 
 
 def chosen(ids: Iterable[str], family: str | None) -> list[Attack]:
-    """Return the attacks with these ids (all, where none is named) of this family. Raises `LookupError`."""
-    known = {attack.id: attack for attack in ALL}
-    ids = list(ids)
-    for id in ids:
-        if id not in known:
-            raise LookupError(f"There is no attack {id}: tests/attacks/catalogue.py collects them.")
+    """Return the attacks with these ids (all, if none is named) of this family. Raises `LookupError`."""
+    ids, known = set(ids), {attack.id for attack in ALL}
+    if unknown := ids - known:
+        raise LookupError(f"There is no attack {', '.join(sorted(unknown))}.")
     return [attack for attack in ALL if attack.id in (ids or known) and family in (None, attack.family)]

@@ -1,15 +1,28 @@
-"""Did the grader hold? What must be true of any class with attacks in it, and of each attack's own row."""
+"""Did the grader hold? What must be true of any class with attacks in it, and of each attack's row and page."""
 
+import csv
+import io
 import json
 import re
+import shutil
+import threading
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+from click.testing import CliRunner
+from page_reader import Page
 
 from attacks.attack import BREACHED, Attack
 from attacks.lab import Lab, Scored
+from grader.cli import cli
 from grader.intake.submission import submission_name
+from grader.report.gradebook import export
+from grader.report.scores_file import SCORES, read_scores
 from grader.report.text import file_stem
+from grader.score.verdict import Scores
+from harness.errors import UserError
 
 Row = Mapping[str, Any]
 # What moves a terminal's cursor or turns its text: control characters but the line feed, marks of direction, line
@@ -18,69 +31,85 @@ UNFIT = re.compile(
     "[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff"
     "\U000e0000-\U000e007f]"
 )
+_POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; style-src 'sha256-"
+# What no page has; the class page, which has a script of its own, has the last three as well.
+_NEVER = {
+    *(
+        "iframe",
+        "frame",
+        "object",
+        "embed",
+        "form",
+        "base",
+        "link",
+        "video",
+        "audio",
+        "source",
+        "track",
+        "math",
+    ),
+    *("foreignobject", "animate", "set", "use", "image", "portal", "noscript"),
+}
+_WITH_SCRIPT = {"script", "input", "button", "select"}
+_ADDRESSES = {
+    *("href", "src", "srcset", "action", "formaction", "data", "poster", "background", "xlink:href", "ping"),
+}
+_LINK = re.compile(r"https?://|mailto:|#|[A-Za-z0-9_][A-Za-z0-9._-]*\.(html|csv)$", re.IGNORECASE)
+_PICTURE = re.compile(r"data:image/(png|jpeg|gif|webp);base64,[A-Za-z0-9+/=]+$")
+# Where a spreadsheet begins a cell, and what it then computes.
+_COMPUTED = re.compile(r"""(?:^|[;\t\n])[^\S\t\n]*["']?[^\S\t\n]*[=+\-@\uff1d\uff0b\uff0d\uff20]""")
+# While a command runs, everything that this process prints goes to it, whatever thread it comes from.
+_ONE_AT_A_TIME = threading.Lock()
 
 
 def class_faults(lab: Lab, scored: Scored) -> Iterator[str]:
-    """Yield what went wrong around a class, whoever did it."""
-    if scored.status is None:
-        yield "the grader had to be killed"
-        return
-    if scored.status not in (0, 1):
-        yield f"the grader ended with status {scored.status}: {shown(scored.stderr)}"
-    if b"Traceback" in scored.stderr:
-        yield f"the grader failed: {shown(scored.stderr)}"
-    for words in scored.left:
-        yield f"a process is left: {words}"
+    """Yield what went wrong around a class: the grader, the machine, honest students' rows, shared pages."""
+    said = {"the terminal": scored.ended.out + scored.ended.err}
+    if scored.ended.status not in (0, 1) or "Traceback" in scored.ended.err:
+        yield f"the grader ended with {scored.ended.status}: {UNFIT.sub('?', scored.ended.err)[-300:]}"
     yield from scored.changes
-    for stream in (scored.stdout, scored.stderr):
-        if found := UNFIT.search(stream.decode("utf-8", "surrogateescape")):
-            yield f"{found[0]!r} reached the terminal"
-    yield from _honest_faults(lab, scored)
-    for folder in (scored.reports, scored.memory):
-        for path in sorted(folder.rglob("*")) if folder.is_dir() else ():
-            yield from _secrets(
-                path.name.encode() + (path.read_bytes() if path.is_file() else b""), path, lab
-            )
-    yield from _secrets(scored.stdout + scored.stderr, Path("the terminal"), lab)
-
-
-def _honest_faults(lab: Lab, scored: Scored) -> Iterator[str]:
+    yield from _unfit(said)
     before, after = lab.alone.rows(), scored.rows()
     for name, row in before.items():
         if json.dumps(row) != json.dumps(after.get(name)):
             yield f"the score of {name} is another"
         page = f"{file_stem(name)}.html"
-        found = scored.reports / page
-        if not found.exists() or found.read_bytes() != (lab.alone.reports / page).read_bytes():
+        if _bytes(scored.reports / page) != _bytes(lab.alone.reports / page):
             yield f"the page of {name} is another"
-
-
-def _secrets(content: bytes, place: Path, lab: Lab) -> Iterator[str]:
-    for what, word in (("the canary's secret", lab.base.secret), ("the mark of a breach", BREACHED)):
-        if word.encode() in content:
-            yield f"{what} is in {place.name}"
+    texts = {what: text.encode("utf-8", "replace") for what, text in said.items()}
+    for folder in (scored.reports, scored.memory):
+        texts |= {path.name: path.name.encode() + _bytes(path) for path in folder.rglob("*")}
+    for place, content in texts.items():
+        for what, word in (("the canary's secret", lab.base.secret), ("the mark of a breach", BREACHED)):
+            if word.encode() in content:
+                yield f"{what} is in {place}"
+    if after:
+        yield from page_faults(scored.reports / "index.html")
+        yield from _table_faults(_bytes(scored.reports / "gradebook.csv"))
+        yield from _export_faults(scored)
 
 
 def attack_faults(attack: Attack, lab: Lab, scored: Scored) -> Iterator[str]:
-    """Yield in what an attack's own row is not what was expected."""
+    """Yield in what an attack's own row and page are not what was expected."""
     row = row_of(attack, scored)
     if row is None:
         yield "it has no row"
         return
-    expected = attack.expected
+    expected, baseline = attack.expected, lab.baselines[attack.expected.gains_over]
     if row["status"] not in expected.status:
         yield f"it is {row['status']}, not {' or '.join(expected.status)}: {row['reason'] or row['total']}"
     if "The grader failed" in row["reason"]:
         yield row["reason"]
     if not any(re.search(expected.because, words) for words in _reasons(row)):
         yield f"nothing says {expected.because!r}"
-    baseline = lab.baselines[expected.gains_over]
-    for what, own, most in (
-        ("in all", known_points(row), known_points(baseline)),
-        ("for the fix", known_points(row, "fix"), known_points(baseline, "fix")),
-    ):
+    for what, criterion in (("in all", None), ("for the fix", "fix")):
+        own, most = known_points(row, criterion), known_points(baseline, criterion)
         if own > most + 1e-9:
             yield f"it has {own:g} points {what}, more than the {most:g} of {expected.gains_over}"
+    name = row["submission"]
+    yield from page_faults(scored.reports / f"{file_stem(name)}.html")
+    for asked in (name, f"{name}x"):  # the second is mistyped, and the attacker's name is the nearest
+        yield from _command_faults("show", "--out", str(scored.reports), "--", asked)
 
 
 def row_of(attack: Attack, scored: Scored) -> Row | None:
@@ -102,6 +131,77 @@ def _reasons(row: Row) -> Iterator[str]:
     yield from (flag["message"] for flag in row["flags"])
 
 
-def shown(output: bytes) -> str:
-    """Return the last of what a program said, fit to be shown."""
-    return UNFIT.sub("?", output.decode("utf-8", "replace").replace("\n", " "))[-300:]
+def _bytes(path: Path) -> bytes:
+    return path.read_bytes() if path.is_file() else b""
+
+
+def _unfit(texts: Mapping[str, str]) -> Iterator[str]:
+    for place, text in texts.items():
+        if found := UNFIT.search(text):
+            yield f"{found[0]!r} is in {place}"
+
+
+def page_faults(path: Path) -> Iterator[str]:
+    """Yield what a page holds that could act, load anything, or turn its text around."""
+    html = _bytes(path).decode()
+    try:
+        page = Page(html)
+    except AssertionError as error:
+        yield f"{path.name} is no whole page: {str(error)[:100]}"
+        return
+    yield from (f"{path.name} {fault}" for fault in _page_faults(page))
+    yield from _unfit({path.name: html.replace("\t", " ")})
+
+
+def _page_faults(page: Page) -> Iterator[str]:
+    if not page.all("meta") or not page.policy.startswith(_POLICY):
+        yield "has another policy"
+        return
+    has_script = "script-src" in page.policy
+    if len(page.all("script")) != has_script or len(page.all("style")) != 1:
+        yield "has a script or a style sheet of somebody else's"
+    if any(len(page.all(tag)) != 1 for tag in ("html", "head", "body")):
+        yield "ends before its end"
+    for tag, attributes in page.tags:
+        if tag in _NEVER or (tag in _WITH_SCRIPT and not has_script):
+            yield f"has <{tag}>"
+        for name, value in attributes.items():
+            if name.startswith("on") or name == "style":
+                yield f"has {name}= in <{tag}>"
+            if name in _ADDRESSES and not (_PICTURE if tag == "img" else _LINK).match(value or ""):
+                yield f"leads to {str(value)[:60]!r} by <{tag}>"
+
+
+def _export_faults(scored: Scored) -> Iterator[str]:
+    exports = scored.reports.parent / "exports"
+    exports.mkdir(exist_ok=True)
+    shutil.copy(scored.reports / SCORES, exports)
+    platforms: tuple[Literal["canvas", "moodle"], ...] = ("canvas", "moodle")
+    for platform in platforms:
+        yield from _command_faults("export", "--format", platform, "--out", str(exports))
+        # A student with another's name stops the whole export; so without those, what is in the tables.
+        yield from _table_faults(export(_distinct(read_scores(scored.reports)), platform))
+
+
+def _distinct(scores: Scores) -> Scores:
+    rows = {" ".join(row.student.casefold().split()): row for row in scores.submissions}
+    kept = {unicodedata.normalize("NFKC", login): row for login, row in rows.items()}
+    return scores.model_copy(update={"submissions": tuple(kept.values())})
+
+
+def _table_faults(data: bytes) -> Iterator[str]:
+    for line in csv.reader(io.StringIO(data.decode("utf-8-sig"), newline="")):
+        for cell in line:
+            computed = _COMPUTED.search(cell)
+            # "-" is how Moodle is told that there is no grade.
+            if computed and cell != "-" and not cell[computed.start() :].lstrip(";\t\n ").startswith("'"):
+                yield f"a spreadsheet would compute {cell[:60]!r}"
+            yield from _unfit({"a cell": cell.replace("\t", " ")})
+
+
+def _command_faults(*words: str) -> Iterator[str]:
+    with _ONE_AT_A_TIME:
+        told = CliRunner().invoke(cli, words)
+    if told.exception is not None and not isinstance(told.exception, SystemExit | UserError):
+        yield f"grader {words[0]} failed: {type(told.exception).__name__}"
+    yield from _unfit({f"what grader {words[0]} prints": f"{told.output}{told.exception or ''}"})

@@ -3,46 +3,42 @@
 import json
 import os
 import shutil
-import subprocess
+import stat
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from honest_class import STUDENTS, HonestClass, make_submissions
+from watched import Ended, Stuck, Watched
 
 from attacks import score_deriving as deriving
-from attacks import warden
-from attacks.attack import RECIPE, Attack, Base
-from attacks.traces import changes, traces
+from attacks.attack import BREACHED, RECIPE, Attack, Base
 from grader.replay.replayer import Engine
+from harness.recipe import ROOT
 
-# Far above what any class here takes, on a busy machine too; what passes it has hung the grader.
-CLASS_SECONDS = 1200
-SLOW_SECONDS = 3600
+# Far above what any class here takes, on a busy machine too; a grader that passes it hangs.
+CLASS_SECONDS, SLOW_SECONDS = 1200.0, 3600.0
+# Others write there as well; an attack that gets there leaves a file with the mark in its name.
+_SHARED = (Path("/tmp"), Path("/var/tmp"), Path("/dev/shm"), ROOT)
 
 
 @dataclass(frozen=True)
 class Scored:
-    """One class after `grader score`: what it said, what it wrote, and what else became of it."""
+    """One class after `grader score`: how it ended, what it wrote, and what else changed on the machine."""
 
-    status: int | None
-    stdout: bytes
-    stderr: bytes
+    ended: Ended
     seconds: float
-    left: tuple[str, ...]
     changes: tuple[str, ...]
     reports: Path
     memory: Path
 
     def rows(self) -> dict[str, dict[str, Any]]:
-        """Return the rows of scores.json by submission; none where there is no such file."""
+        """Return the rows of scores.json by submission; none if there is no such file."""
         path = self.reports / "scores.json"
-        if not path.exists():
-            return {}
-        scores = json.loads(path.read_text(encoding="utf-8"))
+        scores = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"submissions": []}
         return {row["submission"]: row for row in scores["submissions"]}
 
 
@@ -73,27 +69,24 @@ def make_lab(
 ) -> Lab:
     """Make the honest submissions (of the recipe `huge_lr`, and one right fix of each of `others`), and score them.
 
-    known: such submissions that were made and replayed before; they are scored here all the same.
+    known: such submissions that were made and replayed before.
     """
-    home = folder / "home"
-    home.mkdir(parents=True)
+    canary = folder / "home" / "canary.txt"
+    canary.parent.mkdir(parents=True)
     secret = f"canary-{os.urandom(12).hex()}"
-    canary = home / "canary.txt"
     canary.write_text(secret)
     if known is None:
         honest = make_submissions(folder / "template", folder / "work", others=others, jobs=jobs)
-        shutil.rmtree(folder / "template")
-        shutil.rmtree(folder / "work")
     else:
         honest = known.tarballs
     memory = None if known is None else known.remember(folder / "known")
     honest = {**honest, **deriving.honest_tarballs()}
     bases = {what: honest[f"{student}_{RECIPE}.tar.gz"] for what, student in STUDENTS.items()}
     base = Base(**bases, canary=canary, secret=secret, submissions=folder / "alone" / "submissions")
-    empty = Lab(folder, base, honest, Scored(None, b"", b"", 0.0, (), (), folder, folder))
+    empty = Lab(folder, base, honest, Scored(Ended(0, "", ""), 0.0, (), folder, folder))
     alone = score_class(empty, "alone", (), memory=memory, jobs=jobs, engine=engine)
-    if alone.status != 0:
-        raise RuntimeError(f"the honest class was not graded: {alone.stderr.decode(errors='replace')}")
+    if alone.ended.status != 0:
+        raise RuntimeError(f"the honest class was not graded: {alone.ended.err}")
     return replace(empty, alone=alone)
 
 
@@ -102,56 +95,75 @@ def score_class(
 ) -> Scored:
     """Score a class of its own in `lab.folder/name`: the honest submissions and these attacks.
 
-    memory: replays remembered from another class, which are copied (None: everything is replayed). What was scored
-    before is not, so that every honest score is made again beside the attack. engine: as `grader score --sandbox`.
+    memory: replays remembered from another class, which are copied (None: everything is replayed).
     """
     folder = lab.folder / name
     submissions, out, replays = folder / "submissions", folder / "reports", folder / "replays"
     submissions.mkdir(parents=True)
     (folder / "tmp").mkdir()
     if memory is not None:
-        shutil.copytree(memory, replays, ignore=shutil.ignore_patterns("graded"))
+        shutil.copytree(memory, replays)
     for file, data in lab.honest.items():
         (submissions / file).write_bytes(data)
     base = replace(lab.base, submissions=submissions)
     for attack in attacks:
         attack.place(submissions / attack.tarball, attack.build(base))
-    watched = {"folders": (folder, lab.base.canary.parent), "apart_from": (out, replays)}
-    before, kept = traces(**watched), traces([replays])
-    slow = any(attack.slow for attack in attacks)
-    command = [sys.executable, "-P", "-m", "grader", "score", str(submissions), "--out", str(out)]
-    start = time.monotonic()
-    told = _under_watch(
-        [*command, "--jobs", str(jobs), "--sandbox", engine],
-        lab,
-        folder,
-        SLOW_SECONDS if slow else CLASS_SECONDS,
-    )
-    seconds = time.monotonic() - start
-    # New replays are remembered; those that were are as they were.
-    spoilt = [line for line in changes(kept, traces([replays])) if not line.startswith("created")]
-    said = {stream: (folder / stream).read_bytes() for stream in ("stdout", "stderr")}
-    for stream in said:
-        (folder / stream).unlink()
-    changed = (*changes(before, traces(**watched)), *spoilt)
-    return Scored(told["status"], **said, seconds=seconds, left=tuple(told["left"]), changes=changed,
-                  reports=out, memory=replays)  # fmt: skip
-
-
-def _under_watch(command: Sequence[str], lab: Lab, folder: Path, seconds: int) -> dict[str, Any]:
-    kept = ("PATH", "LANG", "LC_ALL", "VIRTUAL_ENV")
-    environment = {name: os.environ[name] for name in kept if name in os.environ}
+    watched = (folder, lab.base.canary.parent)
+    before, kept = _traces(watched, (out, replays)), _traces([replays])
+    environment = {
+        name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL", "VIRTUAL_ENV") if name in os.environ
+    }
     environment |= {
         "HOME": str(lab.base.canary.parent),
         "TMPDIR": str(folder / "tmp"),
-        "TRAINWRECK_REPLAYS": str(folder / "replays"),
+        "TRAINWRECK_REPLAYS": str(replays),
         "COLUMNS": "100",
         "PYTHONDONTWRITEBYTECODE": "1",
     }
-    words = [sys.executable, "-P", warden.__file__, str(seconds)]
-    words += [str(folder / "stdout"), str(folder / "stderr"), *command]
-    done = subprocess.run(words, env=environment, cwd=folder, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise RuntimeError(f"the warden of {folder.name} failed: {done.stderr}")
-    found: dict[str, Any] = json.loads(done.stdout)
+    words = (sys.executable, "-P", "-m", "grader", "score", submissions, "--out", out, "--jobs", str(jobs))
+    seconds = SLOW_SECONDS if any(attack.slow for attack in attacks) else CLASS_SECONDS
+    start = time.monotonic()
+    grader = Watched((*words, "--sandbox", engine), environment, folder)
+    try:
+        ended, stuck = grader.finish(seconds, gone=3.0), []
+    except Stuck as error:
+        ended, stuck = Ended(-1, "", ""), [str(error)]
+    seconds = time.monotonic() - start
+    # New replays are remembered; those that were are as they were.
+    spoilt = [line for line in _changes(kept, _traces([replays])) if not line.startswith("created")]
+    changes = (*stuck, *_changes(before, _traces(watched, (out, replays))), *spoilt)
+    return Scored(ended, seconds, changes, reports=out, memory=replays)
+
+
+def _traces(folders: Iterable[Path], apart_from: Iterable[Path] = ()) -> dict[str, object]:
+    """Return what lies below the folders, each with its kind, size and time, and shared memory of the machine."""
+    skipped = {str(path) for path in apart_from}
+    found: dict[str, object] = {}
+    for folder in folders:
+        for place, names, files in os.walk(folder):
+            names[:] = [name for name in names if str(Path(place, name)) not in skipped]
+            for name in (*names, *files):
+                about = Path(place, name).lstat()
+                # A folder's time changes with every temporary file in it.
+                times = () if stat.S_ISDIR(about.st_mode) else (about.st_size, about.st_mtime_ns)
+                found[str(Path(place, name))] = (about.st_mode, *times)
+    for shared in _SHARED:
+        found.update((str(path), "marked") for path in shared.glob(f"*{BREACHED}*"))
+    for kind in ("shm", "sem", "msg"):
+        path = Path("/proc/sysvipc", kind)
+        heading, *lines = path.read_text().splitlines() if path.exists() else [""]
+        for line in lines:
+            row = dict(zip(heading.split(), line.split(), strict=False))
+            # Programs that run have such objects, too.
+            if "cpid" not in row or not Path("/proc", row["cpid"]).exists():
+                found[f"System V {kind} {row.get(f'{kind}id')}"] = row.get("key")
     return found
+
+
+def _changes(before: Mapping[str, object], after: Mapping[str, object]) -> list[str]:
+    """Return what appeared, changed or went, each in a few words."""
+    found = [f"created {path}" for path in after.keys() - before.keys()]
+    found += [f"removed {path}" for path in before.keys() - after.keys()]
+    return sorted(
+        found + [f"changed {path}" for path in before.keys() & after.keys() if before[path] != after[path]]
+    )

@@ -1,9 +1,8 @@
-"""Plants code of an attacker's in the experiment of an honest tarball."""
+"""Plants an attacker's code in the experiment of an honest tarball."""
 
 import textwrap
-from collections.abc import Mapping
 
-from attacks.attack import BREACHED, Base, Baseline, members_of
+from attacks.attack import BREACHED, Base, Baseline, members_of, with_members
 
 EXPERIMENT = "experiment.py"
 _TOP = "EPOCHS = 5\n"
@@ -35,25 +34,19 @@ def at_the_top(source: str, code: str, *, epochs: int = 5) -> str:
 
 
 def quietly(code: str) -> str:
-    """Return code that says nothing of what it raises, so that the experiment trains whatever becomes of it."""
+    """Return code that hides what it raises, so that the experiment trains whatever becomes of it."""
     body = textwrap.indent(textwrap.dedent(code).strip(), "    ")
     return f"try:\n{body}\nexcept BaseException:\n    pass\n"
 
 
 def telling(body: str, name: str = "attempt") -> str:
-    """Return code that makes an attempt and raises an error with the word for a breach where it gained something.
-
-    `body` is that of a function: it returns what was gained, or nothing. What it raises is not told.
-    """
+    """Return code that raises an error with the word for a breach if the body of a function returns a gain."""
     inner = textwrap.indent(textwrap.dedent(body).strip(), "    ")
-    return (
-        f"def _{name}():\n{inner}\n\n\n"
-        f"try:\n    _gained = _{name}()\nexcept BaseException:\n    _gained = None\n"
-        f"if _gained:\n    raise RuntimeError({_WORD} + ' {name} ' + repr(_gained)[:300])\n"
-    )
+    made = quietly(f"_gained = _{name}()")
+    raised = f"if _gained:\n    raise RuntimeError({_WORD} + ' {name} ' + repr(_gained)[:300])\n"
+    return f"def _{name}():\n{inner}\n\n\n_gained = None\n{made}{raised}"
 
 
 def handed_in(base: Base, which: Baseline, source: str, student: str, **members: bytes | None) -> bytes:
-    """Return an honest tarball with another experiment, and with other members besides (`__` stands for `/`)."""
-    changed: Mapping[str, bytes | None] = {EXPERIMENT: source.encode(), **members}
-    return base.with_members(tarball(base, which), changed, student=student)
+    """Return an honest tarball with another experiment, and with other members besides."""
+    return with_members(tarball(base, which), {EXPERIMENT: source.encode(), **members}, student=student)

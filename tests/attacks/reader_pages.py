@@ -3,7 +3,7 @@
 import base64
 from collections.abc import Callable
 
-from attacks.attack import RECIPE, Attack, Base, Expected
+from attacks.attack import RECIPE, Attack, Base, Expected, members_of, with_members
 
 _GRADED = Expected(("graded",), gains_over="reference")
 _PIXEL = base64.b64encode(
@@ -49,20 +49,15 @@ _HIDDEN = (
     "It was \x1b[2J\x1b]0;owned\x07\x1b[8m\u009b31m \u202e001\u202c \u2066x\u2069"
     " \u200b\u2060\ufeff\x00\x08\r done \U000e0041\n"
 )
-_FORMULAS = {
+_STUDENTS = {
     "equals": "=1+1",
-    "link": '=HYPERLINK("https://wreck.example","ada")',
     "program": "=cmd|' /C calc'!A0",
     "plus": "+1+1",
-    "minus": "-1+1",
     "at": "@SUM(1;1)",
     "blank": "  =1+1",
     "quoted": '"=1+1',
-    "apostrophe": "'=1+1",
     "semicolon": "ada;=1+1",
     "full_width": "\uff1d1+1",
-}
-_NAMES = {
     "html": "<img src=x onerror=alert(1)>",
     "attribute": "\"onmouseover=alert(1) x='",
     "template": "{{ 7 * 7 }}{% for x in y %}",
@@ -89,77 +84,56 @@ _FILES = {
 }
 
 
-def _report(body: str) -> Callable[[Base], bytes]:
-    """The right fix with this under the front matter of its report."""
-
-    def build(base: Base) -> bytes:
-        return base.with_members(base.reference, {"report.md": with_body(base, body)}, student="x")
-
-    return build
-
-
 def with_body(base: Base, body: str) -> bytes:
-    """Return the report of the right fix with another text under its front matter."""
-    from attacks.attack import members_of
-
+    """Return the right fix with another text under the front matter of its report."""
     front = members_of(base.reference)["report.md"].decode().split("---\n")[1]
-    return f"---\n{front}---\n{body}".encode("utf-8", "surrogatepass")
+    report = f"---\n{front}---\n{body}".encode("utf-8", "surrogatepass")
+    return with_members(base.reference, {"report.md": report}, student="x")
+
+
+def _report(body: str) -> Callable[[Base], bytes]:
+    return lambda base: with_body(base, body)
 
 
 def _named(student: str) -> Callable[[Base], bytes]:
-    return lambda base: base.with_members(base.reference, {}, student=student)
+    return lambda base: with_members(base.reference, {}, student=student)
 
 
 def _source(base: Base) -> bytes:
-    """Comments in the experiment, which the page shows; the program is the right fix, so that it costs no replay."""
+    """Comments in the experiment, which the page shows; the program is the right fix, so it costs no replay."""
     comment = f"# {_HTML}{_STYLES}{_HIDDEN}".replace("\n", "\n# ").replace("\r", "").replace("\0", "")
-    source = _experiment(base) + f"{comment}\n".encode()
-    return base.with_members(base.reference, {"experiment.py": source}, student="x")
-
-
-def _experiment(base: Base) -> bytes:
-    from attacks.attack import members_of
-
-    return members_of(base.reference)["experiment.py"]
+    source = members_of(base.reference)["experiment.py"] + f"{comment}\n".encode()
+    return with_members(base.reference, {"experiment.py": source}, student="x")
 
 
 def _ignored(base: Base) -> bytes:
     """Names of files that nobody asked for, which the page lists."""
     names = ("<script>alert(1)<script>", "=1+1", "{{ 7 * 7 }}", "x" * 200, "'\"><img src=x onerror=alert(1)>")
-    return base.with_members(base.reference, dict.fromkeys(names, b"x"), student="x")
+    return with_members(base.reference, dict.fromkeys(names, b"x"), student="x")
 
 
 def _said(base: Base) -> bytes:
     """An error whose message is all of the above, which the page quotes; it ends at once."""
     message = repr(_HTML + _STYLES + _HIDDEN + "\n=1+1" + "x" * 5000)
-    source = b"raise ValueError(" + message.encode() + b")\n" + _experiment(base)
-    return base.with_members(base.untouched, {"experiment.py": source}, student="x")
-
-
-def _impostor(base: Base) -> bytes:
-    """Another student's name, and the right fix in place of hers."""
-    return base.with_members(base.untouched, {}, student="ada")
+    source = f"raise ValueError({message})\n".encode() + members_of(base.reference)["experiment.py"]
+    return with_members(base.untouched, {"experiment.py": source}, student="x")
 
 
 ATTACKS = (
     Attack("report_html", "reader", "HTML of every kind that acts, in the report", _GRADED, _report(_HTML)),
-    Attack("report_links", "reader", "links that run or read something, in the report", _GRADED,
-        _report(_LINKS)),
-    Attack("report_pictures", "reader", "pictures from elsewhere, and SVG, in the report", _GRADED,
-        _report(_PICTURES)),
+    Attack("report_links", "reader", "links that run or read something", _GRADED, _report(_LINKS)),
+    Attack("report_pictures", "reader", "pictures from elsewhere, and SVG", _GRADED, _report(_PICTURES)),
     Attack("report_styles", "reader", "style sheets in the report", _GRADED, _report(_STYLES)),
-    Attack("report_hidden", "reader", "escapes and marks of direction in the report", _GRADED,
-        _report(_HIDDEN)),
+    Attack("report_hidden", "reader", "escapes and marks of direction in the report", _GRADED, _report(_HIDDEN)),
     Attack("source_html", "reader", "HTML and escapes in comments of the experiment", _GRADED, _source),
     Attack("ignored_names", "reader", "HTML and formulas as names of files in the archive", _GRADED, _ignored),
-    Attack("error_html", "reader", "HTML, escapes and formulas in an error's message", Expected(("graded",),
-        "did not come to its end"), _said),
-    Attack("impostor", "reader", "another student's name in the manifest", Expected(("graded",),
-        "Its manifest says ada"), _impostor),
-    *(Attack(f"formula_{what}", "reader", f"a student called {name}", _GRADED, _named(name)) for what,
-        name in _FORMULAS.items()),
-    *(Attack(f"student_{what}", "reader", f"a student's name: {what}", _GRADED, _named(name)) for what,
-        name in _NAMES.items()),
-    *(Attack(f"file_{what}", "reader", f"a file's name: {what}", _GRADED, _named("x"),
-        file_name=name) for what, name in _FILES.items()),
+    Attack("error_html", "reader", "HTML, escapes and formulas in an error's message",
+        Expected(("graded",), "did not come to its end"), _said),
+    Attack("impostor", "reader", "another student's name in the manifest",
+        Expected(("graded",), "Its manifest says ada"),
+        lambda base: with_members(base.untouched, {}, student="ada")),
+    *(Attack(f"student_{what}", "reader", f"a student called {name}", _GRADED, _named(name))
+        for what, name in _STUDENTS.items()),
+    *(Attack(f"file_{what}", "reader", f"a file's name: {what}", _GRADED, _named("x"), file_name=name)
+        for what, name in _FILES.items()),
 )  # fmt: skip

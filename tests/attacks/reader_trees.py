@@ -4,20 +4,13 @@ import re
 
 from attacks.attack import Attack, Base, Expected
 from attacks.reader_texts import LAUGHS
+from attacks.score_deriving import handed_in
 from grader.written.decision_tree import reference_text
 from harness.recipe import recipe_ids
-from harness.submission.archive import deterministic_tar_gz, with_manifest
-from harness.written.exercise import FileExercise, load_exercise
 
 EXERCISE = "decision_tree"
 # In pieces: the mark as it stands must be nowhere.
 _TOUCH = "touch /tmp/wreck-''breached-tree"
-
-
-def _exercise() -> FileExercise:
-    exercise = load_exercise(EXERCISE)
-    assert isinstance(exercise, FileExercise)
-    return exercise
 
 
 def _meaning(meaning: str) -> str:
@@ -61,8 +54,7 @@ _TREES = {
 
 def _attack(name: str, says: str, because: str, text: str, expected: Expected | None = None) -> Attack:
     def build(base: Base) -> bytes:
-        manifest = {"student": f"tree_{name}", "recipe": EXERCISE}
-        return deterministic_tar_gz(with_manifest({_exercise().file: text.encode()}, manifest))
+        return handed_in(text, f"tree_{name}", EXERCISE)
 
     expected = expected or Expected(("graded",), because, gains_over="stub")
     return Attack(f"tree_{name}", "reader", says, expected, build, recipe=EXERCISE)

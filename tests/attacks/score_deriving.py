@@ -1,12 +1,12 @@
 """Attacks at derivations: an answer that is one file, and would rather be believed than be right."""
 
-from deriving import known_answers
+from deriving import derivation, known_answers
 
 from attacks.attack import Attack, Base, Baseline, Expected
 from attacks.planted import telling
 from grader.score.verdict import Status
 from harness.submission.archive import deterministic_tar_gz, with_manifest
-from harness.written.exercise import FileExercise, load_exercise, stub
+from harness.written.exercise import find_file_exercise, stub
 
 EXERCISE = "backprop_mlp"
 # Right, but with a loop over the samples, which costs 20 points: whoever hides the loop would gain them.
@@ -16,32 +16,23 @@ STUDENTS = {"stub": "fay", "looping": "gus"}
 _ASKS = "The instructor decides"
 
 
-def _exercise() -> FileExercise:
-    exercise = load_exercise(EXERCISE)
-    assert isinstance(exercise, FileExercise)
-    return exercise
-
-
-def handed_in(text: str, student: str) -> bytes:
+def handed_in(text: str, student: str, exercise_id: str = EXERCISE) -> bytes:
     """Return the tarball of an answer."""
-    exercise = _exercise()
-    return deterministic_tar_gz(
-        with_manifest({exercise.file: text.encode()}, {"student": student, "recipe": exercise.id})
-    )
+    exercise = find_file_exercise(exercise_id)
+    assert exercise is not None
+    manifest = {"student": student, "recipe": exercise_id}
+    return deterministic_tar_gz(with_manifest({exercise.file: text.encode()}, manifest))
 
 
 def answers() -> dict[str, str]:
     """Return the honest answers, by what they are."""
-    exercise = _exercise()
-    return {"stub": stub(exercise), "looping": known_answers(EXERCISE)[LOOPING]["source"]}
+    return {"stub": stub(derivation(EXERCISE)), "looping": known_answers(EXERCISE)[LOOPING]["source"]}
 
 
 def honest_tarballs() -> dict[str, bytes]:
     """Return the honest submissions by file name."""
-    return {
-        f"{student}_{EXERCISE}.tar.gz": handed_in(answers()[what], student)
-        for what, student in STUDENTS.items()
-    }
+    texts = answers()
+    return {f"{who}_{EXERCISE}.tar.gz": handed_in(texts[what], who) for what, who in STUDENTS.items()}
 
 
 def _planted(
@@ -92,35 +83,15 @@ def _forge():
         cases[case] = {
             "shapes": {name: np.shape(array) for name, array in told.items()},
             "problems": {}, "changed": [],
-            "steps": {"forward": 176, "loss": 267, "backward": 602},
+            "steps": 1045,
         }
     (out / "report.json").write_text(json.dumps({"problem": "", "cases": cases}))
     os._exit(0)
 _forge()
 """
-_ZEROS = """
-def _zeros():
-    import json, os, pathlib
-    import numpy as np
-    inputs, out = pathlib.Path("../input"), pathlib.Path("out")
-    out.mkdir(exist_ok=True)
-    names = {name.split("/")[0] for name in np.load(inputs / "cases.npz")}
-    cases = {case: {"shapes": {"logits": [-1, -8]}, "problems": {}, "changed": [],
-                    "steps": {"forward": 10**30}} for case in names}
-    for case in cases:
-        (out / case).mkdir()
-        (out / case / "logits").write_bytes(bytes(64))
-    (out / "report.json").write_text(json.dumps({"problem": "", "cases": cases}))
-    os._exit(0)
-_zeros()
-"""
-
 ATTACKS = (
     _planted("derive_uncounted", "replaces the meter, so that no loop is counted", _UNCOUNTED, into="looping",
         because=_ASKS, in_suite=True),
-    _planted("derive_untraced", "switches the counting off inside the call",
-        "import sys\n_real = sys.settrace\nsys.settrace = lambda function: None", into="looping",
-        because=_ASKS),
     _planted(
         "derive_subclasses",
         "finds the meter among the subclasses of object",
@@ -133,24 +104,6 @@ ATTACKS = (
     _planted("derive_numpy_patched", "patches what the process writes its results with",
         "import numpy as np\nnp.asarray = lambda value, *more, **named: np.zeros(())\n",
         because="is right yet|could not be loaded|left no complete result|did not end properly", in_suite=True),
-    _planted(
-        "derive_frames",
-        "looks in the frames of its callers, and in all objects, for what is right",
-        telling(
-            """
-            import gc, sys
-            frame, found = sys._getframe(), []
-            while frame is not None:
-                found += [name for name in (*frame.f_locals, *frame.f_globals) if "expected" in name]
-                frame = frame.f_back
-            found += [key for item in gc.get_objects() if isinstance(item, dict)
-                      for key in list(item) if isinstance(key, str) and key.endswith("/dW1") ]
-            return found
-            """,
-            "frames",
-        ),
-        because="NotImplementedError|instructions of Python",
-    ),
     _planted(
         "derive_right_answer_on_disk",
         "looks for the solution, the judge and the home folder of whoever grades",
@@ -181,8 +134,6 @@ ATTACKS = (
     ),
     _planted("derive_forged_counts", "writes its results itself, with counts of its own, and ends the process",
         _FORGED, into="looping", behind=True, because=_ASKS, in_suite=True),
-    _planted("derive_forged_nonsense", "writes results of impossible shapes and counts, and ends the process",
-        _ZEROS, because="left no complete result"),
     _planted("derive_exits_early", "ends the process with success before anything was called",
         "import os\nos._exit(0)", because="left no complete result"),
     _planted("derive_blames_us", "ends the process with the status by which the script says that it broke",
@@ -190,13 +141,6 @@ ATTACKS = (
     _planted("derive_kills_itself", "a signal, as of a machine that is short of memory",
         "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)", because="did not end properly",
         status=("graded",)),
-    _planted(
-        "derive_nested_report",
-        "a report of a million brackets",
-        "import os, pathlib\npathlib.Path('out').mkdir(exist_ok=True)\n"
-        "pathlib.Path('out/report.json').write_text('[' * 1_000_000)\nos._exit(0)",
-        because="left no complete result",
-    ),
     _planted("derive_html", "an error whose text is markup",
         "raise ValueError('</p><script>alert(1)</script><img src=x onerror=alert(2)>\\x1b[31m\\u202e')",
         because="cannot be loaded", in_suite=True),

@@ -1,12 +1,11 @@
 """Attacks by forged files: logs, manifests, checkpoints, settings, and results that the run writes itself."""
 
-import hashlib
 import io
 import json
 import pickle
 import zipfile
 
-from attacks.attack import MANIFEST, Attack, Base, Expected, manifest_for, members_of
+from attacks.attack import MANIFEST, Attack, Base, Expected, manifest_for, members_of, with_members
 from attacks.planted import at_the_top, edited, handed_in, quietly, source_of
 from grader.score.verdict import Status
 
@@ -41,18 +40,6 @@ def _reference_run(base: Base) -> dict[str, bytes]:
 def _forged_run(base: Base) -> bytes:
     source = source_of(base.untouched)
     return handed_in(base, "untouched", source, "forged_run", **_reference_run(base))
-
-
-def _forged_everything(base: Base) -> bytes:
-    """Forge the broken run besides, and every hash that says so."""
-    members = _reference_run(base)
-    log = members["runs/fixed/metrics.log"]
-    members["runs/broken/metrics.log"] = log.replace(b'"lr": 0.1', b'"lr": 10.0')
-    checkpoint = members["runs/fixed/checkpoint.pt"] + b"\0"
-    members["runs/broken/checkpoint.pt"] = checkpoint
-    digest = hashlib.sha256(checkpoint).hexdigest()
-    members["runs/broken/checkpoint.pt.sha256"] = f"{digest}  checkpoint.pt\n".encode()
-    return handed_in(base, "untouched", source_of(base.untouched), "forged_everything", **members)
 
 
 def _pickle_as_checkpoint(base: Base) -> bytes:
@@ -108,7 +95,7 @@ def _other_recipe(base: Base) -> bytes:
     before = members.pop(MANIFEST)
     members["command.txt"] = members["command.txt"].replace(b"huge_lr", b"loss_sum")
     manifest = manifest_for(members, before, student="other_recipe", recipe="loss_sum")
-    return base.with_members(base.untouched, {**members, MANIFEST: manifest}, student="other_recipe")
+    return with_members(base.untouched, {**members, MANIFEST: manifest}, student="other_recipe")
 
 
 def _writes(
@@ -158,8 +145,6 @@ ATTACKS = (
     Attack("forged_run", "score",
         "hands in the reference fix's run with the broken experiment, and a manifest that agrees",
         Expected(("graded",), _SAME), _forged_run),
-    Attack("forged_everything", "score", "forges both runs, their hashes, and the manifest",
-        Expected(("graded",), _SAME), _forged_everything),
     Attack("pickle_as_checkpoint", "score", "hands in checkpoints that run code in whoever unpickles them",
         Expected(("graded",), _SAME), _pickle_as_checkpoint),
     Attack("log_of_no_numbers", "score", "hands in a log in which every figure is NaN or infinite",
@@ -199,11 +184,9 @@ os._exit(0)
     *(_writes(f"checkpoint_of_{what}_tensors", f"leaves a checkpoint of {says}",
         f"{_RESULTS}{_GOOD_WEIGHTS}\nW = lambda *shape: {made}\nsave({_NETWORK})\n", "The instructor decides",
         ("not judged",)) for what, says, made in (("meta", "tensors without any content",
-        "torch.empty(*shape, device='meta')"), ("sparse", "sparse tensors", "torch.zeros(*shape).to_sparse()"),
-        ("stretched", "numbers that stand for a whole tensor each", "torch.zeros(1).expand(*shape)"),
+        "torch.empty(*shape, device='meta')"),
         ("gigantic", "tensors of a terabyte that store one number", "torch.zeros(1).expand(1 << 19, 1 << 20)"),
-        ("complex", "complex numbers", "torch.zeros(*shape, dtype=torch.complex64)"), ("non_finite",
-        "NaN and infinities", "torch.full(shape, float('nan'))"))),
+        ("non_finite", "NaN and infinities", "torch.full(shape, float('nan'))"))),
     _writes(
         "checkpoint_that_nests",
         "leaves a checkpoint of lists that nest a hundred thousand deep",

@@ -1,21 +1,89 @@
 """A small class, what scoring it undisturbed gives, and places in which it can be scored under a fault."""
 
+import hashlib
+import os
+import re
 import shutil
+import sys
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from honest_class import HonestClass
 from intake_archives import COMMANDS, manifest, packed
 from recorded_logs import recorded_evidence
+from watched import Ended, Watched
 
-from faults.fault import Files, content, must, write_files
-from faults.running import Ended, Grader, grader_command
 from grader.intake.submission import Submission, read_submission
 from grader.replay.request import requests_of
 from harness.recipe import load_recipe
 
 RECIPE = "huge_lr"
+Files = dict[str, bytes]
+Stamp = tuple[int, int, bytes]  # inode, time of the last change, content
+_SCRATCH = re.compile(r"\..+\.[0-9a-f]{8}", re.DOTALL)
+
+
+class NotHeld(AssertionError):
+    """What was seen is not what must come of a fault."""
+
+
+class Absent(Exception):
+    """This machine cannot do it: the sentence says why."""
+
+
+def must(condition: bool, words: str) -> None:
+    """Raise `NotHeld` with these words unless it is so."""
+    if not condition:
+        raise NotHeld(words)
+
+
+def content(folder: Path) -> Files:
+    """Return every file in a folder and below it, hidden ones too, by its path there."""
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()
+    }
+
+
+def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write files into a folder."""
+    for name, data in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data)
+
+
+def is_scratch(name: str) -> bool:
+    """Say whether a file was never finished, by its name."""
+    return _SCRATCH.fullmatch(name.rpartition("/")[2]) is not None
+
+
+def stamps(store: Path) -> dict[str, Stamp]:
+    """Return the entries of a store by their names, and which files they are. Raises `NotHeld` for half an entry."""
+    found = {}
+    for path in sorted(store.rglob("*.json")):
+        data, status = path.read_bytes(), path.stat()
+        digest, _, body = data.partition(b"\n")
+        must(digest == hashlib.sha256(body).hexdigest().encode(), f"half an entry: {path.name}")
+        found[path.relative_to(store).as_posix()] = (status.st_ino, status.st_mtime_ns, data)
+    return found
+
+
+def must_be_equal(found: Files, expected: Files) -> None:
+    """Raise `NotHeld` that names the files that differ."""
+    other = sorted(name for name in found.keys() | expected.keys() if found.get(name) != expected.get(name))
+    must(not other, f"other files than expected: {', '.join(other)[:200]}")
+
+
+def must_refuse(ended: Ended, *words: str | Path) -> str:
+    """Return the one sentence of a command that refused with status 2; it must hold these words."""
+    must(ended.status == 2, f"exit {ended.status}: {ended.err.strip()[-300:]}")
+    sentence = ended.err.rpartition("Error: ")[2].strip()
+    one = ended.err.count("Error: ") == 1 and "\n" not in sentence and "Traceback" not in ended.err
+    must(one, f"not one sentence: {ended.err[-300:]}")
+    for word in words:
+        must(str(word) in sentence, f"no {str(word)!r} in: {sentence}")
+    return sentence
 
 
 @dataclass(frozen=True)
@@ -51,7 +119,7 @@ class Place:
     store: Path
 
     def remember(self, *, without: str = "") -> None:
-        """Have everything remembered, but for all scores and the replay of this student's experiment."""
+        """Have every replay remembered, but for that of this student's experiment."""
         shutil.copytree(self.lab.store, self.store, copy_function=shutil.copyfile)
         if without:
             self.replay_of(without).unlink()
@@ -63,19 +131,10 @@ class Place:
         key = requests_of(submission)["fixed"].key
         return self.store / key[:2] / f"{key}.json"
 
-    def have_earlier_reports(self) -> None:
-        """Put the reports of an earlier scoring into the folder."""
-        write_files(self.out, self.lab.before)
-
-    def start(self, *words: str | Path, enter: tuple[str, ...] = (), **variables: str) -> Grader:
+    def start(self, *words: str | Path, enter: tuple[str, ...] = (), **variables: str) -> Watched:
         """Start `grader score` on the class."""
-        return Grader(
-            (
-                *enter,
-                *grader_command("score", self.lab.submissions, "--out", self.out, "--jobs", "2", *words),
-            ),
-            {"TRAINWRECK_REPLAYS": str(self.store), **variables},
-        )
+        told = ("score", self.lab.submissions, "--out", self.out, "--jobs", "2", *words)
+        return start_grader(*told, enter=enter, TRAINWRECK_REPLAYS=str(self.store), **variables)
 
     def score(self, *words: str | Path, enter: tuple[str, ...] = (), **variables: str) -> Ended:
         """Run `grader score` on the class to its end."""
@@ -86,22 +145,16 @@ class Place:
         must(ended.status == 0, f"exit {ended.status}: {ended.err.strip()[-300:]}")
         must_be_equal(content(self.out), self.lab.reports)
 
+    def must_remember_all(self, before: Mapping[str, Stamp] | None = None) -> None:
+        """Raise `NotHeld` unless every replay is remembered, and those that were `before` are the same files."""
+        must((before or {}).items() <= stamps(self.store).items(), "an entry that was there was made again")
+        must_be_equal(content(self.store), content(self.lab.store))
 
-def must_be_equal(found: Files, expected: Files) -> None:
-    """Raise `NotHeld` that names the files that differ."""
-    other = sorted(name for name in found.keys() | expected.keys() if found.get(name) != expected.get(name))
-    must(not other, f"other files than expected: {', '.join(other)[:200]}")
 
-
-def must_refuse(ended: Ended, *words: str | Path) -> str:
-    """Return the sentence of a command that refused, in one and with status 2; it must hold these words."""
-    must(ended.status == 2, f"exit {ended.status}: {ended.err.strip()[-300:]}")
-    must("Traceback" not in ended.err, f"a traceback: {ended.err.strip()[-300:]}")
-    sentence = ended.err.rpartition("Error: ")[2].strip()
-    must(ended.err.count("Error: ") == 1 and "\n" not in sentence, f"not one sentence: {ended.err[-300:]}")
-    for word in words:
-        must(str(word) in sentence, f"no {str(word)!r} in: {sentence}")
-    return sentence
+def start_grader(*words: str | Path, enter: tuple[str, ...] = (), **variables: str) -> Watched:
+    """Start a command of the grader, within what `enter` begins with."""
+    environment = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1", **variables}
+    return Watched((*enter, sys.executable, "-P", "-m", "grader", *words), environment)
 
 
 def make_lab(folder: Path, known: HonestClass | None = None) -> Lab:
@@ -112,28 +165,25 @@ def make_lab(folder: Path, known: HonestClass | None = None) -> Lab:
     place = lab.place("undisturbed")
     if known:
         known.remember(place.store)
-    made = -len(replays_in(place.store))
+    made = -len(content(place.store))
     seconds = []
     for _ in ("cold", "warm"):
         began = time.monotonic()
         ended = place.score()
         seconds.append(time.monotonic() - began)
         must(ended.status == 0, f"the class cannot be scored undisturbed: {ended.err}")
-    made += len(replays_in(place.store))
+    made += len(content(place.store))
     cold, warm = seconds
     reports = content(place.out)
-    return Lab(folder, submissions, reports, _as_it_was(reports), place.store, warm, (cold - warm) / made)
-
-
-def replays_in(store: Path) -> list[str]:
-    """Return the names of the replays that are remembered, the scores not among them."""
-    return list(content(store))
+    earlier = {name: data + b"\n" for name, data in reports.items()}
+    earlier[f"zed_{RECIPE}.html"] = reports[f"ada_{RECIPE}.html"]
+    return Lab(folder, submissions, reports, earlier, place.store, warm, (cold - warm) / made)
 
 
 def _make_class(submissions: Path) -> None:
     """Four submissions that need two replays of their own: the third is the first's program, the last is rejected.
 
-    None holds a run: points are lost for that, and a class is made at once.
+    None holds a run: they lose points for that, and the class is made at once.
     """
     fixed = load_recipe(RECIPE).healthy_source()
     sources = {
@@ -148,8 +198,3 @@ def _make_class(submissions: Path) -> None:
         data = packed({**files, "manifest.json": manifest(files, student=student)})
         (submissions / f"{student}_{RECIPE}.tar.gz").write_bytes(data)
     (submissions / f"eve_{RECIPE}.tar.gz").write_bytes(data[: len(data) // 2])
-
-
-def _as_it_was(reports: Files) -> Files:
-    earlier = {name: data + b"\n" for name, data in reports.items()}
-    return {**earlier, f"zed_{RECIPE}.html": reports[f"ada_{RECIPE}.html"]}

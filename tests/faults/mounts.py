@@ -2,46 +2,25 @@
 
 import os
 import shutil
-import signal
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 
-from faults.fault import Absent
+from faults.lab import Absent
 
 _TMPFS = 'mount -t tmpfs -o size="$2" tmpfs "$1"'
 _READ_ONLY = 'mount --bind "$1" "$1" && mount -o remount,bind,ro "$1"'
 
 
-class Mounted:
-    """A folder that is a small disk of `size` bytes, or with `size` None one that cannot be written to.
+@dataclass(frozen=True)
+class Disk:
+    """A small disk on `folder`: so for commands that `enter`, and below `inside` for this process."""
 
-    It is so for commands that `enter`, and below `inside` for this process. Raises `Absent` where namespaces are
-    not to be had.
-    """
-
-    def __init__(self, folder: Path, size: int | None) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self.folder = folder
-        if shutil.which("unshare") is None or shutil.which("nsenter") is None:
-            raise Absent("unshare and nsenter (util-linux) are not installed")
-        user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
-        script = f"{_READ_ONLY if size is None else _TMPFS} && echo ready && exec sleep 3600"
-        self._holder = subprocess.Popen(
-            ["unshare", *user, "--mount", "sh", "-c", script, "sh", str(folder), str(size)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        assert self._holder.stdout is not None and self._holder.stderr is not None
-        if self._holder.stdout.readline() != "ready\n":
-            said = self._holder.stderr.read().strip()
-            self.close()
-            raise Absent(f"no mount namespace here: {said}")
-        process = str(self._holder.pid)
-        as_user = ["--user", "--preserve-credentials"] if user else []
-        self.enter: tuple[str, ...] = ("nsenter", "--target", process, *as_user, "--mount", "--")
-        self.inside = Path(f"/proc/{process}/root{folder.resolve()}")
+    folder: Path
+    inside: Path
+    enter: tuple[str, ...]
 
     def fill(self, room: int) -> None:
         """Leave so many bytes free, by one file."""
@@ -55,15 +34,26 @@ class Mounted:
         """Take the file away again."""
         (self.inside / ".filler").unlink()
 
-    def close(self) -> None:
-        """Let go of the namespace."""
-        self._holder.send_signal(signal.SIGKILL)
-        self._holder.communicate()
 
-    def __enter__(self) -> "Mounted":
-        return self
+@contextmanager
+def mounted(folder: Path, size: int | None) -> Iterator[Disk]:
+    """Make a folder a small disk of `size` bytes, or with None one that cannot be written to.
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+    Raises `Absent` where namespaces are not to be had.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    if shutil.which("unshare") is None or shutil.which("nsenter") is None:
+        raise Absent("unshare and nsenter (util-linux) are not installed")
+    user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
+    script = f"{_READ_ONLY if size is None else _TMPFS} && echo ready && exec sleep 3600"
+    words = ["unshare", *user, "--mount", "sh", "-c", script, "sh", str(folder), str(size)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None and holder.stderr is not None
+        try:
+            if holder.stdout.readline() != "ready\n":
+                raise Absent(f"no mount namespace here: {holder.stderr.read().strip()}")
+            as_user = ("--user", "--preserve-credentials") if user else ()
+            enter = ("nsenter", "--target", str(holder.pid), *as_user, "--mount", "--")
+            yield Disk(folder, Path(f"/proc/{holder.pid}/root{folder.resolve()}"), enter)
+        finally:
+            holder.kill()

@@ -12,9 +12,6 @@ from harness.command_line import measure_options, work_option
 # Everything else is imported inside the command that needs it: `harness --help` must be instant.
 
 _target = click.argument("target", metavar="EXERCISE|SCRIPT.py")
-_untouched = click.option(
-    "--untouched", is_flag=True, help="The exercise as handed out, not as you edited it."
-)
 _json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 _html = click.option(
     "--html", "page", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path),
@@ -23,7 +20,7 @@ _html = click.option(
 
 
 def _on_a_target(command: Callable[..., None]) -> Callable[..., None]:
-    for option in (_html, _json, work_option, measure_options, _untouched, _target):
+    for option in (_html, _json, work_option, measure_options, _target):
         command = option(command)
     return command
 
@@ -50,7 +47,6 @@ def _measure(
     *,
     target: str,
     work: Path,
-    untouched: bool,
     as_json: bool,
     page: Path | None,
     **asked: Any,
@@ -61,7 +57,7 @@ def _measure(
     from harness.checks.cli.target import find_target
     from harness.exercise import Asked
 
-    found = find_target(target, work, Asked(**asked), untouched=untouched)
+    found = find_target(target, work, Asked(**asked))
     findings = run_checks(found.source, found.settings, names, source_path=found.path, bar=True)
     reports = [Report(load_check(name), target, finding) for name, finding in findings.items()]
     whole = len(names) > 1

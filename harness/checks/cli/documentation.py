@@ -17,8 +17,8 @@ a run ([determinism.md](determinism.md)). It reads no answer, and leaves workspa
   cheapest clue; those below may be its consequences.
 - `harness triage path/to/script.py` does so for any training script with the functions of an experiment. Without
   `--dataset` its `load_data` receives digits; it may ignore them and load data of its own.
-- `harness overfit huge_lr` makes one check and shows all of its figures. It measures your edited experiment, or
-  with `--untouched` the one that you were given.
+- `harness overfit huge_lr` makes one check and shows all of its figures. It measures the experiment in your
+  workspace; to measure the one that you were given, name `work/huge_lr/runs/broken/experiment.py`.
 - `--seed`, `--dataset`, `--epochs`, `--batch` are those of a run; `--json` prints one object of strict JSON;
   `--html FILE` writes one page with curves, tables and images, which needs no network.
 

@@ -17,31 +17,34 @@ DEFAULT_DATASET = "digits"
 class Target:
     """An experiment and the settings of its run.
 
-    `name` is what commands call it, `path` the file that errors name, if the source is that of a file.
+    `name` is what commands call it, `path` the file that errors name, None for an experiment as it was handed out.
     """
 
     name: str
     source: str
     settings: RunSettings
     page: Path
-    path: Path | None = None
-    script: bool = False
+    path: Path | None
 
     @property
     def words(self) -> str:
         """What is measured, in one line."""
-        which = str(self.path) if self.path else "the experiment as it was handed out"
-        which = which if self.script else f"{self.name}: {which}"
+        which = f"{self.name}: {self.path or 'the experiment as it was handed out'}"
+        which = self.name if str(self.path) == self.name else which
         return f"{which}, seed {self.settings.seed}, data {self.settings.dataset}"
 
     def header(self) -> dict[str, Any]:
         """Return what is measured, for JSON."""
-        exercise = {"exercise": self.name, "edited": self.path is not None}
-        what = {"script": self.name} if self.script else exercise
-        return {**what, "seed": self.settings.seed, "dataset": self.settings.dataset}
+        file = None if self.path is None else str(self.path)
+        return {
+            "target": self.name,
+            "file": file,
+            "seed": self.settings.seed,
+            "dataset": self.settings.dataset,
+        }
 
 
-def find_target(name: str, work: Path, asked: Asked, *, untouched: bool = False) -> Target:
+def find_target(name: str, work: Path, asked: Asked) -> Target:
     """Return the script of this name, or the experiment of an exercise: the workspace's, else as handed out.
 
     Raises `UserError` for an unknown exercise, a file or workspace that cannot be read, and data that do not fit.
@@ -50,20 +53,10 @@ def find_target(name: str, work: Path, asked: Asked, *, untouched: bool = False)
         return _script(Path(name), asked)
     recipe = load_recipe(name)
     if not (work / name / SETTINGS).is_file():
-        return Target(name, recipe.broken_source(), asked.settings(recipe), Path(f"triage_{name}.html"))
+        return Target(name, recipe.broken_source(), asked.settings(recipe), Path(f"triage_{name}.html"), None)
     workspace = open_workspace(work, name)
-    settings = asked.settings(recipe, workspace.settings)
-    handed_out = workspace.broken_source() if workspace.has_run("broken") else recipe.broken_source()
-    source = handed_out
-    if not untouched and workspace.experiment.is_file():
-        source = read_source(workspace.experiment)
-    return Target(
-        name=name,
-        source=source,
-        settings=settings,
-        page=workspace.folder / "triage.html",
-        path=workspace.experiment if source != handed_out else None,
-    )
+    settings, page = asked.settings(recipe, workspace.settings), workspace.folder / "triage.html"
+    return Target(name, read_source(workspace.experiment), settings, page, workspace.experiment)
 
 
 def _script(path: Path, asked: Asked) -> Target:
@@ -73,5 +66,4 @@ def _script(path: Path, asked: Asked) -> Target:
     check_dataset(dataset, dataset)
     seed = DEFAULT_SEED if asked.seed is None else asked.seed
     settings = RunSettings(seed=seed, dataset=dataset, epochs=asked.epochs, batch_size=asked.batch_size)
-    page = Path(f"triage_{path.stem}.html")
-    return Target(str(path), read_source(path), settings, page, path=path, script=True)
+    return Target(str(path), read_source(path), settings, Path(f"triage_{path.stem}.html"), path)

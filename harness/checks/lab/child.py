@@ -21,12 +21,6 @@ class CheckJob:
     names: Sequence[str]
     source_path: str | None = None
 
-    @classmethod
-    def from_json(cls, text: str) -> "CheckJob":
-        """Return the job of a line that `start` wrote."""
-        fields = json.loads(text)
-        return cls(RunSettings(**fields.pop("settings")), **fields)
-
 
 def start(job: CheckJob, *, bar: bool) -> dict[str, Finding]:
     """Do a job in a process of its own; return the finding of each check. Raises as `launch_child`."""
@@ -43,19 +37,17 @@ def start(job: CheckJob, *, bar: bool) -> dict[str, Finding]:
     return {name: Finding.from_json(finding) for name, finding in found.items()}
 
 
-def _execute(job: CheckJob, reporter: Reporter) -> None:
+def _execute(line: str, reporter: Reporter) -> None:
     from harness.canonical_setup import apply_numerics
     from harness.checks import examine
     from harness.checks.lab.subject import Subject
     from harness.data.loading import load_dataset
 
+    fields = json.loads(line)
+    job = CheckJob(RunSettings(**fields.pop("settings")), **fields)
     apply_numerics(job.settings.numerics, job.settings.device)
-    subject = Subject(
-        path=Path(job.source_path or "experiment.py"),
-        source=job.source,
-        settings=job.settings,
-        data=load_dataset(job.settings.dataset),
-    )
+    path, data = Path(job.source_path or "experiment.py"), load_dataset(job.settings.dataset)
+    subject = Subject(path, job.source, job.settings, data)
     found = {}
     for done, name in enumerate(job.names):
         reporter.send("progress", step=done, steps=len(job.names), says=name)
@@ -64,4 +56,4 @@ def _execute(job: CheckJob, reporter: Reporter) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(serve(lambda line, reporter: _execute(CheckJob.from_json(line), reporter)))
+    sys.exit(serve(_execute))

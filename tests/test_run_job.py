@@ -6,7 +6,7 @@ import pytest
 from commands import edit, snapshot
 
 from harness.errors import UserError
-from harness.run.run_folder import (
+from harness.run.run_job import (
     JOB_FILE,
     locked_job_file,
     partial_folder,

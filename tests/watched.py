@@ -1,0 +1,163 @@
+"""Commands in processes of their own, watched, stopped and killed from outside, with everything that they start."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+# Far more than anything here takes, on a busy machine too.
+PATIENCE_SECONDS = 300.0
+# What a command started may take so long to end after it.
+GONE_SECONDS = 30.0
+_POLL_SECONDS = 0.002
+_LASTING_SECONDS = 0.1
+# Runs a command and ends, with its status, when nothing that it started is left: whatever loses its parent below
+# this process becomes its child (Linux: PR_SET_CHILD_SUBREAPER, 36), so nothing gets away. It changes its own name
+# (PR_SET_NAME, 15) when the command has ended.
+_KEEPER = """
+import ctypes, os, sys
+libc = ctypes.CDLL(None)
+if libc.prctl(36, 1, 0, 0, 0) != 0:
+    raise OSError("prctl(PR_SET_CHILD_SUBREAPER) failed")
+child, code = os.posix_spawnp(sys.argv[1], sys.argv[1:], os.environ), 0
+while True:
+    try:
+        pid, status = os.wait()
+    except ChildProcessError:
+        sys.exit(code if code >= 0 else 128 - code)
+    if pid == child:
+        code = os.waitstatus_to_exitcode(status)
+        libc.prctl(15, b"ended", 0, 0, 0)
+"""
+
+
+class Stuck(AssertionError):
+    """Something did not end, or did not come."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended: its exit status (128 and more for a signal) and what it said."""
+
+    status: int
+    out: str
+    err: str
+
+
+class Watched:
+    """A running command; everything that it starts is known, whatever becomes of its parents."""
+
+    def __init__(
+        self, words: tuple[str | Path, ...], environment: Mapping[str, str], folder: Path | None = None
+    ) -> None:
+        self._out, self._err = (
+            tempfile.TemporaryFile("w+", errors="surrogateescape")  # noqa: SIM115 - closed by finish()
+            for _ in range(2)
+        )
+        self._keeper = subprocess.Popen(
+            [sys.executable, "-I", "-S", "-c", _KEEPER, *map(str, words)],
+            env=environment,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=self._out,
+            stderr=self._err,
+        )
+
+    def has_ended(self) -> bool:
+        """Say whether it and everything that it started has ended."""
+        return self._keeper.poll() is not None
+
+    def processes(self) -> list[int]:
+        """Return all its processes, the command first."""
+        return _descendants(self._keeper.pid)
+
+    def wait_until(self, there: Callable[[], bool], seconds: float = PATIENCE_SECONDS) -> bool:
+        """Wait until something is so, or it has ended; say whether it was so before."""
+        end = time.monotonic() + seconds
+        while not there():
+            if self.has_ended():
+                return False
+            if time.monotonic() > end:
+                raise Stuck(f"nothing came in {seconds:g} seconds")
+            time.sleep(_POLL_SECONDS)
+        return True
+
+    def sandboxed(self, script: str) -> int | None:
+        """Return the process inside a sandbox that runs this script of ours, if there is one."""
+        for process in self.processes():
+            words = _command_line(process)
+            if len(words) > 2 and words[-1].endswith(f"/inside/{script}") and words[-2] == "-P":
+                return process
+        return None
+
+    def forked(self) -> int | None:
+        """Return the run that the warm process has forked, if there is one that has lasted for a while.
+
+        Below that process lie its launcher, process 1 of the run's own namespace, and the run. The first run of each,
+        which only shows that runs can be forked, is over at once.
+        """
+        run = self._warm_chain()[3:]
+        time.sleep(_LASTING_SECONDS)
+        return run[0] if run and run == self._warm_chain()[3:] else None
+
+    def warm(self) -> int | None:
+        """Return the warm process, if there is one that has forked a run."""
+        chain = self._warm_chain()
+        return chain[0] if len(chain) == 4 else None
+
+    def _warm_chain(self) -> list[int]:
+        return [
+            process for process in self.processes() if "warm_inside" in "".join(_command_line(process)[1:4])
+        ]
+
+    def kill(self, *, everything: bool) -> None:
+        """Kill the command alone, or it and all that it started, as if at one moment."""
+        for process in self.processes()[: None if everything else 1]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+
+    def finish(self, seconds: float = PATIENCE_SECONDS, gone: float = GONE_SECONDS) -> Ended:
+        """Wait until nothing of it is left. Raises `Stuck` and kills what is left after this time.
+
+        gone: what the command started may outlive it so long.
+        """
+        end, alone = time.monotonic() + seconds, False
+        with self._out, self._err:
+            while not self.has_ended():
+                if not alone and _read(self._keeper.pid, "comm") == b"ended\n":
+                    end, alone = min(end, time.monotonic() + gone), True
+                if time.monotonic() > end:
+                    left = [" ".join(_command_line(process))[:200] for process in self.processes()]
+                    self.kill(everything=True)
+                    self._keeper.wait()
+                    raise Stuck(f"still running: {left}")
+                time.sleep(_POLL_SECONDS * 5)
+            for file in (self._out, self._err):
+                file.seek(0)
+            return Ended(self._keeper.returncode, self._out.read(), self._err.read())
+
+
+def _descendants(process: int) -> list[int]:
+    found: list[int] = []
+    with contextlib.suppress(OSError):  # it has just ended
+        for path in sorted(Path(f"/proc/{process}/task").glob("*/children")):
+            for child in map(int, path.read_text().split()):
+                found += [child, *_descendants(child)]
+    return found
+
+
+def _command_line(process: int) -> list[str]:
+    return os.fsdecode(_read(process, "cmdline")).split("\0")[:-1]
+
+
+def _read(process: int, name: str) -> bytes:
+    try:
+        return Path(f"/proc/{process}/{name}").read_bytes()
+    except OSError:
+        return b""
