@@ -48,22 +48,15 @@ def _epoch_value(record: Record, signal: str) -> float | None:
     return record.get(signal)
 
 
-def _extreme(values: Sequence[float], largest: bool) -> float:
-    # A NaN is worse than any number in both directions.
-    if any(math.isnan(value) for value in values):
-        return math.inf if largest else -math.inf
-    return max(values) if largest else min(values)
-
-
 def reduce_values(values: Sequence[float], reducer: str) -> float:
     """Reduce one or more values. A NaN counts as infinitely large for `max`, infinitely small for `min`."""
-    if reducer == "first":
-        return values[0]
-    if reducer == "last":
-        return values[-1]
+    if reducer in ("first", "last"):
+        return values[0 if reducer == "first" else -1]
     if reducer in ("max", "min"):
-        return _extreme(values, largest=reducer == "max")
-    if any(not math.isfinite(value) for value in values):
+        # A NaN is worse than any number in both directions.
+        worst, extreme = (math.inf, max) if reducer == "max" else (-math.inf, min)
+        return worst if any(map(math.isnan, values)) else extreme(values)
+    if not all(map(math.isfinite, values)):
         return math.nan
     return statistics.median(values) if reducer == "median" else statistics.fmean(values)
 

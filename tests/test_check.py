@@ -1,17 +1,15 @@
-import io
 import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 from run_files import FIXED, change_json, make_workspace, read_lines, seal, write_lines
 
 from harness.errors import UserError
 from harness.submission.check import quick_checks, render_checks, run_checks
 from harness.submission.check_run import CheckItem
-from harness.workspace import Workspace, report_template
+from harness.workspace import Workspace
 
 
 @pytest.fixture
@@ -40,12 +38,6 @@ def test_good_work_passes_every_check(workspace: Workspace, tmp_path: Path) -> N
         "report: ruled out 1", "report: ruled out 2", "report: evidence 1", "report: evidence 2",
         *(f"report: {name}" for name in of_report.split()), "broken: repeats", "fixed: repeats",
     ]  # fmt: skip
-
-
-def test_without_a_replay_repeating_stays_open(workspace: Workspace) -> None:
-    open_items = failures(run_checks(workspace, None))
-    assert set(open_items) == {"broken: repeats", "fixed: repeats"}
-    assert "make check BREAK=huge_lr" in open_items["fixed: repeats"]
 
 
 def edit_file(name: str, text: str) -> Callable[[Workspace], None]:
@@ -186,8 +178,6 @@ def test_a_report_without_prose_is_found(workspace: Workspace) -> None:
     text = workspace.report.read_text()
     workspace.report.write_text(text[: text.rindex("---\n")] + "---\n# Symptom\n```\nloss\n```\n")
     assert "has no text yet" in failures(quick_checks(workspace))["report: length"]
-    workspace.report.write_text(report_template())
-    assert "still the empty template" in failures(quick_checks(workspace))["report: front matter"]
 
 
 def test_no_message_knows_the_answer(workspace: Workspace) -> None:
@@ -270,14 +260,6 @@ def test_a_replay_that_a_user_must_fix_could_not_be_judged(workspace: Workspace)
     assert "free some space" in items[0].message
 
 
-def test_a_fault_of_ours_is_raised(workspace: Workspace) -> None:
-    def fault(run: str) -> Path:
-        raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        run_checks(workspace, fault)
-
-
 def test_an_empty_workspace_can_be_checked(workspace: Workspace) -> None:
     shutil.rmtree(workspace.folder / "runs")
     found = failures(run_checks(workspace, lambda run: Path()))
@@ -285,19 +267,16 @@ def test_an_empty_workspace_can_be_checked(workspace: Workspace) -> None:
     assert {"fixed: files", "experiment: verified", "report: evidence 1", "fixed: repeats"} <= set(found)
 
 
-def test_the_table_shows_every_item_and_no_markup(workspace: Workspace) -> None:
-    items = [
+def test_every_item_is_a_line_without_markup() -> None:
+    lines = render_checks([
         CheckItem("a", "passed", "fine"),
         CheckItem("b", "failed", "[red]not markup[/red]"),
         CheckItem("c", "could not judge", "open"),
+    ]).plain.splitlines()  # fmt: skip
+    assert lines == [
+        "passed  a  fine",
+        "failed  b  [red]not markup[/red]",
+        "open    c  open",
+        "",
+        "1 passed, 1 failed, 1 could not judge.",
     ]
-    console = Console(file=io.StringIO(), width=80)
-    console.print(render_checks(items), soft_wrap=True)
-    assert isinstance(console.file, io.StringIO)
-    lines = console.file.getvalue().splitlines()
-    assert [line.split() for line in lines[:3]] == [
-        ["passed", "a", "fine"],
-        ["failed", "b", "[red]not", "markup[/red]"],
-        ["open", "c", "open"],
-    ]
-    assert lines[-1] == "1 passed, 1 failed, 1 could not judge."

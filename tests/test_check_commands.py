@@ -123,16 +123,6 @@ def test_a_mistake_is_one_sentence(words: tuple[str, ...], message: str, tmp_pat
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_checks_are_listed_and_documented(tmp_path: Path) -> None:
-    listed = succeed("checks", cwd=tmp_path).splitlines()
-    assert [line.split()[0] for line in listed[:-1]] == [name.replace("_", "-") for name in check_names()]
-    succeed("checks", "--write", "checks.md", cwd=tmp_path)
-    assert all(load_check(name).question in (tmp_path / "checks.md").read_text() for name in check_names())
-
-
-# --- what is measured ---------------------------------------------------------------------------------------
-
-
 def test_a_target_is_the_edited_experiment_or_the_one_that_was_handed_out(tmp_path: Path) -> None:
     bare, recipe = find_target("huge_lr", tmp_path / "none", Asked()), load_recipe("huge_lr")
     assert (bare.source, bare.path) == (recipe.broken_source(), None)
@@ -159,13 +149,7 @@ FULL = {
 
 
 def reports(more: dict[str, Any] | None = None, **outcomes: str) -> list[Report]:
-    figures: dict[str, Cell] = {
-        "a figure": 0.123456,
-        "another": math.inf,
-        "none": None,
-        "whole": 3,
-        "yes": True,
-    }
+    figures: dict[str, Cell] = {"a figure": 0.123456, "another": math.inf, "none": None, "yes": True}
     what = f"what was done {HOSTILE}"
     return [
         Report(load_check(name), "huge_lr", Finding(what, outcome, "0.5 of 1", figures, **(more or {})))
@@ -173,26 +157,18 @@ def reports(more: dict[str, Any] | None = None, **outcomes: str) -> list[Report]
     ]
 
 
-@pytest.fixture
-def _terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setenv("NO_COLOR", "1")
-
-
-@pytest.mark.usefixtures("_terminal")
 def test_the_terminal_shows_every_figure_and_the_next_command(capsys: pytest.CaptureFixture[str]) -> None:
     (one,) = reports(FULL, overfit="stalls")
     show([one], "huge_lr: heading", None)
     said = capsys.readouterr().out
     for part in (
         "huge_lr: heading", one.check.question, f"what was done {HOSTILE}", "stalls: 0.5 of 1", "a figure: 0.1235",
-        "another: inf", "none: -", "whole: 3", "yes: yes", "A table", "1e-09", HOSTILE, "--html FILE", "Next:",
+        "another: inf", "none: -", "yes: yes", "A table", "1e-09", HOSTILE, "--html FILE", "Next:",
         "  harness data huge_lr\n", one.outcome.reading,
     ):  # fmt: skip
         assert part in said, part
 
 
-@pytest.mark.usefixtures("_terminal")
 def test_the_walk_is_shown_on_a_screen(capsys: pytest.CaptureFixture[str]) -> None:
     walk = reports(overfit="stalls", data="unpaired", first_loss="chance")
     show(walk, "heading", Path("page.html"))
@@ -220,14 +196,7 @@ def test_the_page_is_escaped_self_contained_and_the_same_twice() -> None:
     assert "<script" not in page
     assert page.count("&lt;script&gt;") >= 4
     assert "http://" not in page.replace("http://www.w3.org", "")
-    for part in (
-        "0.123456",
-        "Infinity",
-        "1e-09",
-        "harness data huge_lr",
-        "data:image/png;base64,",
-        "used: 0.1",
-    ):
+    for part in ("0.123456", "Infinity", "harness data huge_lr", "data:image/png;base64,", "used: 0.1"):
         assert part in page, part
     Page(page)
 

@@ -118,16 +118,13 @@ def test_where_is_the_broken_function_or_one_that_was_rightly_edited() -> None:
 @pytest.mark.parametrize(
     ("first_wrong", "expected"),
     [
-        ("signal: loss, step: 1, value: 31.84", 3),
         ("signal: loss, step: 2, value: 31.84", 3),  # off by one
         ("signal: lr, step: 0, value: 10", 3),
-        ("signal: grad_zero_fraction, step: 2, value: 85.7 %", 3),
         ("signal: val_accuracy, epoch: 0, value: 0.1", 3),
         ("signal: loss, step: 0, value: 2.3025", 0),  # as in a healthy run
         ("signal: loss, step: 1, value: 31.9", 0),  # not in the log
         ("signal: val_accuracy, epoch: 4, value: 0.10", 0),  # long after the first
         ("signal: no_such, step: 1, value: 1", 0),
-        ("signal: loss, step: 999, value: 1", 0),
         ("check: lr_tenth, outcome: recovers", 0),  # the log shows it
     ],
 )

@@ -70,7 +70,7 @@ def _replay(log: int, status: str, accuracy: float | str | None) -> Replay:
     accuracy=_FIGURES,
     same_class=st.booleans(),
 )
-@examples(0.06)
+@examples(0.1)
 def test_any_submission_is_scored_and_shown(
     logs: tuple[str | None, str | None],
     text: str | None,

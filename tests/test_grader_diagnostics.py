@@ -75,42 +75,32 @@ def test_a_log_that_is_none_or_ends_early_is_not_complete(log: bytes | None) -> 
     assert points(dataclasses.replace(plain, claims=claims)) == {**WHOLE, "fixed_complete": 0}
 
 
+def scored(*lines: str, **changes: Any) -> dict[str, float | None]:
+    """The points of a report with this evidence."""
+    return points(honest(report=report(*lines), **changes))
+
+
 def test_cited_numbers_are_held_against_the_replay_and_not_the_claim() -> None:
     plain = honest()
-    lie = "run: broken, signal: loss, step: 3, value: 0.123"
-    records = [json.loads(line) for line in plain.broken.log.splitlines()]
-    records[3]["loss"] = 0.123
-    log = "".join(f"{json.dumps(record)}\n" for record in records).encode()
+    log = told(plain.broken, loss=0.123).log.encode()
     claims = {**plain.claims, "broken": claim(plain.broken, log=log)}
-    text = report(lie, cited(plain, "fixed", "val_accuracy"))
-    found = points(dataclasses.replace(plain, claims=claims, report=text))
+    lie = "run: broken, signal: loss, step: 3, value: 0.123"
+    found = scored(lie, cited(plain, "fixed", "val_accuracy"), claims=claims)
     assert (found["broken_cited"], found["key_signal"]) == (0, 0)
 
 
-def test_a_number_that_a_healthy_run_has_there_as_well_is_no_key_signal() -> None:
+def test_a_key_signal_departs_from_the_healthy_run() -> None:
     plain = honest()
-    first = plain.broken.records()[0]["loss"]
-    assert first == plain.reference.records()[0]["loss"]
-    same = f"run: broken, signal: loss, step: 0, value: {first!r}"
-    recovered = cited(plain, "fixed", "val_accuracy")
-    found = points(dataclasses.replace(plain, report=report(same, recovered)))
-    assert (found["broken_cited"], found["key_signal"]) == (6, 0)
-    # It is enough if another number tells; without a healthy run nothing can be said.
-    both = report(same, cited(plain, "broken", "loss"), recovered)
-    assert points(dataclasses.replace(plain, report=both))["key_signal"] == 6
-    alone = dataclasses.replace(
-        plain, report=report(same, recovered), reference=Replay(status="XX", message="why")
-    )
-    assert points(alone)["key_signal"] is None
-
-
-def test_a_step_that_is_off_by_one_costs_once() -> None:
-    plain = honest()
-    loss = plain.broken.records()[3]["loss"]
-    text = report(
-        f"run: broken, signal: loss, step: 4, value: {loss!r}", cited(plain, "fixed", "val_accuracy")
-    )
-    assert points(dataclasses.replace(plain, report=text)) == {**WHOLE, "broken_cited": 0}
+    recovered, departs = cited(plain, "fixed", "val_accuracy"), cited(plain, "broken", "loss")
+    same = f"run: broken, signal: loss, step: 0, value: {plain.reference.records()[0]['loss']!r}"
+    assert scored(same, recovered) == {**WHOLE, "key_signal": 0}
+    assert scored(cited(plain, "broken", "optimizer_steps"), recovered) == {**WHOLE, "key_signal": 0}
+    assert scored(cited(plain, "broken", "lr"), recovered) == WHOLE
+    assert scored(same, departs, recovered) == WHOLE, "it is enough if one number tells"
+    without = scored(same, recovered, reference=Replay(status="XX", message="why"))
+    assert without["key_signal"] is None, "without a healthy run nothing can be said"
+    off_by_one = departs.replace("step: 3", "step: 4")
+    assert scored(off_by_one, recovered) == {**WHOLE, "broken_cited": 0}, "a slip of the step costs once"
 
 
 @pytest.mark.parametrize(("broken", "fixed", "expected"), [(1e-12, 0.0, 4), (0.0, 0.0, 0), (0.0, 1e-3, 0)])
@@ -118,32 +108,20 @@ def test_an_exact_zero_is_a_recovery_however_small_it_was(
     broken: float, fixed: float, expected: float
 ) -> None:
     plain = honest()
-    runs = [
-        told(run, stale_grad_ratio=value) for run, value in ((plain.broken, broken), (plain.fixed, fixed))
-    ]
+    runs = {
+        "broken": told(plain.broken, stale_grad_ratio=broken),
+        "fixed": told(plain.fixed, stale_grad_ratio=fixed),
+    }
     line = f"run: fixed, signal: stale_grad_ratio, step: 3, value: {fixed}"
-    text = report(cited(plain, "broken", "loss"), line)
-    assert (
-        points(dataclasses.replace(plain, report=text, broken=runs[0], fixed=runs[1]))["recovery"] == expected
-    )
-
-
-@pytest.mark.parametrize(
-    ("signal", "expected"), [("optimizer_steps", 0), ("grad_mean", 0), ("val_accuracy", 6), ("lr", 6)]
-)
-def test_a_key_signal_departs_from_the_healthy_run(signal: str, expected: float) -> None:
-    plain = honest()
-    line = "run: broken, signal: grad_mean, step: 0, value: 1" if signal == "grad_mean" else ""
-    text = report(line or cited(plain, "broken", signal), cited(plain, "fixed", "val_accuracy"))
-    assert points(dataclasses.replace(plain, report=text))["key_signal"] == expected
+    assert scored(cited(plain, "broken", "loss"), line, **runs)["recovery"] == expected
 
 
 def test_a_number_of_a_run_that_did_not_recover_shows_no_recovery() -> None:
     plain = honest()
     assert points(dataclasses.replace(plain, broken=plain.fixed))["recovery"] == 0
     ill = dataclasses.replace(plain, fixed=plain.broken)
-    text = report(cited(plain, "broken", "loss"), cited(ill, "fixed", "val_accuracy"))
-    assert points(dataclasses.replace(ill, report=text))["recovery"] == 0
+    lines = cited(plain, "broken", "loss"), cited(ill, "fixed", "val_accuracy")
+    assert scored(*lines, fixed=plain.broken)["recovery"] == 0
 
 
 def test_recovery_by_suspicious_code_waits_for_the_instructor_unless_the_bytes_tell() -> None:

@@ -3,14 +3,14 @@ import json
 from typing import Any
 
 import pytest
-from grading import PLATFORM, claim, evidence, replay
+from grading import PLATFORM, claim, evidence
 
 from grader.intake.submission import Claim, Run
 from grader.replay.replay import Replay
 from grader.score.diagnostics import judge_diagnostics
 from grader.score.evidence import Evidence
 from grader.score.reproducibility import judge_reproducibility
-from harness.recipe import Symptom, load_recipe
+from harness.recipe import Symptom
 
 pytestmark = pytest.mark.usefixtures("torch_as_found")
 RECIPE = "huge_lr"
@@ -62,44 +62,31 @@ def test_a_replay_that_failed_is_lost_or_open(status: str, expected: float | Non
     assert found == {**WHOLE, "fixed_log": expected, "fixed_checkpoint": expected}
 
 
-def test_another_platform_class_is_compared_by_its_figures() -> None:
-    honest = evidence(RECIPE)
-    arm = {**PLATFORM, "architecture": "aarch64"}
-    lines = honest.fixed.log.splitlines(keepends=True)
-    lines[7] = json.dumps({**json.loads(lines[7]), "loss": json.loads(lines[7])["loss"] + 1e-7}) + "\n"
-    near: dict[Run, Claim] = {
-        "broken": claim(honest.broken, platform=arm, checkpoint_sha256="1" * 64),
-        "fixed": claim(honest.fixed, platform=arm, log="".join(lines).encode(), checkpoint_sha256="0" * 64),
-    }
-    again: dict[Run, Replay] = {"broken": honest.broken, "fixed": honest.fixed}
-    there = dataclasses.replace(honest, claims=near, same_class=False, again=again)
-    assert points(there) == WHOLE
-
-    # Of a run that does not repeat itself here, no figures help; without a second replay nothing is decided.
-    other = honest.fixed.model_copy(update={"log_sha256": "2" * 64})
-    restless = dataclasses.replace(there, again={**again, "fixed": other})
-    assert points(restless) == {**WHOLE, "fixed_log": 0, "fixed_checkpoint": 0}
-    assert points(dataclasses.replace(there, again={}))["fixed_log"] is None
-
-    # A healthy log in place of the broken one, or the other way round, is not within any band.
-    healthy = claim(
-        replay(RECIPE, load_recipe(RECIPE).healthy_source()), platform=arm, checkpoint_sha256="1" * 64
-    )
-    swapped = dataclasses.replace(there, claims={**near, "broken": healthy})
-    assert points(swapped)["broken_log"] == 0
-    broken = claim(honest.broken, platform=arm, checkpoint_sha256="0" * 64)
-    assert points(dataclasses.replace(there, claims={**near, "fixed": broken}))["fixed_log"] == 0
-
-
-def on_another_class(honest: Evidence, broken_log: bytes) -> Evidence:
+def on_another_class(honest: Evidence, broken_log: bytes, **changes: Any) -> Evidence:
     """A submission from an Arm machine whose broken log is this one."""
     arm = {**PLATFORM, "architecture": "aarch64"}
     claims: dict[Run, Claim] = {
         "broken": claim(honest.broken, platform=arm, log=broken_log, checkpoint_sha256="1" * 64),
-        "fixed": claim(honest.fixed, platform=arm),
+        "fixed": claim(honest.fixed, platform=arm, checkpoint_sha256="0" * 64),
     }
     again: dict[Run, Replay] = {"broken": honest.broken, "fixed": honest.fixed}
-    return dataclasses.replace(honest, claims=claims, same_class=False, again=again)
+    return dataclasses.replace(honest, **{"claims": claims, "same_class": False, "again": again, **changes})
+
+
+def test_another_platform_class_is_compared_by_its_figures() -> None:
+    honest = evidence(RECIPE)
+    drifted = with_field(honest.broken.log, "grad_norm", 1e-7)
+    there = on_another_class(honest, drifted)
+    assert points(there) == WHOLE
+    # Of a run that does not repeat itself here, no figures help; without a second replay nothing is decided.
+    other = honest.fixed.model_copy(update={"log_sha256": "2" * 64})
+    restless = on_another_class(honest, drifted, again={**there.again, "fixed": other})
+    assert points(restless) == {**WHOLE, "fixed_log": WHOLE["fixed_log"], "fixed_checkpoint": 0}
+    assert points(on_another_class(honest, drifted, again={}))["broken_log"] is None
+    # A healthy log in place of the broken one, or the other way round, is not within any band.
+    assert points(on_another_class(honest, honest.reference.log.encode()))["broken_log"] == 0
+    swapped = {**there.claims, "fixed": claim(honest.broken, checkpoint_sha256="0" * 64)}
+    assert points(on_another_class(honest, drifted, claims=swapped))["fixed_log"] == 0
 
 
 def with_field(log: str, name: str, value: object) -> bytes:

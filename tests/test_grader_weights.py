@@ -36,11 +36,6 @@ def test_a_rubric_that_cannot_be_used_is_refused(find: str, replace: str, said: 
     assert str(path) in str(refusal.value)
 
 
-def test_a_rubric_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="There is no rubric"):
-        load_weights(tmp_path / "rubric.toml")
-
-
 def test_other_weights_keep_the_share_that_was_earned() -> None:
     assert weighted(full("a", "A", 8, ""), 4).points == 4
     half = weighted(lost("a", "A", 12, "", "", points=4), 6)

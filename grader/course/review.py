@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 from grader.course.decisions import Decision, decisions_path, keep_decision, load_decisions
+from grader.intake.names import Rejected
 from grader.intake.submission import Submission, read_submission, submission_name
 from grader.report.scores_file import read_scores
 from grader.report.source_code import source_diff
@@ -69,12 +70,12 @@ def review(out: Path, submissions: Path, who: str, console: Console) -> None:
         if item.row is not shown:
             _show_submission(item, tarballs.get(item.row.submission), out, console)
             shown = item.row
-        _show_check(item, f"{number} of {len(waiting)}", console)
+        title = "no check could be judged" if item.check is None else f"{item.name}: {item.check.title}"
+        _say(console, f"[{number} of {len(waiting)}] {title}", "bold")
+        _say(console, item.row.reason if item.check is None else item.check.reason)
         if (decision := _asked(item, who)) is not None:
             keep_decision(path, decision)
-    console.print(
-        f"Your decisions are in {path}. Next: grader score applies them.", markup=False, highlight=False
-    )
+    _say(console, f"Your decisions are in {path}. Next: grader score applies them.")
 
 
 def _waiting(row: SubmissionScore) -> Iterator[_Waiting]:
@@ -102,7 +103,11 @@ def _show_submission(item: _Waiting, tarball: Path | None, out: Path, console: C
         _say(console, f"Flag {flag.id}: {flag.message}", "yellow")
     submission = _read(tarball, item.sha256)
     if submission is None:
-        _say(console, "Its tarball is not among the submissions, or has changed: open the page.", "yellow")
+        _say(
+            console,
+            "Open the page: its tarball is missing, has changed, or holds a written answer.",
+            "yellow",
+        )
         return
     console.print("Inserted lines", style="bold")
     for line in _inserted(submission):
@@ -117,11 +122,14 @@ def _say(console: Console, line: str, style: str = "") -> None:
 
 
 def _read(tarball: Path | None, sha256: str | None) -> Submission | None:
-    """Return the submission, or None unless its bytes are those that were scored."""
-    if tarball is None or sha256 is None or hashlib.sha256(tarball.read_bytes()).hexdigest() != sha256:
+    """Return the submission, or None if its bytes are not those that were scored, or it holds no experiment."""
+    if tarball is None or sha256 not in (None, hashlib.sha256(tarball.read_bytes()).hexdigest()):
         return None
-    found = read_submission(tarball)
-    return found if isinstance(found, Submission) else None  # not a written answer
+    try:
+        found = read_submission(tarball)
+    except Rejected:
+        return None
+    return found if isinstance(found, Submission) else None
 
 
 def _inserted(submission: Submission) -> Iterator[str]:
@@ -131,12 +139,6 @@ def _inserted(submission: Submission) -> Iterator[str]:
         for line in lines:
             if line.kind == "added":
                 yield f"  {line.new:>4}  {line.code}"
-
-
-def _show_check(item: _Waiting, count: str, console: Console) -> None:
-    title = "no check could be judged" if item.check is None else f"{item.name}: {item.check.title}"
-    console.print(Text(f"[{count}] {clipped(title, 120)}", style="bold"))
-    _say(console, item.row.reason if item.check is None else item.check.reason)
 
 
 def _asked(item: _Waiting, who: str) -> Decision | None:

@@ -9,7 +9,6 @@ Source of the bound: a loss of 100 times the first one has blown up (see `overfi
 
 import itertools
 import math
-import tempfile
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -22,10 +21,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from harness.checks.lab.finding import Cell, Check, Finding, Line, Plot, Table, consequence, short, sound
-from harness.checks.lab.subject import Subject
+from harness.checks.lab.subject import Bench, Subject
 from harness.checks.overfit import BLOW_UP
 from harness.run.metrics_log import Record
-from harness.trainer import Training
 
 CHECK = Check(
     place=150,
@@ -50,15 +48,14 @@ _UPDATE = "the optimizer's step"
 
 def measure(subject: Subject) -> Finding:
     """Make the run until something is not finite; make it again up to that step and watch the step's operations."""
+    bench = subject.bench()
     records: list[Record] = []
     failed, origin = "", None
-    with tempfile.TemporaryDirectory(prefix="trainwreck-") as scratch:
-        training, steps = subject.run(Path(scratch))
-        for record in steps:
-            records.append(record)
-            if failed := _not_finite(training, record):
-                origin = _watch(subject, Path(scratch), len(records) - 1)
-                break
+    for record in bench.records(bench.batches(bench.steps)):
+        records.append(record)
+        if failed := _not_finite(bench, record):
+            origin = _watch(subject, len(records) - 1)
+            break
     losses = [abs(record["loss"]) for record in records]
     greatest = max(losses)
     figures: dict[str, Cell] = {"steps": len(records), "greatest loss": greatest}
@@ -84,27 +81,28 @@ def measure(subject: Subject) -> Finding:
     )
 
 
-def _not_finite(training: Training, record: Record) -> str:
+def _not_finite(bench: Bench, record: Record) -> str:
     """Say what of the step just made is not finite: its loss, gradient, weights or statistics; "" if all is."""
     if not math.isfinite(record["loss"]):
         return f"the loss is {record['loss']}"
     norm = record["grad_norm"]
     # A gradient scaler leaves out the updates whose gradients overflow: they do no harm.
-    scaled = bool(training.experiment.scalers())
+    scaled = bool(bench.experiment.scalers())
     if norm is not None and not math.isfinite(norm) and record["optimizer_steps"] and not scaled:
         return f"the norm of the gradient is {norm}"
-    for name, tensor in (*training.model.named_parameters(), *training.model.named_buffers()):
+    for name, tensor in (*bench.model.named_parameters(), *bench.model.named_buffers()):
         if tensor.is_floating_point() and not bool(tensor.detach().isfinite().all()):
             return f"{name} is not finite after the update"
     return ""
 
 
-def _watch(subject: Subject, folder: Path, failing: int) -> dict[str, Cell] | None:
+def _watch(subject: Subject, failing: int) -> dict[str, Cell] | None:
     """Make the run up to a step, and watch that step; return where it first goes wrong."""
-    training, steps = subject.run(folder)
+    bench = subject.bench()
+    steps = bench.records(bench.batches(bench.steps))
     for _ in itertools.islice(steps, failing):
         pass
-    with _OperationWatch(training.model, training.experiment.path) as watch:
+    with _OperationWatch(bench.model, bench.experiment.path) as watch:
         next(steps)
     return watch.origin
 

@@ -17,7 +17,6 @@ from harness.run.experiment import Experiment, TensorData, load_experiment, tens
 from harness.run.metrics_log import Record
 from harness.run.recorder import Recorder
 from harness.run.settings import RunSettings
-from harness.trainer import Training
 
 Adapt = Callable[[nn.Module, torch.optim.Optimizer], None]
 
@@ -44,26 +43,6 @@ class Subject:
     def bench(self, experiment: Experiment | None = None, **options: Any) -> "Bench":
         """Return a bench for the experiment; `options` are those of `Bench`."""
         return Bench(experiment or self.experiment(), self.tensors(), self.settings.seed, **options)
-
-    def run(self, folder: Path) -> tuple[Training, Iterator[Record]]:
-        """Return the parts of the whole run, and an iterator that makes one step and returns its log record.
-
-        The run evaluates after each epoch, as `harness.trainer.train` does. `folder` takes the files that it writes.
-        """
-        training = Training(self.experiment(), self.tensors(), self.settings, folder, None)
-        return training, _steps_of(training)
-
-
-def _steps_of(training: Training) -> Iterator[Record]:
-    with Recorder(training.model, clip_norm=training.settings.clip_norm) as recorder:
-        while (left := training.steps - training.position["step"]) > 0:
-            training.model.train()
-            batches = training.batches(training.generators["order"])
-            for inputs, labels in itertools.islice(batches, left):
-                at = {"step": training.position["step"], "epoch": training.position["epoch"]}
-                yield {**at, **training.step(recorder, inputs, labels).record()}
-            training.evaluate(last=training.position["step"] == training.steps)
-            training.position["epoch"] += 1
 
 
 class Bench:
