@@ -199,7 +199,7 @@ def test_a_scheduler_that_is_not_there_is_a_mistake(address: str, monkeypatch: p
 
 
 def test_without_dask_it_says_how_to_install_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert loaded("import grader.grade") & {"dask", "distributed"} == set()
+    assert loaded("grader.grade") & {"dask", "distributed"} == set()
     monkeypatch.setattr(module, "find_spec", lambda name: None)
     with (
         pytest.raises(UserError, match=r"not installed: .* -m pip install -e '.*\[cluster\]'"),
