@@ -189,7 +189,12 @@ def test_what_was_reviewed_is_kept_beside_the_reports_and_applied(tmp_path: Path
     assert (after.submissions[1].status, after.submissions[1].total) == ("graded", 95)
 
 
-def test_a_decision_about_another_tarball_is_flagged_and_not_applied() -> None:
-    row = apply_decisions(SCORES, [reviewed(sha256="0" * 64)]).submissions[1]
-    assert (row.status, [flag.id for flag in row.flags][-1]) == ("not judged", "other tarball")
-    assert apply_decisions(SCORES, [reviewed(submission="gone_huge_lr", sha256="0" * 64)]) == SCORES
+def test_what_was_reviewed_of_another_tarball_or_before_its_checks_is_flagged_and_not_applied() -> None:
+    when = "2026-01-01"
+    for decision in (
+        reviewed(sha256="0" * 64, when=when),
+        reviewed(check=None, points=None, total=40.0, when=when),
+    ):
+        row = apply_decisions(SCORES, [decision]).submissions[1]
+        assert (row.status, [flag.id for flag in row.flags][-1]) == ("not judged", "old_decision")
+    assert apply_decisions(SCORES, [reviewed(submission="gone_huge_lr", when=when)]) == SCORES

@@ -227,10 +227,3 @@ def test_what_a_platform_takes_for_one_is_not_decided_silently(
     scores = scores_of(make_row("one", "ada", "steep", {}), make_row("other", student, recipe, {}))
     with pytest.raises(UserError, match=f"{why}.*: keep one"):
         export(scores, platform)
-
-
-@PLATFORMS
-def test_names_that_only_look_alike_are_two(platform: Platform) -> None:
-    names = ("ada", "ada l", "\u0430da")
-    rows = table(export(scores_of(*(make_row(name, name, "steep", {}) for name in names)), platform))
-    assert len([row for row in rows if any("da" in one for one in row)]) == 3

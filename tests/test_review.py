@@ -73,7 +73,7 @@ def test_a_tarball_that_is_gone_or_changed_is_not_shown(out: Path) -> None:
     said = run(out, "\n\n")
     assert "has changed" in said and "lr=0.05" not in said
     path.unlink()
-    assert "not among the submissions" in run(out, "\n\n")
+    assert "is missing" in run(out, "\n\n")
 
 
 def test_a_submission_without_checks_gets_a_total(out: Path) -> None:

@@ -1,5 +1,4 @@
 import json
-import math
 import os
 import subprocess
 import sys
@@ -8,7 +7,7 @@ from typing import Any
 
 import pytest
 from page_reader import Page
-from run_files import CNN, make_run, write_json, write_log
+from run_files import CNN, make_run, write_json
 
 from harness.errors import UserError
 from harness.page.run_page import confusion_matrix, render_run_page
@@ -163,21 +162,6 @@ def test_a_regression_has_no_accuracy_and_no_confusion(tmp_path: Path, exploded:
     assert "the targets are not classes" in page.words
     assert [a["alt"] for a in page.all("img")][:2] == ["Input 1", "Input 2"]
     assert "Validation accuracy 0.1 —" in page_of(folder, compare_with=exploded).words
-
-
-def test_steps_without_an_optimizer_step_are_gaps(tmp_path: Path) -> None:
-    record: dict[str, Any] = {"step": 0, "epoch": 0, "loss": 1.0, "lr": None, "grad_norm": None}
-    record |= {
-        "grad_norm_by_parameter": {"w": None},
-        "grad_zero_fraction": None,
-        "stale_grad_ratio": math.inf,
-    }
-    record |= {"activations": {"first": None, "last": {"mean": 0.5, "var": math.nan}}, "optimizer_steps": 0}
-    write_log(tmp_path, [record])
-    words = page_of(tmp_path).words
-    assert "Training loss" in words
-    assert "Learning rate" not in words
-    assert "first Infinity: step 0" in words
 
 
 @pytest.mark.parametrize("name", ["result.json", "inputs.json", "checkpoint.pt.meta.json"])

@@ -35,7 +35,7 @@ class Decision(BaseModel):
     """`points` for a check, or the `total` of a submission that has no checks.
 
     `check` is `<criterion>.<check id>`. `grader review` also notes `who` decided, `when`, and the `sha256` of the
-    tarball: the decision does not hold for another tarball.
+    tarball, if it was scored: the decision does not hold for another tarball.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
@@ -110,26 +110,28 @@ def keep_decision(path: Path, decision: Decision) -> None:
 def apply_decisions(scores: Scores, decisions: Sequence[Decision]) -> Scores:
     """Return the scores with the decisions on top; each check keeps what its rule said.
 
-    Criteria and totals are added up again; a submission without open checks is graded. A decision about another
-    tarball of a submission is not applied, and flagged. Raises `UserError` for a decision that matches nothing, and for
-    points above what a check is worth.
+    Criteria and totals are added up again; a submission without open checks is graded. What `grader review` kept is not
+    applied, and flagged, if it was decided about another tarball, or before its checks could be judged. Raises
+    `UserError` for a decision that matches nothing, and for points above what a check is worth.
     """
     by_name = {row.submission: row for row in scores.submissions}
     for decision in decisions:
         row = by_name.get(decision.submission)
-        if row is None and decision.sha256 is not None:
-            continue  # kept by `grader review` for a class that had it
+        reviewed = decision.when is not None
+        if row is None and reviewed:
+            continue  # decided when the class had it
         if row is None:
             close = difflib.get_close_matches(decision.submission, by_name, n=1)
             hint = f"did you mean {shown(close[0])}?" if close else "the names are those in scores.json."
             raise _unfit(decision, f"there is no such submission: {hint}")
-        if decision.sha256 not in (None, row.provenance.get("tarball_sha256")):
+        other_tarball = decision.sha256 not in (None, row.provenance.get("tarball_sha256"))
+        if other_tarball or (reviewed and decision.check is None and row.criteria):
             what = decision.check or "the total"
             message = (
-                f"You decided about {what} of another tarball; the decision was not applied to this one."
+                f"You decided about {what} before this tarball was scored; the decision was not applied."
             )
             by_name[row.submission] = row.model_copy(
-                update={"flags": (*row.flags, Flag(id="other tarball", message=message))}
+                update={"flags": (*row.flags, Flag(id="old_decision", message=message))}
             )
         else:
             decide = _with_total if decision.check is None else _with_check

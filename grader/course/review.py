@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 from grader.course.decisions import Decision, decisions_path, keep_decision, load_decisions
+from grader.intake.names import Rejected
 from grader.intake.submission import Submission, read_submission, submission_name
 from grader.report.scores_file import read_scores
 from grader.report.source_code import source_diff
@@ -102,7 +103,11 @@ def _show_submission(item: _Waiting, tarball: Path | None, out: Path, console: C
         _say(console, f"Flag {flag.id}: {flag.message}", "yellow")
     submission = _read(tarball, item.sha256)
     if submission is None:
-        _say(console, "Its tarball is not among the submissions, or has changed: open the page.", "yellow")
+        _say(
+            console,
+            "Open the page: its tarball is missing, has changed, or holds a written answer.",
+            "yellow",
+        )
         return
     console.print("Inserted lines", style="bold")
     for line in _inserted(submission):
@@ -117,11 +122,14 @@ def _say(console: Console, line: str, style: str = "") -> None:
 
 
 def _read(tarball: Path | None, sha256: str | None) -> Submission | None:
-    """Return the submission, or None unless its bytes are those that were scored."""
-    if tarball is None or sha256 is None or hashlib.sha256(tarball.read_bytes()).hexdigest() != sha256:
+    """Return the submission, or None if its bytes are not those that were scored, or it holds no experiment."""
+    if tarball is None or sha256 not in (None, hashlib.sha256(tarball.read_bytes()).hexdigest()):
         return None
-    found = read_submission(tarball)
-    return found if isinstance(found, Submission) else None  # not a written answer
+    try:
+        found = read_submission(tarball)
+    except Rejected:
+        return None
+    return found if isinstance(found, Submission) else None
 
 
 def _inserted(submission: Submission) -> Iterator[str]:

@@ -14,11 +14,12 @@ _BIN = 10  # points of a histogram bar
 _PLOT_HEIGHT = 200
 _NAME_LIMIT = 80  # characters of a recipe's name; the filter compares the name as it is shown
 _REASON_LIMIT = 500
+_MOST_CRITERIA = 5  # columns that the table of submissions has room for; the gradebook has all
 
 
 @dataclass(frozen=True)
 class Row:
-    """A line of the table: a score, its page, and the points of each criterion (None: open, or not in its rubric)."""
+    """A line of the table: a score, its page, and the points of the criteria (None: open, or not in its rubric)."""
 
     score: SubmissionScore
     recipe: str
@@ -59,7 +60,8 @@ class LostCheck:
 
 def render_class_page(scores: Scores) -> str:
     """Return the page as HTML."""
-    criteria = criteria_in(scores.submissions)
+    every = criteria_in(scores.submissions)
+    criteria = every if len(every) <= _MOST_CRITERIA else ()
     rows = [_row(row, criteria) for row in scores.submissions]
     totals = [row.total for row in scores.submissions if row.status == "graded" and row.total is not None]
     lost = lost_checks(scores.submissions)
@@ -74,6 +76,7 @@ def render_class_page(scores: Scores) -> str:
             "median": median(totals) if totals else None,
             "bars": histogram(totals),
             "plot_height": _PLOT_HEIGHT,
+            "mean_columns": ["Recipe", "n", "Total", *(name.capitalize() for name in every)],
             "means": [
                 (clipped(recipe, 60), graded, *map(tenths, figures))
                 for recipe, graded, figures in means(scores.submissions)
