@@ -4,16 +4,17 @@ from pathlib import Path
 
 import pytest
 
-from grader.course.examples import example_answer, right_and_wrong
+from grader.course.examples import example_answer
 from grader.intake.submission import Answer, parse_submission
-from harness.written.exercise import file_exercise_ids, find_file_exercise
+from grader.written.grade import reference
+from harness.written.exercise import file_exercise_ids, find_file_exercise, stub
 
 
 @pytest.mark.parametrize("exercise_id", file_exercise_ids())
 def test_a_right_and_a_wrong_answer_are_handed_in(exercise_id: str, tmp_path: Path) -> None:
     exercise = find_file_exercise(exercise_id)
     assert exercise is not None
-    right, wrong = right_and_wrong(exercise)
+    right, wrong = reference(exercise), stub(exercise)
     texts = []
     for student, answer in (("ada", right), ("bob", wrong)):
         path = example_answer(exercise, student, answer, tmp_path / student, tmp_path / "out")

@@ -184,11 +184,6 @@ class TestClassPage:
         values = [option["value"] for option in page.all("option") if option.get("value")]
         assert values == ["  two  blanks ", "a b<U+202E>", "steep", f"{'x' * 80}… (120 more characters)"]
 
-    def test_the_check_most_often_lost_is_named(self) -> None:
-        lost = lost_checks(SCORES.submissions)[0]
-        words = f"Most often lost: {lost.title} ( {lost.address} ), by {lost.lost} of {lost.judged}."
-        assert words in self.page.words
-
     def test_a_class_of_nobody_and_one_in_which_nothing_was_lost(self) -> None:
         words = Page(render_class_page(Scores(provenance={}, submissions=()))).words
         assert "Graded 0 of 0" in words

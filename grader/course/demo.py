@@ -13,14 +13,15 @@ from pathlib import Path
 
 from rich.console import Console
 
-from grader.course.examples import broken_workspace, example_answer, example_submission, right_and_wrong
+from grader.course.examples import broken_workspace, example_answer, example_submission
 from grader.grade import score_folder
 from grader.score.known_edits import KnownFix, known_fixes
 from grader.session import ScoreOptions
+from grader.written.grade import reference
 from harness.errors import UserError
 from harness.recipe import load_recipe, recipe_ids
 from harness.submission.archive import deterministic_tar_gz
-from harness.written.exercise import file_exercise_ids, find_file_exercise
+from harness.written.exercise import file_exercise_ids, find_file_exercise, stub
 
 Members = dict[str, bytes]
 
@@ -90,7 +91,7 @@ def make_class(out: Path, work: Path, jobs: int) -> int:
         made = [pool.submit(hand_in, fix, student) for fix, student in zip(fixes, students, strict=False)]
         made.append(pool.submit(hand_in, fixes[0], "vague", _vague))
         for exercise in filter(None, map(find_file_exercise, file_exercise_ids())):
-            for answer, student in zip(right_and_wrong(exercise), students, strict=False):
+            for answer, student in zip((reference(exercise), stub(exercise)), students, strict=False):
                 made.append(pool.submit(example_answer, exercise, student, answer, work / student, out))
         good = made[0].result().read_bytes()
         for done in made:

@@ -5,10 +5,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from grader.score.reference_report import reference_report
-from grader.written.grade import reference
 from harness.exercise import Asked, start_exercise, verify_exercise
 from harness.submission.archive import submit, submit_file
-from harness.written.exercise import FileExercise, stub
+from harness.written.exercise import FileExercise
 from harness.written.workspace import start_file_exercise
 
 Change = Callable[[str], str]
@@ -44,11 +43,6 @@ def example_submission(
     text = reference_report(recipe, broken, fixed)
     workspace.report.write_text(report(text) if report else text, encoding="utf-8")
     return submit(workspace, student, out).path
-
-
-def right_and_wrong(exercise: FileExercise) -> tuple[str, str]:
-    """Return the reference solution of an exercise, and the original file."""
-    return reference(exercise), stub(exercise)
 
 
 def example_answer(exercise: FileExercise, student: str, text: str, work: Path, out: Path) -> Path:

@@ -70,12 +70,12 @@ def review(out: Path, submissions: Path, who: str, console: Console) -> None:
         if item.row is not shown:
             _show_submission(item, tarballs.get(item.row.submission), out, console)
             shown = item.row
-        _show_check(item, f"{number} of {len(waiting)}", console)
+        title = "no check could be judged" if item.check is None else f"{item.name}: {item.check.title}"
+        _say(console, f"[{number} of {len(waiting)}] {title}", "bold")
+        _say(console, item.row.reason if item.check is None else item.check.reason)
         if (decision := _asked(item, who)) is not None:
             keep_decision(path, decision)
-    console.print(
-        f"Your decisions are in {path}. Next: grader score applies them.", markup=False, highlight=False
-    )
+    _say(console, f"Your decisions are in {path}. Next: grader score applies them.")
 
 
 def _waiting(row: SubmissionScore) -> Iterator[_Waiting]:
@@ -139,12 +139,6 @@ def _inserted(submission: Submission) -> Iterator[str]:
         for line in lines:
             if line.kind == "added":
                 yield f"  {line.new:>4}  {line.code}"
-
-
-def _show_check(item: _Waiting, count: str, console: Console) -> None:
-    title = "no check could be judged" if item.check is None else f"{item.name}: {item.check.title}"
-    console.print(Text(f"[{count}] {clipped(title, 120)}", style="bold"))
-    _say(console, item.row.reason if item.check is None else item.check.reason)
 
 
 def _asked(item: _Waiting, who: str) -> Decision | None:

@@ -28,19 +28,6 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Group:
-    """Submissions to look at for one reason, each with a sentence; `few` are shown, more are folded."""
-
-    title: str
-    lines: list[tuple[Row, str]]
-
-    @property
-    def few(self) -> bool:
-        """Whether the list is short."""
-        return len(self.lines) <= 12
-
-
-@dataclass(frozen=True)
 class LostCheck:
     """How often a check did not earn all its points, among the submissions in which it was judged."""
 
@@ -50,12 +37,8 @@ class LostCheck:
     lost: int
     judged: int
     open: int
+    share: float  # lost / judged
     points_lost: float  # mean over the submissions in which it was judged
-
-    @property
-    def share(self) -> float:
-        """Return lost / judged."""
-        return self.lost / self.judged if self.judged else 0.0
 
 
 def render_class_page(scores: Scores) -> str:
@@ -147,8 +130,8 @@ def _row(row: SubmissionScore, criteria: Iterable[Criterion]) -> Row:
     return Row(row, clipped(row.recipe, _NAME_LIMIT), f"{file_stem(row.submission)}.html", earned)
 
 
-def _groups(rows: Sequence[Row]) -> Iterator[Group]:
-    """Yield what an instructor looks at: open checks, rejected archives, flags, and decisions that were made."""
+def _groups(rows: Sequence[Row]) -> Iterator[tuple[str, list[tuple[Row, str]]]]:
+    """Yield what an instructor looks at, each with a title and its rows: open checks, rejected, flags, decisions."""
     checks = [
         (row, f"{name}.{check.id}", check)
         for row in rows
@@ -179,7 +162,7 @@ def _groups(rows: Sequence[Row]) -> Iterator[Group]:
         ("Decided by an instructor", decided),
     ):
         if lines:
-            yield Group(title, [(row, clipped(words, _REASON_LIMIT)) for row, words in lines])
+            yield title, [(row, clipped(words, _REASON_LIMIT)) for row, words in lines]
 
 
 def _criterion_mean(rows: Iterable[SubmissionScore], name: Criterion) -> float | None:
@@ -193,12 +176,14 @@ def _mean(values: Iterable[float | None]) -> float | None:
 
 def _lost_check(address: str, checks: Sequence[Check]) -> LostCheck:
     missing = [check.max - check.points for check in checks if check.points is not None]
+    lost = sum(points > 0 for points in missing)
     return LostCheck(
         address,
         checks[0].title,
         checks[0].max,
-        lost=sum(points > 0 for points in missing),
+        lost=lost,
         judged=len(missing),
         open=len(checks) - len(missing),
+        share=lost / len(missing) if missing else 0.0,
         points_lost=fmean(missing) if missing else 0.0,
     )

@@ -23,11 +23,6 @@ from harness.written.decision_tree import HEALTHY, UNKNOWN, Tree, Walked, parse_
 from harness.written.derivation_judge import Finding
 
 Trips = Mapping[str, str]
-_LOOK = "The table below shows each walk, and what else ends there."
-_CHEAPER = (
-    "Begin with the check that tells most apart for its minutes, and leave out checks that change nothing. Only right"
-    " conclusions earn points here."
-)
 Verdict = Literal["right", "wrong", "a guess", "not concluded"]
 
 # A tree that takes this many times the minutes of the reference tree gets no points for its cost: it makes nearly every
@@ -66,6 +61,10 @@ def experiments() -> dict[str, Trips]:
     return {**found, HEALTHY: {}}
 
 
+_LOOK = "The table below shows each walk, and what else ends there."
+_CHEAPER = (
+    "Begin with the check that tells most apart for its minutes, and leave out checks that change nothing."
+)
 # By id of the check: its criterion, its title, and how to earn what is missing.
 _CHECKS: Mapping[str, tuple[Criterion, str, str]] = {
     "tree": ("form", "The tree ends, and its conclusions depend on checks", ""),
@@ -90,7 +89,7 @@ def judge_tree(text: str, file: str, known: Mapping[str, Trips] | None = None) -
         nothing = "It concludes no broken experiment rightly from evidence."
         remedy = "Make checks whose outcomes differ between the exercises; the table shows the walks."
     if nothing:
-        findings = [Finding(of, id, title, nothing, remedy, 0.0) for id, (of, title, _) in _CHECKS.items()]
+        judged = dict.fromkeys(_CHECKS, (0.0, nothing))
     else:
         judged = {
             "tree": (1.0, "It has no loop, and its conclusions depend on outcomes."),
@@ -98,10 +97,10 @@ def judge_tree(text: str, file: str, known: Mapping[str, Trips] | None = None) -
             "healthy": _share([one for one in found if one.truth == HEALTHY]),
             "minutes": _cost(found, reference),
         }
-        findings = [
-            Finding(of, id, title, judged[id][1], remedy, judged[id][0])
-            for id, (of, title, remedy) in _CHECKS.items()
-        ]
+    findings = [
+        Finding(criterion, id, title, judged[id][1], remedy if nothing else how, judged[id][0])
+        for id, (criterion, title, how) in _CHECKS.items()
+    ]
     table = (_table(found, reference),) if found else ()
     return Judgement(checks=checks_of(findings), findings=table)
 

@@ -3,7 +3,6 @@
 Only arrays and counts come back from the sandbox. The right outputs and all comparisons are in this process.
 """
 
-import io
 import json
 import math
 import sys
@@ -45,10 +44,10 @@ def judge_derivation(exercise: Derivation, text: str, run: Run) -> Judgement:
     """Judge the text of a derivation; whatever it does ends in a judgement. Raises `Stopped` if the sandbox was."""
     problem, doubtful = PROBLEMS[exercise.problem], doubts(text)
     cases = draw_cases(problem, text)
-    job = {"problem": problem.name, "file": exercise.file}
+    job = {"problem": problem.name, "file": exercise.file, "text": text}
     done = run(
         [str(launcher_python()), "-S", "-P", "-m", "harness.written.derivation_call"],
-        {"job.json": json.dumps(job).encode(), "answer.txt": text.encode(), "cases.npz": packed(cases)},
+        {"job.json": json.dumps(job).encode()},
         environment={**replay_environment(), "PYTHONPATH": f"{_packages()}:{ROOT}"},
         limits=LIMITS,
         visible=_visible(),
@@ -94,14 +93,6 @@ def decided(findings: list[Finding], text: str) -> list[Finding]:
         return item
 
     return [decide(item) for item in findings]
-
-
-def packed(cases: Mapping[str, Inputs]) -> bytes:
-    """Return all arrays as an .npz archive, under `<case>/<name>`."""
-    data = io.BytesIO()
-    arrays = {f"{case}/{name}": array for case, inputs in cases.items() for name, array in inputs.items()}
-    np.savez(data, allow_pickle=False, **arrays)
-    return data.getvalue()
 
 
 class _CaseReport(Model):

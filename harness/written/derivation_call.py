@@ -3,9 +3,9 @@
 The count is of bytecode instructions in every Python function that a call enters, NumPy's own included. Unlike a time,
 it is the same on every machine with the same Python.
 
-The grader runs this module as a program in its sandbox: `../input` holds `job.json`, `answer.txt` and the inputs in
-`cases.npz` as `<case>/<name>`; `out/<case>/<name>` gets each output as bytes of float64, and `out/report.json` shapes,
-messages and counts. The right outputs are not in there. Exit 3 is our fault.
+The grader runs this module as a program in its sandbox: `../input/job.json` holds the problem, the file and its text;
+`out/<case>/<name>` gets each output as bytes of float64, and `out/report.json` shapes, messages and counts. The right
+outputs are not in there. Exit 3 is our fault.
 """
 
 import builtins
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import numpy._core.arrayprint
 
-from harness.written.derivation import PROBLEMS, Array, Inputs, Problem, WrongForm
+from harness.written.derivation import PROBLEMS, Array, Inputs, Problem, WrongForm, draw_cases
 
 # A right answer takes about 500 instructions, whatever the sizes; a loop over 100 samples takes thousands.
 MOST_STEPS = 300_000
@@ -207,16 +207,11 @@ def _write_case(folder: Path, called: Called) -> dict[str, Any]:
 
 def main() -> int:
     """Call the answer with every case of the job."""
-    folder, out = Path("../input").resolve(), Path("out").resolve()  # before an answer can change the folder
-    job = json.loads((folder / "job.json").read_text(encoding="utf-8"))
-    with np.load(folder / "cases.npz", allow_pickle=False) as archive:
-        cases: dict[str, dict[str, Array]] = {}
-        for path, array in archive.items():
-            case, _, name = path.partition("/")
-            cases.setdefault(case, {})[name] = array
-    text = (folder / "answer.txt").read_bytes().decode("utf-8")
+    out = Path("out").resolve()  # before an answer can change the folder
+    job = json.loads(Path("../input/job.json").read_text(encoding="utf-8"))
+    problem, text = PROBLEMS[job["problem"]], job["text"]
     try:
-        results = call_cases(PROBLEMS[job["problem"]], job["file"], text, cases)
+        results = call_cases(problem, job["file"], text, draw_cases(problem, text))
     except Exception:
         traceback.print_exc()
         return 3
