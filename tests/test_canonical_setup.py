@@ -1,4 +1,3 @@
-import json
 import os
 import subprocess
 import sys
@@ -97,9 +96,9 @@ def test_importing_it_does_not_import_torch() -> None:
     assert run_child(code) == "False False"
 
 
-# One process asks everything: each costs the import of torch.
-QUESTIONS = """
-import json, random
+# One process asserts everything: each costs the import of torch.
+PORTABLE = """
+import random
 import numpy as np, torch
 from torch.utils.data import DataLoader
 from harness.canonical_setup import canonical_setup, in_portable_environment, seed_worker
@@ -117,65 +116,26 @@ def epoch():
     loader = DataLoader(Draws(), batch_size=2, num_workers=2, worker_init_fn=seed_worker)
     return torch.cat(list(loader)).flatten().tolist()
 
-facts = {"portable": in_portable_environment()}
+assert in_portable_environment()
 canonical_setup(7, True)
-facts["verify dtype"] = str(torch.nn.Linear(2, 2)(torch.ones(1, 2)).dtype)
-canonical_setup(1)
-facts["dtype"] = str(torch.ones(1).dtype)
+assert torch.ones(1).dtype == torch.float64
 torch.set_num_threads(2)
 torch.set_flush_denormal(True)
 torch.set_float32_matmul_precision("medium")
-torch.backends.cudnn.benchmark = True
-torch.backends.mkldnn.enabled = True
+torch.backends.cudnn.benchmark = torch.backends.mkldnn.enabled = True
 canonical_setup(1)
-facts["switched back"] = {
-    "threads": torch.get_num_threads(),
-    "denormals": (torch.tensor(1e-40) * 2).item() > 0,
-    "precision": torch.get_float32_matmul_precision(),
-    "deterministic": torch.are_deterministic_algorithms_enabled(),
-    "mkldnn": torch.backends.mkldnn.enabled,
-    "tf32": [torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32],
-    "benchmark": torch.backends.cudnn.benchmark,
-}
-facts["draws"] = [draws(42), draws(42), draws(43)]
-facts["epochs"] = [epoch(), epoch()]
-print(json.dumps(facts))
+assert torch.ones(1).dtype == torch.float32
+assert torch.get_num_threads() == 1 and (torch.tensor(1e-40) * 2).item() > 0
+assert torch.get_float32_matmul_precision() == "highest" and torch.are_deterministic_algorithms_enabled()
+assert not torch.backends.mkldnn.enabled and not torch.backends.cudnn.benchmark
+assert not torch.backends.cuda.matmul.allow_tf32 and not torch.backends.cudnn.allow_tf32
+assert draws(42) == draws(42) and not set(draws(42)) & set(draws(43))
+assert epoch() == epoch() and len(set(epoch())) == 8  # workers draw different numbers
 """
 
 
-@pytest.fixture(scope="module")
-def facts() -> dict[str, Any]:
-    answers: dict[str, Any] = json.loads(run_child(QUESTIONS))
-    return answers
-
-
-def test_the_same_seed_draws_the_same_numbers_and_another_does_not(facts: dict[str, Any]) -> None:
-    first, again, other = facts["draws"]
-    assert first == again
-    assert not set(first) & set(other)
-
-
-def test_verify_mode_computes_in_float64_and_the_next_setup_in_float32(facts: dict[str, Any]) -> None:
-    assert facts["portable"] is True
-    assert (facts["verify dtype"], facts["dtype"]) == ("torch.float64", "torch.float32")
-
-
-def test_portable_setup_undoes_what_a_script_may_have_switched(facts: dict[str, Any]) -> None:
-    assert facts["switched back"] == {
-        "threads": 1,
-        "denormals": True,
-        "precision": "highest",
-        "deterministic": True,
-        "mkldnn": False,
-        "tf32": [False, False],
-        "benchmark": False,
-    }
-
-
-def test_workers_draw_different_numbers_and_the_same_ones_each_time(facts: dict[str, Any]) -> None:
-    first, again = facts["epochs"]
-    assert first == again
-    assert len(set(first)) == 8
+def test_portable_setup_in_a_process_of_its_own() -> None:
+    run_child(PORTABLE)
 
 
 def test_native_numerics_are_deterministic_too_and_cuda_needs_its_workspace() -> None:

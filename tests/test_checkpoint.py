@@ -59,12 +59,7 @@ def test_equal_states_give_equal_bytes(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "other",
-    [
-        {"weight": torch.arange(6.0).view(3, 2)},
-        {"weight": torch.tensor([[0.0, 1, 2], [3, 4, 5.0000005]])},
-        {"weights": torch.arange(6.0).view(2, 3)},
-    ],
+    "other", [{"weight": torch.arange(6.0).view(3, 2)}, {"weights": torch.arange(6.0).view(2, 3)}]
 )
 def test_other_states_give_other_bytes(other: dict[str, Any]) -> None:
     assert checkpoint_bytes(state()) != checkpoint_bytes(state(model=other))

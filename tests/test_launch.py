@@ -27,12 +27,6 @@ LONG = ("--break", "none", "--batch", "4", "--epochs", "5", "--out", "run")
 SHORT = ("--break", "none", "--epochs", "1", "--out", "run")
 
 
-def epochs_saved(partial: Path) -> int:
-    """Return how many epochs are in the log: a checkpoint follows each."""
-    log = partial / "metrics.log"
-    return log.read_text().count('val_loss"') if log.is_file() else 0
-
-
 def said_by(process: "subprocess.Popen[str]") -> str:
     stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == MISTAKE, stdout + stderr

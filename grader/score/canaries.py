@@ -30,39 +30,29 @@ def canary_problem(recipe_id: str, replays: Sequence[Replay], weights: Weights) 
     for run, replay in zip(("broken", "reference", "repeated reference"), replays, strict=True):
         if replay.status != "OK":
             return f"The {run} run of {recipe_id} failed here ({replay.message}); grader doctor may say why."
-    recipe = recipe_of(recipe_id)
+    recipe, solution = recipe_of(recipe_id), f"The reference solution of {recipe_id}"
     report = reference_report(recipe_id, broken.log, reference.log)
     perfect = own_evidence(recipe, recipe.healthy_source(), broken, reference, repeated, report)
     perfect = replace(perfect, claims={**perfect.claims, "fixed": _claim(reference)})
     criteria = score_evidence(perfect, weights)
     if (total := total_of(criteria)) != 100:
+        checks = ((name, check) for name, score in criteria.items() for check in score.checks)
         lost = next(
-            f"{criterion}.{check.id}: {check.reason}"
-            for criterion, score in criteria.items()
-            for check in score.checks
-            if check.points != check.max
+            f"{name}.{check.id}: {check.reason}" for name, check in checks if check.points != check.max
         )
-        return f"The reference solution of {recipe_id} got {total}, not 100 ({lost})."
+        return f"{solution} got {total}, not 100 ({lost})."
     # Equal bytes alone earn the points of the fix, so a failing instrument would not show in them.
     for item in measurements(perfect):
         if not item.good:
-            return (
-                f"The reference solution of {recipe_id} has {item.name} {item.value} here, not {item.wanted}."
-            )
+            return f"{solution} has {item.name} {item.value} here, not {item.wanted}."
     heldout = None if reference.evaluation is None else reference.evaluation.heldout
-    band = load_band(perfect.recipe.experiment, perfect.recipe.dataset)
+    band = load_band(recipe.experiment, recipe.dataset)
     if heldout is None or not band.is_plausible(heldout):
         found = None if heldout is None else band.figure(heldout)
-        return (
-            f"The reference solution of {recipe_id} has the held-out figure {found} here; it was {band.reference[0]:g}"
-            f" to {band.reference[1]:g} when it was measured."
-        )
-    untouched = replace(
-        perfect,
-        source=perfect.recipe.broken_source(),
-        fixed=broken,
-        claims={**perfect.claims, "fixed": _claim(broken)},
-    )
+        low, high = band.reference
+        measured = f"it was {low:g} to {high:g} when it was measured"
+        return f"{solution} has the held-out figure {found} here; {measured}."
+    untouched = own_evidence(recipe, recipe.broken_source(), broken, reference, broken, report)
     fix = score_evidence(untouched, weights)["fix"].points
     return "" if fix == 0 else f"The untouched experiment of {recipe_id} got {fix} points for its fix, not 0."
 

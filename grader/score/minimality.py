@@ -71,8 +71,7 @@ def _described(sizes: Mapping[str, int], of: str = "") -> str:
     if len(parts) == 1:
         return f"{nodes} in {_short(parts[0][0])}"
     told = ", ".join(f"{size} in {_short(name)}" for name, size in parts[:4])
-    more = f" and {len(parts) - 4} more places" if len(parts) > 4 else ""
-    return f"{nodes} ({told}{more})"
+    return f"{nodes} ({told}{', ...' if len(parts) > 4 else ''})"
 
 
 def _short(name: str) -> str:

@@ -92,8 +92,7 @@ def _parts(source: str) -> dict[str, _Part]:
     grouped: dict[str, list[ast.stmt]] = {}
     for statement in tree.body:
         if not says_nothing(statement) and not isinstance(statement, ast.Import | ast.ImportFrom):
-            for name in _names(statement) or [""]:
-                grouped.setdefault(name, []).append(statement)
+            grouped.setdefault(_name(statement), []).append(statement)
     literals = {name: value for name, block in grouped.items() if (value := _literal(block))}
     parts = {}
     for name, statements in grouped.items():
@@ -123,10 +122,18 @@ def _literal(statements: list[ast.stmt]) -> ast.expr | None:
     return None
 
 
-def _names(statement: ast.stmt) -> list[str]:
-    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        return [statement.name]
-    return sorted(set(_bound(statement)))
+def _name(statement: ast.stmt) -> str:
+    """Return the name of a definition or of a simple assignment, or ""."""
+    match statement:
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            return name
+        case (
+            ast.Assign(targets=[ast.Name(id=name)])
+            | ast.AnnAssign(target=ast.Name(id=name))
+            | ast.AugAssign(target=ast.Name(id=name))
+        ):
+            return name
+    return ""
 
 
 def _bound(tree: ast.AST) -> Iterator[str]:

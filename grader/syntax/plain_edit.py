@@ -332,11 +332,10 @@ class _Judge:
             case ast.Name(id=name, ctx=ast.Load()):
                 self._name(node, name)
             case ast.Attribute(value=owner, attr=name):
-                if path := path_of(node, self._paths):
-                    self._path(node, path)
-                else:
-                    if name not in _ATTRIBUTES:
-                        self.odd(node, f"uses .{name[:60]}, which is not listed")
+                path = path_of(node, self._paths)
+                if not _is_listed(path) if path else name not in _ATTRIBUTES:
+                    self.odd(node, f"uses {path[:60] or f'.{name[:60]}'}, which is not listed")
+                if not path:
                     self._value(owner)
             case ast.Call():
                 self._call(node)
@@ -348,16 +347,10 @@ class _Judge:
                 self.odd(node, f"uses {type(node).__name__}, which no fix needs")
 
     def _name(self, node: ast.Name, name: str) -> None:
-        if name in self._paths:
-            self._path(node, self._paths[name])
-        elif name in self._functions:
+        if name in self._functions - self._paths.keys():
             self.odd(node, f"passes the function {name[:60]} on")
-        elif name not in self._bound | _BUILTINS:
+        elif not _is_listed(self._paths.get(name, "")) and name not in self._bound | _BUILTINS:
             self.odd(node, f"uses {name[:60]}, which is not listed")
-
-    def _path(self, node: ast.expr, path: str) -> None:
-        if not _is_listed(path):
-            self.odd(node, f"uses {path[:60]}, which is not listed")
 
     def _call(self, node: ast.Call) -> None:
         path = path_of(node.func, self._paths)
