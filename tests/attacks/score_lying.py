@@ -43,12 +43,15 @@ def _lie(
     top: str = "",
     in_suite: bool = False,
 ) -> Attack:
-    """Hand in an edited experiment with its own run and the report of the reference fix."""
+    """Hand in an edited experiment with its own run and the report of a student who knows the cause.
+
+    One who masks the symptom has the report of the baseline, which cites the same accuracy.
+    """
 
     def build(base: Base) -> bytes:
         source = edited(source_of(tarball(base, which)), *edits)
         source = at_the_top(source, top) if top else source
-        report = members_of(base.reference)["report.md"]
+        report = members_of(base.masked if which == "masked" else base.reference)["report.md"]
         return handed_in(base, which, source, id, **{**_own_run(source), "report.md": report})
 
     return Attack(id, "score", says, Expected(status, because, which), build, in_suite=in_suite)
