@@ -23,7 +23,7 @@ _trust = click.option(
 )  # fmt: skip
 _jobs = click.option(
     "--jobs", metavar="N", type=whole_number(1, 1024),
-    help="Processes side by side on this machine; by default one for each core.",
+    help="Replays side by side on this machine; by default one for each core.",
 )  # fmt: skip
 # Hidden: "fresh" starts a process for each run, which is slower and gives the same scores. The red team tries both.
 _engine = click.option(

@@ -2,7 +2,6 @@
 
 from rich.console import Console
 
-from grader.replay.replayer import warm_works
 from grader.sandbox import sandbox_problem
 from harness.data.loading import default_cache, load_dataset
 from harness.doctor.report import examine
@@ -17,9 +16,6 @@ def run_doctor() -> int:
     for what, problem in (("sandbox", sandbox_problem()), ("numerics", _numerics_problem())):
         good = good and problem is None
         _line(console, what, problem or "works", "green" if problem is None else "bold red")
-    if good and not warm_works():
-        message = "each run starts a process of its own, which takes longer: none can be forked here"
-        _line(console, "runs", message, "")
     for name in ("mnist", "cifar10"):
         _line(console, name, _data_problem(name) or "there", "")
     _line(console, "cores", str(usable_cores()), "")

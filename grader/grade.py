@@ -4,7 +4,6 @@ import sys
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -23,15 +22,12 @@ from grader.score.canaries import canary_problem
 from grader.score.evidence import must_agree
 from grader.score.scoring import Score, score_submission, unscored
 from grader.score.verdict import Scores, SubmissionScore
-from grader.score.weights import DEFAULT, Weights, load_weights
+from grader.score.weights import DEFAULT, load_weights
 from grader.session import Grading, ScoreOptions, hold_reports_folder, open_grading, provenance_of
-from grader.workers import Workers
 from grader.written.grade import AnswerGrader
 from harness.data import DATASETS
 from harness.errors import UserError, naming
 from harness.written.exercise import exercise_ids, load_exercise
-
-_DIED = "The grader's process ended, twice, while it worked on this submission."
 
 
 def score_folder(folder: Path, options: ScoreOptions) -> int:
@@ -65,13 +61,12 @@ def score_folder(folder: Path, options: ScoreOptions) -> int:
 
 def grade(paths: Sequence[Path], grading: Grading, progress: Progress) -> list[Score]:
     """Read, replay and score these tarballs; return their scores, sorted by name. Ctrl-C keeps finished replays."""
-    with Workers(grading.jobs) as workers:
-        read = _read(paths, workers, progress)
-        submissions = {path: item for path, item in read.items() if isinstance(item, Submission)}
-        problems = _check_recipes({item.recipe for item in submissions.values()}, grading, progress)
-        sound = {path: item for path, item in submissions.items() if item.recipe not in problems}
-        replays = _replay(sound, grading, progress)
-        scores = _score(sound, replays, grading, workers, progress)
+    read = _read(paths, progress)
+    submissions = {path: item for path, item in read.items() if isinstance(item, Submission)}
+    problems = _check_recipes({item.recipe for item in submissions.values()}, grading, progress)
+    sound = {path: item for path, item in submissions.items() if item.recipe not in problems}
+    replays = _replay(sound, grading, progress)
+    scores = _score(sound, replays, grading, progress)
     answers = [item for item in read.values() if isinstance(item, Answer)]
     answer_grader = AnswerGrader(
         grading.replayer, grading.cache, jobs=grading.jobs, sandboxed=grading.sandboxed, fresh=grading.fresh
@@ -89,13 +84,11 @@ def grade(paths: Sequence[Path], grading: Grading, progress: Progress) -> list[S
 # --- Read ---
 
 
-def _read(
-    paths: Sequence[Path], workers: Workers, progress: Progress
-) -> Mapping[Path, Submission | Answer | Score]:
+def _read(paths: Sequence[Path], progress: Progress) -> Mapping[Path, Submission | Answer | Score]:
     progress.begin("reading", len(paths))
     read = {}
-    for path, item in workers.each(_read_one, paths, lambda path: unscored(submission_name(path), _DIED)):
-        read[path] = item
+    for path in paths:
+        read[path] = _read_one(path)
         progress.done(submission_name(path), 0.0)
     return read
 
@@ -112,9 +105,7 @@ def _read_one(path: Path) -> Submission | Answer | Score:
         except UserError as error:  # the recipe cannot be used
             return unscored(name, str(error), student=read.student, exercise=read.recipe)
         # The logs and checkpoints of a whole class take too much memory: they are read again for scoring.
-        light = read.light()
-        _ = light.tree, light.settings  # computed here, in parallel
-        return light
+        return read.light()
     except Rejected as refusal:
         reason = f"{refusal.message} ({refusal.code})"
         return unscored(name, reason, student=refusal.student, exercise=refusal.recipe, rejected=True)
@@ -192,52 +183,32 @@ def _replay(
 # --- Score ---
 
 
-@dataclass(frozen=True)
-class _Job:
-    """A submission to score: where it lies, what was read of it, and its replays."""
-
-    path: Path
-    light: Submission
-    replays: Mapping[Role, Replay]
-    weights: Weights
-    sandboxed: bool
-
-
 def _score(
     submissions: Mapping[Path, Submission],
     replays: Mapping[Path, Mapping[Role, Replay]],
     grading: Grading,
-    workers: Workers,
     progress: Progress,
 ) -> list[Score]:
     progress.begin("scoring", len(submissions))
-    jobs = [
-        _Job(path, item, replays[path], grading.weights, grading.sandboxed)
-        # Equal programs one after the other, so that a worker parses their log once.
-        for path, item in sorted(submissions.items(), key=lambda pair: (pair[1].recipe, pair[1].tree))
-    ]
     scores = []
-    begun = perf_counter()
-    for job, score in workers.each(_score_one, jobs, lambda job: _unscored(job, _DIED)):
-        scores.append(score)
-        progress.done(job.light.name, perf_counter() - begun)
+    # Equal programs one after the other, so that their log is parsed once.
+    for path, item in sorted(submissions.items(), key=lambda pair: (pair[1].recipe, pair[1].tree)):
         begun = perf_counter()
+        scores.append(_score_one(path, item, replays[path], grading))
+        progress.done(item.name, perf_counter() - begun)
     return scores
 
 
-def _score_one(job: _Job) -> Score:
+def _score_one(path: Path, light: Submission, replays: Mapping[Role, Replay], grading: Grading) -> Score:
+    unjudged = partial(unscored, light.name, student=light.student, exercise=light.recipe)
     try:
-        submission = read_submission(job.path)
-        if not isinstance(submission, Submission) or submission.sha256 != job.light.sha256:
-            return _unscored(job, "The file has changed while the class was graded: score it again.")
-        return score_submission(submission, job.replays, job.weights, sandboxed=job.sandboxed)
+        submission = read_submission(path)
+        if not isinstance(submission, Submission) or submission.sha256 != light.sha256:
+            return unjudged("The file has changed while the class was graded: score it again.")
+        return score_submission(submission, replays, grading.weights, sandboxed=grading.sandboxed)
     except Exception as error:
         traceback.print_exc()
-        return _unscored(job, f"The grader failed on it: {type(error).__name__}.")
-
-
-def _unscored(job: _Job, reason: str) -> Score:
-    return unscored(job.light.name, reason, student=job.light.student, exercise=job.light.recipe)
+        return unjudged(f"The grader failed on it: {type(error).__name__}.")
 
 
 # --- Report ---

@@ -1,6 +1,8 @@
 """Open what a grading needs: the sandbox or the cluster, the cache of replays, and the folder of the reports."""
 
+import fcntl
 import hashlib
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -12,7 +14,6 @@ from rich.console import Console
 
 import harness
 from grader.replay.cache import NO_SANDBOX, default_folder, trim
-from grader.replay.folder_lock import locked
 from grader.replay.replayer import Engine, Replayer, Sandbox, open_sandbox
 from grader.replay.replays import Replays, local_executor
 from grader.report.write import check_reports_folder
@@ -93,6 +94,27 @@ def _sandbox(options: ScoreOptions, console: Console) -> Iterator[Sandbox]:
         raise UserError(f"{problem} Nothing was run. (--trust-submissions runs students' code without it.)")
     with open_sandbox(options.engine, options.jobs) as sandbox:
         yield sandbox
+
+
+@contextmanager
+def locked(folder: Path, *, wait: bool = False) -> Iterator[bool]:
+    """Hold a lock on a folder, and yield whether it is held: it is not if somebody else has it and `wait` is false.
+
+    The kernel releases it however its holder ends. A file system without locks admits everyone. Raises `OSError` if the
+    folder is missing or cannot be read.
+    """
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            held = True
+        except BlockingIOError:
+            held = False
+        except OSError:  # ENOLCK, ENOSYS, EOPNOTSUPP: the file system has no locks
+            held = True
+        yield held
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager

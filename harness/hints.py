@@ -38,9 +38,8 @@ def give_hint(workspace: Workspace, level: int) -> str:
     hints = load_recipe(workspace.recipe).hints
     given = hints_given(workspace)
     if level > given + 1:
-        raise UserError(
-            f"Hint {level} comes after hint {given + 1}: harness hint {workspace.recipe} --level {given + 1}."
-        )
+        following = f"harness hint {workspace.recipe} --level {given + 1}"
+        raise UserError(f"Hint {level} comes after hint {given + 1}: {following}.")
     if level > given:
         note = _note(workspace)
         with naming(note):

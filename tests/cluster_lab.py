@@ -1,45 +1,56 @@
-"""A cluster on this machine: a scheduler and workers, each a process of its own, that tests may kill."""
+"""A Dask cluster on this machine for tests, in processes that they may kill.
+
+Workers load this file (`dask worker --preload`) and make up replays from their sources: `die` ends the worker;
+`wait FOLDER` makes a file `begun-*` there and waits for one called `go`; `break FILE` makes the sandbox of the first
+worker fail.
+"""
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import sysconfig
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import uuid
+from collections.abc import Callable
 from pathlib import Path
 
+from grader.replay import cluster
+from grader.replay.replay import Replay
+from grader.replay.replayer import Replayer
+from grader.replay.request import Request
+
 PATIENCE = 240  # seconds: machines that test many things at a time are slow
-STAND_IN = Path(__file__).with_name("cluster_stand_in.py")
+BROKEN = "the sandbox is broken: fix it"
+_CODE, _SANDBOX = "STAND_IN_CODE", "STAND_IN_SANDBOX"
 
 
 class Lab:
     """The processes of one cluster, whose output lies in `folder`."""
 
-    def __init__(self, folder: Path, *, bare: bool = False) -> None:
+    def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._processes: list[subprocess.Popen[bytes]] = []
-        self.scheduler = self._start("scheduler", "--port", "0", "--no-dashboard", "--no-jupyter", bare=bare)
+        self.scheduler = self._start("scheduler", "--port", "0", "--no-jupyter")
         said = self._folder / "scheduler.log"
         until(lambda: "Scheduler at:" in said.read_text())
         self.address = re.findall(r"Scheduler at:\s+(\S+)", said.read_text())[0]
         self.workers: list[subprocess.Popen[bytes]] = []
 
-    def start(self, *names: str, stand_in: bool = True, bare: bool = False) -> list[int]:
+    def start(self, *names: str, real: bool = False) -> list[int]:
         """Start workers that nothing replaces when they die, wait for them, and return their processes."""
-        started = [self.launch(name, stand_in=stand_in, bare=bare) for name in names]
+        started = [self.launch(name, real=real) for name in names]
         until(lambda: all("Registered to:" in (self._folder / f"{name}.log").read_text() for name in names))
         return started
 
     def launch(
-        self, name: str, *, stand_in: bool = True, bare: bool = False, threads: int = 1, **variables: str
+        self, name: str, *, real: bool = False, bare: bool = False, code: str = "one", problem: str = ""
     ) -> int:
-        """Start a worker and do not wait for it; a bare one has Dask, and no trainwreck."""
-        words = ["--name", name, "--nthreads", str(threads), "--no-nanny", "--no-dashboard"]
-        if stand_in and not bare:
-            words += ["--preload", str(STAND_IN)]
-        process = self._start("worker", self.address, *words, name=name, bare=bare, **variables)
+        """Start a worker and do not wait for it; a real one makes replays, a bare one has no trainwreck."""
+        words = [self.address, "--name", name, "--nthreads", "1", "--no-nanny"]
+        words += [] if real or bare else ["--preload", __file__]
+        variables = {_CODE: code, _SANDBOX: problem}
+        process = self._start("worker", *words, name=name, bare=bare, **variables)
         self.workers.append(process)
         return process.pid
 
@@ -52,9 +63,9 @@ class Lab:
 
     def close(self) -> None:
         """Kill everything."""
-        for process in self._processes:
-            process.kill()
-            process.wait()
+        self.end_workers()
+        self.scheduler.kill()
+        self.scheduler.wait()
 
     def _start(
         self, kind: str, *words: str, name: str = "scheduler", bare: bool = False, **variables: str
@@ -64,26 +75,22 @@ class Lab:
             python.append("-S")
             variables["PYTHONPATH"] = sysconfig.get_path("purelib")
         with (self._folder / f"{name}.log").open("wb") as said:
-            process = subprocess.Popen(
-                [*python, "-m", f"distributed.cli.dask_{kind}", *words, "--host", "127.0.0.1"],
+            return subprocess.Popen(
+                [
+                    *python,
+                    "-m",
+                    f"distributed.cli.dask_{kind}",
+                    *words,
+                    "--host",
+                    "127.0.0.1",
+                    "--no-dashboard",
+                ],
                 cwd=self._folder,
                 env={**os.environ, "DASK_TEMPORARY_DIRECTORY": str(self._folder), **variables},
                 stdin=subprocess.DEVNULL,
                 stdout=said,
                 stderr=said,
             )
-        self._processes.append(process)
-        return process
-
-
-@contextmanager
-def cluster(folder: Path, *, bare: bool = False) -> Iterator[Lab]:
-    """Give a cluster that ends with the block; the scheduler of a bare one has no trainwreck."""
-    lab = Lab(folder, bare=bare)
-    try:
-        yield lab
-    finally:
-        lab.close()
 
 
 def until(true: Callable[[], object]) -> None:
@@ -92,3 +99,40 @@ def until(true: Callable[[], object]) -> None:
     while not true():
         assert time.monotonic() < deadline, "it did not come true"
         time.sleep(0.05)
+
+
+# On a worker.
+
+
+def description(code: str = "one") -> dict[str, str]:
+    """Return what a worker says it is."""
+    return {"code": code, "torch": "2"}
+
+
+def make(self: Replayer, request: Request) -> Replay:
+    """Make up a replay."""
+    words = request.source.split()
+    if words[0] == "die":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if words[0] == "break" and not Path(words[1]).exists():
+        Path(words[1]).touch()
+        os.environ[_SANDBOX] = BROKEN
+    if words[0] == "wait":
+        folder = Path(words[1])
+        (folder / f"begun-{os.getpid()}-{uuid.uuid4()}").touch()
+        until((folder / "go").exists)
+    if os.environ.get(_SANDBOX):
+        return Replay(status="XX", message="no sandbox")
+    if request.settings.dataset == "mnist":
+        sent = (self.data.subset("mnist") + self.data.heldout("mnist")).decode()
+        return Replay(status="OK", log_sha256=sent)
+    return Replay(status="OK", log_sha256=request.source)
+
+
+def dask_setup(worker: object) -> None:
+    """Set a worker up; Dask calls this."""
+    Replayer.make = make  # type: ignore[method-assign]
+    vars(cluster).update(
+        description=lambda: description(os.environ[_CODE]),
+        sandbox_problem=lambda: os.environ[_SANDBOX],
+    )

@@ -26,7 +26,7 @@ os.environ.pop("PYTHONUNBUFFERED", None)
 LONGEST = (
     "test_grader_class.py", "test_attacks.py", "test_faults.py", "test_bad_input.py", "test_recipes.py",
     "test_exercise.py", "test_selfcheck.py", "test_grader_replay.py", "test_launch.py",
-    "test_grader_cluster.py", "test_grader_cluster_commands.py", "test_doctor.py",
+    "test_grader_cluster.py", "test_doctor.py",
     "test_grader_sandbox_warm.py", "test_bench.py", "test_demo_run.py",
     "test_check_commands.py",
 )  # fmt: skip
@@ -51,12 +51,18 @@ def _one_thread() -> None:
 
 
 @pytest.fixture(scope="session")
-def honest(tmp_path_factory: pytest.TempPathFactory) -> "HonestClass":
-    """Honest submissions and their replays, made once for the whole session; skips where there is no sandbox."""
-    from honest_class import shared_class
+def working_sandbox() -> None:
+    """Skip, or fail, if no sandbox starts here."""
     from sandbox_marks import require_sandbox
 
     require_sandbox()
+
+
+@pytest.fixture(scope="session")
+def honest(working_sandbox: None, tmp_path_factory: pytest.TempPathFactory) -> "HonestClass":
+    """Honest submissions and their replays, made once for the whole session."""
+    from honest_class import shared_class
+
     return shared_class(tmp_path_factory)
 
 

@@ -93,14 +93,11 @@ def evidence(recipe_id: str, source: str | None = None, **changes: Any) -> Evide
     honest = Evidence(
         recipe=recipe,
         settings=RunSettings(seed=recipe.seed, dataset=recipe.dataset),
-        command_problem="",
-        missing=(),
         claims={"broken": claim(broken), "fixed": claim(fixed)},
         source=source,
         report=reference_report(recipe_id, broken.log, reference.log),
         broken=broken,
         fixed=fixed,
         reference=reference,
-        same_class=True,
     )
     return dataclasses.replace(copy.copy(honest), **changes)

@@ -35,8 +35,6 @@ def recorded_evidence(recipe_id: str, **changes: Any) -> Evidence:
     honest = Evidence(
         recipe=recipe,
         settings=RunSettings(seed=recipe.seed, dataset=recipe.dataset),
-        command_problem="",
-        missing=(),
         claims={
             "broken": Claim(broken.log.encode(), recipe_id, None),
             "fixed": Claim(healthy.log.encode(), recipe.experiment, None),
@@ -46,6 +44,5 @@ def recorded_evidence(recipe_id: str, **changes: Any) -> Evidence:
         broken=broken,
         fixed=healthy,
         reference=healthy,
-        same_class=True,
     )
     return replace(honest, **changes)

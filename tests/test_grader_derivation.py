@@ -153,7 +153,7 @@ def test_nonsense_that_comes_back_is_the_answers_own_doing(
 ) -> None:
     result = SandboxResult("OK", 0, files=files(case, array))
     # The inputs follow from the text.
-    found = judge_derivation(derivation(EXERCISE), "text", lambda *_, **options: result)
+    found = judge_derivation(derivation(EXERCISE), "text", lambda _: result)
     assert found.fault == ""
     assert "(RE): it left no complete result" in found.checks["form"][0].reason
 
@@ -161,7 +161,7 @@ def test_nonsense_that_comes_back_is_the_answers_own_doing(
 @pytest.mark.parametrize("status", ["RE", "SG", "TO", "OL", "ML", "XX"])
 def test_a_process_that_ends_badly_says_how_and_whose_fault_it_is(status: str) -> None:
     result = SandboxResult(status, 1, message="so it was")  # type: ignore[arg-type]
-    found = judge_derivation(derivation(EXERCISE), "x = 1\n", lambda *_, **options: result)
+    found = judge_derivation(derivation(EXERCISE), "x = 1\n", lambda _: result)
     if status in ("XX", "SG"):  # plain code raises no signals
         assert "so it was" in found.fault
     else:

@@ -1,9 +1,7 @@
-"""The pipeline: the same scores in any process; a bad recipe or a dying process costs its own submissions only."""
+"""The pipeline: a bad recipe costs its own submissions only."""
 
-import os
 import shutil
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,7 +11,7 @@ from sandbox_marks import needs_sandbox
 import grader.grade as grade_module
 from grader.course.demo import special_cases
 from grader.grade import grade
-from grader.intake.submission import Submission, submission_name, tarballs
+from grader.intake.submission import Submission, tarballs
 from grader.replay.replayer import Replayer
 from grader.replay.replays import Replays, local_executor
 from grader.report.progress import Progress
@@ -22,25 +20,16 @@ from grader.score.scoring import Score
 from grader.score.verdict import SubmissionScore
 from grader.score.weights import load_weights
 from grader.session import Grading
-from grader.workers import Workers
 from harness.errors import UserError
 
-FATAL = "fatal_huge_lr"
-read_one = grade_module._read_one
 
-
-def read_or_die(path: Path) -> object:
-    """End the process at one submission, as a fault of the interpreter would."""
-    if submission_name(path) == FATAL:
-        os._exit(1)
-    return read_one(path)
-
-
-def graded(submissions: Path, cache: Path, *, jobs: int = 1) -> Mapping[str, Score]:
+def graded(submissions: Path, cache: Path) -> Mapping[str, Score]:
     """Grade a class whose replays are in the cache."""
     replayer = Replayer(run_in_sandbox, cache / "no data")
     replays = Replays(local_executor(replayer, jobs=1), cache, fresh=False)
-    found = grade(tarballs(submissions), Grading(replays, replayer, cache, load_weights(), jobs), Progress())
+    found = grade(
+        tarballs(submissions), Grading(replays, replayer, cache, load_weights(), jobs=1), Progress()
+    )
     names = [item.row.submission for item in found]
     assert names == sorted(names)
     return dict(zip(names, found, strict=True))
@@ -56,21 +45,6 @@ def submissions(honest: HonestClass, tmp_path: Path) -> Path:
     for name, data in files.items():
         (folder / f"{name}.tar.gz").write_bytes(data)
     return folder
-
-
-@needs_sandbox
-def test_worker_processes_give_the_same_scores_and_a_dead_one_costs_one_submission(
-    honest: HonestClass, submissions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    here = graded(submissions, honest.remember(tmp_path / "cache"))
-    assert here["ada_huge_lr"].row.total == 100
-    monkeypatch.setattr(grade_module, "Workers", partial(Workers, few=0))
-    assert graded(submissions, tmp_path / "cache", jobs=2) == here
-    (submissions / f"{FATAL}.tar.gz").write_bytes(honest.tarball("reference"))
-    monkeypatch.setattr(grade_module, "_read_one", read_or_die)
-    found = dict(graded(submissions, tmp_path / "cache", jobs=2))
-    assert found.pop(FATAL).row.reason == grade_module._DIED
-    assert found == here
 
 
 @needs_sandbox

@@ -49,19 +49,6 @@ def test_every_setting_has_its_option(field: str) -> None:
     assert parse_command(settings.command("huge_lr"), "huge_lr", None) == settings
 
 
-@given(st.text(max_size=200))
-def test_any_other_text_is_refused_with_a_sentence(text: str) -> None:
-    for command in (text, f"{START} {text}"):
-        try:
-            parse_command(command, "huge_lr", None)
-        except ValueError as error:
-            assert str(error).startswith("The command ")
-            assert str(error).endswith(".")
-            assert str(error).isprintable()
-        else:
-            assert command.split()[:9] == START.split()
-
-
 @pytest.mark.parametrize(
     ("more", "says"),
     [

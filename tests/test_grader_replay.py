@@ -99,9 +99,8 @@ def test_what_an_experiment_does_wrong_is_its_own(
 FORGED = """
 import os
 def write(log):
-    os.makedirs("out/run", exist_ok=True)
     for name, text in (("metrics.log", log), ("checks.json", "[]"), ("checkpoint.pt", "")):
-        with open(f"out/run/{name}", "w") as file:
+        with open(f"out/{name}", "w") as file:
             file.write(text)
     os._exit(0)
 """
@@ -125,6 +124,18 @@ def test_a_log_that_the_experiment_wrote_itself_is_none(
     found = made(source, sandbox, tmp_path)
     assert found.status == status
     assert message in found.message
+
+
+@needs_sandbox
+def test_an_error_shows_the_line_that_raised(sandbox: Sandbox, tmp_path: Path) -> None:
+    # A form feed ends no line of a program.
+    source = "import torch\n# a page \x0c\r\n\ndef first():\n    raise ValueError('no')  # here\nfirst()\n"
+    assert made(source, sandbox, tmp_path).message == (
+        "experiment.py raised ValueError: no when it was loaded\n"
+        "  line 6, in <module>: first()\n"
+        "  line 5, in first: raise ValueError('no')  # here\n"
+        "Fix that line."
+    )
 
 
 @needs_sandbox
@@ -165,9 +176,9 @@ def test_another_network_is_judged_by_its_answers_where_no_label_of_a_held_out_i
     "build",
     [
         # One that cannot be built a second time, answers of another shape, answers that are none, and an early end.
-        "    if __import__('os').path.exists('../input/checkpoints'):\n        raise ValueError('again')\n",
-        "    if __import__('os').path.exists('../input/checkpoints'):\n        return nn.Flatten()\n",
-        "    if __import__('os').path.exists('../input/checkpoints'):\n        __import__('os')._exit(0)\n",
+        "    if __import__('os').path.exists('../input/checkpoint.pt'):\n        raise ValueError('again')\n",
+        "    if __import__('os').path.exists('../input/checkpoint.pt'):\n        return nn.Flatten()\n",
+        "    if __import__('os').path.exists('../input/checkpoint.pt'):\n        __import__('os')._exit(0)\n",
     ],
 )
 def test_another_network_without_answers_has_a_problem(build: str, sandbox: Sandbox, tmp_path: Path) -> None:

@@ -9,33 +9,32 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 from commands import wait_until
-from forked import Warm, opened
-from sandbox_marks import needs_sandbox, require_sandbox
-from sandboxed import MIB, SMALL
+from sandbox_marks import needs_sandbox
+from sandboxed import MIB, SMALL, Warm, opened
 
 from grader.replay.inside import FOLDER
-from grader.replay.replayer import open_sandbox, replay_environment, visible_folders
+from grader.replay.replayer import Sandbox, open_sandbox, replay_environment, visible_folders
 from grader.replay.request import RUN_LIMITS
-from grader.sandbox import SandboxResult, Stopped, StopSignal, WarmSandbox, run_in_sandbox
+from grader.sandbox import Command, SandboxResult, Stopped, StopSignal, WarmSandbox, run_in_sandbox
 from harness.recipe import load_recipe
 from harness.run.settings import RunSettings
 
+pytestmark = needs_sandbox
 # What follows is done by a child of the run.
 FORKED = "import os\nif os.fork():\n    os.wait()\n    raise SystemExit\n"
 LANDLOCK = ctypes.CDLL(None).syscall(444, None, 0, 1) if sys.platform == "linux" else 0  # its version
 
 
 @pytest.fixture(scope="module")
-def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warm]:
+def warm(working_sandbox: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warm]:
     """Give one that many tests may use, since nothing that a run does can be seen by another."""
-    require_sandbox()
     with opened(tmp_path_factory.mktemp("warm")) as made:
         yield made
         assert made.sandbox.failure == ""
@@ -60,8 +59,7 @@ print([number for number in range(4096) if is_open(number)])
 def test_no_run_can_say_in_our_name_how_it_ended(end: str, warm: Warm) -> None:
     code = f"""
 import os, time
-def frame(letter, payload=b''): return letter + len(payload).to_bytes(8, 'big') + payload
-forged = frame(b'E', b'OK 0 - ') + frame(b'N', b'forged') + frame(b'D', b'good') + frame(b'Z')
+forged = b'OK 0 - \\0' + b'4 forged\\0good' + b'\\0'
 for number in range(3, 4096):
     try: os.write(number, forged)
     except OSError: pass
@@ -125,7 +123,6 @@ def test_landlock_keeps_signals_from_the_first_process(warm: Warm) -> None:
 
 
 def test_what_all_runs_inherit_has_no_memory_that_two_could_write(tmp_path: Path) -> None:
-    require_sandbox()
     with opened(tmp_path, "import builtins, mmap; builtins.kept = mmap.mmap(-1, 4096)") as warm:
         assert warm.run("print('afresh')").stdout == b"afresh\n"
         assert "the imports share memory" in warm.sandbox.failure
@@ -186,7 +183,6 @@ def test_limits_are_those_of_each_run(warm: Warm) -> None:
 
 
 def test_each_run_draws_numbers_of_its_own(tmp_path: Path) -> None:
-    require_sandbox()
     preload = "import os; os.environ['OPENBLAS_NUM_THREADS'] = '1'; import random, numpy.random"
     with opened(tmp_path, preload) as warm:
         code = "import random, numpy; print(random.random(), numpy.random.rand())"
@@ -196,27 +192,18 @@ def test_each_run_draws_numbers_of_its_own(tmp_path: Path) -> None:
 
 # What a fresh process does.
 
+# Errors are told in the words of whoever ran the script: only how it ends must agree.
 ENDINGS = {
-    "status -1": "import sys; sys.exit(-1)",
     "status 256": "import sys; sys.exit(256)",
-    "status too large": "import sys; sys.exit(2 ** 64)",
     "words": "import sys; sys.exit('words')",
-    "error": "def f(): raise OSError('no')\nf()",
-    "chained": "try: 1 / 0\nexcept ZeroDivisionError as error: raise OSError('no') from error",
-    "no Python": "a b",
-    "interrupted": "import os, signal; os.kill(os.getpid(), signal.SIGINT)",
+    "error": "raise OSError('no')",
     "aborted": "import os; os.abort()",
-    "hook": "import sys; sys.excepthook = lambda *_: print('hook')\nraise OSError",
-    "closed output": "import sys; print('x'); sys.stdout.close()",
-    "no output": "import sys; sys.stdout = sys.stderr = None",
-    "lost output": "import os, sys; print('x'); sys.stderr.close(); os.close(1)",
+    "no output": "import sys; sys.stdout = sys.stderr = None; 1 / 0",
     "at exit": "import atexit; atexit.register(print, 'bye'); print('first')",
     "thread": "import threading, time\nthreading.Thread(target=lambda: (time.sleep(0.1), print('late'))).start()",
     "ours": "import inside, warm_inside",
     "who": "import sys; print(sys.argv, __name__, sys.modules['__main__'].__dict__ is globals(), sys.path, sys.flags)",
     "depth": "n = 0\ndef f():\n  global n\n  n += 1\n  f()\ntry: f()\nexcept RecursionError as e: print(n, e)",
-    "deep calls": "n = 0\ndef f(x):\n  global n\n  n += 1\n  max(x, key=lambda _: f(x))\n"
-    "try: f([1])\nexcept RecursionError as e: print(n, e)",
     "signals": "import signal; print([signal.getsignal(n) for n in (1, 2, 13, 15, 25)],"
     " signal.pthread_sigmask(signal.SIG_BLOCK, []))".replace("signal.getsignal(n)", "str(signal.getsignal(n))[:20]"),
     "place": "import os; print(os.getpid(), os.getppid(), os.umask(0), os.getcwd(), sorted(os.listdir('/')),"
@@ -227,23 +214,22 @@ ENDINGS = {
 
 @pytest.mark.parametrize("code", ENDINGS.values(), ids=ENDINGS)
 def test_a_script_ends_as_in_a_process_of_its_own(code: str, warm: Warm) -> None:
-    assert warm.run(code) == warm.fresh(code)
+    forked, fresh = warm.run(code), run_in_sandbox(warm.command(code))
+    assert replace(forked, stderr=b"") == replace(fresh, stderr=b"")
 
 
 def test_what_is_not_a_script_with_the_same_sight_has_a_process_of_its_own(warm: Warm) -> None:
     asked = "import builtins; print(hasattr(builtins, 'mark'))"
-    script, limits = warm.command(asked), SMALL
-    for command, environment, visible in (
-        ([sys.executable, "-P", "-u", script[-1]], {}, warm.visible),
-        (script, {"OTHER": "1"}, warm.visible),
-        (script, {}, (*warm.visible, Path("/usr"))),
+    command = warm.command(asked)
+    for other in (
+        replace(command, words=[sys.executable, "-P", "-u", command.words[-1]]),
+        replace(command, environment={"OTHER": "1"}),
+        replace(command, visible=(*warm.visible, Path("/usr"))),
     ):
-        result = warm.sandbox(command, inputs={}, environment=environment, limits=limits, visible=visible)
-        assert result.stdout == b"False\n"
+        assert warm.sandbox(other).stdout == b"False\n"
     assert warm.said(asked) == "True"
 
 
-@needs_sandbox
 @pytest.mark.parametrize(
     ("preload", "reason"),
     [
@@ -265,29 +251,21 @@ def test_where_none_starts_every_run_is_a_fresh_one_and_nobody_is_bothered(
 # Its own life.
 
 
-def test_one_that_is_killed_under_a_run_takes_the_run_with_it(tmp_path: Path) -> None:
-    require_sandbox()
+def test_one_that_is_killed_takes_its_run_with_it_and_is_replaced(tmp_path: Path) -> None:
     with opened(tmp_path) as warm, ThreadPoolExecutor(1) as pool:
-        warm.said("")
+        first = warm.said("print(mark)")
         running = pool.submit(warm.run, "import time; time.sleep(60)")
         wait_until(lambda: len(warm.processes()) == 5, "the run", 60)
         os.kill(warm.process(), signal.SIGKILL)
         assert (running.result().status, running.result().signal) == ("SG", 9)
-        assert warm.run("print('on')").stdout == b"on\n"
-
-
-def test_one_that_was_killed_while_it_waited_is_replaced(tmp_path: Path) -> None:
-    require_sandbox()
-    with opened(tmp_path) as warm:
-        first = warm.said("print(mark)")
+        second = warm.said("print(mark)")
         os.kill(warm.process(), signal.SIGKILL)
         # At once, whether its end has been noticed or not.
         assert warm.run("print('on')").stdout == b"on\n"
-        assert warm.said("print(mark)") != first
+        assert len({first, second, warm.said("print(mark)")}) == 3
 
 
 def test_callers_at_the_same_time_have_a_process_each(tmp_path: Path) -> None:
-    require_sandbox()
     code = "import time; time.sleep(0.1); print(mark)"
     with opened(tmp_path) as warm, ThreadPoolExecutor(2) as pool:
         marks = set(pool.map(lambda _: warm.said(code), range(6)))
@@ -295,7 +273,6 @@ def test_callers_at_the_same_time_have_a_process_each(tmp_path: Path) -> None:
 
 
 def test_a_run_ends_with_its_launcher(tmp_path: Path) -> None:
-    require_sandbox()
     with opened(tmp_path) as warm, ThreadPoolExecutor(1) as pool:
         mark = warm.said("print(mark)")
         running = pool.submit(warm.run, "import os, time; os.closerange(0, 3); time.sleep(60)")
@@ -310,7 +287,6 @@ def test_a_run_ends_with_its_launcher(tmp_path: Path) -> None:
 
 
 def test_a_run_that_is_stopped_is_gone_at_once_and_the_next_is_not(tmp_path: Path) -> None:
-    require_sandbox()
     with opened(tmp_path) as warm, ThreadPoolExecutor(1) as pool:
         stop = StopSignal()
         warm.said("")
@@ -326,7 +302,6 @@ def test_a_run_that_is_stopped_is_gone_at_once_and_the_next_is_not(tmp_path: Pat
 
 
 def test_many_runs_leave_nothing_behind(tmp_path: Path) -> None:
-    require_sandbox()
     codes = [
         "open('out/x', 'w').write('x')",
         "import os\nif os.fork() == 0:\n  os.setsid()\n  os.closerange(0, 9)\n  import time; time.sleep(60)",
@@ -357,7 +332,6 @@ def test_many_runs_leave_nothing_behind(tmp_path: Path) -> None:
         assert marks == {warm.said("print(mark)")}
 
 
-@needs_sandbox
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_a_grader_that_ends_takes_all_of_it_along(number: signal.Signals, tmp_path: Path) -> None:
     seen = Warm(tmp_path, "")
@@ -365,7 +339,7 @@ def test_a_grader_that_ends_takes_all_of_it_along(number: signal.Signals, tmp_pa
     grader = f"""
 from pathlib import Path
 from concurrent.futures import ThreadPoolExecutor
-from forked import Warm
+from sandboxed import Warm
 warm = Warm(Path({str(tmp_path)!r}), '')
 with ThreadPoolExecutor(2) as pool:
     list(pool.map(warm.run, ['import time; time.sleep(0.2)'] * 2))
@@ -407,28 +381,20 @@ ENDLESS = "def deeper(n):\n    return deeper(n + 1)\n\n\ndeeper(0)\n"
 
 
 @pytest.mark.slow
-@needs_sandbox
 def test_a_replay_has_the_same_bytes_in_both_engines_whatever_ran_before() -> None:
-    def replayed(sandbox: Callable[..., SandboxResult], *sources: str) -> SandboxResult:
-        job = {
-            "settings": asdict(RunSettings(seed=42, dataset="digits", epochs=1)),
-            "checks": ["learning_rate"],
-            "runs": [{"name": f"run{number}", "source": source} for number, source in enumerate(sources)],
-            "platform": True,
-        }
-        return sandbox(
-            [sys.executable, "-P", str(FOLDER / "replay.py")],
-            inputs={"job.json": json.dumps(job).encode()},
-            environment=replay_environment(),
-            limits=RUN_LIMITS,
-            visible=visible_folders(),
-        )
+    def replayed(sandbox: Sandbox, source: str) -> SandboxResult:
+        settings = asdict(RunSettings(seed=42, dataset="digits", epochs=1))
+        job = {"settings": settings, "checks": ["learning_rate"], "source": source, "platform": True}
+        words = [sys.executable, "-P", str(FOLDER / "replay.py")]
+        inputs = {"job.json": json.dumps(job).encode()}
+        return sandbox(Command(words, inputs, replay_environment(), RUN_LIMITS, visible_folders()), None)
 
     healthy = load_recipe("huge_lr").healthy_source()
     with open_sandbox("warm", 1) as warm:
         assert replayed(warm, HOSTILE).status != "OK"
-        result = replayed(warm, healthy, ENDLESS)
+        results = [replayed(warm, source) for source in (healthy, ENDLESS)]
         assert isinstance(warm, WarmSandbox)
         assert warm.failure == ""
-    assert result == replayed(run_in_sandbox, healthy, ENDLESS)
-    assert {"run0/metrics.log", "run0/checkpoint.pt", "error.txt"} <= set(result.files)
+    assert results == [replayed(run_in_sandbox, source) for source in (healthy, ENDLESS)]
+    assert {"metrics.log", "checkpoint.pt"} <= set(results[0].files)
+    assert "error.txt" in results[1].files

@@ -8,7 +8,6 @@ import pytest
 
 from grader.replay.heldout import make_digits, make_shapes
 from grader.replay.heldout.archives import GRADERS_FOLDER, STUDENTS_FOLDER, Arrays, write_archives
-from harness.data import CLASS_NAMES
 from harness.data.datasets import read_embedded
 
 ROOT = Path(__file__).parents[1]
@@ -30,34 +29,6 @@ def test_digits_are_made_again() -> None:
 def test_shapes_are_drawn_again(split: str) -> None:
     seed = make_shapes.SEED + list(make_shapes.SIZES).index(split)
     _assert_stored("shapes", split, make_shapes.draw_split(make_shapes.SIZES[split], seed))
-
-
-def test_enlarging_keeps_even_grey_even_and_samples_in_place() -> None:
-    original = np.random.RandomState(0).randint(0, 17, (3, 8, 8)).astype(np.int64)
-    large = make_digits.enlarge(original)
-    assert large.shape == (3, 1, 28, 28)
-    # The middle of every block of 3 x 3 is a sample of the original; one pixel of the frame is cut.
-    assert (large[:, 0, 3:27:3, 3:27:3] == (original * 255 + 8) // 16).all()
-    assert (make_digits.enlarge(np.full((1, 8, 8), 16))[0, 0, 8:20, 8:20] == 255).all()
-
-
-@pytest.mark.parametrize("name", make_shapes.FIGURES)
-def test_a_figure_fits_its_square_and_is_its_own_mirror_image(name: str) -> None:
-    side = np.linspace(-1.5, 1.5, 300)  # an even number: no point lies on an outline's own axis
-    x, y = np.meshgrid(side, side)
-    mask = make_shapes.FIGURES[name](x, y)
-    assert not mask[(np.abs(x) > 1) | (np.abs(y) > 1)].any()
-    assert 0.07 < mask.mean() < 0.3
-    assert np.mean(mask != mask[:, ::-1]) < 0.001
-
-
-def test_figures_are_the_classes_and_differ_from_each_other() -> None:
-    assert CLASS_NAMES["shapes"] == tuple(make_shapes.FIGURES)
-    x, y = np.meshgrid(np.linspace(-1, 1, 101), np.linspace(-1, 1, 101))
-    masks = [figure(x, y) for figure in make_shapes.FIGURES.values()]
-    for first, mask in enumerate(masks):
-        for other in masks[:first]:
-            assert (mask ^ other).sum() > 0.15 * (mask | other).sum()
 
 
 def test_archives_are_the_same_bytes_and_listed_in_sums(tmp_path: Path) -> None:

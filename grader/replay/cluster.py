@@ -9,30 +9,25 @@ import json
 import logging
 import platform
 import sys
-import threading
 import time
-import traceback
-from collections import Counter, defaultdict, deque
+from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from concurrent.futures import CancelledError, ThreadPoolExecutor
-from concurrent.futures import Future as Reply
+from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from queue import Empty, SimpleQueue
 from typing import Any
-from uuid import uuid4
 
 from grader.replay.data import ReplayData
 from grader.replay.provenance import code_hash, machine_state
 from grader.replay.replay import Replay
-from grader.replay.replayer import Replayer, Sandbox, open_sandbox
+from grader.replay.replayer import Replayer, open_sandbox
 from grader.replay.replays import Executor, Made
 from grader.replay.request import Request, recipe_of
-from grader.sandbox import Stopped, sandbox_problem
+from grader.sandbox import sandbox_problem
 from harness.data import EMBEDDED
 from harness.doctor.report import examine
 from harness.errors import UserError
@@ -43,23 +38,22 @@ CONNECT_SECONDS = 10
 # How long to wait if there is no worker. A nanny restarts one within seconds.
 PATIENCE_SECONDS = 120.0
 _LOOK_SECONDS = 0.5
+_FETCH_SECONDS = 60.0
 _DEATHS = 3  # Give up after this many worker deaths.
-_FETCH_SECONDS = 300.0
 _LOADED = code_hash()  # of the modules that this process runs; the files may change later
-
-Description = Mapping[str, str]
 
 
 # --- On a worker ---
 
 
 @cache
-def _description() -> Description:
+def description() -> Mapping[str, str]:
+    """Return what must be equal on the worker and the grader's machine."""
     return {
         "code": _LOADED,
-        "Python": ".".join(
-            platform.python_version_tuple()[:2]
-        ),  # another version words its errors differently
+        "Python": platform.python_version().rpartition(".")[
+            0
+        ],  # another version words its errors differently
         "torch": version("torch").partition("+")[0],
         "NumPy": version("numpy"),
         # Machines that are not portable agree only with machines of their own kind.
@@ -67,9 +61,20 @@ def _description() -> Description:
     }
 
 
-async def describe() -> tuple[Description, str]:
-    """Return what this worker is, and why it cannot make replays, or ""."""
-    return await asyncio.to_thread(_description), await asyncio.to_thread(_problem)
+async def objection(wanted: Mapping[str, str]) -> str:
+    """Return why this worker cannot make replays for a grader with this description, or ""."""
+    return await asyncio.to_thread(_objection, wanted)
+
+
+def _objection(wanted: Mapping[str, str]) -> str:
+    ours = description()
+    differing = [name for name in ours if wanted.get(name) != ours[name]]
+    if "code" in differing:
+        return "its trainwreck is another one: install the commit that is here, and restart the worker"
+    if differing:
+        pairs = ", ".join(f"{name} {ours[name]}, here {wanted.get(name)}" for name in differing)
+        return f"it differs ({pairs}): install the same versions, or leave out machines of another kind"
+    return _problem()
 
 
 def _problem() -> str:
@@ -79,13 +84,13 @@ def _problem() -> str:
 
 
 @cache
-def _tools() -> tuple[Sandbox, ReplayData]:
-    """Return the sandbox and the data of this worker process. The forking process ends with this one."""
+def _replayer() -> Replayer:
+    """Return the replayer of this worker process. The forking process ends with this one."""
     from distributed import get_worker
 
     opened = open_sandbox("warm", get_worker().state.nthreads)
     _open.append(opened)
-    return opened.__enter__(), ReplayData(Path("/nonexistent"))
+    return Replayer(opened.__enter__(), ReplayData(Path("/nonexistent")))
 
 
 _open: list[object] = []
@@ -94,48 +99,22 @@ _open: list[object] = []
 def replay(job: bytes, subset: bytes = b"", heldout: bytes = b"") -> bytes:
     """Make one replay; the files of a data set come along unless the harness brings it.
 
-    Returns the JSON of the worker's address and the replay, or of the reason why this worker cannot make it.
+    Returns the JSON of the replay, or of the reason why this worker cannot make it.
     """
-    from distributed import Reschedule, get_worker
-
-    worker, asked = get_worker(), json.loads(job)
+    asked = json.loads(job)
     request = Request(
         recipe_of(asked["recipe"]), RunSettings(**asked["settings"]), asked["source"], asked["tree"],
         asked["trusted"], asked["repetition"],
     )  # fmt: skip
-    answer: dict[str, Any] = {"worker": worker.address}
     try:
-        sandbox, data = _tools()
+        replayer = _replayer()
         if subset:
-            data.accept(request.settings.dataset, subset, heldout)
-        replayer = Replayer(sandbox, data)
-        with _stopping(replayer, worker, asked["key"]):
-            made = replayer.attempt(request)
+            replayer.data.accept(request.settings.dataset, subset, heldout)
+        made = replayer.attempt(request)
         unfit = _problem() if made.status == "XX" else ""
-        answer |= {"unfit": unfit} if unfit else {"replay": made.model_dump(mode="json")}
-    except Stopped:  # nobody waits for it any more, or this worker is about to end
-        raise Reschedule from None
     except OSError as error:  # its disk is full
-        answer["unfit"] = f"{error}: fix that, and restart the worker"
-    return json.dumps(answer).encode()
-
-
-@contextmanager
-def _stopping(replayer: Replayer, worker: Any, key: str) -> Iterator[None]:
-    """Stop the replay when nobody waits for the task any more: the grader was interrupted."""
-    done = threading.Event()
-
-    def watch() -> None:
-        while not done.wait(_LOOK_SECONDS):
-            task = worker.state.tasks.get(key)
-            if task is None or task.state == "cancelled":
-                replayer.stop()
-
-    threading.Thread(target=watch, daemon=True).start()
-    try:
-        yield
-    finally:
-        done.set()
+        unfit = f"{error}: fix that, and restart the worker"
+    return json.dumps({"unfit": unfit} if unfit else made.model_dump(mode="json")).encode()
 
 
 # --- On the grader's machine ---
@@ -164,7 +143,7 @@ def open_cluster(address: str, cache: Path, say: Callable[[str], None]) -> Itera
     try:
         # If only one side speaks TLS, a client would wait for minutes.
         asyncio.run(asyncio.wait_for(knock(), CONNECT_SECONDS))
-        client = Client(address, timeout=CONNECT_SECONDS, security=security, set_as_default=False)
+        client = Client(address, timeout=CONNECT_SECONDS, security=security)
     except (OSError, ValueError, TypeError, RuntimeError) as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
         raise UserError(
@@ -183,7 +162,6 @@ class _Sent:
     """A request that the worker at an address has, and since when (perf_counter)."""
 
     request: Request
-    future: Any
     address: str
     begun: float
 
@@ -195,52 +173,75 @@ class _Cluster:
         self._client = client
         self._data = data
         self._say = say
-        self._threads: dict[str, int] = {}  # of the workers that may be given replays, by their address
+        self._threads: dict[str, int] = {}  # of each known worker, by its address; 0 for a refused one
         self._names: dict[str, str] = {}
-        self._asked: dict[str, Reply[Any]] = {}
-        self._refused: set[str] = set()
-        self._deserted: float | None = None  # since when no worker is fit
-        self._waiting: deque[Request] = deque()
-        self._sent: dict[str, _Sent] = {}
-        self._deaths: dict[str, list[str]] = defaultdict(
-            list
-        )  # workers that died under a request, by its key
-        self._ended: SimpleQueue[Any] = SimpleQueue()
+        self._deserted = 0.0  # since when no worker is fit
+        self._deaths: Counter[str] = Counter()  # of workers that had a request, by its key
         self._files: dict[str, Sequence[Any]] = {}
 
     def replay(self, requests: Sequence[Request]) -> Generator[Made, None, None]:
         """Make replays; an `Executor`."""
-        self._waiting.extend(requests)
-        with ThreadPoolExecutor(8) as self._questions:
-            try:
-                while self._waiting or self._sent:
-                    yield from self._look_at_workers()
-                    for address in list(self._free_threads()):
-                        if self._waiting:
-                            yield from self._send(self._waiting.popleft(), address)
-                    with suppress(Empty):
-                        yield from self._receive(self._ended.get(timeout=_LOOK_SECONDS))
-            except GeneratorExit:
-                raise
-            except BaseException:
-                for sent in list(self._sent.values()):
-                    if sent.future.status == "finished":
-                        yield from self._receive(sent.future)
-                raise
-            finally:
-                if self._client.status == "running":
-                    self._client.cancel([sent.future for sent in self._sent.values()])
-                self._waiting.clear()
-                self._sent.clear()
+        from distributed import wait
 
-    def _free_threads(self) -> Iterator[str]:
-        """Yield the address of each thread that has nothing to do."""
-        busy = Counter(sent.address for sent in self._sent.values())
-        for address, threads in self._threads.items():
-            for _ in range(threads - busy[address]):
-                yield address
+        waiting, sent = deque(requests), dict[Any, _Sent]()
+        try:
+            while waiting or sent:
+                self._look_at_workers()
+                for future in [future for future, item in sent.items() if item.address not in self._threads]:
+                    future.cancel()
+                    yield from self._lost(sent.pop(future), waiting, "the worker is gone")
+                for address in self._free_threads(sent):
+                    if waiting:
+                        yield from self._send(waiting.popleft(), address, sent)
+                if not sent:
+                    time.sleep(_LOOK_SECONDS)
+                    continue
+                with suppress(TimeoutError, CancelledError):
+                    wait(list(sent), timeout=_LOOK_SECONDS, return_when="FIRST_COMPLETED")
+                for future in [future for future in sent if future.done()]:
+                    yield from self._receive(future, sent.pop(future), waiting)
+        finally:
+            if self._client.status == "running":
+                self._client.cancel(list(sent))
 
-    def _send(self, request: Request, address: str) -> Iterator[Made]:
+    def _look_at_workers(self) -> None:
+        """Ask new workers what they are. Raises `UserError` if no worker is left, or the scheduler is gone."""
+        self._check_connection()
+        info = self._client.scheduler_info()
+        there = info["workers"]
+        self._names |= {address: f"{worker['name']} ({address})" for address, worker in there.items()}
+        self._threads = {address: self._threads[address] for address in self._threads.keys() & there.keys()}
+        if new := list(there.keys() - self._threads.keys()):
+            answers = self._client.run(objection, description(), workers=new, on_error="return")
+            for address, answer in answers.items():
+                self._threads[address] = there[address]["nthreads"]
+                if isinstance(answer, Exception):  # trainwreck is missing there, or is another one
+                    self._refuse(address, f"trainwreck does not answer there ({answer})")
+                elif answer:
+                    self._refuse(address, answer)
+        if any(self._threads.values()):
+            self._deserted = 0.0
+        elif there and len(self._threads) == len(there):
+            raise UserError(f"No worker of {info['address']} can make replays; the reasons are above.")
+        elif not self._deserted:
+            self._deserted = time.monotonic()
+            self._say(f"Waiting for a worker of {info['address']}, {PATIENCE_SECONDS:.0f} s at most.")
+        elif time.monotonic() > self._deserted + PATIENCE_SECONDS:
+            raise UserError(
+                f"{info['address']} has no worker: start some, and give the same command again."
+                " Finished replays are kept."
+            )
+
+    def _refuse(self, address: str, reason: str) -> None:
+        self._threads[address] = 0
+        self._say(f"Refused: worker {self._names[address]}: {' '.join(reason.split()).rstrip('.')}.")
+
+    def _free_threads(self, sent: Mapping[Any, _Sent]) -> list[str]:
+        """Return the address of each thread that has nothing to do."""
+        busy = Counter(item.address for item in sent.values())
+        return [address for address, threads in self._threads.items() for _ in range(threads - busy[address])]
+
+    def _send(self, request: Request, address: str, sent: dict[Any, _Sent]) -> Iterator[Made]:
         dataset = request.settings.dataset
         if dataset not in EMBEDDED and dataset not in self._files:
             try:
@@ -250,104 +251,37 @@ class _Cluster:
                 return
             # Dask brings each file once to each worker that needs it.
             self._files[dataset] = self._client.scatter(contents, hash=False)
-        key = f"replay-{uuid4().hex}"
         job = {
-            "key": key, "recipe": request.recipe.id, "settings": asdict(request.settings), "source": request.source,
+            "recipe": request.recipe.id, "settings": asdict(request.settings), "source": request.source,
             "tree": request.tree, "trusted": request.trusted, "repetition": request.repetition,
         }  # fmt: skip
-        future = self._client.submit(
-            replay, json.dumps(job).encode(), *self._files.get(dataset, ()), key=key,
-            workers=[address], pure=False,
-        )  # fmt: skip
-        self._sent[key] = _Sent(request, future, address, time.perf_counter())
-        future.add_done_callback(self._ended.put)
+        files = self._files.get(dataset, ())
+        future = self._client.submit(replay, json.dumps(job).encode(), *files, workers=[address], pure=False)
+        sent[future] = _Sent(request, address, time.perf_counter())
 
-    def _receive(self, future: Any) -> Iterator[Made]:
-        from distributed.scheduler import KilledWorker, NoValidWorkerError
-
-        sent = self._sent.pop(future.key, None)
-        if sent is None:  # it was sent again
-            return
+    def _receive(self, future: Any, sent: _Sent, waiting: deque[Request]) -> Iterator[Made]:
         try:
             answer = json.loads(future.result(timeout=_FETCH_SECONDS))
-            if unfit := answer.get("unfit"):
-                self._refuse(answer["worker"], unfit)
-                self._waiting.appendleft(sent.request)
-                return
-            made = Replay.model_validate(answer["replay"])
-        except (KilledWorker, NoValidWorkerError, CancelledError, OSError):  # its worker is gone
+        except Exception as error:  # its worker is gone, or has another fault
             self._check_connection()
-            yield from self._lost(sent)
+            yield from self._lost(sent, waiting, str(error))
             return
-        except Exception as error:
-            if "Error during deserialization of the task graph" in str(error):
-                raise UserError(
-                    "The scheduler has no trainwreck: start it from the same installation as its workers."
-                    " Nothing was scored."
-                ) from None
-            traceback.print_exc()
-            made = Replay(status="XX", message=f"the grader failed ({type(error).__name__})")
-        yield sent.request, made, time.perf_counter() - sent.begun
+        if "unfit" in answer:
+            if self._threads.get(sent.address):
+                self._refuse(sent.address, answer["unfit"])
+            waiting.appendleft(sent.request)
+        else:
+            yield sent.request, Replay.model_validate(answer), time.perf_counter() - sent.begun
 
-    def _lost(self, sent: _Sent) -> Iterator[Made]:
+    def _lost(self, sent: _Sent, waiting: deque[Request], reason: str) -> Iterator[Made]:
         """Send a request again whose worker died, or give up."""
         self._files.clear()  # they may have been on that worker
-        deaths = self._deaths[sent.request.text_key]
-        deaths.append(self._names.get(sent.address, sent.address))
-        if len(deaths) < _DEATHS:
-            self._waiting.appendleft(sent.request)
-            return
-        message = f"{len(deaths)} workers died while they replayed it: {', '.join(deaths)}"
-        yield sent.request, Replay(status="XX", message=message), time.perf_counter() - sent.begun
-
-    def _look_at_workers(self) -> Iterator[Made]:
-        """Ask new workers what they are. Raises `UserError` if no worker is left, or the scheduler is gone."""
-        self._check_connection()
-        info = self._client.scheduler_info(n_workers=-1)
-        there = info["workers"]
-        self._names |= {address: f"{worker['name']} ({address})" for address, worker in there.items()}
-        for gone in (self._threads.keys() | self._asked.keys() | self._refused) - there.keys():
-            self._threads.pop(gone, None)
-            self._asked.pop(gone, None)
-            self._refused.discard(gone)
-        for key, sent in list(self._sent.items()):
-            if sent.address not in there:
-                del self._sent[key]
-                sent.future.cancel()
-                yield from self._lost(sent)
-        for address in there.keys() - self._threads.keys() - self._asked.keys() - self._refused:
-            self._asked[address] = self._questions.submit(
-                self._client.run, describe, workers=[address], on_error="return"
-            )
-        for address, reply in list(self._asked.items()):
-            if reply.done():
-                del self._asked[address]
-                objection = _objection(reply)
-                if objection:
-                    self._refuse(address, objection)
-                else:
-                    self._threads[address] = there[address]["nthreads"]
-        self._wait_for_workers(info["address"])
-
-    def _refuse(self, address: str, reason: str) -> None:
-        self._threads.pop(address, None)
-        if address not in self._refused:
-            self._refused.add(address)
-            self._say(f"Refused: worker {self._names.get(address, address)}: {reason.rstrip('.')}.")
-
-    def _wait_for_workers(self, scheduler: str) -> None:
-        now = time.monotonic()
-        if self._threads or self._asked:
-            self._deserted = None
-        elif self._refused:
-            raise UserError(f"No worker of {scheduler} can make replays; the reasons are above.")
-        elif self._deserted is None:
-            self._deserted = now
-            self._say(f"Waiting for a worker of {scheduler}, {PATIENCE_SECONDS:.0f} s at most.")
-        elif now > self._deserted + PATIENCE_SECONDS:
-            raise UserError(
-                f"{scheduler} has no worker: start some, and give the same command again. Finished replays are kept."
-            )
+        self._deaths[sent.request.text_key] += 1
+        if self._deaths[sent.request.text_key] < _DEATHS:
+            waiting.appendleft(sent.request)
+        else:
+            message = f"{_DEATHS} workers died or failed while they replayed it ({reason[:500]})"
+            yield sent.request, Replay(status="XX", message=message), time.perf_counter() - sent.begun
 
     def _check_connection(self) -> None:
         if self._client.status != "running":
@@ -355,26 +289,3 @@ class _Cluster:
                 "The connection to the scheduler was lost: check that it runs, and give the same command again."
                 " Finished replays are kept."
             )
-
-
-def _objection(reply: "Reply[Any]") -> str:
-    """Return why a worker that gave this reply gets no replays, or ""."""
-    try:
-        [answer] = reply.result().values()
-    except Exception as error:
-        answer = error
-    if isinstance(answer, Exception):  # trainwreck is missing there, or is another one
-        return f"trainwreck does not answer there ({type(answer).__name__}: {' '.join(str(answer).split())})"
-    theirs, problem = answer
-    ours = _description()
-    differing = [name for name in ours if theirs.get(name) != ours[name]]
-    if not differing:
-        return str(problem)
-    if differing == ["platform"]:
-        return "its platform class is another one: grader doctor on both machines says why"
-    if differing[0] == "code":
-        return "its trainwreck is another one: install the commit that is here, and restart the worker"
-    versions = ", ".join(
-        f"{name} {theirs.get(name)}, here {ours[name]}" for name in differing if name != "platform"
-    )
-    return f"it has other versions ({versions}): install the same ones, and restart the worker"

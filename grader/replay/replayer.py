@@ -3,7 +3,6 @@
 import errno
 import io
 import json
-import os
 import signal
 import sys
 import tempfile
@@ -11,6 +10,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -23,16 +23,15 @@ from grader.replay.data import ReplayData
 from grader.replay.inside import FOLDER as INSIDE
 from grader.replay.replay import CheckResult, Evaluation, Replay
 from grader.replay.request import RUN_LIMITS, Request
-from grader.sandbox import Limits, SandboxResult, Stopped, StopSignal, WarmSandbox, run_in_sandbox
+from grader.sandbox import Command, Limits, SandboxResult, Stopped, StopSignal, WarmSandbox, run_in_sandbox
 from grader.score.solutions import mechanisms_of
 from grader.syntax.plain_edit import plain_edit
 from harness.canonical_setup import run_environment
 from harness.errors import UserError, naming
 from harness.recipe import ROOT, Recipe
-from harness.run.settings import RunSettings
 from harness.submission.check_run import shape_fault
 
-Sandbox = Callable[..., SandboxResult]
+Sandbox = Callable[[Command, StopSignal | None], SandboxResult]
 Engine = Literal["warm", "fresh"]
 ENGINES: tuple[Engine, ...] = get_args(Engine)
 
@@ -40,7 +39,7 @@ HARNESS_BROKE = "the harness broke while it ran this experiment"
 # A disk that is full or read-only fails every replay alike.
 _NO_DISK = frozenset([errno.ENOSPC, errno.EDQUOT, errno.EROFS])
 # The files that a finished run leaves.
-_RESULTS = ("run/metrics.log", "run/checks.json", "run/checkpoint.pt")
+_RESULTS = ("metrics.log", "checks.json", "checkpoint.pt")
 
 
 class Replayer:
@@ -48,10 +47,9 @@ class Replayer:
 
     def __init__(self, sandbox: Sandbox, data: Path | ReplayData, limits: Limits = RUN_LIMITS) -> None:
         self._sandbox = sandbox
-        self._data = data if isinstance(data, ReplayData) else ReplayData(data)
+        self.data = data if isinstance(data, ReplayData) else ReplayData(data)
         self._limits = limits
         self._stop = StopSignal()
-        self._environment = replay_environment()
 
     def stop(self) -> None:
         """End the replays that any thread is making, with `Stopped`. No more can be made afterwards."""
@@ -91,25 +89,21 @@ class Replayer:
         job = {
             "settings": asdict(request.settings),
             "checks": list(mechanisms_of(request.recipe.id)),
-            "runs": [{"name": "run", "source": request.source}],
+            "source": request.source,
             "platform": request.trusted,
         }
-        inputs = {"job.json": json.dumps(job).encode(), **self._data.inputs(request.settings.dataset)}
-        result = self._run("replay.py", inputs)
+        dataset = request.settings.dataset
+        result = self._run("replay.py", {"job.json": json.dumps(job).encode()}, dataset)
         replay = _read_replay(result, trusted=request.trusted)
         if replay.status != "OK":
             return replay
-        weights = result.files["run/checkpoint.pt"]
-        evaluation = self.evaluate(request.recipe, request.settings, weights)
+        weights = result.files["checkpoint.pt"]
+        evaluation = self._evaluate(request.recipe, dataset, {"checkpoint.pt": weights})
         if evaluation is not None and evaluation.problem and not request.trusted:
             evaluation = self._evaluate_network(request, weights, evaluation)
         if evaluation is None:
             return Replay(status="XX", message="the evaluation of the weights did not come to an end")
         return replay.model_copy(update={"evaluation": evaluation})
-
-    def evaluate(self, recipe: Recipe, settings: RunSettings, checkpoint: bytes) -> Evaluation | None:
-        """Judge weights with the recipe's own model on held-out data; return None if we failed."""
-        return self._evaluated(recipe, settings, {"checkpoints/run.pt": checkpoint})
 
     def _evaluate_network(self, request: Request, weights: bytes, otherwise: Evaluation) -> Evaluation | None:
         """Judge a network of the student's own by its outputs for images without labels.
@@ -118,73 +112,56 @@ class Replayer:
         gives no outputs.
         """
         dataset = request.settings.dataset
-        with np.load(io.BytesIO(self._data.heldout(dataset))) as arrays:
+        with np.load(io.BytesIO(self.data.heldout(dataset))) as arrays:
             unlabelled = io.BytesIO()
             np.savez(unlabelled, allow_pickle=False, images=arrays["images"])
         inputs = {
             "job.json": json.dumps({"dataset": dataset}).encode(),
             "experiment.py": request.source.encode(),
             "heldout.npz": unlabelled.getvalue(),
-            "checkpoints/run.pt": weights,
-            **self._data.inputs(dataset),
+            "checkpoint.pt": weights,
         }
-        result = self._run("predict.py", inputs)
+        result = self._run("predict.py", inputs, dataset)
         if result.status != "OK" or "outputs.npz" not in result.files:
             ours = result.status == "XX" or result.signal == signal.SIGKILL
             return None if ours else otherwise
         outputs = {"outputs.npz": result.files["outputs.npz"]}
-        evaluation = self._evaluated(request.recipe, request.settings, outputs)
+        evaluation = self._evaluate(request.recipe, dataset, outputs)
         return evaluation and evaluation.model_copy(update={"own_network": True})
 
-    def _evaluated(
-        self, recipe: Recipe, settings: RunSettings, judged: Mapping[str, bytes]
-    ) -> Evaluation | None:
-        dataset = settings.dataset
+    def _evaluate(self, recipe: Recipe, dataset: str, judged: Mapping[str, bytes]) -> Evaluation | None:
+        """Judge weights, or outputs, with the recipe's own model on held-out data; return None if we failed."""
         inputs = {
-            "job.json": json.dumps({"dataset": dataset, "checkpoints": ["run"]}).encode(),
+            "job.json": json.dumps({"dataset": dataset}).encode(),
             "experiment.py": recipe.healthy_source().encode(),
-            "heldout.npz": self._data.heldout(dataset),
+            "heldout.npz": self.data.heldout(dataset),
             **judged,
-            **self._data.inputs(dataset),
         }
-        result = self._run("evaluate.py", inputs)
+        result = self._run("evaluate.py", inputs, dataset)
         if result.status != "OK":
             # A checkpoint that crashes its reader, or needs too much memory or time, cannot be read. SIGKILL is the
             # machine's: it is short of memory.
             ours = result.status in ("XX", "RE") or result.signal == signal.SIGKILL
             return None if ours else Evaluation(problem="it cannot be read")
-        found = json.loads(result.files["evaluation.json"])
-        return Evaluation.model_validate(found["run"])
+        return Evaluation.model_validate_json(result.files["evaluation.json"])
 
-    def _run(self, script: str, inputs: Mapping[str, bytes]) -> SandboxResult:
-        return self.run(
-            [sys.executable, "-P", str(INSIDE / script)],
-            inputs,
-            environment=self._environment,
-            limits=self._limits,
-            visible=visible_folders(),
-        )
+    def _run(self, script: str, inputs: Mapping[str, bytes], dataset: str) -> SandboxResult:
+        words = [sys.executable, "-P", str(INSIDE / script)]
+        inputs = {**inputs, **self.data.inputs(dataset)}
+        return self.run(Command(words, inputs, replay_environment(), self._limits, visible_folders()))
 
-    def run(
-        self,
-        command: Sequence[str],
-        inputs: Mapping[str, bytes],
-        *,
-        environment: Mapping[str, str],
-        limits: Limits,
-        visible: Sequence[Path],
-    ) -> SandboxResult:
+    def run(self, command: Command) -> SandboxResult:
         """Run a command in the sandbox until `stop`; see `grader.sandbox.run_in_sandbox`."""
-        return self._sandbox(
-            command, inputs=inputs, environment=environment, limits=limits, visible=visible, stop=self._stop
-        )
+        return self._sandbox(command, self._stop)
 
 
+@cache
 def replay_environment() -> Mapping[str, str]:
     """Return the environment of every process in the sandbox."""
     return run_environment("portable", base={"PATH": "/usr/bin:/bin"})
 
 
+@cache
 def visible_folders() -> Sequence[Path]:
     """Return the folders that a process in the sandbox may read: Python, its packages, the harness, our scripts."""
     return [Path(sys.base_prefix), Path(sys.prefix), ROOT / "harness", INSIDE]
@@ -194,19 +171,19 @@ def _read_replay(result: SandboxResult, *, trusted: bool) -> Replay:
     if result.status != "OK":
         return _unfinished(result, trusted=trusted)
     if missing := [name for name in _RESULTS if name not in result.files]:
-        told = f"it ended without an error and without {Path(missing[0]).name}; does the experiment end the process?"
+        told = f"it ended without an error and without {missing[0]}; does the experiment end the process?"
         return Replay(status="RE", message=f"the run left no whole result: {told}")
-    if len(result.files["run/metrics.log"]) > LOG_BYTES:
+    if len(result.files["metrics.log"]) > LOG_BYTES:
         return Replay(status="OL", message=f"it wrote a log of more than {LOG_BYTES // MIB} MiB")
     try:
-        log = result.files["run/metrics.log"].decode("utf-8")
-        checks = json.loads(result.files["run/checks.json"])
+        log = result.files["metrics.log"].decode("utf-8")
+        checks = json.loads(result.files["checks.json"])
         platform: dict[str, Any] | None = json.loads(result.files["platform.json"]) if trusted else None
         replay = Replay(
             status="OK",
             log=log,
-            log_sha256=sha256(result.files["run/metrics.log"]).hexdigest(),
-            checkpoint_sha256=sha256(result.files["run/checkpoint.pt"]).hexdigest(),
+            log_sha256=sha256(result.files["metrics.log"]).hexdigest(),
+            checkpoint_sha256=sha256(result.files["checkpoint.pt"]).hexdigest(),
             checks=tuple(CheckResult.model_validate(item) for item in checks),
             platform=platform,
         )
@@ -241,17 +218,5 @@ def open_sandbox(engine: Engine, jobs: int) -> Iterator[Sandbox]:
     warm = WarmSandbox(INSIDE / "preload.py", replay_environment(), visible_folders(), jobs=jobs)
     try:
         yield warm
-    finally:
-        warm.close()
-
-
-def warm_works() -> bool:
-    """Return whether runs can be forked inside a sandbox here."""
-    empty = Path(os.devnull)
-    warm = WarmSandbox(empty, {}, visible_folders(), jobs=1)
-    try:
-        command = [sys.executable, "-P", str(empty)]
-        warm(command, inputs={}, environment={}, limits=Limits(), visible=visible_folders())
-        return not warm.failure
     finally:
         warm.close()

@@ -5,6 +5,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import closing
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from time import perf_counter
 
@@ -16,8 +17,7 @@ from grader.report.progress import Progress
 
 # A replay with its request and the seconds that it took.
 Made = tuple[Request, Replay, float]
-# Makes replays and yields each as soon as it is finished. If it is interrupted, it yields what is finished by then
-# before it raises.
+# Makes replays and yields each as soon as it is finished.
 Executor = Callable[[Sequence[Request]], Generator[Made, None, None]]
 
 _OPEN_LOOP = re.compile(r"\bwhile\b")
@@ -47,7 +47,7 @@ class Replays:
         wanted = list(wanted)
         # First one replay for each program. If it fails, its message quotes line numbers, so that other texts of the
         # same program need replays of their own.
-        for key in _program, _text:
+        for key in attrgetter("key"), attrgetter("text_key"):
             missing: dict[str, tuple[str, Request]] = {}
             for name, request in wanted:
                 if self._find(request) is None:
@@ -83,14 +83,6 @@ class Replays:
                 self._cache.put(key, replay)
 
 
-def _program(request: Request) -> str:
-    return request.key
-
-
-def _text(request: Request) -> str:
-    return request.text_key
-
-
 def _surely_ends(request: Request) -> bool:
     return not _OPEN_LOOP.search(request.source)
 
@@ -110,18 +102,8 @@ def _replay_here(replayer: Replayer, jobs: int, requests: Sequence[Request]) -> 
     try:
         waiting |= {pool.submit(timed, request): request for request in requests}
         for future in as_completed(list(waiting)):
-            yield waiting[future], *future.result()
-            del waiting[future]
-    except GeneratorExit:
-        raise
-    except BaseException:  # Ctrl-C, a full disk: stop what runs, and hand over what is finished
-        replayer.stop()
-        pool.shutdown(cancel_futures=True)
-        for future, request in waiting.items():
-            if future.done() and not future.cancelled() and future.exception() is None:
-                yield request, *future.result()
-        raise
+            yield waiting.pop(future), *future.result()
     finally:
-        if waiting:
+        if waiting:  # Ctrl-C or a full disk
             replayer.stop()
         pool.shutdown(cancel_futures=True)

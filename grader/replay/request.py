@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from grader.intake.submission import Submission
 from grader.replay.data import FOLDER
-from grader.replay.inside import sources_hash
+from grader.replay.inside import FOLDER as INSIDE
 from grader.replay.provenance import machine_state
 from grader.sandbox import Limits
 from grader.score.solutions import mechanisms_of
@@ -83,7 +83,10 @@ class Request:
 @cache
 def _code_hash() -> str:
     heldout = hashlib.sha256((FOLDER / "SHA256SUMS").read_bytes()).hexdigest()
-    return f"{harness_hash()} {sources_hash()} {heldout} {RUN_LIMITS} {machine_state()}"
+    inside = hashlib.sha256()
+    for path in sorted(INSIDE.glob("*.py")):
+        inside.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return f"{harness_hash()} {inside.hexdigest()} {heldout} {RUN_LIMITS} {machine_state()}"
 
 
 @lru_cache(maxsize=256)

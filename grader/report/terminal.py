@@ -19,7 +19,7 @@ def show_submission(score: SubmissionScore, console: Console) -> None:
     """
 
     def say(words: str, style: str = "", indent: int = 0) -> None:
-        console.print(Padding(Text(clipped(words, _LIMIT), style=style), (0, 0, 0, indent)))
+        console.print(Padding(Text(clipped(words, _LIMIT), style=style), (0, 0, 0, indent), expand=False))
 
     say(f"{score.student} {score.recipe}", "bold")
     total = f"{points(score.total)} of 100 points" if score.total is not None else "no total yet"

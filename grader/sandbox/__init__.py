@@ -2,7 +2,7 @@
 
 from grader.sandbox.bubblewrap import HIDDEN_FROM_STUDENTS, launcher_python
 from grader.sandbox.pipes import Stopped, StopSignal
-from grader.sandbox.result import MIB, Limits, SandboxResult, Status
+from grader.sandbox.result import MIB, Command, Limits, SandboxResult, Status
 from grader.sandbox.run import run_in_sandbox, sandbox_problem
 from grader.sandbox.trusted import run_trusted
 from grader.sandbox.warm import WarmSandbox
@@ -10,6 +10,7 @@ from grader.sandbox.warm import WarmSandbox
 __all__ = [
     "HIDDEN_FROM_STUDENTS",
     "MIB",
+    "Command",
     "Limits",
     "SandboxResult",
     "Status",

@@ -98,18 +98,14 @@ def hidden_paths() -> tuple[Path, ...]:
     """Return the files and folders that a sandboxed process must not see, even inside a visible folder."""
     names = ("exercises", "grader", "solutions", "submissions", "tests")
     # The whole repository may lie inside a system folder (/usr/src), or a caller may show it.
-    paths = [_ROOT, *(_ROOT / name for name in names), *hidden_of_harness(_ROOT / "harness")]
+    paths = [
+        _ROOT,
+        *(_ROOT / name for name in names),
+        *(_ROOT / "harness" / name for name in HIDDEN_FROM_STUDENTS),
+    ]
     with contextlib.suppress(RuntimeError):  # some users have no home
         paths.append(Path.home())
     return tuple(paths)
-
-
-def hidden_of_harness(harness: Path) -> list[Path]:
-    """Return the files and folders of the harness that a sandboxed process must not see."""
-    hidden = [harness / name for name in HIDDEN_FROM_STUDENTS]
-    # A module can be read back from its compiled form beside it.
-    compiled = {path.parent / "__pycache__" for path in hidden if path.suffix == ".py"}
-    return [*hidden, *sorted(compiled)]
 
 
 def mounts(visible: Sequence[Path], hidden: Sequence[Path]) -> list[str]:

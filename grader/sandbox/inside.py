@@ -41,7 +41,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def main(job_descriptor: int, pipe: int) -> None:
-    """Run the job and send its outcome to the pipe as frames (`grader.sandbox.result.parse_frames`)."""
+    """Run the job and send its outcome to the pipe (`grader.sandbox.result.parse_report` reads it)."""
     with os.fdopen(job_descriptor, "rb") as file:
         job = marshal.loads(file.read())  # noqa: S302 - from the grader, sealed before the sandbox starts
     # The command inherits its input and output only, not the files that bubblewrap left open.
@@ -68,11 +68,11 @@ def serve(job: dict[str, Any], pipe: int, run: Callable[[dict[str, Any]], Ending
     except BaseException as error:
         status, code, number, message = "XX", None, None, f"the launcher failed: {error!r}"
     words = (status, "-" if code is None else code, "-" if number is None else number, message)
-    send(pipe, b"E", " ".join(map(str, words)).encode("utf-8", "replace"))
+    send(pipe, " ".join(map(str, words)).replace("\0", " ").encode("utf-8", "replace") + b"\0")
     for name, content in files:
-        send(pipe, b"N", name.encode())
-        send(pipe, b"D", content)
-    send(pipe, b"Z")
+        send(pipe, f"{len(content)} {name}\0".encode())
+        send(pipe, content)
+    send(pipe, b"\0")
 
 
 def run_and_collect(
@@ -89,9 +89,9 @@ def run_and_collect(
         return ("OL", ending[1], ending[2], str(excess)), []
 
 
-def send(pipe: int, letter: bytes, payload: bytes = b"") -> None:
-    """Write one frame."""
-    data = memoryview(letter + len(payload).to_bytes(8, "big") + payload)
+def send(pipe: int, content: bytes) -> None:
+    """Write all of the content."""
+    data = memoryview(content)
     while data:
         data = data[os.write(pipe, data) :]
 

@@ -71,7 +71,7 @@ class Readings:
 
     content: dict[str, bytes]
     timed_out: bool = False
-    overflowed: str | None = None  # the group that sent more bytes than it may
+    overflowed: str | None = None  # the pipe that brought more bytes than it may
     stopped: bool = False
 
     @property
@@ -106,7 +106,7 @@ def passed_on(reading: Mapping[str, int], writing: Mapping[str, int]) -> Iterato
 
 def read_pipes(
     pipes: Mapping[str, int],
-    groups: Mapping[str, tuple[str, int]],
+    rooms: Mapping[str, int],
     deadline: float,
     *,
     ended: Callable[[Mapping[str, int]], bool] = lambda sizes: False,
@@ -114,14 +114,13 @@ def read_pipes(
 ) -> Readings:
     """Read all pipes at the same time until their ends, and close them.
 
-    `groups` gives each pipe the name of a group and the number of bytes that the group may send together. Reading
-    stops when a group sends more, at `deadline` (a time of `time.monotonic`), or when `stop` is set. Bytes that lie
-    in the pipes at the deadline came in time, even if this process slept past it (Ctrl-Z). `ended` receives the
-    bytes read so far by pipe; once it returns True the process has ended and the deadline no longer counts.
+    Reading stops when a pipe brings more bytes than it has room for, at `deadline` (a time of `time.monotonic`), or
+    when `stop` is set. Bytes that lie in the pipes at the deadline came in time, even if this process slept past it
+    (Ctrl-Z). `ended` receives the bytes read so far by pipe; once it returns True the process has ended and the
+    deadline no longer counts.
     """
     content: dict[str, list[bytes]] = {name: [] for name in pipes}
     sizes = dict.fromkeys(pipes, 0)
-    room = dict(groups.values())
     timed_out, overflowed, stopped, looks = False, None, False, _LATE_LOOKS
     with selectors.DefaultSelector() as selector, contextlib.ExitStack() as stack:
         stack.callback(close_all, pipes)
@@ -145,12 +144,10 @@ def read_pipes(
                 if not chunk:
                     selector.unregister(key.fd)
                     unfinished.remove(key.data)
-                group = groups[key.data][0]
-                content[key.data].append(chunk[: room[group]])
+                content[key.data].append(chunk[: rooms[key.data] - sizes[key.data]])
                 sizes[key.data] += len(chunk)
-                room[group] -= len(chunk)
-                if room[group] < 0:
-                    overflowed = group
+                if sizes[key.data] > rooms[key.data]:
+                    overflowed = key.data
                     break
     whole = {name: b"".join(chunks) for name, chunks in content.items()}
     return Readings(whole, timed_out and bool(unfinished), overflowed, stopped)

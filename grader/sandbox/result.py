@@ -1,4 +1,4 @@
-"""Limits and outcomes of sandboxed runs, and the format in which the launcher reports them.
+"""A sandboxed command, its limits and its outcome, and the format in which the launcher reports it.
 
 Every status says whose fault it is, so that a command cannot blame the grader:
 
@@ -11,18 +11,17 @@ Every status says whose fault it is, so that a command cannot blame the grader:
 import math
 import platform
 import re
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
 Status = Literal["OK", "RE", "SG", "TO", "OL", "ML", "XX"]
 
 MIB = 1024 * 1024
-_HEADER = 9  # a letter, and the length in 8 bytes
-_NAME_BYTES = 4096  # the longest path that Linux accepts
-_TEXT_BYTES = 64 * 1024
-# What a report holds besides the contents of files: headers, names, one sentence.
-_FRAME_BYTES = 8 * MIB
+_TEXT_BYTES = 64 * 1024  # of a sentence or a file name in a report
+# What a report holds besides the contents of files.
+_REPORT_BYTES = 8 * MIB
 _WATCHED = ("cpu_seconds", "memory_bytes", "processes", "file_bytes", "scratch_files", "result_bytes")
 
 
@@ -31,8 +30,8 @@ class Limits:
     """What one command and all processes that it starts may use together, unless a field says otherwise.
 
     `memory_bytes` counts allocated memory and page tables, not libraries. Files in the scratch folder do not count
-    as memory; they have `scratch_bytes`. `file_bytes` limits each file, `output_bytes` standard output and standard
-    error together, `result_bytes` the files that come back.
+    as memory; they have `scratch_bytes`. `file_bytes` limits each file, `output_bytes` each of standard output and
+    standard error, `result_bytes` the files that come back.
     """
 
     cpu_seconds: float = 60.0
@@ -44,6 +43,27 @@ class Limits:
     scratch_files: int = 1000
     output_bytes: int = 1 * MIB
     result_bytes: int = 64 * MIB
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command to run in an empty world.
+
+    It works in a scratch folder, finds the `inputs` by their names in `../input/`, and returns the files that it writes
+    below `out/`. Of this machine it sees only libraries and the `visible` paths, read-only; its environment is
+    `environment` alone. Raises `ValueError` for the name of an input that is no plain relative path.
+    """
+
+    words: Sequence[str]
+    inputs: Mapping[str, bytes] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
+    limits: Limits = Limits()
+    visible: Sequence[Path] = ()
+
+    def __post_init__(self) -> None:
+        for name in self.inputs:
+            if not is_plain_path(name):
+                raise ValueError(f"{name!r} is not a plain path")
 
 
 @dataclass(frozen=True)
@@ -92,102 +112,82 @@ def launcher_limits(limits: Limits) -> dict[str, Any]:
     return {"rlimits": rlimits(limits) + processes, **{name: getattr(limits, name) for name in _WATCHED}}
 
 
-def pipe_rooms(limits: Limits) -> dict[str, tuple[str, int]]:
-    """Return how many bytes each pipe of a run may bring, in the form that `read_pipes` takes."""
-    output = ("output", limits.output_bytes)
-    return {"stdout": output, "stderr": output, "results": ("results", limits.result_bytes + _FRAME_BYTES)}
+def pipe_rooms(limits: Limits) -> dict[str, int]:
+    """Return how many bytes each pipe of a run may bring."""
+    output = limits.output_bytes
+    return {"stdout": output, "stderr": output, "results": limits.result_bytes + _REPORT_BYTES}
 
 
-class BrokenFrames(Exception):
+class BrokenReport(Exception):
     """The bytes are no report of the launcher."""
 
 
-@dataclass
-class Report:
-    """The launcher's report: whether it started the command, how the command ended, and the files."""
-
-    started: bool = False
-    finished: bool = False
-    status: Status = "XX"
-    exit_code: int | None = None
-    signal: int | None = None
-    message: str = ""
-    files: dict[str, bytes] = field(default_factory=dict)
+def has_started(report: bytes) -> bool:
+    """Return whether the launcher started the command."""
+    return report[:1] == b"S"
 
 
 def has_ended(size: int) -> bool:
     """Return whether a report of this size says that the command has ended and only the launcher is left."""
-    return size > _HEADER
+    return size > 1
 
 
-def parse_frames(data: bytes, result_bytes: int) -> Report:
-    """Parse a launcher's report; an incomplete one has `finished` False.
+def parse_report(data: bytes, result_bytes: int) -> SandboxResult | None:
+    """Parse a launcher's report; return None for an incomplete one.
 
-    A frame is a letter, a length and a payload. In order: S (the command starts), E (its end: status, exit status,
-    signal and message, separated by spaces), any number of N (a file name) with D (its content), Z. Raises
-    `BrokenFrames` for anything else, and for more than `result_bytes` of content.
+    It begins with S. When the command has ended, there follow `status exit-status signal message`, then `size name`
+    and the content of each file, then an empty name; a zero byte ends each text. Raises `BrokenReport` for anything
+    else, and for more than `result_bytes` of content.
     """
-    report = Report()
-    position, room, expected, name = 0, result_bytes, b"SE", ""
-    while expected:
-        header = data[position : position + _HEADER]
-        letter, length = header[:1], int.from_bytes(header[1:], "big")
-        if header and letter not in expected:
-            raise BrokenFrames(f"unexpected frame {letter!r} at byte {position}")
-        limit = {b"E": _TEXT_BYTES, b"N": _NAME_BYTES, b"D": room}.get(letter, 0)
-        if len(header) == _HEADER and length > limit:
-            raise BrokenFrames(f"frame {letter!r} has {length} bytes and may have {limit}")
-        payload = data[position + _HEADER : position + _HEADER + length]
-        if len(header) < _HEADER or len(payload) < length:
-            return report
-        position += _HEADER + length
-        if letter == b"S":
-            report.started, expected = True, b"E"
-        elif letter == b"E":
-            _read_ending(payload, report)
-            expected = b"NZ"
-        elif letter == b"N":
-            name, expected = _read_name(payload, report), b"D"
-        elif letter == b"D":
-            report.files[name] = payload
-            room, expected = room - length, b"NZ"
-        else:
-            report.finished, expected = True, b""
-    if position != len(data):
-        raise BrokenFrames("bytes after the last frame")
-    return report
+    if data and not has_started(data):
+        raise BrokenReport("it does not begin with S")
+    ending, position = _text(data, 1)
+    if ending is None:
+        return None
+    result = _read_ending(ending)
+    while True:
+        head, position = _text(data, position)
+        if not head:
+            break
+        size, _, name = head.partition(" ")
+        if not (size.isdecimal() and size.isascii()) or len(size) > 12:
+            raise BrokenReport("a file without a size")
+        if not is_plain_path(name) or name in result.files:
+            raise BrokenReport("a file name that is no plain path, or comes twice")
+        result_bytes -= int(size)
+        if result_bytes < 0:
+            raise BrokenReport("the files are larger than is allowed")
+        result.files[name] = data[position : position + int(size)]
+        position += int(size)
+    if position < len(data):
+        raise BrokenReport("bytes after the end")
+    return None if head is None else result
 
 
-def _read_ending(payload: bytes, report: Report) -> None:
-    words = payload.decode("utf-8", "replace").split(" ", 3)
-    if len(words) != 4 or words[0] not in get_args(Status):
-        raise BrokenFrames("an ending without a status")
-    report.status = cast(Status, words[0])
-    report.message = words[3]
+def _text(data: bytes, position: int) -> tuple[str | None, int]:
+    """Return the text at a position and the position after it; None if its end is not there yet."""
+    end = data.find(b"\0", position, position + _TEXT_BYTES)
+    if end < 0:
+        if len(data) - position >= _TEXT_BYTES:
+            raise BrokenReport("a text that is too long")
+        return None, len(data)
     try:
-        report.exit_code = None if words[1] == "-" else int(words[1])
-        report.signal = None if words[2] == "-" else int(words[2])
-    except ValueError:
-        raise BrokenFrames("an ending without numbers") from None
-
-
-def _read_name(payload: bytes, report: Report) -> str:
-    try:
-        name = payload.decode("utf-8")
+        return data[position:end].decode("utf-8"), end + 1
     except UnicodeDecodeError:
-        raise BrokenFrames("a file name that is not UTF-8") from None
-    if not is_plain_path(name) or "\0" in name or name in report.files:
-        raise BrokenFrames("a file name that is no plain path, or comes twice")
-    return name
+        raise BrokenReport("a text that is not UTF-8") from None
+
+
+def _read_ending(text: str) -> SandboxResult:
+    words = text.split(" ", 3)
+    if len(words) != 4 or words[0] not in get_args(Status):
+        raise BrokenReport("an ending without a status")
+    try:
+        code, number = (None if word == "-" else int(word) for word in words[1:3])
+    except ValueError:
+        raise BrokenReport("an ending without numbers") from None
+    return SandboxResult(cast(Status, words[0]), code, number, words[3])
 
 
 def is_plain_path(name: str) -> bool:
     """Return whether a relative path stays inside the folder that it is joined to."""
     return not any(part in ("", ".", "..") for part in name.split("/"))
-
-
-def check_input_names(names: Iterable[str]) -> None:
-    """Raise `ValueError` if one of the names is no plain relative path."""
-    for name in names:
-        if not is_plain_path(name):
-            raise ValueError(f"{name!r} is not a plain path")

@@ -9,7 +9,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from grader.sandbox.bubblewrap import LAUNCHER, OLDEST, arguments, launcher_python, version
@@ -24,14 +25,15 @@ from grader.sandbox.pipes import (
 )
 from grader.sandbox.result import (
     MIB,
-    BrokenFrames,
+    BrokenReport,
+    Command,
     Limits,
     SandboxResult,
     Status,
-    check_input_names,
     has_ended,
+    has_started,
     launcher_limits,
-    parse_frames,
+    parse_report,
     pipe_rooms,
 )
 from grader.sandbox.seccomp import ARCHITECTURES, filter_program
@@ -46,39 +48,30 @@ _TRIAL_LIMITS = Limits(cpu_seconds=10, wall_seconds=30, memory_bytes=256 * MIB, 
 _APPARMOR = Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
 
 
-def run_in_sandbox(
-    command: Sequence[str],
-    *,
-    inputs: Mapping[str, bytes],
-    environment: Mapping[str, str],
-    limits: Limits,
-    visible: Sequence[Path] = (),
-    stdin: bytes = b"",
-    stop: StopSignal | None = None,
-) -> SandboxResult:
-    """Run a command in an empty world under limits, and return how it ended.
+def run_in_sandbox(command: Command, stop: StopSignal | None = None) -> SandboxResult:
+    """Run a command in a sandbox of its own. When this function returns, every process of the run is dead.
 
-    It works in a scratch folder, finds the inputs by their names in `../input/`, and returns the files that it
-    writes below `out/`. Of this machine it sees only libraries and the `visible` paths, read-only; its environment
-    is `environment` alone. When this function returns, every process of the run is dead.
-
-    The command itself never makes this raise. Raises `ValueError` for inputs and paths that are not plain, and
+    The command itself never makes this raise. Raises `ValueError` for a visible path that is not absolute, and
     `Stopped` as soon as any thread sets `stop`.
     """
     if stop is not None and stop.is_set():
         raise Stopped
-    check_input_names(inputs)
+    limits = command.limits
     with SealedFiles() as files:
         words = arguments(
             files={LAUNCHER: LAUNCHER_SOURCE.read_bytes()}
-            | {f"/input/{name}": inputs[name] for name in inputs},
-            visible=visible,
+            | {f"/input/{name}": content for name, content in command.inputs.items()},
+            visible=command.visible,
             scratch_bytes=limits.scratch_bytes,
             seccomp=filter_program(platform.machine()),
             keep=files.keep,
         )
-        job = {"command": list(command), "environment": dict(environment), **launcher_limits(limits)}
-        job_file, input_file = files.keep(marshal.dumps(job)), files.keep(stdin)
+        job = {
+            "command": list(command.words),
+            "environment": dict(command.environment),
+            **launcher_limits(limits),
+        }
+        job_file = files.keep(marshal.dumps(job))
         reading, writing = open_pipes("stdout", "stderr", "results", "status")
         words += ["--json-status-fd", str(writing["status"]), "--", str(launcher_python()), "-I", "-S", "-B"]
         words += [LAUNCHER, str(job_file), str(writing["results"])]
@@ -87,7 +80,7 @@ def run_in_sandbox(
             # does, and the other threads learn of it through `stop`.
             process = subprocess.Popen(
                 [*KILLED_FIRST, *words],
-                stdin=input_file,
+                stdin=subprocess.DEVNULL,
                 stdout=writing["stdout"],
                 stderr=writing["stderr"],
                 pass_fds=(*files.descriptors, writing["results"], writing["status"]),
@@ -102,7 +95,7 @@ def _watch(
     process: subprocess.Popen[bytes], pipes: Mapping[str, int], limits: Limits, stop: StopSignal | None
 ) -> Readings:
     """Read the pipes until the process ends or exceeds a limit; then make sure that it is dead."""
-    rooms = pipe_rooms(limits) | {"status": ("status", _STATUS_BYTES)}
+    rooms = pipe_rooms(limits) | {"status": _STATUS_BYTES}
     readings = None
     try:
         readings = read_run(pipes, rooms, limits, stop)
@@ -116,7 +109,7 @@ def _watch(
 
 
 def read_run(
-    pipes: Mapping[str, int], rooms: Mapping[str, tuple[str, int]], limits: Limits, stop: StopSignal | None
+    pipes: Mapping[str, int], rooms: Mapping[str, int], limits: Limits, stop: StopSignal | None
 ) -> Readings:
     """Read the pipes of a run that starts now, until its end or a limit."""
     deadline = time.monotonic() + limits.wall_seconds
@@ -143,23 +136,21 @@ def outcome(readings: Readings, limits: Limits) -> SandboxResult:
     def ended(status: Status, message: str, number: int | None = None) -> SandboxResult:
         return SandboxResult(status, None, number, message, stdout, stderr)
 
-    if readings.overflowed == "output":
+    if readings.overflowed in ("stdout", "stderr"):
         return ended("OL", f"it wrote more than {limits.output_bytes} bytes of output")
     try:
-        report = parse_frames(readings.content["results"], limits.result_bytes)
-    except BrokenFrames as error:
+        report = parse_report(readings.content["results"], limits.result_bytes)
+    except BrokenReport as error:
         return ended("XX", f"the launcher sent a broken report: {error}")
-    if not report.started:
+    if report is not None:
+        return replace(report, stdout=stdout, stderr=stderr)
+    if not has_started(readings.content["results"]):
         last_words = stderr.decode("utf-8", "replace").strip()[-500:]
         return ended("XX", f"the sandbox did not start: {last_words}")
-    if readings.timed_out and not report.finished:
+    if readings.timed_out:
         return ended("TO", f"it ran for more than {limits.wall_seconds:g} seconds")
-    if not report.finished:
-        # Our launcher does not die by itself: the command used up the memory or the processes.
-        return ended("SG", "the whole sandbox was killed", signal.SIGKILL)
-    return SandboxResult(
-        report.status, report.exit_code, report.signal, report.message, stdout, stderr, report.files
-    )
+    # Our launcher does not die by itself: the command used up the memory or the processes.
+    return ended("SG", "the whole sandbox was killed", signal.SIGKILL)
 
 
 def sandbox_problem() -> str | None:
@@ -177,8 +168,8 @@ def sandbox_problem() -> str | None:
     if installed < OLDEST:
         found, needed = (".".join(map(str, numbers)) for numbers in (installed, OLDEST))
         return f"The sandbox needs bubblewrap {needed} or later, and this is {found}: {_INSTALL}"
-    command = [str(launcher_python()), "-I", "-S", "-c", "print('ready')"]
-    result = run_in_sandbox(command, inputs={}, environment={}, limits=_TRIAL_LIMITS)
+    words = [str(launcher_python()), "-I", "-S", "-c", "print('ready')"]
+    result = run_in_sandbox(Command(words, limits=_TRIAL_LIMITS))
     if result.status == "OK" and result.stdout == b"ready\n":
         return None
     message = f"bubblewrap is installed, but a sandbox does not start here ({result.message}): "

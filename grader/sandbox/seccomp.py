@@ -74,22 +74,22 @@ _NAMESPACES = 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x10000000 | 0
 _SHARED_ANONYMOUS = 0x01 | 0x20  # MAP_SHARED (and MAP_SHARED_VALIDATE, which is 3) with MAP_ANONYMOUS
 _ONLY_ASK = 0xFFFFFFFF
 _SIGCHLD = 17  # on both processors
+_TYPE_INTO_TERMINALS = (0x5412, 0x541C)  # TIOCSTI and TIOCLINUX
 
 
 @dataclass(frozen=True)
 class Rule:
-    """Refuse a call with an error, always or by the lower half of one argument.
+    """Refuse a call with an error, always or by the lower half of one argument, masked.
 
-    With `mask`, refuse it if the masked argument is not 0, or equals `equals` if given. With `allowed`, refuse it for
-    any argument that is not listed.
+    `refused` lists the values to refuse, or else `allowed` the only ones to allow; without both, refuse every call.
     """
 
     name: str
     number: int
     error: int
     argument: int = 0
-    mask: int | None = None
-    equals: int | None = None
+    mask: int = 0xFFFFFFFF
+    refused: tuple[int, ...] = ()
     allowed: tuple[int, ...] = ()
 
 
@@ -107,24 +107,23 @@ def rules(machine: str) -> list[Rule]:
     here = {name: numbers[column] for name, numbers in _SOME_ARGUMENTS.items()}
     return [
         *refused,
-        Rule("clone", here["clone"], errno.EPERM, argument=0, mask=_NAMESPACES),
+        Rule("clone", here["clone"], errno.EPERM, mask=_NAMESPACES, allowed=(0,)),
         # Such memory stays when it is unmapped, and no limit counts it.
-        Rule("mmap", here["mmap"], errno.EPERM, argument=3, mask=_SHARED_ANONYMOUS, equals=_SHARED_ANONYMOUS),
-        Rule("personality", here["personality"], errno.EPERM, argument=0, allowed=(0, _ONLY_ASK)),
+        Rule("mmap", here["mmap"], errno.EPERM, 3, mask=_SHARED_ANONYMOUS, refused=(_SHARED_ANONYMOUS,)),
+        Rule("personality", here["personality"], errno.EPERM, allowed=(0, _ONLY_ASK)),
         # A run must not change the limits of another process, such as the launcher.
-        Rule("prlimit64", here["prlimit64"], errno.EPERM, argument=0, allowed=(0,)),
+        Rule("prlimit64", here["prlimit64"], errno.EPERM, allowed=(0,)),
         # A process that ignores SIGCHLD makes its children vanish with their processor time. The handler is in memory,
         # where a filter cannot read it, so no run may set any. Torch's loader processes (which need sockets too)
         # and the `wait` of some shells fail; no experiment needs them.
-        Rule("rt_sigaction", here["rt_sigaction"], errno.EPERM, argument=0, mask=_ONLY_ASK, equals=_SIGCHLD),
-        # TIOCSTI and TIOCLINUX type into a terminal.
-        Rule("ioctl", here["ioctl"], errno.EPERM, argument=1, mask=_ONLY_ASK, equals=0x5412),
-        Rule("ioctl", here["ioctl"], errno.EPERM, argument=1, mask=_ONLY_ASK, equals=0x541C),
+        Rule("rt_sigaction", here["rt_sigaction"], errno.EPERM, refused=(_SIGCHLD,)),
+        Rule("ioctl", here["ioctl"], errno.EPERM, 1, refused=_TYPE_INTO_TERMINALS),
     ]
 
 
 _LOAD_WORD, _JUMP_EQUAL, _JUMP_ABOVE = 0x20, 0x15, 0x25  # BPF_LD|W|ABS, BPF_JMP|JEQ|K, BPF_JMP|JGT|K
-_JUMP_NOT_BELOW, _AND, _RETURN = 0x35, 0x54, 0x06  # BPF_JMP|JGE|K, BPF_ALU|AND|K, BPF_RET|K
+_JUMP_NOT_BELOW, _JUMP_ALWAYS = 0x35, 0x05  # BPF_JMP|JGE|K, BPF_JMP|JA
+_AND, _RETURN = 0x54, 0x06  # BPF_ALU|AND|K, BPF_RET|K
 _KILL_PROCESS, _REFUSE, _ALLOW = 0x80000000, 0x00050000, 0x7FFF0000
 # Offsets in struct seccomp_data; each of the six arguments has 8 bytes.
 _NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16
@@ -155,18 +154,15 @@ def filter_program(machine: str) -> bytes:
 
 def _rule(rule: Rule) -> bytes:
     refuse = _instruction(_RETURN, _REFUSE | rule.error)
-    if rule.mask is None and not rule.allowed:
+    if not (rule.refused or rule.allowed):
         return _instruction(_JUMP_EQUAL, rule.number, if_false=1) + refuse
     # Both processors are little-endian: the lower half of an argument comes first.
-    body = [_instruction(_LOAD_WORD, _ARGUMENTS + 8 * rule.argument)]
-    if rule.mask is not None:
-        body.append(_instruction(_AND, rule.mask))
-        if rule.equals is None:
-            body.append(_instruction(_JUMP_EQUAL, 0, if_true=1))
-        else:
-            body.append(_instruction(_JUMP_EQUAL, rule.equals, if_false=1))
-    for left, value in zip(range(len(rule.allowed), 0, -1), rule.allowed, strict=True):
+    body = [_instruction(_LOAD_WORD, _ARGUMENTS + 8 * rule.argument), _instruction(_AND, rule.mask)]
+    values = rule.refused or rule.allowed
+    # A listed value jumps over the next instruction that is not a comparison: `refuse`, or a jump over it.
+    for left, value in zip(range(len(values), 0, -1), values, strict=True):
         body.append(_instruction(_JUMP_EQUAL, value, if_true=left))
-    body.append(refuse)
-    body.append(_instruction(_LOAD_WORD, _NUMBER))
+    if rule.refused:
+        body.append(_instruction(_JUMP_ALWAYS, 1))
+    body += [refuse, _instruction(_LOAD_WORD, _NUMBER)]
     return _instruction(_JUMP_EQUAL, rule.number, if_false=len(body)) + b"".join(body)

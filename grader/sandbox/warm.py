@@ -1,7 +1,6 @@
 """Run scripts in sandboxes that have imported their libraries already: one fork for each run."""
 
 import contextlib
-import functools
 import marshal
 import os
 import platform
@@ -16,7 +15,7 @@ from pathlib import Path
 from grader.sandbox.bubblewrap import SMALL_BYTES, SMALL_FOLDERS, arguments, launcher_python
 from grader.sandbox.inside import WRITABLE
 from grader.sandbox.pipes import SealedFiles, Stopped, StopSignal, open_pipes, passed_on
-from grader.sandbox.result import Limits, SandboxResult, check_input_names, launcher_limits, pipe_rooms
+from grader.sandbox.result import Command, SandboxResult, launcher_limits, pipe_rooms
 from grader.sandbox.run import KILLED_FIRST, kill, outcome, read_run, run_in_sandbox
 from grader.sandbox.seccomp import filter_program
 
@@ -53,39 +52,18 @@ class WarmSandbox:
         # A sandbox dies with the thread that started it; these threads live until `close`.
         self._starters = ThreadPoolExecutor(max_workers=jobs)
 
-    def __call__(
-        self,
-        command: Sequence[str],
-        *,
-        inputs: Mapping[str, bytes],
-        environment: Mapping[str, str],
-        limits: Limits,
-        visible: Sequence[Path] = (),
-        stdin: bytes = b"",
-        stop: StopSignal | None = None,
-    ) -> SandboxResult:
+    def __call__(self, command: Command, stop: StopSignal | None = None) -> SandboxResult:
         """Run a script; see `run_in_sandbox`."""
-        fresh = functools.partial(
-            run_in_sandbox,
-            command,
-            inputs=inputs,
-            environment=environment,
-            limits=limits,
-            visible=visible,
-            stdin=stdin,
-            stop=stop,
-        )
-        same = environment == self._environment and tuple(visible) == self._visible
-        if not same or command[:-1] != [sys.executable, "-P"]:
-            return fresh()
+        same = command.environment == self._environment and tuple(command.visible) == self._visible
+        if not same or command.words[:-1] != [sys.executable, "-P"]:
+            return run_in_sandbox(command, stop)
         if stop is not None and stop.is_set():
             raise Stopped
-        check_input_names(inputs)
         worker = self._worker()
         if worker is None:
-            return fresh()
+            return run_in_sandbox(command, stop)
         try:
-            result = worker.run(command[-1], inputs, limits, stdin, stop)
+            result = worker.run(command, stop)
         finally:
             if worker.is_ready:
                 with self._lock:
@@ -93,7 +71,7 @@ class WarmSandbox:
             else:
                 worker.kill()
         # XX is our own fault: somebody may have killed the warm process since its last run.
-        return fresh() if result.status == "XX" else result
+        return run_in_sandbox(command, stop) if result.status == "XX" else result
 
     def _worker(self) -> "_Worker | None":
         with self._lock:
@@ -134,7 +112,7 @@ class _Worker:
             # A first, empty run shows whether one namespace may be created inside another.
             try:
                 begun = self._answers(_START_SECONDS)
-                first = self.run(_EMPTY_SCRIPT, {}, Limits(), b"", None) if begun else None
+                first = self.run(Command([_EMPTY_SCRIPT])) if begun else None
             finally:
                 if not self.is_ready:
                     self.kill()
@@ -179,25 +157,24 @@ class _Worker:
             writing.close()
             self._status = reading.readline()
 
-    def run(
-        self, script: str, inputs: Mapping[str, bytes], limits: Limits, stdin: bytes, stop: StopSignal | None
-    ) -> SandboxResult:
+    def run(self, command: Command, stop: StopSignal | None = None) -> SandboxResult:
         """Fork for one run; if the run is cut short, this process is not ready any more."""
+        limits = command.limits
         small = [(folder, SMALL_BYTES) for folder in SMALL_FOLDERS]
         job = launcher_limits(limits) | {
-            "script": script,
-            "inputs": dict(inputs),
+            "script": command.words[-1],
+            "inputs": dict(command.inputs),
             "writable": [("/scratch", limits.scratch_bytes), *small],
             "shown": self._shown,
             "seccomp": filter_program(platform.machine()),
         }
         self.is_ready = False
         with SealedFiles() as files:
-            sent = [files.keep(marshal.dumps(job)), files.keep(stdin)]
+            sent = files.keep(marshal.dumps(job))
             reading, writing = open_pipes("stdout", "stderr", "results")
             # If the process has died since its last run, the results are empty, which says so.
             with passed_on(reading, writing), contextlib.suppress(ConnectionError):
-                socket.send_fds(self._line, [b"J"], [*sent, *writing.values()])
+                socket.send_fds(self._line, [b"J"], [sent, *writing.values()])
         readings = read_run(reading, pipe_rooms(limits), limits, stop)
         if readings.complete:
             self._answers(_DONE_SECONDS)

@@ -64,15 +64,12 @@ def own_evidence(
     return Evidence(
         recipe=recipe,
         settings=RunSettings(seed=recipe.seed, dataset=recipe.dataset),
-        command_problem="",
-        missing=(),
         claims={"broken": _claim(broken), "fixed": _claim(fixed)},
         source=source,
         report=report,
         broken=broken,
         fixed=fixed,
         reference=reference,
-        same_class=True,
     )
 
 

@@ -40,36 +40,29 @@ def judge_diagnostics(evidence: Evidence) -> tuple[Check, ...]:
 def _complete(evidence: Evidence, run: Run, maximum: float) -> Check:
     row = (f"{run}_complete", f"The {run} log is complete for every batch", maximum)
     log, replay, name = evidence.claims[run].log, evidence.replay(run), f"runs/{run}/metrics.log"
-    batches, expected = 0, None
-    if log is None:
-        fault: str | None = f"{name} is missing"
-    elif log == replay.log.encode() and replay.status == "OK":  # nearly every log: judged once for all
-        fault, batches = _first_fault(replay.log, name)
-    else:
-        try:
-            fault, batches = _first_fault(log.decode("utf-8"), name)
-        except UnicodeDecodeError:
-            fault = f"{name} is not text"
-        expected = len(batch_records(replay.records())) if replay.status == "OK" else None
-    if fault is None and expected not in (None, batches):
-        fault = f"it has {batches} batches, and the run has {expected}"
-    if fault is not None:
+    fault, batches = (f"{name} is missing", 0) if log is None else _first_fault(log, name)
+    if not fault and replay.status == "OK":
+        _, expected = _first_fault(replay.log.encode(), name)
+        fault = "" if batches == expected else f"it has {batches} batches, and the run has {expected}"
+    if fault:
         return lost(*row, f"{fault}.", "Hand in the whole log as the run wrote it.")
     return full(*row, f"All {batches} batches have loss, gradient means, first and last activations.")
 
 
-@lru_cache(maxsize=64)
-def _first_fault(log: str, name: str) -> tuple[str | None, int]:
-    """Return the first fault of a log, and how many batches it has."""
+@lru_cache(maxsize=64)  # nearly every student hands in the log of the replay
+def _first_fault(log: bytes, name: str) -> tuple[str, int]:
+    """Return the first fault of a log, or "", and how many batches it has."""
     try:
-        records = parse_log(log_lines(log), name)
+        records = parse_log(log_lines(log.decode("utf-8")), name)
+    except UnicodeDecodeError:
+        return f"{name} is not text", 0
     except UserError as error:
         return str(error).rstrip("."), 0
     batches = len(batch_records(records))
     if not batches or not epoch_records(records):
         return f"{name} holds no whole epoch", batches
     try:
-        return diagnostic_fault(name, records) or None, batches
+        return diagnostic_fault(name, records), batches
     except (AttributeError, TypeError, KeyError):
         return f"{name} holds records of another form", batches
 

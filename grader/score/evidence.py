@@ -25,15 +25,15 @@ class Evidence:
 
     recipe: Recipe
     settings: RunSettings
-    command_problem: str
-    missing: tuple[str, ...]
     claims: Mapping[Run, Claim]
     source: str
     report: str | None
     broken: Replay
     fixed: Replay
     reference: Replay
-    same_class: bool
+    command_problem: str = ""
+    missing: tuple[str, ...] = ()
+    same_class: bool = True
     suspicions: tuple[Suspicion, ...] = ()
     again: Mapping[Run, Replay] = field(default_factory=dict)
 

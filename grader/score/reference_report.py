@@ -36,13 +36,11 @@ def reference_report(recipe_id: str, broken_log: str, fixed_log: str, solutions:
     changed = sorted(functions_changed(recipe.healthy_source(), recipe.broken_source()))
     where = next((name for name in changed if f"def {name}(" in recipe.broken_source()), changed[0])
     first = first_departure(broken, fixed)
-    if first is not None:
-        first_wrong = _value(broken, *first)
-    else:
-        trips = trips_of(recipe_id, solutions) or {"loss_form": "agrees"}
-        check, outcome = next(iter(trips.items()))
+    cited = _value(broken, *(first or ("loss", 0)))
+    first_wrong = cited
+    if first is None:
+        check, outcome = next(iter((trips_of(recipe_id, solutions) or {"loss_form": "agrees"}).items()))
         first_wrong = f"check: {check}, outcome: {outcome}"
-    cited = _value(broken, *first) if first is not None else _value(broken, "loss", 0)
     lines = islice(_ruled_out(recipe, broken_log, solutions), _RIVALS)
     rivals = "".join(f"  - {{{line}}}\n" for line in lines) or "  []\n"
     recovered = _recovered(broken, fixed) or ("loss", 0)
@@ -55,9 +53,7 @@ def reference_report(recipe_id: str, broken_log: str, fixed_log: str, solutions:
 
 
 def _text(recipe: Recipe, where: str, broken: LogValues, fixed: LogValues, recovered: tuple[str, int]) -> str:
-    known = next(
-        (name for name in _WELL_KNOWN if next(broken.departures(name, fixed), None) is not None), "loss"
-    )
+    known = next((name for name in _WELL_KNOWN if list(broken.departures(name, fixed))), "loss")
     place = next(broken.departures(known, fixed), min(broken.series[known]))
     kind = place_of(known)
     signal, at = recovered

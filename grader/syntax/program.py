@@ -70,7 +70,7 @@ def _refuse_excess(tree: ast.Module) -> None:
         level = [child for node in level for child in ast.iter_child_nodes(node)]
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=4096)
 def tree_digest(source: str) -> str:
     """Return the SHA-256 of the program in a text; comments, formatting and docstrings do not count.
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from grader.replay.replayer import replay_environment
-from grader.sandbox import MIB, Limits, launcher_python
+from grader.sandbox import MIB, Command, Limits, launcher_python
 from grader.score.exhibits import ReplayOutcome
 from grader.score.verdict import Flag, Model
 from grader.written.judgement import Judgement, Run, checks_of
@@ -46,11 +46,13 @@ def judge_derivation(exercise: Derivation, text: str, run: Run) -> Judgement:
     cases = draw_cases(problem, text)
     job = {"problem": problem.name, "file": exercise.file, "text": text}
     done = run(
-        [str(launcher_python()), "-S", "-P", "-m", "harness.written.derivation_call"],
-        {"job.json": json.dumps(job).encode()},
-        environment={**replay_environment(), "PYTHONPATH": f"{_packages()}:{ROOT}"},
-        limits=LIMITS,
-        visible=_visible(),
+        Command(
+            [str(launcher_python()), "-S", "-P", "-m", "harness.written.derivation_call"],
+            {"job.json": json.dumps(job).encode()},
+            environment={**replay_environment(), "PYTHONPATH": f"{_packages()}:{ROOT}"},
+            limits=LIMITS,
+            visible=_visible(),
+        )
     )
     # A plain answer raises no signals, and cannot end the process with our status.
     ours = not doubtful and (done.status == "SG" or done.exit_code == _OUR_FAULT)

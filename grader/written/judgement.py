@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 
-from grader.sandbox import SandboxResult
+from grader.sandbox import Command, SandboxResult
 from grader.score.exhibits import Finding as Table
 from grader.score.exhibits import ReplayOutcome
 from grader.score.solutions import SOLUTIONS
@@ -23,7 +23,7 @@ from harness.toml_file import read_table
 from harness.written.derivation_judge import Finding
 
 # Runs a command in the sandbox, as `grader.replay.replayer.Replayer.run` does.
-Run = Callable[..., SandboxResult]
+Run = Callable[[Command], SandboxResult]
 Checks = Mapping[Criterion, tuple[Check, ...]]
 
 

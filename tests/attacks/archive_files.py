@@ -80,11 +80,11 @@ def _link(path: Path, data: bytes) -> None:
 
 ATTACKS = (
     *refused({
-        "zip": ("a zip file under a tarball's name", "a zip file", _zip),
-        "xz": ("an xz file", "an xz file", lambda base: lzma.compress(_tar(base)[: 2**18], preset=0)),
-        "bzip2": ("a bzip2 file", "a bzip2 file", lambda base: bz2.compress(_tar(base)[: 2**18], 1)),
-        "zstandard": ("a zstandard file", "a zstandard file", _zstandard),
-        "plain_tar": ("a tar archive that nobody compressed", "uncompressed", _tar),
+        "zip": ("a zip file under a tarball's name", "no gzip file", _zip),
+        "xz": ("an xz file", "no gzip file", lambda base: lzma.compress(_tar(base)[: 2**18], preset=0)),
+        "bzip2": ("a bzip2 file", "no gzip file", lambda base: bz2.compress(_tar(base)[: 2**18], 1)),
+        "zstandard": ("a zstandard file", "no gzip file", _zstandard),
+        "plain_tar": ("a tar archive that nobody compressed", "no gzip file", _tar),
         "empty_file": ("no bytes at all", "This is empty", lambda _: b""),
         "cut_short": ("half a tarball", "ends too early", lambda base: base.reference[: len(base.reference) // 2]),
         "cut_inside": ("a tar cut short in a whole gzip file", "ends", lambda base: zipped(_tar(base)[: 30 * BLOCK])),

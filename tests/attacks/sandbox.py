@@ -237,8 +237,8 @@ def links_as_results(out: str, canary: str) -> None:
         ("checkpoint.pt", "/proc/self/environ"),
         ("checks.json", "/"),
     ):
-        os.remove(f"{out}/run/{name}")
-        os.symlink(target, f"{out}/run/{name}")
+        os.remove(f"{out}/{name}")
+        os.symlink(target, f"{out}/{name}")
     os.symlink(canary, f"{out}/error.txt")
     os.symlink("/", f"{out}/everything")
 
@@ -247,8 +247,8 @@ def links_as_results(out: str, canary: str) -> None:
 def pipes_as_results(out: str, canary: str) -> None:
     """Put named pipes in place of the results, at which a reader would wait for ever."""
     for name in ("metrics.log", "checkpoint.pt", "checks.json"):
-        os.remove(f"{out}/run/{name}")
-        os.mkfifo(f"{out}/run/{name}")
+        os.remove(f"{out}/{name}")
+        os.mkfifo(f"{out}/{name}")
     os.mkfifo(f"{out}/error.txt")
 
 
@@ -256,19 +256,18 @@ def pipes_as_results(out: str, canary: str) -> None:
 def devices_as_results(out: str, canary: str) -> None:
     """Put devices, or hard links to the system's files, in place of the results."""
     for name, minor in (("metrics.log", 5), ("checkpoint.pt", 9)):
-        os.remove(f"{out}/run/{name}")
+        os.remove(f"{out}/{name}")
         with suppress(OSError):
-            os.mknod(f"{out}/run/{name}", 0o20666, os.makedev(1, minor))
+            os.mknod(f"{out}/{name}", 0o20666, os.makedev(1, minor))
         with suppress(OSError):
-            os.link("/usr/bin/env", f"{out}/run/{name}")
+            os.link("/usr/bin/env", f"{out}/{name}")
 
 
 @_attack(_STILL_BROKEN)
 def unreadable_results(out: str, canary: str) -> None:
     """Take every permission from the results."""
-    for name in os.listdir(f"{out}/run"):
-        os.chmod(f"{out}/run/{name}", 0)
-    os.chmod(f"{out}/run", 0)
+    for name in os.listdir(out):
+        os.chmod(f"{out}/{name}", 0)
     os.chmod(out, 0)
 
 
@@ -297,7 +296,7 @@ def results_of_another_form(out: str, canary: str) -> None:
         '{"step": ' + "[" * 5000 + "]" * 5000 + "}",
     ]
     for name, text in (("metrics.log", "\n".join([*lines, ""])), ("checks.json", "[" * 100_000)):
-        with open(f"{out}/run/{name}", "w") as file:
+        with open(f"{out}/{name}", "w") as file:
             file.write(text)
 
 
@@ -326,7 +325,7 @@ def child_rewrites_after_the_end(out: str, canary: str) -> None:
             time.sleep(0.005)
             for name in ("checks.json", "metrics.log"):
                 with suppress(OSError):
-                    open(f"{out}/run/{name}", "w").close()
+                    open(f"{out}/{name}", "w").close()
         os._exit(0)
 
 

@@ -111,7 +111,7 @@ harness.run.experiment.Experiment.evaluate = lambda *arguments: {"val_loss": 0.2
         "rewrites the log as the process ends",
         """
 import atexit, json, os
-_log = os.path.abspath("out/run/metrics.log")
+_log = os.path.abspath("out/metrics.log")
 @atexit.register
 def _rewrite():
     lines = [json.loads(line) for line in open(_log)]

@@ -27,7 +27,7 @@ from faults.lab import (
 )
 from faults.mounts import mounted
 from grader.course.decisions import decisions_path
-from grader.replay.folder_lock import locked
+from grader.session import locked
 
 Play = Callable[[Lab, Place], str]
 

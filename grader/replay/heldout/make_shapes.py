@@ -10,6 +10,7 @@ right and y downwards, and is its own mirror image: a horizontal flip never turn
 import math
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -45,25 +46,9 @@ def _polygon(corners: list[tuple[float, float]], x: Image, y: Image) -> Mask:
     return inside
 
 
-def _disc(x: Image, y: Image) -> Mask:
-    return x * x + y * y < 0.85 * 0.85
-
-
 def _ring(x: Image, y: Image) -> Mask:
     distance = x * x + y * y
     return (distance < 0.92 * 0.92) & (distance > 0.5 * 0.5)
-
-
-def _square(x: Image, y: Image) -> Mask:
-    return (np.abs(x) < 0.75) & (np.abs(y) < 0.75)
-
-
-def _triangle(x: Image, y: Image) -> Mask:
-    return _polygon(_TRIANGLE, x, y)
-
-
-def _star(x: Image, y: Image) -> Mask:
-    return _polygon(_STAR, x, y)
 
 
 def _cross(x: Image, y: Image) -> Mask:
@@ -83,26 +68,18 @@ def _heart(x: Image, y: Image) -> Mask:
     return round_part * round_part * round_part < across * across * up * up * up
 
 
-def _arrow(x: Image, y: Image) -> Mask:
-    return _polygon(_ARROW, x, y)
-
-
-def _hourglass(x: Image, y: Image) -> Mask:
-    return _polygon(_HOURGLASS, x, y)
-
-
 # The position in this table is the label.
 FIGURES: dict[str, Callable[[Image, Image], Mask]] = {
-    "disc": _disc,
+    "disc": lambda x, y: x * x + y * y < 0.85 * 0.85,
     "ring": _ring,
-    "square": _square,
-    "triangle": _triangle,
-    "star": _star,
+    "square": lambda x, y: (np.abs(x) < 0.75) & (np.abs(y) < 0.75),
+    "triangle": partial(_polygon, _TRIANGLE),
+    "star": partial(_polygon, _STAR),
     "cross": _cross,
     "crescent": _crescent,
     "heart": _heart,
-    "arrow": _arrow,
-    "hourglass": _hourglass,
+    "arrow": partial(_polygon, _ARROW),
+    "hourglass": partial(_polygon, _HOURGLASS),
 }
 
 

@@ -1,9 +1,9 @@
 """Inside a sandbox without any student code: evaluate weights with the recipe's own model on held-out data.
 
-Input: `job.json` names the data set and the checkpoints; `experiment.py` is the healthy experiment; `heldout.npz` holds
-images and labels that no student has; `checkpoints/<name>.pt` are the weights. Output: `out/evaluation.json` with loss
-and accuracy of each checkpoint on the held-out, validation and training split, or `problem`, a sentence, if the weights
-do not fit the model. If there is an `outputs.npz` (see `predict.py`), these outputs are judged instead of the weights.
+Input: `job.json` names the data set; `experiment.py` is the healthy experiment; `heldout.npz` holds images and labels
+that no student has; `checkpoint.pt` holds the weights. Output: `out/evaluation.json` with loss and accuracy on the
+held-out, validation and training split, or `problem`, a sentence, if the weights do not fit the model. If there is an
+`outputs.npz` (see `predict.py`), these outputs are judged instead of weights.
 """
 
 import json
@@ -126,7 +126,7 @@ def evaluate_outputs(
 
 
 def main() -> int:
-    """Evaluate every checkpoint of the job, or the given outputs."""
+    """Evaluate the weights, or the given outputs."""
     job = json.loads((INPUT / "job.json").read_text(encoding="utf-8"))
     canonical_setup(0, numerics="portable")
     known = load_dataset(job["dataset"], cache=INPUT / "cache")
@@ -138,12 +138,10 @@ def main() -> int:
     _, unseen = experiment.load_data(tensor_data(Dataset.of(known.name, known.train, heldout)))
     splits = {"heldout": unseen, "validation": validation, "training": training}
     outputs = INPUT / "outputs.npz"
-    found = {
-        name: evaluate_outputs(experiment, outputs, splits)
-        if outputs.exists()
-        else evaluate(experiment, INPUT / "checkpoints" / f"{name}.pt", splits)
-        for name in job["checkpoints"]
-    }
+    if outputs.exists():
+        found = evaluate_outputs(experiment, outputs, splits)
+    else:
+        found = evaluate(experiment, INPUT / "checkpoint.pt", splits)
     OUT.mkdir(exist_ok=True)
     (OUT / "evaluation.json").write_text(json.dumps(to_strict(found), allow_nan=False), encoding="utf-8")
     return 0

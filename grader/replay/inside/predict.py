@@ -1,7 +1,7 @@
 """Inside the sandbox, with the student's code: compute the outputs of the student's own network for unlabelled images.
 
 Input: `job.json` names the data set; `experiment.py` is the student's; `heldout.npz` holds held-out images without
-labels; `checkpoints/run.pt` are the replayed weights. Output: `out/outputs.npz`, an array for each split, which another
+labels; `checkpoint.pt` holds the replayed weights. Output: `out/outputs.npz`, an array for each split, which another
 sandbox judges. Exit 2 if the experiment fails.
 """
 
@@ -29,7 +29,7 @@ def main() -> int:
     known = load_dataset(job["dataset"], cache=INPUT / "cache")
     images = np.load(INPUT / "heldout.npz", allow_pickle=False)["images"]
     unlabelled = Split(images, np.zeros(len(images), dtype=np.int64))
-    state = torch.load(INPUT / "checkpoints" / "run.pt", map_location="cpu", weights_only=True)
+    state = torch.load(INPUT / "checkpoint.pt", map_location="cpu", weights_only=True)
     try:
         experiment = load_experiment(
             Path("experiment.py"), (INPUT / "experiment.py").read_text(encoding="utf-8")

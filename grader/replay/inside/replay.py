@@ -1,8 +1,8 @@
-"""Inside the sandbox: make runs from their sources, and the checks of each experiment.
+"""Inside the sandbox: run an experiment and make its checks.
 
-`../input/job.json` says what to do: `settings`, `checks` (names), `runs` ([{name, source}]) and `platform`, whether to
-say what platform class this is. The files of each run go to `out/<name>/`. Exit 2 for a mistake in an experiment, with
-the sentence in `error.txt`; 3 for a fault of ours.
+`../input/job.json` says what to do: `settings`, `checks` (names), `source`, and `platform`, whether to say what
+platform class this is. All files go to `out/`. Exit 2 for a mistake in the experiment, with the sentence in
+`error.txt`; 3 for a fault of ours.
 """
 
 import io
@@ -19,7 +19,7 @@ OUT = Path("out").resolve()
 CACHE = Path("../input/cache").resolve()
 
 
-def make_run(name: str, source: str, job: dict[str, Any]) -> None:
+def make_run(job: dict[str, Any]) -> None:
     """Train the experiment, then make the checks, each on a freshly loaded copy of it."""
     from harness.checks import examine
     from harness.checks.lab.subject import Subject
@@ -29,27 +29,25 @@ def make_run(name: str, source: str, job: dict[str, Any]) -> None:
     from harness.run.settings import RunSettings
     from harness.trainer import BEST_CHECKPOINT, train
 
-    settings = RunSettings(**job["settings"])
-    folder = OUT / name
-    folder.mkdir(parents=True)
+    settings, source = RunSettings(**job["settings"]), job["source"]
     data = load_dataset(settings.dataset, cache=CACHE)
     # A relative path: an error names the file as the student knows it. The file is nowhere here, and an error shows
     # its line: Python does not look on the disk for an entry of this cache that has no time.
     lines = io.StringIO(source, newline=None).readlines()
     linecache.cache["experiment.py"] = (len(source), None, lines, "experiment.py")
     path = Path("experiment.py")
-    train(load_experiment(path, source), tensor_data(data), settings, folder)
-    (folder / BEST_CHECKPOINT).unlink()
+    train(load_experiment(path, source), tensor_data(data), settings, OUT)
+    (OUT / BEST_CHECKPOINT).unlink()
     subject = Subject(path, source, settings, data)
     results = []
     for check in job["checks"]:
         found = examine(subject, check)
         results.append({"check": check, "outcome": found.outcome, "figures": to_strict(found.figures)})
-    (folder / "checks.json").write_text(json.dumps(results, allow_nan=False), encoding="utf-8")
+    (OUT / "checks.json").write_text(json.dumps(results, allow_nan=False), encoding="utf-8")
 
 
 def main() -> int:
-    """Make every run of the job; exit as the module says."""
+    """Do the job; exit as the module says."""
     from harness.canonical_setup import apply_numerics
     from harness.errors import UserError
 
@@ -61,15 +59,14 @@ def main() -> int:
 
         found = platform_class(job["settings"]["numerics"], job["settings"]["device"])
         (OUT / "platform.json").write_text(json.dumps(found), encoding="utf-8")
-    for run in job["runs"]:
-        try:
-            make_run(run["name"], run["source"], job)
-        except UserError as error:
-            (OUT / "error.txt").write_text(str(error), encoding="utf-8")
-            return 2
-        except Exception:
-            traceback.print_exc()
-            return 3
+    try:
+        make_run(job)
+    except UserError as error:
+        (OUT / "error.txt").write_text(str(error), encoding="utf-8")
+        return 2
+    except Exception:
+        traceback.print_exc()
+        return 3
     return 0
 
 
