@@ -1,7 +1,6 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -35,65 +34,15 @@ HOSTILE = {
     "TZ": "Asia/Kathmandu",
 }
 # These stay, and must not matter: memory filled with a pattern, which uninitialized reads would show.
-HARMLESS = {"MALLOC_PERTURB_": "165"}
-
-TRAINING = """
-import hashlib, locale, random, torch
-import numpy as np
-from harness.canonical_setup import canonical_setup
-canonical_setup(42)
-model = torch.nn.Sequential(
-    torch.nn.Conv2d(1, 6, 3), torch.nn.BatchNorm2d(6), torch.nn.ReLU(), torch.nn.Dropout(0.3),
-    torch.nn.Flatten(), torch.nn.Linear(6 * 36, 10),
-)
-optimizer = torch.optim.Adam(model.parameters(), lr=0.01, fused=True)
-for step in range(4):
-    inputs = torch.randn(32, 1, 8, 8) + float(np.random.normal()) + random.gauss(0, 1)
-    optimizer.zero_grad()
-    torch.nn.functional.cross_entropy(model(inputs), torch.arange(32) % 10).backward()
-    optimizer.step()
-assert hash("order") == hash("order") and open("/dev/null").encoding.lower() == "utf-8"
-digest = hashlib.sha256(str({"a", "b", "c", "d"}).encode())
-for value in model.state_dict().values():
-    digest.update(value.numpy().tobytes())
-print(digest.hexdigest())
-"""
 
 
 def test_hostile_settings_are_replaced_or_dropped_and_others_stay() -> None:
-    harmless = {
-        "PATH": "/bin",
-        "LD_LIBRARY_PATH": "/lib",
-        "CUDA_VISIBLE_DEVICES": "1",
-        "PYTHONPYCACHEPREFIX": "/tmp",
-    }
+    harmless = {"PATH": "/bin", "LD_LIBRARY_PATH": "/lib", "CUDA_VISIBLE_DEVICES": "1"}
     modes: tuple[Numerics, ...] = ("portable", "native")
     for numerics in modes:
         environment = run_environment(numerics, HOSTILE | harmless)
         assert not environment.items() & HOSTILE.items()
         assert environment.items() >= harmless.items()
-
-
-@pytest.mark.slow
-def test_hostile_settings_and_folders_change_no_byte(tmp_path: Path) -> None:
-    (tmp_path / "random.py").write_text("raise SystemExit('shadowed')\n", encoding="utf-8")
-    hostile = {**os.environ, **HOSTILE, **HARMLESS, "PYTHONPATH": str(tmp_path)}
-    plain = run_child(TRAINING)
-    assert run_child(TRAINING, base=hostile, cwd=tmp_path) == plain
-
-
-def test_numpy_and_the_c_library_take_their_variables_without_a_word() -> None:
-    # Warnings are errors in this child.
-    assert run_child("import numpy, sys; print('ok', file=sys.stdout)") == "ok"
-    environment = run_environment("portable")
-    done = subprocess.run([sys.executable, "-c", ""], env=environment, capture_output=True, check=True)
-    assert done.stderr == b""
-
-
-def test_importing_it_does_not_import_torch() -> None:
-    code = "import sys, harness.canonical_setup, harness.doctor.report\n"
-    code += "print('torch' in sys.modules, 'numpy' in sys.modules)"
-    assert run_child(code) == "False False"
 
 
 # One process asserts everything: each costs the import of torch.

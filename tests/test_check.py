@@ -2,6 +2,7 @@ import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from run_files import FIXED, change_json, make_workspace, read_lines, seal, write_lines
@@ -40,37 +41,36 @@ def test_good_work_passes_every_check(workspace: Workspace, tmp_path: Path) -> N
     ]  # fmt: skip
 
 
-def edit_file(name: str, text: str) -> Callable[[Workspace], None]:
-    def edit(workspace: Workspace) -> None:
-        (workspace.run_folder("fixed") / name).write_text(text)
-
-    return edit
+Damage = Callable[[Workspace], object]
 
 
-def remove_file(name: str) -> Callable[[Workspace], None]:
+def edit_file(name: str, text: str) -> Damage:
+    return lambda workspace: (workspace.run_folder("fixed") / name).write_text(text)
+
+
+def remove_file(name: str) -> Damage:
     return lambda workspace: (workspace.run_folder("fixed") / name).unlink()
 
 
-def edit_json(name: str, **changes: object) -> Callable[[Workspace], None]:
+def edit_json(name: str, **changes: object) -> Damage:
     return lambda workspace: change_json(workspace.run_folder("fixed") / name, **changes)
 
 
-def edit_log(line: int, **changes: object) -> Callable[[Workspace], None]:
+def change_records(change: Callable[[list[Any]], object]) -> Damage:
     def edit(workspace: Workspace) -> None:
         records = read_lines(workspace, "fixed")
-        records[line].update(changes)
+        change(records)
         write_lines(workspace, "fixed", records)
 
     return edit
 
 
-def drop_line(line: int) -> Callable[[Workspace], None]:
-    def drop(workspace: Workspace) -> None:
-        records = read_lines(workspace, "fixed")
-        del records[line]
-        write_lines(workspace, "fixed", records)
+def edit_log(line: int, **changes: object) -> Damage:
+    return change_records(lambda records: records[line].update(changes))
 
-    return drop
+
+def drop_line(line: int) -> Damage:
+    return change_records(lambda records: records.pop(line))
 
 
 VERIFY = r"make verify BREAK=huge_lr WORK=\S+ makes it"
@@ -84,25 +84,19 @@ META = "checkpoint.pt.meta.json"
         (remove_file("run.html"), "files", f"has no run.html: {VERIFY}"),
         (edit_file("checkpoint.pt", "other"), "checksum", f"checkpoint.pt.sha256 is not the SHA-256 .*: {VERIFY}"),
         (edit_json(META, recipe="loss_sum"), "provenance", "says recipe 'loss_sum'"),
-        (edit_json(META, source_sha256="0"), "provenance", "says source_sha256 '0'"),
         (edit_json(META, command=None), "provenance", "has no command"),
         (edit_file(META, "[" * 99999), "provenance", "is not JSON"),
         (edit_file("metrics.log", "{}\n{"), "log", r"metrics\.log, line 2: not a record"),
-        (edit_file("metrics.log", '{"val_loss": 1}\n'), "log", "line 1: epoch None where epoch 0 belongs"),
         (edit_file("metrics.log", ""), "log", "ends within epoch 0"),
         (drop_line(3), "log", "line 4: step 4 where step 3 belongs"),
-        (drop_line(6), "log", "line 7: epoch 1 where epoch 0 belongs"),
         (drop_line(-1), "log", "ends within epoch 1"),
         (edit_log(2, loss=None), "diagnostics", "step 2: no loss"),
         (edit_log(2, grad_mean={"1.weight": 0.1}), "diagnostics", "step 2: no gradient mean of every parameter"),
-        (edit_log(2, activations={"first": None}), "diagnostics", "step 2: no mean and variance of the first"),
         (edit_log(2, loss="high"), "log", "line 3: not a record of a run .'loss' is not a number"),
         (edit_log(6, val_accuracy=None, val_loss=None), "diagnostics", "epoch 0: no validation loss"),
     ],
 )  # fmt: skip
-def test_a_damaged_run_is_found(
-    workspace: Workspace, damage: Callable[[Workspace], None], item: str, message: str
-) -> None:
+def test_a_damaged_run_is_found(workspace: Workspace, damage: Damage, item: str, message: str) -> None:
     damage(workspace)
     found = failures(quick_checks(workspace))
     assert re.search(message, found[f"fixed: {item}"])
@@ -159,7 +153,6 @@ def test_a_cited_number_that_is_not_in_the_log_is_shown_beside_it(workspace: Wor
         ("where: build_optimizer", "where: build_optimiser", "diagnosis 1", "did you mean build_optimizer?"),
         ("step: 3, value: NaN", "step: 0, value: 2.3", "diagnosis 1", "in the fixed run: cite the first"),
         ("cause: loss_sum", "cause: huge_lr", "ruled out 1", "is your diagnosis, too"),
-        ("cause: loss_sum", "cause: healthy", "ruled out 1", "is no other cause"),
         ("cause: loss_sum", "cause: double_softmax", "ruled out 1", "which double_softmax allows: cite"),
         ("cause: loss_sum", "cause: forgotten_eval", "ruled out", "must rule out two other causes"),
         ("is 0.91 at", "is 0.99 at", "numbers", "neither log holds for their signal: 0.99 (val_accuracy)"),
@@ -172,12 +165,6 @@ def test_an_imperfect_report_is_found(
     workspace: Workspace, old: str, new: str, item: str, message: str
 ) -> None:
     assert message in edit_report(workspace, old, new)[f"report: {item}"]
-
-
-def test_a_report_without_prose_is_found(workspace: Workspace) -> None:
-    text = workspace.report.read_text()
-    workspace.report.write_text(text[: text.rindex("---\n")] + "---\n# Symptom\n```\nloss\n```\n")
-    assert "has no text yet" in failures(quick_checks(workspace))["report: length"]
 
 
 def test_no_message_knows_the_answer(workspace: Workspace) -> None:
@@ -209,7 +196,7 @@ def test_a_check_that_is_cited_is_made(
         assert message in made["report: ruled out 1"]
 
 
-def replace_in_log(old: str, new: str) -> Callable[[Workspace], None]:
+def replace_in_log(old: str, new: str) -> Damage:
     def edit(workspace: Workspace) -> None:
         log = workspace.run_folder("fixed") / "metrics.log"
         log.write_bytes(log.read_bytes().replace(old.encode(), new.encode()))
@@ -223,9 +210,7 @@ def replace_in_log(old: str, new: str) -> Callable[[Workspace], None]:
         (edit_log(3, loss=9.0), r"metrics\.log, line 4 \(step 3\): loss is 9\.0, and .* made again"),
         (edit_log(3, activations={"first": {"mean": "NaN"}}), r"\(step 3\): activations\.first\.mean is nan"),
         (edit_log(6, val_loss="Infinity"), r"line 7 \(epoch 0\): val_loss is inf, and"),
-        (edit_log(3, extra=1), r"\(step 3\): extra is 1, and absent made again"),
         (drop_line(-1), "has 13 lines, and 14 when"),
-        (edit_file("metrics.log", "{"), "line 1 is not the record that the run writes"),
         (edit_file("checkpoint.pt", "x"), "checkpoint.pt has other bytes when"),
         (replace_in_log(": ", ":"), "step 0.* is written differently"),
         (replace_in_log("\n", "\r\n"), "written differently"),
@@ -233,7 +218,7 @@ def replace_in_log(old: str, new: str) -> Callable[[Workspace], None]:
     ],
 )
 def test_a_run_edited_afterwards_does_not_repeat(
-    workspace: Workspace, tmp_path: Path, edit: Callable[[Workspace], None], message: str
+    workspace: Workspace, tmp_path: Path, edit: Damage, message: str
 ) -> None:
     replay = copy_of(workspace, tmp_path / "again")
     edit(workspace)

@@ -11,13 +11,10 @@ import pytest
 from check_subjects import measure_here, say
 from commands import edit, mistake, succeed
 from page_reader import Page
-from run_files import FIXED, make_workspace
 
 from harness.checks import check_names, load_check
-from harness.checks.cli.show import Report, render_page, show, where_next
-from harness.checks.cli.target import find_target
+from harness.checks.cli.show import Report, render_page, show
 from harness.checks.lab.finding import Cell, Finding, Line, Plot, Table
-from harness.exercise import Asked
 from harness.recipe import Recipe, load_recipe, recipe_ids
 from harness.run.settings import RunSettings
 from harness.workspace import create_workspace
@@ -123,18 +120,6 @@ def test_a_mistake_is_one_sentence(words: tuple[str, ...], message: str, tmp_pat
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_target_is_the_edited_experiment_or_the_one_that_was_handed_out(tmp_path: Path) -> None:
-    bare, recipe = find_target("huge_lr", tmp_path / "none", Asked()), load_recipe("huge_lr")
-    assert (bare.source, bare.path) == (recipe.broken_source(), None)
-    assert (bare.settings.seed, bare.settings.dataset) == (recipe.seed, recipe.dataset)
-    assert not (tmp_path / "none").exists()
-    workspace = make_workspace(tmp_path)
-    edited = find_target("huge_lr", tmp_path, Asked())
-    assert (edited.source, edited.path) == (FIXED, workspace.experiment)
-    assert str(workspace.experiment) in edited.words
-    assert find_target("huge_lr", tmp_path, Asked(seed=7)).settings.seed == 7
-
-
 # --- what is shown ------------------------------------------------------------------------------------------
 
 
@@ -179,14 +164,6 @@ def test_the_walk_is_shown_on_a_screen(capsys: pytest.CaptureFixture[str]) -> No
     assert "page.html" in said
     # The data were checked already; the place to read comes first.
     assert said.rstrip().splitlines()[-1] == f"  read: {walk[1].outcome.look}"
-
-
-def test_next_is_what_was_not_made_yet() -> None:
-    first_loss = "harness first-loss huge_lr"
-    assert where_next(reports(overfit="stalls")) == ["harness data huge_lr", first_loss]
-    assert where_next(reports(overfit="stalls", data="sound")) == [first_loss]
-    assert where_next(reports(data="sound")) == [first_loss]
-    assert where_next(reports(overfit="reaches", data="sound")) == []
 
 
 def test_the_page_is_escaped_self_contained_and_the_same_twice() -> None:

@@ -6,17 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import torch
 from check_subjects import mini_subject, real_subject
 from runs import AMP, CHANCE, MINI, edited, mini_run, train_step
 
-from harness.checks import check_names, examine, load_check, run_checks
+from harness.checks import check_names, examine, load_check
 from harness.checks.cli.documentation import documentation
 from harness.checks.lab.finding import Finding
 from harness.errors import UserError
-from harness.recipe import load_recipe
 from harness.run.metrics_log import format_record
-from harness.run.settings import RunSettings
 
 pytestmark = pytest.mark.usefixtures("torch_as_found")
 
@@ -80,7 +77,7 @@ SQUARE = mini(
 EXPONENTIAL = with_layer(
     "Exponential", "(1000 * x.abs()).exp()", ("nn.Linear(16, 10)", "nn.Linear(16, 10), Exponential()")
 )
-BETWEEN = "    for p in model.parameters():\n        p.grad.{}\n    optimizer.step()\n"
+NEGATED = "    for p in model.parameters():\n        p.grad.neg_()\n    optimizer.step()\n"
 
 OUTCOMES: list[tuple[str, str, str]] = [
     ("overfit", "reaches", edited(CHANCE, ("momentum=0.9", "momentum=0.9, weight_decay=1.0"))),
@@ -89,9 +86,7 @@ OUTCOMES: list[tuple[str, str, str]] = [
     ("overfit", "diverges", mini(("lr=0.05", "lr=1e30"))),
     ("data", "sound", MINI),
     ("data", "sound", REGRESSION),
-    ("data", "sound", mini((PREPARED, "    return inputs, F.one_hot(labels, 10).float()\n"))),
     ("data", "unpaired", mini((PREPARED, "    return inputs, F.one_hot(labels.roll(1), 10).float()\n"))),
-    ("data", "unpaired", edited(REGRESSION, (PREPARED, "    return inputs, labels.roll(1, dims=0)\n"))),
     ("data", "overlap", mini((VALIDATION, "    return train, (train[0][:20], train[1][:20])\n"))),
     ("data", "unlike", mini((VALIDATION, VALIDATION.replace(" / 255", "")))),
     ("data", "non-finite", mini((VALIDATION, "    return (train[0] / 0, train[1]), train\n"))),
@@ -99,13 +94,11 @@ OUTCOMES: list[tuple[str, str, str]] = [
     ("first_loss", "high", REGRESSION),
     ("first_loss", "low", mini((LOSS, f"{LOSS} / 10"))),
     ("first_loss", "non-finite", mini((LOSS, "F.cross_entropy(outputs / 0, labels)"))),
-    ("loss_form", "agrees", MINI),
     ("loss_form", "agrees", AMP),
     ("loss_form", "agrees", CHANCE),
     ("loss_form", "agrees", REGRESSION),
     ("loss_form", "agrees", mini((LOSS, "F.nll_loss(F.log_softmax(outputs, dim=1), labels)"))),
     ("loss_form", "differs", mini((LOSS, "F.cross_entropy(outputs, labels, label_smoothing=0.1)"))),
-    ("loss_form", "differs", mini((LOSS, f"2 * {LOSS}"))),
     ("loss_form", "overflows", mini((LOSS, f"{LOSS} * float('nan')"))),
     ("loss_form", "overflows",
      mini((LOSS, "(outputs.exp().sum(dim=1).log() - outputs.gather(1, labels[:, None])[:, 0]).mean()"))),
@@ -113,8 +106,6 @@ OUTCOMES: list[tuple[str, str, str]] = [
     ("loss_form", "grows", edited(REGRESSION, (MSE, f"{MSE} * len(labels)"))),
     ("learning_rate", "usual", mini((NO_SCHEDULE, WARM_UP))),
     ("learning_rate", "too-large", mini((NO_SCHEDULE, WARM_UP), ("lr=0.05", "lr=1.5"))),
-    ("learning_rate", "too-large", mini((NO_SCHEDULE,
-     "    return torch.optim.lr_scheduler.LambdaLR(optimizer, lambda n: float('nan') if n == 9 else 1.0)\n"))),
     ("lr_tenth", "no-better", CHANCE),
     ("gradients", "fresh", MINI),
     ("gradients", "fresh", AMP),
@@ -139,19 +130,14 @@ OUTCOMES: list[tuple[str, str, str]] = [
     ("repeat", "same", CHANCE),
     ("audit", "all-move", AMP),
     ("audit", "some-rest", with_model("    model[1].weight.requires_grad_(False)\n")),
-    ("audit", "some-rest", mini(("SGD(model.parameters()", "SGD(model[3].parameters()"))),
     ("audit", "none-moves", mini(("SGD(model.parameters()", "SGD(build_model().parameters()"))),
     ("lr_find", "below", mini(("lr=0.05", "lr=1e-7"))),
     ("lr_find", "within", mini((NO_SCHEDULE, WARM_UP))),
     ("gradcheck", "passes", CHANCE),
     ("gradcheck", "passes", AMP),
     ("gradcheck", "passes", SQUARE.replace("FACTOR", "2")),
-    ("gradcheck", "passes",
-     train_step(STEP + "    nn.utils.clip_grad_norm_(model.parameters(), 0.01)\n    optimizer.step()\n")),
     ("gradcheck", "differs", SQUARE.replace("FACTOR", "1.999")),
-    ("gradcheck", "differs", SQUARE.replace("FACTOR", "1.999").replace(LOSS, f"1e-7 * {LOSS}")),
-    ("gradcheck", "used-differs", train_step(STEP + BETWEEN.format("neg_()"))),
-    ("gradcheck", "used-differs", train_step(STEP + BETWEEN.format("sign_()"))),
+    ("gradcheck", "used-differs", train_step(STEP + NEGATED)),
     ("gradcheck", "not-in-float64", mini((PREPARED, "    return inputs.float(), labels\n"))),
     ("anomaly", "finite", edited(AMP, ("init_scale=256.0", "init_scale=2.0**30"))),
     ("anomaly", "non-finite", EXPONENTIAL),
@@ -234,16 +220,6 @@ def test_the_documentation_is_that_of_the_checks() -> None:
     assert page.read_text(encoding="utf-8") == documentation(), "run harness checks --write docs/checks.md"
 
 
-@pytest.mark.slow
-def test_checks_are_made_in_a_process_of_their_own() -> None:
-    recipe = load_recipe("loss_sum")
-    settings = RunSettings(seed=7, dataset=recipe.dataset)
-    found = run_checks(recipe.broken_source(), settings, ["first_loss", "loss_form"])
-    outcomes = [(name, one.outcome) for name, one in found.items()]
-    assert outcomes == [("first_loss", "high"), ("loss_form", "grows")]
-    assert found["first_loss"].figures["ratio"] == pytest.approx(64, rel=0.05)
-
-
 # --- figures ------------------------------------------------------------------------------------------------
 
 
@@ -263,21 +239,6 @@ def test_a_channel_is_dead_only_if_it_is_zero_at_every_place() -> None:
     ))  # fmt: skip
     before = examine(mini_subject(convolution), "activations").tables[0].rows
     assert before[1][-2:] == (0.25, None)
-
-
-def test_activations_are_those_of_the_first_batch_and_looking_changes_nothing() -> None:
-    bench = mini_subject(CHANCE).bench()
-    batches = bench.batches()
-    first = batch = next(batches)
-    for _ in range(20):
-        bench.step(*batch)
-        batch = next(batches)
-    with torch.no_grad():
-        outputs = bench.model.train()(first[0])
-    after = examine(mini_subject(CHANCE), "activations").tables[1].rows
-    assert after[-1][2:4] == pytest.approx(
-        (float(outputs.mean()), float(outputs.var(correction=0))), abs=1e-6
-    )
 
 
 def test_chance_outside_the_seed_is_found_where_it_first_shows() -> None:
@@ -305,26 +266,6 @@ def test_gradients_of_several_batches_are_compared_with_their_sum(every: int) ->
     kept = accumulated.replace("        optimizer.zero_grad()\n", "")
     expected = "used-differs" if every <= 8 else "passes"
     assert examine(mini_subject(kept), "gradcheck").outcome == expected
-
-
-def test_an_entry_at_a_kink_is_left_out() -> None:
-    layer = (
-        "class Corners(nn.Module):\n"
-        "    def __init__(self):\n"
-        "        super().__init__()\n"
-        "        self.shift = nn.Parameter(torch.tensor([3e-7, 0.2, 0.3]))\n\n"
-        "    def forward(self, x):\n"
-        "        return x * (1 + self.shift.abs().sum())\n\n\n"
-    )
-    frozen = "SGD((p for name, p in model.named_parameters() if 'shift' not in name)"
-    corners = mini(
-        ("nn.Linear(16, 10)", "nn.Linear(16, 10), Corners()"),
-        ("SGD(model.parameters()", frozen),
-        ("def build_model", f"{layer}def build_model"),
-    )
-    found = examine(mini_subject(corners), "gradcheck")
-    assert found.outcome == "passes"
-    assert [row[1:3] for row in found.tables[0].rows if row[0] == "4.shift"] == [(2, 1)]
 
 
 @pytest.mark.parametrize(

@@ -76,8 +76,6 @@ def test_a_tree_is_what_its_text_says() -> None:
         ("stalls: {means: \"it cannot\", go: marks}", "stalls: marks", 7, "nodes.learns.outcomes.stalls: Input"),
         ("go: marks}\n      stalls", "go: mark}\n      stalls", 6, "there is no node 'mark': did you mean marks?"),
         ("conclude: huge_lr", "conclude: hugelr", 10, "there is no conclusion 'hugelr': did you mean huge_lr?"),
-        ("conclude: huge_lr", "conclude: [huge_lr, healthy]", 10, "conclude: Input should be a valid string."),
-        ("conclude: huge_lr", "conclude:", 8, "`diverges` needs either go or conclude, and not both."),
         ("conclude: huge_lr", "conclude: huge_lr\n        go: marks", 8, "needs either go or conclude, and not both"),
         ("means: \"it gets worse\"", "means: \"\"", 9, "means: String should have at least 3 characters."),
         ("conclude: unknown}", "conclude: unknown", 16, "the tree is not YAML"),
@@ -96,8 +94,6 @@ def test_a_mistake_is_named_with_its_line(find: str, replace: str, line: int, sa
     [
         ("", "holds no keys with values"),
         ("- a", "holds no keys with values"),
-        ("start: " + "[" * 5000, "brackets within brackets"),
-        ("start: a\nnodes: b", "nodes: Input should be a valid dictionary."),
         ("start: a\nnodes: {a: b}", "nodes.a: Input should be a valid dictionary"),
         ("start: a\nnodes: {a: {check: overfit, outcomes: [reaches]}}", "outcomes: Input should be a valid"),
         ("start: \x07", "is not YAML"),
@@ -131,7 +127,6 @@ def test_the_example_of_the_prompt_is_a_tree_and_the_original_file_earns_nothing
     [
         (graph(a="HLU"), ""),
         (graph(a="bcd", b="ddH", c="bdH", d="HLU"), ""),
-        (graph(a="HHU"), ""),
         (graph(a="aHL"), "The tree loops: a -> a."),
         (graph(a="bHL", b="HcL", c="HLb"), "The tree loops: "),
         (graph(a="HHH"), "ends in `healthy`, whatever the checks find"),
@@ -233,18 +228,8 @@ def test_without_any_exercise_there_is_nothing_to_walk_with(tmp_path: Path) -> N
     assert items["tree: form"][0] == "passed"
 
 
-@pytest.mark.parametrize(
-    ("find", "replace", "said"),
-    [
-        ("check: first_loss", "check: first", "line 4: there is no check 'first'"),
-        ("go: form", "go: scale", "The tree loops: scale -> scale"),
-    ],
-)
-def test_make_check_names_what_is_wrong_with_a_tree(
-    find: str, replace: str, said: str, tmp_path: Path
-) -> None:
-    workspace = tree_in(tmp_path, TREE.replace(find, replace))
+def test_make_check_names_what_is_wrong_with_a_tree(tmp_path: Path) -> None:
+    workspace = tree_in(tmp_path, TREE.replace("check: first_loss", "check: first"))
     outcome, message = told(check_file(workspace))["tree: form"]
     assert outcome == "failed"
-    assert str(workspace.answer) in message
-    assert said in message
+    assert f"{workspace.answer}, line 4: there is no check 'first'" in message

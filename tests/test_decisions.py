@@ -137,29 +137,17 @@ def test_a_decision_that_does_not_fit_is_a_sentence(tmp_path: Path, text: str, m
     assert message in str(caught.value)
 
 
-def test_the_close_match_may_be_hostile(tmp_path: Path) -> None:
-    rows = (make_row("mallory_\x1b[2J\u202ehuge_lr", "x", "huge_lr", {}),)
-    decisions = loaded(tmp_path, one('check = "fix.correct"\npoints = 1', "mallory_huge_lr"))
-    with pytest.raises(UserError, match="did you mean") as caught:
-        apply_decisions(SCORES.model_copy(update={"submissions": rows}), decisions)
-    assert str(caught.value).isprintable()
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("[[override]]\nsubmission = ", "is not TOML"),
         ('[[overide]]\nsubmission = "a"', "begin each decision with a line [[override]]"),
-        ('[override]\nsubmission = "a"', "begin each decision with a line [[override]]"),
         ("override = [1]", "override 1: Input should be a valid dictionary"),
         (one('chek = "fix.correct"\npoints = 1'), "there is no key 'chek': did you mean check?"),
-        (one('check = "fix.correct"\npoints = "12"'), "points: Input should be a valid number"),
         (one('check = "fix.correct"\npoints = nan'), "points: Input should be"),
         (one('check = "fix.correct"\npoints = -1'), "points: Input should be greater than or equal to 0"),
-        (one("total = 101"), "total: Input should be less than or equal to 100"),
         (one('check = "fix.correct"'), "needs a `check` and its `points`, or a `total` alone"),
         (one('check = "fix.correct"\npoints = 1\ntotal = 1'), "needs a `check`"),
-        (one("points = 1"), "needs a `check`"),
         ('[[override]]\nsubmission = "a"\ntotal = 1\n', "'comment' is missing"),
         (one("total = 1", comment=""), "comment: String should have at least 1 character"),
         (one("total = 1", "r_huge_lr") + one("total = 1001", "n_huge_lr"), "override 2: total:"),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from deriving import known_answers, solution
 
-from harness.written.derivation import PROBLEMS, draw_cases, relative_error, right_outputs
+from harness.written.derivation import PROBLEMS, draw_cases, right_outputs
 from harness.written.derivation_call import (
     Called,
     Results,
@@ -31,9 +31,7 @@ def loop(x):
     return total
 def comprehension(x): return np.array([row.sum() for row in x])
 def builtin_sum(x): return sum(x)
-def builtin_max(x): return max(x[:, 0])
 def mapped(x): return list(map(np.sum, x))
-def filtered(x): return list(filter(None, x[:, 0]))
 def ordered(x): return sorted(x[:, 0])
 def vectorized(x): return np.vectorize(lambda v: v + 1)(x)
 def along(x): return np.apply_along_axis(np.sum, 1, x)
@@ -86,7 +84,6 @@ def called(source: str) -> Results:
     [
         ("def forward(", "cannot be loaded: SyntaxError: '(' was never closed (backprop.py, line 1)"),
         ("x = 1 / 0\n", "cannot be loaded: ZeroDivisionError: division by zero (backprop.py, line 1)"),
-        ("raise SystemExit(1)\n", "cannot be loaded: SystemExit: 1 (backprop.py, line 1)"),
         ("while True: pass\n", "takes more than 300000 instructions of Python to load"),
         ("def forward(): ...\ndef loss(): ...\n", "has no function backward"),
         ("forward = loss = backward = 3\n", "has no function forward"),
@@ -107,10 +104,8 @@ def small(find: str, replace: str) -> Called:
     ("find", "replace", "stage", "said"),
     [
         ("return logits, (x, z1, h, logits)", "return logits", "forward", "forward returns a value of type"),
-        ("return logits, (x, z1, h, logits)", "pass", "forward", "forward returns nothing instead of the pair"),
         ('return {"W1": dW1', 'return {"w1": dW1', "backward", "backward returns no 'W1'"),
         ('"x": dx}', '"x": None}', "backward", "dx is not an array of numbers but of type NoneType"),
-        ('"x": dx}', '"x": dx * 1j}', "backward", "dx is not an array of numbers but of type ndarray"),
         ("dz1 = dh * (z1 > 0)", "dz1 = dh @ z1", "backward", "backward raised ValueError: matmul: Input"),
         ("dz1 = dh * (z1 > 0)", "raise SystemExit", "backward",
             "backward raised SystemExit (backprop.py, line 34)"),
@@ -126,22 +121,6 @@ def test_a_call_that_goes_wrong_says_where(find: str, replace: str, stage: str, 
 def test_inputs_that_the_answer_writes_into_are_named() -> None:
     written = '    x += 1\n    params["b2"][0] = np.nan\n    return logits, (x'
     assert small("    return logits, (x", written).changed == ["x", "b2"]
-
-
-@pytest.mark.parametrize(
-    ("found", "error"),
-    [
-        ([1.0, 2.0], 0.0),
-        ([1.0, 4.0], 0.5),
-        ([1.0, np.nan], np.inf),
-        ([[1.0, 2.0]], np.inf),
-        ([0.0, 0.0], 1.0),
-    ],
-)
-def test_the_relative_error_is_the_largest_difference_over_the_largest_entry(
-    found: list[float], error: float
-) -> None:
-    assert relative_error(np.array(found), np.array([1.0, 2.0])) == error
 
 
 def test_inputs_follow_from_the_text_and_hold_the_special_cases() -> None:

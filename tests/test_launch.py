@@ -176,13 +176,6 @@ def test_an_experiment_that_prints_without_end_and_ignores_ctrl_c_is_stopped_by_
     assert (tmp_path / "said").read_text().splitlines()[-1].startswith("Stopped before the first step: ")
 
 
-def test_ctrl_c_before_training_begins_leaves_no_traceback(tmp_path: Path) -> None:
-    run = start(*SHORT, cwd=tmp_path, program=TRAINER)
-    training_child(run.pid)
-    run.send_signal(signal.SIGINT)
-    assert said_by(run).startswith("Stopped before the first step: give the same command again with --resume")
-
-
 def test_ctrl_c_when_the_run_has_just_ended_is_not_lost(tmp_path: Path) -> None:
     ending = tmp_path / "ending"
     path = script(

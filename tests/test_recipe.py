@@ -59,23 +59,20 @@ def test_a_recipe_is_read_as_written(tmp_path: Path) -> None:
     ("find", "replace", "message"),
     [
         ("seed = 42", "seed = 42\ntitel = 'A title'", "titel: Extra inputs"),
-        ("seed = 42", "seed = 42\nbreaks = []", "breaks: Extra inputs"),
         ("seed = 42", 'seed = 42\nid = "yours"', "id: "),
         ('find = "lr', 'count = 2\nfind = "lr', "break.0.count: Extra inputs"),
         ('cause = "the rate is too large"\n', "", "cause: Field required"),
-        ('says = "the loss passes 50"\n', "", "symptom.0.says: Field required"),
         ("above = 50\n", "", "a symptom needs `above`, `below` or both"),
         ("format_version = 2", "format_version = 1", "format_version: "),
         ('"optimizer"', '"toaster"', "area: "),
         ('["look", ', "[", "hints"),
         ('"the rate is too large"', '"..."', "cause: "),
         ("seed = 42", 'seed = "42"', "seed: "),
-        ("seed = 42", "seed = true", "seed: "),
         ('signal = "loss"', 'signal = "noise"', "symptom.0.signal: "),
-        ('reduce = "max"', 'reduce = "sum"', "symptom.0.reduce: "),
         ("steps = [0, 20]", "steps = [0, 20, 30]", "symptom.0.steps"),
         ('find = "lr=0.1, momentum"', 'find = ""', "break.0.find: "),
         ('"digits_mlp"', "digits mlp", "is not TOML: "),
+        ("digits_mlp", "digit_mlp", "no experiment 'digit_mlp': did you mean digits_mlp?"),
     ],
 )
 def test_what_is_not_a_recipe_is_refused_by_name(
@@ -129,19 +126,11 @@ def test_every_folder_with_a_recipe_is_one_and_a_bad_one_hides_no_other(tmp_path
         ("hugelr", r"no exercise 'hugelr': did you mean huge_lr\?"),
         ("zzz", f"no exercise 'zzz': choose from {ALL[0]}, {ALL[1]}, "),
         ("../exercises/huge_lr", "no exercise"),
-        ("", "no exercise ''"),
     ],
 )
 def test_an_unknown_recipe_is_answered_with_a_known_one(asked: str, answer: str) -> None:
     with pytest.raises(UserError, match=answer):
         load_recipe(asked)
-
-
-@pytest.mark.parametrize("asked", ["digit_mlp", "__init__"])
-def test_an_unknown_experiment_is_answered_with_a_known_one(asked: str, tmp_path: Path) -> None:
-    answer = f"no experiment '{asked}': (did you mean digits_mlp|choose from)"
-    with pytest.raises(UserError, match=f"recipe.toml does not fit its experiment: .*{answer}"):
-        load_recipe("mine", write(tmp_path, RECIPE.replace("digits_mlp", asked)))
 
 
 def test_an_edit_must_match_exactly_once_after_those_before_it() -> None:

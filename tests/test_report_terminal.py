@@ -4,10 +4,8 @@ import pytest
 from made_up_class import HOSTILE, changed, made_up_class, make_row
 from rich.console import Console
 
-from grader.report.scores_file import find_submission
 from grader.report.terminal import show_submission
-from grader.score.verdict import Flag, RuleVerdict, Scores, SubmissionScore, full, lost, open_check
-from harness.errors import UserError
+from grader.score.verdict import Flag, RuleVerdict, SubmissionScore, full, lost, open_check
 
 
 def shown(row: SubmissionScore, *, width: int = 80, colour: bool = False) -> str:
@@ -67,10 +65,3 @@ def test_nothing_of_a_student_controls_the_terminal(colour: bool) -> None:
     assert ("\x1b" in text) == colour == ("\x1b" in shown(plain, colour=colour))
     assert "[red]" in text or "[re" in text
     assert len(text) < 30_000
-
-
-def test_nor_does_the_name_that_is_close_to_a_mistyped_one() -> None:
-    row = make_row("mallory_\x1b[2J\u202esteep", "x", "steep", {})
-    with pytest.raises(UserError, match="did you mean") as caught:
-        find_submission(Scores(provenance={}, submissions=(row,)), "mallory_steep")
-    assert str(caught.value).isprintable()

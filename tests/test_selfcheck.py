@@ -17,7 +17,7 @@ from grader.score.solutions import SOLUTIONS, outcomes_of, trips_of
 from grader.score.verdict import Check, full, lost, open_check
 from grader.selfcheck import trips
 from grader.selfcheck.bands import band_of, entry
-from grader.selfcheck.command import Section, SelfcheckOptions, page, run_selfcheck
+from grader.selfcheck.command import SelfcheckOptions, run_selfcheck
 from grader.selfcheck.fixes import problem_of
 from grader.selfcheck.new_recipe import propose, recipe_toml
 from grader.selfcheck.seeds import SeedRuns, problems_of, quantity_row
@@ -123,21 +123,6 @@ def test_a_band_is_the_largest_distance_of_anything_sound_rounded_up() -> None:
         band_of("e", "d", [0.9], [(0.9, float("nan"))], by_accuracy=True)
 
 
-def test_the_page_lists_what_is_wrong_and_escapes_cells() -> None:
-    section = Section("mine", ("One | line.",), ("a", "b"), (("1|2", "3"),), ("not so",))
-    text = page([section], "grader selfcheck --write")
-    assert (
-        "## mine\n\n| a | b |\n| --- | --- |\n| 1\\|2 | 3 |\n\nOne | line.\n\n- **wrong:** not so\n" in text
-    )
-
-
-def test_the_page_is_written_of_all_exercises_over_enough_seeds() -> None:
-    with pytest.raises(UserError, match="leave --only out"):
-        run_selfcheck(SelfcheckOptions(seeds=10, jobs=1, only=("huge_lr",), write=True))
-    with pytest.raises(UserError, match="needs --seeds 5"):
-        run_selfcheck(SelfcheckOptions(seeds=1, jobs=1, write=True))
-
-
 @needs_sandbox
 @pytest.mark.slow
 def test_one_recipe_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -215,6 +200,8 @@ BROKEN_BY = ("--experiment", "digits_mlp", "--find", "nowhere")
     ("given", "message"),
     [
         (("selfcheck", "--only", "hugelr"), r"did you mean huge_lr\?"),
+        (("selfcheck", "--only", "huge_lr", "--write"), "leave --only out"),
+        (("selfcheck", "--seeds", "1", "--write"), "needs --seeds 5"),
         (("new-recipe", "huge_lr", *BROKEN_BY, "--replace", "b"), "already an exercise huge_lr"),
         (("new-recipe", "Mine!", *BROKEN_BY, "--replace", "b"), "cannot be an id"),
         (

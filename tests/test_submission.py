@@ -101,14 +101,8 @@ def test_imperfect_work_is_handed_in_with_a_warning(workspace: Workspace, tmp_pa
     [
         ("experiment.py", "later", "experiment: verified: .*experiment.py was edited after the fixed run"),
         ("report.md", "# no front matter", "report: front matter: .*line 1"),
-        (
-            "runs/fixed/checkpoint.pt",
-            "altered",
-            "fixed: checksum: .* make verify BREAK=huge_lr .* makes it again",
-        ),
         ("runs/broken/metrics.log", "", "broken: log: .* make exercise BREAK=huge_lr .* makes it again"),
         ("runs/fixed/result.json", None, "fixed: files: there is no finished run"),
-        ("runs/fixed/inputs.json", None, "fixed: files: .* has no inputs.json"),
         ("report.md", None, "report: front matter: There is no .*report.md"),
     ],
 )
@@ -128,10 +122,8 @@ def test_a_broken_archive_is_refused_and_nothing_written(
 @pytest.mark.parametrize(
     ("student", "better"),
     [
-        ("", "ada"),
         ("-rf", "rf"),
         ("../ada", "ada"),
-        ("Ada Lovelace", "Ada-Lovelace"),
         ("J\u00fcrgen", "Jurgen"),
         ("\u674e", "ada"),
         ("ada\n", "ada"),

@@ -3,7 +3,7 @@ from recorded_logs import log_bytes
 
 from harness.recipe import load_recipe
 from harness.submission.log_values import log_values
-from harness.submission.prose import StatedNumber, agreement, judge_numbers, shows_log
+from harness.submission.prose import judge_numbers, shows_log
 from harness.submission.report import read_body
 
 LOGS = [log_values(log_bytes(name).decode()) for name in ("huge_lr", "digits_mlp")]
@@ -31,22 +31,13 @@ def verdicts(text: str) -> dict[str, str]:
         ("| `loss` | 5.55 |", {"5.55": "wrong"}),
         ("```\nloss 31.84 lr 7.7\n```", {"31.84": "true", "7.7": "wrong"}),
         ('```\n{"step": 1, "loss": 31.9, "lr": 10.0}\n```', {"31.9": "wrong", "10.0": "true"}),
+        ("The loss is 5.55, I think.", {}),  # a plain word names no signal
+        ("`loss` at step 7 of 100 explodes", {}),
+        ("`loss` is a problem, and 5.55 is a number", {}),
     ],
 )
-def test_a_number_beside_a_signal_is_compared(text: str, found: dict[str, str]) -> None:
+def test_a_number_beside_a_signal_and_no_other_is_compared(text: str, found: dict[str, str]) -> None:
     assert verdicts(text) == found
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "The loss is 5.55, I think.",  # a plain word names no signal
-        "`loss` at step 7 of 100 explodes",
-        "`loss` is a problem, and 5.55 is a number",
-    ],
-)
-def test_a_number_beside_no_signal_does_not_count(text: str) -> None:
-    assert verdicts(text) == {}
 
 
 @pytest.mark.parametrize(
@@ -97,9 +88,3 @@ def test_a_text_of_numbers_alone_is_read_in_bounded_work() -> None:
     assert len(judge_numbers(read_body("`loss` 1.234567 " * 5_000), LOGS)) <= 400
     header = "| " + " | ".join(["loss"] * 500) + " |\n"
     assert len(judge_numbers(read_body(header + "1.5 2.5 3.5\n" * 500), LOGS)) <= 400
-
-
-def test_the_sentence_counts_in_good_english() -> None:
-    number = StatedNumber("0.5", 0, 3, "loss", "true")
-    assert agreement([number]) == "1 number agrees with the logs, and none disagrees."
-    assert agreement([]) == "0 numbers agree with the logs, and none disagrees."

@@ -12,7 +12,6 @@ from harness.workspace import (
     open_workspace,
     remove_workspace,
     report_template,
-    write_where_missing,
 )
 
 SETTINGS = RunSettings(seed=42, dataset="digits")
@@ -57,13 +56,6 @@ def test_two_makings_at_once_make_one_workspace(tmp_path: Path) -> None:
     assert names(made[0].folder) == ["experiment.py", "report.md", "workspace.json"]
 
 
-def test_a_link_that_leads_nowhere_is_left_alone(tmp_path: Path) -> None:
-    link = tmp_path / "report.md"
-    link.symlink_to(tmp_path / "nowhere")
-    write_where_missing(link, "text")
-    assert link.is_symlink() and names(tmp_path) == ["report.md"]
-
-
 def test_other_settings_are_refused_by_name(tmp_path: Path) -> None:
     create_workspace(tmp_path, "huge_lr", BROKEN, SETTINGS)
     with pytest.raises(UserError, match=r"was made with seed 42 \(asked for 7\): keep these"):
@@ -84,15 +76,11 @@ GOOD_RECORD = {"format_version": 1, "recipe": "huge_lr", "settings": {"seed": 42
     "text",
     [
         "",
-        "[]",
         "null",
         "[" * 100_000,
-        "\ud800".encode("utf-16", "surrogatepass").decode("latin-1"),
         json.dumps({**GOOD_RECORD, "format_version": 2}),
         json.dumps({**GOOD_RECORD, "recipe": "loss_sum"}),
-        json.dumps({**GOOD_RECORD, "settings": None}),
         json.dumps({**GOOD_RECORD, "settings": {"seed": 42}}),
-        json.dumps({**GOOD_RECORD, "settings": {"seed": "42", "dataset": "digits"}}),
         json.dumps({**GOOD_RECORD, "settings": {"seed": 42, "dataset": "digits", "numerics": "wild"}}),
         json.dumps({**GOOD_RECORD, "settings": {"seed": 42, "dataset": "digits", "speed": 1}}),
     ],
@@ -139,10 +127,3 @@ def test_starting_over_keeps_all_that_a_person_made(tmp_path: Path) -> None:
     assert not workspace.folder.exists()
     make_workspace(tmp_path)
     assert remove_workspace(tmp_path, "huge_lr").name == "huge_lr-2"
-
-
-def test_a_folder_in_the_way_is_an_error_that_names_it(tmp_path: Path) -> None:
-    (tmp_path / "work").write_text("a file")
-    with pytest.raises(OSError) as caught:
-        create_workspace(tmp_path / "work", "huge_lr", BROKEN, SETTINGS)
-    assert str(tmp_path / "work") in str(caught.value.filename)
