@@ -1,43 +1,26 @@
 from pathlib import Path
 
 import pytest
-from made_up_class import changed, make_row
+from made_up_class import changed, make_row, scores_of
 
 from grader.course.decisions import Decision, apply_decisions, decisions_path, keep_decision, load_decisions
-from grader.score.verdict import Scores, SubmissionScore, criterion_score, full, lost, open_check
+from grader.score.verdict import SubmissionScore, criterion_score, full, lost, open_check
 from harness.errors import UserError
 
-WITHOUT_CHECKS = {
-    status: SubmissionScore(
-        submission=f"{status[0]}_huge_lr",
-        student=status[0],
-        recipe="huge_lr",
-        status=status,
-        reason="No archive.",
-        total=0.0 if status == "rejected" else None,
-        criteria={},
-        provenance={},
-    )
-    for status in ("rejected", "not judged")
-}
-SCORES = Scores(
-    provenance={},
-    submissions=(
-        make_row(
-            "ada_huge_lr",
-            "ada",
-            "huge_lr",
-            changed("fix.correct", lost, "The probe fails.", "Mend.", points=4.0),
-        ),
-        make_row(
-            "bob_huge_lr",
-            "bob",
-            "huge_lr",
-            changed("fix.minimal", open_check, "Big?"),
-            reason="1 check waits.",
-        ),
-        *WITHOUT_CHECKS.values(),
-    ),
+
+def without_checks(status: str, total: float | None) -> SubmissionScore:
+    name = status[0]
+    more = {"status": status, "total": total, "reason": "No archive.", "criteria": {}}
+    return make_row(f"{name}_huge_lr", name, "huge_lr", {}, **more)
+
+
+FAILED = changed("fix.correct", lost, "The probe fails.", "Mend.", points=4.0)
+OPEN = changed("fix.minimal", open_check, "Big?")
+SCORES = scores_of(
+    make_row("ada_huge_lr", "ada", "huge_lr", FAILED),
+    make_row("bob_huge_lr", "bob", "huge_lr", OPEN, reason="1 check waits."),
+    without_checks("rejected", 0.0),
+    without_checks("not judged", None),
 )
 
 
@@ -93,8 +76,9 @@ def test_it_stays_open_while_a_criterion_is_missing(tmp_path: Path) -> None:
     row = row.model_copy(
         update={"criteria": {"fix": criterion_score((full("a", "A", 3, ""), open_check("b", "B", 2, "")))}}
     )
-    scores = Scores(provenance={}, submissions=(row,))
-    [after] = apply_decisions(scores, loaded(tmp_path, one('check = "fix.b"\npoints = 2'))).submissions
+    [after] = apply_decisions(
+        scores_of(row), loaded(tmp_path, one('check = "fix.b"\npoints = 2'))
+    ).submissions
     assert (after.status, after.total, after.criteria["fix"].points) == ("not judged", None, 5)
 
 

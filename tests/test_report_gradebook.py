@@ -7,13 +7,13 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import example, given
 from hypothesis import strategies as st
-from made_up_class import HOSTILE, changed, make_row
+from made_up_class import HOSTILE, changed, make_row, scores_of
 
 from grader.cli import cli
 from grader.report.gradebook import Platform, csv_bytes, export, gradebook
 from grader.report.scores_file import SCORES, scores_bytes
 from grader.report.text import visible
-from grader.score.verdict import Flag, Scores, SubmissionScore, lost, open_check
+from grader.score.verdict import Flag, SubmissionScore, lost, open_check
 from harness.errors import UserError
 
 
@@ -37,12 +37,12 @@ def formulas_in(data: bytes) -> list[str]:
 
 def test_the_bytes() -> None:
     flags = (Flag(id="same_fix", message='the same as "bob"'), Flag(id="log_edited", message="line 3"))
-    rows = (
+    scores = scores_of(
         make_row("Smith, Jr._steep", "Smith, Jr.", "steep", {}, flags=flags),
         make_row("=1+1_steep", "=1+1", "steep", changed("fix.minimal", open_check, "?")),
         rejected("eve", "steep"),
     )
-    assert gradebook(Scores(provenance={}, submissions=rows)) == (
+    assert gradebook(scores) == (
         b"\xef\xbb\xbf"
         b'"student","recipe","submission","status","total",'
         b'"reproducibility","diagnostics","fix","explanation","flags"\r\n'
@@ -69,15 +69,9 @@ def test_no_text_makes_a_formula_and_the_apostrophes_can_be_undone(first: str, s
 # --- exports ---
 
 
-def scores_of(*rows: SubmissionScore) -> Scores:
-    return Scores(provenance={}, submissions=rows)
-
-
 def rejected(student: str, recipe: str) -> SubmissionScore:
-    return SubmissionScore(
-        submission=f"{student}_{recipe}", student=student, recipe=recipe, status="rejected", reason="Not an archive.",
-        total=0.0, criteria={}, provenance={},
-    )  # fmt: skip
+    more = {"status": "rejected", "reason": "Not an archive.", "total": 0.0, "criteria": {}}
+    return make_row(f"{student}_{recipe}", student, recipe, {}, **more)
 
 
 def table(data: bytes) -> list[list[str]]:

@@ -9,7 +9,17 @@ import sys
 from pathlib import Path
 
 import pytest
-from made_up_class import HOSTILE, RUBRIC, TITLES, changed, digest, made_up_class, make_exhibits, make_row
+from made_up_class import (
+    HOSTILE,
+    RUBRIC,
+    TITLES,
+    changed,
+    digest,
+    made_up_class,
+    make_exhibits,
+    make_row,
+    scores_of,
+)
 from page_reader import Page
 
 from grader.report.class_page import lost_checks, means, render_class_page
@@ -70,7 +80,7 @@ def pages() -> dict[str, str]:
     hostile = Scores(provenance={HOSTILE: HOSTILE, "warning": HOSTILE}, submissions=(hostile_row(),))
     found = {
         "class": render_class_page(SCORES),
-        "class of nobody": render_class_page(Scores(provenance={}, submissions=())),
+        "class of nobody": render_class_page(scores_of()),
         "hostile class": render_class_page(hostile),
         "hostile": render_submission(
             hostile_row(), hostile_exhibits(), title=HOSTILE, provenance={"warning": HOSTILE}

@@ -19,16 +19,6 @@ def test_a_diff_holds_every_change_at_its_lines(broken: str, fixed: str) -> None
     assert rest_old == rest_new
 
 
-def test_line_numbers_and_context() -> None:
-    broken = "\n".join(f"line {i}" for i in range(1, 41))
-    fixed = broken.replace("line 5\n", "line five\n").replace("line 30\n", "")
-    first, second = source_diff(broken, fixed)
-    assert [(line.old, line.new) for line in first] == [
-        (2, 2), (3, 3), (4, 4), (5, None), (None, 5), (6, 6), (7, 7), (8, 8),
-    ]  # fmt: skip
-    assert [(line.old, line.new) for line in second][3:5] == [(30, None), (31, 30)]
-
-
 def test_equal_sources_have_no_change_and_hidden_characters_are_spelled_out() -> None:
     assert source_diff("a\nb\n", "a\r\nb") == []
     assert plain_lines("") == []

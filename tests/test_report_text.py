@@ -14,8 +14,6 @@ from grader.report.text import MISSING, clipped, file_stem, points, tenths, visi
         ("plain", "plain"),
         ("tab\tand\r\nline\nfeed", "tab\tand\nline\nfeed"),
         ("\x1b[31mred\x07", "<U+001B>[31mred<U+0007>"),
-        ("\rover", "<U+000D>over"),
-        ("\x9b31m\x7f", "<U+009B>31m<U+007F>"),
         ("\u202eevil\u2066", "<U+202E>evil<U+2066>"),
         ("zero\u200bwidth\ufeff", "zero<U+200B>width<U+FEFF>"),
         ("\ud800", "<U+D800>"),

@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 from commands import snapshot
-from made_up_class import TITLES, made_up_class, make_row
+from made_up_class import TITLES, made_up_class, make_row, scores_of
 
 from grader.report import write
 from grader.report.scores_file import read_scores
 from grader.report.write import check_reports_folder, write_reports
-from grader.score.verdict import Scores
 from harness.errors import UserError
 
 SCORES, EXHIBITS = made_up_class(20)
@@ -72,7 +71,7 @@ def test_no_submission_writes_outside_the_folder_or_over_the_index(tmp_path: Pat
     names = ("../evil", "/tmp/evil", "index", "gradebook.csv", "a/b", "Ada", "ada")
     rows = tuple(make_row(name, "s", "steep", {}) for name in names)
     out = tmp_path / "reports"
-    paths = write_reports(Scores(provenance={}, submissions=rows), {}, out)
+    paths = write_reports(scores_of(*rows), {}, out)
     assert {path.parent for path in paths} == {out}
     assert len({path.name.lower() for path in paths}) == len(names) + 3
     assert [path.name for path in tmp_path.iterdir()] == ["reports"]

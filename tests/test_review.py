@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from intake_archives import contents, manifest, packed
-from made_up_class import changed, make_row
+from made_up_class import changed, make_row, scores_of
 from recorded_logs import log_bytes, recorded_evidence
 
 from grader.cli import cli
 from grader.course.decisions import load_decisions
 from grader.report.scores_file import SCORES, scores_bytes
-from grader.score.verdict import Scores, open_check
+from grader.score.verdict import open_check
 from harness.recipe import load_recipe
 
 REPORT = (recorded_evidence("huge_lr").report or "") + "\n`val_accuracy` is 0.5555. \x1b[2J\u202e\n"
@@ -40,7 +40,7 @@ def out(tmp_path: Path) -> Path:
     )
     folder = tmp_path / "reports"
     folder.mkdir()
-    (folder / SCORES).write_bytes(scores_bytes(Scores(provenance={}, submissions=(row,))))
+    (folder / SCORES).write_bytes(scores_bytes(scores_of(row)))
     return folder
 
 
@@ -77,11 +77,9 @@ def test_a_tarball_that_is_gone_or_changed_is_not_shown(out: Path) -> None:
 
 
 def test_a_submission_without_checks_gets_a_total(out: Path) -> None:
-    row = make_row("bob_huge_lr", "bob", "huge_lr", {})
-    row = row.model_copy(
-        update={"criteria": {}, "status": "not judged", "total": None, "reason": "It failed on it."}
-    )
-    (out / SCORES).write_bytes(scores_bytes(Scores(provenance={}, submissions=(row,))))
+    more = {"criteria": {}, "status": "not judged", "total": None, "reason": "It failed on it."}
+    row = make_row("bob_huge_lr", "bob", "huge_lr", {}, **more)
+    (out / SCORES).write_bytes(scores_bytes(scores_of(row)))
     assert "It failed on it." in run(out, "40\nby hand\n")
     (decision,) = load_decisions(out)
     assert (decision.total, decision.check) == (40, None)

@@ -6,15 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from made_up_class import HOSTILE
 from page_reader import Page
 from run_files import CNN, make_run, write_json
 
 from harness.errors import UserError
 from harness.page.run_page import confusion_matrix, render_run_page
-
-HOSTILE = (
-    """</title></style><script>alert("1")</script><img src='https://example.org/x.png' onerror=a>&amp;"""
-)
 
 
 def page_of(folder: Path, title: str = "A run", compare_with: Path | None = None) -> Page:

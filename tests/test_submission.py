@@ -49,10 +49,8 @@ def test_the_tarball_holds_what_the_contract_says_and_nothing_else(
     assert files["experiment.py"].decode() == FIXED
 
 
-def test_the_digest_is_beside_it_and_noted_in_the_workspace(workspace: Workspace, tmp_path: Path) -> None:
+def test_it_is_noted_in_the_workspace(workspace: Workspace, tmp_path: Path) -> None:
     done = submit(workspace, "ada", tmp_path / "out")
-    command = ["sha256sum", "-c", "ada_huge_lr.tar.gz.sha256"]
-    assert subprocess.run(command, cwd=tmp_path / "out", capture_output=True).returncode == 0
     note = json.loads((workspace.folder / "submitted.json").read_text())
     name = done.path.name
     assert note == {"format_version": 1, "student": "ada", "file": name, "sha256": done.sha256}

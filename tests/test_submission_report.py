@@ -106,7 +106,6 @@ def test_a_file_that_is_no_report_is_refused(tmp_path: Path) -> None:
     [
         ("# A\nx\n# B\ny\n# C\nz\n# D\nw\n", 8, 4),
         ("#### Symptom\nx\n\nUrsache\n=======\ny\n\n**修复**\n\nz\n\n__Prüfung__:\nw\n", 9, 4),
-        ("# A\n# B\n\nx\n", 3, 1),
         ("one - two , 3", 3, 0),
         ("学习率太大 `loss`损失", 8, 0),
         ("# A\n\n```\nsome code\n```\n", 1, 1),
