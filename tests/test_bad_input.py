@@ -93,7 +93,6 @@ def test_a_fault_in_the_process_that_trains_keeps_its_traceback_and_exits_3(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("exercise", "../huge_lr"), r"There is no exercise '\.\./huge_lr': did you mean huge_lr\?"),
         (("exercise", "huge_lr", "--dataset", "minst"), r"There is no data set 'minst': did you mean mnist\?"),
         (("exercise", "huge_lr", "--dataset", "shapes"), ".* 28x28 images .*: choose from digits, mnist."),
         (("verify", "huge_lr"), "There is no workspace work/huge_lr: make exercise BREAK=huge_lr makes it."),

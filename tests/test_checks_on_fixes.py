@@ -17,11 +17,10 @@ from fix_styles import (
     Edits,
     honest_fixes,
 )  # fmt: skip
-from runs import edited
 
 from grader.score.solutions import mechanisms_of
 from harness.checks import examine, load_check
-from harness.recipe import Recipe, load_recipe, load_recipes
+from harness.recipe import Recipe, load_recipes
 
 pytestmark = pytest.mark.usefixtures("torch_as_found")
 
@@ -121,20 +120,3 @@ def test_a_fix_that_hides_the_symptom_is_not_sound(recipe: Recipe, source: str) 
 @pytest.mark.parametrize(("recipe", "source"), fixes(HONEST, OTHER_WAYS, UNUSUAL))
 def test_a_right_fix_is_sound_however_it_is_written(recipe: Recipe, source: str) -> None:
     assert unsound(recipe, source) == {}
-
-
-COUNTER = ("EPOCHS = 5\n", "import itertools\nCOUNT = itertools.count()\nEPOCHS = 5\n")
-EVERY_THIRD = (
-    "    (loss / 3).backward()\n"
-    "    if next(COUNT) % 3 == 0:\n        optimizer.step()\n        optimizer.zero_grad()\n"
-)
-
-
-def test_gradients_accumulated_over_batches_are_those_of_the_mean() -> None:
-    healthy = load_recipe("huge_lr").healthy_source()
-    zero, step = "    optimizer.zero_grad()\n", "    loss.backward()\n    optimizer.step()\n"
-    accumulated = edited(healthy, COUNTER, (zero, ""), (step, EVERY_THIRD))
-    assert examine(source_subject(accumulated), "loss_form").outcome == "agrees"
-    # A third of the gradient at every step is another loss.
-    third = edited(healthy, ("loss.backward()", "(loss / 3).backward()"))
-    assert examine(source_subject(third), "loss_form").outcome == "differs"

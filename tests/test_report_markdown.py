@@ -88,24 +88,6 @@ def test_the_second_guard_trusts_nothing_of_the_first(html: str) -> None:
     assert "x" in page.words
 
 
-@pytest.mark.parametrize(
-    ("text", "matter", "words"),
-    [
-        (
-            "---\n!!python/object/apply:os.system ['x']\n---\nbody",
-            "!!python/object/apply:os.system ['x']",
-            "body",
-        ),
-        ("# Hello", "", "<h3>Hello</h3>"),
-        ("---\nstudent: x\n", "", "student"),
-    ],
-)
-def test_a_front_matter_is_text_whatever_it_holds(text: str, matter: str, words: str) -> None:
-    report = shown_report(text)
-    assert report.matter == matter
-    assert words in report.body
-
-
 def test_a_long_report_is_cut_and_an_embedded_picture_is_not_what_makes_it_long() -> None:
     picture = f"![p](data:image/png;base64,{'A' * 500_000})"
     report = shown_report(f"{picture}\n\nafter it")

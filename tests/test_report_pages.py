@@ -9,17 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from made_up_class import (
-    HOSTILE,
-    RUBRIC,
-    TITLES,
-    changed,
-    digest,
-    made_up_class,
-    make_exhibits,
-    make_row,
-    scores_of,
-)
+from made_up_class import HOSTILE, RUBRIC, TITLES, changed, digest, made_up_class, make_exhibits, make_row
 from page_reader import Page
 
 from grader.report.class_page import lost_checks, means, render_class_page
@@ -80,7 +70,7 @@ def pages() -> dict[str, str]:
     hostile = Scores(provenance={HOSTILE: HOSTILE, "warning": HOSTILE}, submissions=(hostile_row(),))
     found = {
         "class": render_class_page(SCORES),
-        "class of nobody": render_class_page(scores_of()),
+        "class of nobody": render_class_page(Scores(provenance={}, submissions=())),
         "hostile class": render_class_page(hostile),
         "hostile": render_submission(
             hostile_row(), hostile_exhibits(), title=HOSTILE, provenance={"warning": HOSTILE}
@@ -218,12 +208,10 @@ class TestSubmissionPage:
         assert marks == ["verified", "refuted", "verified", "refuted"]  # the first two are the legend
 
     def test_a_warning_stands_on_every_page(self) -> None:
-        scores = Scores(
-            provenance={"warning": "Graded without a sandbox."}, submissions=(make_row("a", "a", "r", {}),)
-        )
-        row = scores.submissions[0]
-        page = render_submission(row, None, provenance=scores.provenance)
-        for source in (page, render_class_page(scores)):
+        warning = {"warning": "Graded without a sandbox."}
+        row = make_row("a", "a", "r", {})
+        page = render_submission(row, None, provenance=warning)
+        for source in (page, render_class_page(Scores(provenance=warning, submissions=(row,)))):
             assert "Warning Graded without a sandbox." in Page(source).words
 
 

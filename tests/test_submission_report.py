@@ -121,11 +121,6 @@ def test_a_body_has_words_and_sections(text: str, words: int, sections: int) -> 
     assert (body.words, body.filled_sections) == (words, sections)
 
 
-def test_pictures_are_found() -> None:
-    body = read_body("![a](plot.png) and <img src='data:image/png;base64,AA'>\n\n```\n![b](x.png)\n```\n")
-    assert body.images == ("plot.png", "data:image/png;base64,AA")
-
-
 @given(st.text(alphabet="#|`~->!* \n\tab<1", max_size=200))
 def test_any_body_is_read_and_blocks_are_where_they_say(text: str) -> None:
     body = read_body(text)

@@ -9,7 +9,7 @@ from runs import AMP, CHANCE, MINI, edited, load, mini_data, mini_run, train_ste
 from torch import nn
 
 from harness.errors import UserError
-from harness.run.evaluation import confusion_matrix, evaluate_in_eval_mode
+from harness.run.evaluation import confusion_matrix
 from harness.run.metrics_log import format_record, read_metrics_log
 from harness.run.settings import RunSettings
 from harness.trainer import train
@@ -307,12 +307,9 @@ def test_a_regression_has_no_accuracy(tmp_path: Path) -> None:
     )
 
 
-def test_eval_mode_metrics_and_confusion_by_hand(tmp_path: Path) -> None:
+def test_the_confusion_by_hand() -> None:
     model = nn.Dropout(0.9)  # the identity in eval mode
     logits = torch.tensor([[2.0, 0.0, 0.0], [0.0, 2.0, 0.0], [0.0, 2.0, 0.0], [0.0, 0.0, 2.0]])
     labels = torch.tensor([0, 1, 0, 1])
     assert confusion_matrix(model, logits, labels) == [[1, 1, 0], [0, 1, 1], [0, 0, 0]]
-    found = evaluate_in_eval_mode(load(tmp_path), model, logits, labels)
-    expected = {"val_loss_eval_mode": math.log(math.exp(2) + 2) - 1, "val_accuracy_eval_mode": 0.5}
-    assert found == pytest.approx(expected, rel=1e-6)
     assert confusion_matrix(model, logits, logits) is None

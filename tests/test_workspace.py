@@ -56,19 +56,6 @@ def test_two_makings_at_once_make_one_workspace(tmp_path: Path) -> None:
     assert names(made[0].folder) == ["experiment.py", "report.md", "workspace.json"]
 
 
-def test_other_settings_are_refused_by_name(tmp_path: Path) -> None:
-    create_workspace(tmp_path, "huge_lr", BROKEN, SETTINGS)
-    with pytest.raises(UserError, match=r"was made with seed 42 \(asked for 7\): keep these"):
-        create_workspace(tmp_path, "huge_lr", BROKEN, RunSettings(seed=7, dataset="digits"))
-
-
-def test_a_workspace_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"There is no workspace .*: make exercise BREAK=huge_lr makes it"):
-        open_workspace(tmp_path, "huge_lr")
-    with pytest.raises(UserError, match="There is no workspace"):
-        remove_workspace(tmp_path, "huge_lr")
-
-
 GOOD_RECORD = {"format_version": 1, "recipe": "huge_lr", "settings": {"seed": 42, "dataset": "digits"}}
 
 
