@@ -109,7 +109,6 @@ def test_an_experiment_that_raises_gives_its_own_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("overfit", "hugelr"), "did you mean huge_lr?"),
         (("gradients", "huge_lr", "--dataset", "shapes"), "choose from digits, mnist."),
         (("triage", "nowhere.py"), "There is no file nowhere.py"),
     ],

@@ -10,8 +10,10 @@ from harness.errors import UserError
 
 def without_checks(status: str, total: float | None) -> SubmissionScore:
     name = status[0]
-    more = {"status": status, "total": total, "reason": "No archive.", "criteria": {}}
-    return make_row(f"{name}_huge_lr", name, "huge_lr", {}, **more)
+    why = "No archive."
+    return make_row(
+        f"{name}_huge_lr", name, "huge_lr", {}, status=status, total=total, reason=why, criteria={}
+    )
 
 
 FAILED = changed("fix.correct", lost, "The probe fails.", "Mend.", points=4.0)

@@ -208,10 +208,10 @@ class TestSubmissionPage:
         assert marks == ["verified", "refuted", "verified", "refuted"]  # the first two are the legend
 
     def test_a_warning_stands_on_every_page(self) -> None:
-        warning = {"warning": "Graded without a sandbox."}
         row = make_row("a", "a", "r", {})
-        page = render_submission(row, None, provenance=warning)
-        for source in (page, render_class_page(Scores(provenance=warning, submissions=(row,)))):
+        scores = Scores(provenance={"warning": "Graded without a sandbox."}, submissions=(row,))
+        page = render_submission(row, None, provenance=scores.provenance)
+        for source in (page, render_class_page(scores)):
             assert "Warning Graded without a sandbox." in Page(source).words
 
 

@@ -77,8 +77,8 @@ def test_a_tarball_that_is_gone_or_changed_is_not_shown(out: Path) -> None:
 
 
 def test_a_submission_without_checks_gets_a_total(out: Path) -> None:
-    more = {"criteria": {}, "status": "not judged", "total": None, "reason": "It failed on it."}
-    row = make_row("bob_huge_lr", "bob", "huge_lr", {}, **more)
+    more: dict[str, object] = {"status": "not judged", "total": None, "reason": "It failed on it."}
+    row = make_row("bob_huge_lr", "bob", "huge_lr", {}, criteria={}, **more)
     (out / SCORES).write_bytes(scores_bytes(scores_of(row)))
     assert "It failed on it." in run(out, "40\nby hand\n")
     (decision,) = load_decisions(out)
