@@ -1,4 +1,5 @@
 import dataclasses
+from typing import Any
 
 import pytest
 from grading import evidence, replay, replay_with
@@ -143,7 +144,7 @@ def test_settings_under_which_nothing_fails_prove_no_fix(recipe: str, batch: int
     )
     broken, reference, touched = (replay_with(recipe, source, settings) for source in sources)
     for source, fixed in ((sources[0], broken), (sources[2], touched)):
-        runs = {"broken": broken, "fixed": fixed, "reference": reference}
+        runs: dict[str, Any] = {"broken": broken, "fixed": fixed, "reference": reference}
         found = correct(dataclasses.replace(evidence(recipe), source=source, settings=settings, **runs))
         assert not found.points, found.reason
     if recipe == "missing_zero_grad":

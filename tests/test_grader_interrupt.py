@@ -6,11 +6,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from attacks.attack import with_members
 from honest_class import RECIPE, HonestClass
 from sandbox_marks import needs_sandbox
 from watched import Watched
 
-from grader.course import demo
 from grader.replay.replayer import ENGINES, Engine
 
 # As at a terminal, also if whoever started the tests ignores Ctrl-C, as a shell does for what runs in the background.
@@ -32,12 +32,8 @@ def test_a_grader_that_is_stopped_takes_its_runs_along(
     for folder in ("submissions", "tmp"):
         (tmp_path / folder).mkdir()
     for student in ("ada", "bob"):
-        source = f"import time\ntime.sleep(300)  # {student}\n{student} = 1\n".encode()
-        data = demo.repacked(
-            honest.tarball("reference"),
-            student=student,
-            change=lambda members, source=source: members.update({"experiment.py": source}),
-        )
+        source = f"import time\n{student} = time.sleep(300)\n".encode()
+        data = with_members(honest.tarball("reference"), {"experiment.py": source}, student=student)
         (tmp_path / "submissions" / f"{student}_{RECIPE}.tar.gz").write_bytes(data)
     words = (sys.executable, "-P", "-c", GRADER, "score", "submissions", "--sandbox", engine, "--jobs", "2")
     variables = {"TRAINWRECK_REPLAYS": str(tmp_path / "replays"), "TMPDIR": str(tmp_path / "tmp")}
