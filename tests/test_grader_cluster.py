@@ -105,18 +105,6 @@ def test_replays_come_back_whole_and_data_sets_travel(lab: Lab, tmp_path: Path) 
     assert {source: replay.log_sha256 for source, replay in found.items()} == expected
 
 
-def test_what_a_worker_was_at_when_it_ended_is_replayed_by_another(lab: Lab, tmp_path: Path) -> None:
-    lab.start("one", "two")
-    course = Class(lab, tmp_path, *(waiting(tmp_path, number) for number in range(4)))
-    until(lambda: len(set(begun(tmp_path))) == 2)
-    killed, left = begun(tmp_path)
-    os.kill(killed, signal.SIGKILL)
-    go(tmp_path)
-    assert [replay.status for replay in course.end().values()] == ["OK"] * 4
-    assert begun(tmp_path).count(left) == 4
-    assert course.said == []
-
-
 def test_what_several_workers_die_under_is_not_judged_and_nothing_else_suffers(
     lab: Lab, tmp_path: Path
 ) -> None:

@@ -1,4 +1,5 @@
 import dataclasses
+from typing import Any
 
 import pytest
 from grading import evidence, replay, replay_with
@@ -50,14 +51,17 @@ def changed(fixed: Replay, **changes: object) -> Replay:
     return fixed.model_copy(update={"checkpoint_sha256": "0" * 64, **changes})
 
 
-@pytest.mark.parametrize(("outcome", "points"), [("too-large", 4), ("no such outcome", 4), ("usual", 12)])
-def test_a_check_that_is_not_sound_is_a_masked_cause(outcome: str, points: float) -> None:
-    fixed = changed(replay(RECIPE, OTHER), checks=(CheckResult(check="learning_rate", outcome=outcome),))
+def too_large(of: Replay) -> Replay:
+    return changed(of, checks=(CheckResult(check="learning_rate", outcome="too-large"),))
+
+
+@pytest.mark.parametrize(
+    ("outcome", "points"), [("too-large", 4), ("no such outcome", 4), ("usual", 12), (None, 4)]
+)
+def test_a_check_that_is_not_sound_or_not_made_is_a_masked_cause(outcome: str | None, points: float) -> None:
+    checks = (CheckResult(check="learning_rate", outcome=outcome),) if outcome else ()
+    fixed = changed(replay(RECIPE, OTHER), checks=checks)
     assert correct(evidence(RECIPE, OTHER, fixed=fixed)).points == points
-
-
-def test_a_check_that_was_not_made_has_not_passed() -> None:
-    assert correct(evidence(RECIPE, OTHER, fixed=changed(replay(RECIPE, OTHER), checks=()))).points == 4
 
 
 @pytest.mark.parametrize(("accuracy", "points"), [(0.5, 4), (0.2, 4), (0.11, 0), ("NaN", 0)])
@@ -70,15 +74,9 @@ def test_a_network_that_is_not_healthy_earns_points_only_if_it_has_learnt(
     heldout = fixed.evaluation.heldout.model_copy(update={"accuracy": accuracy})
     ill = changed(fixed, evaluation=fixed.evaluation.model_copy(update={"heldout": heldout}))
     assert correct(evidence(RECIPE, OTHER, fixed=ill)).points == points
-    both = changed(ill, checks=(CheckResult(check="learning_rate", outcome="too-large"),))
-    assert correct(evidence(RECIPE, OTHER, fixed=both)).points == 0
-
-
-def test_weights_that_do_not_fit_are_no_correct_fix() -> None:
-    fixed = changed(replay(RECIPE, OTHER), evaluation=Evaluation(problem="it has 6 tensors"))
-    found = correct(evidence(RECIPE, OTHER, fixed=fixed))
-    assert found.points == 0
-    assert "it has 6 tensors" in found.reason
+    assert correct(evidence(RECIPE, OTHER, fixed=too_large(ill))).points == 0
+    misfit = changed(fixed, evaluation=Evaluation(problem="it has 6 tensors"))
+    assert correct(evidence(RECIPE, OTHER, fixed=misfit)).points == 0
 
 
 def test_another_network_is_not_judged_by_an_evaluator_that_does_not_know_it() -> None:
@@ -87,11 +85,7 @@ def test_another_network_is_not_judged_by_an_evaluator_that_does_not_know_it() -
     assert (found.outcome, found.points) == ("could not judge", None)
     assert "another network" in found.reason
     # What is wrong whatever the network stays wrong.
-    checks = (CheckResult(check="learning_rate", outcome="too-large"),)
-    assert correct(evidence(RECIPE, source, fixed=changed(replay(RECIPE, source), checks=checks))).points in (
-        0,
-        4,
-    )
+    assert correct(evidence(RECIPE, source, fixed=too_large(replay(RECIPE, source)))).points in (0, 4)
 
 
 def test_a_log_that_says_more_than_the_evaluator_finds_is_no_correct_fix() -> None:
@@ -131,8 +125,7 @@ def test_a_symptom_that_the_reference_shows_too_is_excused() -> None:
 
 
 def test_a_masked_cause_earns_nothing_by_a_log_that_its_code_may_have_made_up() -> None:
-    masked = changed(replay(RECIPE, OTHER), checks=(CheckResult(check="learning_rate", outcome="too-large"),))
-    assert correct(evidence(RECIPE, OTHER, fixed=masked)).points == 4
+    masked = too_large(replay(RECIPE, OTHER))
     suspicion = (Suspicion(line=1, message="line 1 is odd"),)
     assert correct(evidence(RECIPE, OTHER, fixed=masked, suspicions=suspicion)).points is None
 
@@ -151,16 +144,8 @@ def test_settings_under_which_nothing_fails_prove_no_fix(recipe: str, batch: int
     )
     broken, reference, touched = (replay_with(recipe, source, settings) for source in sources)
     for source, fixed in ((sources[0], broken), (sources[2], touched)):
-        found = correct(
-            dataclasses.replace(
-                evidence(recipe),
-                source=source,
-                settings=settings,
-                broken=broken,
-                fixed=fixed,
-                reference=reference,
-            )
-        )
+        runs: dict[str, Any] = {"broken": broken, "fixed": fixed, "reference": reference}
+        found = correct(dataclasses.replace(evidence(recipe), source=source, settings=settings, **runs))
         assert not found.points, found.reason
     if recipe == "missing_zero_grad":
         assert same_bytes(broken, reference)
@@ -168,10 +153,8 @@ def test_settings_under_which_nothing_fails_prove_no_fix(recipe: str, batch: int
 
 def test_what_shows_no_symptom_where_the_broken_run_shows_none_is_not_masked() -> None:
     quiet = replay(RECIPE, OTHER)
-    unmoved = changed(quiet, checks=(CheckResult(check="learning_rate", outcome="too-large"),))
-    found = correct(
-        evidence(RECIPE, OTHER, broken=quiet.model_copy(update={"log_sha256": "1" * 64}), fixed=unmoved)
-    )
+    broken = quiet.model_copy(update={"log_sha256": "1" * 64})
+    found = correct(evidence(RECIPE, OTHER, broken=broken, fixed=too_large(quiet)))
     assert found.points == 0
     assert "shows no symptom either" in found.reason
 

@@ -12,7 +12,7 @@ from sandbox_marks import needs_sandbox
 from grader.intake.submission import LOG_BYTES
 from grader.replay.replay import Replay
 from grader.replay.replayer import Replayer, Sandbox, open_sandbox
-from grader.replay.request import RUN_LIMITS, Request
+from grader.replay.request import Request
 from grader.sandbox import run_in_sandbox
 from grader.syntax.program import tree_digest
 from harness.recipe import load_recipe
@@ -34,9 +34,8 @@ def sandbox() -> Iterator[Sandbox]:
         yield opened
 
 
-def made(source: str, sandbox: Sandbox, data: Path, **limits: Any) -> Replay:
-    replayer = Replayer(sandbox, data, dataclasses.replace(RUN_LIMITS, **limits))
-    return replayer.make(request(source))
+def made(source: str, sandbox: Sandbox, data: Path) -> Replay:
+    return Replayer(sandbox, data).make(request(source))
 
 
 @needs_sandbox
@@ -66,64 +65,30 @@ def test_a_replay_has_the_bytes_of_the_students_own_run(tmp_path: Path) -> None:
 
 @needs_sandbox
 @pytest.mark.parametrize(
-    ("find", "replace", "status", "message"),
+    ("find", "replace", "message"),
     [
-        (
-            "    optimizer.step()\n",
-            "    optimizer.stpe()\n",
-            "RE",
-            "experiment.py: train_step raised AttributeError",
-        ),
-        ("import torch\n", "import torch\n(\n", "RE", "experiment.py, line"),
-        (
-            "import torch\n",
-            "import torch\nimport os; os._exit(0)\n",
-            "RE",
-            "without metrics.log; does the experiment end",
-        ),
-        ("import torch\n", "import torch\nimport os; os.kill(os.getpid(), 9)\n", "SG", ""),
-        ("import torch\n", "import torch\nwhile True: pass\n", "TO", "processor time"),
+        ("optimizer.step()", "optimizer.stpe()", "experiment.py: train_step raised AttributeError"),
+        ("import torch\n", "import torch\n(\n", "experiment.py, line"),
     ],
 )
 def test_what_an_experiment_does_wrong_is_its_own(
-    find: str, replace: str, status: str, message: str, sandbox: Sandbox, tmp_path: Path
+    find: str, replace: str, message: str, sandbox: Sandbox, tmp_path: Path
 ) -> None:
-    source = edited(RECIPE.healthy_source(), (find, replace))
-    # The endless one is waited for; the others end by themselves, on a slow machine too.
-    seconds = 5 if status == "TO" else RUN_LIMITS.cpu_seconds
-    found = made(source, sandbox, tmp_path, cpu_seconds=seconds)
-    assert found.status == status
-    assert message in found.message
-
-
-FORGED = """
-import os
-def write(log):
-    for name, text in (("metrics.log", log), ("checks.json", "[]"), ("checkpoint.pt", "")):
-        with open(f"out/{name}", "w") as file:
-            file.write(text)
-    os._exit(0)
-"""
+    found = made(edited(RECIPE.healthy_source(), (find, replace)), sandbox, tmp_path)
+    assert (found.status, message in found.message) == ("RE", True), found.message
 
 
 @needs_sandbox
-@pytest.mark.parametrize(
-    ("log", "status", "message"),
-    [
-        ('{"epoch": 0, "val_loss": 1.0}', "RE", "no whole result"),
-        ('{"step": 0, "epoch": 0}', "RE", "no whole result"),
-        ('{"step": 0, "epoch": 0, "loss": "low"}', "RE", "no whole result"),
-        (" " * (LOG_BYTES + 1), "OL", "a log of more than 8 MiB"),
-    ],
-)
-def test_a_log_that_the_experiment_wrote_itself_is_none(
-    log: str, status: str, message: str, sandbox: Sandbox, tmp_path: Path
-) -> None:
-    text = f'" " * {len(log)}' if log.isspace() else repr(log)
-    source = f"{FORGED}\nwrite({text})\n{RECIPE.healthy_source()}"
-    found = made(source, sandbox, tmp_path)
-    assert found.status == status
-    assert message in found.message
+def test_a_log_that_is_too_large_is_none(sandbox: Sandbox, tmp_path: Path) -> None:
+    lines = f"""
+import os
+for name, text in (("metrics.log", " " * {LOG_BYTES + 1}), ("checks.json", "[]"), ("checkpoint.pt", "")):
+    with open(f"out/{{name}}", "w") as file:
+        file.write(text)
+os._exit(0)
+"""
+    found = made(lines + RECIPE.healthy_source(), sandbox, tmp_path)
+    assert (found.status, "a log of more than 8 MiB" in found.message) == ("OL", True)
 
 
 @needs_sandbox

@@ -47,22 +47,6 @@ class Stand(Replayer):
         return Replay(status="OK", log_sha256=request.source.strip())
 
 
-class Told(Progress):
-    """Notes what it is told of the progress."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.begun: list[tuple[str, int]] = []
-        self.names: list[str] = []
-
-    def begin(self, stage: str, total: int) -> None:
-        self.begun.append((stage, total))
-
-    def done(self, name: str, seconds: float) -> None:
-        assert seconds >= 0
-        self.names.append(name)
-
-
 def request(source: str, dataset: str = "digits") -> Request:
     settings = RunSettings(seed=42, dataset=dataset)
     return Request(RECIPE, settings, source, tree_digest(source), trusted=False)
@@ -112,17 +96,6 @@ def test_a_fault_of_ours_is_not_remembered(tmp_path: Path) -> None:
         replays.make("replays", [("ada", asked), ("bob", asked)], Progress())
         assert stand.asked == [SOUND]
         assert replays.of(asked) == Replay(status="XX", message="mnist is not here")
-
-
-def test_what_is_wanted_fresh_is_made_again_and_counted(tmp_path: Path) -> None:
-    replayed(tmp_path, SOUND)
-    stand = Stand()
-    told = Told()
-    replays = Replays(local_executor(stand, jobs=1), tmp_path, fresh=True)
-    replays.make("replays", [("ada", request(SOUND)), ("bob", request("y = 2\n"))], told)
-    assert sorted(stand.asked) == [SOUND, "y = 2\n"]
-    assert told.begun == [("replays", 2)]
-    assert told.names == ["ada", "bob"]
 
 
 def test_a_signal_that_a_plain_experiment_cannot_raise_is_the_machines(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 import gc
 import os
-import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import wait_until
 from sandbox_marks import needs_sandbox
 from sandboxed import (
     SMALL,
@@ -25,16 +23,6 @@ from grader.sandbox import run as run_module
 from grader.sandbox.inside import memory_of
 
 in_both_engines = pytest.mark.usefixtures("engine")
-
-
-@needs_sandbox
-@in_both_engines
-def test_a_command_that_ends_well_brings_back_its_output_and_its_files() -> None:
-    code = "import os; print('hi'); os.makedirs('out/a/b'); open('out/a/b/c', 'wb').write(bytes(range(256)))"
-    result = sandboxed(code)
-    assert (result.status, result.exit_code, result.signal, result.message) == ("OK", 0, None, "")
-    assert (result.stdout, result.stderr) == (b"hi\n", b"")
-    assert result.files == {"a/b/c": bytes(range(256))}
 
 
 @needs_sandbox
@@ -70,23 +58,8 @@ def test_what_cannot_be_started_is_our_fault(tmp_path: Path) -> None:
     assert (result.status, "missing" in result.message) == ("XX", True)
 
 
-FILL = "n = 0\nwhile True:\n  n += 1\n  open(f'{folder}/{n}', 'wb').write(bytes(2 ** 20))"
+FILL = "n = 0\nwhile True:\n  n += 1\n  open(f'/scratch/{n}', 'wb').write(bytes(2 ** 20))"
 TOO_LARGE = "open('big', 'wb').write(bytes(5 * 2 ** 20))"
-# A process group that allocates together; each less than the limit.
-TOGETHER = """
-import os, time
-for _ in range(4):
-    if os.fork() == 0: break
-kept = bytearray(b'x') * (60 * 2 ** 20)
-time.sleep(60)
-"""
-# Looking at memory that nobody fills costs the kernel 4 KiB for every 2 MiB looked at: 512 MiB here.
-PAGE_TABLES = """
-import mmap, time
-place = mmap.mmap(-1, 2 ** 38, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=mmap.PROT_READ)
-for position in range(0, 2 ** 38, 2 ** 21): place[position]
-time.sleep(60)
-"""
 # Each child lives shorter than the time between two looks; 6 seconds of processor in all.
 SHORT_LIVES = """
 import contextlib, ctypes, os, signal, struct, time
@@ -117,18 +90,11 @@ CPU, MEMORY, MANY = (
 ENDINGS: dict[str, tuple[str, dict[str, Any], str, str]] = {
     "busy": ("while True: pass", {"cpu_seconds": 0.5}, "TO", CPU),
     "children": (SHORT_LIVES.format(ignoring="pass"), {"cpu_seconds": 1, "processes": 1000}, "TO", CPU),
-    "children not waited for": (
-        SHORT_LIVES.format(ignoring="signal.signal(signal.SIGCHLD, signal.SIG_IGN)"),
-        {"cpu_seconds": 1, "processes": 1000}, "TO", CPU,
-    ),
     "children that vanish": (
         SHORT_LIVES.format(ignoring=NO_WAIT), {"cpu_seconds": 1, "processes": 1000}, "TO", CPU
     ),
     "output": ("while True: print('x' * 1000)", {}, "OL", "it wrote more than 100000 bytes"),
-    "errors": ("import sys\nwhile True: sys.stderr.write('x' * 1000)", {}, "OL", "it wrote more than 100000 bytes"),
-    "scratch": (FILL.replace("{folder}", "/scratch"), {}, "OL", "filled /scratch"),
-    "tmp": (FILL.replace("{folder}", "/tmp"), {}, "OL", "filled /tmp"),
-    "shm": (FILL.replace("{folder}", "/dev/shm"), {}, "OL", "filled /dev/shm"),
+    "scratch": (FILL, {}, "OL", "filled /scratch"),
     "file": (TOO_LARGE, {}, "OL", "it wrote a file larger than is allowed"),
     "killed by file": (
         f"import signal; signal.signal(signal.SIGXFSZ, signal.SIG_DFL); {TOO_LARGE}", {}, "OL", "larger than"
@@ -140,8 +106,6 @@ ENDINGS: dict[str, tuple[str, dict[str, Any], str, str]] = {
     "deep results": ("import os; p = 'out'\nfor _ in range(20): p += '/d'; os.mkdir(p)", {}, "OL", "too deeply"),
     "odd name": ("open(b'out/\\xff', 'w')", {}, "OL", "not UTF-8"),
     "memory": ("kept = []\nwhile True: kept.append(bytearray(2 ** 20))", {}, "ML", MEMORY),
-    "memory together": (TOGETHER, {}, "ML", MEMORY),
-    "page tables": (PAGE_TABLES, {}, "ML", MEMORY),
     "forks": ("import os\nwhile True:\n  try: os.fork()\n  except OSError: pass", {}, "ML", MANY),
     "threads": (THREADS, {}, "ML", MANY),
 }  # fmt: skip
@@ -201,61 +165,6 @@ def test_the_kernel_takes_it_first_when_the_machine_is_full() -> None:
 
 @needs_sandbox
 @in_both_engines
-def test_nothing_outlives_the_command() -> None:
-    # A daemon of two forks and a session of its own, which holds no pipe; its name is looked for outside.
-    name = f"survivor-{os.getpid()}"
-    code = f"""
-import os
-if os.fork() == 0:
-    os.setsid()
-    if os.fork() == 0:
-        for number in range(3): os.close(number)
-        os.execv({str(Path("/bin/sh").resolve())!r}, ['{name}', '-c', 'while : ; do sleep 1; done'])
-    os._exit(0)
-os.wait()
-import time; time.sleep(0.3)
-"""
-    assert sandboxed(code).status == "OK"
-    assert running(name) == []
-
-
-@needs_sandbox
-@in_both_engines
-def test_the_launcher_cannot_be_killed_stopped_or_interrupted() -> None:
-    code = """
-import os, signal
-for number in range(1, 65):
-    if number not in (32, 33):
-        try:
-            os.kill(1, number)
-        except PermissionError:  # Landlock keeps signals from whoever is outside its domain
-            pass
-try:
-    os.kill(-1, signal.SIGTERM)
-except (ProcessLookupError, PermissionError):
-    open('out/alone', 'w').write('here')
-"""
-    result = sandboxed(code)
-    assert (result.status, result.files) == ("OK", {"alone": b"here"}), result
-
-
-@needs_sandbox
-@in_both_engines
-def test_only_regular_files_of_the_results_come_out() -> None:
-    code = """
-import os
-os.symlink('/etc/passwd', 'out/link')
-os.symlink('/usr', 'out/folder')
-os.mkfifo('out/pipe')
-open('out/unreadable', 'w').write('x'); os.chmod('out/unreadable', 0)
-os.mkdir('out/closed'); open('out/closed/file', 'w').write('y'); os.chmod('out/closed', 0)
-open('beside', 'w').write('not a result')
-"""
-    assert sandboxed(code).files == {"unreadable": b"x", "closed/file": b"y"}
-
-
-@needs_sandbox
-@in_both_engines
 @pytest.mark.parametrize("code", [
     "import os; os.rmdir('out'); os.symlink('/input', 'out')",
     "import os; os.rmdir('out'); open('out', 'w').write('a file')", "import os; os.rmdir('out')",
@@ -282,28 +191,6 @@ def test_sandboxes_work_side_by_side_and_leave_nothing_open() -> None:
     sandboxed("import time; time.sleep(60)", replace(SMALL, wall_seconds=0))
     sandboxed("while True: print('x' * 1000)")
     assert descriptors() == before
-
-
-@needs_sandbox
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-def test_a_grader_that_is_killed_or_interrupted_takes_the_sandbox_with_it(number: signal.Signals) -> None:
-    name = f"survivor-{os.getpid()}-{number.name}"
-    code = f"import time; {name!r}; time.sleep(100)"
-    grader = f"from sandboxed import sandboxed; sandboxed({code!r})"
-    process = subprocess.Popen(
-        [sys.executable, "-c", f"{grader}  # grader"],
-        env={"PYTHONPATH": os.pathsep.join(map(str, (Path(__file__).parent, Path(__file__).parents[1])))},
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        # The grader, bubblewrap's command line has no code of the student's in it, and the command itself.
-        wait_until(lambda: len(running(name)) == 2, "the run", 90)
-        process.send_signal(number)
-        process.wait()
-    finally:
-        process.kill()
-        process.wait()
-    wait_until(lambda: running(name) == [], "its end", 90)
 
 
 @pytest.mark.parametrize(("where", "status"), [(">&-", 0), (">/dev/full", 2)], ids=["closed", "full"])

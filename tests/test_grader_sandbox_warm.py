@@ -7,7 +7,6 @@ import json
 import os
 import re
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -27,8 +26,6 @@ from harness.recipe import load_recipe
 from harness.run.settings import RunSettings
 
 pytestmark = needs_sandbox
-# What follows is done by a child of the run.
-FORKED = "import os\nif os.fork():\n    os.wait()\n    raise SystemExit\n"
 LANDLOCK = ctypes.CDLL(None).syscall(444, None, 0, 1) if sys.platform == "linux" else 0  # its version
 
 
@@ -43,48 +40,6 @@ def warm(working_sandbox: None, tmp_path_factory: pytest.TempPathFactory) -> Ite
 # What a run can reach.
 
 
-def test_a_run_has_three_open_files(warm: Warm) -> None:
-    code = """
-import os
-def is_open(number):
-    try: os.fstat(number)
-    except OSError: return False
-    return True
-print([number for number in range(4096) if is_open(number)])
-"""
-    assert warm.said(code) == "[0, 1, 2]"
-
-
-@pytest.mark.parametrize("end", ["os._exit(1)", "time.sleep(60)"])
-def test_no_run_can_say_in_our_name_how_it_ended(end: str, warm: Warm) -> None:
-    code = f"""
-import os, time
-forged = b'OK 0 - \\0' + b'4 forged\\0good' + b'\\0'
-for number in range(3, 4096):
-    try: os.write(number, forged)
-    except OSError: pass
-{end}
-"""
-    result = warm.run(code, replace(SMALL, wall_seconds=1))
-    assert (result.status, result.files) == ("RE" if "exit" in end else "TO", {})
-
-
-RIGHTS = """
-import ctypes, json, os, struct
-libc = ctypes.CDLL(None)
-header, data = ctypes.create_string_buffer(struct.pack('=Ii', 0x20080522, 0)), ctypes.create_string_buffer(24)
-assert libc.capget(header, data) == 0
-bounding = [number for number in range(64) if libc.prctl(23, number, 0, 0, 0) == 1]
-no_new_privileges, filtered, dumpable = (libc.prctl(option, 0, 0, 0, 0) for option in (39, 21, 3))
-print(json.dumps([data.raw.strip(bytes(1)).hex(), bounding, no_new_privileges, filtered, dumpable]))
-"""
-
-
-@pytest.mark.parametrize("child", ["", FORKED], ids=["itself", "its child"])
-def test_a_run_and_its_children_have_no_rights(child: str, warm: Warm) -> None:
-    assert json.loads(warm.said(child + RIGHTS)) == ["", [], 1, 2, 0]
-
-
 def test_a_run_is_nobody_in_namespaces_of_its_own(warm: Warm) -> None:
     code = (
         "import os; print(os.getuid(), os.getgid(), os.getppid(), os.getsid(0) == os.getpid(), os.uname().nodename,"
@@ -93,33 +48,16 @@ def test_a_run_is_nobody_in_namespaces_of_its_own(warm: Warm) -> None:
     assert warm.said(code) == "65534 65534 1 True sandbox ['cpuinfo'] ['devices']"
 
 
-def test_the_mounts_alone_keep_a_run_from_writing_outside_its_folders(warm: Warm) -> None:
-    places = ["/usr/x", "/launcher/x", "/input/x", "/x", "/proc/x", str(warm.folder / "x")]
-    code = f"""
-import os
-for path in {places}:
-    try: os.close(os.open(path, os.O_CREAT | os.O_WRONLY)); print('written', path)
-    except OSError as error: print(error.errno)
-"""
-    assert warm.said(code).split() == [str(errno.EROFS)] * len(places)
-
-
 @pytest.mark.skipif(LANDLOCK < 1, reason="this kernel has no Landlock")
-@pytest.mark.parametrize("child", ["", FORKED], ids=["itself", "its child"])
-def test_landlock_keeps_a_run_from_more_than_the_mounts_do(child: str, warm: Warm) -> None:
+@pytest.mark.parametrize("child", ["", "if os.fork():\n    os.wait()\n    raise SystemExit\n"])
+def test_landlock_keeps_a_run_and_its_children_from_more_than_the_mounts_do(child: str, warm: Warm) -> None:
     # A device that may be written, as far as mounts and its own rights say.
-    code = """
-import os
-try: os.open('/dev/urandom', os.O_WRONLY)
-except OSError as error: print(error.errno)
-"""
-    assert warm.said(child + code) == str(errno.EACCES)
-
-
-@pytest.mark.skipif(LANDLOCK < 6, reason="this kernel's Landlock leaves signals alone")
-def test_landlock_keeps_signals_from_the_first_process(warm: Warm) -> None:
-    code = "import os\ntry: os.kill(1, 0)\nexcept PermissionError: print('refused')"
-    assert warm.said(code) == "refused"
+    code = "try: os.open('/dev/urandom', os.O_WRONLY)\nexcept OSError as error: print(error.errno)"
+    assert warm.said(f"import os\n{child}{code}") == str(errno.EACCES)
+    if LANDLOCK >= 6:
+        assert (
+            warm.said("import os\ntry: os.kill(1, 0)\nexcept PermissionError: print('refused')") == "refused"
+        )
 
 
 def test_what_all_runs_inherit_has_no_memory_that_two_could_write(tmp_path: Path) -> None:
@@ -206,7 +144,8 @@ ENDINGS = {
     "depth": "n = 0\ndef f():\n  global n\n  n += 1\n  f()\ntry: f()\nexcept RecursionError as e: print(n, e)",
     "signals": "import signal; print([signal.getsignal(n) for n in (1, 2, 13, 15, 25)],"
     " signal.pthread_sigmask(signal.SIG_BLOCK, []))".replace("signal.getsignal(n)", "str(signal.getsignal(n))[:20]"),
-    "place": "import os; print(os.getpid(), os.getppid(), os.umask(0), os.getcwd(), sorted(os.listdir('/')),"
+    "place": "import os; print(os.getuid(), os.getgid(), os.uname(), os.getpid(), os.getppid(),"
+    " os.umask(0), os.getcwd(), sorted(os.listdir('/')),"
     " os.listdir('.'), os.listdir('/input'), os.getpriority(0, 0), os.sched_getaffinity(0), sorted(os.environ))",
     "limits": "import resource; print([resource.getrlimit(n) for n in range(16)])",
 }  # fmt: skip
@@ -330,40 +269,6 @@ def test_many_runs_leave_nothing_behind(tmp_path: Path) -> None:
         assert after[1:] == before[1:]
         assert after[0] <= before[0] + 1024  # kB; one run had 32 MiB
         assert marks == {warm.said("print(mark)")}
-
-
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-def test_a_grader_that_ends_takes_all_of_it_along(number: signal.Signals, tmp_path: Path) -> None:
-    seen = Warm(tmp_path, "")
-    seen.sandbox.close()
-    grader = f"""
-from pathlib import Path
-from concurrent.futures import ThreadPoolExecutor
-from sandboxed import Warm
-warm = Warm(Path({str(tmp_path)!r}), '')
-with ThreadPoolExecutor(2) as pool:
-    list(pool.map(warm.run, ['import time; time.sleep(0.2)'] * 2))
-print('ready', flush=True)
-warm.run('import time; time.sleep(100)')
-"""
-    environment = {
-        "PYTHONPATH": os.pathsep.join(map(str, (Path(__file__).parent, Path(__file__).parents[1])))
-    }
-    process = subprocess.Popen(
-        [sys.executable, "-c", grader], env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-    )
-    assert process.stdout
-    try:
-        assert process.stdout.readline() == b"ready\n"
-        # One that waits and its bubblewrap, one that runs with its, and a launcher, a process 1 and a run.
-        wait_until(lambda: len(seen.processes()) == 7, "the run", 90)
-        process.send_signal(number)
-        process.wait()
-    finally:
-        process.kill()
-        process.stdout.close()
-        process.wait()
-    wait_until(lambda: seen.processes() == {}, "its end", 90)
 
 
 # With what the grader imports.
