@@ -202,8 +202,8 @@ def _score(
 def _score_one(path: Path, light: Submission, replays: Mapping[Role, Replay], grading: Grading) -> Score:
     unjudged = partial(unscored, light.name, student=light.student, exercise=light.recipe)
     try:
-        submission = read_submission(path)
-        if not isinstance(submission, Submission) or submission.sha256 != light.sha256:
+        submission = light.whole(path)
+        if submission is None:
             return unjudged("The file has changed while the class was graded: score it again.")
         return score_submission(submission, replays, grading.weights, sandboxed=grading.sandboxed)
     except Exception as error:

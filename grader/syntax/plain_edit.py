@@ -162,7 +162,7 @@ def plain_edit(broken: str, submitted: str) -> tuple[Suspicion, ...]:
 
     Raises `Unparsable` if `broken` does not parse.
     """
-    ours = {(ast.dump(node), top) for node, top in _statements(parse_experiment(broken))}
+    ours = _statements_of(broken)
     try:
         tree = parse_experiment(submitted)
     except Unparsable as error:
@@ -176,6 +176,11 @@ def plain_edit(broken: str, submitted: str) -> tuple[Suspicion, ...]:
     for node, top in inserted:
         judge.statement(node, top=top)
     return tuple(sorted(judge.found, key=lambda item: (item.line, item.message)))
+
+
+@lru_cache(maxsize=256)
+def _statements_of(broken: str) -> frozenset[tuple[str, bool]]:
+    return frozenset((ast.dump(node), top) for node, top in _statements(parse_experiment(broken)))
 
 
 def _statements(tree: ast.Module) -> Iterator[tuple[ast.stmt, bool]]:
@@ -193,18 +198,17 @@ class _Judge:
 
     def __init__(self, tree: ast.Module) -> None:
         self.found: set[Suspicion] = set()
+        nodes = list(ast.walk(tree))
         self._paths = imported_paths(tree)
-        self._functions = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
-        self._bound = {name for node in ast.walk(tree) for name in _bound_by(node)}
+        self._functions = {node.name for node in nodes if isinstance(node, ast.FunctionDef)}
+        self._bound = {name for node in nodes for name in _bound_by(node)}
         # The names of loops over parameters, and of what functions make themselves.
-        loops = [
-            node for node in ast.walk(tree) if isinstance(node, ast.For) and "param" in ast.dump(node.iter)
-        ]
+        loops = [node for node in nodes if isinstance(node, ast.For) and "param" in ast.dump(node.iter)]
         self._looped = {name for loop in loops for part in ast.walk(loop.target) for name in _bound_by(part)}
-        given = {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
-        self._made = {name for node in ast.walk(tree) for name in self._made_by(node)} - given
+        given = {node.arg for node in nodes if isinstance(node, ast.arg)}
+        self._made = {name for node in nodes for name in self._made_by(node)} - given
         imported: dict[str, str] = {}
-        for node in ast.walk(tree):
+        for node in nodes:
             if isinstance(node, ast.Import | ast.ImportFrom):
                 for name, path in imported_paths(ast.Module([node], [])).items():
                     if imported.setdefault(name, path) != path or name in self._bound:
