@@ -17,8 +17,7 @@ from grader.course.decisions import Decision, decisions_path, keep_decision, loa
 from grader.intake.names import Rejected
 from grader.intake.submission import Submission, read_submission, submission_name
 from grader.report.scores_file import read_scores
-from grader.report.source_code import source_diff
-from grader.report.text import clipped, file_stem, points, visible
+from grader.report.text import clipped, file_stem, points, source_diff, visible
 from grader.score.verdict import Check, SubmissionScore
 from harness.errors import UserError
 from harness.recipe import load_recipe

@@ -1,10 +1,7 @@
 """Write `scores.json`, read it back, and find a submission in it."""
 
 import difflib
-import json
-from io import StringIO
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
@@ -17,16 +14,7 @@ SCORES = "scores.json"
 
 def scores_bytes(scores: Scores) -> bytes:
     """Return the content of `scores.json`: strict JSON, one key a line, in UTF-8."""
-    # Row by row: a large class as dictionaries, all at once, would be most of the memory that grading takes.
-    encoder = json.JSONEncoder(indent=1, allow_nan=False, ensure_ascii=False, default=_dumped)
-    text = StringIO()
-    text.writelines(encoder.iterencode(dict(scores)))
-    text.write("\n")
-    return text.getvalue().encode()
-
-
-def _dumped(row: SubmissionScore) -> dict[str, Any]:
-    return row.model_dump(mode="json")
+    return scores.model_dump_json(indent=1).encode() + b"\n"
 
 
 def read_scores(out: Path) -> Scores:

@@ -6,9 +6,8 @@ from functools import lru_cache
 from markupsafe import Markup
 
 from grader.report.markdown import shown_report
-from grader.report.source_code import plain_lines, source_diff
 from grader.report.template import pill, render
-from grader.report.text import MISSING, clipped, visible
+from grader.report.text import MISSING, clipped, plain_lines, source_diff, visible
 from grader.score.exhibits import Curve, Exhibits, HashComparison, Number
 from grader.score.verdict import SubmissionScore
 from harness.page.charts import COMPACT, LineChart, Point, Series, line_chart, number_text

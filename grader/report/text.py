@@ -1,7 +1,10 @@
-"""Make other people's text fit to be shown: nothing invisible, nothing that moves what stands beside it."""
+"""Make other people's text and source fit to be shown: nothing invisible, nothing that moves what stands beside it."""
 
+import difflib
 import hashlib
 import re
+from dataclasses import dataclass
+from typing import Literal
 
 # Characters without a picture of their own: control characters except tab and line feed, marks that turn the
 # direction of writing, invisible separators and tags, lone surrogates. The joiners U+200C and U+200D stay:
@@ -20,6 +23,9 @@ MISSING = "\N{EM DASH}"
 _SAFE = re.compile(r"[a-z0-9_][a-z0-9._-]{0,98}[a-z0-9_-]|[a-z0-9_]")
 _RESERVED = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?|index")
 _DERIVED = re.compile(r".*-[0-9a-f]{16}", re.DOTALL)
+
+LINES, COLUMNS = 1000, 300  # an experiment has about 90 lines; a hostile one must not make the page grow
+_CONTEXT = 3  # unchanged lines around a change
 
 
 def visible(text: str) -> str:
@@ -65,3 +71,40 @@ def file_stem(name: str) -> str:
 
 def _spelled(match: re.Match[str]) -> str:
     return f"<U+{ord(match[0]):04X}>"
+
+
+@dataclass(frozen=True)
+class DiffLine:
+    """A line of a diff. `old` and `new` are its numbers in the two files, from 1; None if it is not in that file."""
+
+    kind: Literal["same", "removed", "added"]
+    old: int | None
+    new: int | None
+    code: str
+
+
+def plain_lines(source: str) -> list[str]:
+    """Return the lines of a source as a page shows them: hidden characters spelled out, cut to a bounded size."""
+    lines = visible(source).removesuffix("\n").split("\n") if source else []
+    cut = [line if len(line) <= COLUMNS else f"{line[:COLUMNS]} …" for line in lines[:LINES]]
+    if len(lines) > LINES:
+        cut.append(f"… {len(lines) - LINES} more lines")
+    return cut
+
+
+def source_diff(broken: str, fixed: str) -> list[list[DiffLine]]:
+    """Return groups of neighbouring changes with the lines around them; line endings of another kind are equal."""
+    old, new = plain_lines(broken), plain_lines(fixed)
+    matcher = difflib.SequenceMatcher(None, old, new, autojunk=len(new) > 400)
+    groups = []
+    for group in matcher.get_grouped_opcodes(_CONTEXT):
+        lines: list[DiffLine] = []
+        for operation, old_start, old_end, new_start, new_end in group:
+            if operation == "equal":
+                pairs = zip(range(old_start, old_end), range(new_start, new_end), strict=True)
+                lines += [DiffLine("same", i + 1, j + 1, new[j]) for i, j in pairs]
+            else:
+                lines += [DiffLine("removed", i + 1, None, old[i]) for i in range(old_start, old_end)]
+                lines += [DiffLine("added", None, j + 1, new[j]) for j in range(new_start, new_end)]
+        groups.append(lines)
+    return groups
