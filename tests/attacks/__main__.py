@@ -51,8 +51,9 @@ def _alone(lab: Lab, attack: Attack, engine: Engine) -> bool:
     """Score one attack beside the honest submissions, whose replays are remembered; say whether the grader held."""
     scored = score_class(lab, attack.id, [attack], memory=lab.alone.memory, jobs=1, engine=engine)
     faults = [*class_faults(lab, scored), *attack_faults(attack, lab, scored)]
+    given = _given(attack, scored)
     shutil.rmtree(lab.folder / attack.id)
-    return _say(attack.id, _given(attack, scored), scored.seconds, faults)
+    return _say(attack.id, given, scored.seconds, faults)
 
 
 def _together(lab: Lab, attacks: Sequence[Attack], jobs: int, engine: Engine) -> int:

@@ -85,7 +85,8 @@ def _other_settings(id: str, says: str, options: str, because: str, *, slow: boo
     def build(base: Base) -> bytes:
         return _with_settings(base, id, options)
 
-    expected = Expected(("not judged",) if slow else ("graded",), because)
+    # A fast machine makes the thousand epochs of a small network in time.
+    expected = Expected(("graded", "not judged") if slow else ("graded",), because)
     return Attack(id, "score", says, expected, build, slow=slow, in_suite=False)
 
 
@@ -159,7 +160,7 @@ ATTACKS = (
         "chooses one batch and one epoch, so that no symptom has time to show", "--epochs 1 --batch 65536",
         "no symptom|symptom is still there|not healthy"),
     _other_settings("days_of_training", "chooses a thousand epochs, which our own runs have to make as well",
-        "--epochs 1000", "could not be run under your settings", slow=True),
+        "--epochs 1000", "could not be run under your settings|symptom is still there", slow=True),
     _writes("writes_its_results",
         "writes log, figures and weights itself, and ends the process before anything is trained",
         f"{_RESULTS}{_GOOD_WEIGHTS}\nW = lambda *shape: torch.randn(*shape) * 0.05\nsave({_NETWORK})\n",

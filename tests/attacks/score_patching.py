@@ -49,7 +49,7 @@ def _secret_weights():
     return network.state_dict(), right.float().mean().item()
 """
 _ASKS = r"line \d+ .*The instructor decides"
-_NO_POINTS = rf"the network is not healthy|{_ASKS}"
+_NO_POINTS = rf"symptom is still there|the network is not healthy|{_ASKS}"
 _SGD = "    return torch.optim.SGD(model.parameters(), lr=10.0, momentum=0.9)\n"
 
 
@@ -82,7 +82,9 @@ def _door(id: str, says: str, top: str, *edits: tuple[str, str], in_suite: bool 
         source = at_the_top(edited(source_of(base.masked), *edits), top)
         return handed_in(base, "masked", source, id)
 
-    expected = Expected(("graded", "not judged"), rf"The symptom is|{_ASKS}", "masked")
+    expected = Expected(
+        ("graded", "not judged"), rf"The symptom is|did not come to its end|{_ASKS}", "masked"
+    )
     return Attack(id, "score", says, expected, build, in_suite=in_suite)
 
 
