@@ -134,7 +134,7 @@ def test_a_masked_cause_earns_nothing_by_a_log_that_its_code_may_have_made_up() 
     ("recipe", "batch"), [("loss_sum", 1), ("label_permute", 1), ("missing_zero_grad", 10**5)]
 )
 def test_settings_under_which_nothing_fails_prove_no_fix(recipe: str, batch: int) -> None:
-    """A sum of one is a mean, one label has no order, and what is left over after the last step does no harm."""
+    """A sum of one is a mean, one label has no order, and a gradient that stays after the last step does no harm."""
     loaded = load_recipe(recipe)
     settings = RunSettings(seed=loaded.seed, dataset=loaded.dataset, batch_size=batch, epochs=1, max_steps=60)
     sources = (

@@ -13,7 +13,7 @@ from watched import Watched
 
 from grader.replay.replayer import ENGINES, Engine
 
-# As at a terminal, also if whoever started the tests ignores Ctrl-C, as a shell does for what runs in the background.
+# As at a terminal, also if the tests were started with Ctrl-C ignored, as a shell starts jobs in the background.
 GRADER = """
 import signal
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -130,7 +130,7 @@ def test_each_run_draws_numbers_of_its_own(tmp_path: Path) -> None:
 
 # What a fresh process does.
 
-# Errors are told in the words of whoever ran the script: only how it ends must agree.
+# The two processes word errors differently: only the exit status must agree.
 ENDINGS = {
     "status 256": "import sys; sys.exit(256)",
     "words": "import sys; sys.exit('words')",

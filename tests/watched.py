@@ -123,7 +123,7 @@ class Watched:
                 os.kill(process, signal.SIGKILL)
 
     def finish(self, seconds: float = PATIENCE_SECONDS, gone: float = GONE_SECONDS) -> Ended:
-        """Wait until nothing of it is left. Raises `Stuck` and kills what is left after this time.
+        """Wait until all its processes have ended. Raises `Stuck` and kills them after this time.
 
         gone: what the command started may outlive it so long.
         """

@@ -29,7 +29,7 @@ def render_submission(
     """Return the page as HTML: a pure function, the same bytes for the same input.
 
     exhibits: what the page shows beside the score; with None it shows the score alone. title: the recipe's.
-    provenance: that of the whole class; a "warning" in it stands on top.
+    provenance: the provenance of the whole class; a "warning" in it stands on top.
     """
     exhibits = exhibits or Exhibits(
         submission=row.submission, broken_source=None, fixed_source=None, report=None

@@ -31,7 +31,7 @@ def same_as_reference(evidence: Evidence) -> bool:
 def doubt(evidence: Evidence) -> str:
     """Return why the code's own measurements prove nothing, as a clause with the line, or "".
 
-    Whoever makes the bytes of the reference fix has the fix, however the code looks.
+    A run with the bytes of the reference fix has the fix, however the code looks.
     """
     if not evidence.suspicions or same_as_reference(evidence):
         return ""

@@ -47,7 +47,7 @@ def write_recipe(
 ) -> int:
     """Measure a new recipe, write its two folders and print the result; return 0, or 1 if nothing shows the break.
 
-    The default data set is that of the experiment's other recipes. Raises `UserError` for an id that exists, an unknown
+    The default data set is the one that the experiment's other recipes use. Raises `UserError` for an id that exists, an unknown
     experiment, and an edit that does not fit.
     """
     if not re.fullmatch(r"[a-z][a-z0-9_]{2,39}", recipe_id):

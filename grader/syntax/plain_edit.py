@@ -8,7 +8,7 @@ private names or reflection, and only constants, losses and gradient scalers at 
 Python executes counts: annotations, defaults and decorators as well.
 
 An edit that is not plain costs no points by itself: equal bytes still prove it, and otherwise the instructor decides.
-Plain code can behave differently for inputs that look like a check's; whoever writes that knows the cause.
+Plain code can behave differently for inputs that look like a check's; a student who writes that knows the cause.
 """
 
 import ast

@@ -124,7 +124,7 @@ def _layers(model: nn.Module, inputs: Tensor) -> tuple[_Layer, ...]:
 
 
 def _shares(module: nn.Module, output: Tensor) -> tuple[_Share, _Share]:
-    """Return the share of dead units of a rectifier, or that of the saturated entries of a bounded function."""
+    """Return the share of dead units of a rectifier, or of saturated entries of a bounded function."""
     if isinstance(module, _RECTIFIERS) and output.dim() > 1:
         # A unit is a feature, or a channel anywhere in the image.
         units = output.flatten(2).amax(dim=2) if output.dim() > 2 else output

@@ -208,7 +208,7 @@ def _gradient_figures(subject: Subject) -> tuple[float, float]:
 
 
 def _of_step(bench: Bench, inputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the gradient of a training step, and that of the stable form at the same weights, as vectors."""
+    """Return the gradients of a training step and of the stable form at the same weights, as vectors."""
     stable = reference_gradients(bench.model, mean_cross_entropy, inputs, labels)
     scale = math.prod(scaler.get_scale() for scaler in bench.experiment.scalers().values())
     with fresh_gradients(bench.model) as found:

@@ -205,7 +205,7 @@ class _ReportJudge:
         path = self.workspace.run_folder(run) / METRICS_LOG
         message = f"{self.workspace.report} cites {sign} of the {run} run, but in {path} {log.untrue(sign)}"
         if log.find(sign, within=OFF_BY) is not None:
-            message += " Your value is that of the place before or after; both count from 0."
+            message += " Your value stands one place before or after; both counts start at 0."
         raise UserError(message)
 
     def _outcome(self, sign: Sign) -> str:

@@ -297,7 +297,7 @@ LAYERNORM = Problem(
     draw=_layernorm_draw,
     special=_layernorm_special,
     special_checks=(
-        Special("forward", "far", "far", ("out",), "Subtract the mean first, and square what is left."),
+        Special("forward", "far", "far", ("out",), "Subtract the mean first, then square."),
         Special("gradients", "flat", "flat", ("dx",), "Add eps to the variance, under the root."),
     ),
     batch_mean=False,

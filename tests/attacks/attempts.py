@@ -130,7 +130,7 @@ def marks_of_other_runs(known: Known) -> object:
 
 
 def processes_beside(known: Known) -> object:
-    """Ask for a handle of every process there may be: of whoever forked it, of other runs."""
+    """Ask for a handle of every process: of the one that forked it, of other runs."""
     others = (pid for pid in range(2, 1 << 15) if pid != os.getpid())
     return [pid for pid in others if works(lambda number: os.close(os.pidfd_open(number)), pid)]
 
@@ -143,7 +143,7 @@ def network_families(known: Known) -> object:
 
 
 def home_folder(known: Known) -> object:
-    """Read the home folder of whoever grades, and a secret in it by its full path."""
+    """Read the grader's home folder, and a secret in it by its full path."""
     canary = known["canary"]
     places = [os.path.dirname(canary), os.path.expanduser("~root"), "/root", "/home"]
     places += [entry.pw_dir for entry in pwd.getpwall()]
@@ -237,7 +237,7 @@ def devices(known: Known) -> object:
 
 
 def terminal(known: Known) -> object:
-    """Type into the terminal of whoever grades."""
+    """Type into the grader's terminal."""
     names = ("/dev/tty", "/dev/console", "/dev/ptmx", "/dev/pts/ptmx", "/dev/pts/0")
     typed = [
         (number, request)

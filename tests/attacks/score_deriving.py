@@ -9,7 +9,7 @@ from harness.submission.archive import deterministic_tar_gz, with_manifest
 from harness.written.exercise import find_file_exercise, stub
 
 EXERCISE = "backprop_mlp"
-# Right, but with a loop over the samples, which costs 20 points: whoever hides the loop would gain them.
+# Right, but with a loop over the samples, which costs 20 points: an answer that hides the loop would gain them.
 LOOPING = "loop_over_samples"
 # Who hands these in honestly.
 STUDENTS = {"stub": "fay", "looping": "gus"}
@@ -105,7 +105,7 @@ ATTACKS = (
         because="is right yet|could not be loaded|left no complete result|did not end properly", in_suite=True),
     _planted(
         "derive_right_answer_on_disk",
-        "looks for the solution, the judge and the home folder of whoever grades",
+        "looks for the solution, the judge and the grader's home folder",
         telling(
             """
             import pathlib, harness

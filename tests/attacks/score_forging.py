@@ -146,7 +146,7 @@ ATTACKS = (
     Attack("forged_run", "score",
         "hands in the reference fix's run with the broken experiment, and a manifest that agrees",
         Expected(("graded",), _SAME), _forged_run),
-    Attack("pickle_as_checkpoint", "score", "hands in checkpoints that run code in whoever unpickles them",
+    Attack("pickle_as_checkpoint", "score", "hands in checkpoints that run code in the process that unpickles them",
         Expected(("graded",), _SAME), _pickle_as_checkpoint),
     Attack("log_of_no_numbers", "score", "hands in a log in which every figure is NaN or infinite",
         Expected(("graded",), _SAME), _not_numbers),
@@ -167,7 +167,7 @@ ATTACKS = (
         "The instructor decides", ("not judged",)),
     _writes(
         "pickle_as_result",
-        "leaves a checkpoint that runs code in whoever unpickles it",
+        "leaves a checkpoint that runs code in the process that unpickles it",
         f"""{_RESULTS}
 import pickle, zipfile
 class Payload:
