@@ -47,8 +47,8 @@ def write_recipe(
 ) -> int:
     """Measure a new recipe, write its two folders and print the result; return 0, or 1 if nothing shows the break.
 
-    The default data set is the one that the experiment's other recipes use. Raises `UserError` for an id that exists, an unknown
-    experiment, and an edit that does not fit.
+    By default it uses the data set of the experiment's other recipes. Raises `UserError` for an id that exists, an
+    unknown experiment, and an edit that does not fit.
     """
     if not re.fullmatch(r"[a-z][a-z0-9_]{2,39}", recipe_id):
         raise UserError(f"{recipe_id!r} cannot be an id: use 3 to 40 lower-case letters, digits and _.")
