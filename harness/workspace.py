@@ -25,7 +25,8 @@ METRICS_LOG = "metrics.log"
 CHECKPOINT = "checkpoint.pt"
 CHECKSUM = "checkpoint.pt.sha256"
 META = "checkpoint.pt.meta.json"
-RUNS = ("broken", "fixed")
+Run = Literal["broken", "fixed"]
+RUNS: tuple[Run, ...] = ("broken", "fixed")
 # The files of each run in a submission; `best.pt` stays at home.
 RUN_FILES = (METRICS_LOG, CHECKPOINT, CHECKSUM, META, RESULT, "inputs.json", EXPERIMENT, "run.html")
 # The harness makes these in a workspace, and clean-work deletes them; all else is the student's.

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from grader.score.exhibits import (
+    ChartedRun,
     CitedNumber,
     Curve,
     Exhibits,
@@ -13,7 +14,6 @@ from grader.score.exhibits import (
     Measurement,
     Number,
     ReplayOutcome,
-    Run,
 )
 from grader.score.verdict import (
     Check,
@@ -228,7 +228,7 @@ def _cited(number: str, verdict: Literal["verified", "refuted"]) -> CitedNumber:
     return CitedNumber(start=start, end=start + len(number), verdict=verdict)
 
 
-def _curve(run: Run, rate: float, *, explodes: bool = False) -> Curve:
+def _curve(run: ChartedRun, rate: float, *, explodes: bool = False) -> Curve:
     losses = [(step, 2.3 * math.exp(-rate * step / 3)) for step in range(0, 600, 3)]
     numbers: list[tuple[int, Number]] = [
         (step, "NaN" if explodes and step > 240 else value) for step, value in losses

@@ -6,7 +6,7 @@ import pytest
 from grading import claim, evidence, replay
 
 from grader.replay.replay import Evaluation, Replay, SplitFigures
-from grader.score.belief import flattery
+from grader.score.belief import overclaim
 from grader.score.diagnostics import judge_diagnostics
 from grader.score.evidence import Evidence
 from grader.syntax.plain_edit import Suspicion
@@ -167,12 +167,12 @@ def test_a_recovery_that_the_evaluator_does_not_find_waits_for_the_instructor(si
     unhealthy = honest_run.model_copy(update={"evaluation": evaluation})
     worse = {"val_accuracy": 0.1, "val_loss": 2.3, "loss": 2.3}
     lying = told(unhealthy, **{name: value for name, value in worse.items() if name != signal})
-    assert "the trusted evaluator finds" in flattery(evidence(RECIPE, fixed=lying))
+    assert "the trusted evaluator finds" in overclaim(evidence(RECIPE, fixed=lying))
     # What says no more than is found flatters nobody.
-    assert flattery(evidence(RECIPE, fixed=told(unhealthy, **worse))) == ""
-    assert flattery(evidence(RECIPE, fixed=told(honest_run))) == ""
+    assert overclaim(evidence(RECIPE, fixed=told(unhealthy, **worse))) == ""
+    assert overclaim(evidence(RECIPE, fixed=told(honest_run))) == ""
     found = {check.id: check for check in judge_diagnostics(evidence(RECIPE, fixed=told(unhealthy)))}
     assert found["recovery"].points is None
     assert "The instructor decides" in found["recovery"].reason
     unknown = told(honest_run).model_copy(update={"evaluation": Evaluation(problem="it has 6 tensors")})
-    assert "does not know the network" in flattery(evidence(RECIPE, fixed=unknown))
+    assert "does not know the network" in overclaim(evidence(RECIPE, fixed=unknown))

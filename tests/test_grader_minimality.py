@@ -19,7 +19,7 @@ BACK = "    loss.backward()\n"
 
 def judged(recipe: Recipe, source: str) -> Check:
     ways = [fix.source for fix in known_fixes(recipe)[0] if fix.verdict == "alternative"]
-    return judge_minimality(recipe.broken_source(), source, recipe.healthy_source(), ways_around=ways)
+    return judge_minimality(recipe.broken_source(), source, recipe.healthy_source(), workarounds=ways)
 
 
 def huge_lr(*edits: tuple[str, str]) -> Check:
@@ -66,7 +66,7 @@ def test_what_else_an_edit_changes_costs_points(
 def test_a_known_workaround_is_known_in_other_words() -> None:
     constant = ("    return None\n", "    print('constant')\n    return torch.optim.lr_scheduler.LambdaLR(optimizer, "
                 "lambda epoch: 0.01)  # a hundredth\n")  # fmt: skip
-    assert "your edit works around it" in huge_lr(constant).reason
+    assert "works around the bug" in huge_lr(constant).reason
 
 
 def test_what_does_not_parse_waits_for_the_instructor() -> None:

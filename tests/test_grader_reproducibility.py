@@ -5,12 +5,13 @@ from typing import Any
 import pytest
 from grading import PLATFORM, claim, evidence
 
-from grader.intake.submission import Claim, Run
+from grader.intake.submission import Claim
 from grader.replay.replay import Replay
 from grader.score.diagnostics import judge_diagnostics
 from grader.score.evidence import Evidence
 from grader.score.reproducibility import judge_reproducibility
 from harness.recipe import Symptom
+from harness.workspace import Run
 
 pytestmark = pytest.mark.usefixtures("torch_as_found")
 RECIPE = "huge_lr"

@@ -26,7 +26,7 @@ from grader.score.verdict import CRITERIA, Scores, SubmissionScore, criteria_in
 from grader.session import ScoreOptions
 from grader.written import grade as grade_module
 from grader.written.grade import AnswerGrader, grade_answer
-from grader.written.judgement import Judgement, Run
+from grader.written.judgement import Judgement, RunCommand
 from harness.submission.archive import deterministic_tar_gz, with_manifest
 from harness.written.exercise import FileExercise, stub
 
@@ -48,7 +48,7 @@ def judge_by(monkeypatch: pytest.MonkeyPatch) -> Callable[[Judge], list[str]]:
     def replace(judge: Judge) -> list[str]:
         texts: list[str] = []
 
-        def judge_text(exercise: FileExercise, text: str, run: Run) -> Judgement:
+        def judge_text(exercise: FileExercise, text: str, run: RunCommand) -> Judgement:
             texts.append(text)
             return judge(text)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
@@ -29,10 +29,8 @@ from harness.submission.archive import (
     FileManifest,
     Manifest,
 )
-from harness.workspace import EXPERIMENT, META, METRICS_LOG, REPORT, RUNS
+from harness.workspace import EXPERIMENT, META, METRICS_LOG, REPORT, RUNS, Run
 from harness.written.exercise import FileExercise, file_exercise_ids, load_exercise
-
-Run = Literal["broken", "fixed"]
 
 # A manifest of 20 files has 2 KiB, an experiment 2 KiB, a report of 500 words 4 KiB.
 MANIFEST_BYTES = 64 * 1024

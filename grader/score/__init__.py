@@ -1,1 +1,1 @@
-"""The checks of each criterion: from evidence to points, with the words that decided."""
+"""Score a submission: the checks of each criterion, from evidence to points and reasons."""

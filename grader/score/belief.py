@@ -1,6 +1,6 @@
 """Decide how far to believe the log of a fixed run, which the student's own process wrote.
 
-Equal bytes, our own runs and the evaluator's figures are trusted. What an edit that is not plain measures itself proves
+Equal bytes, our own runs and the evaluator's figures are trusted. If an edit is not plain, its own measurements prove
 nothing: the instructor decides.
 """
 
@@ -40,10 +40,10 @@ def doubt(evidence: Evidence) -> str:
 
 def figure_doubt(evidence: Evidence) -> str:
     """Return why a number in the fixed run's log is not believed, as a clause, or ""."""
-    return doubt(evidence) or flattery(evidence)
+    return doubt(evidence) or overclaim(evidence)
 
 
-def flattery(evidence: Evidence) -> str:
+def overclaim(evidence: Evidence) -> str:
     """Return where the fixed run's log is better than the trusted evaluator's figures, as a clause, or ""."""
     fixed = evidence.fixed
     if fixed.status != "OK" or fixed.evaluation is None or same_as_reference(evidence):

@@ -4,7 +4,6 @@ import math
 from collections.abc import Mapping
 from functools import lru_cache
 
-from grader.intake.submission import Run
 from grader.replay.replay import Replay
 from grader.score.belief import figure_doubt
 from grader.score.evidence import Evidence
@@ -16,6 +15,7 @@ from harness.submission.check_run import diagnostic_fault
 from harness.submission.log_values import OFF_BY, LogValues, log_values
 from harness.submission.prose import shows_log
 from harness.submission.report import Report, Sign, parse_report
+from harness.workspace import Run
 
 _BROKEN_CITED = ("broken_cited", "A cited value of the broken run is true", 6.0)
 _KEY_SIGNAL = ("key_signal", "It is a value in which this fault shows", 6.0)
@@ -75,9 +75,9 @@ def _cited(
     others: Mapping[str, Replay],
     within: int = 0,
 ) -> list[tuple[Sign, int]] | Check:
-    """Return the cited values of a run that its replay has, each with its place there, or the verdict without any.
+    """Return the cited values that the replay's log holds, each with its place there, or the verdict if there are none.
 
-    others: the runs to compare them with, by name. within: how many places off a value may stand.
+    others: the runs to compare them with, by name. within: by how many steps or epochs a citation may be off.
     """
     remedy, replay, signs = _CITE.format(run=run), evidence.replay(run), report.cited(run)
     if not signs:
@@ -127,7 +127,7 @@ def _recovery(evidence: Evidence, report: Report) -> Check:
     replays = (evidence.broken, evidence.fixed, evidence.reference)
     broken, fixed, healthy = (log_values(replay.log) for replay in replays)
     for sign, place in found:
-        if fixed.departs(sign.signal, place, broken) and _is_back(sign.signal, place, fixed, healthy):
+        if fixed.departs(sign.signal, place, broken) and _has_recovered(sign.signal, place, fixed, healthy):
             if doubt := figure_doubt(evidence):
                 reason = f"The value is true of the replay's log, but {doubt}. The instructor decides."
                 return open_check(*_RECOVERY, reason)
@@ -137,12 +137,12 @@ def _recovery(evidence: Evidence, report: Report) -> Check:
     return lost(*_RECOVERY, reason, remedy)
 
 
-def _is_back(signal: str, place: int, fixed: LogValues, healthy: LogValues) -> bool:
-    """Return whether a value of the fixed run is near the healthy run's, or within what that shows over its run."""
-    value, shown = fixed.series[signal][place], healthy.series.get(signal, {})
-    finite = [item for item in shown.values() if math.isfinite(item)]
+def _has_recovered(signal: str, place: int, fixed: LogValues, healthy: LogValues) -> bool:
+    """Return whether a value of the fixed run is near the healthy run's there, or within the healthy run's range."""
+    value, sound = fixed.series[signal][place], healthy.series.get(signal, {})
+    finite = [item for item in sound.values() if math.isfinite(item)]
     within = bool(finite) and min(finite) <= value <= max(finite)
-    return within or (place in shown and not fixed.departs(signal, place, healthy))
+    return within or (place in sound and not fixed.departs(signal, place, healthy))
 
 
 def _shown(evidence: Evidence) -> Check:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from grader.intake.submission import Claim, Run, Submission
+from grader.intake.submission import Claim, Submission
 from grader.replay.replay import Replay
 from grader.replay.replayer import HARNESS_BROKE
 from grader.replay.request import Role, recipe_of
@@ -11,8 +11,7 @@ from grader.syntax.plain_edit import Suspicion, plain_edit
 from harness.recipe import Recipe
 from harness.run.provenance import same_class
 from harness.run.settings import RunSettings
-
-RUNS: tuple[Run, ...] = ("broken", "fixed")
+from harness.workspace import Run
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ def evidence_of(submission: Submission, replays: Mapping[Role, Replay]) -> Evide
         source=submission.source,
         report=submission.report,
         broken=replays["broken"],
-        fixed=_believed(replays["fixed"], suspected),
+        fixed=_without_fake_fault(replays["fixed"], suspected),
         reference=replays["reference"],
         same_class=must_agree(submission, replays["broken"]),
         suspicions=suspected,
@@ -73,8 +72,8 @@ def must_agree(submission: Submission, broken: Replay) -> bool:
     )
 
 
-def _believed(replay: Replay, suspected: tuple[Suspicion, ...]) -> Replay:
-    """Return the replay. Do not believe suspicious code that the harness broke: it can say so itself."""
+def _without_fake_fault(replay: Replay, suspected: tuple[Suspicion, ...]) -> Replay:
+    """Return the replay; a fault of the harness counts as the code's own if suspicious code could have faked it."""
     if replay.message == HARNESS_BROKE and suspected:
         message = f"{HARNESS_BROKE}: {suspected[0].message}"
         return replay.model_copy(update={"status": "RE", "message": message})

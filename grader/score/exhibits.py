@@ -4,10 +4,11 @@ from typing import Literal
 
 from grader.sandbox import Status
 from grader.score.verdict import Model
+from harness.workspace import Run
 
-Run = Literal["broken", "fixed", "reference"]
+ChartedRun = Literal["broken", "fixed", "reference"]
 HashedFile = Literal["metrics.log", "checkpoint.pt"]
-ReplayedRun = Literal["broken run", "fixed run", "reference run", "evaluation", "probes", "answer"]
+Process = Literal["broken run", "fixed run", "reference run", "answer"]
 # A number of a log; a non-finite one by its name, as strict JSON needs it.
 Number = float | Literal["NaN", "Infinity", "-Infinity"] | None
 
@@ -15,7 +16,7 @@ Number = float | Literal["NaN", "Infinity", "-Infinity"] | None
 class Curve(Model):
     """The curves of one replay: (step, training loss) of at most 200 batches, (epoch, loss, accuracy) of each epoch."""
 
-    run: Run
+    run: ChartedRun
     loss: tuple[tuple[int, Number], ...]
     validation: tuple[tuple[int, Number, Number], ...]
 
@@ -26,7 +27,7 @@ class HashComparison(Model):
     `agree` is None if the hashes need not agree (another platform class).
     """
 
-    run: Literal["broken", "fixed"]
+    run: Run
     file: HashedFile
     claimed: str | None
     replayed: str | None
@@ -36,7 +37,7 @@ class HashComparison(Model):
 class ReplayOutcome(Model):
     """How one process of the grader ended: OK, RE, SG, TO, OL, ML or XX, with a sentence."""
 
-    what: ReplayedRun
+    what: Process
     status: Status
     message: str = ""
 
@@ -50,7 +51,7 @@ class Measurement(Model):
     good: bool
 
 
-class Finding(Model):
+class Table(Model):
     """A table of what was found in an answer that is one file: a caption, headings, and rows of as many cells."""
 
     caption: str
@@ -69,8 +70,8 @@ class CitedNumber(Model):
 class Exhibits(Model):
     """Everything the page of one submission shows beside its score. All text is the student's own: untrusted.
 
-    answer_file: the name of the file, where the answer is one file and no run was repaired; its text is
-    `fixed_source` then, and `findings` tell what was found in it.
+    answer_file: the name of the file if the answer is one file; then `fixed_source` is its text, and `findings` are
+    the tables about it.
     """
 
     submission: str
@@ -79,7 +80,7 @@ class Exhibits(Model):
     report: str | None
     numbers: tuple[CitedNumber, ...] = ()
     answer_file: str = ""
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[Table, ...] = ()
     curves: tuple[Curve, ...] = ()
     hashes: tuple[HashComparison, ...] = ()
     replays: tuple[ReplayOutcome, ...] = ()

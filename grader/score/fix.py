@@ -46,8 +46,8 @@ def judge_fix(evidence: Evidence) -> tuple[Check, ...]:
 def _judge_minimal(recipe_id: str, source: str) -> Check:
     recipe = recipe_of(recipe_id)
     broken = recipe.broken_source()
-    around = [item.source(broken) for item in load_variants(recipe_id) if item.verdict == "alternative"]
-    return judge_minimality(broken, source, recipe.healthy_source(), maximum=MINIMAL, ways_around=around)
+    workarounds = [item.source(broken) for item in load_variants(recipe_id) if item.verdict == "alternative"]
+    return judge_minimality(broken, source, recipe.healthy_source(), maximum=MINIMAL, workarounds=workarounds)
 
 
 def _judge_correct(evidence: Evidence) -> Check:

@@ -26,10 +26,8 @@ def _edit(pair: Any) -> Any:
     raise ValueError("an edit is a list of two strings, [find, replace]")
 
 
-Edits = Annotated[tuple[Annotated[Edit, BeforeValidator(_edit)], ...], Field(min_length=1, strict=False)]
-_Named = dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")], Edits]
-
-
+_Edits = Annotated[tuple[Annotated[Edit, BeforeValidator(_edit)], ...], Field(min_length=1, strict=False)]
+_Named = dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")], _Edits]
 _NONE: _Named = {}
 
 

@@ -1,4 +1,4 @@
-"""Writes the report that earns all points, from a recipe, what its break trips, and the logs of both runs."""
+"""Write the report that earns all points, from a recipe, what its break trips, and the logs of both runs."""
 
 import json
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ from harness.submission.log_values import (
 from harness.submission.report import HEALTHY, Sign
 
 _RIVALS = 2
-# In the text: signals that a reader knows, the first that departs.
+# The text cites the first of these signals that departs.
 _WELL_KNOWN = ("loss", "grad_norm", "val_loss", "val_accuracy")
 _PREFERRED = ("val_accuracy", "val_loss", "loss")
 

@@ -2,14 +2,14 @@
 
 import math
 
-from grader.intake.submission import Run
 from grader.score.belief import same_bytes
-from grader.score.evidence import RUNS, Evidence
+from grader.score.evidence import Evidence
 from grader.score.verdict import Check, full, lost, open_check
 from harness.errors import UserError
 from harness.run.metrics_log import batch_records, epoch_records, log_lines, parse_log
 from harness.submission.log_values import log_difference
 from harness.symptoms import judge_symptom
+from harness.workspace import RUNS, Run
 
 _POINTS = {"broken": (8.0, 7.0), "fixed": (9.0, 8.0)}
 # Between platform classes a diverging run drifts apart: of the broken run only the first loss and the symptoms must

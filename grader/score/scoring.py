@@ -11,16 +11,16 @@ from grader.replay.replay import Replay
 from grader.replay.request import Role
 from grader.score.belief import same_as_reference
 from grader.score.diagnostics import judge_diagnostics
-from grader.score.evidence import RUNS, Evidence, evidence_of
+from grader.score.evidence import Evidence, evidence_of
 from grader.score.exhibits import (
+    ChartedRun,
     CitedNumber,
     Curve,
     Exhibits,
     HashComparison,
     HashedFile,
-    ReplayedRun,
+    Process,
     ReplayOutcome,
-    Run,
 )
 from grader.score.explanation import body_of, judge_explanation, numbers_of
 from grader.score.fix import judge_fix
@@ -39,11 +39,16 @@ from grader.score.verdict import (
 from grader.score.weights import Weights, weighted
 from harness.hints import LEVELS
 from harness.run.metrics_log import batch_records, epoch_records, to_strict
+from harness.workspace import RUNS
 from harness.written.exercise import exercise_ids
 
 WITHOUT_SANDBOX = "Students' code ran WITHOUT a sandbox (--trust-submissions): nothing kept it from lying."
 _POINTS_OF_A_CURVE = 200
-_WHAT: dict[Run, ReplayedRun] = {"broken": "broken run", "fixed": "fixed run", "reference": "reference run"}
+_WHAT: dict[ChartedRun, Process] = {
+    "broken": "broken run",
+    "fixed": "fixed run",
+    "reference": "reference run",
+}
 
 Facts = Mapping[str, str | int | float | bool | None]
 
@@ -93,7 +98,7 @@ def scored_row(
 ) -> SubmissionScore:
     """Return the row of a submission with these criteria; `facts` go into its provenance."""
     warning = {} if sandboxed else {"warning": WITHOUT_SANDBOX}
-    told = () if sandboxed else (Flag(id="no sandbox", message=WITHOUT_SANDBOX),)
+    no_sandbox = () if sandboxed else (Flag(id="no sandbox", message=WITHOUT_SANDBOX),)
     row = SubmissionScore(
         submission=name,
         student=student,
@@ -101,7 +106,7 @@ def scored_row(
         status="not judged",
         total=None,
         criteria={},
-        flags=(*told, *flags),
+        flags=(*no_sandbox, *flags),
         provenance={**warning, "tarball_sha256": sha256, "sandbox": sandboxed, **facts},
     )
     return rescored(row, criteria)
@@ -196,7 +201,7 @@ def flags_of(evidence: Evidence) -> tuple[Flag, ...]:
 
 def exhibits_of(name: str, evidence: Evidence, ignored: tuple[str, ...]) -> Exhibits:
     """Return what the page shows beside the score."""
-    replays: dict[Run, Replay] = {
+    replays: dict[ChartedRun, Replay] = {
         "broken": evidence.broken,
         "fixed": evidence.fixed,
         "reference": evidence.reference,
@@ -248,7 +253,7 @@ def _hashes(evidence: Evidence) -> tuple[HashComparison, ...]:
     return tuple(found)
 
 
-def _curve(run: Run, replay: Replay) -> Curve:
+def _curve(run: ChartedRun, replay: Replay) -> Curve:
     records = replay.records()
     batches, epochs = batch_records(records), epoch_records(records)
     stride = -(-len(batches) // _POINTS_OF_A_CURVE)

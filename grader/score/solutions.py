@@ -1,4 +1,4 @@
-"""What the instructor's half knows of a recipe: `measured.toml`."""
+"""Read `solutions/<id>/measured.toml`: what every check finds on a recipe's broken experiment."""
 
 from functools import cache
 from pathlib import Path
@@ -53,7 +53,7 @@ def outcomes_of(recipe_id: str, solutions: Path = SOLUTIONS) -> dict[str, str]:
 
 
 def mechanisms_of(recipe_id: str, solutions: Path = SOLUTIONS) -> dict[str, str]:
-    """Return those of the tripped checks whose outcome shows the fault itself: a right fix makes them sound."""
+    """Return the tripped checks whose outcome shows the fault itself: a right fix makes them sound."""
     return {
         name: outcome
         for name, outcome in trips_of(recipe_id, solutions).items()

@@ -117,7 +117,7 @@ def total_of(criteria: Mapping[Criterion, CriterionScore]) -> float | None:
 
 
 def criteria_in(rows: Iterable[SubmissionScore]) -> tuple[Criterion, ...]:
-    """Return every criterion of these rows, those of broken runs first; without any, those of broken runs."""
+    """Return every criterion of these rows, those of `CRITERIA` first; without any criterion, `CRITERIA`."""
     found = dict.fromkeys(name for row in sorted(rows, key=lambda row: row.recipe) for name in row.criteria)
     others = tuple(name for name in found if name not in CRITERIA)
     return (*CRITERIA, *others) if found.keys() & set(CRITERIA) or not found else others

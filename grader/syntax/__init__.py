@@ -1,1 +1,1 @@
-"""What the syntax tree of an experiment tells. The text is a stranger's: it is parsed, never run."""
+"""Compare and judge programs by their syntax trees. The text is untrusted: it is parsed, never run."""

@@ -12,7 +12,7 @@ from typing import Literal
 
 import yaml
 
-from grader.score.exhibits import Finding as Table
+from grader.score.exhibits import Table
 from grader.score.solutions import trips_of
 from grader.score.verdict import Criterion
 from grader.written.judgement import Judgement, checks_of

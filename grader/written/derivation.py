@@ -17,7 +17,7 @@ from grader.replay.replayer import replay_environment
 from grader.sandbox import MIB, Command, Limits, launcher_python
 from grader.score.exhibits import ReplayOutcome
 from grader.score.verdict import Flag, Model
-from grader.written.judgement import Judgement, Run, checks_of
+from grader.written.judgement import Judgement, RunCommand, checks_of
 from grader.written.plain_numpy import doubts, foreign_import
 from harness.recipe import ROOT
 from harness.written.derivation import PROBLEMS, Array, Inputs, draw_cases
@@ -40,7 +40,7 @@ LIMITS = Limits(
 _OUR_FAULT = 3  # the exit status of the program that calls answers
 
 
-def judge_derivation(exercise: Derivation, text: str, run: Run) -> Judgement:
+def judge_derivation(exercise: Derivation, text: str, run: RunCommand) -> Judgement:
     """Judge the text of a derivation; whatever it does ends in a judgement. Raises `Stopped` if the sandbox was."""
     problem, doubtful = PROBLEMS[exercise.problem], doubts(text)
     cases = draw_cases(problem, text)

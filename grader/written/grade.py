@@ -20,7 +20,7 @@ from grader.score.solutions import SOLUTIONS
 from grader.score.verdict import total_of
 from grader.written.decision_tree import judge_tree, reference_text
 from grader.written.derivation import judge_derivation
-from grader.written.judgement import Judgement, Run, with_points
+from grader.written.judgement import Judgement, RunCommand, with_points
 from harness.errors import UserError
 from harness.written.exercise import DecisionTree, Derivation, FileExercise, stub
 
@@ -53,7 +53,7 @@ def reference(exercise: FileExercise) -> str:
     return (SOLUTIONS / exercise.id / exercise.file).read_text(encoding="utf-8")
 
 
-def judge(exercise: FileExercise, text: str, run: Run) -> Judgement:
+def judge(exercise: FileExercise, text: str, run: RunCommand) -> Judgement:
     """Judge a text; `run` runs a command in the sandbox. Raises `Stopped` if the sandbox was stopped."""
     match exercise:
         case Derivation():

@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 
 from grader.sandbox import Command, SandboxResult
-from grader.score.exhibits import Finding as Table
-from grader.score.exhibits import ReplayOutcome
+from grader.score.exhibits import ReplayOutcome, Table
 from grader.score.solutions import SOLUTIONS
 from grader.score.verdict import (
     Check,
@@ -23,7 +22,7 @@ from harness.toml_file import read_table
 from harness.written.derivation_judge import Finding
 
 # Runs a command in the sandbox, as `grader.replay.replayer.Replayer.run` does.
-Run = Callable[[Command], SandboxResult]
+RunCommand = Callable[[Command], SandboxResult]
 Checks = Mapping[Criterion, tuple[Check, ...]]
 
 

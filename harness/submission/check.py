@@ -31,11 +31,10 @@ from harness.submission.report import (
     Diagnosis,
     Report,
     RuledOut,
-    Run,
     Sign,
     read_report,
 )
-from harness.workspace import EXPERIMENT, METRICS_LOG, RUNS, Workspace, read_source
+from harness.workspace import EXPERIMENT, METRICS_LOG, RUNS, Run, Workspace, read_source
 
 # Makes the named checks of the broken experiment, and returns their outcomes.
 Outcomes = Callable[[Sequence[str]], Mapping[str, str]]

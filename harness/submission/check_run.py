@@ -18,13 +18,14 @@ from harness.workspace import (
     META,
     METRICS_LOG,
     RUN_FILES,
+    Run,
     Workspace,
     read_source,
     source_hash,
 )
 
 # Makes the named run of the workspace again, from its own source, and returns the folder of the new run.
-Replay = Callable[[Literal["broken", "fixed"]], Path]
+Replay = Callable[[Run], Path]
 Outcome = Literal["passed", "failed", "could not judge"]
 
 
@@ -206,7 +207,7 @@ def _tree(source: str) -> str:
         return source
 
 
-def check_replay(workspace: Workspace, run: Literal["broken", "fixed"], replay: Replay | None) -> CheckItem:
+def check_replay(workspace: Workspace, run: Run, replay: Replay | None) -> CheckItem:
     """Make one run again and compare its log and checkpoint, byte by byte."""
     item = f"{run}: repeats"
     if replay is None:

@@ -25,7 +25,7 @@ from harness.files import read_text
 from harness.plain_yaml import LIMIT, PlainYaml, read_plain_yaml
 from harness.recipe import suggestion
 from harness.submission.numbers import read_number
-from harness.workspace import report_template
+from harness.workspace import Run, report_template
 
 SIZE_LIMIT = 1024 * 1024  # bytes; 500 words are a few KiB, but a picture may be written into a report
 WORD_LIMIT = 500
@@ -33,7 +33,6 @@ PARTS = ("symptom", "root cause", "fix", "verification")
 HEALTHY = "healthy"  # the cause of a run that is not broken
 FENCE = "---"
 
-Run = Literal["broken", "fixed"]
 Kind = Literal["prose", "heading", "code"]
 
 
