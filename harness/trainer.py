@@ -30,22 +30,16 @@ from harness.canonical_setup import canonical_setup
 from harness.errors import UserError
 from harness.files import write_whole
 from harness.run.batches import deterministic_minibatches, run_generators
-from harness.run.checkpoint import (
-    CHECKPOINT,
-    checkpoint_bytes,
-    load_checkpoint,
-    restore_rng_states,
-    rng_states,
-)
+from harness.run.checkpoint import checkpoint_bytes, load_checkpoint, restore_rng_states, rng_states
 from harness.run.evaluation import confusion_matrix, evaluate_in_eval_mode, largest_change, statistics_of
 from harness.run.experiment import Experiment, TensorData, disable_dropout
 from harness.run.guardrails import Finding, Guardrails
-from harness.run.input_sheet import INPUT_SHEET, input_sheet
+from harness.run.input_sheet import input_sheet
 from harness.run.metrics_log import BATCHES_AT_ONCE, LogWriter, Record, batch_records, read_metrics_log
 from harness.run.recorder import BatchMeasurements, Recorder
 from harness.run.settings import RunSettings
+from harness.workspace import CHECKPOINT, INPUT_SHEET, METRICS_LOG
 
-METRICS_LOG = "metrics.log"
 BEST_CHECKPOINT = "best.pt"
 Progress = Callable[[int, int, float], None]
 
