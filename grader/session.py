@@ -17,7 +17,7 @@ from grader.replay.cache import NO_SANDBOX, default_folder, trim
 from grader.replay.replayer import Engine, Replayer, Sandbox, open_sandbox
 from grader.replay.replays import Replays, local_executor
 from grader.report.write import check_reports_folder
-from grader.sandbox import run_in_sandbox, run_trusted, sandbox_problem
+from grader.sandbox import run_in_sandbox, run_unsandboxed, sandbox_problem
 from grader.score.scoring import WITHOUT_SANDBOX
 from grader.score.weights import DEFAULT, Weights
 from harness.data.loading import default_cache
@@ -87,7 +87,7 @@ def _sandbox(options: ScoreOptions, console: Console) -> Iterator[Sandbox]:
     if options.trust_submissions:
         message = "WITHOUT A SANDBOX: students' code runs with all your rights, and every report will say so."
         console.print(message, style="bold red")
-        yield run_trusted
+        yield run_unsandboxed
         return
     problem = sandbox_problem()
     if problem is not None:

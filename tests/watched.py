@@ -113,7 +113,7 @@ class Watched:
 
     def _warm_chain(self) -> list[int]:
         return [
-            process for process in self.processes() if "warm_inside" in "".join(_command_line(process)[1:4])
+            process for process in self.processes() if "warm_process" in "".join(_command_line(process)[1:4])
         ]
 
     def kill(self, *, everything: bool) -> None:

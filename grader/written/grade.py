@@ -10,7 +10,7 @@ from time import perf_counter
 
 from grader.intake.submission import Answer
 from grader.replay.cache import Cache
-from grader.replay.provenance import code_state
+from grader.replay.provenance import code_and_machine_hash
 from grader.replay.replayer import Replayer
 from grader.report.progress import Progress
 from grader.sandbox import Stopped
@@ -130,8 +130,8 @@ class AnswerGrader:
 
     def judge(self, exercise: FileExercise, text: str) -> Judgement:
         """Return the kept or a new judgement of a text; a fault of ours is no judgement, and is not kept."""
-        # The code state covers `solutions/` too.
-        determines = json.dumps([exercise.id, text, code_state()])
+        # The hash covers `solutions/` too.
+        determines = json.dumps([exercise.id, text, code_and_machine_hash()])
         key = hashlib.sha256(determines.encode()).hexdigest()
         if not self._fresh and (known := self._cache.get(key)) is not None:
             return known
