@@ -1,4 +1,4 @@
-"""Grades the answers that are one file: canaries first, then each distinct text once, several side by side."""
+"""Grade the answers that are one file: canaries first, then each distinct text once, several side by side."""
 
 import hashlib
 import json
@@ -46,8 +46,8 @@ def grade_answer(answer: Answer, judgement: Judgement, *, sandboxed: bool) -> Sc
     return Score(row, exhibits)
 
 
-def reference(exercise: FileExercise) -> str:
-    """Return the reference solution; that of a decision tree follows from the measured recipes."""
+def solution(exercise: FileExercise) -> str:
+    """Return the reference solution; a decision tree's is derived from the measured recipes."""
     if isinstance(exercise, DecisionTree):
         return reference_text()
     return (SOLUTIONS / exercise.id / exercise.file).read_text(encoding="utf-8")
@@ -110,7 +110,7 @@ class AnswerGrader:
         """Return why an exercise cannot be graded here, or "": the reference must earn 100, the stub nothing."""
         wrong = f"{exercise.id} cannot be graded here"
         try:
-            texts = (("reference solution", reference(exercise), 100), ("original file", stub(exercise), 0))
+            texts = (("reference solution", solution(exercise), 100), ("original file", stub(exercise), 0))
         except UserError as error:
             return f"{wrong}: {error}"
         for what, text, wanted in texts:
