@@ -1,4 +1,4 @@
-"""Errors that the user can fix; every other error is our fault and keeps its traceback."""
+"""Errors that the user can fix, and untrusted text in their messages. Other errors keep their traceback."""
 
 import errno
 from collections.abc import Iterator
@@ -29,6 +29,13 @@ class UserError(Exception):
 
 class Stopped(Exception):
     """The user stopped the command. The message says when, and how to continue. Commands exit 2."""
+
+
+def printable(text: object, limit: int = 80) -> str:
+    """Return untrusted text for a message: at most `limit` characters, invisible ones and line ends escaped."""
+    start = str(text)[: limit + 1]
+    words = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in start)
+    return words if len(words) <= limit else f"{words[: limit - 1]}…"
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from harness.errors import UserError
+from harness.errors import UserError, printable
 
 LIMIT = 16 * 1024  # characters; a hundred pieces of evidence take about 7,000
 DEPTH = 8  # a piece of evidence is 3 deep, a step of a tree 5
@@ -34,13 +34,6 @@ class PlainYaml:
         return self.lines[at]
 
 
-def shown(text: object, limit: int = 40) -> str:
-    """Return a text in a form for messages: short, on one line, without control characters."""
-    words = str(text)
-    words = words if len(words) <= limit else words[: limit - 1] + "…"
-    return words if words.isprintable() else ascii(words)[1:-1]
-
-
 def read_plain_yaml(text: str, source: str, name: str, *, first_line: int = 1) -> PlainYaml:
     """Return the mapping in an untrusted text, which `source` holds from `first_line` on under the name `name`.
 
@@ -53,14 +46,14 @@ def read_plain_yaml(text: str, source: str, name: str, *, first_line: int = 1) -
         mark = getattr(error, "problem_mark", None)
         if mark is None or mark.line >= len(text.splitlines()):  # what begins in the text may not end in it
             mark = getattr(error, "context_mark", None) or mark
-        problem = shown(getattr(error, "problem", None) or getattr(error, "reason", None) or "not YAML", 80)
+        problem = printable(getattr(error, "problem", None) or getattr(error, "reason", None) or "not YAML")
         where = source if mark is None else reader.where(mark)
         raise UserError(
             f"{where}: {name} is not YAML ({problem}): compare that line with the others."
         ) from None
     except (ValueError, OverflowError) as error:  # an escape beyond Unicode, a version of 5,000 digits
         raise UserError(
-            f"{source}: {name} is not YAML ({shown(error)}): compare it with PROMPT.md."
+            f"{source}: {name} is not YAML ({printable(error)}): compare it with PROMPT.md."
         ) from None
     if not isinstance(values, dict):
         advice = "write keys with values, as PROMPT.md shows"
@@ -118,7 +111,7 @@ class _Reader:
                 raise UserError(f"{where}: a key must be a word, such as signal or check.")
             key = str(event.value)
             if key in found:
-                raise UserError(f"{where}: `{shown(key)}` is there twice: keep one of them.")
+                raise UserError(f"{where}: `{printable(key)}` is there twice: keep one of them.")
             self.lines[(*at, key)] = self._line(event.start_mark)
             found[key] = self._value(next(self._events), (*at, key))
         return found

@@ -140,7 +140,7 @@ def test_a_cited_number_that_is_not_in_the_log_is_shown_beside_it(workspace: Wor
     far = edit_report(workspace, cited(0, 7.5), cited(99, 7.5))
     assert "no loss at step 99: it has from 0 to 11" in far["report: evidence 1"]
     before = edit_report(workspace, cited(99, 7.5), cited(0, second))
-    assert "the place before or after; both count from 0" in before["report: evidence 1"]
+    assert "one place before or after; both counts start at 0" in before["report: evidence 1"]
 
 
 @pytest.mark.parametrize(

@@ -21,9 +21,8 @@ from grader.score.verdict import (
     criterion_score,
     rescored,
 )
-from harness.errors import UserError
+from harness.errors import UserError, printable
 from harness.files import write_whole
-from harness.plain_yaml import shown
 from harness.recipe import suggestion
 from harness.toml_file import StrictModel, read_table
 
@@ -90,7 +89,7 @@ def load_decisions(out: Path) -> tuple[Decision, ...]:
         if decisions.setdefault(decision.subject, decision) is not decision:
             what = decision.check or "the total"
             raise UserError(
-                f"{place}: {shown(what)} of {shown(decision.submission, 80)} is decided twice: keep one entry."
+                f"{place}: {printable(what)} of {printable(decision.submission)} is decided twice: keep one entry."
             )
     return tuple(decisions.values())
 
@@ -120,7 +119,7 @@ def apply_decisions(scores: Scores, decisions: Sequence[Decision]) -> Scores:
             continue  # decided when the class had it
         if row is None:
             close = difflib.get_close_matches(decision.submission, by_name, n=1)
-            hint = f"did you mean {shown(close[0])}?" if close else "the names are those in scores.json."
+            hint = f"did you mean {printable(close[0])}?" if close else "the names are those in scores.json."
             raise _unfit(decision, f"there is no such submission: {hint}")
         other_tarball = decision.sha256 not in (None, row.provenance.get("tarball_sha256"))
         if other_tarball or (reviewed and decision.check is None and row.criteria):
@@ -145,7 +144,7 @@ def _with_check(row: SubmissionScore, decision: Decision) -> SubmissionScore:
         raise _unfit(decision, f"it is {row.status} and has no checks: give it a `total` instead.")
     if decision.check not in known:
         hint = suggestion(str(decision.check), known)
-        raise _unfit(decision, f"there is no check {shown(decision.check)!r}: {hint}")
+        raise _unfit(decision, f"there is no check {printable(decision.check)!r}: {hint}")
 
     def decided(name: str, criterion: CriterionScore) -> CriterionScore:
         return criterion_score(
@@ -188,13 +187,13 @@ def _with_total(row: SubmissionScore, decision: Decision) -> SubmissionScore:
 
 
 def _unfit(decision: Decision, problem: str) -> UserError:
-    return UserError(f"Your decision about {shown(decision.submission, 80)} does not fit: {problem}")
+    return UserError(f"Your decision about {printable(decision.submission)} does not fit: {problem}")
 
 
 def _problem(error: ValidationError) -> str:
     """Return the first problem as a sentence; a misspelt key comes before the one that is missing for it."""
     problem = min(error.errors(), key=lambda problem: problem["type"] != "extra_forbidden")
-    key = shown(problem["loc"][0]) if problem["loc"] else ""
+    key = printable(problem["loc"][0]) if problem["loc"] else ""
     if problem["type"] == "extra_forbidden":
         return f"there is no key {key!r}: {suggestion(key, list(Decision.model_fields))}"
     if problem["type"] == "missing":

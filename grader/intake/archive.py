@@ -12,7 +12,8 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from grader.intake.names import REMEDY, Rejected, check_distinct, plain_name, printable
+from grader.intake.names import REMEDY, Rejected, check_distinct, plain_name
+from harness.errors import printable
 
 MIB = 1024 * 1024
 # The harness compresses nothing, so both limits mean the same bytes. A submission of an MLP takes 2 MiB.

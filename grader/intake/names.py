@@ -1,11 +1,12 @@
-"""Why an archive is rejected, which member names are plain, and how an untrusted name is shown."""
+"""Why an archive is rejected, and which member names are plain."""
 
 import unicodedata
 from collections.abc import Iterable
 
+from harness.errors import printable
+
 # What a file system allows in one part of a path.
 NAME_BYTES = 255
-_SHOWN = 80
 REMEDY = "hand in the .tar.gz file that make submit wrote"
 
 
@@ -23,12 +24,6 @@ class Rejected(Exception):
         self.message = message
         self.student = student
         self.recipe = recipe
-
-
-def printable(text: str) -> str:
-    """Return the text with escapes for invisible characters, cut to 80 characters."""
-    shown = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text[: _SHOWN + 1])
-    return shown if len(shown) <= _SHOWN else f"{shown[: _SHOWN - 1]}…"
 
 
 def plain_name(name: str) -> str:

@@ -14,10 +14,10 @@ from pydantic import ValidationError
 
 from grader.intake.archive import MIB, gunzip, read_members, read_tarball
 from grader.intake.commands import parse_command
-from grader.intake.names import Rejected, printable
+from grader.intake.names import Rejected
 from grader.syntax.program import program_digest
 from harness.data import DATASETS
-from harness.errors import UserError
+from harness.errors import UserError, printable
 from harness.recipe import listed_ids
 from harness.run.settings import RunSettings
 from harness.submission.archive import (

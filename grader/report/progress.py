@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from rich import progress as rich_progress
 from rich.console import Console
 
-from grader.intake.names import printable
+from harness.errors import printable
 
 _NAME_LIMIT = 40  # characters of a submission's name
 # Replays end in bursts, as many at a time as run in parallel: estimate the time left over some minutes.
@@ -35,7 +35,7 @@ class Progress:
         [task] = self._bar.task_ids
         if seconds > self._longest:
             self._longest = seconds
-            self._bar.update(task, slowest=f"slowest {printable(name)[:_NAME_LIMIT]} {seconds:.1f} s")
+            self._bar.update(task, slowest=f"slowest {printable(name, _NAME_LIMIT)} {seconds:.1f} s")
         self._bar.advance(task)
 
 

@@ -17,9 +17,8 @@ from grader.report.template import MARKER
 from grader.report.text import file_stem
 from grader.score.exhibits import Exhibits
 from grader.score.verdict import Scores
-from harness.errors import UserError, naming
+from harness.errors import UserError, naming, printable
 from harness.files import scratch_path
-from harness.plain_yaml import shown
 
 INDEX = "index.html"
 _EXPORTS = "export"  # what `grader export` writes; new reports keep it
@@ -88,7 +87,7 @@ def check_reports_folder(out: Path) -> None:
     _clear_leftovers(folder)
     for path in _foreign_files(folder):
         raise UserError(
-            f"{out} holds {shown(path.name, 80)}, which grader did not make and would have to replace: move it away,"
+            f"{out} holds {printable(path.name)}, which grader did not make and would have to replace: move it away,"
             " or name another folder with --out."
         )
     parent = next(one for one in folder.parents if one.exists())

@@ -11,8 +11,7 @@ from grader.score.solutions import outcomes_of, trips_of
 from grader.score.verdict import Check, full, lost, open_check
 from grader.syntax.edit_size import functions_changed
 from grader.syntax.program import Unparsable
-from harness.errors import UserError
-from harness.plain_yaml import shown
+from harness.errors import UserError, printable
 from harness.submission.log_values import (
     OFF_BY,
     contradicted,
@@ -96,7 +95,7 @@ def _judge_cause(evidence: Evidence, diagnosis: Sequence[Diagnosis]) -> Check:
     if named == recipe.id:
         return full(*_CAUSE, f"{recipe.id} it is: {recipe.cause}.")
     known = "" if named in load_causes() else ", which is no cause that harness causes lists"
-    return lost(*_CAUSE, f"You name {shown(named)}{known}.", right)
+    return lost(*_CAUSE, f"You name {printable(named)}{known}.", right)
 
 
 def _judge_where(evidence: Evidence, diagnosis: Sequence[Diagnosis], accepted: bool | None) -> Check:
@@ -111,11 +110,11 @@ def _judge_where(evidence: Evidence, diagnosis: Sequence[Diagnosis], accepted: b
         return full(*_WHERE, f"{where} holds the cause.")
     edited = where in _edited(evidence)
     if edited and accepted:
-        return full(*_WHERE, f"Your right fix is in {shown(where)}.")
+        return full(*_WHERE, f"Your right fix is in {printable(where)}.")
     if edited and accepted is None:
-        reason = f"Your edit is in {shown(where)}, and it is not decided whether it is right."
+        reason = f"Your edit is in {printable(where)}, and it is not decided whether it is right."
         return open_check(*_WHERE, reason)
-    return lost(*_WHERE, f"{shown(where)} does not hold the cause.", right)
+    return lost(*_WHERE, f"{printable(where)} does not hold the cause.", right)
 
 
 def _edited(evidence: Evidence) -> frozenset[str]:
@@ -172,7 +171,7 @@ def _judge_first_check(evidence: Evidence, sign: Sign, *, shown_by_log: bool, re
     if trips.get(sign.check) == sign.outcome:
         return full(*_FIRST_WRONG, f"No signal shows the fault, and the {sign} finds {sign.outcome}.")
     unsound = f"The checks that find it unsound: {', '.join(trips) or 'none'}."
-    return lost(*_FIRST_WRONG, f"The {sign} does not find {shown(sign.outcome)}.", unsound)
+    return lost(*_FIRST_WRONG, f"The {sign} does not find {printable(sign.outcome)}.", unsound)
 
 
 def _judge_ruled_out(evidence: Evidence, report: Report) -> Check:
@@ -197,7 +196,7 @@ def _rivals(evidence: Evidence, report: Report) -> Iterator[tuple[bool | None, s
     """Yield for each cause that is ruled out whether it is, and why; None if that cannot be judged."""
     known, seen = load_causes(), set()
     for entry in report.ruled_out[:_RIVALS_READ]:
-        name = shown(entry.cause)
+        name = printable(entry.cause)
         if entry.cause in seen:
             continue
         seen.add(entry.cause)
@@ -231,7 +230,7 @@ def _by_check(evidence: Evidence, entry: RuledOut) -> tuple[bool | None, str]:
     if found is None:
         return None, f"What the {entry} finds is not recorded for this exercise."
     if found != entry.outcome:
-        return False, f"The {entry} finds {found} here, not {shown(entry.outcome)}."
+        return False, f"The {entry} finds {found} here, not {printable(entry.outcome)}."
     if tripped is None or tripped == found:
         return False, f"The {entry} finds {found}, which {entry.cause} allows."
     return True, f"The {entry} finds {found}, so it is not {entry.cause}: there it finds {tripped}."

@@ -8,8 +8,7 @@ from functools import cached_property, partial
 from rich.text import Text
 
 from harness.checks import check_names
-from harness.errors import UserError
-from harness.plain_yaml import shown
+from harness.errors import UserError, printable
 from harness.recipe import suggestion
 from harness.run.metrics_log import Record, read_metrics_log
 from harness.submission.check_run import (
@@ -153,7 +152,7 @@ class _ReportJudge:
         _require_cause(entry.cause)
         if functions and entry.where not in functions:
             known = suggestion(entry.where, functions)
-            raise UserError(f"experiment.py has no function {shown(entry.where)}: {known}")
+            raise UserError(f"experiment.py has no function {printable(entry.where)}: {known}")
         self._fact("broken", sign)
         fixed = self.logs.get("fixed")
         same = None if fixed is None else fixed.series.get(sign.signal, {}).get(sign.index)
@@ -212,14 +211,14 @@ class _ReportJudge:
             raise _Open(f"not measured here: {self.workspace.command('check')} does that.")
         if sign.check not in check_names():
             known = suggestion(sign.check, check_names())
-            raise UserError(f"there is no check {shown(sign.check)!r}: {known}")
+            raise UserError(f"there is no check {printable(sign.check)!r}: {known}")
         try:
             found = self._outcomes[sign.check]
         except UserError as error:
             raise _Open(f"the checks that you cite cannot be made: {error}") from None
         if found == sign.outcome:
             return f"the {sign} finds {found}."
-        said = f"{self.workspace.report} says that the {sign} finds {shown(sign.outcome)}"
+        said = f"{self.workspace.report} says that the {sign} finds {printable(sign.outcome)}"
         raise UserError(f"{said}, and it finds {found}: write what the check prints.")
 
     @cached_property
@@ -266,7 +265,7 @@ class _ReportJudge:
         outside = [address for address in body.images if not address.lower().startswith("data:")]
         if outside:
             raise UserError(
-                f"{report} shows {shown(outside[0])}, which is not handed in with it: put the picture"
+                f"{report} shows {printable(outside[0])}, which is not handed in with it: put the picture"
                 " into the text as a data: address, or paste lines of the log into a code block."
             )
         if not body.images and not shows_log(body, list(self.logs.values())):
@@ -278,4 +277,4 @@ class _ReportJudge:
 def _require_cause(name: str) -> None:
     known = load_causes()
     if name not in known:
-        raise UserError(f"there is no cause {shown(name)!r}: {suggestion(name, list(known))}")
+        raise UserError(f"there is no cause {printable(name)!r}: {suggestion(name, list(known))}")

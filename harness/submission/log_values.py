@@ -9,8 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from harness.errors import UserError
-from harness.plain_yaml import shown
+from harness.errors import UserError, printable
 from harness.recipe import Symptom, load_recipes, suggestion
 from harness.run.metrics_log import Record, log_lines, parse_log
 from harness.submission.numbers import agrees, read_number
@@ -91,19 +90,21 @@ class LogValues:
         """
         place, top = place_of(signal), signal.split(".", 1)[0]
         if place is None:
-            raise UserError(f"the log has no signal {shown(signal)!r}: {suggestion(top, SIGNALS)}")
+            raise UserError(f"the log has no signal {printable(signal)!r}: {suggestion(top, SIGNALS)}")
         index = step if place == "step" else epoch
         if index is None:
             once, other = ("a batch", "epoch") if place == "step" else ("an epoch", "step")
-            raise UserError(f"{shown(signal)} is written once {once}: cite it with {place}:, not {other}:.")
+            raise UserError(
+                f"{printable(signal)} is written once {once}: cite it with {place}:, not {other}:."
+            )
         values = self.series.get(signal)
         if values is None:
             below = [name for name in self.series if name.startswith(f"{top}.")]
             known = below or [name for name in self.series if place_of(name) == place]
-            raise UserError(f"the log has no {shown(signal)!r}: {suggestion(signal, known)}")
+            raise UserError(f"the log has no {printable(signal)!r}: {suggestion(signal, known)}")
         if index not in values:
             there = f"from {min(values)} to {max(values)}"
-            raise UserError(f"the log has no {shown(signal)} at {place} {index}: it has {there}.")
+            raise UserError(f"the log has no {printable(signal)} at {place} {index}: it has {there}.")
         return values[index]
 
     def find(self, sign: Sign, *, within: int = 0) -> int | None:
@@ -235,7 +236,7 @@ def _record_difference(line: str, new_line: str) -> str:
     for name in {**first, **second}:
         values = ["absent" if found.get(name) is None else repr(found[name]) for found in (first, second)]
         if values[0] != values[1]:
-            return f"{where}: {shown(name)} is {values[0]}, and {values[1]} made again"
+            return f"{where}: {printable(name)} is {values[0]}, and {values[1]} made again"
     return f"{where} is written differently"
 
 

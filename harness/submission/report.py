@@ -20,9 +20,9 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails
 
-from harness.errors import UserError
+from harness.errors import UserError, printable
 from harness.files import read_text
-from harness.plain_yaml import LIMIT, PlainYaml, read_plain_yaml, shown
+from harness.plain_yaml import LIMIT, PlainYaml, read_plain_yaml
 from harness.recipe import suggestion
 from harness.submission.numbers import read_number
 from harness.workspace import Run, report_template
@@ -90,9 +90,9 @@ class Sign(BaseModel):
     def __str__(self) -> str:
         """Return where a value stands, or which check it is, for messages."""
         if self.check:
-            return f"check {shown(self.check)}"
+            return f"check {printable(self.check)}"
         place = f"step {self.step}" if self.step is not None else f"epoch {self.epoch}"
-        return f"{shown(self.signal)} at {place}"
+        return f"{printable(self.signal)} at {place}"
 
 
 class Diagnosis(BaseModel):
@@ -269,7 +269,7 @@ _REMEDIES = {
 
 def _message(problem: ErrorDetails, front: PlainYaml, source: str) -> str:
     location, given = problem["loc"], problem["input"]
-    where, key = f"{source}, line {front.line(location)}", shown(location[-1])
+    where, key = f"{source}, line {front.line(location)}", printable(location[-1])
     if len(location) > 1 and isinstance(location[1], int):
         where += f", {location[0]} {location[1] + 1}"
     if problem["type"] == "extra_forbidden":
@@ -282,7 +282,7 @@ def _message(problem: ErrorDetails, front: PlainYaml, source: str) -> str:
     if problem["type"] == "model_type":
         reason = "it must be of the form {signal: ..., step: ..., value: ...}, as PROMPT.md shows"
     elif isinstance(given, str) or problem["type"] != "value_error":
-        reason = f"`{key}`{f' is {shown(given)!r}' if isinstance(given, str) else ''}: {reason}"
+        reason = f"`{key}`{f' is {printable(given)!r}' if isinstance(given, str) else ''}: {reason}"
     return f"{where}: {reason}."
 
 

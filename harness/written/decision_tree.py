@@ -26,8 +26,8 @@ from typing import Annotated
 from pydantic import Field, ValidationError
 
 from harness.checks import check_names, load_check
-from harness.errors import UserError
-from harness.plain_yaml import Location, read_plain_yaml, shown
+from harness.errors import UserError, printable
+from harness.plain_yaml import Location, read_plain_yaml
 from harness.recipe import recipe_ids, suggestion
 from harness.toml_file import StrictModel
 
@@ -106,7 +106,7 @@ def parse_tree(text: str, source: str = "tree.yaml") -> Tree:
 
 
 def _path(location: Location) -> str:
-    return ".".join(map(shown, location))
+    return ".".join(map(printable, location))
 
 
 def _wrong_names(tree: Tree) -> Iterator[tuple[Location, str]]:
@@ -117,7 +117,7 @@ def _wrong_names(tree: Tree) -> Iterator[tuple[Location, str]]:
     for name, node in tree.nodes.items():
         at: Location = ("nodes", name)
         if not _NAME.fullmatch(name):
-            yield at, f"{shown(name)!r} cannot name a node: use up to 40 small letters, digits, _ and -."
+            yield at, f"{printable(name)!r} cannot name a node: use up to 40 small letters, digits, _ and -."
         if node.check not in checks:
             yield (*at, "check"), _unknown("check", node.check, checks)
         outcomes = checks.get(node.check, tuple(node.outcomes))
@@ -131,7 +131,7 @@ def _wrong_names(tree: Tree) -> Iterator[tuple[Location, str]]:
             if outcome not in outcomes:
                 yield place, _unknown(f"outcome of {node.check}", outcome, outcomes)
             if (step.go is None) == (step.conclude is None):
-                yield place, f"`{shown(outcome)}` needs either go or conclude, and not both."
+                yield place, f"`{printable(outcome)}` needs either go or conclude, and not both."
             elif step.go is not None and step.go not in tree.nodes:
                 yield (*place, "go"), _unknown("node", step.go, tree.nodes)
             elif step.conclude is not None and step.conclude not in ends:
@@ -139,7 +139,7 @@ def _wrong_names(tree: Tree) -> Iterator[tuple[Location, str]]:
 
 
 def _unknown(what: str, name: str, known: Iterable[str]) -> str:
-    return f"there is no {what} {shown(name)!r}: {suggestion(name, [*known])}"
+    return f"there is no {what} {printable(name)!r}: {suggestion(name, [*known])}"
 
 
 def check_outcomes() -> Mapping[str, tuple[str, ...]]:
