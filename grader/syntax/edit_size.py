@@ -11,7 +11,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from grader.syntax.program import Program, blocks, imported_paths, parse_experiment, path_of, program_of, says_nothing
+from grader.syntax.program import (
+    Program,
+    blocks,
+    imported_paths,
+    parse_experiment,
+    path_of,
+    program_of,
+    says_nothing,
+)
 from harness.recipe import Area
 
 AREAS: dict[str, Area] = {
