@@ -1,1 +1,1 @@
-"""Measurements of the suite itself: speed, and what healthy bands and guardrails rest on."""
+"""Benchmarks: the harness and the grader, a whole class, and other grading tools."""

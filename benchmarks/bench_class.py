@@ -1,7 +1,7 @@
 """`make bench-class`: make a class of 2,100 submissions, grade it from cold and again unchanged, and look at memory.
 
-Of each recipe, one fix of every verdict is really run, once. Every student hands in one of them under an own name, with
-own comments and an own report, so no two tarballs are equal. One in ten claims a better log than the run had; one in
+Of each recipe, one fix of every verdict is really run. Every student hands in one of them, with another name,
+other comments and another report, so no two tarballs are equal. One in ten claims a better log than the run had; one in
 fifty is hostile. Every score is compared with the known verdict of its fix. Exits with 1 if a target is missed.
 """
 
@@ -48,7 +48,7 @@ Kind = Literal["honest", "forged", "truncated", "raises"]
 
 @dataclass(frozen=True)
 class Planned:
-    """What a student hands in."""
+    """A submission to make: its name, its fix, and whether it is honest."""
 
     name: str
     fix: KnownFix

@@ -1,4 +1,4 @@
-"""The `grader` command: the instructor's verbs. Those that make something end by naming the next step."""
+"""The `grader` command: the instructor's verbs. A verb that makes something names the next step."""
 
 import signal
 import sys
@@ -83,7 +83,7 @@ def score(
         raise UserError("A cluster runs students' code in a sandbox only: leave --trust-submissions out.")
     options = ScoreOptions(
         out=out, jobs=jobs or usable_cores(), only=only, rubric=rubric, fresh=fresh,
-        trust_submissions=trust_submissions, engine=engine, cluster=cluster, cache=cache, replays=replays,
+        trust_submissions=trust_submissions, engine=engine, cluster=cluster, data_folder=cache, replays_folder=replays,
     )  # fmt: skip
     with naming(out):
         sys.exit(score_folder(submissions, options))
@@ -156,7 +156,7 @@ def doctor() -> None:
     help="Run every recipe from so many seeds.",
 )  # fmt: skip
 @click.option("--only", metavar="EXERCISE", multiple=True, help="Check this exercise alone; repeatable.")
-@click.option("--fresh", is_flag=True, help="Run everything again, even if it is remembered.")
+@click.option("--fresh", is_flag=True, help="Run everything again, whatever is in the cache.")
 @click.option("--write", is_flag=True, help="Write what was measured, and docs/calibration.md.")
 @_jobs
 @_cache
@@ -177,8 +177,8 @@ def selfcheck(
         only=only,
         fresh=fresh,
         write=write,
-        cache=cache,
-        memory=replays,
+        data_folder=cache,
+        replays_folder=replays,
     )
     sys.exit(run_selfcheck(options))
 
@@ -253,7 +253,7 @@ def show_cache(replays: Path | None) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @_replays
 def clear_cache(replays: Path | None, yes: bool) -> None:
-    """Delete the cache of replays, after asking; what is needed again is made again."""
+    """Delete the cached replays, after asking; the next grading makes them again."""
     from grader.replay.cache import clear, default_folder
 
     folder = replays or default_folder()
@@ -262,7 +262,7 @@ def clear_cache(replays: Path | None, yes: bool) -> None:
             raise UserError(
                 f"Clearing {folder} needs your consent, and there is no terminal to ask: add --yes."
             )
-        if not click.confirm(f"Delete everything that is remembered in {folder}?"):
+        if not click.confirm(f"Delete every replay in {folder}?"):
             raise Stopped("Nothing was deleted.")
     deleted = clear(folder)
     click.echo(f"Deleted {len(deleted)} entries ({sum(entry.size for entry in deleted) / 1e6:.1f} MB).")

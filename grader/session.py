@@ -17,7 +17,7 @@ from grader.replay.cache import NO_SANDBOX, default_folder, trim
 from grader.replay.replayer import Engine, Replayer, Sandbox, open_sandbox
 from grader.replay.replays import Replays, local_executor
 from grader.report.write import check_reports_folder
-from grader.sandbox import run_in_sandbox, run_trusted, sandbox_problem
+from grader.sandbox import run_in_sandbox, run_unsandboxed, sandbox_problem
 from grader.score.scoring import WITHOUT_SANDBOX
 from grader.score.weights import DEFAULT, Weights
 from harness.data.loading import default_cache
@@ -37,13 +37,13 @@ class ScoreOptions:
     trust_submissions: bool = False
     engine: Engine = "warm"
     cluster: str | None = None
-    cache: Path | None = None
-    replays: Path | None = None
+    data_folder: Path | None = None
+    replays_folder: Path | None = None
 
 
 @dataclass(frozen=True)
 class Grading:
-    """What grading needs: replays, a replayer for written answers, the cache folder, and the weights."""
+    """What grading needs: replays, a replayer for written answers, the folder of the cache, and the weights."""
 
     replays: Replays
     replayer: Replayer
@@ -57,10 +57,10 @@ class Grading:
 @contextmanager
 def open_grading(options: ScoreOptions, weights: Weights, console: Console) -> Iterator[Grading]:
     """Open the sandbox or the cluster. Written answers are quick, and never go to a cluster."""
-    folder = options.replays or default_folder()
+    folder = options.replays_folder or default_folder()
     trim(folder)
-    cache = folder / NO_SANDBOX if options.trust_submissions else folder
-    data = options.cache or default_cache()
+    folder = folder / NO_SANDBOX if options.trust_submissions else folder
+    data = options.data_folder or default_cache()
     with ExitStack() as stack:
         if options.cluster is not None:
             from grader.replay.cluster import open_cluster
@@ -72,9 +72,9 @@ def open_grading(options: ScoreOptions, weights: Weights, console: Console) -> I
             replayer = Replayer(stack.enter_context(_sandbox(options, console)), data)
             executor = local_executor(replayer, options.jobs)
         yield Grading(
-            replays=Replays(executor, cache, fresh=options.fresh),
+            replays=Replays(executor, folder, fresh=options.fresh),
             replayer=replayer,
-            cache=cache,
+            cache=folder,
             weights=weights,
             jobs=options.jobs,
             fresh=options.fresh,
@@ -87,7 +87,7 @@ def _sandbox(options: ScoreOptions, console: Console) -> Iterator[Sandbox]:
     if options.trust_submissions:
         message = "WITHOUT A SANDBOX: students' code runs with all your rights, and every report will say so."
         console.print(message, style="bold red")
-        yield run_trusted
+        yield run_unsandboxed
         return
     problem = sandbox_problem()
     if problem is not None:
@@ -98,7 +98,7 @@ def _sandbox(options: ScoreOptions, console: Console) -> Iterator[Sandbox]:
 
 @contextmanager
 def locked(folder: Path, *, wait: bool = False) -> Iterator[bool]:
-    """Hold a lock on a folder, and yield whether it is held: it is not if somebody else has it and `wait` is false.
+    """Hold a lock on a folder, and yield whether it is held; without `wait`, another holder's lock is not waited for.
 
     The kernel releases it however its holder ends. A file system without locks admits everyone. Raises `OSError` if the
     folder is missing or cannot be read.

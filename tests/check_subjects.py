@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from runs import MINI, mini_data
+from mini_experiments import MINI, mini_data
 
 from harness.checks import Finding, examine
 from harness.checks.lab.child import CheckJob

@@ -94,7 +94,7 @@ def training_child(parent: int) -> int:
 
 
 def wait_until(there: Callable[[], bool], what: str, seconds: float = 60.0) -> None:
-    """Wait until something is so."""
+    """Wait until `there` holds, or fail."""
     end = time.monotonic() + seconds
     while not there():
         assert time.monotonic() < end, f"waited for {what} in vain"

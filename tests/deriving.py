@@ -1,4 +1,4 @@
-"""Judges derivations in this process: the sandbox takes seconds to start, and the answers here are harmless."""
+"""Judge derivations in this process: the sandbox takes seconds to start, and the answers here are harmless."""
 
 import contextlib
 import io
@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from grader.written.derivation import decided
+from grader.written.derivation import with_imports_judged
 from grader.written.judgement import Judgement, checks_of
 from harness.recipe import Edit, apply_edits
 from harness.written.derivation import PROBLEMS, draw_cases
@@ -48,7 +48,7 @@ def judged(exercise_id: str, text: str) -> Judgement:
     problem, cases = PROBLEMS[exercise.problem], draw_cases(PROBLEMS[exercise.problem], text)
     with contextlib.redirect_stdout(io.StringIO()):
         findings = judge_answer(problem, cases, call_cases(problem, exercise.file, text, cases))
-    return Judgement(checks=checks_of(decided(findings, text)))
+    return Judgement(checks=checks_of(with_imports_judged(findings, text)))
 
 
 def outcomes(judgement: Judgement, outcome: str) -> set[str]:

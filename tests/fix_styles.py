@@ -4,7 +4,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from runs import edited
+from mini_experiments import edited
 
 from harness.recipe import Recipe
 

@@ -1,4 +1,4 @@
-"""Inputs that are nearly right: valid files with bytes flipped, cut, spliced, repeated, nested; what comes of them."""
+"""Mutate valid files (flip, cut, splice, repeat, nest) and call a function on them."""
 
 import random
 import signal
@@ -9,17 +9,17 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 
-# What is drawn here may be long, and hypothesis says so each time.
+# Drawn inputs may be long, and hypothesis warns about that each time.
 LARGE = pytest.mark.filterwarnings("ignore:Generating overly large repr")
 Result = TypeVar("Result")
-_LONGEST = 200_000  # bytes; nothing that is read so grows beyond it by what is done here
+_LONGEST = 200_000  # bytes of a mutated file
 # Seconds of processor time: the slowest inputs that are known, each at the limit of its size, take 3.
 _HANG_SECONDS = 30.0
 _MOST_COPIES = 3_000  # of a token in a row: as deep as brackets nest
 
 
 class Hung(Exception):
-    """It used more processor time than anything of this size may."""
+    """The call used more processor time than any input of this size may."""
 
 
 def examples(share: float) -> settings:
@@ -60,7 +60,7 @@ def mutated(draw: st.DrawFn, seeds: Sequence[bytes], tokens: Sequence[bytes]) ->
 
 
 def mutated_text(seeds: Sequence[str], tokens: Sequence[str]) -> st.SearchStrategy[str]:
-    """Return the same for texts; what is no UTF-8 any more is read as a reader of files would who minds nothing."""
+    """Return the same for texts; bytes that are not UTF-8 any more become replacement characters."""
     of_bytes = mutated(
         [seed.encode() for seed in seeds], [token.encode("utf-8", "replace") for token in tokens]
     )
@@ -68,10 +68,10 @@ def mutated_text(seeds: Sequence[str], tokens: Sequence[str]) -> st.SearchStrate
 
 
 def outcome(call: Callable[[], Result], *refusals: type[Exception], strangers: bool = True) -> Result | None:
-    """Return the result of a call, or None where it refused in one of these ways, twice the same.
+    """Call twice, and return the result, or None if the call raised one of `refusals`; both calls must agree.
 
-    Any other exception goes through, `Hung` too: it is what is looked for. Where what was read is a stranger's, a
-    refusal must be fit to be shown: short, and printable.
+    Any other exception, also `Hung`, is a bug and goes through. If `strangers`, the input is untrusted: a refusal must
+    then be short and printable.
     """
     first, second = (_once(call, refusals) for _ in range(2))
     assert repr(first) == repr(second)

@@ -1,6 +1,5 @@
 """Evidence to score, from real training in this process: what the sandbox would have brought back."""
 
-import copy
 import dataclasses
 import hashlib
 import tempfile
@@ -8,11 +7,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from runs import load, real_data
+from mini_experiments import load, real_data
 
 from grader.intake.submission import Claim
 from grader.replay.inside.evaluate import evaluate
 from grader.replay.replay import CheckResult, Evaluation, Replay
+from grader.score.canaries import own_evidence
 from grader.score.evidence import Evidence
 from grader.score.reference_report import reference_report
 from grader.score.solutions import mechanisms_of
@@ -80,24 +80,16 @@ def _evaluated(recipe: Recipe, folder: Path) -> Evaluation:
 
 
 def claim(of: Replay, **changes: Any) -> Claim:
-    """What an honest submission says of a run."""
+    """Return what an honest submission says of a run."""
     return dataclasses.replace(Claim(of.log.encode(), of.checkpoint_sha256, of.platform), **changes)
 
 
 def evidence(recipe_id: str, source: str | None = None, **changes: Any) -> Evidence:
-    """The evidence of an honest submission with this experiment (the reference fix) and the model report."""
+    """Return the evidence of an honest submission with this experiment (the reference fix) and the reference report."""
     recipe = load_recipe(recipe_id)
     source = recipe.healthy_source() if source is None else source
     broken, fixed = replay(recipe_id, recipe.broken_source()), replay(recipe_id, source)
     reference = replay(recipe_id, recipe.healthy_source())
-    honest = Evidence(
-        recipe=recipe,
-        settings=RunSettings(seed=recipe.seed, dataset=recipe.dataset),
-        claims={"broken": claim(broken), "fixed": claim(fixed)},
-        source=source,
-        report=reference_report(recipe_id, broken.log, reference.log),
-        broken=broken,
-        fixed=fixed,
-        reference=reference,
-    )
-    return dataclasses.replace(copy.copy(honest), **changes)
+    report = reference_report(recipe_id, broken.log, reference.log)
+    honest = own_evidence(recipe, source, broken, reference, fixed, report)
+    return dataclasses.replace(honest, **changes)

@@ -6,14 +6,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from grader.intake.submission import Claim
 from grader.replay.replay import Replay
+from grader.score.canaries import own_evidence
 from grader.score.evidence import Evidence
 from grader.score.reference_report import reference_report
 from harness.recipe import load_recipe
-from harness.run.settings import RunSettings
 
-# Made by `python tests/runs.py` (in portable numerics), then `gzip -9n`; tests/test_recipes.py runs them again.
+# Made by `python tests/mini_experiments.py`, in portable numerics, and `gzip -9n`; tests/test_recipes.py checks them.
 LOGS = Path(__file__).parent / "whole_logs"
 
 
@@ -29,20 +28,8 @@ def recorded_replay(name: str) -> Replay:
 
 
 def recorded_evidence(recipe_id: str, **changes: Any) -> Evidence:
-    """Return what a submission of the reference fix and the reference report gives, without weights to evaluate."""
+    """Return the evidence of a submission with the reference fix and report, without weights to evaluate."""
     recipe = load_recipe(recipe_id)
     broken, healthy = recorded_replay(recipe_id), recorded_replay(recipe.experiment)
-    honest = Evidence(
-        recipe=recipe,
-        settings=RunSettings(seed=recipe.seed, dataset=recipe.dataset),
-        claims={
-            "broken": Claim(broken.log.encode(), recipe_id, None),
-            "fixed": Claim(healthy.log.encode(), recipe.experiment, None),
-        },
-        source=recipe.healthy_source(),
-        report=reference_report(recipe_id, broken.log, healthy.log),
-        broken=broken,
-        fixed=healthy,
-        reference=healthy,
-    )
-    return replace(honest, **changes)
+    source, report = recipe.healthy_source(), reference_report(recipe_id, broken.log, healthy.log)
+    return replace(own_evidence(recipe, source, broken, healthy, healthy, report), **changes)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from run_files import FIXED, change_json, make_workspace, read_lines, seal, write_lines
+from made_up_runs import FIXED, change_json, make_workspace, read_lines, seal, write_lines
 
 from harness.errors import UserError
 from harness.submission.check import quick_checks, render_checks, run_checks

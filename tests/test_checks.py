@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from check_subjects import mini_subject, real_subject
-from runs import AMP, CHANCE, MINI, edited, mini_run, train_step
+from mini_experiments import AMP, CHANCE, MINI, edited, mini_run, train_step
 
 from harness.checks import check_names, examine, load_check
 from harness.checks.cli.documentation import documentation

@@ -18,7 +18,7 @@ from commands import (
     run_command,
     succeed,
 )  # fmt: skip
-from run_files import make_workspace
+from made_up_runs import make_workspace
 
 from harness.cli import cli
 from harness.run.trainer_cli import trainer

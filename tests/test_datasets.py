@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from grader.replay.data import FOLDER as GRADERS_FOLDER
+from grader.replay.data import HELDOUT_FOLDER
 from harness.data.datasets import (
     EMBEDDED_FOLDER,
     Dataset,
@@ -43,7 +43,7 @@ def test_the_digest_is_of_the_values_and_fixed_for_good() -> None:
 def test_embedded_splits_are_disjoint_balanced_and_shuffled(name: str) -> None:
     splits = [
         *read_embedded(name, ["train", "validation"]),
-        *read_embedded(name, ["heldout"], GRADERS_FOLDER),
+        *read_embedded(name, ["heldout"], HELDOUT_FOLDER),
     ]
     images = np.concatenate([split.images for split in splits])
     assert len({image.tobytes() for image in images}) == len(images)

@@ -16,7 +16,7 @@ def without_checks(status: str, total: float | None) -> SubmissionScore:
     )
 
 
-FAILED = changed("fix.correct", lost, "The probe fails.", "Mend.", points=4.0)
+FAILED = changed("fix.correct", lost, "The probe fails.", "Fix it.", points=4.0)
 OPEN = changed("fix.minimal", open_check, "Big?")
 SCORES = scores_of(
     make_row("ada_huge_lr", "ada", "huge_lr", FAILED),

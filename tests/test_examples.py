@@ -6,7 +6,7 @@ import pytest
 
 from grader.course.examples import example_answer
 from grader.intake.submission import Answer, parse_submission
-from grader.written.grade import reference
+from grader.written.grade import solution
 from harness.written.exercise import file_exercise_ids, find_file_exercise, stub
 
 
@@ -14,7 +14,7 @@ from harness.written.exercise import file_exercise_ids, find_file_exercise, stub
 def test_a_right_and_a_wrong_answer_are_handed_in(exercise_id: str, tmp_path: Path) -> None:
     exercise = find_file_exercise(exercise_id)
     assert exercise is not None
-    right, wrong = reference(exercise), stub(exercise)
+    right, wrong = solution(exercise), stub(exercise)
     texts = []
     for student, answer in (("ada", right), ("bob", wrong)):
         path = example_answer(exercise, student, answer, tmp_path / student, tmp_path / "out")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from commands import edit, mistake, snapshot, start, succeed
-from run_files import REPORT
+from made_up_runs import REPORT
 
 from harness.errors import UserError
 from harness.exercise import check_dataset, default_dataset, prompt_text, single_run_job

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from honest_class import HonestClass
 from intake_archives import taken
-from runs import edited
+from mini_experiments import edited
 from sandbox_marks import needs_sandbox
 from shared_data import link_shared_data, needs_shared_data
 

@@ -140,11 +140,11 @@ def test_who_differs_is_refused_by_name_and_who_comes_late_gets_its_share(lab: L
 def test_without_a_fit_worker_nothing_is_replayed(
     lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(module, "WORKER_WAIT_SECONDS", 0.0)
     with pytest.raises(UserError, match="has no worker: start some"):
         Class(lab, tmp_path, request("one")).end()
     lab.launch("other", code="another")
-    monkeypatch.setattr(module, "PATIENCE_SECONDS", float(PATIENCE))
+    monkeypatch.setattr(module, "WORKER_WAIT_SECONDS", float(PATIENCE))
     course = Class(lab, tmp_path, request("one"))
     with pytest.raises(UserError, match=r"No worker of tcp.* can make replays"):
         course.end()

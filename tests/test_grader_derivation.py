@@ -13,7 +13,7 @@ from grader.sandbox import SandboxResult, run_in_sandbox
 from grader.score.verdict import total_of
 from grader.written.derivation import judge_derivation, read_results
 from grader.written.judgement import Judgement, with_points
-from grader.written.plain_numpy import doubts
+from grader.written.plain_numpy import suspicions
 from harness.written.derivation import PROBLEMS, draw_cases
 
 EXERCISE = "backprop_mlp"
@@ -38,7 +38,7 @@ def test_a_known_answer_loses_exactly_what_is_declared(exercise: str, id: str) -
     assert outcomes(found, "could not judge") == addresses(answer.get("waits", []), found)
     assert not answer.get("tells") or answer["tells"] in str(found.checks)
     if not answer.get("waits") and "form" not in answer.get("loses", []):
-        assert doubts(answer["source"]) == ()
+        assert suspicions(answer["source"]) == ()
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_a_verdict_in_the_sandbox_is_the_same(id: str, tmp_path: Path) -> None:
     ],
 )
 def test_anything_but_plain_numpy_is_named(code: str, said: str) -> None:
-    assert said in " | ".join(doubts(code))
+    assert said in " | ".join(suspicions(code))
 
 
 CASES = draw_cases(PROBLEMS["mlp"], "text")

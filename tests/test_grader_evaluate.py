@@ -14,7 +14,7 @@ def network() -> nn.Module:
 
 
 class Named(nn.Module):
-    """The same network as somebody else would write it."""
+    """The same network as another person would write it."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 from grading import evidence, replay, replay_with
-from runs import edited
+from mini_experiments import edited
 
 from grader.replay.replay import CheckResult, Evaluation, Replay
 from grader.score.belief import same_bytes

@@ -20,7 +20,7 @@ from intake_archives import (
     with_members,
     written,
 )
-from run_files import make_workspace
+from made_up_runs import make_workspace
 
 from grader.intake.archive import UNPACKED_BYTES
 from grader.intake.names import Rejected

@@ -2,7 +2,7 @@
 
 import pytest
 from fix_styles import HONEST, honest_fixes, styled_fixes
-from runs import edited
+from mini_experiments import edited
 
 from grader.score.known_edits import known_fixes
 from grader.score.minimality import judge_minimality

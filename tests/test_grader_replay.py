@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from runs import edited
+from mini_experiments import edited
 from sandbox_marks import needs_sandbox
 
 from grader.intake.submission import LOG_BYTES

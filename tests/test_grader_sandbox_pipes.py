@@ -15,7 +15,7 @@ from commands import wait_until
 from sandbox_marks import needs_sandbox, require_sandbox
 from sandboxed import MIB, SMALL, python_command, running
 
-from grader.sandbox import Command, SandboxResult, Stopped, StopSignal, run_in_sandbox, run_trusted
+from grader.sandbox import Command, SandboxResult, Stopped, StopSignal, run_in_sandbox, run_unsandboxed
 from grader.sandbox.pipes import Readings, close_all, open_pipes, read_pipes
 
 
@@ -99,7 +99,7 @@ def start(run: Run, code: str, stop: StopSignal, visible: tuple[Path, ...] = ())
     return run(python_command(code, LONG, visible), stop)
 
 
-@pytest.mark.parametrize("run", [run_in_sandbox, run_trusted])
+@pytest.mark.parametrize("run", [run_in_sandbox, run_unsandboxed])
 @pytest.mark.parametrize("closing", [False, True], ids=["silent", "with closed output"])
 def test_every_run_ends_at_once_whichever_thread_waits_for_it(
     run: Run, closing: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -126,7 +126,7 @@ def test_every_run_ends_at_once_whichever_thread_waits_for_it(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("run", [run_in_sandbox, run_trusted])
+@pytest.mark.parametrize("run", [run_in_sandbox, run_unsandboxed])
 def test_nothing_starts_once_the_signal_is_set(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     stop = StopSignal()
     stop.set()

@@ -20,7 +20,7 @@ from sandboxed import (
 
 from grader.sandbox import Command, bubblewrap, run_in_sandbox, sandbox_problem
 from grader.sandbox import run as run_module
-from grader.sandbox.inside import memory_of
+from grader.sandbox.launcher import memory_of
 
 in_both_engines = pytest.mark.usefixtures("engine")
 

@@ -18,7 +18,7 @@ from commands import wait_until
 from sandbox_marks import needs_sandbox
 from sandboxed import MIB, SMALL, Warm, opened
 
-from grader.replay.inside import FOLDER
+from grader.replay.inside import INSIDE
 from grader.replay.replayer import Sandbox, open_sandbox, replay_environment, visible_folders
 from grader.replay.request import RUN_LIMITS
 from grader.sandbox import Command, SandboxResult, Stopped, StopSignal, WarmSandbox, run_in_sandbox
@@ -139,7 +139,7 @@ ENDINGS = {
     "no output": "import sys; sys.stdout = sys.stderr = None; 1 / 0",
     "at exit": "import atexit; atexit.register(print, 'bye'); print('first')",
     "thread": "import threading, time\nthreading.Thread(target=lambda: (time.sleep(0.1), print('late'))).start()",
-    "ours": "import inside, warm_inside",
+    "ours": "import launcher, warm_process",
     "who": "import sys; print(sys.argv, __name__, sys.modules['__main__'].__dict__ is globals(), sys.path, sys.flags)",
     "depth": "n = 0\ndef f():\n  global n\n  n += 1\n  f()\ntry: f()\nexcept RecursionError as e: print(n, e)",
     "signals": "import signal; print([signal.getsignal(n) for n in (1, 2, 13, 15, 25)],"
@@ -290,7 +290,7 @@ def test_a_replay_has_the_same_bytes_in_both_engines_whatever_ran_before() -> No
     def replayed(sandbox: Sandbox, source: str) -> SandboxResult:
         settings = asdict(RunSettings(seed=42, dataset="digits", epochs=1))
         job = {"settings": settings, "checks": ["learning_rate"], "source": source, "platform": True}
-        words = [sys.executable, "-P", str(FOLDER / "replay.py")]
+        words = [sys.executable, "-P", str(INSIDE / "replay.py")]
         inputs = {"job.json": json.dumps(job).encode()}
         return sandbox(Command(words, inputs, replay_environment(), RUN_LIMITS, visible_folders()), None)
 

@@ -1,7 +1,7 @@
 """What an edit changes: what counts as a node, and which functions and areas differ."""
 
 import pytest
-from runs import edited
+from mini_experiments import edited
 
 from grader.syntax.edit_size import AREAS, changed_areas, edit_sizes, functions_changed
 from harness.recipe import experiment_source

@@ -4,7 +4,7 @@ import importlib
 
 import pytest
 from fix_styles import HONEST, OTHER_WAYS, honest_fixes, styled_fixes
-from runs import edited
+from mini_experiments import edited
 
 from grader.score.known_edits import known_fixes
 from grader.syntax import plain_edit as grammar

@@ -201,7 +201,7 @@ def test_a_folder_of_answers_is_scored_and_remembered(tmp_path: Path) -> None:
     texts = {"ada": RIGHT, "bob": RIGHT.replace("    dlogits /= len(y)\n", ""), "cem": "x ="}
     for student, text in texts.items():
         (submissions / f"{student}_{EXERCISE}.tar.gz").write_bytes(handed_in(text, student))
-    options = ScoreOptions(out=out, jobs=2, engine="fresh", replays=tmp_path / "memory")
+    options = ScoreOptions(out=out, jobs=2, engine="fresh", replays_folder=tmp_path / "memory")
     assert score_folder(submissions, options) == 0
     scores = json.loads((out / "scores.json").read_text())["submissions"]
     assert {row["student"]: row["total"] for row in scores} == {"ada": 100, "bob": 94, "cem": 0}

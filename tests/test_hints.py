@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from commands import mistake, succeed
 from intake_archives import packed, parsed, whole
-from run_files import make_workspace
+from made_up_runs import make_workspace
 
 from grader.intake.names import Rejected
 from grader.replay.replay import Replay

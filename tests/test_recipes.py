@@ -29,7 +29,7 @@ FILES = ("metrics.log", "checkpoint.pt", "best.pt", "inputs.json")
 def real(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Train the sample in one process."""
     folder = tmp_path_factory.mktemp("recipes")
-    script = str(Path(__file__).parent / "runs.py")
+    script = str(Path(__file__).parent / "mini_experiments.py")
     child = subprocess.run(
         [sys.executable, "-W", "error", script, str(folder), *(recipe.id for recipe in SAMPLE)],
         env=run_environment("portable"),

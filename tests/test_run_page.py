@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from made_up_class import HOSTILE
+from made_up_runs import CNN, make_run, write_json
 from page_reader import Page
-from run_files import CNN, make_run, write_json
 
 from harness.errors import UserError
 from harness.page.run_page import confusion_matrix, render_run_page

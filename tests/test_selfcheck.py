@@ -72,9 +72,9 @@ def test_what_was_measured_is_read_back(tmp_path: Path) -> None:
 
 def test_recipes_are_told_apart_by_a_check_else_by_a_symptom() -> None:
     one, other = seed_runs(BROKEN, HEALTHY), seed_runs(HEALTHY, HEALTHY)
-    assert trips.apart(one, one, UNSOUND, {"overfit": "diverges"}) == ["first_loss"]
-    assert trips.apart(one, other, UNSOUND, UNSOUND) == ["max loss", "last val_accuracy"]
-    assert trips.apart(one, one, UNSOUND, UNSOUND) == []
+    assert trips.differences(one, one, UNSOUND, {"overfit": "diverges"}) == ["first_loss"]
+    assert trips.differences(one, other, UNSOUND, UNSOUND) == ["max loss", "last val_accuracy"]
+    assert trips.differences(one, one, UNSOUND, UNSOUND) == []
 
 
 def test_a_run_that_is_not_as_declared_is_named() -> None:
@@ -131,7 +131,7 @@ def test_one_recipe_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     shutil.copytree(EXERCISES / RECIPE.id, exercises / RECIPE.id)
     shutil.copytree(SOLUTIONS / RECIPE.id, solutions / RECIPE.id)
     options = SelfcheckOptions(
-        seeds=1, jobs=2, cache=tmp_path / "no data", memory=tmp_path / "replays",
+        seeds=1, jobs=2, data_folder=tmp_path / "no data", replays_folder=tmp_path / "replays",
         exercises=exercises, solutions=solutions,
     )  # fmt: skip
     assert run_selfcheck(options) == 0

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from run_files import FIXED, make_workspace
+from made_up_runs import FIXED, make_workspace
 
 from harness.errors import UserError
 from harness.submission.archive import check_student_name, submit

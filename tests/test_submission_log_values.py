@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 from commands import mistake, succeed
+from made_up_runs import make_workspace
 from recorded_logs import LOGS, log_bytes
-from run_files import make_workspace
 
 from harness.recipe import load_recipes
 from harness.run.metrics_log import log_lines, parse_log

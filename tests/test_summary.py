@@ -2,7 +2,7 @@ import json
 from pathlib import Path
 
 import pytest
-from run_files import change_json, make_workspace
+from made_up_runs import change_json, make_workspace
 
 from harness.submission.archive import Submission
 from harness.submission.check_run import could_not_judge, failed, passed

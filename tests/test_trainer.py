@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from runs import AMP, CHANCE, MINI, edited, load, mini_data, mini_run, train_step
+from mini_experiments import AMP, CHANCE, MINI, edited, load, mini_data, mini_run, train_step
 from torch import nn
 
 from harness.errors import UserError

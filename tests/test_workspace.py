@@ -3,7 +3,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from run_files import BROKEN, FIXED, make_workspace
+from made_up_runs import BROKEN, FIXED, make_workspace
 
 from harness.errors import UserError
 from harness.run.settings import RunSettings

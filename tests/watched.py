@@ -38,7 +38,7 @@ while True:
 
 
 class Stuck(AssertionError):
-    """Something did not end, or did not come."""
+    """A process did not end, or an event did not come."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Watched:
         return _descendants(self._keeper.pid)
 
     def wait_until(self, there: Callable[[], bool], seconds: float = PATIENCE_SECONDS) -> bool:
-        """Wait until something is so, or it has ended; say whether it was so before."""
+        """Wait until `there` holds or the command has ended; return whether it held first."""
         end = time.monotonic() + seconds
         while not there():
             if self.has_ended():
@@ -113,7 +113,7 @@ class Watched:
 
     def _warm_chain(self) -> list[int]:
         return [
-            process for process in self.processes() if "warm_inside" in "".join(_command_line(process)[1:4])
+            process for process in self.processes() if "warm_process" in "".join(_command_line(process)[1:4])
         ]
 
     def kill(self, *, everything: bool) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from grader.score.verdict import (
     Check,
@@ -24,20 +24,18 @@ from grader.score.verdict import (
 from harness.errors import UserError, printable
 from harness.files import write_whole
 from harness.recipe import suggestion
-from harness.toml_file import read_table
+from harness.toml_file import StrictModel, read_table
 
 _Text = Annotated[str, Field(min_length=1)]
 _BEGINS = "# What you decided. Every `grader score` applies it; edit or delete entries as you like.\n"
 
 
-class Decision(BaseModel):
+class Decision(StrictModel):
     """`points` for a check, or the `total` of a submission that has no checks.
 
     `check` is `<criterion>.<check id>`. `grader review` also notes `who` decided, `when`, and the `sha256` of the
     tarball, if it was scored: the decision does not hold for another tarball.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     submission: _Text
     check: _Text | None = None
@@ -107,7 +105,7 @@ def keep_decision(path: Path, decision: Decision) -> None:
 
 
 def apply_decisions(scores: Scores, decisions: Sequence[Decision]) -> Scores:
-    """Return the scores with the decisions on top; each check keeps what its rule said.
+    """Return the scores with the decisions applied; each check keeps the rule's verdict.
 
     Criteria and totals are added up again; a submission without open checks is graded. What `grader review` kept is not
     applied, and flagged, if it was decided about another tarball, or before its checks could be judged. Raises

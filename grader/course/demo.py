@@ -17,7 +17,7 @@ from grader.course.examples import broken_workspace, example_answer, example_sub
 from grader.grade import score_folder
 from grader.score.known_edits import KnownFix, known_fixes
 from grader.session import ScoreOptions
-from grader.written.grade import reference
+from grader.written.grade import solution
 from harness.errors import UserError
 from harness.recipe import load_recipe, recipe_ids
 from harness.submission.archive import deterministic_tar_gz
@@ -60,7 +60,7 @@ def run_demo(folder: Path, *, jobs: int) -> int:
         number = make_class(folder / "submissions", folder / "work", jobs)
     shutil.rmtree(folder / "work")
     console.print(f"{number} submissions in {folder / 'submissions'}. Scoring them ...", highlight=False)
-    options = ScoreOptions(out=folder / "reports", jobs=jobs, replays=folder / "replays")
+    options = ScoreOptions(out=folder / "reports", jobs=jobs, replays_folder=folder / "replays")
     return score_folder(folder / "submissions", options)
 
 
@@ -91,7 +91,7 @@ def make_class(out: Path, work: Path, jobs: int) -> int:
         made = [pool.submit(hand_in, fix, student) for fix, student in zip(fixes, students, strict=False)]
         made.append(pool.submit(hand_in, fixes[0], "vague", _vague))
         for exercise in filter(None, map(find_file_exercise, file_exercise_ids())):
-            for answer, student in zip((reference(exercise), stub(exercise)), students, strict=False):
+            for answer, student in zip((solution(exercise), stub(exercise)), students, strict=False):
                 made.append(pool.submit(example_answer, exercise, student, answer, work / student, out))
         good = made[0].result().read_bytes()
         for done in made:

@@ -1,4 +1,4 @@
-"""Makes example submissions the way a student does: workspace, both runs, report, tarball."""
+"""Make example submissions the way a student does: workspace, both runs, report, tarball."""
 
 import shutil
 from collections.abc import Callable

@@ -51,7 +51,7 @@ def build_kit(out: Path) -> dict[str, bytes]:
     The bytes depend on the suite alone. An earlier kit at `out` is replaced. Raises `UserError` if `out` holds anything
     else or if the kit would give an answer away, and `OSError` if it cannot be written.
     """
-    _refuse_strangers(out)
+    _refuse_foreign_files(out)
     files = kit_files()
     lines = [f"{hashlib.sha256(files[name]).hexdigest()}  {name}\n" for name in sorted(files)]
     files[LISTING] = "".join(lines).encode()
@@ -121,7 +121,7 @@ def describe_kit(files: Mapping[str, bytes]) -> str:
     return f"{len(files)} files, {size:.1f} MB, {len(exercises)} exercises: {', '.join(exercises)}"
 
 
-def _refuse_strangers(out: Path) -> None:
+def _refuse_foreign_files(out: Path) -> None:
     """Raise `UserError` unless `out` is missing, empty, or a kit to which nothing was added."""
     if not out.exists() and not out.is_symlink():
         return

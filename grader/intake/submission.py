@@ -227,7 +227,7 @@ def parse_submission(name: str, data: bytes) -> Submission | Answer:
             return _submission(members, manifest, name, digest)
         return _answer(members, manifest, name, digest)
     except Rejected as refusal:
-        refusal.student, refusal.recipe = _names(members)
+        refusal.student, refusal.recipe = _student_and_recipe(members)
         raise
 
 
@@ -239,7 +239,7 @@ def parse_manifest(data: bytes) -> Manifest | FileManifest:
     if len(data) > MANIFEST_BYTES:
         raise Rejected("manifest", f"{MANIFEST} is larger than {MANIFEST_BYTES // 1024} KiB: {_REMEDY}.")
     try:
-        value = json.loads(data.decode("utf-8"), object_pairs_hook=_distinct, parse_constant=_refused)
+        value = json.loads(data.decode("utf-8"), object_pairs_hook=_unique_keys, parse_constant=_no_constant)
     except (ValueError, RecursionError):
         raise Rejected("manifest", f"{MANIFEST} is not strict JSON: {_REMEDY}.") from None
     recipe = value.get("recipe") if isinstance(value, dict) else None
@@ -267,18 +267,18 @@ def _validated(value: Any, form: type[_AnyManifest]) -> _AnyManifest:
         raise Rejected("manifest", message) from None
 
 
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     table = dict(pairs)
     if len(table) != len(pairs):
         raise ValueError("a key comes twice")
     return table
 
 
-def _refused(name: str) -> float:
+def _no_constant(name: str) -> float:
     raise ValueError(f"{name} is not JSON")
 
 
-def _names(members: Mapping[str, bytes]) -> tuple[str | None, str | None]:
+def _student_and_recipe(members: Mapping[str, bytes]) -> tuple[str | None, str | None]:
     try:
         manifest = parse_manifest(members[MANIFEST])
     except (KeyError, Rejected):
@@ -310,7 +310,7 @@ def _answer(members: Mapping[str, bytes], manifest: FileManifest, name: str, sha
     for code, message in _listing_faults(manifest.files, members, (exercise.file,)):
         raise Rejected(code, message)
     if exercise.file not in members:
-        message = f"The archive has no {exercise.file}: make submit writes a whole archive."
+        message = f"The archive has no {exercise.file}: {_REMEDY}."
         raise Rejected("no answer", message)
     for code, message in (*_size_fault(exercise.file, members), *_encoding_fault(exercise.file, members)):
         raise Rejected(code, message)

@@ -1,7 +1,7 @@
 """Make replays on the workers of a Dask cluster: JSON bytes go there, and JSON bytes come back.
 
-A worker takes part if it has our code, our versions, our platform class and a sandbox that works. A replay whose worker
-dies goes to another one, up to three times.
+A worker takes part if it has our code, our versions, our platform class and a sandbox that works. If a worker
+dies, its replays go to other workers; a replay that loses three workers is given up.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.metadata import version
@@ -36,7 +36,7 @@ from harness.run.settings import RunSettings
 
 CONNECT_SECONDS = 10
 # How long to wait if there is no worker. A nanny restarts one within seconds.
-PATIENCE_SECONDS = 120.0
+WORKER_WAIT_SECONDS = 120.0
 _LOOK_SECONDS = 0.5
 _FETCH_SECONDS = 60.0
 _DEATHS = 3  # Give up after this many worker deaths.
@@ -51,9 +51,8 @@ def description() -> Mapping[str, str]:
     """Return what must be equal on the worker and the grader's machine."""
     return {
         "code": _LOADED,
-        "Python": platform.python_version().rpartition(".")[
-            0
-        ],  # another version words its errors differently
+        # Another minor version words its errors differently.
+        "Python": platform.python_version().rpartition(".")[0],
         "torch": version("torch").partition("+")[0],
         "NumPy": version("numpy"),
         # Machines that are not portable agree only with machines of their own kind.
@@ -61,23 +60,23 @@ def description() -> Mapping[str, str]:
     }
 
 
-async def objection(wanted: Mapping[str, str]) -> str:
+async def unfit_reason(wanted: Mapping[str, str]) -> str:
     """Return why this worker cannot make replays for a grader with this description, or ""."""
-    return await asyncio.to_thread(_objection, wanted)
+    return await asyncio.to_thread(_unfit_reason, wanted)
 
 
-def _objection(wanted: Mapping[str, str]) -> str:
+def _unfit_reason(wanted: Mapping[str, str]) -> str:
     ours = description()
     differing = [name for name in ours if wanted.get(name) != ours[name]]
     if "code" in differing:
-        return "its trainwreck is another one: install the commit that is here, and restart the worker"
+        return "it has another version of trainwreck: install the commit that is here, and restart the worker"
     if differing:
         pairs = ", ".join(f"{name} {ours[name]}, here {wanted.get(name)}" for name in differing)
         return f"it differs ({pairs}): install the same versions, or leave out machines of another kind"
-    return _problem()
+    return _worker_problem()
 
 
-def _problem() -> str:
+def _worker_problem() -> str:
     if code_hash() != _LOADED:
         return "the files of its trainwreck have changed since it started: restart the worker"
     return sandbox_problem() or ""
@@ -85,15 +84,14 @@ def _problem() -> str:
 
 @cache
 def _replayer() -> Replayer:
-    """Return the replayer of this worker process. The forking process ends with this one."""
+    """Return the replayer of this worker process; its sandbox ends with the process."""
     from distributed import get_worker
 
-    opened = open_sandbox("warm", get_worker().state.nthreads)
-    _open.append(opened)
-    return Replayer(opened.__enter__(), ReplayData(Path("/nonexistent")))
+    sandbox = _open_sandboxes.enter_context(open_sandbox("warm", get_worker().state.nthreads))
+    return Replayer(sandbox, ReplayData(Path("/nonexistent")))
 
 
-_open: list[object] = []
+_open_sandboxes = ExitStack()  # never closed: the sandbox lasts as long as this process
 
 
 def replay(job: bytes, subset: bytes = b"", heldout: bytes = b"") -> bytes:
@@ -110,8 +108,8 @@ def replay(job: bytes, subset: bytes = b"", heldout: bytes = b"") -> bytes:
         replayer = _replayer()
         if subset:
             replayer.data.accept(request.settings.dataset, subset, heldout)
-        made = replayer.attempt(request)
-        unfit = _problem() if made.status == "XX" else ""
+        made = replayer.replay(request)
+        unfit = _worker_problem() if made.status == "XX" else ""
     except OSError as error:  # its disk is full
         unfit = f"{error}: fix that, and restart the worker"
     return json.dumps({"unfit": unfit} if unfit else made.model_dump(mode="json")).encode()
@@ -121,8 +119,8 @@ def replay(job: bytes, subset: bytes = b"", heldout: bytes = b"") -> bytes:
 
 
 @contextmanager
-def open_cluster(address: str, cache: Path, say: Callable[[str], None]) -> Iterator[Executor]:
-    """Give what makes replays on the workers of the scheduler at tcp://host:8786; `say` reports refused workers.
+def open_cluster(address: str, data_folder: Path, say: Callable[[str], None]) -> Iterator[Executor]:
+    """Yield what makes replays on the workers of the scheduler at tcp://host:8786; `say` reports refused workers.
 
     Dask's own configuration decides about TLS. Raises `UserError` if Dask is not installed or no scheduler answers.
     """
@@ -132,17 +130,16 @@ def open_cluster(address: str, cache: Path, say: Callable[[str], None]) -> Itera
     from distributed import Client, Security
     from distributed.comm.core import connect
 
-    async def knock() -> None:
+    async def check_address() -> None:
         comm = await connect(address, timeout=CONNECT_SECONDS, **security.get_connection_args("client"))
         await comm.close()
 
-    logging.getLogger("distributed.client").setLevel(
-        logging.CRITICAL
-    )  # we report a lost connection ourselves
+    # We report a lost connection ourselves.
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
     security = Security()
     try:
         # If only one side speaks TLS, a client would wait for minutes.
-        asyncio.run(asyncio.wait_for(knock(), CONNECT_SECONDS))
+        asyncio.run(asyncio.wait_for(check_address(), CONNECT_SECONDS))
         client = Client(address, timeout=CONNECT_SECONDS, security=security)
     except (OSError, ValueError, TypeError, RuntimeError) as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
@@ -151,7 +148,7 @@ def open_cluster(address: str, cache: Path, say: Callable[[str], None]) -> Itera
             " Nothing was scored."
         ) from None
     try:
-        yield _Cluster(client, ReplayData(cache), say).replay
+        yield _Cluster(client, ReplayData(data_folder), say).replay
     finally:
         with suppress(TimeoutError):
             client.close(timeout=CONNECT_SECONDS)
@@ -175,7 +172,7 @@ class _Cluster:
         self._say = say
         self._threads: dict[str, int] = {}  # of each known worker, by its address; 0 for a refused one
         self._names: dict[str, str] = {}
-        self._deserted = 0.0  # since when no worker is fit
+        self._without_worker_since = 0.0  # (time.monotonic); 0 if there is one
         self._deaths: Counter[str] = Counter()  # of workers that had a request, by its key
         self._files: dict[str, Sequence[Any]] = {}
 
@@ -186,7 +183,7 @@ class _Cluster:
         waiting, sent = deque(requests), dict[Any, _Sent]()
         try:
             while waiting or sent:
-                self._look_at_workers()
+                self._update_workers()
                 for future in [future for future, item in sent.items() if item.address not in self._threads]:
                     future.cancel()
                     yield from self._lost(sent.pop(future), waiting, "the worker is gone")
@@ -204,29 +201,32 @@ class _Cluster:
             if self._client.status == "running":
                 self._client.cancel(list(sent))
 
-    def _look_at_workers(self) -> None:
-        """Ask new workers what they are. Raises `UserError` if no worker is left, or the scheduler is gone."""
+    def _update_workers(self) -> None:
+        """Ask new workers whether they fit, and forget lost ones.
+
+        Raises `UserError` if no worker is left, or the scheduler is gone.
+        """
         self._check_connection()
         info = self._client.scheduler_info()
         there = info["workers"]
         self._names |= {address: f"{worker['name']} ({address})" for address, worker in there.items()}
         self._threads = {address: self._threads[address] for address in self._threads.keys() & there.keys()}
         if new := list(there.keys() - self._threads.keys()):
-            answers = self._client.run(objection, description(), workers=new, on_error="return")
+            answers = self._client.run(unfit_reason, description(), workers=new, on_error="return")
             for address, answer in answers.items():
                 self._threads[address] = there[address]["nthreads"]
-                if isinstance(answer, Exception):  # trainwreck is missing there, or is another one
+                if isinstance(answer, Exception):  # trainwreck is missing there, or has another version
                     self._refuse(address, f"trainwreck does not answer there ({answer})")
                 elif answer:
                     self._refuse(address, answer)
         if any(self._threads.values()):
-            self._deserted = 0.0
+            self._without_worker_since = 0.0
         elif there and len(self._threads) == len(there):
             raise UserError(f"No worker of {info['address']} can make replays; the reasons are above.")
-        elif not self._deserted:
-            self._deserted = time.monotonic()
-            self._say(f"Waiting for a worker of {info['address']}, {PATIENCE_SECONDS:.0f} s at most.")
-        elif time.monotonic() > self._deserted + PATIENCE_SECONDS:
+        elif not self._without_worker_since:
+            self._without_worker_since = time.monotonic()
+            self._say(f"Waiting for a worker of {info['address']}, {WORKER_WAIT_SECONDS:.0f} s at most.")
+        elif time.monotonic() > self._without_worker_since + WORKER_WAIT_SECONDS:
             raise UserError(
                 f"{info['address']} has no worker: start some, and give the same command again."
                 " Finished replays are kept."

@@ -15,8 +15,8 @@ from harness.data.loading import load_dataset, subset_file
 from harness.errors import naming
 from harness.files import sha256_line, sha256_path, write_with_sha256
 
-FOLDER = Path(__file__).with_name("heldout")
-SIZE = 500  # images, as many as in a validation split
+HELDOUT_FOLDER = Path(__file__).with_name("heldout")
+HELDOUT_IMAGES = 500  # as many as in a validation split
 
 
 def heldout_archive(name: str, cache: Path) -> bytes:
@@ -26,14 +26,14 @@ def heldout_archive(name: str, cache: Path) -> bytes:
     validation split; it is drawn once and kept in `cache`. Raises `UserError` if the data is missing or altered.
     """
     if name in EMBEDDED:
-        return _packed(read_embedded(name, ["heldout"], FOLDER)[0])
-    kept = cache / "subsets" / f"{name}-heldout-{SIZE}.npz"
+        return _packed(read_embedded(name, ["heldout"], HELDOUT_FOLDER)[0])
+    kept = cache / "subsets" / f"{name}-heldout-{HELDOUT_IMAGES}.npz"
     with suppress(OSError):
         data = kept.read_bytes()
         if sha256_path(kept).read_text(encoding="utf-8") == sha256_line(data, kept.name):
             return data
     _, test = read_downloaded(name, cache)
-    data = _packed(draw_subset(*test, SIZE, 0, from_end=True))
+    data = _packed(draw_subset(*test, HELDOUT_IMAGES, 0, from_end=True))
     with naming(kept.parent):
         kept.parent.mkdir(parents=True, exist_ok=True)
         write_with_sha256(kept, data)

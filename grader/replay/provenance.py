@@ -34,7 +34,7 @@ def _cpu() -> list[str]:
 
 
 @cache
-def code_state() -> str:
+def code_and_machine_hash() -> str:
     """Return the SHA-256 of the code and of this machine, computed once a process."""
     return hashlib.sha256(f"{code_hash()} {machine_state()}".encode()).hexdigest()
 

@@ -20,7 +20,7 @@ import numpy as np
 from grader.intake.archive import MIB
 from grader.intake.submission import LOG_BYTES
 from grader.replay.data import ReplayData
-from grader.replay.inside import FOLDER as INSIDE
+from grader.replay.inside import INSIDE
 from grader.replay.replay import CheckResult, Evaluation, Replay
 from grader.replay.request import RUN_LIMITS, Request
 from grader.sandbox import Command, Limits, SandboxResult, Stopped, StopSignal, WarmSandbox, run_in_sandbox
@@ -43,7 +43,7 @@ _RESULTS = ("metrics.log", "checks.json", "checkpoint.pt")
 
 
 class Replayer:
-    """Makes replays in a sandbox. `data` is the folder of MNIST and CIFAR-10, or already read data."""
+    """Makes replays in a sandbox. `data` is the folder of MNIST and CIFAR-10, or data that were read already."""
 
     def __init__(self, sandbox: Sandbox, data: Path | ReplayData, limits: Limits = RUN_LIMITS) -> None:
         self._sandbox = sandbox
@@ -55,7 +55,7 @@ class Replayer:
         """End the replays that any thread is making, with `Stopped`. No more can be made afterwards."""
         self._stop.set()
 
-    def attempt(self, request: Request) -> Replay:
+    def replay(self, request: Request) -> Replay:
         """Make a replay; a failure that is not the experiment's own becomes the status XX.
 
         Raises `Stopped`, and `OSError` for a disk that is full or read-only.
@@ -82,10 +82,10 @@ class Replayer:
 
         Raises `UserError` if the data set is not on this machine.
         """
-        replay = self._make(request)
-        return self._make(request) if replay.status in ("XX", "SG") else replay
+        replay = self._make_once(request)
+        return self._make_once(request) if replay.status in ("XX", "SG") else replay
 
-    def _make(self, request: Request) -> Replay:
+    def _make_once(self, request: Request) -> Replay:
         job = {
             "settings": asdict(request.settings),
             "checks": list(mechanisms_of(request.recipe.id)),
@@ -108,7 +108,7 @@ class Replayer:
     def _evaluate_network(self, request: Request, weights: bytes, otherwise: Evaluation) -> Evaluation | None:
         """Judge a network of the student's own by its outputs for images without labels.
 
-        The student's code runs for that, in a sandbox that holds no held-out label. `otherwise` is the result if it
+        That runs the student's code, in a sandbox that holds no held-out label. `otherwise` is the result if the code
         gives no outputs.
         """
         dataset = request.settings.dataset
@@ -171,8 +171,8 @@ def _read_replay(result: SandboxResult, *, trusted: bool) -> Replay:
     if result.status != "OK":
         return _unfinished(result, trusted=trusted)
     if missing := [name for name in _RESULTS if name not in result.files]:
-        told = f"it ended without an error and without {missing[0]}; does the experiment end the process?"
-        return Replay(status="RE", message=f"the run left no whole result: {told}")
+        problem = f"it ended without an error and without {missing[0]}; does the experiment end the process?"
+        return Replay(status="RE", message=f"the run left no whole result: {problem}")
     if len(result.files["metrics.log"]) > LOG_BYTES:
         return Replay(status="OL", message=f"it wrote a log of more than {LOG_BYTES // MIB} MiB")
     try:
@@ -196,8 +196,7 @@ def _read_replay(result: SandboxResult, *, trusted: bool) -> Replay:
 
 
 def _unfinished(result: SandboxResult, *, trusted: bool) -> Replay:
-    told = result.files.get("error.txt", b"").decode("utf-8", "replace")
-    message = told or result.message
+    message = result.files.get("error.txt", b"").decode("utf-8", "replace") or result.message
     if trusted:  # the suite's own code never fails by itself
         last = result.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
         return Replay(status="XX", message=f"{result.status}: {message} {' '.join(last)}".strip())

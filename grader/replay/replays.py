@@ -95,7 +95,7 @@ def local_executor(replayer: Replayer, jobs: int) -> Executor:
 def _replay_here(replayer: Replayer, jobs: int, requests: Sequence[Request]) -> Generator[Made, None, None]:
     def timed(request: Request) -> tuple[Replay, float]:
         begun = perf_counter()
-        return replayer.attempt(request), perf_counter() - begun
+        return replayer.replay(request), perf_counter() - begun
 
     pool = ThreadPoolExecutor(jobs)
     waiting: dict[Future[tuple[Replay, float]], Request] = {}

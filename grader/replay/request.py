@@ -8,8 +8,8 @@ from functools import cache, cached_property, lru_cache
 from typing import Any, Literal
 
 from grader.intake.submission import Submission
-from grader.replay.data import FOLDER
-from grader.replay.inside import FOLDER as INSIDE
+from grader.replay.data import HELDOUT_FOLDER
+from grader.replay.inside import INSIDE
 from grader.replay.provenance import machine_state
 from grader.sandbox import Limits
 from grader.score.solutions import mechanisms_of
@@ -75,14 +75,15 @@ class Request:
             **program,
             "trusted": self.trusted,
             "repetition": self.repetition,
-            "code": _code_hash(),
+            "code": _environment(),
         }
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
 @cache
-def _code_hash() -> str:
-    heldout = hashlib.sha256((FOLDER / "SHA256SUMS").read_bytes()).hexdigest()
+def _environment() -> str:
+    """Return what all replays on this machine depend on: harness, scripts, held-out data, limits, versions."""
+    heldout = hashlib.sha256((HELDOUT_FOLDER / "SHA256SUMS").read_bytes()).hexdigest()
     inside = hashlib.sha256()
     for path in sorted(INSIDE.glob("*.py")):
         inside.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")

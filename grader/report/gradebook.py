@@ -114,14 +114,14 @@ def _table(scores: Scores) -> tuple[list[str], _Students]:
     for row in sorted(rows, key=lambda row: (row.student, row.recipe, row.submission)):
         other = logins.setdefault(_login(row.student), row)
         if other.student != row.student:
-            raise _for_one(other, row, "their students' names differ in case or blanks only")
+            raise _clash(other, row, "their students' names differ in case or blanks only")
         other = students.setdefault(row.student, {}).setdefault(row.recipe, row)
         if other is not row:
-            raise _for_one(other, row, "one student handed in one recipe twice")
+            raise _clash(other, row, "one student handed in one recipe twice")
     return sorted({row.recipe for row in rows}), students
 
 
-def _for_one(one: SubmissionScore, other: SubmissionScore, why: str) -> UserError:
+def _clash(one: SubmissionScore, other: SubmissionScore, why: str) -> UserError:
     return UserError(
         f"A platform would take {clipped(one.submission, 80)} and {clipped(other.submission, 80)} for one"
         f" ({why}): keep one of them, score again, then export."

@@ -1,4 +1,4 @@
-"""Make other people's text and source fit to be shown: nothing invisible, nothing that moves what stands beside it."""
+"""Make untrusted text and source safe to show: nothing invisible, nothing that moves the text beside it."""
 
 import difflib
 import hashlib
@@ -60,7 +60,7 @@ def file_stem(name: str) -> str:
 
     A plain lower-case name stays. Any other name becomes its safe characters and 16 hexadecimal digits of its
     SHA-256, so names that differ only in case stay apart on every file system. A name that looks derived is
-    derived again: nobody can choose the file name of somebody else's page.
+    derived again: no student can choose the file name of another one's page.
     """
     if _SAFE.fullmatch(name) and not _RESERVED.fullmatch(name) and not _DERIVED.fullmatch(name):
         return name

@@ -22,7 +22,7 @@ from harness.files import scratch_path
 
 INDEX = "index.html"
 _EXPORTS = "export"  # what `grader export` writes; new reports keep it
-# How our files begin that are no pages.
+# How those of our files begin that are not pages.
 _BEGINNINGS = {GRADEBOOK: csv_bytes([COLUMNS], mark=True).rstrip(), SCORES: b'{\n "format_version": '}
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # of renameat2(2)
 
@@ -85,7 +85,7 @@ def check_reports_folder(out: Path) -> None:
     if out.exists() and not out.is_dir():
         raise UserError(f"{out} is a file: name a folder with --out.")
     _clear_leftovers(folder)
-    for path in _strangers(folder):
+    for path in _foreign_files(folder):
         raise UserError(
             f"{out} holds {printable(path.name)}, which grader did not make and would have to replace: move it away,"
             " or name another folder with --out."
@@ -97,8 +97,8 @@ def check_reports_folder(out: Path) -> None:
         raise UserError(f"{parent} cannot be written to: name a folder elsewhere with --out.")
 
 
-def _strangers(folder: Path) -> Iterator[Path]:
-    """Yield what lies in the folder and is not ours, sorted."""
+def _foreign_files(folder: Path) -> Iterator[Path]:
+    """Yield the files in the folder that the grader did not write, sorted."""
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
         if path.name == _EXPORTS and path.is_dir():
             continue
@@ -152,7 +152,7 @@ def _old_place(folder: Path) -> Path:
 def _clear_leftovers(folder: Path) -> None:
     """Remove what a killed grader left beside the folder; put reports back that it had moved away."""
     old = _old_place(folder)
-    if old.is_dir() and not any(_strangers(old)):
+    if old.is_dir() and not any(_foreign_files(old)):
         if folder.is_dir() and any(folder.iterdir()):
             shutil.rmtree(old, ignore_errors=True)
         else:
@@ -161,5 +161,5 @@ def _clear_leftovers(folder: Path) -> None:
     scratch = re.compile(rf"\.{re.escape(folder.name)}\.[0-9a-f]{{8}}")
     for path in folder.parent.iterdir() if folder.parent.is_dir() else ():
         ours = scratch.fullmatch(path.name) and path.is_dir() and not path.is_symlink()
-        if ours and not any(_strangers(path)):
+        if ours and not any(_foreign_files(path)):
             shutil.rmtree(path, ignore_errors=True)

@@ -4,7 +4,7 @@ from grader.sandbox.bubblewrap import HIDDEN_FROM_STUDENTS, launcher_python
 from grader.sandbox.pipes import Stopped, StopSignal
 from grader.sandbox.result import MIB, Command, Limits, SandboxResult, Status
 from grader.sandbox.run import run_in_sandbox, sandbox_problem
-from grader.sandbox.trusted import run_trusted
+from grader.sandbox.unsandboxed import run_unsandboxed
 from grader.sandbox.warm import WarmSandbox
 
 __all__ = [
@@ -19,6 +19,6 @@ __all__ = [
     "WarmSandbox",
     "launcher_python",
     "run_in_sandbox",
-    "run_trusted",
+    "run_unsandboxed",
     "sandbox_problem",
 ]

@@ -27,7 +27,7 @@ _ROOT = Path(__file__).resolve().parent.parent.parent
 # Libraries insist on writing to these folders; results and data belong in the scratch folder.
 SMALL_BYTES = 16 * 1024 * 1024
 SMALL_FOLDERS = ("/tmp", "/dev/shm")  # noqa: S108
-LAUNCHER = "/launcher/inside.py"
+LAUNCHER = "/launcher/launcher.py"
 # Files of harness/ that students must not see: a kit leaves them out and the sandbox hides them. A folder ends in "/".
 HIDDEN_FROM_STUDENTS = (
     "experiments/",  # the healthy experiments
@@ -58,7 +58,7 @@ def arguments(
 ) -> list[str]:
     """Return the bubblewrap command, to be followed by the program; `files` maps absolute paths inside to contents.
 
-    Without a seccomp filter (for our own code only) the program may create namespaces, as `warm_inside.py` does.
+    Without a seccomp filter (for our own code only) the program may create namespaces, as `warm_process.py` does.
     Raises `ValueError` for a visible path that is not absolute.
     """
     words = [shutil.which("bwrap") or "bwrap", "--unshare-all", "--unshare-user"]

@@ -47,7 +47,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Command:
-    """A command to run in an empty world.
+    """A command to run in the sandbox.
 
     It works in a scratch folder, finds the `inputs` by their names in `../input/`, and returns the files that it writes
     below `out/`. Of this machine it sees only libraries and the `visible` paths, read-only; its environment is
@@ -102,7 +102,7 @@ def rlimits(limits: Limits) -> list[tuple[str, int, int]]:
 
 
 def launcher_limits(limits: Limits) -> dict[str, Any]:
-    """Return the limits in the form that a launcher inside the sandbox reads (`inside.py`)."""
+    """Return the limits in the form that a launcher inside the sandbox reads (`launcher.py`)."""
     processes = []
     # Kernels before 5.14 count the user's processes outside the sandbox too.
     release = re.match(r"(\d+)\.(\d+)", platform.release())

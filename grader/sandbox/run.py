@@ -38,7 +38,7 @@ from grader.sandbox.result import (
 )
 from grader.sandbox.seccomp import ARCHITECTURES, filter_program
 
-LAUNCHER_SOURCE = Path(__file__).with_name("inside.py")
+LAUNCHER_SOURCE = Path(__file__).with_name("launcher.py")
 _STATUS_BYTES = MIB
 # If the machine runs out of memory, the kernel kills sandboxed processes first. A process may always ask for this,
 # and its children inherit it.

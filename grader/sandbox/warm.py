@@ -13,17 +13,17 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from grader.sandbox.bubblewrap import SMALL_BYTES, SMALL_FOLDERS, arguments, launcher_python
-from grader.sandbox.inside import WRITABLE
+from grader.sandbox.launcher import WRITABLE
 from grader.sandbox.pipes import SealedFiles, Stopped, StopSignal, open_pipes, passed_on
 from grader.sandbox.result import Command, SandboxResult, launcher_limits, pipe_rooms
 from grader.sandbox.run import KILLED_FIRST, kill, outcome, read_run, run_in_sandbox
 from grader.sandbox.seccomp import filter_program
 
 _HERE = Path(__file__).parent
-_SOURCES = ("inside.py", "warm_inside.py")
+_SOURCES = ("launcher.py", "warm_process.py")
 _EMPTY_SCRIPT = "/launcher/empty.py"
-# `-P` keeps a script's own folder off the path, and warm_inside imports its neighbour from there.
-_BOOT = "import sys; sys.path.append('/launcher'); import warm_inside; warm_inside.main(int(sys.argv[1]), sys.argv[2])"
+# `-P` keeps a script's own folder off the path, and warm_process imports launcher.py from there.
+_BOOT = "import sys; sys.path.append('/launcher'); from warm_process import main; main(int(sys.argv[1]), sys.argv[2])"
 _START_SECONDS = 120.0
 # How long a launcher may take to end after its results have arrived.
 _DONE_SECONDS = 10.0
@@ -70,7 +70,7 @@ class WarmSandbox:
                     self._idle.append(worker)
             else:
                 worker.kill()
-        # XX is our own fault: somebody may have killed the warm process since its last run.
+        # XX is our own fault: the warm process may have been killed since its last run.
         return run_in_sandbox(command, stop) if result.status == "XX" else result
 
     def _worker(self) -> "_Worker | None":
@@ -129,7 +129,7 @@ class _Worker:
         sources = {f"/launcher/{name}": (_HERE / name).read_bytes() for name in _SOURCES}
         with contextlib.ExitStack() as stack:
             files = stack.enter_context(SealedFiles())
-            line, theirs = map(stack.enter_context, socket.socketpair())
+            control, theirs = map(stack.enter_context, socket.socketpair())
             ends = os.pipe()
             reading = stack.enter_context(os.fdopen(ends[0], "rb"))
             writing = stack.enter_context(os.fdopen(ends[1], "wb"))
@@ -153,7 +153,7 @@ class _Worker:
                 env={"PATH": os.defpath},
                 process_group=0,
             )
-            self._line = line.dup()
+            self._control = control.dup()
             writing.close()
             self._status = reading.readline()
 
@@ -174,7 +174,7 @@ class _Worker:
             reading, writing = open_pipes("stdout", "stderr", "results")
             # If the process has died since its last run, the results are empty, which says so.
             with passed_on(reading, writing), contextlib.suppress(ConnectionError):
-                socket.send_fds(self._line, [b"J"], [sent, *writing.values()])
+                socket.send_fds(self._control, [b"J"], [sent, *writing.values()])
         readings = read_run(reading, pipe_rooms(limits), limits, stop)
         if readings.complete:
             self._answers(_DONE_SECONDS)
@@ -185,15 +185,15 @@ class _Worker:
         return self._process.poll() is None
 
     def _answers(self, seconds: float) -> bool:
-        self._line.settimeout(seconds)
+        self._control.settimeout(seconds)
         with contextlib.suppress(OSError):  # too late, or dead
-            self.is_ready = self._line.recv(1) != b""
+            self.is_ready = self._control.recv(1) != b""
         return self.is_ready
 
     def kill(self) -> None:
         """End the process and everything in its sandbox."""
         self.is_ready = False
-        self._line.close()
+        self._control.close()
         if self._process.poll() is None:
             with contextlib.suppress(ProcessLookupError):
                 kill(self._process, self._status)

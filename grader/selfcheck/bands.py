@@ -1,4 +1,4 @@
-"""Measures how far from the reference fix a sound fix may end on held-out data; writes `grader/score/bands.toml`.
+"""Measure how far from the reference fix a sound fix may end on held-out data; write `grader/score/bands.toml`.
 
 A sound fix is not always the reference: a student may choose a smaller rate or another optimizer. The band of an
 experiment is the largest distance of its sound edits, or of two seeds of the healthy experiment, rounded up.
@@ -23,7 +23,7 @@ _HEAD = "# Measured by grader selfcheck --write; grader/score/bands.py explains 
 
 
 def write_bands(
-    seed_runs: Sequence[SeedRuns], carriers: Mapping[str, Recipe], runs: Runs, path: Path = BANDS
+    seed_runs: Sequence[SeedRuns], proxies: Mapping[str, Recipe], runs: Runs, path: Path = BANDS
 ) -> None:
     """Measure the band of each experiment and data set from its healthy runs, and write them all to `path`.
 
@@ -33,7 +33,7 @@ def write_bands(
     # All recipes of an experiment share its healthy runs.
     for item in {(item.recipe.experiment, item.dataset): item for item in seed_runs}.values():
         healthy = {seed: first for seed, (first, _) in item.healthy.items()}
-        band = _measured(carriers[item.recipe.experiment], item.dataset, healthy, runs)
+        band = _measured(proxies[item.recipe.experiment], item.dataset, healthy, runs)
         bands[band.experiment, band.dataset] = band
     path.write_text(_HEAD + "".join(map(entry, bands.values())), encoding="utf-8")
 

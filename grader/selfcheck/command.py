@@ -1,4 +1,4 @@
-"""Runs the self-check, prints each part, and writes what it measured."""
+"""Run the self-check, print each part, and write what it measured."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -38,15 +38,15 @@ class SelfcheckOptions:
     only: tuple[str, ...] = ()
     fresh: bool = False
     write: bool = False
-    cache: Path | None = None
-    memory: Path | None = None
+    data_folder: Path | None = None
+    replays_folder: Path | None = None
     exercises: Path = EXERCISES
     solutions: Path = SOLUTIONS
 
 
 @dataclass(frozen=True)
 class Section:
-    """A title, sentences, a table and the problems found; a part without problems has passed."""
+    """One part of the page: a title, sentences, a table, and problems; without problems it has passed."""
 
     title: str
     says: tuple[str, ...] = ()
@@ -70,12 +70,12 @@ def run_selfcheck(options: SelfcheckOptions) -> int:
     recipes, problems = load_recipes(options.exercises)
     chosen = options.only or exercise_ids(options.exercises)
     found = [load_exercise(name, options.exercises) for name in chosen if name not in problems]
-    cache, memory = options.cache or default_cache(), options.memory or default_folder()
+    data, replays = options.data_folder or default_cache(), options.replays_folder or default_folder()
     sections = [Section("Left out", problems=tuple(problems.values()))] if problems else []
-    with open_runs(cache, memory, jobs=options.jobs, fresh=options.fresh) as runs:
+    with open_runs(data, replays, jobs=options.jobs, fresh=options.fresh) as runs:
         wanted = [item for item in found if isinstance(item, Recipe)]
-        sections += check_recipes(wanted, recipes, options, cache, runs)
-        answers = AnswerGrader(runs.replayer, memory, jobs=options.jobs, fresh=options.fresh)
+        sections += check_recipes(wanted, recipes, options, data, runs)
+        answers = AnswerGrader(runs.replayer, replays, jobs=options.jobs, fresh=options.fresh)
         canaries = {item.id: answers.canary_problem(item) for item in found if isinstance(item, FileExercise)}
     if canaries:
         rows = tuple((id, problem or "right") for id, problem in canaries.items())
@@ -93,7 +93,7 @@ def run_selfcheck(options: SelfcheckOptions) -> int:
 
 
 def check_recipes(
-    wanted: Sequence[Recipe], every: Sequence[Recipe], options: SelfcheckOptions, cache: Path, runs: Runs
+    wanted: Sequence[Recipe], every: Sequence[Recipe], options: SelfcheckOptions, data: Path, runs: Runs
 ) -> list[Section]:
     """Return a section for each recipe, and one that says what tells them apart.
 
@@ -117,20 +117,20 @@ def check_recipes(
         except (UserError, ValueError, LookupError) as error:
             sections.append(Section(recipe.id, problems=(str(error),)))
     measured = {recipe.id: trips.trips(*outcomes[recipe.id]) for recipe in usable}
-    carriers = {item.experiment: item for item in reversed(every) if trips.measured_path(item.id).is_file()}
-    seed_runs = run_seeds(usable, carriers, options.seeds, cache, runs)
+    proxies = {item.experiment: item for item in reversed(every) if trips.measured_path(item.id).is_file()}
+    seed_runs = run_seeds(usable, proxies, options.seeds, data, runs)
     if options.write:
-        write_bands(seed_runs, carriers, runs)
-    judged: dict[str, list[str]] = {recipe.id: [] for recipe in usable}
+        write_bands(seed_runs, proxies, runs)
+    verdicts: dict[str, list[str]] = {recipe.id: [] for recipe in usable}
     for fix, checks in judge_fixes([fix for found, _ in fixes.values() for fix in found], runs):
-        judged[fix.recipe.id].append(problem_of(fix, checks))
+        verdicts[fix.recipe.id].append(problem_of(fix, checks))
     for recipe in usable:
         own, says = measured[recipe.id], stored[recipe.id]
         if says != own:
             wrong = f"{recipe.id}: measured.toml says {says}, measured is {own}: run with --write"
-            judged[recipe.id].append(wrong)
+            verdicts[recipe.id].append(wrong)
         mine = [item for item in seed_runs if item.recipe.id == recipe.id]
-        sections.append(_recipe_section(recipe, mine, own, judged[recipe.id], fixes[recipe.id][1]))
+        sections.append(_recipe_section(recipe, mine, own, verdicts[recipe.id], fixes[recipe.id][1]))
     return [*sections, *([_pairs_section(seed_runs, measured)] if len(usable) > 1 else [])]
 
 
@@ -160,7 +160,7 @@ def _recipe_section(
 
 
 def _pairs_section(seed_runs: Sequence[SeedRuns], measured: Mapping[str, Mapping[str, str]]) -> Section:
-    pairs = trips.pairs_apart(seed_runs, measured)
+    pairs = trips.pair_differences(seed_runs, measured)
     close = tuple((*pair, found[0]) for pair, found in pairs.items() if len(found) == 1)
     alike = tuple(f"nothing tells {one} and {two} apart" for (one, two), found in pairs.items() if not found)
     says = f"{len(pairs) - len(alike)} of {len(pairs)} pairs are told apart; the table lists those with one difference."

@@ -1,4 +1,4 @@
-"""`grader new-recipe`: writes a recipe from an edit, runs it over seeds, and measures its symptoms and checks."""
+"""`grader new-recipe`: write a recipe from an edit, run it over seeds, and measure its symptoms and checks."""
 
 import json
 import math
@@ -93,15 +93,15 @@ def write_recipe(
 
 def _measure(draft: Recipe, measured: Path, seeds: int, jobs: int) -> tuple[dict[str, str], SeedRuns]:
     """Write `measured.toml`; return which checks the break trips, and the runs over seeds."""
-    carriers = {recipe.experiment: recipe for recipe in reversed(load_recipes()[0])}
-    carriers.setdefault(draft.experiment, draft)
+    proxies = {recipe.experiment: recipe for recipe in reversed(load_recipes()[0])}
+    proxies.setdefault(draft.experiment, draft)
     with open_runs(default_cache(), default_folder(), jobs=jobs) as runs:
         if draft.id not in (found := trips.measure([draft], runs)):
             raise UserError("The checks fail on the broken experiment: does it run at all?")
         measured.parent.mkdir()
         # A replay measures the checks that are listed there.
         measured.write_text(trips.measured_toml(*found[draft.id]), encoding="utf-8")
-        made = run_seeds([draft], carriers, seeds, default_cache(), runs)
+        made = run_seeds([draft], proxies, seeds, default_cache(), runs)
     own = next(item for item in made if item.dataset == draft.dataset)
     for name, side in own.sides.items():
         for seed, (first, _) in side.items():

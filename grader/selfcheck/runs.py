@@ -1,4 +1,4 @@
-"""The runs of the self-check: replays in the sandbox and outcomes of checks, each remembered in the replay cache."""
+"""The runs of the self-check: replays in the sandbox and outcomes of checks, each kept in the cache of replays."""
 
 import hashlib
 import json
@@ -36,15 +36,15 @@ class Outcomes(Model):
 
 
 class Runs:
-    """Makes what is not remembered yet, `jobs` at a time; with `fresh`, everything is made again."""
+    """Makes the replays and checks that are not in the cache, `jobs` at a time; if `fresh`, makes all again."""
 
     def __init__(
-        self, replayer: Replayer, memory: Path, progress: Progress, *, jobs: int, fresh: bool
+        self, replayer: Replayer, folder: Path, progress: Progress, *, jobs: int, fresh: bool
     ) -> None:
         self.replayer = replayer
         self.jobs = jobs
-        self._replays = Replays(local_executor(replayer, jobs), memory, fresh=fresh)
-        self._outcomes = Cache(memory / "checks", Outcomes)
+        self._replays = Replays(local_executor(replayer, jobs), folder, fresh=fresh)
+        self._outcomes = Cache(folder / "checks", Outcomes)
         self._progress = progress
         self._fresh = fresh
 
@@ -78,11 +78,11 @@ def _outcomes(subject: Subject) -> dict[str, str] | None:
 
 
 @contextmanager
-def open_runs(cache: Path, memory: Path, *, jobs: int, fresh: bool = False) -> Iterator[Runs]:
-    """Yield the runs; `cache` holds MNIST and CIFAR-10, `memory` is the replay cache."""
-    trim(memory)
+def open_runs(data: Path, replays: Path, *, jobs: int, fresh: bool = False) -> Iterator[Runs]:
+    """Yield the runs; `data` is the folder of MNIST and CIFAR-10, `replays` the folder of the cache."""
+    trim(replays)
     with shown_progress(Console(stderr=True)) as progress, open_sandbox("warm", jobs) as sandbox:
-        yield Runs(Replayer(sandbox, cache), memory, progress, jobs=jobs, fresh=fresh)
+        yield Runs(Replayer(sandbox, data), replays, progress, jobs=jobs, fresh=fresh)
 
 
 def request_of(

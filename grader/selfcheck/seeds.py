@@ -33,12 +33,12 @@ class SeedRuns:
 
 
 def run_seeds(
-    recipes: Sequence[Recipe], carriers: Mapping[str, Recipe], seeds: int, cache: Path, runs: Runs
+    recipes: Sequence[Recipe], proxies: Mapping[str, Recipe], seeds: int, data: Path, runs: Runs
 ) -> list[SeedRuns]:
     """Run every recipe, broken and healthy, twice on each seed and data set.
 
-    `carriers` names for each experiment the recipe under which its healthy runs are remembered, so that all recipes
-    of an experiment share them.
+    `proxies` holds one recipe of each experiment. Its healthy runs stand for those of all recipes of the
+    experiment, which share them. `data` is the folder of MNIST and CIFAR-10.
     """
 
     def requests(recipe: Recipe, source: str, dataset: str) -> dict[int, tuple[Request, Request]]:
@@ -51,10 +51,10 @@ def run_seeds(
 
     wanted = []
     for recipe in recipes:
-        carrier = carriers[recipe.experiment]
-        for dataset in _data_sets_for(recipe, cache):
+        proxy = proxies[recipe.experiment]
+        for dataset in _data_sets_for(recipe, data):
             broken = requests(recipe, recipe.broken_source(), dataset)
-            healthy = requests(carrier, carrier.healthy_source(), dataset)
+            healthy = requests(proxy, proxy.healthy_source(), dataset)
             wanted.append((recipe.on(dataset), dataset, (broken, healthy)))
     made = runs.replays(
         "runs over seeds",
@@ -70,12 +70,12 @@ def run_seeds(
     ]
 
 
-def _data_sets_for(recipe: Recipe, cache: Path) -> Iterator[str]:
+def _data_sets_for(recipe: Recipe, data: Path) -> Iterator[str]:
     """Yield the recipe's data set and the others of its shape that are on this machine."""
     for name, shape in DATASETS.items():
         if shape == DATASETS[recipe.dataset]:
             try:
-                load_dataset(name, cache=cache)
+                load_dataset(name, cache=data)
             except UserError:  # MNIST or CIFAR-10 was not fetched
                 continue
             yield name

@@ -69,7 +69,7 @@ def measured_path(recipe_id: str, solutions: Path = SOLUTIONS) -> Path:
     return solutions / recipe_id / MEASURED
 
 
-def apart(
+def differences(
     mine: SeedRuns, others: SeedRuns, my_trips: Mapping[str, str], their_trips: Mapping[str, str]
 ) -> list[str]:
     """Return what tells two recipes apart: checks that say different things, else symptoms of only one of them."""
@@ -84,12 +84,12 @@ def apart(
     ]
 
 
-def pairs_apart(
-    runs: Sequence[SeedRuns], by_recipe: Mapping[str, Mapping[str, str]]
+def pair_differences(
+    runs: Sequence[SeedRuns], tripped: Mapping[str, Mapping[str, str]]
 ) -> dict[tuple[str, str], list[str]]:
     """Return for each pair of recipes, on their own data sets, what tells them apart."""
     own = [item for item in runs if item.dataset == item.recipe.dataset]
     return {
-        (one.recipe.id, two.recipe.id): apart(one, two, by_recipe[one.recipe.id], by_recipe[two.recipe.id])
+        (one.recipe.id, two.recipe.id): differences(one, two, tripped[one.recipe.id], tripped[two.recipe.id])
         for one, two in combinations(own, 2)
     }

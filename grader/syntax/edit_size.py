@@ -11,7 +11,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from grader.syntax.program import blocks, imported_paths, parse_experiment, path_of, says_nothing
+from grader.syntax.program import (
+    Program,
+    blocks,
+    imported_paths,
+    parse_experiment,
+    path_of,
+    program_of,
+    says_nothing,
+)
 from harness.recipe import Area
 
 AREAS: dict[str, Area] = {
@@ -85,9 +93,13 @@ def changed_areas(before: str, after: str) -> frozenset[Area]:
     return frozenset(AREAS[name] for name in functions_changed(before, after) & AREAS.keys())
 
 
-@lru_cache(maxsize=256)
 def _parts(source: str) -> dict[str, _Part]:
-    tree = parse_experiment(source)
+    return _parts_of(program_of(source))
+
+
+@lru_cache(maxsize=256)
+def _parts_of(program: Program) -> dict[str, _Part]:
+    tree = parse_experiment(program.source)
     paths = imported_paths(tree)
     grouped: dict[str, list[ast.stmt]] = {}
     for statement in tree.body:

@@ -18,7 +18,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from grader.syntax.program import Unparsable, imported_paths, parse_experiment, path_of, says_nothing
+from grader.syntax.program import (
+    Program,
+    Unparsable,
+    imported_paths,
+    parse_experiment,
+    path_of,
+    program_of,
+    says_nothing,
+)
 
 # Of 90 honest fixes in different styles, half insert at most 28 nodes; the largest, one with a new metric, inserts 88.
 # Our largest experiment has 432.
@@ -156,12 +164,22 @@ class Suspicion:
     message: str
 
 
-@lru_cache(maxsize=256)
 def plain_edit(broken: str, submitted: str) -> tuple[Suspicion, ...]:
     """Return what is not plain in an edit of one of our experiments, in the order of lines; () for a plain edit.
 
     Raises `Unparsable` if `broken` does not parse.
     """
+    # Many students write the same program; only the lines of what is not plain depend on their comments.
+    return () if _is_plain(broken, program_of(submitted)) else _suspicions(broken, submitted)
+
+
+@lru_cache(maxsize=256)
+def _is_plain(broken: str, program: Program) -> bool:
+    return not _suspicions(broken, program.source)
+
+
+@lru_cache(maxsize=256)
+def _suspicions(broken: str, submitted: str) -> tuple[Suspicion, ...]:
     ours = _statements_of(broken)
     try:
         tree = parse_experiment(submitted)

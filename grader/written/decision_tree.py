@@ -1,4 +1,4 @@
-"""Judges a decision tree: walks it with what the checks find of every recipe's broken run and of a healthy experiment.
+"""Judge a decision tree: walk it with what the checks find of every recipe's broken run and of a healthy experiment.
 
 `solutions/<id>/measured.toml` says which checks a break trips. Every other check has a sound outcome; if a check has
 several, the tree must handle each of them. So a new recipe needs no change here, and nothing runs.

@@ -1,4 +1,4 @@
-"""Judges a derivation: calls it in the sandbox with inputs that its author cannot know, and judges what it returns.
+"""Judge a derivation: call it in the sandbox with inputs that its author cannot know, and judge what it returns.
 
 Only arrays and counts come back from the sandbox. The right outputs and all comparisons are in this process.
 """
@@ -18,7 +18,7 @@ from grader.sandbox import MIB, Command, Limits, launcher_python
 from grader.score.exhibits import ReplayOutcome
 from grader.score.verdict import Flag, Model
 from grader.written.judgement import Judgement, RunCommand, checks_of
-from grader.written.plain_numpy import doubts, foreign_import
+from grader.written.plain_numpy import foreign_import, suspicions
 from harness.recipe import ROOT
 from harness.written.derivation import PROBLEMS, Array, Inputs, draw_cases
 from harness.written.derivation_call import Called, Results
@@ -42,7 +42,7 @@ _OUR_FAULT = 3  # the exit status of the program that calls answers
 
 def judge_derivation(exercise: Derivation, text: str, run: RunCommand) -> Judgement:
     """Judge the text of a derivation; whatever it does ends in a judgement. Raises `Stopped` if the sandbox was."""
-    problem, doubtful = PROBLEMS[exercise.problem], doubts(text)
+    problem, suspicious = PROBLEMS[exercise.problem], suspicions(text)
     cases = draw_cases(problem, text)
     job = {"problem": problem.name, "file": exercise.file, "text": text}
     done = run(
@@ -55,7 +55,7 @@ def judge_derivation(exercise: Derivation, text: str, run: RunCommand) -> Judgem
         )
     )
     # A plain answer raises no signals, and cannot end the process with our status.
-    ours = not doubtful and (done.status == "SG" or done.exit_code == _OUR_FAULT)
+    ours = not suspicious and (done.status == "SG" or done.exit_code == _OUR_FAULT)
     message = done.message or f"it ended with {done.status}"
     if done.status == "XX" or ours:
         return Judgement(checks={}, fault=f"The grader could not call it ({done.status}): {message}")
@@ -70,26 +70,26 @@ def judge_derivation(exercise: Derivation, text: str, run: RunCommand) -> Judgem
     if status != "OK":
         results = Results(f"The process that called it did not end properly ({status}): {message}")
     return Judgement(
-        checks=checks_of(decided(judge_answer(problem, cases, results), text)),
-        flags=tuple(Flag(id="suspicious code", message=f"{item}.") for item in doubtful[:10]),
+        checks=checks_of(with_imports_judged(judge_answer(problem, cases, results), text)),
+        flags=tuple(Flag(id="suspicious code", message=f"{item}.") for item in suspicious[:10]),
         outcomes=(ReplayOutcome(what="answer", status=status, message=message),),
     )
 
 
-def decided(findings: list[Finding], text: str) -> list[Finding]:
+def with_imports_judged(findings: list[Finding], text: str) -> list[Finding]:
     """Return the findings on a text, with the imports judged.
 
-    If the text is doubtful, the instructor decides whether it uses only NumPy and does not loop.
+    If the text is suspicious, the instructor decides whether it uses only NumPy and does not loop.
     """
-    doubtful, foreign = doubts(text), foreign_import(text)
+    suspicious, foreign = suspicions(text), foreign_import(text)
 
     def decide(item: Finding) -> Finding:
         if item.id == "numpy" and item.points and foreign:
             remedy = "Import only numpy, and math if you need it."
             return replace(item, reason=f"{foreign}.", remedy=remedy, points=0.0)
-        if item.id in ("numpy", "loops") and item.points and doubtful:
+        if item.id in ("numpy", "loops") and item.points and suspicious:
             reason = (
-                f"The file does something unusual for a derivation: {doubtful[0]}. The instructor decides."
+                f"The file does something unusual for a derivation: {suspicious[0]}. The instructor decides."
             )
             return replace(item, reason=reason, points=None)
         return item

@@ -1,4 +1,4 @@
-"""Grades the answers that are one file: canaries first, then each distinct text once, several side by side."""
+"""Grade the answers that are one file: canaries first, then each distinct text once, several side by side."""
 
 import hashlib
 import json
@@ -10,7 +10,7 @@ from time import perf_counter
 
 from grader.intake.submission import Answer
 from grader.replay.cache import Cache
-from grader.replay.provenance import code_state
+from grader.replay.provenance import code_and_machine_hash
 from grader.replay.replayer import Replayer
 from grader.report.progress import Progress
 from grader.sandbox import Stopped
@@ -46,8 +46,8 @@ def grade_answer(answer: Answer, judgement: Judgement, *, sandboxed: bool) -> Sc
     return Score(row, exhibits)
 
 
-def reference(exercise: FileExercise) -> str:
-    """Return the reference solution; that of a decision tree follows from the measured recipes."""
+def solution(exercise: FileExercise) -> str:
+    """Return the reference solution; a decision tree's is derived from the measured recipes."""
     if isinstance(exercise, DecisionTree):
         return reference_text()
     return (SOLUTIONS / exercise.id / exercise.file).read_text(encoding="utf-8")
@@ -110,7 +110,7 @@ class AnswerGrader:
         """Return why an exercise cannot be graded here, or "": the reference must earn 100, the stub nothing."""
         wrong = f"{exercise.id} cannot be graded here"
         try:
-            texts = (("reference solution", reference(exercise), 100), ("original file", stub(exercise), 0))
+            texts = (("reference solution", solution(exercise), 100), ("original file", stub(exercise), 0))
         except UserError as error:
             return f"{wrong}: {error}"
         for what, text, wanted in texts:
@@ -130,8 +130,8 @@ class AnswerGrader:
 
     def judge(self, exercise: FileExercise, text: str) -> Judgement:
         """Return the kept or a new judgement of a text; a fault of ours is no judgement, and is not kept."""
-        # The code state covers `solutions/` too.
-        determines = json.dumps([exercise.id, text, code_state()])
+        # The hash covers `solutions/` too.
+        determines = json.dumps([exercise.id, text, code_and_machine_hash()])
         key = hashlib.sha256(determines.encode()).hexdigest()
         if not self._fresh and (known := self._cache.get(key)) is not None:
             return known

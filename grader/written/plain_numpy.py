@@ -1,4 +1,4 @@
-"""Finds what a derivation does that could reach the counter of its instructions, or hide a loop from it.
+"""Find what a derivation does that could reach the counter of its instructions, or hide a loop from it.
 
 Such a file may be harmless, so it loses nothing by itself: its counts are not believed, and the instructor decides.
 """
@@ -40,7 +40,7 @@ _HARMLESS = ("__init__", "__name__")
 
 
 @lru_cache(maxsize=256)
-def doubts(source: str) -> tuple[str, ...]:
+def suspicions(source: str) -> tuple[str, ...]:
     """Return a clause for each unusual thing in a source, in the order of lines; () for an ordinary derivation."""
     try:
         tree = parse_experiment(source)

@@ -1,4 +1,4 @@
-"""Attacks on who reads the pages, the tables and the terminal: by the report, the student's name, the file's name."""
+"""Attacks on readers of the pages, the tables and the terminal: by the report, the student's name, the file's name."""
 
 import base64
 from collections.abc import Callable

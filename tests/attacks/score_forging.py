@@ -91,7 +91,7 @@ def _other_settings(id: str, says: str, options: str, because: str, *, slow: boo
 
 
 def _other_recipe(base: Base) -> bytes:
-    """Hand the broken experiment in for an exercise whose break it does not have, and that it does not mend."""
+    """Hand the broken experiment in for an exercise whose break it does not have, and that it does not fix."""
     members = members_of(base.untouched)
     before = members.pop(MANIFEST)
     members["command.txt"] = members["command.txt"].replace(b"huge_lr", b"loss_sum")

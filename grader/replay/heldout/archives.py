@@ -1,4 +1,4 @@
-"""Writes the embedded archives and the SHA256SUMS beside them; only the scripts in this folder use it."""
+"""Write the embedded archives and the SHA256SUMS beside them; only the scripts in this folder use it."""
 
 import hashlib
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Makes the data set `digits` from scikit-learn's: `python -m grader.replay.heldout.make_digits [repository]`.
+"""Make the data set `digits` from scikit-learn's: `python -m grader.replay.heldout.make_digits [repository]`.
 
 It enlarges the 8x8 originals three times by cubic interpolation and frames them in black. The arithmetic is in whole
 numbers, so that every machine makes the same pixels.

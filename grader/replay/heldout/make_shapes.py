@@ -1,4 +1,4 @@
-"""Draws the data set `shapes`: `python -m grader.replay.heldout.make_shapes [repository]`.
+"""Draw the data set `shapes`: `python -m grader.replay.heldout.make_shapes [repository]`.
 
 Every random number is a uniform float from a seeded PCG64, and every pixel comes from additions, multiplications and
 comparisons (sine and cosine are rounded first). Other processors and other releases of NumPy draw the same pixels.

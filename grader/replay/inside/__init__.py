@@ -2,4 +2,4 @@
 
 from pathlib import Path
 
-FOLDER = Path(__file__).resolve().parent
+INSIDE = Path(__file__).resolve().parent

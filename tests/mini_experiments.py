@@ -1,4 +1,4 @@
-"""Miniature experiments, trained in milliseconds; run as a script, it trains real recipes in portable numerics."""
+"""Miniature experiments, trained in milliseconds. As a script, it trains real recipes in portable numerics."""
 
 import sys
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Makes folders of runs and whole workspaces with plausible files, without training."""
+"""Make folders of runs and whole workspaces with plausible files, without training."""
 
 import base64
 import hashlib

@@ -191,7 +191,7 @@ def usage(init: str = "1", ours: tuple[str, ...] = ()) -> tuple[int, float, int]
     """Return the number of processes and threads of the run, their processor seconds and their bytes of memory.
 
     Of process `init`, which is ours, only ended children count; processes in `ours` do not count at all. The processor
-    time of an ended process counts for the process that waited for it. Somebody did wait: orphans are children of
+    time of an ended process counts for the process that waited for it. That always happens: orphans are children of
     process 1, and the seccomp filter keeps a run from ignoring SIGCHLD.
     """
     count = ticks = memory = 0
@@ -318,7 +318,7 @@ def _whole(path: str, size: int) -> bytes:
 
 
 def start_limited(limits: str, command: list[str]) -> None:
-    """Become the command under resource limits, given in JSON: what `run_trusted` starts, without a sandbox."""
+    """Become the command under resource limits, given in JSON: what `run_unsandboxed` starts, without a sandbox."""
     import json
 
     limit({"rlimits": json.loads(limits)})

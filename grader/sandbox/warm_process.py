@@ -5,7 +5,7 @@ launcher enters its own user, mount, process, IPC, network and host namespaces, 
 run's inputs, and starts a process 1 in them, which starts the run: without capabilities or new privileges, under
 Landlock, the seccomp filter and the limits, with three open files and no process in its /proc. The launcher stays
 outside that process namespace: it watches what the run uses, collects the files after the run is dead (the code is
-in `inside.py`), and ends. Nothing that a run does reaches the warm process, which only waits. A run has a copy of its
+in `launcher.py`), and ends. Nothing that a run does reaches the warm process, which only waits. A run has a copy of its
 memory, which holds only the imports and nothing that two processes could write.
 
 `grader.sandbox.warm` passes this source text into the sandbox; it is not part of the grader's own process.
@@ -13,7 +13,7 @@ memory, which holds only the imports and nothing that two processes could write.
 
 from __future__ import annotations
 
-import _signal  # type: ignore[import-not-found] # as in inside.py
+import _signal  # type: ignore[import-not-found] # as in launcher.py
 import atexit
 import contextlib
 import ctypes
@@ -26,9 +26,9 @@ import sys
 import threading
 import traceback
 
-import inside  # type: ignore[import-not-found] # it lies beside this file in the sandbox
+import launcher  # type: ignore[import-not-found] # it lies beside this file in the sandbox
 
-TYPE_CHECKING = False  # as in inside.py
+TYPE_CHECKING = False  # as in launcher.py
 if TYPE_CHECKING:
     from types import FrameType
     from typing import Any, NoReturn
@@ -78,7 +78,7 @@ def main(control: int, preload: str) -> None:
             for descriptor in descriptors:
                 os.close(descriptor)
             os.waitpid(child, 0)
-            inside.kill_all()  # nothing is left, unless somebody killed the launcher
+            launcher.kill_all()  # nothing is left, unless somebody killed the launcher
             line.sendall(DONE)
 
 
@@ -106,7 +106,7 @@ def _launch(job_descriptor: int, stdout: int, stderr: int, pipe: int) -> NoRetur
         _enter_namespaces()
         _make_world(job)
         _call("prctl", _PR_SET_DUMPABLE, 0, 0, 0, 0)
-        inside.serve(job, pipe, _run)
+        launcher.serve(job, pipe, _run)
         os._exit(0)
     except BaseException:
         traceback.print_exc()
@@ -169,7 +169,7 @@ def _make_world(job: dict[str, Any]) -> None:
         with open(path, "wb") as file:  # noqa: PTH123
             file.write(content)
     _mount(b"tmpfs", "/input", _MS_REMOUNT | _MS_RDONLY | _MS_NOSUID | _MS_NODEV)
-    os.chdir(inside.SCRATCH)
+    os.chdir(launcher.SCRATCH)
 
 
 def _run(job: dict[str, Any]) -> Any:
@@ -184,19 +184,19 @@ def _run(job: dict[str, Any]) -> Any:
         os.close(number)  # only the run writes to these
     ours = ("1", str(os.getpid()))
     while True:
-        excess = inside.over_limit(job, str(child), ours)
+        excess = launcher.over_limit(job, str(child), ours)
         if excess is not None:
             return excess[0], None, None, excess[1]
-        ended = inside.reaped(child)
+        ended = launcher.reaped(child)
         if ended is not None:
             break
-        _signal.sigtimedwait([_signal.SIGCHLD], inside.POLL_SECONDS)
+        _signal.sigtimedwait([_signal.SIGCHLD], launcher.POLL_SECONDS)
     said = os.read(reading, 4096)
     if not said:
         return "SG", None, 9, "the whole sandbox was killed"
     if not said.startswith(b"E"):
         return "XX", None, None, f"the run could not be started: {said.decode('utf-8', 'replace')}"
-    return inside.judge(struct.unpack("=i", said[1:])[0], job)
+    return launcher.judge(struct.unpack("=i", said[1:])[0], job)
 
 
 def _be_first(job: dict[str, Any], writing: int) -> NoReturn:
@@ -217,7 +217,7 @@ def _be_first(job: dict[str, Any], writing: int) -> NoReturn:
             os.close(number)
         failure = os.read(reading, 4000)
         if not failure:
-            while (status := inside.reaped(child)) is None:
+            while (status := launcher.reaped(child)) is None:
                 _signal.sigwait([_signal.SIGCHLD])
             failure = b"E" + struct.pack("=i", status)
         os.write(writing, failure)
@@ -244,7 +244,7 @@ def _become(job: dict[str, Any], failing: int) -> NoReturn:
         _signal.pthread_sigmask(_signal.SIG_UNBLOCK, [_signal.SIGCHLD])
         _signal.signal(_signal.SIGINT, _signal.default_int_handler)  # as Python starts
         _drop_capabilities()
-        inside.limit(job)
+        launcher.limit(job)
         _call("prctl", _PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
         _restrict_files()
         _filter(job["seccomp"])
@@ -252,7 +252,7 @@ def _become(job: dict[str, Any], failing: int) -> NoReturn:
     except BaseException as error:
         os.write(failing, repr(error).encode()[:4000])
         os._exit(127)
-    for name in (__name__, "inside"):  # the script must not find them
+    for name in (__name__, "launcher"):  # the script must not find them
         sys.modules.pop(name, None)
     _run_script(job["script"])
 
@@ -277,7 +277,7 @@ def _restrict_files() -> None:
     packed = struct.pack(f"={len(attributes)}Q", *attributes)
     ruleset = _call("syscall", _CREATE_RULESET, packed, len(packed), 0)
     rules = [("/", _EXECUTE | _READ_FILE | _READ_DIR)]
-    rules += [(folder, every) for folder in inside.WRITABLE]
+    rules += [(folder, every) for folder in launcher.WRITABLE]
     rules += [(device, _READ_FILE | _WRITE_FILE) for device in ("/dev/null", "/dev/full")]
     for path, access in rules:
         place = os.open(path, os.O_PATH)

@@ -10,16 +10,16 @@ import time
 from pathlib import Path
 
 from grader.sandbox.bubblewrap import launcher_python
-from grader.sandbox.inside import TooMuch, collect, ending_of, largest_file
+from grader.sandbox.launcher import TooMuch, collect, ending_of, largest_file
 from grader.sandbox.pipes import Stopped, StopSignal
 from grader.sandbox.result import Command, SandboxResult, rlimits
 
 _POLL_SECONDS = 0.05
-_LAUNCHER = Path(__file__).with_name("inside.py")
+_LAUNCHER = Path(__file__).with_name("launcher.py")
 
 
-def run_trusted(command: Command, stop: StopSignal | None = None) -> SandboxResult:
-    """Run a command of a trusted author as `run_in_sandbox` does, but without a sandbox.
+def run_unsandboxed(command: Command, stop: StopSignal | None = None) -> SandboxResult:
+    """Run a command as `run_in_sandbox` does, but without a sandbox: only for authors that you trust.
 
     The command sees the whole machine (`visible` has no effect), and can leave processes behind if it wants to.
     Processor time and memory are limited for each process, the scratch folder by the size of each file.
