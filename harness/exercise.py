@@ -16,6 +16,7 @@ from harness.run.metrics_log import from_strict
 from harness.run.settings import RunJob, RunName, RunSettings
 from harness.workspace import (
     EXPERIMENT,
+    PROMPT,
     RESULT,
     SETTINGS,
     Workspace,
@@ -30,7 +31,6 @@ if TYPE_CHECKING:  # reading reports takes libraries that no run needs
 
 DEFAULT_SEED = 42
 DEFAULT_EXPERIMENT = "digits_mlp"
-PROMPT = "PROMPT.md"
 
 
 @dataclass(frozen=True)

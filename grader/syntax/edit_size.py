@@ -11,15 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from grader.syntax.program import (
-    Program,
-    blocks,
-    imported_paths,
-    parse_experiment,
-    path_of,
-    program_of,
-    says_nothing,
-)
+from grader.syntax.program import Program, blocks, imported_paths, parse_experiment, path_of, says_nothing
 from harness.recipe import Area
 
 AREAS: dict[str, Area] = {
@@ -94,7 +86,7 @@ def changed_areas(before: str, after: str) -> frozenset[Area]:
 
 
 def _parts(source: str) -> dict[str, _Part]:
-    return _parts_of(program_of(source))
+    return _parts_of(Program.of(source))
 
 
 @lru_cache(maxsize=256)

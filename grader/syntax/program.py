@@ -104,10 +104,10 @@ class Program:
     source: str = field(compare=False)
     digest: str
 
-
-def program_of(source: str) -> Program:
-    """Return the program in a text, even in one that does not parse."""
-    return Program(source, program_digest(source))
+    @classmethod
+    def of(cls, source: str) -> "Program":
+        """Return the program in a text, even in one that does not parse."""
+        return cls(source, program_digest(source))
 
 
 def says_nothing(statement: ast.stmt) -> bool:

@@ -17,10 +17,10 @@ CHECK = Check(
     question="Is every learning rate of the schedule a usual one?",
     minutes=2,
     outcomes=(
-        sound("usual", "No rate reaches 1; it may still be wrong for its optimizer.", "lr_tenth"),
+        sound("usual", "Every rate is below 1, but it may still be wrong for its optimizer.", "lr_tenth"),
         mechanism(
             "too-large",
-            "A rate reaches 1, more than any usual optimizer uses: the updates overshoot whatever the gradient says.",
+            "A rate is 1 or more, above what usual optimizers use: the updates overshoot whatever the gradient says.",
             look="the rate in build_optimizer, and build_scheduler",
             in_log=Limit("lr", below=1.0),
         ),

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from harness.checks.lab.finding import Check, Finding, consequence, sound
 from harness.checks.lab.subject import Subject
-from harness.run.checkpoint import CHECKPOINT
 from harness.submission.log_values import log_difference
-from harness.trainer import METRICS_LOG, train
+from harness.trainer import train
+from harness.workspace import CHECKPOINT, METRICS_LOG
 
 CHECK = Check(
     place=110,

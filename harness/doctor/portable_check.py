@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness.canonical_setup import run_environment
+from harness.workspace import CHECKPOINT, METRICS_LOG
 
 QEMU = "qemu-x86_64"
 # From before AVX; with AVX2 and fused multiply-add; the same from AMD.
@@ -62,7 +63,7 @@ def examine(python: str, folder: Path) -> tuple[str, str, str]:
     if before >= 0 and calls.stat().st_size == before:
         raise RuntimeError(f"The trainer did not start its child with {python}.")
     log, checkpoint = (
-        hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in ("metrics.log", "checkpoint.pt")
+        hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in (METRICS_LOG, CHECKPOINT)
     )
     return log, checkpoint, wrong or "same"
 
@@ -79,7 +80,7 @@ def main() -> int:
     if platform.machine() != "x86_64" or shutil.which(QEMU) is None:
         print(f"This needs an x86-64 processor and {QEMU} (on Debian: apt-get install qemu-user).")
         return 2
-    print(f"{'processor':<12}{'sees':<28}{'metrics.log':<14}{'checkpoint.pt':<14}golden table")
+    print(f"{'processor':<12}{'sees':<28}{METRICS_LOG:<14}{CHECKPOINT:<14}golden table")
     outcomes, seen = set(), set()
     with tempfile.TemporaryDirectory(prefix="trainwreck-portable-") as name:
         for processor in ("this one", *PROCESSORS):
