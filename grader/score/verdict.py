@@ -142,9 +142,5 @@ def _waiting(criteria: Mapping[Criterion, CriterionScore]) -> str:
 def rescored(row: SubmissionScore, criteria: dict[Criterion, CriterionScore]) -> SubmissionScore:
     """Return the row with these criteria and their sum: graded if none is open."""
     total = total_of(criteria)
-    if total is None:
-        reason = _waiting(criteria)
-        return row.model_copy(
-            update={"criteria": criteria, "status": "not judged", "total": None, "reason": reason}
-        )
-    return row.model_copy(update={"criteria": criteria, "status": "graded", "total": total, "reason": ""})
+    status, reason = ("not judged", _waiting(criteria)) if total is None else ("graded", "")
+    return row.model_copy(update={"criteria": criteria, "status": status, "total": total, "reason": reason})
