@@ -53,12 +53,9 @@ def exercise_ids(exercises: Path = EXERCISES) -> list[str]:
 
 def load_exercise(exercise_id: str, exercises: Path = EXERCISES) -> Recipe | FileExercise:
     """Return an exercise of any kind. Raises `UserError` for an unknown name and for a wrong file."""
-    known = exercise_ids(exercises)
-    if exercise_id not in known:
-        raise UserError(f"There is no exercise {exercise_id!r}: {suggestion(exercise_id, known)}")
-    path = exercises / exercise_id / FILE_EXERCISE
-    if not path.is_file():
+    if exercise_id not in file_exercise_ids(exercises):
         return load_recipe(exercise_id, exercises)
+    path = exercises / exercise_id / FILE_EXERCISE
     name = str(read_table(path).get("kind"))
     if name not in KINDS:
         raise UserError(f"{path} has an unknown kind: {suggestion(name, [*KINDS])}")
