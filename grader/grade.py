@@ -248,5 +248,7 @@ def _summarize(scores: Scores, out: Path) -> int:
             say("".join(character if character.isprintable() else "?" for character in line))
     console.print("Next:", style="bold")
     say(f"  open {out / INDEX} in a browser")
+    if "not judged" in statuses:
+        say(f"  grader review {out}")
     sys.stdout.flush()
     return 1 if "not judged" in statuses else 0

@@ -43,7 +43,7 @@ _STATUS_BYTES = MIB
 # If the machine runs out of memory, the kernel kills sandboxed processes first. A process may always ask for this,
 # and its children inherit it.
 KILLED_FIRST = ("/bin/sh", "-c", '{ echo 1000 > /proc/self/oom_score_adj; } 2> /dev/null; exec "$@"', "sh")
-_INSTALL = "install the package bubblewrap (sudo apt-get install bubblewrap; dnf, zypper, pacman and apk have it too)"
+_INSTALL = "install the package bubblewrap (sudo apt-get install bubblewrap; dnf, zypper, pacman and apk have it too)."
 _TRIAL_LIMITS = Limits(cpu_seconds=10, wall_seconds=30, memory_bytes=256 * MIB, scratch_bytes=MIB)
 _APPARMOR = Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
 
@@ -174,9 +174,9 @@ def sandbox_problem() -> str | None:
         return None
     message = f"bubblewrap is installed, but a sandbox does not start here ({result.message}): "
     if _APPARMOR.exists() and _APPARMOR.read_text().strip() == "1":
-        return message + "allow it with sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0"
+        return message + "allow it with sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0."
     return (
         message
         + "allow user namespaces (sudo sysctl user.max_user_namespaces=15000); in a container such as Docker,"
-        " start it with --privileged"
+        " start it with --privileged."
     )
