@@ -32,7 +32,7 @@ from harness.run.batches import deterministic_minibatches, run_generators
 from harness.run.checkpoint import checkpoint_bytes, load_checkpoint, restore_rng_states, rng_states
 from harness.run.evaluation import confusion_matrix, evaluate_in_eval_mode, largest_change, statistics_of
 from harness.run.experiment import Experiment, TensorData, disable_dropout
-from harness.run.guardrails import Finding, Guardrails
+from harness.run.guardrails import GuardrailFinding, Guardrails
 from harness.run.input_sheet import input_sheet
 from harness.run.metrics_log import BATCHES_AT_ONCE, LogWriter, Record, batch_records, read_metrics_log
 from harness.run.recorder import BatchMeasurements, Recorder
@@ -95,7 +95,7 @@ class Training:
         self.scheduler = experiment.build_scheduler(self.optimizer, self.steps)
         self.generators = run_generators(settings.seed)
         self.guardrails = Guardrails(settings.guardrails)
-        self.findings: list[Finding] = []
+        self.findings: list[GuardrailFinding] = []
         self.position: dict[str, Any] = {"epoch": 0, "step": 0, "best": None}
         self.first_non_finite_step: int | None = None
         self.last_batch: Record = {}

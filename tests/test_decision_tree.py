@@ -9,7 +9,7 @@ import pytest
 
 from harness.checks import load_check
 from harness.errors import UserError
-from harness.exercise import Asked, start_exercise
+from harness.exercise import RunOptions, start_exercise
 from harness.recipe import EXERCISES, load_recipe
 from harness.submission.check_run import CheckItem
 from harness.workspace import Workspace
@@ -192,7 +192,7 @@ def tree_in(work: Path, text: str = TREE) -> FileWorkspace:
 def begun(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """Return a workspace of `loss_sum` with a broken run."""
     work = tmp_path_factory.mktemp("student") / "work"
-    return start_exercise("loss_sum", work, Asked(epochs=1), bar=False)[0]
+    return start_exercise("loss_sum", work, RunOptions(epochs=1), bar=False)[0]
 
 
 def outcomes_of(items: list[CheckItem]) -> dict[str, tuple[str, str]]:

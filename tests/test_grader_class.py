@@ -29,7 +29,7 @@ from grader.score.evidence import Evidence
 from grader.score.scoring import score_evidence
 from grader.score.verdict import CRITERIA, Criterion, CriterionScore
 from grader.score.weights import DEFAULT_RUBRIC, Weights, load_weights
-from harness.exercise import Asked
+from harness.exercise import RunOptions
 from harness.recipe import load_recipe
 
 RECIPE = "huge_lr"
@@ -196,7 +196,7 @@ def test_a_submission_made_on_mnist_is_graded(
     cache = tmp_path / "cache"
     cache.mkdir()
     monkeypatch.setenv("TRAINWRECK_DATA", str(link_shared_data(cache)))
-    asked = Asked(dataset="mnist", epochs=1)
+    asked = RunOptions(dataset="mnist", epochs=1)
     template = broken_workspace(RECIPE, tmp_path / "template", asked)
     source = load_recipe(RECIPE).healthy_source()
     example_submission(RECIPE, "ada", source, template, tmp_path / "ada", tmp_path / "submissions")

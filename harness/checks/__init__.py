@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # measuring needs torch, which takes a second or two to impor
     from harness.checks.lab.subject import Subject
     from harness.run.settings import RunSettings
 
-__all__ = ["Check", "Finding", "Limit", "Outcome", "check_names", "examine", "load_check", "run_checks"]
+__all__ = ["Check", "Finding", "Limit", "Outcome", "check_names", "load_check", "make_check", "run_checks"]
 
 _FOLDER = Path(__file__).parent
 
@@ -30,7 +30,7 @@ _FOLDER = Path(__file__).parent
 def check_names() -> tuple[str, ...]:
     """Return the names of all checks, in the order in which to make them."""
     names = [path.stem for path in _FOLDER.glob("*.py") if not path.stem.startswith("_")]
-    return tuple(sorted(names, key=lambda name: (_load(name).place, name)))
+    return tuple(sorted(names, key=lambda name: (_load(name).order, name)))
 
 
 def load_check(name: str) -> Check:
@@ -56,7 +56,7 @@ def _load(name: str) -> Check:
     return replace(declared, name=name, documentation=ast.get_docstring(tree) or "")
 
 
-def examine(subject: "Subject", name: str) -> Finding:
+def make_check(subject: "Subject", name: str) -> Finding:
     """Make one check in this process. Raises `UserError` for what the experiment does wrong meanwhile."""
     check = load_check(name)
     found: Finding = importlib.import_module(f"harness.checks.{name}").measure(subject)

@@ -18,10 +18,10 @@ from torch import Tensor, nn
 from harness.checks.lab.finding import Check, Finding, Table, consequence, short, sound
 from harness.checks.lab.subject import Subject
 from harness.run.guardrails import VARIANCE_FLOOR, VARIANCE_RISE
-from harness.run.recorder import mean_and_variance, numbers
+from harness.run.recorder import as_floats, mean_and_variance
 
 CHECK = Check(
-    place=90,
+    order=90,
     question="Does every layer still answer after some steps?",
     minutes=4,
     outcomes=(
@@ -110,7 +110,7 @@ def _layers(model: nn.Module, inputs: Tensor) -> tuple[_Layer, ...]:
             while isinstance(output, tuple | list) and output:  # an LSTM's
                 output = output[0]
             if isinstance(output, Tensor) and output.numel():
-                mean, variance = numbers(list(mean_and_variance(output)))
+                mean, variance = as_floats(list(mean_and_variance(output)))
                 layers[name] = (name, type(layer).__name__, mean, variance, *_shares(layer, output))
 
         layer.register_forward_hook(note)

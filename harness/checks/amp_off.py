@@ -15,7 +15,7 @@ from harness.checks.lab.subject import Subject
 from harness.run.metrics_log import Record
 
 CHECK = Check(
-    place=80,
+    order=80,
     question="Does it learn better without mixed precision?",
     minutes=3,
     outcomes=(

@@ -26,7 +26,7 @@ from harness.checks.overfit import BLOW_UP
 from harness.run.metrics_log import Record
 
 CHECK = Check(
-    place=150,
+    order=150,
     question="Where does it first compute a value that is not finite?",
     minutes=4,
     in_triage=False,

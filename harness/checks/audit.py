@@ -14,7 +14,7 @@ from harness.checks.lab.finding import Check, Finding, Table, mechanism, sound
 from harness.checks.lab.subject import Subject
 
 CHECK = Check(
-    place=120,
+    order=120,
     question="Does a step move every parameter?",
     minutes=3,
     outcomes=(

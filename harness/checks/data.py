@@ -25,7 +25,7 @@ from harness.checks.lab.subject import Bench, Subject, worst
 from harness.run.input_sheet import input_sheet
 
 CHECK = Check(
-    place=20,
+    order=20,
     question="Are the inputs and the labels what they should be?",
     minutes=3,
     outcomes=(

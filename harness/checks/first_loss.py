@@ -20,7 +20,7 @@ from harness.checks.lab.subject import Subject
 from harness.run.evaluation import is_classification
 
 CHECK = Check(
-    place=30,
+    order=30,
     question="Is the first loss that of a guess, ln C?",
     minutes=1,
     outcomes=(

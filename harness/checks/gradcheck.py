@@ -25,7 +25,7 @@ from harness.checks.loss_form import MOST_ACCUMULATED
 from harness.errors import UserError
 
 CHECK = Check(
-    place=140,
+    order=140,
     question="Is the gradient the slope of the loss?",
     minutes=4,
     in_triage=False,

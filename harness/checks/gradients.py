@@ -35,7 +35,7 @@ from harness.run.metrics_log import Record
 from harness.run.recorder import Recorder
 
 CHECK = Check(
-    place=70,
+    order=70,
     question="Are the gradients those of the batch, and of a useful size?",
     minutes=4,
     outcomes=(

@@ -13,7 +13,7 @@ from harness.checks.lab.finding import Check, Finding, Limit, Line, Plot, mechan
 from harness.checks.lab.subject import Subject, worst
 
 CHECK = Check(
-    place=50,
+    order=50,
     question="Is every learning rate of the schedule a usual one?",
     minutes=2,
     outcomes=(

@@ -32,7 +32,7 @@ from harness.run.evaluation import is_classification
 from harness.run.experiment import Experiment
 
 CHECK = Check(
-    place=40,
+    order=40,
     question="Is the loss, and its gradient, the mean that it should be?",
     minutes=3,
     outcomes=(

@@ -17,7 +17,7 @@ from harness.checks.lab.subject import Subject, worst
 from harness.checks.learning_rate import rates_of
 
 CHECK = Check(
-    place=130,
+    order=130,
     question="At which learning rates does the loss fall?",
     minutes=4,
     in_triage=False,

@@ -18,7 +18,7 @@ from harness.checks.lab.finding import Check, Finding, Line, Plot, consequence, 
 from harness.checks.lab.subject import Adapt, Subject
 
 CHECK = Check(
-    place=60,
+    order=60,
     question="Does it learn better at a tenth of its learning rate?",
     minutes=3,
     outcomes=(

@@ -22,7 +22,7 @@ from harness.errors import UserError
 from harness.run.evaluation import is_classification
 
 CHECK = Check(
-    place=100,
+    order=100,
     question="Does evaluating repeat, and report what eval mode gives?",
     minutes=3,
     outcomes=(

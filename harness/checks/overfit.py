@@ -24,7 +24,7 @@ from harness.run.experiment import disable_dropout
 from harness.run.guardrails import Guardrails
 
 CHECK = Check(
-    place=10,
+    order=10,
     question="Can it learn one batch by heart?",
     minutes=2,
     outcomes=(

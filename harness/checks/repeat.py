@@ -15,7 +15,7 @@ from harness.trainer import train
 from harness.workspace import CHECKPOINT, METRICS_LOG
 
 CHECK = Check(
-    place=110,
+    order=110,
     question="Do the same steps give the same bytes twice?",
     minutes=3,
     outcomes=(

@@ -49,7 +49,7 @@ def features(python: str) -> list[str]:
     return [feature for feature in _SHOWN if feature in seen]
 
 
-def examine(python: str, folder: Path) -> tuple[str, str, str]:
+def run_with(python: str, folder: Path) -> tuple[str, str, str]:
     """Return the hashes of log and checkpoint of a run with this interpreter, and the wrong golden digests.
 
     Raises `RuntimeError` if a command fails, or if another interpreter made the run.
@@ -86,7 +86,7 @@ def main() -> int:
         for processor in ("this one", *PROCESSORS):
             own = processor == "this one"
             python = sys.executable if own else emulated_python(processor, Path(name))
-            outcome, sees = examine(python, Path(name) / processor), " ".join(features(python))
+            outcome, sees = run_with(python, Path(name) / processor), " ".join(features(python))
             log, checkpoint, golden = outcome
             print(f"{processor:<12}{sees:<28}{log[:12]:<14}{checkpoint[:12]:<14}{golden}", flush=True)
             outcomes.add(outcome)

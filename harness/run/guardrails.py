@@ -39,7 +39,7 @@ VARIANCE_FLOOR = 1e4
 
 
 @dataclass(frozen=True)
-class Finding:
+class GuardrailFinding:
     """What a guardrail saw, and of which kind; `step` counts over the whole run. A hard one ends a strict run."""
 
     step: int
@@ -58,7 +58,7 @@ class Guardrails:
         self._norm = _RiseFromStart(START)
         self._variance = _RiseFromStart(1)
 
-    def check(self, record: Record) -> list[Finding]:
+    def check(self, record: Record) -> list[GuardrailFinding]:
         """Check one batch record and return new findings, each kind at most once a run.
 
         Raises `UserError` in strict mode for a hard finding.
@@ -66,7 +66,7 @@ class Guardrails:
         if self.mode == "off":
             return []
         step = record["step"]
-        new = [Finding(step, *sign) for sign in self._signs(record) if sign[2] not in self._reported]
+        new = [GuardrailFinding(step, *sign) for sign in self._signs(record) if sign[2] not in self._reported]
         self._reported.update(finding.kind for finding in new)
         hard = next((finding for finding in new if finding.level == "hard"), None)
         if hard is not None and self.mode == "strict":

@@ -39,7 +39,7 @@ def start(job: CheckJob, *, bar: bool) -> dict[str, Finding]:
 
 def _execute(line: str, reporter: Reporter) -> None:
     from harness.canonical_setup import apply_numerics
-    from harness.checks import examine
+    from harness.checks import make_check
     from harness.checks.lab.subject import Subject
     from harness.data.loading import load_dataset
 
@@ -51,7 +51,7 @@ def _execute(line: str, reporter: Reporter) -> None:
     found = {}
     for done, name in enumerate(job.names):
         reporter.send("progress", step=done, steps=len(job.names), says=name)
-        found[name] = examine(subject, name).to_json()
+        found[name] = make_check(subject, name).to_json()
     reporter.send("finished", result=found)
 
 
