@@ -189,7 +189,7 @@ def show_submission(submission: "Submission") -> None:
     about = f"({shown}, SHA-256 {submission.sha256[:16]})"
     _show_line(console, f"{submission.path} {about} and its .sha256 {done}")
     if submission.kept is not None:
-        _show_line(console, f"The tarball of before is kept as {submission.kept}.")
+        _show_line(console, f"The older tarball is kept as {submission.kept}.")
     for item in submission.warnings:
         _show_line(console, f"Warning, {item.id}: {item.message}", style="yellow")
     _show_next(console, "hand both files in")

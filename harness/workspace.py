@@ -33,7 +33,7 @@ RUNS: tuple[Run, ...] = ("broken", "fixed")
 # The files of each run in a submission; `best.pt` stays at home.
 RUN_FILES = (METRICS_LOG, CHECKPOINT, CHECKSUM, META, RESULT, INPUT_SHEET, EXPERIMENT, RUN_PAGE)
 # The harness makes these in a workspace, and clean-work deletes them; all else is the student's.
-_OURS = ("runs", SETTINGS, SUBMITTED, PROMPT)
+_MADE_BY_HARNESS = ("runs", SETTINGS, SUBMITTED, PROMPT)
 State = Literal["not started", "broken run done", "fixed run done", "submitted"]
 
 
@@ -184,7 +184,7 @@ def remove_workspace(work: Path, recipe: str) -> Path:
     target.mkdir(parents=True)
     # A rename within `work`, so that nothing is copied and nothing can be half there.
     for path in sorted(folder.iterdir()):
-        if path.name not in _OURS:
+        if path.name not in _MADE_BY_HARNESS:
             path.rename(target / path.name)
     if folder.is_symlink():
         raise UserError(

@@ -8,8 +8,8 @@ from click.testing import CliRunner
 from mini_experiments import MINI, mini_data
 
 from harness.checks import Finding, make_check
-from harness.checks.lab.child import CheckJob
-from harness.checks.lab.subject import Subject
+from harness.checks.core.child import CheckJob
+from harness.checks.core.subject import Subject
 from harness.cli import cli
 from harness.data.datasets import Dataset, Split
 from harness.data.loading import load_dataset
@@ -56,7 +56,7 @@ def measure_here(monkeypatch: pytest.MonkeyPatch) -> None:
         found = {name: make_check(subject, name).to_json() for name in job.names}
         return {name: Finding.from_json(finding) for name, finding in found.items()}
 
-    monkeypatch.setattr("harness.checks.lab.child.start", start)
+    monkeypatch.setattr("harness.checks.core.child.start", start)
 
 
 def say(*words: str) -> str:

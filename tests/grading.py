@@ -17,7 +17,7 @@ from grader.score.evidence import Evidence
 from grader.score.reference_report import reference_report
 from grader.score.solutions import mechanisms_of
 from harness.checks import make_check
-from harness.checks.lab.subject import Subject
+from harness.checks.core.subject import Subject
 from harness.data.datasets import Dataset, read_embedded
 from harness.data.loading import load_dataset
 from harness.recipe import Recipe, load_recipe

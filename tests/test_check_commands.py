@@ -14,7 +14,7 @@ from page_reader import Page
 
 from harness.checks import check_names, load_check
 from harness.checks.cli.show import CheckReport, render_page, show
-from harness.checks.lab.finding import Cell, Finding, Line, Plot, Table
+from harness.checks.core.finding import Cell, Finding, Line, Plot, Table
 from harness.recipe import Recipe, load_recipe, recipe_ids
 from harness.run.settings import RunSettings
 from harness.workspace import create_workspace

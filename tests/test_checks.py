@@ -11,7 +11,7 @@ from mini_experiments import AMP, CHANCE, MINI, edited, mini_run, train_step
 
 from harness.checks import check_names, load_check, make_check
 from harness.checks.cli.documentation import documentation
-from harness.checks.lab.finding import Finding
+from harness.checks.core.finding import Finding
 from harness.errors import UserError
 from harness.run.metrics_log import format_record
 
@@ -297,8 +297,8 @@ def test_a_later_failure_is_found_at_its_step() -> None:
 @pytest.mark.parametrize("source", [CHANCE, AMP], ids=["chance", "scaled"])
 def test_the_steps_that_checks_make_are_those_of_the_run_to_the_byte(source: str, tmp_path: Path) -> None:
     run = mini_run(tmp_path / "run", source)
-    bench = mini_subject(source).bench()
-    made = [{**record, "epoch": record["step"] // 5} for record in bench.records(bench.batches(bench.steps))]
+    trial = mini_subject(source).trial()
+    made = [{**record, "epoch": record["step"] // 5} for record in trial.records(trial.batches(trial.steps))]
     lines = [json.loads(line) for line in run.bytes("metrics.log").decode().splitlines() if '"step"' in line]
     assert [json.loads(format_record(record)) for record in made] == lines
 

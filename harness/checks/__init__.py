@@ -2,7 +2,7 @@
 
 A check is a module of this folder. Its docstring is its documentation, `CHECK` declares its question and its
 closed set of outcomes, and `measure(subject)` returns a `Finding`. To add a check, add a file:
-nothing else lists them. What checks share lies in `lab/`, their commands in `cli/`.
+nothing else lists them. What checks share lies in `core/`, their commands in `cli/`.
 """
 
 import ast
@@ -13,12 +13,12 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.checks.lab import finding
-from harness.checks.lab.finding import Check, Finding, Limit, Outcome
+from harness.checks.core import finding
+from harness.checks.core.finding import Check, Finding, Limit, Outcome
 from harness.errors import UserError
 
 if TYPE_CHECKING:  # measuring needs torch, which takes a second or two to import
-    from harness.checks.lab.subject import Subject
+    from harness.checks.core.subject import Subject
     from harness.run.settings import RunSettings
 
 __all__ = ["Check", "Finding", "Limit", "Outcome", "check_names", "load_check", "make_check", "run_checks"]
@@ -80,7 +80,7 @@ def run_checks(
     Raises `UserError` for an unknown check and for a mistake in the experiment, `Stopped` after Ctrl-C, and
     `ChildFault` for a fault of ours.
     """
-    from harness.checks.lab.child import CheckJob, start
+    from harness.checks.core.child import CheckJob, start
 
     job = CheckJob(
         # Checks measure on the CPU, whatever device the run is made on.

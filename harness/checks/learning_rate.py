@@ -9,8 +9,8 @@ and only Adadelta, which sets its own step, has 1.0; Smith's range tests (arXiv:
 end below 1.
 """
 
-from harness.checks.lab.finding import Check, Finding, Limit, Line, Plot, mechanism, short, sound
-from harness.checks.lab.subject import Subject, worst
+from harness.checks.core.finding import Check, Finding, Limit, Line, Plot, mechanism, short, sound
+from harness.checks.core.subject import Subject, worst
 
 CHECK = Check(
     order=50,
@@ -45,10 +45,10 @@ def measure(subject: Subject) -> Finding:
 
 def rates_of(subject: Subject) -> list[float]:
     """Return the largest learning rate of each step of the run; the first steps are made, the others only scheduled."""
-    bench = subject.bench()
-    rates = [float(record["lr"] or 0.0) for record in bench.records(bench.batches(STEPS))]
-    if bench.scheduler is not None:
-        for _ in range(bench.steps - STEPS):
-            bench.scheduler.step()
-            rates.append(worst([float(group["lr"]) for group in bench.optimizer.param_groups]))
+    trial = subject.trial()
+    rates = [float(record["lr"] or 0.0) for record in trial.records(trial.batches(STEPS))]
+    if trial.scheduler is not None:
+        for _ in range(trial.steps - STEPS):
+            trial.scheduler.step()
+            rates.append(worst([float(group["lr"]) for group in trial.optimizer.param_groups]))
     return rates

@@ -8,8 +8,8 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from harness.checks.lab.finding import Check, Finding, consequence, sound
-from harness.checks.lab.subject import Subject
+from harness.checks.core.finding import Check, Finding, consequence, sound
+from harness.checks.core.subject import Subject
 from harness.submission.log_values import log_difference
 from harness.trainer import train
 from harness.workspace import CHECKPOINT, METRICS_LOG

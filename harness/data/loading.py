@@ -17,7 +17,7 @@ from harness.errors import UserError
 from harness.files import cache_folder, write_whole
 
 # Part of the name of every cached subset: raise it when the drawing changes.
-_DRAWING = 1
+_DRAWING_VERSION = 1
 _TRAIN_SIZE, _VALIDATION_SIZE, _SEED = 2000, 500, 0
 _SPLITS = ("train", "validation")
 
@@ -29,7 +29,7 @@ def default_cache() -> Path:
 
 def subset_file(name: str, cache: Path) -> Path:
     """Return the path at which the drawn subset of a large data set is kept."""
-    return cache / "subsets" / f"{name}-{_TRAIN_SIZE}-{_VALIDATION_SIZE}-seed{_SEED}.v{_DRAWING}.npz"
+    return cache / "subsets" / f"{name}-{_TRAIN_SIZE}-{_VALIDATION_SIZE}-seed{_SEED}.v{_DRAWING_VERSION}.npz"
 
 
 def load_dataset(name: str, *, cache: Path | None = None) -> Dataset:

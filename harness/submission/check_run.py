@@ -59,7 +59,7 @@ def could_not_judge(item: str, message: str) -> CheckItem:
 
 
 # If one of these differs, other bytes say nothing about the student's files.
-_SURROUNDINGS = ("platform_class", "versions", "harness_sha256", "dataset_digest")
+_ENVIRONMENT = ("platform_class", "versions", "harness_sha256", "dataset_digest")
 
 
 def remedy(workspace: Workspace, run: str) -> str:
@@ -227,7 +227,7 @@ def check_repeats(workspace: Workspace, run: Run, rerun: Rerun | None) -> CheckI
         was, now = read_object(folder / META), read_object(again / META)
     except UserError as error:
         return could_not_judge(item, f"the run could not be made again: {error}")
-    changed = next((key for key in _SURROUNDINGS if was.get(key) != now.get(key)), None)
+    changed = next((key for key in _ENVIRONMENT if was.get(key) != now.get(key)), None)
     if changed is not None:
         return could_not_judge(item, f"{difference}; but the run was made with another {changed}: {cure}.")
     return failed(

@@ -22,7 +22,7 @@ CACHE = Path("../input/cache").resolve()
 def make_run(job: dict[str, Any]) -> None:
     """Train the experiment, then make the checks, each on a freshly loaded copy of it."""
     from harness.checks import make_check
-    from harness.checks.lab.subject import Subject
+    from harness.checks.core.subject import Subject
     from harness.data.loading import load_dataset
     from harness.run.experiment import load_experiment, tensor_data
     from harness.run.metrics_log import to_strict

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from harness.checks import Check, Finding, Outcome, load_check
-from harness.checks.lab.finding import Cell, Table, short
+from harness.checks.core.finding import Cell, Table, short
 from harness.errors import naming
 from harness.page.charts import LineChart, Mark, Series, line_chart, number_text
 from harness.page.run_data import read_images

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.checks.lab.finding import Finding
+from harness.checks.core.finding import Finding
 from harness.run.launch import ChildJob, Reporter, launch_child, serve
 from harness.run.settings import RunSettings
 
@@ -25,7 +25,7 @@ class CheckJob:
 def start(job: CheckJob, *, bar: bool) -> dict[str, Finding]:
     """Do a job in a process of its own; return the finding of each check. Raises as `launch_child`."""
     child = ChildJob(
-        module="harness.checks.lab.child",
+        module="harness.checks.core.child",
         line=json.dumps(dataclasses.asdict(job)),
         numerics=job.settings.numerics,
         label="measuring",
@@ -40,7 +40,7 @@ def start(job: CheckJob, *, bar: bool) -> dict[str, Finding]:
 def _execute(line: str, reporter: Reporter) -> None:
     from harness.canonical_setup import apply_numerics
     from harness.checks import make_check
-    from harness.checks.lab.subject import Subject
+    from harness.checks.core.subject import Subject
     from harness.data.loading import load_dataset
 
     fields = json.loads(line)
