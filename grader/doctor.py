@@ -4,7 +4,7 @@ from rich.console import Console
 
 from grader.sandbox import sandbox_problem
 from harness.data.loading import default_cache, load_dataset
-from harness.doctor.report import examine
+from harness.doctor.report import examine_machine
 from harness.errors import UserError
 from harness.run.provenance import usable_cores
 
@@ -31,7 +31,7 @@ def _line(console: Console, what: str, text: str, style: str) -> None:
 
 
 def _numerics_problem() -> str | None:
-    found = examine()
+    found = examine_machine()
     if found["portable"]:
         return None
     wrong = [name for name, verdict in found["operations"].items() if verdict == "wrong"]

@@ -20,13 +20,13 @@ from grader.report.scores_file import SCORES, read_scores
 from grader.report.write import INDEX, write_reports
 from grader.score.canaries import canary_problem
 from grader.score.evidence import must_agree
-from grader.score.scoring import Score, score_submission, unscored
+from grader.score.scoring import Score, score_submission, unjudged, unscored
 from grader.score.verdict import Scores, SubmissionScore
-from grader.score.weights import DEFAULT, load_weights
+from grader.score.weights import DEFAULT_RUBRIC, load_weights
 from grader.session import Grading, ScoreOptions, hold_reports_folder, open_grading, provenance_of
 from grader.written.grade import AnswerGrader
 from harness.data import DATASETS
-from harness.errors import UserError, naming
+from harness.errors import UserError, naming, printable
 from harness.written.exercise import exercise_ids, load_exercise
 
 
@@ -36,7 +36,7 @@ def score_folder(folder: Path, options: ScoreOptions) -> int:
     Raises `UserError` for wrong use: no such folder, no tarball, no sandbox, an unusable rubric or decisions.
     """
     paths = tarballs(folder, options.only)
-    weights = load_weights(options.rubric or DEFAULT)
+    weights = load_weights(options.rubric or DEFAULT_RUBRIC)
     decisions = load_decisions(options.out)
     if options.only:
         decisions = tuple(item for item in decisions if item.submission in options.only)
@@ -74,9 +74,7 @@ def grade(paths: Sequence[Path], grading: Grading, progress: Progress) -> list[S
     scores += answer_grader.grade(answers, progress)
     scores += [item for item in read.values() if isinstance(item, Score)]
     scores += [
-        unscored(item.name, problems[item.recipe], student=item.student, exercise=item.recipe)
-        for item in submissions.values()
-        if item.recipe in problems
+        unjudged(item, problems[item.recipe]) for item in submissions.values() if item.recipe in problems
     ]
     return sorted(scores, key=lambda item: item.row.submission)
 
@@ -103,7 +101,7 @@ def _read_one(path: Path) -> Submission | Answer | Score:
         try:
             _check_dataset(read)
         except UserError as error:  # the recipe cannot be used
-            return unscored(name, str(error), student=read.student, exercise=read.recipe)
+            return unjudged(read, str(error))
         # The logs and checkpoints of a whole class take too much memory: they are read again for scoring.
         return read.light()
     except Rejected as refusal:
@@ -200,15 +198,14 @@ def _score(
 
 
 def _score_one(path: Path, light: Submission, replays: Mapping[Role, Replay], grading: Grading) -> Score:
-    unjudged = partial(unscored, light.name, student=light.student, exercise=light.recipe)
     try:
         submission = light.whole(path)
         if submission is None:
-            return unjudged("The file has changed while the class was graded: score it again.")
+            return unjudged(light, "The file has changed while the class was graded: score it again.")
         return score_submission(submission, replays, grading.weights, sandboxed=grading.sandboxed)
     except Exception as error:
         traceback.print_exc()
-        return unjudged(f"The grader failed on it: {type(error).__name__}.")
+        return unjudged(light, f"The grader failed on it: {type(error).__name__}.")
 
 
 # --- Report ---
@@ -244,8 +241,7 @@ def _summarize(scores: Scores, out: Path) -> int:
     say(", ".join(f"{statuses.count(status)} {status}" for status in ("graded", "rejected", "not judged")))
     for row in scores.submissions:
         if row.status == "not judged":
-            line = f"  {row.submission}: {row.reason}"
-            say("".join(character if character.isprintable() else "?" for character in line))
+            say(f"  {printable(row.submission)}: {printable(row.reason, 600)}")
     console.print("Next:", style="bold")
     say(f"  open {out / INDEX} in a browser")
     if "not judged" in statuses:

@@ -56,26 +56,26 @@ def cli() -> None:
 @run_options
 @work_option
 @resume_option
-def exercise(recipe: str, work: Path, resume: bool, **asked: Any) -> None:
+def exercise(recipe: str, work: Path, resume: bool, **options: Any) -> None:
     """Make the workspace of RECIPE and run the broken experiment."""
-    from harness.exercise import Asked, start_exercise
+    from harness.exercise import RunOptions, start_exercise
     from harness.summary import show_broken_run, show_file_workspace
     from harness.written.exercise import FileExercise, load_exercise
     from harness.written.workspace import start_file_exercise
 
     found = load_exercise(recipe)
     if isinstance(found, FileExercise):
-        _refuse_run_options(recipe, {**asked, "resume": resume or None})
+        _refuse_run_options(recipe, {**options, "resume": resume or None})
         answer, made = start_file_exercise(found, work)
         show_file_workspace(answer, made=made)
         return
-    workspace, made = start_exercise(recipe, work, Asked(**asked), resume=resume)
+    workspace, made = start_exercise(recipe, work, RunOptions(**options), resume=resume)
     show_broken_run(workspace, made=made)
 
 
-def _refuse_run_options(exercise: str, asked: Mapping[str, object]) -> None:
+def _refuse_run_options(exercise: str, options: Mapping[str, object]) -> None:
     """Raise `UserError` for options of a run: this exercise has none."""
-    given = next((name for name, value in asked.items() if value is not None), None)
+    given = next((name for name, value in options.items() if value is not None), None)
     if given is not None:
         option = {"batch_size": "batch"}.get(given, given)
         raise UserError(f"{exercise} trains nothing: leave --{option} ({option.upper()}=) out.")
@@ -86,12 +86,12 @@ def _refuse_run_options(exercise: str, asked: Mapping[str, object]) -> None:
 @run_options
 @work_option
 @resume_option
-def verify(recipe: str, work: Path, resume: bool, **asked: Any) -> None:
+def verify(recipe: str, work: Path, resume: bool, **options: Any) -> None:
     """Run your edited experiment; compare it with the broken run."""
-    from harness.exercise import Asked, verify_exercise
+    from harness.exercise import RunOptions, verify_exercise
     from harness.summary import show_comparison
 
-    show_comparison(verify_exercise(recipe, work, Asked(**asked), resume=resume))
+    show_comparison(verify_exercise(recipe, work, RunOptions(**options), resume=resume))
 
 
 @cli.command()
@@ -99,7 +99,7 @@ def verify(recipe: str, work: Path, resume: bool, **asked: Any) -> None:
 @work_option
 def watch(recipe: str, work: Path) -> None:
     """Run your experiment at each save, beside the broken run."""
-    from harness.exercise import Asked, verify_exercise
+    from harness.exercise import RunOptions, verify_exercise
     from harness.summary import show_comparison
     from harness.workspace import open_workspace
 
@@ -113,7 +113,7 @@ def watch(recipe: str, work: Path) -> None:
                 ran = saved
                 click.clear()
                 try:
-                    show_comparison(verify_exercise(recipe, work, Asked()))
+                    show_comparison(verify_exercise(recipe, work, RunOptions()))
                 except UserError as error:
                     click.echo(f"Not run: {error}")
                 click.echo("Each save runs it again. Stop with Ctrl-C.")

@@ -16,6 +16,7 @@ from harness.run.metrics_log import from_strict
 from harness.run.settings import RunJob, RunName, RunSettings
 from harness.workspace import (
     EXPERIMENT,
+    PROMPT,
     RESULT,
     SETTINGS,
     Workspace,
@@ -30,11 +31,10 @@ if TYPE_CHECKING:  # reading reports takes libraries that no run needs
 
 DEFAULT_SEED = 42
 DEFAULT_EXPERIMENT = "digits_mlp"
-PROMPT = "PROMPT.md"
 
 
 @dataclass(frozen=True)
-class Asked:
+class RunOptions:
     """The options of a command line; None means: as the recipe has it."""
 
     seed: int | None = None
@@ -66,16 +66,16 @@ def check_dataset(name: str, default: str) -> None:
 
 
 def start_exercise(
-    recipe_id: str, work: Path, asked: Asked, *, resume: bool = False, bar: bool = True
+    recipe_id: str, work: Path, options: RunOptions, *, resume: bool = False, bar: bool = True
 ) -> tuple[Workspace, bool]:
     """Make the workspace and the broken run unless they exist; return it and whether a run was made."""
     recipe = load_recipe(recipe_id)
     folder = work / recipe_id
     with naming(folder):
         if (folder / "runs" / "broken" / RESULT).is_file():
-            workspace = _open_as_asked(recipe, work, asked)
+            workspace = _open_with_options(recipe, work, options)
         else:
-            settings = asked.settings(recipe)
+            settings = options.settings(recipe)
             # Only a finished broken run ties a workspace to its settings: a run that could not be made (no such
             # card, data not fetched) must not prevent one with other settings.
             (folder / SETTINGS).unlink(missing_ok=True)
@@ -87,10 +87,10 @@ def start_exercise(
     return workspace, True
 
 
-def _open_as_asked(recipe: Recipe, work: Path, asked: Asked) -> Workspace:
+def _open_with_options(recipe: Recipe, work: Path, options: RunOptions) -> Workspace:
     """Return the workspace. Raises `UserError` for options that differ from what it was made with."""
     workspace = open_workspace(work, recipe.id)
-    workspace.require(asked.settings(recipe, workspace.settings))
+    workspace.require(options.settings(recipe, workspace.settings))
     return workspace
 
 
@@ -102,11 +102,11 @@ def prompt_text(recipe_id: str) -> str:
 
 
 def verify_exercise(
-    recipe_id: str, work: Path, asked: Asked, *, resume: bool = False, bar: bool = True
+    recipe_id: str, work: Path, options: RunOptions, *, resume: bool = False, bar: bool = True
 ) -> Workspace:
     """Run the student's experiment into `runs/fixed/`."""
     recipe = load_recipe(recipe_id)
-    workspace = _open_as_asked(recipe, work, asked)
+    workspace = _open_with_options(recipe, work, options)
     if not workspace.has_run("broken"):
         raise UserError(
             f"{workspace.folder} has no finished broken run to compare with: make exercise BREAK={recipe_id} makes it."
@@ -194,13 +194,13 @@ def read_result(folder: Path) -> dict[str, Any]:
 def check_exercise(recipe_id: str, work: Path) -> "tuple[Workspace, list[CheckItem]]":
     """Check everything that can be checked before handing in; this makes both runs again to see that they repeat."""
     from harness import checks
-    from harness.submission.check import run_checks
+    from harness.submission.check import all_checks
 
     recipe = load_recipe(recipe_id)
     workspace = open_workspace(work, recipe_id)
     with tempfile.TemporaryDirectory(prefix="trainwreck-") as scratch:
 
-        def replay(run: RunName) -> Path:
+        def rerun(run: RunName) -> Path:
             folder = Path(scratch) / run
             source = read_source(workspace.run_folder(run) / EXPERIMENT)
             try:
@@ -213,4 +213,4 @@ def check_exercise(recipe_id: str, work: Path) -> "tuple[Workspace, list[CheckIt
             findings = checks.run_checks(workspace.broken_source(), workspace.settings, names)
             return {name: finding.outcome for name, finding in findings.items()}
 
-        return workspace, run_checks(workspace, replay, outcomes)
+        return workspace, all_checks(workspace, rerun, outcomes)

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, their digests, and compressed formats whose bytes never change."""
+"""Files that appear whole or not at all, their digests, caches, and compressed formats whose bytes never change."""
 
 import hashlib
 import os
@@ -16,6 +16,16 @@ BLOCK_SIZE = 65535  # the largest stored block: its length has 16 bits (RFC 1951
 _ZLIB_HEADER = b"\x78\x01"
 # RFC 1952: magic, method deflate, no flags (so no file name), no time, no extra flags, unknown system.
 _GZIP_HEADER = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
+
+
+def cache_folder(variable: str, name: str = "") -> Path:
+    """Return the folder that an environment variable names, else `trainwreck/<name>` in the user's cache folder."""
+    if chosen := os.environ.get(variable):
+        return Path(chosen).expanduser()
+    shared = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    # The XDG specification says to ignore relative paths.
+    home = shared if shared.is_absolute() else Path("~/.cache").expanduser()
+    return home / "trainwreck" / name
 
 
 def sha256_path(path: Path) -> Path:

@@ -231,9 +231,9 @@ def load_recipe(recipe_id: str, exercises: Path = EXERCISES) -> Recipe:
 
 def _read(recipe_id: str, exercises: Path) -> Recipe:
     path = exercises / recipe_id / "recipe.toml"
-    written = path.with_name("experiment.py")
-    if written.is_file():
-        return read_record(path, KitRecipe, id=recipe_id, source=written.read_text(encoding="utf-8"))
+    broken = path.with_name("experiment.py")  # only a kit has it
+    if broken.is_file():
+        return read_record(path, KitRecipe, id=recipe_id, source=broken.read_text(encoding="utf-8"))
     recipe = read_record(path, Recipe, id=recipe_id)
     if not path.with_name("PROMPT.md").is_file():
         raise UserError(f"{path.parent} has no PROMPT.md: write what the student is asked.")

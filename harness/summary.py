@@ -14,7 +14,7 @@ from rich.text import Text
 from harness.exercise import read_result
 from harness.recipe import load_recipe, load_recipes
 from harness.run.metrics_log import batch_records, epoch_records, read_metrics_log
-from harness.workspace import SETTINGS, Workspace, open_workspace
+from harness.workspace import METRICS_LOG, PROMPT, RUN_PAGE, SETTINGS, Workspace, open_workspace
 from harness.written.exercise import file_exercise_ids, find_file_exercise
 from harness.written.workspace import FileWorkspace
 
@@ -32,7 +32,7 @@ def run_figures(folder: Path) -> Figures:
         return "-" if value is None else f"{value:.4g}"
 
     result = read_result(folder)
-    records = read_metrics_log(folder / "metrics.log")
+    records = read_metrics_log(folder / METRICS_LOG)
     batches, epochs = batch_records(records), epoch_records(records)
     step, accuracy = result["first_non_finite_step"], epochs[-1]["val_accuracy"]
     norms = [r["grad_norm"] for r in batches if r["grad_norm"] is not None]
@@ -88,7 +88,7 @@ def show_broken_run(workspace: Workspace, *, made: bool) -> None:
     _show_findings(console, folder)
     _show_next(
         console,
-        f"1. look at {folder / 'run.html'} in a browser, and read {workspace.folder / 'PROMPT.md'}",
+        f"1. look at {folder / RUN_PAGE} in a browser, and read {workspace.folder / PROMPT}",
         f"2. find the cause and fix it in {workspace.experiment}",
         f"3. {workspace.command('verify')}",
     )
@@ -108,7 +108,7 @@ def show_comparison(workspace: Workspace) -> None:
         return
     _show_next(
         console,
-        f"1. look at both runs in {fixed / 'run.html'}; if you are not convinced, edit and verify again",
+        f"1. look at both runs in {fixed / RUN_PAGE}; if you are not convinced, edit and verify again",
         f"2. write what you found into {workspace.report}",
         f"3. {workspace.command('check')}",
     )
@@ -123,7 +123,7 @@ def show_file_workspace(workspace: FileWorkspace, *, made: bool) -> None:
     console.print(f"{exercise.id}: {exercise.title}", markup=False, style="bold")
     _show_next(
         console,
-        f"1. read {workspace.folder / 'PROMPT.md'}",
+        f"1. read {workspace.folder / PROMPT}",
         f"2. write {workspace.answer}",
         f"3. {workspace.command('check')}",
     )
@@ -189,7 +189,7 @@ def show_submission(submission: "Submission") -> None:
     about = f"({shown}, SHA-256 {submission.sha256[:16]})"
     _show_line(console, f"{submission.path} {about} and its .sha256 {done}")
     if submission.kept is not None:
-        _show_line(console, f"The tarball of before is kept as {submission.kept}.")
+        _show_line(console, f"The older tarball is kept as {submission.kept}.")
     for item in submission.warnings:
         _show_line(console, f"Warning, {item.id}: {item.message}", style="yellow")
     _show_next(console, "hand both files in")
@@ -204,4 +204,4 @@ def show_single_run(result: dict[str, Any], folder: Path, *, as_json: bool) -> N
     console = Console()
     console.print(_table({str(result["run"]): run_figures(folder)}))
     _show_findings(console, folder)
-    _show_next(console, f"look at {folder / 'run.html'} in a browser")
+    _show_next(console, f"look at {folder / RUN_PAGE} in a browser")

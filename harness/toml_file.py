@@ -15,7 +15,7 @@ class StrictModel(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-Record = TypeVar("Record", bound=BaseModel)
+Model = TypeVar("Model", bound=BaseModel)
 
 
 def read_table(path: Path) -> dict[str, Any]:
@@ -30,7 +30,7 @@ def read_table(path: Path) -> dict[str, Any]:
         raise UserError(f"{path} is not TOML: {error}.") from None
 
 
-def read_record(path: Path, model: type[Record], **more: Any) -> Record:
+def read_record(path: Path, model: type[Model], **more: Any) -> Model:
     """Return a TOML file as a record, with the fields in `more` added.
 
     Raises `UserError` that names the file and every key that is wrong.

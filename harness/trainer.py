@@ -19,7 +19,6 @@ import itertools
 import json
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,38 +29,18 @@ from harness.canonical_setup import canonical_setup
 from harness.errors import UserError
 from harness.files import write_whole
 from harness.run.batches import deterministic_minibatches, run_generators
-from harness.run.checkpoint import (
-    CHECKPOINT,
-    checkpoint_bytes,
-    load_checkpoint,
-    restore_rng_states,
-    rng_states,
-)
+from harness.run.checkpoint import checkpoint_bytes, load_checkpoint, restore_rng_states, rng_states
 from harness.run.evaluation import confusion_matrix, evaluate_in_eval_mode, largest_change, statistics_of
 from harness.run.experiment import Experiment, TensorData, disable_dropout
-from harness.run.guardrails import Finding, Guardrails
-from harness.run.input_sheet import INPUT_SHEET, input_sheet
+from harness.run.guardrails import GuardrailFinding, Guardrails
+from harness.run.input_sheet import input_sheet
 from harness.run.metrics_log import BATCHES_AT_ONCE, LogWriter, Record, batch_records, read_metrics_log
 from harness.run.recorder import BatchMeasurements, Recorder
 from harness.run.settings import RunSettings
+from harness.workspace import CHECKPOINT, INPUT_SHEET, METRICS_LOG
 
-METRICS_LOG = "metrics.log"
 BEST_CHECKPOINT = "best.pt"
 Progress = Callable[[int, int, float], None]
-
-
-@dataclass
-class TrainingResult:
-    """What a run leaves in memory beside its files."""
-
-    steps: int
-    epochs: int
-    batch_size: int
-    last_batch: Record
-    last_epoch: Record
-    first_non_finite_step: int | None
-    findings: list[Finding]
-    confusion: list[list[int]] | None
 
 
 def train(
@@ -72,14 +51,14 @@ def train(
     *,
     resume: bool = False,
     progress: Progress | None = None,
-) -> TrainingResult:
+) -> "Training":
     """Train from the seed to the end and write `metrics.log`, `checkpoint.pt` and `best.pt` into `folder`.
 
     `checkpoint.pt` is written after every epoch; with `resume` the run continues from it and ends with the bytes of
     a run that was never stopped. `progress(step, steps, loss)` is called after every batch.
 
-    Raises `UserError` for a mistake in the experiment, for settings that do not fit it, and when strict guardrails
-    stop the run.
+    Returns the finished training. Raises `UserError` for a mistake in the experiment, for settings that do not fit it,
+    and when strict guardrails stop the run.
     """
     return Training(experiment, data, settings, folder, progress).run(resume)
 
@@ -116,18 +95,19 @@ class Training:
         self.scheduler = experiment.build_scheduler(self.optimizer, self.steps)
         self.generators = run_generators(settings.seed)
         self.guardrails = Guardrails(settings.guardrails)
-        self.findings: list[Finding] = []
+        self.findings: list[GuardrailFinding] = []
         self.position: dict[str, Any] = {"epoch": 0, "step": 0, "best": None}
-        self.first_non_finite: int | None = None
+        self.first_non_finite_step: int | None = None
         self.last_batch: Record = {}
         self.last_epoch: Record = {}
+        self.confusion: list[list[int]] | None = None
 
     def _place(self, split: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
         dtype = torch.get_default_dtype()
         inputs, labels = (part.to(self.device, dtype if part.is_floating_point() else None) for part in split)
         return inputs, labels
 
-    def run(self, resume: bool) -> TrainingResult:
+    def run(self, resume: bool) -> "Training":
         """Train to the end; see `train`."""
         if resume and (self.folder / CHECKPOINT).exists():
             self._restore()
@@ -141,16 +121,8 @@ class Training:
         ):
             while self.position["step"] < self.steps:
                 self._epoch(recorder, log)
-        return TrainingResult(
-            steps=self.position["step"],
-            epochs=self.position["epoch"],
-            batch_size=self.batch_size,
-            last_batch=self.last_batch,
-            last_epoch=self.last_epoch,
-            first_non_finite_step=self.first_non_finite,
-            findings=self.findings,
-            confusion=confusion_matrix(self.model, *self.validation),
-        )
+        self.confusion = confusion_matrix(self.model, *self.validation)
+        return self
 
     def _epoch(self, recorder: Recorder, log: LogWriter) -> None:
         self.model.train()
@@ -187,8 +159,8 @@ class Training:
 
     def _note(self, record: Record) -> None:
         self.last_batch = record
-        if self.first_non_finite is None and not math.isfinite(record["loss"]):
-            self.first_non_finite = record["step"]
+        if self.first_non_finite_step is None and not math.isfinite(record["loss"]):
+            self.first_non_finite_step = record["step"]
         self.findings += self.guardrails.check(record)
 
     def evaluate(self, *, last: bool) -> Record:

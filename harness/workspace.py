@@ -25,12 +25,15 @@ METRICS_LOG = "metrics.log"
 CHECKPOINT = "checkpoint.pt"
 CHECKSUM = "checkpoint.pt.sha256"
 META = "checkpoint.pt.meta.json"
+INPUT_SHEET = "inputs.json"
+RUN_PAGE = "run.html"
+PROMPT = "PROMPT.md"
 Run = Literal["broken", "fixed"]
 RUNS: tuple[Run, ...] = ("broken", "fixed")
 # The files of each run in a submission; `best.pt` stays at home.
-RUN_FILES = (METRICS_LOG, CHECKPOINT, CHECKSUM, META, RESULT, "inputs.json", EXPERIMENT, "run.html")
+RUN_FILES = (METRICS_LOG, CHECKPOINT, CHECKSUM, META, RESULT, INPUT_SHEET, EXPERIMENT, RUN_PAGE)
 # The harness makes these in a workspace, and clean-work deletes them; all else is the student's.
-_OURS = ("runs", SETTINGS, SUBMITTED, "PROMPT.md")
+_MADE_BY_HARNESS = ("runs", SETTINGS, SUBMITTED, PROMPT)
 State = Literal["not started", "broken run done", "fixed run done", "submitted"]
 
 
@@ -181,7 +184,7 @@ def remove_workspace(work: Path, recipe: str) -> Path:
     target.mkdir(parents=True)
     # A rename within `work`, so that nothing is copied and nothing can be half there.
     for path in sorted(folder.iterdir()):
-        if path.name not in _OURS:
+        if path.name not in _MADE_BY_HARNESS:
             path.rename(target / path.name)
     if folder.is_symlink():
         raise UserError(

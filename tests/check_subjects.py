@@ -7,9 +7,9 @@ import pytest
 from click.testing import CliRunner
 from mini_experiments import MINI, mini_data
 
-from harness.checks import Finding, examine
-from harness.checks.lab.child import CheckJob
-from harness.checks.lab.subject import Subject
+from harness.checks import Finding, make_check
+from harness.checks.core.child import CheckJob
+from harness.checks.core.subject import Subject
 from harness.cli import cli
 from harness.data.datasets import Dataset, Split
 from harness.data.loading import load_dataset
@@ -53,10 +53,10 @@ def measure_here(monkeypatch: pytest.MonkeyPatch) -> None:
     def start(job: CheckJob, *, bar: bool) -> dict[str, Finding]:
         path = Path(job.source_path or "experiment.py")
         subject = Subject(path, job.source, job.settings, load(job.settings.dataset))
-        found = {name: examine(subject, name).to_json() for name in job.names}
+        found = {name: make_check(subject, name).to_json() for name in job.names}
         return {name: Finding.from_json(finding) for name, finding in found.items()}
 
-    monkeypatch.setattr("harness.checks.lab.child.start", start)
+    monkeypatch.setattr("harness.checks.core.child.start", start)
 
 
 def say(*words: str) -> str:

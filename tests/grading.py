@@ -16,8 +16,8 @@ from grader.score.canaries import own_evidence
 from grader.score.evidence import Evidence
 from grader.score.reference_report import reference_report
 from grader.score.solutions import mechanisms_of
-from harness.checks import examine
-from harness.checks.lab.subject import Subject
+from harness.checks import make_check
+from harness.checks.core.subject import Subject
 from harness.data.datasets import Dataset, read_embedded
 from harness.data.loading import load_dataset
 from harness.recipe import Recipe, load_recipe
@@ -53,7 +53,7 @@ def replay_with(recipe_id: str, source: str, settings: RunSettings) -> Replay:
         log, checkpoint = (folder / "metrics.log").read_bytes(), (folder / "checkpoint.pt").read_bytes()
         subject = Subject(Path("experiment.py"), source, settings, load_dataset(recipe.dataset))
         checks = tuple(
-            CheckResult(check=name, outcome=examine(subject, name).outcome)
+            CheckResult(check=name, outcome=make_check(subject, name).outcome)
             for name in mechanisms_of(recipe_id)
         )
         return Replay(

@@ -12,7 +12,8 @@ from harness.recipe import Edit, apply_edits, load_recipe
 from harness.run.experiment import Experiment, TensorData, TensorSplit, load_experiment, tensor_data
 from harness.run.metrics_log import Record, batch_records, epoch_records, read_metrics_log
 from harness.run.settings import RunSettings
-from harness.trainer import METRICS_LOG, TrainingResult, train
+from harness.trainer import Training, train
+from harness.workspace import METRICS_LOG
 
 MINI = '''\
 """Ten classes of 6x6 grey images, 40 to train on: five batches an epoch."""
@@ -157,7 +158,7 @@ class Run:
     """A finished run: what `train` returned, and the files it left."""
 
     folder: Path
-    result: TrainingResult
+    result: Training
     experiment: Experiment
 
     def bytes(self, name: str) -> bytes:

@@ -8,7 +8,7 @@ import pytest
 from made_up_runs import FIXED, change_json, make_workspace, read_lines, seal, write_lines
 
 from harness.errors import UserError
-from harness.submission.check import quick_checks, render_checks, run_checks
+from harness.submission.check import all_checks, quick_checks, render_checks
 from harness.submission.check_run import CheckItem
 from harness.workspace import Workspace
 
@@ -30,7 +30,7 @@ def failures(items: list[CheckItem]) -> dict[str, str]:
 
 
 def test_good_work_passes_every_check(workspace: Workspace, tmp_path: Path) -> None:
-    items = run_checks(workspace, copy_of(workspace, tmp_path / "again"))
+    items = all_checks(workspace, copy_of(workspace, tmp_path / "again"))
     assert failures(items) == {}
     of_run, of_report = "files checksum provenance log diagnostics", "length parts numbers snippet"
     assert [item.id for item in items] == [
@@ -222,7 +222,7 @@ def test_a_run_edited_afterwards_does_not_repeat(
 ) -> None:
     replay = copy_of(workspace, tmp_path / "again")
     edit(workspace)
-    item = next(item for item in run_checks(workspace, replay) if item.id == "fixed: repeats")
+    item = next(item for item in all_checks(workspace, replay) if item.id == "fixed: repeats")
     assert item.outcome == "failed"
     assert re.search(message, item.message)
     assert re.search(VERIFY, item.message)
@@ -232,7 +232,7 @@ def test_another_machine_is_no_ones_fault(workspace: Workspace, tmp_path: Path) 
     replay = copy_of(workspace, tmp_path / "again")
     edit_log(3, loss=9.0)(workspace)
     edit_json("checkpoint.pt.meta.json", platform_class={"architecture": "aarch64"})(workspace)
-    item = run_checks(workspace, replay)[-1]
+    item = all_checks(workspace, replay)[-1]
     assert (item.outcome, "made with another platform_class" in item.message) == ("could not judge", True)
 
 
@@ -240,14 +240,14 @@ def test_a_replay_that_a_user_must_fix_could_not_be_judged(workspace: Workspace)
     def full_disk(run: str) -> Path:
         raise UserError("No space left on device: free some space.")
 
-    items = run_checks(workspace, full_disk)[-2:]
+    items = all_checks(workspace, full_disk)[-2:]
     assert [item.outcome for item in items] == ["could not judge"] * 2
     assert "free some space" in items[0].message
 
 
 def test_an_empty_workspace_can_be_checked(workspace: Workspace) -> None:
     shutil.rmtree(workspace.folder / "runs")
-    found = failures(run_checks(workspace, lambda run: Path()))
+    found = failures(all_checks(workspace, lambda run: Path()))
     assert "make exercise BREAK=huge_lr" in found["broken: files"]
     assert {"fixed: files", "experiment: verified", "report: evidence 1", "fixed: repeats"} <= set(found)
 

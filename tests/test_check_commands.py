@@ -13,8 +13,8 @@ from commands import edit, mistake, succeed
 from page_reader import Page
 
 from harness.checks import check_names, load_check
-from harness.checks.cli.show import Report, render_page, show
-from harness.checks.lab.finding import Cell, Finding, Line, Plot, Table
+from harness.checks.cli.show import CheckReport, render_page, show
+from harness.checks.core.finding import Cell, Finding, Line, Plot, Table
 from harness.recipe import Recipe, load_recipe, recipe_ids
 from harness.run.settings import RunSettings
 from harness.workspace import create_workspace
@@ -132,11 +132,11 @@ FULL = {
 }
 
 
-def reports(more: dict[str, Any] | None = None, **outcomes: str) -> list[Report]:
+def reports(more: dict[str, Any] | None = None, **outcomes: str) -> list[CheckReport]:
     figures: dict[str, Cell] = {"a figure": 0.123456, "another": math.inf, "none": None, "yes": True}
     what = f"what was done {HOSTILE}"
     return [
-        Report(load_check(name), "huge_lr", Finding(what, outcome, "0.5 of 1", figures, **(more or {})))
+        CheckReport(load_check(name), "huge_lr", Finding(what, outcome, "0.5 of 1", figures, **(more or {})))
         for name, outcome in outcomes.items()
     ]
 

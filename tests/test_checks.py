@@ -9,9 +9,9 @@ import pytest
 from check_subjects import mini_subject, real_subject
 from mini_experiments import AMP, CHANCE, MINI, edited, mini_run, train_step
 
-from harness.checks import check_names, examine, load_check
+from harness.checks import check_names, load_check, make_check
 from harness.checks.cli.documentation import documentation
-from harness.checks.lab.finding import Finding
+from harness.checks.core.finding import Finding
 from harness.errors import UserError
 from harness.run.metrics_log import format_record
 
@@ -147,7 +147,7 @@ OUTCOMES: list[tuple[str, str, str]] = [
     ("name", "outcome", "source"), OUTCOMES, ids=[f"{row[0]}-{row[1]}-{i}" for i, row in enumerate(OUTCOMES)]
 )
 def test_outcomes_on_a_miniature(name: str, outcome: str, source: str) -> None:
-    found = examine(mini_subject(source), name)
+    found = make_check(mini_subject(source), name)
     assert found.outcome == outcome, found.figures
     assert all(len(row) == len(table.columns) for table in found.tables for row in table.rows)
     assert Finding.from_json(found.to_json()).outcome == outcome
@@ -174,8 +174,8 @@ REAL = [
 def test_a_real_break_trips_the_check_and_its_healthy_experiment_does_not(
     recipe: str, name: str, outcome: str
 ) -> None:
-    assert examine(real_subject(recipe), name).outcome == outcome
-    healthy = examine(real_subject(recipe, healthy=True), name)
+    assert make_check(real_subject(recipe), name).outcome == outcome
+    healthy = make_check(real_subject(recipe, healthy=True), name)
     assert load_check(name).outcome(healthy.outcome).sound
 
 
@@ -208,7 +208,7 @@ def test_every_outcome_of_every_check_is_tested_above() -> None:
 
 
 def test_names_come_in_order_and_once() -> None:
-    places = [load_check(name).place for name in check_names()]
+    places = [load_check(name).order for name in check_names()]
     assert places == sorted(set(places))
     with pytest.raises(UserError, match="did you mean overfit"):
         load_check("overfi")
@@ -225,7 +225,7 @@ def test_the_documentation_is_that_of_the_checks() -> None:
 def test_a_batch_of_one_does_not_hide_a_shuffle() -> None:
     subject = real_subject("label_permute")
     alone = replace(subject, source=edited(subject.source, ("BATCH_SIZE = 64", "BATCH_SIZE = 1")))
-    assert examine(alone, "data").outcome == "unpaired"
+    assert make_check(alone, "data").outcome == "unpaired"
 
 
 def test_a_channel_is_dead_only_if_it_is_zero_at_every_place() -> None:
@@ -236,18 +236,18 @@ def test_a_channel_is_dead_only_if_it_is_zero_at_every_place() -> None:
         "        first.bias[0], first.bias[1] = -100.0, 100.0\n"
         "    return nn.Sequential(first, nn.ReLU(), nn.Flatten(), nn.Linear(64, 10))\n",
     ))  # fmt: skip
-    before = examine(mini_subject(convolution), "activations").tables[0].rows
+    before = make_check(mini_subject(convolution), "activations").tables[0].rows
     assert before[1][-2:] == (0.25, None)
 
 
 def test_chance_outside_the_seed_is_found_where_it_first_shows() -> None:
     entropy = mini((PREPARED, "    return inputs + random.SystemRandom().random() / 1000, labels\n"))
-    assert "line 1 (step 0): loss is" in examine(mini_subject(entropy), "repeat").summary
+    assert "line 1 (step 0): loss is" in make_check(mini_subject(entropy), "repeat").summary
     hidden = edited(
         with_model("    model[3].register_buffer('extra', torch.zeros(1))\n"),
         ("    return loss\n", "    model[3].extra.fill_(random.SystemRandom().random())\n    return loss\n"),
     )
-    found = examine(mini_subject(hidden), "repeat")
+    found = make_check(mini_subject(hidden), "repeat")
     assert (found.outcome, found.summary) == ("differs", "logs equal, checkpoints differ")
 
 
@@ -261,10 +261,10 @@ def test_gradients_of_several_batches_are_compared_with_their_sum(every: int) ->
         "        optimizer.step()\n"
         "        optimizer.zero_grad()\n"
     )
-    assert examine(mini_subject(accumulated), "gradcheck").outcome == "passes"
+    assert make_check(mini_subject(accumulated), "gradcheck").outcome == "passes"
     kept = accumulated.replace("        optimizer.zero_grad()\n", "")
     expected = "used-differs" if every <= 8 else "passes"
-    assert examine(mini_subject(kept), "gradcheck").outcome == expected
+    assert make_check(mini_subject(kept), "gradcheck").outcome == expected
 
 
 @pytest.mark.parametrize(
@@ -281,7 +281,7 @@ def test_gradients_of_several_batches_are_compared_with_their_sum(every: int) ->
 def test_the_first_operation_that_is_not_finite_is_named(
     source: str, phase: str, operation: str, where: str, line: str
 ) -> None:
-    found = examine(mini_subject(source), "anomaly")
+    found = make_check(mini_subject(source), "anomaly")
     assert [found.figures[key] for key in ("first step that is not finite", "pass", "first operation", "in")] == [
         0, phase, operation, where,
     ]  # fmt: skip
@@ -289,7 +289,7 @@ def test_the_first_operation_that_is_not_finite_is_named(
 
 
 def test_a_later_failure_is_found_at_its_step() -> None:
-    found = examine(mini_subject(mini(("lr=0.05", "lr=1e20"))), "anomaly").figures
+    found = make_check(mini_subject(mini(("lr=0.05", "lr=1e20"))), "anomaly").figures
     assert int(str(found["first step that is not finite"])) == int(str(found["steps"])) - 1 > 0
     assert float(str(found["largest value that went in"])) > 1e30
 
@@ -297,14 +297,14 @@ def test_a_later_failure_is_found_at_its_step() -> None:
 @pytest.mark.parametrize("source", [CHANCE, AMP], ids=["chance", "scaled"])
 def test_the_steps_that_checks_make_are_those_of_the_run_to_the_byte(source: str, tmp_path: Path) -> None:
     run = mini_run(tmp_path / "run", source)
-    bench = mini_subject(source).bench()
-    made = [{**record, "epoch": record["step"] // 5} for record in bench.records(bench.batches(bench.steps))]
+    trial = mini_subject(source).trial()
+    made = [{**record, "epoch": record["step"] // 5} for record in trial.records(trial.batches(trial.steps))]
     lines = [json.loads(line) for line in run.bytes("metrics.log").decode().splitlines() if '"step"' in line]
     assert [json.loads(format_record(record)) for record in made] == lines
 
 
 @pytest.mark.parametrize("name", check_names())
 def test_a_check_finds_the_same_twice(name: str) -> None:
-    first, second = (examine(mini_subject(CHANCE), name).to_json() for _ in range(2))
+    first, second = (make_check(mini_subject(CHANCE), name).to_json() for _ in range(2))
     assert first == second
     assert not any(isinstance(value, float) and math.isnan(value) for value in first["figures"].values())

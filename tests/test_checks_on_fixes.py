@@ -19,7 +19,7 @@ from fix_styles import (
 )  # fmt: skip
 
 from grader.score.solutions import mechanisms_of
-from harness.checks import examine, load_check
+from harness.checks import load_check, make_check
 from harness.recipe import Recipe, load_recipes
 
 pytestmark = pytest.mark.usefixtures("torch_as_found")
@@ -96,7 +96,7 @@ UNUSUAL: dict[str, list[Edits]] = {
 def unsound(recipe: Recipe, source: str) -> dict[str, str]:
     """Return the outcome of each mechanism check that the break trips and that is not sound in a source."""
     subject = source_subject(source, recipe.dataset, recipe.seed)
-    found = {name: examine(subject, name).outcome for name in mechanisms_of(recipe.id)}
+    found = {name: make_check(subject, name).outcome for name in mechanisms_of(recipe.id)}
     return {name: outcome for name, outcome in found.items() if not load_check(name).outcome(outcome).sound}
 
 

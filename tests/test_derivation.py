@@ -10,7 +10,7 @@ from deriving import known_answers, solution
 
 from harness.written.derivation import PROBLEMS, draw_cases, right_outputs
 from harness.written.derivation_call import (
-    Called,
+    CallResult,
     Results,
     StepCounter,
     TooManySteps,
@@ -93,7 +93,7 @@ def test_an_answer_that_cannot_be_loaded_says_why(source: str, said: str) -> Non
     assert called(source).problem.startswith(f"backprop.py {said}")
 
 
-def small(find: str, replace: str) -> Called:
+def small(find: str, replace: str) -> CallResult:
     """Return what the edited solution gives in the small case."""
     source = solution("backprop_mlp")
     assert source.count(find) == 1

@@ -12,7 +12,7 @@ import pytest
 from shared_data import SHARED_DATA, accept_stand_in, needs_shared_data
 
 from harness.data import downloads
-from harness.data.downloads import CHECKSUMS, IncompleteFilesError, read_source
+from harness.data.downloads import CHECKSUMS, IncompleteFilesError, read_downloaded
 from harness.data.loading import fetch_dataset, load_dataset
 from harness.errors import UserError
 
@@ -98,14 +98,14 @@ def test_packed_and_unpacked_files_may_be_mixed_and_a_wrong_one_is_named(tmp_pat
     labels = packed.with_suffix("")
     labels.write_bytes(gzip.decompress(packed.read_bytes()))
     packed.unlink()
-    assert len(read_source("mnist", tmp_path)[1][1]) == 10_000
+    assert len(read_downloaded("mnist", tmp_path)[1][1]) == 10_000
 
     labels.write_bytes(labels.read_bytes()[:-1] + b"\x00")
     with pytest.raises(UserError, match=f"{labels} is not the published file of mnist"):
-        read_source("mnist", tmp_path)
+        read_downloaded("mnist", tmp_path)
     labels.unlink()
     with pytest.raises(IncompleteFilesError, match=rf"{packed} is missing: .*make data DATASET=mnist"):
-        read_source("mnist", tmp_path)
+        read_downloaded("mnist", tmp_path)
 
 
 def test_an_unknown_pickle_is_never_opened(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_an_unknown_pickle_is_never_opened(tmp_path: Path) -> None:
     for name in CHECKSUMS["cifar10"]:
         (tmp_path / CIFAR10 / name).write_bytes(f"cposix\nsystem\n(S'touch {trap}'\ntR.".encode())
     with pytest.raises(UserError, match="data_batch_1 is not the published file of cifar10"):
-        read_source("cifar10", tmp_path)
+        read_downloaded("cifar10", tmp_path)
     assert not trap.exists()
 
 
@@ -127,4 +127,4 @@ def test_a_damaged_packed_file_is_named(content: bytes, tmp_path: Path) -> None:
     raw.mkdir(parents=True)
     (raw / "train-images-idx3-ubyte.gz").write_bytes(content)
     with pytest.raises(IncompleteFilesError, match=r"ubyte\.gz is damaged .*delete it"):
-        read_source("mnist", tmp_path)
+        read_downloaded("mnist", tmp_path)

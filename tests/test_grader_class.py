@@ -28,8 +28,8 @@ from grader.score.canaries import canary_problem
 from grader.score.evidence import Evidence
 from grader.score.scoring import score_evidence
 from grader.score.verdict import CRITERIA, Criterion, CriterionScore
-from grader.score.weights import DEFAULT, Weights, load_weights
-from harness.exercise import Asked
+from grader.score.weights import DEFAULT_RUBRIC, Weights, load_weights
+from harness.exercise import RunOptions
 from harness.recipe import load_recipe
 
 RECIPE = "huge_lr"
@@ -156,7 +156,7 @@ def test_scores_by_another_rubric_are_not_mixed(classroom: Path, tmp_path: Path)
     out = shutil.copytree(classroom / "reports", tmp_path / "reports")
     before = files(out)
     rubric = tmp_path / "rubric.toml"
-    rubric.write_text(DEFAULT.read_text() + "\n# another\n")
+    rubric.write_text(DEFAULT_RUBRIC.read_text() + "\n# another\n")
     words = ("--only", "cem_huge_lr", "--rubric", rubric, "--out", out)
     done = grader("score", "submissions", *words, cwd=classroom)
     assert done.returncode == 2
@@ -196,7 +196,7 @@ def test_a_submission_made_on_mnist_is_graded(
     cache = tmp_path / "cache"
     cache.mkdir()
     monkeypatch.setenv("TRAINWRECK_DATA", str(link_shared_data(cache)))
-    asked = Asked(dataset="mnist", epochs=1)
+    asked = RunOptions(dataset="mnist", epochs=1)
     template = broken_workspace(RECIPE, tmp_path / "template", asked)
     source = load_recipe(RECIPE).healthy_source()
     example_submission(RECIPE, "ada", source, template, tmp_path / "ada", tmp_path / "submissions")

@@ -64,6 +64,7 @@ def test_a_recipe_that_cannot_be_graded_costs_its_own_submissions_only(
         else:
             assert (row.status, row.total) == ("not judged", None)
             assert "huge_lr repeats nothing." in row.reason
+            assert row.provenance["tarball_sha256"] == before[name].provenance["tarball_sha256"]
 
     def broken(submission: Submission) -> None:
         raise UserError("exercises/huge_lr/recipe.toml is not a recipe.")

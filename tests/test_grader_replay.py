@@ -13,7 +13,7 @@ from grader.intake.submission import LOG_BYTES
 from grader.replay.replay import Replay
 from grader.replay.replayer import Replayer, Sandbox, open_sandbox
 from grader.replay.request import Request
-from grader.sandbox import run_in_sandbox
+from grader.sandbox import SandboxResult, run_in_sandbox
 from grader.syntax.program import tree_digest
 from harness.recipe import load_recipe
 from harness.run.launch import launch
@@ -108,6 +108,18 @@ def test_a_fault_of_the_machine_is_ours(tmp_path: Path) -> None:
     # The suite's own code is never to blame, whatever happens to it.
     broken = edited(RECIPE.healthy_source(), ("import torch\n", "import torch\n(\n"))
     assert Replayer(run_in_sandbox, tmp_path).make(request(broken, trusted=True)).status == "XX"
+
+
+def test_a_failed_reference_fix_names_its_cause_also_if_a_student_hands_it_in(tmp_path: Path) -> None:
+    stderr = b"Traceback (most recent call last):\nImportError: no torch here\n"
+    failed = SandboxResult("RE", 1, None, "it ended with exit status 1", stderr=stderr)
+    found = Replayer(lambda *_: failed, tmp_path).replay(request(RECIPE.healthy_source()))
+    assert (found.status, found.message) == (
+        "XX",
+        "RE: it ended with exit status 1 ImportError: no torch here",
+    )
+    other = Replayer(lambda *_: failed, tmp_path).replay(request(RECIPE.broken_source()))
+    assert (other.status, other.message) == ("RE", "it ended with exit status 1")
 
 
 HEAD = '    """Return the network: images (B, 1, 28, 28) to logits (B, 10)."""\n'

@@ -6,8 +6,9 @@ from recorded_logs import log_bytes
 
 from harness.errors import UserError
 from harness.recipe import EXPERIMENTS
-from harness.run.guardrails import Guardrails, Mode
+from harness.run.guardrails import Guardrails
 from harness.run.metrics_log import Record, batch_records, log_lines, parse_log
+from harness.run.settings import GuardrailMode
 
 
 def record(
@@ -18,7 +19,7 @@ def record(
     return {**found, "optimizer_steps": 1, **more}
 
 
-def found(records: list[Record], mode: Mode = "warn") -> list[tuple[int, str]]:
+def found(records: list[Record], mode: GuardrailMode = "warn") -> list[tuple[int, str]]:
     guardrails = Guardrails(mode)
     return [(finding.step, finding.level) for record in records for finding in guardrails.check(record)]
 

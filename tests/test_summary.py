@@ -101,7 +101,7 @@ def test_a_submission_is_told_with_what_may_cost_points(tmp_path: Path, capsys: 
     )
     assert capsys.readouterr().out == (
         f"{path} (2.0 MB, SHA-256 abababababababab) and its .sha256 are written.\n"
-        f"The tarball of before is kept as {tmp_path / 'old'}.\n"
+        f"The older tarball is kept as {tmp_path / 'old'}.\n"
         "Warning, report: words: too [many].\nNext:\n  hand both files in\n"
     )
 

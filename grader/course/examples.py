@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from grader.score.reference_report import reference_report
-from harness.exercise import Asked, start_exercise, verify_exercise
+from harness.exercise import RunOptions, start_exercise, verify_exercise
 from harness.submission.archive import submit, submit_file
 from harness.written.exercise import FileExercise
 from harness.written.workspace import start_file_exercise
@@ -13,9 +13,9 @@ from harness.written.workspace import start_file_exercise
 Change = Callable[[str], str]
 
 
-def broken_workspace(recipe: str, work: Path, asked: Asked | None = None) -> Path:
+def broken_workspace(recipe: str, work: Path, options: RunOptions | None = None) -> Path:
     """Make `work/<recipe>/` with its broken run, where it is not there yet, and return `work`."""
-    start_exercise(recipe, work, asked or Asked(), bar=False)
+    start_exercise(recipe, work, options or RunOptions(), bar=False)
     return work
 
 
@@ -36,7 +36,7 @@ def example_submission(
     """
     shutil.copytree(template / recipe, work / recipe)
     (work / recipe / "experiment.py").write_text(source, encoding="utf-8")
-    workspace = verify_exercise(recipe, work, Asked(), bar=False)
+    workspace = verify_exercise(recipe, work, RunOptions(), bar=False)
     broken, fixed = (
         (workspace.run_folder(run) / "metrics.log").read_text(encoding="utf-8") for run in ("broken", "fixed")
     )

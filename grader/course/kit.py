@@ -14,8 +14,8 @@ from harness.files import scratch_path, write_with_sha256
 from harness.recipe import EXERCISES, FILE_EXERCISE, ROOT, Recipe, load_recipe, recipe_ids
 from harness.submission.archive import deterministic_tar_gz
 from harness.submission.log_values import CAUSES, causes_file
+from harness.workspace import PROMPT
 from harness.written.exercise import FileExercise, file_exercise_ids, load_exercise
-from harness.written.workspace import PROMPT
 
 README = Path(__file__).with_name("kit_readme.md")
 LISTING = "kit.sha256"  # every file of the kit, for `sha256sum -c`; a kit may replace what its listing names

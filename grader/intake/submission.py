@@ -174,6 +174,11 @@ class Answer:
     text: str
     ignored: tuple[str, ...]
 
+    @property
+    def recipe(self) -> str:
+        """The id of the exercise."""
+        return self.exercise.id
+
 
 def submission_name(path: Path) -> str:
     """Return the file's name without `.tar.gz`; bytes that are not UTF-8 are escaped."""

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from grader.score.verdict import Model
 from harness.errors import UserError, naming
-from harness.files import write_whole
+from harness.files import cache_folder, write_whole
 
 LIMIT_VARIABLE = "TRAINWRECK_REPLAYS_LIMIT"
 # A replay takes 75 kB: a course of 2,100 submissions 0.1 GB, a whole self-check some 0.5 GB.
@@ -33,11 +33,7 @@ Record = TypeVar("Record", bound=Model)
 
 def default_folder() -> Path:
     """Return the folder of the cache: $TRAINWRECK_REPLAYS, or trainwreck/replays in the user's cache folder."""
-    if chosen := os.environ.get("TRAINWRECK_REPLAYS"):
-        return Path(chosen).expanduser()
-    shared = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    home = shared if shared.is_absolute() else Path("~/.cache").expanduser()
-    return home / "trainwreck" / "replays"
+    return cache_folder("TRAINWRECK_REPLAYS", "replays")
 
 
 class Cache(Generic[Record]):

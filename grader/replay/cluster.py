@@ -29,7 +29,7 @@ from grader.replay.replays import Executor, Made
 from grader.replay.request import Request, recipe_of
 from grader.sandbox import sandbox_problem
 from harness.data import EMBEDDED
-from harness.doctor.report import examine
+from harness.doctor.report import examine_machine
 from harness.errors import UserError
 from harness.recipe import ROOT
 from harness.run.settings import RunSettings
@@ -56,7 +56,7 @@ def description() -> Mapping[str, str]:
         "torch": version("torch").partition("+")[0],
         "NumPy": version("numpy"),
         # Machines that are not portable agree only with machines of their own kind.
-        "platform": f"{platform.machine()}, portable" if examine()["portable"] else machine_state(),
+        "platform": f"{platform.machine()}, portable" if examine_machine()["portable"] else machine_state(),
     }
 
 

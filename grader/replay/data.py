@@ -10,7 +10,7 @@ import numpy as np
 
 from harness.data import EMBEDDED
 from harness.data.datasets import Split, draw_subset, read_embedded
-from harness.data.downloads import read_source
+from harness.data.downloads import read_downloaded
 from harness.data.loading import load_dataset, subset_file
 from harness.errors import naming
 from harness.files import sha256_line, sha256_path, write_with_sha256
@@ -32,7 +32,7 @@ def heldout_archive(name: str, cache: Path) -> bytes:
         data = kept.read_bytes()
         if sha256_path(kept).read_text(encoding="utf-8") == sha256_line(data, kept.name):
             return data
-    _, test = read_source(name, cache)
+    _, test = read_downloaded(name, cache)
     data = _packed(draw_subset(*test, HELDOUT_IMAGES, 0, from_end=True))
     with naming(kept.parent):
         kept.parent.mkdir(parents=True, exist_ok=True)

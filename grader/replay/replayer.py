@@ -94,6 +94,9 @@ class Replayer:
         }
         dataset = request.settings.dataset
         result = self._run("replay.py", {"job.json": json.dumps(job).encode()}, dataset)
+        if result.status != "OK":
+            ours = request.trusted or request.source == request.recipe.healthy_source()
+            return _unfinished(result, ours=ours)
         replay = _read_replay(result, trusted=request.trusted)
         if replay.status != "OK":
             return replay
@@ -168,8 +171,6 @@ def visible_folders() -> Sequence[Path]:
 
 
 def _read_replay(result: SandboxResult, *, trusted: bool) -> Replay:
-    if result.status != "OK":
-        return _unfinished(result, trusted=trusted)
     if missing := [name for name in _RESULTS if name not in result.files]:
         problem = f"it ended without an error and without {missing[0]}; does the experiment end the process?"
         return Replay(status="RE", message=f"the run left no whole result: {problem}")
@@ -195,9 +196,9 @@ def _read_replay(result: SandboxResult, *, trusted: bool) -> Replay:
     return replay
 
 
-def _unfinished(result: SandboxResult, *, trusted: bool) -> Replay:
+def _unfinished(result: SandboxResult, *, ours: bool) -> Replay:
     message = result.files.get("error.txt", b"").decode("utf-8", "replace") or result.message
-    if trusted:  # the suite's own code never fails by itself
+    if ours:  # the suite's own code never fails by itself
         last = result.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
         return Replay(status="XX", message=f"{result.status}: {message} {' '.join(last)}".strip())
     if result.status == "RE" and result.exit_code == 3:

@@ -93,7 +93,7 @@ def histogram(totals: Iterable[float]) -> list[tuple[int, float]]:
 
 def means(rows: Sequence[SubmissionScore]) -> list[tuple[str, int, list[float | None]]]:
     """Return (recipe, number graded, mean total and mean of each criterion) by recipe, and last those of all."""
-    graded = [row for row in rows if row.status == "graded"]
+    graded, every = [row for row in rows if row.status == "graded"], criteria_in(rows)
     names = sorted({row.recipe for row in graded})
     groups = [
         *((name, [row for row in graded if row.recipe == name]) for name in names),
@@ -103,10 +103,7 @@ def means(rows: Sequence[SubmissionScore]) -> list[tuple[str, int, list[float | 
         (
             recipe,
             len(group),
-            [
-                _mean(row.total for row in group),
-                *(_criterion_mean(group, name) for name in criteria_in(rows)),
-            ],
+            [_mean(row.total for row in group), *(_criterion_mean(group, name) for name in every)],
         )
         for recipe, group in groups
     ]

@@ -31,9 +31,7 @@ def render_submission(
     exhibits: what the page shows beside the score; with None it shows the score alone. title: the recipe's.
     provenance: the provenance of the whole class; a "warning" in it stands on top.
     """
-    exhibits = exhibits or Exhibits(
-        submission=row.submission, broken_source=None, fixed_source=None, report=None
-    )
+    exhibits = exhibits or Exhibits(submission=row.submission)
     facts = {**row.provenance, **(provenance or {})}
     broken, fixed = exhibits.broken_source, exhibits.fixed_source
     compared = broken is not None and fixed is not None

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from grader.sandbox.bubblewrap import LAUNCHER, OLDEST, arguments, launcher_python, version
+from grader.sandbox.bubblewrap import LAUNCHER, OLDEST_BWRAP, bwrap_command, bwrap_version, launcher_python
 from grader.sandbox.pipes import (
     Readings,
     SealedFiles,
@@ -58,7 +58,7 @@ def run_in_sandbox(command: Command, stop: StopSignal | None = None) -> SandboxR
         raise Stopped
     limits = command.limits
     with SealedFiles() as files:
-        words = arguments(
+        words = bwrap_command(
             files={LAUNCHER: LAUNCHER_SOURCE.read_bytes()}
             | {f"/input/{name}": content for name, content in command.inputs.items()},
             visible=command.visible,
@@ -162,11 +162,11 @@ def sandbox_problem() -> str | None:
             f"The sandbox has no filter for {platform.machine()} processors: grade on one of"
             f" {', '.join(ARCHITECTURES)}."
         )
-    installed = version()
+    installed = bwrap_version()
     if installed is None:
         return f"The sandbox needs bubblewrap, which is not installed: {_INSTALL}"
-    if installed < OLDEST:
-        found, needed = (".".join(map(str, numbers)) for numbers in (installed, OLDEST))
+    if installed < OLDEST_BWRAP:
+        found, needed = (".".join(map(str, numbers)) for numbers in (installed, OLDEST_BWRAP))
         return f"The sandbox needs bubblewrap {needed} or later, and this is {found}: {_INSTALL}"
     words = [str(launcher_python()), "-I", "-S", "-c", "print('ready')"]
     result = run_in_sandbox(Command(words, limits=_TRIAL_LIMITS))

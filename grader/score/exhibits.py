@@ -75,9 +75,9 @@ class Exhibits(Model):
     """
 
     submission: str
-    broken_source: str | None
-    fixed_source: str | None
-    report: str | None
+    broken_source: str | None = None
+    fixed_source: str | None = None
+    report: str | None = None
     numbers: tuple[CitedNumber, ...] = ()
     answer_file: str = ""
     findings: tuple[Table, ...] = ()

@@ -1,12 +1,11 @@
 """Score a submission: a pure function of the submission, its replays and the weights."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Literal
 
-from grader.intake.submission import Submission
+from grader.intake.submission import Answer, Submission
 from grader.replay.replay import Replay
 from grader.replay.request import Role
 from grader.score.belief import same_as_reference
@@ -112,14 +111,21 @@ def scored_row(
     return rescored(row, criteria)
 
 
+def unjudged(read: Submission | Answer, reason: str) -> Score:
+    """Return the score of a submission that the grader has read and could not judge: no total."""
+    score = unscored(read.name, reason, student=read.student, exercise=read.recipe)
+    row = score.row.model_copy(update={"provenance": {"tarball_sha256": read.sha256}})
+    return replace(score, row=row)
+
+
 def unscored(
     name: str, reason: str, *, student: str | None = None, exercise: str | None = None, rejected: bool = False
 ) -> Score:
-    """Return the score of a submission that was rejected (total 0), or that the grader could not judge (no total).
+    """Return the score of a tarball that was rejected (total 0), or on which the grader failed (no total).
 
     Without a manifest, student and exercise follow from the file's name.
     """
-    known = next((known for known in _exercises() if name.endswith(f"_{known}")), "")
+    known = next((known for known in exercise_ids() if name.endswith(f"_{known}")), "")
     row = SubmissionScore(
         submission=name,
         student=student or (name.removesuffix(f"_{known}") if known else name),
@@ -130,12 +136,7 @@ def unscored(
         criteria={},
         provenance={},
     )
-    return Score(row, Exhibits(submission=name, broken_source=None, fixed_source=None, report=None))
-
-
-@cache
-def _exercises() -> tuple[str, ...]:
-    return tuple(exercise_ids())
+    return Score(row, Exhibits(submission=name))
 
 
 def tarball_flags(name: str, student: str, exercise: str, ignored: Sequence[str]) -> tuple[Flag, ...]:

@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 Outcome = Literal["passed", "failed", "could not judge"]
 Status = Literal["graded", "rejected", "not judged"]
+Row = tuple[str, str, float]  # a check to judge: its id, its title, its points
 # A written exercise has criteria of its own, in its `rubric.toml`.
 Criterion = Annotated[str, Field(pattern="^[a-z][a-z_]{0,39}$")]
 CRITERIA: tuple[Criterion, ...] = ("reproducibility", "diagnostics", "fix", "explanation")
@@ -142,9 +143,5 @@ def _waiting(criteria: Mapping[Criterion, CriterionScore]) -> str:
 def rescored(row: SubmissionScore, criteria: dict[Criterion, CriterionScore]) -> SubmissionScore:
     """Return the row with these criteria and their sum: graded if none is open."""
     total = total_of(criteria)
-    if total is None:
-        reason = _waiting(criteria)
-        return row.model_copy(
-            update={"criteria": criteria, "status": "not judged", "total": None, "reason": reason}
-        )
-    return row.model_copy(update={"criteria": criteria, "status": "graded", "total": total, "reason": ""})
+    status, reason = ("not judged", _waiting(criteria)) if total is None else ("graded", "")
+    return row.model_copy(update={"criteria": criteria, "status": status, "total": total, "reason": reason})

@@ -19,8 +19,8 @@ from grader.written.judgement import Judgement, checks_of
 from harness.checks import check_names, load_check
 from harness.errors import UserError
 from harness.recipe import recipe_ids
-from harness.written.decision_tree import HEALTHY, UNKNOWN, Tree, Walked, parse_tree, walk
-from harness.written.derivation_judge import Finding
+from harness.written.decision_tree import HEALTHY, UNKNOWN, Tree, Walk, parse_tree, walk
+from harness.written.derivation_judge import AnswerCheck
 
 Trips = Mapping[str, str]
 Verdict = Literal["right", "wrong", "a guess", "not concluded"]
@@ -35,7 +35,7 @@ class Arrival:
     """Where an experiment ends. others: distinguishable experiments that end there by the same outcomes."""
 
     truth: str
-    walks: tuple[Walked, ...]
+    walks: tuple[Walk, ...]
     verdict: Verdict
     others: tuple[str, ...]
 
@@ -98,7 +98,7 @@ def judge_tree(text: str, file: str, known: Mapping[str, Trips] | None = None) -
             "minutes": _cost(found, reference),
         }
     findings = [
-        Finding(criterion, id, title, judged[id][1], remedy if nothing else how, judged[id][0])
+        AnswerCheck(criterion, id, title, judged[id][1], remedy if nothing else how, judged[id][0])
         for id, (criterion, title, how) in _CHECKS.items()
     ]
     table = (_table(found, reference),) if found else ()
@@ -131,10 +131,10 @@ def arrivals(tree: Tree, known: Mapping[str, Trips]) -> list[Arrival]:
     return found
 
 
-def _walks(tree: Tree, trips: Trips) -> tuple[Walked, ...]:
+def _walks(tree: Tree, trips: Trips) -> tuple[Walk, ...]:
     """Return the different walks over all combinations of sound outcomes of the checks that are not tripped."""
     names = sorted({node.check for node in tree.nodes.values()} - trips.keys())
-    walks: dict[tuple[tuple[str, str, str], ...], Walked] = {}
+    walks: dict[tuple[tuple[str, str, str], ...], Walk] = {}
     for choice in product(*map(sound_outcomes, names)):
         walked = walk(tree, {**dict(zip(names, choice, strict=True)), **trips}.__getitem__)
         walks[walked.steps] = walked

@@ -21,8 +21,8 @@ from grader.written.judgement import Judgement, RunCommand, checks_of
 from grader.written.plain_numpy import foreign_import, suspicions
 from harness.recipe import ROOT
 from harness.written.derivation import PROBLEMS, Array, Inputs, draw_cases
-from harness.written.derivation_call import Called, Results
-from harness.written.derivation_judge import Finding, judge_answer
+from harness.written.derivation_call import CallResult, Results
+from harness.written.derivation_judge import AnswerCheck, judge_answer
 from harness.written.exercise import Derivation
 
 # The reference takes 0.6 s of processor, and 32 MiB; it leaves 71 files of 2 MB. The clock is for what sleeps.
@@ -76,14 +76,14 @@ def judge_derivation(exercise: Derivation, text: str, run: RunCommand) -> Judgem
     )
 
 
-def with_imports_judged(findings: list[Finding], text: str) -> list[Finding]:
+def with_imports_judged(findings: list[AnswerCheck], text: str) -> list[AnswerCheck]:
     """Return the findings on a text, with the imports judged.
 
     If the text is suspicious, the instructor decides whether it uses only NumPy and does not loop.
     """
     suspicious, foreign = suspicions(text), foreign_import(text)
 
-    def decide(item: Finding) -> Finding:
+    def decide(item: AnswerCheck) -> AnswerCheck:
         if item.id == "numpy" and item.points and foreign:
             remedy = "Import only numpy, and math if you need it."
             return replace(item, reason=f"{foreign}.", remedy=remedy, points=0.0)
@@ -120,7 +120,7 @@ def read_results(files: Mapping[str, bytes], cases: Mapping[str, Inputs]) -> Res
         item = report.cases[case]
         arrays = {name: _array(files[f"{case}/{name}"], shape) for name, shape in item.shapes.items()}
         problems = {stage: words[:600] for stage, words in item.problems.items()}
-        found[case] = Called(arrays, problems, item.steps, item.changed)
+        found[case] = CallResult(arrays, problems, item.steps, item.changed)
     return Results(report.problem[:600], found)
 
 

@@ -15,7 +15,7 @@ from grader.replay.replayer import Replayer
 from grader.report.progress import Progress
 from grader.sandbox import Stopped
 from grader.score.exhibits import Exhibits
-from grader.score.scoring import Score, scored_row, tarball_flags, unscored
+from grader.score.scoring import Score, scored_row, tarball_flags, unjudged
 from grader.score.solutions import SOLUTIONS
 from grader.score.verdict import total_of
 from grader.written.decision_tree import judge_tree, reference_text
@@ -29,9 +29,7 @@ def grade_answer(answer: Answer, judgement: Judgement, *, sandboxed: bool) -> Sc
     """Return the row of an answer and what its page shows; the row is not judged if the grader failed on it."""
     exhibits = Exhibits(
         submission=answer.name,
-        broken_source=None,
         fixed_source=answer.text,
-        report=None,
         answer_file=answer.exercise.file,
         findings=judgement.findings,
         replays=judgement.outcomes,
@@ -39,7 +37,7 @@ def grade_answer(answer: Answer, judgement: Judgement, *, sandboxed: bool) -> Sc
     )
     exercise, student = answer.exercise.id, answer.student
     if judgement.fault:
-        return Score(unscored(answer.name, judgement.fault, student=student, exercise=exercise).row, exhibits)
+        return Score(unjudged(answer, judgement.fault).row, exhibits)
     flags = (*judgement.flags, *tarball_flags(answer.name, student, exercise, answer.ignored))
     criteria = with_points(judgement, exercise)
     row = scored_row(answer.name, student, exercise, answer.sha256, criteria, flags, {}, sandboxed=sandboxed)
@@ -86,7 +84,7 @@ class AnswerGrader:
         for answer in answers:
             id = answer.exercise.id
             if problems[id]:
-                scores.append(unscored(answer.name, problems[id], student=answer.student, exercise=id))
+                scores.append(unjudged(answer, problems[id]))
             else:
                 distinct.setdefault((id, answer.text), []).append(answer)
         if distinct:

@@ -19,7 +19,7 @@ from grader.score.verdict import (
 )
 from grader.score.weights import Weights, read_weights, weighted
 from harness.toml_file import read_table
-from harness.written.derivation_judge import Finding
+from harness.written.derivation_judge import AnswerCheck
 
 # Runs a command in the sandbox, as `grader.replay.replayer.Replayer.run` does.
 RunCommand = Callable[[Command], SandboxResult]
@@ -40,7 +40,7 @@ class Judgement(Model):
     fault: str = ""
 
 
-def checks_of(findings: Iterable[Finding]) -> Checks:
+def checks_of(findings: Iterable[AnswerCheck]) -> Checks:
     """Return findings as the checks of each criterion."""
     checks: dict[Criterion, tuple[Check, ...]] = {}
     for item in findings:

@@ -2,7 +2,7 @@
 
 A check is a module of this folder. Its docstring is its documentation, `CHECK` declares its question and its
 closed set of outcomes, and `measure(subject)` returns a `Finding`. To add a check, add a file:
-nothing else lists them. What checks share lies in `lab/`, their commands in `cli/`.
+nothing else lists them. What checks share lies in `core/`, their commands in `cli/`.
 """
 
 import ast
@@ -13,15 +13,15 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.checks.lab import finding
-from harness.checks.lab.finding import Check, Finding, Limit, Outcome
+from harness.checks.core import finding
+from harness.checks.core.finding import Check, Finding, Limit, Outcome
 from harness.errors import UserError
 
 if TYPE_CHECKING:  # measuring needs torch, which takes a second or two to import
-    from harness.checks.lab.subject import Subject
+    from harness.checks.core.subject import Subject
     from harness.run.settings import RunSettings
 
-__all__ = ["Check", "Finding", "Limit", "Outcome", "check_names", "examine", "load_check", "run_checks"]
+__all__ = ["Check", "Finding", "Limit", "Outcome", "check_names", "load_check", "make_check", "run_checks"]
 
 _FOLDER = Path(__file__).parent
 
@@ -30,7 +30,7 @@ _FOLDER = Path(__file__).parent
 def check_names() -> tuple[str, ...]:
     """Return the names of all checks, in the order in which to make them."""
     names = [path.stem for path in _FOLDER.glob("*.py") if not path.stem.startswith("_")]
-    return tuple(sorted(names, key=lambda name: (_load(name).place, name)))
+    return tuple(sorted(names, key=lambda name: (_load(name).order, name)))
 
 
 def load_check(name: str) -> Check:
@@ -56,7 +56,7 @@ def _load(name: str) -> Check:
     return replace(declared, name=name, documentation=ast.get_docstring(tree) or "")
 
 
-def examine(subject: "Subject", name: str) -> Finding:
+def make_check(subject: "Subject", name: str) -> Finding:
     """Make one check in this process. Raises `UserError` for what the experiment does wrong meanwhile."""
     check = load_check(name)
     found: Finding = importlib.import_module(f"harness.checks.{name}").measure(subject)
@@ -80,7 +80,7 @@ def run_checks(
     Raises `UserError` for an unknown check and for a mistake in the experiment, `Stopped` after Ctrl-C, and
     `ChildFault` for a fault of ours.
     """
-    from harness.checks.lab.child import CheckJob, start
+    from harness.checks.core.child import CheckJob, start
 
     job = CheckJob(
         # Checks measure on the CPU, whatever device the run is made on.

@@ -15,13 +15,13 @@ import math
 import torch
 from torch import Tensor, nn
 
-from harness.checks.lab.finding import Check, Finding, Table, consequence, short, sound
-from harness.checks.lab.subject import Subject
+from harness.checks.core.finding import Check, Finding, Table, consequence, short, sound
+from harness.checks.core.subject import Subject
 from harness.run.guardrails import VARIANCE_FLOOR, VARIANCE_RISE
-from harness.run.recorder import mean_and_variance, numbers
+from harness.run.recorder import as_floats, mean_and_variance
 
 CHECK = Check(
-    place=90,
+    order=90,
     question="Does every layer still answer after some steps?",
     minutes=4,
     outcomes=(
@@ -61,14 +61,14 @@ _Layer = tuple[str, str, float, float, _Share, _Share]
 
 def measure(subject: Subject) -> Finding:
     """Look at the first batch before the first step of the run, and at the same batch after some steps."""
-    bench = subject.bench()
-    batches = bench.batches()
+    trial = subject.trial()
+    batches = trial.batches()
     batch = first = next(batches)
-    before = _layers(bench.model, first[0])
+    before = _layers(trial.model, first[0])
     for _ in range(STEPS):
-        bench.step(*batch)
+        trial.step(*batch)
         batch = next(batches)
-    after = _layers(bench.model, first[0])
+    after = _layers(trial.model, first[0])
     start, end = before[-1][3], after[-1][3]
     dead = max((share or 0.0 for *_, share, _ in after), default=0.0)
     saturated = max((share or 0.0 for *_, share in after), default=0.0)
@@ -110,7 +110,7 @@ def _layers(model: nn.Module, inputs: Tensor) -> tuple[_Layer, ...]:
             while isinstance(output, tuple | list) and output:  # an LSTM's
                 output = output[0]
             if isinstance(output, Tensor) and output.numel():
-                mean, variance = numbers(list(mean_and_variance(output)))
+                mean, variance = as_floats(list(mean_and_variance(output)))
                 layers[name] = (name, type(layer).__name__, mean, variance, *_shares(layer, output))
 
         layer.register_forward_hook(note)

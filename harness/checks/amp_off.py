@@ -10,12 +10,12 @@ healthy 0.01 at most, unscaled float16 gradients 0.5 and more (0.1). The loss at
 
 from statistics import median
 
-from harness.checks.lab.finding import Check, Finding, Line, Plot, consequence, short, sound
-from harness.checks.lab.subject import Subject
+from harness.checks.core.finding import Check, Finding, Line, Plot, consequence, short, sound
+from harness.checks.core.subject import Subject
 from harness.run.metrics_log import Record
 
 CHECK = Check(
-    place=80,
+    order=80,
     question="Does it learn better without mixed precision?",
     minutes=3,
     outcomes=(
@@ -61,5 +61,5 @@ def measure(subject: Subject) -> Finding:
 
 
 def _steps(subject: Subject, *, disable_amp: bool) -> list[Record]:
-    bench = subject.bench(subject.experiment(disable_amp=disable_amp))
-    return list(bench.records(bench.batches(STEPS)))
+    trial = subject.trial(subject.experiment(disable_amp=disable_amp))
+    return list(trial.records(trial.batches(STEPS)))

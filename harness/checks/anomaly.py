@@ -20,13 +20,13 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from harness.checks.lab.finding import Cell, Check, Finding, Line, Plot, Table, consequence, short, sound
-from harness.checks.lab.subject import Bench, Subject
+from harness.checks.core.finding import Cell, Check, Finding, Line, Plot, Table, consequence, short, sound
+from harness.checks.core.subject import Subject, Trial
 from harness.checks.overfit import BLOW_UP
 from harness.run.metrics_log import Record
 
 CHECK = Check(
-    place=150,
+    order=150,
     question="Where does it first compute a value that is not finite?",
     minutes=4,
     in_triage=False,
@@ -48,12 +48,12 @@ _UPDATE = "the optimizer's step"
 
 def measure(subject: Subject) -> Finding:
     """Make the run until something is not finite; make it again up to that step and watch the step's operations."""
-    bench = subject.bench()
+    trial = subject.trial()
     records: list[Record] = []
     failed, origin = "", None
-    for record in bench.records(bench.batches(bench.steps)):
+    for record in trial.records(trial.batches(trial.steps)):
         records.append(record)
-        if failed := _not_finite(bench, record):
+        if failed := _not_finite(trial, record):
             origin = _watch(subject, len(records) - 1)
             break
     losses = [abs(record["loss"]) for record in records]
@@ -81,16 +81,16 @@ def measure(subject: Subject) -> Finding:
     )
 
 
-def _not_finite(bench: Bench, record: Record) -> str:
+def _not_finite(trial: Trial, record: Record) -> str:
     """Say what of the step just made is not finite: its loss, gradient, weights or statistics; "" if all is."""
     if not math.isfinite(record["loss"]):
         return f"the loss is {record['loss']}"
     norm = record["grad_norm"]
     # A gradient scaler leaves out the updates whose gradients overflow: they do no harm.
-    scaled = bool(bench.experiment.scalers())
+    scaled = bool(trial.experiment.scalers())
     if norm is not None and not math.isfinite(norm) and record["optimizer_steps"] and not scaled:
         return f"the norm of the gradient is {norm}"
-    for name, tensor in (*bench.model.named_parameters(), *bench.model.named_buffers()):
+    for name, tensor in (*trial.model.named_parameters(), *trial.model.named_buffers()):
         if tensor.is_floating_point() and not bool(tensor.detach().isfinite().all()):
             return f"{name} is not finite after the update"
     return ""
@@ -98,11 +98,11 @@ def _not_finite(bench: Bench, record: Record) -> str:
 
 def _watch(subject: Subject, failing: int) -> dict[str, Cell] | None:
     """Make the run up to a step, and watch that step; return where it first goes wrong."""
-    bench = subject.bench()
-    steps = bench.records(bench.batches(bench.steps))
+    trial = subject.trial()
+    steps = trial.records(trial.batches(trial.steps))
     for _ in itertools.islice(steps, failing):
         pass
-    with _OperationWatch(bench.model, bench.experiment.path) as watch:
+    with _OperationWatch(trial.model, trial.experiment.path) as watch:
         next(steps)
     return watch.origin
 

@@ -1,6 +1,6 @@
 """Makes six steps and looks at each parameter: is it trainable, which optimizer group holds it, did it move?
 
-A parameter without a group is in no optimizer; a parameter that rests got no gradient, or a rate of zero. If
+A parameter without a group is in no optimizer; a parameter that does not move got no gradient, or a rate of zero. If
 everything moves, frozen and forgotten parameters are ruled out.
 
 Source of the six steps: a gradient scaler skips its first steps until its factor fits, and a layer behind one
@@ -10,11 +10,11 @@ three steps.
 
 import torch
 
-from harness.checks.lab.finding import Check, Finding, Table, mechanism, sound
-from harness.checks.lab.subject import Subject
+from harness.checks.core.finding import Check, Finding, Table, mechanism, sound
+from harness.checks.core.subject import Subject
 
 CHECK = Check(
-    place=120,
+    order=120,
     question="Does a step move every parameter?",
     minutes=3,
     outcomes=(
@@ -36,14 +36,14 @@ STEPS = 6
 
 def measure(subject: Subject) -> Finding:
     """Make the first steps of the run and see which parameters they move."""
-    bench = subject.bench()
-    named = dict(bench.model.named_parameters())
-    numbered = enumerate(bench.optimizer.param_groups)
+    trial = subject.trial()
+    named = dict(trial.model.named_parameters())
+    numbered = enumerate(trial.optimizer.param_groups)
     groups = {id(tensor): index for index, group in numbered for tensor in group["params"]}
     start = {name: tensor.detach().clone() for name, tensor in named.items()}
     moved_at: dict[str, int] = {}
-    for index, batch in enumerate(bench.batches(STEPS)):
-        bench.step(*batch)
+    for index, batch in enumerate(trial.batches(STEPS)):
+        trial.step(*batch)
         for name, tensor in named.items():
             if name not in moved_at and not torch.equal(tensor.detach(), start[name]):
                 moved_at[name] = index
@@ -54,7 +54,7 @@ def measure(subject: Subject) -> Finding:
         group = groups.get(id(tensor))
         shape = "x".join(map(str, tensor.shape))
         # A schedule may have moved the rate that `build_optimizer` gave.
-        table = {} if group is None else bench.optimizer.param_groups[group]
+        table = {} if group is None else trial.optimizer.param_groups[group]
         rate = table.get("initial_lr", table.get("lr"))
         share = float((tensor.detach() != start[name]).double().mean()) if tensor.numel() else 0.0
         rows.append((name, shape, tensor.requires_grad, group, rate, moved_at.get(name), share))
@@ -64,7 +64,7 @@ def measure(subject: Subject) -> Finding:
         outcome if moved_at else "none-moves",
         f"{moving} parameters move in {STEPS} steps",
         {
-            "optimizer": type(bench.optimizer).__name__,
+            "optimizer": type(trial.optimizer).__name__,
             "parameters that move": moving,
             "parameters in no group": sum(id(tensor) not in groups for tensor in named.values()),
             "parameters not trainable": sum(not tensor.requires_grad for tensor in named.values()),

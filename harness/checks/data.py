@@ -2,10 +2,10 @@
 
 Compare the rows of a split with those of the batch: shapes, ranges, mean. Then look at the images in the page
 (`--html`): the label below each is the one that the network is told. Four things are checked. All values are
-finite. Every input keeps its label: the inputs of the first batches that are found in the training split must
-have the label that they have there, and in batches of our own, each input of one grey value that grows with
-its label, sorting by brightness must sort the labels, whatever monotonic augmentation does. No validation
-input is in the training split. Both splits are on one scale.
+finite. Every input keeps its label: an input of the first batches that is in the training split must have the
+label that it has there. In batches of our own, each input has one grey value, which grows with its label: after
+`prepare_batch`, sorting by brightness must sort the labels. No validation input is in the training split. Both
+splits are on one scale.
 
 Sources of the bounds: a shuffle that happens to one batch in five escapes 30 draws once in 800. The two
 splits of the embedded data sets differ by at most 0.02 of a deviation, in mean and in deviation; 0.25 counts
@@ -20,12 +20,12 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from harness.checks.lab.finding import Cell, Check, Finding, Table, mechanism, sound
-from harness.checks.lab.subject import Bench, Subject, worst
+from harness.checks.core.finding import Cell, Check, Finding, Table, mechanism, sound
+from harness.checks.core.subject import Subject, Trial, worst
 from harness.run.input_sheet import input_sheet
 
 CHECK = Check(
-    place=20,
+    order=20,
     question="Are the inputs and the labels what they should be?",
     minutes=3,
     outcomes=(
@@ -57,10 +57,10 @@ FEWEST = 16
 
 def measure(subject: Subject) -> Finding:
     """Look at both splits, at the first batches as the network gets them, and at batches of our own."""
-    bench = subject.bench()
-    keys, validation_keys = _keys(bench.inputs), _keys(bench.validation[0])
-    known = dict(zip(keys, bench.labels, strict=True))
-    batches = list(bench.batches(BATCHES))
+    trial = subject.trial()
+    keys, validation_keys = _keys(trial.inputs), _keys(trial.validation[0])
+    known = dict(zip(keys, trial.labels, strict=True))
+    batches = list(trial.batches(BATCHES))
     kept = [
         bool(torch.equal(known[key], label))
         for inputs, labels in batches
@@ -69,16 +69,16 @@ def measure(subject: Subject) -> Finding:
     ]
     inputs, labels = batches[0]
     tensors = {
-        "training inputs": bench.inputs,
-        "training targets": bench.labels,
-        "validation inputs": bench.validation[0],
-        "validation targets": bench.validation[1],
+        "training inputs": trial.inputs,
+        "training targets": trial.labels,
+        "validation inputs": trial.validation[0],
+        "validation targets": trial.validation[1],
         "batch: inputs": inputs,
         "batch: targets": labels,
     }
-    unpaired = _unpaired(subject.bench())
+    unpaired = _unpaired(subject.trial())
     overlap = sum(key in known for key in validation_keys)
-    distance = _distance(bench.inputs.double(), bench.validation[0].double())
+    distance = _distance(trial.inputs.double(), trial.validation[0].double())
     if not all(bool(tensor.isfinite().all()) for tensor in tensors.values()):
         outcome = "non-finite"
     elif not all(kept) or not unpaired <= 0.0:
@@ -104,24 +104,24 @@ def measure(subject: Subject) -> Finding:
         },
         tables=(
             Table("What load_data and prepare_batch return", columns, rows),
-            *_histogram(bench.labels, bench.validation[1], labels),
+            *_histogram(trial.labels, trial.validation[1], labels),
         ),
         sheet=input_sheet(inputs, labels, subject.tensors().class_names),
     )
 
 
-def _unpaired(bench: Bench) -> float:
+def _unpaired(trial: Trial) -> float:
     """Return the share of examples that `prepare_batch` gives another example's target.
 
     Targets of a regression are constants that grow with the brightness: whatever monotonic function `prepare_batch`
     applies to them, sorting by brightness must sort them.
     """
-    ranks = torch.arange(max(bench.batch_size, FEWEST)) % 10
-    inputs = _spread(ranks, bench.inputs)
-    labels = ranks if not bench.labels.is_floating_point() else _spread(ranks, bench.labels)
+    ranks = torch.arange(max(trial.batch_size, FEWEST)) % 10
+    inputs = _spread(ranks, trial.inputs)
+    labels = ranks if not trial.labels.is_floating_point() else _spread(ranks, trial.labels)
     wrong = []
     for _ in range(DRAWS):
-        images, given = bench.prepare(inputs.clone(), labels.clone())
+        images, given = trial.prepare(inputs.clone(), labels.clone())
         # One-hot or soft targets stand for their largest entry.
         own = given if given.dim() == 1 else given.flatten(1)
         own = own.median(dim=1).values if own.dim() == 2 and labels.dim() > 1 else own

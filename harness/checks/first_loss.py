@@ -15,12 +15,12 @@ import math
 import torch
 from torch import Tensor
 
-from harness.checks.lab.finding import Check, Finding, consequence, short, sound
-from harness.checks.lab.subject import Subject
+from harness.checks.core.finding import Check, Finding, consequence, short, sound
+from harness.checks.core.subject import Subject
 from harness.run.evaluation import is_classification
 
 CHECK = Check(
-    place=30,
+    order=30,
     question="Is the first loss that of a guess, ln C?",
     minutes=1,
     outcomes=(
@@ -50,11 +50,11 @@ def constant_guess(targets: Tensor) -> float:
 
 def measure(subject: Subject) -> Finding:
     """Make the first step of the run and compare the loss that `train_step` returns with that of a guess."""
-    bench = subject.bench()
-    inputs, labels = next(bench.batches())
+    trial = subject.trial()
+    inputs, labels = next(trial.batches())
     with torch.no_grad():
-        outputs = copy.deepcopy(bench.model).eval()(inputs)
-    loss = float(bench.step(inputs, labels))
+        outputs = copy.deepcopy(trial.model).eval()(inputs)
+    loss = float(trial.step(inputs, labels))
     classes = int(outputs.shape[1]) if is_classification(outputs, labels) else None
     guess = math.log(classes) if classes else constant_guess(labels)
     name = f"ln {classes}" if classes else "variance of the targets"

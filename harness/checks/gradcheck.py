@@ -9,7 +9,7 @@ time, and autocast is off.
 
 Sources of the bounds: in float64 the differences have an error of about 1e-10 of the loss; gradients too
 short for that to resolve count as equal, and 1e-6 passes. Where a ReLU or a maximum changes its mind within
-the step, the slope over half the step is another one: such entries are at a kink and are left out.
+the step, half the step gives another slope: such entries are at a kink and are left out.
 """
 
 import math
@@ -18,14 +18,14 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from harness.checks.lab.finding import Check, Finding, Table, consequence, short, sound
-from harness.checks.lab.step_gradients import Gradients, used_gradients
-from harness.checks.lab.subject import Bench, Subject
+from harness.checks.core.finding import Check, Finding, Table, consequence, short, sound
+from harness.checks.core.step_gradients import Gradients, used_gradients
+from harness.checks.core.subject import Subject, Trial
 from harness.checks.loss_form import MOST_ACCUMULATED
 from harness.errors import UserError
 
 CHECK = Check(
-    place=140,
+    order=140,
     question="Is the gradient the slope of the loss?",
     minutes=4,
     in_triage=False,
@@ -66,7 +66,7 @@ def measure(subject: Subject) -> Finding:
     """Compare the gradients of every parameter at the weights before the second update."""
     what = f"the second update of the run on {EXAMPLES} examples a batch, in float64, eps {EPS:g}"
     try:
-        rows = tuple(_compare(subject.bench(subject.experiment(verify=True), verify=True)))
+        rows = tuple(_compare(subject.trial(subject.experiment(verify=True), verify=True)))
     except UserError as error:
         return Finding(what, "not-in-float64", str(error).splitlines()[0], {"passes below": PASSES})
     autograd = [row[3] for row in rows]
@@ -84,18 +84,18 @@ def measure(subject: Subject) -> Finding:
     )
 
 
-def _compare(bench: Bench) -> list[tuple[str, int, int, float, float | None]]:
+def _compare(trial: Trial) -> list[tuple[str, int, int, float, float | None]]:
     """Return for each parameter: its name, entries compared and left out, and both relative distances."""
-    model = bench.model.train()
+    model = trial.model.train()
     named = {name: p for name, p in model.named_parameters() if p.requires_grad and p.numel()}
-    used, batches, weights = _second_update(bench, named)
+    used, batches, weights = _second_update(trial, named)
     with torch.no_grad():
         for name, parameter in named.items():
             parameter.copy_(weights[name])
 
     def loss(inputs: Tensor, labels: Tensor, chance: Tensor) -> Tensor:
         torch.set_rng_state(chance)
-        return bench.experiment.compute_loss(model(inputs), labels)
+        return trial.experiment.compute_loss(model(inputs), labels)
 
     value, autograd = 0.0, {}
     expected = {name: torch.zeros_like(p) for name, p in named.items()}
@@ -120,17 +120,17 @@ def _compare(bench: Bench) -> list[tuple[str, int, int, float, float | None]]:
     return rows
 
 
-def _second_update(bench: Bench, named: dict[str, nn.Parameter]) -> tuple[Gradients, list[_Batch], Gradients]:
+def _second_update(trial: Trial, named: dict[str, nn.Parameter]) -> tuple[Gradients, list[_Batch], Gradients]:
     """Return what the optimizer's second update used, the batches since its first one, and the weights before it.
 
     If it does not update twice in time, nothing was used, and the batch is the last one.
     """
     updated, batches = False, []
-    with used_gradients(bench.model) as used:
-        for x, y in bench.batches(2 * MOST_ACCUMULATED):
+    with used_gradients(trial.model) as used:
+        for x, y in trial.batches(2 * MOST_ACCUMULATED):
             weights = {name: p.detach().clone() for name, p in named.items()}
             batches.append((x[:EXAMPLES], y[:EXAMPLES], torch.get_rng_state()))
-            bench.step(*batches[-1][:2])
+            trial.step(*batches[-1][:2])
             if used and updated:
                 return dict(used), batches, weights
             if used:

@@ -4,7 +4,7 @@
 Zeros are normal behind a ReLU; `zero entries beyond those in float32` are not: they are lost in float16.
 `update/weight` near 0.001 is usual, 1 rewrites the layer in one step.
 
-Sources of the bounds: a fresh gradient is one to the bit (1e-6). Scaled float16 loses at most 1 % of the
+Sources of the bounds: a fresh gradient agrees to the bit (1e-6). Scaled float16 loses at most 1 % of the
 entries over ten seeds, unscaled 50 % and more (10 %; the median of the second half of the steps, as a scaler
 needs some to settle). The greatest norm over the first: healthy at most 10, runs that blow up 140 and more
 (30). The least root mean square of a matrix's gradient over the greatest: healthy 0.06 at least (0.001).
@@ -16,7 +16,7 @@ from statistics import median
 
 from torch import Tensor, nn
 
-from harness.checks.lab.finding import (
+from harness.checks.core.finding import (
     Cell,
     Check,
     Finding,
@@ -29,13 +29,13 @@ from harness.checks.lab.finding import (
     short,
     sound,
 )
-from harness.checks.lab.step_gradients import Gradients, fresh_gradients, reference_gradients, used_gradients
-from harness.checks.lab.subject import Bench, Subject, worst
+from harness.checks.core.step_gradients import Gradients, fresh_gradients, reference_gradients, used_gradients
+from harness.checks.core.subject import Subject, Trial, worst
 from harness.run.metrics_log import Record
 from harness.run.recorder import Recorder
 
 CHECK = Check(
-    place=70,
+    order=70,
     question="Are the gradients those of the batch, and of a useful size?",
     minutes=4,
     outcomes=(
@@ -71,18 +71,18 @@ _COLUMNS = ("parameter", "norm", "zeros", "update/weight", "cosine with a fresh 
 
 def measure(subject: Subject) -> Finding:
     """Make the first steps of the run; compare zeros with float32 in the second half, look closely at the last."""
-    bench = subject.bench()
-    model, named = bench.model, dict(bench.model.named_parameters())
+    trial = subject.trial()
+    model, named = trial.model, dict(trial.model.named_parameters())
     records: list[Record] = []
     excess: list[float] = []
     with Recorder(model) as recorder, fresh_gradients(model) as fresh, used_gradients(model) as used:
-        for index, batch in enumerate(bench.batches(STEPS)):
+        for index, batch in enumerate(trial.batches(STEPS)):
             late = index >= STEPS // 2
-            zeros = _float32_zeros(bench, *batch) if late else 0.0
+            zeros = _float32_zeros(trial, *batch) if late else 0.0
             before = {name: tensor.detach().double().clone() for name, tensor in named.items()}
             fresh.clear()
             used.clear()
-            records.append(recorder.end_batch(bench.step(*batch)))
+            records.append(recorder.end_batch(trial.step(*batch)))
             excess += [(records[-1]["grad_zero_fraction"] or 0.0) - zeros] if late else []
     used = {name: gradient for name, gradient in used.items() if gradient.numel()}
     # A matrix has two or more dimensions: a bias before a batch norm has no gradient at all, and says nothing.
@@ -127,9 +127,9 @@ def _outcome(norms: list[float], stale: float, lost: float, sizes: list[float]) 
     return "vanishing" if sizes and min(sizes) < VANISHING * max(sizes) else "fresh"
 
 
-def _float32_zeros(bench: Bench, inputs: Tensor, labels: Tensor) -> float:
+def _float32_zeros(trial: Trial, inputs: Tensor, labels: Tensor) -> float:
     """Return the share of gradient entries that are exactly zero without autocast."""
-    gradients = reference_gradients(bench.model, bench.experiment.compute_loss, inputs, labels).values()
+    gradients = reference_gradients(trial.model, trial.experiment.compute_loss, inputs, labels).values()
     return sum(int((g == 0).sum()) for g in gradients) / sum(g.numel() for g in gradients)
 
 

@@ -9,18 +9,18 @@ and only Adadelta, which sets its own step, has 1.0; Smith's range tests (arXiv:
 end below 1.
 """
 
-from harness.checks.lab.finding import Check, Finding, Limit, Line, Plot, mechanism, short, sound
-from harness.checks.lab.subject import Subject, worst
+from harness.checks.core.finding import Check, Finding, Limit, Line, Plot, mechanism, short, sound
+from harness.checks.core.subject import Subject, worst
 
 CHECK = Check(
-    place=50,
+    order=50,
     question="Is every learning rate of the schedule a usual one?",
     minutes=2,
     outcomes=(
-        sound("usual", "No rate reaches 1; it may still be wrong for its optimizer.", "lr_tenth"),
+        sound("usual", "Every rate is below 1, but it may still be wrong for its optimizer.", "lr_tenth"),
         mechanism(
             "too-large",
-            "A rate reaches 1, more than any usual optimizer uses: the updates overshoot whatever the gradient says.",
+            "A rate is 1 or more, above what usual optimizers use: the updates overshoot whatever the gradient says.",
             look="the rate in build_optimizer, and build_scheduler",
             in_log=Limit("lr", below=1.0),
         ),
@@ -45,10 +45,10 @@ def measure(subject: Subject) -> Finding:
 
 def rates_of(subject: Subject) -> list[float]:
     """Return the largest learning rate of each step of the run; the first steps are made, the others only scheduled."""
-    bench = subject.bench()
-    rates = [float(record["lr"] or 0.0) for record in bench.records(bench.batches(STEPS))]
-    if bench.scheduler is not None:
-        for _ in range(bench.steps - STEPS):
-            bench.scheduler.step()
-            rates.append(worst([float(group["lr"]) for group in bench.optimizer.param_groups]))
+    trial = subject.trial()
+    rates = [float(record["lr"] or 0.0) for record in trial.records(trial.batches(STEPS))]
+    if trial.scheduler is not None:
+        for _ in range(trial.steps - STEPS):
+            trial.scheduler.step()
+            rates.append(worst([float(group["lr"]) for group in trial.optimizer.param_groups]))
     return rates

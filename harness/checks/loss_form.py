@@ -3,7 +3,7 @@
 The stable form is the mean cross-entropy, `logsumexp(z) - z[label]` for logits z (Goodfellow, Bengio and
 Courville, Deep Learning, 2016, section 4.1), `-log(p[label])` where the network puts out probabilities, and
 the mean squared error for a regression. For classes, the gradient that a step computes is compared on the
-first batch, on half of it, and on the next half batch: a mean is one whatever the size. The backward pass
+first batch, on half of it, and on the next half batch: a mean does not depend on the size. The backward pass
 counts, before anything clips or divides the gradient; a step on every k-th batch may count each batch for
 1/k, and a gradient scaler's factor is taken out. For a regression, which may have any loss, the loss is
 compared on the outputs of the first batch.
@@ -25,14 +25,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from harness.checks.lab.finding import Cell, Check, Finding, Table, mechanism, short, sound
-from harness.checks.lab.step_gradients import fresh_gradients, reference_gradients
-from harness.checks.lab.subject import Bench, Subject, worst
+from harness.checks.core.finding import Cell, Check, Finding, Table, mechanism, short, sound
+from harness.checks.core.step_gradients import fresh_gradients, reference_gradients
+from harness.checks.core.subject import Subject, Trial, worst
 from harness.run.evaluation import is_classification
 from harness.run.experiment import Experiment
 
 CHECK = Check(
-    place=40,
+    order=40,
     question="Is the loss, and its gradient, the mean that it should be?",
     minutes=3,
     outcomes=(
@@ -73,13 +73,13 @@ Loss = Callable[[Tensor, Tensor], Tensor]
 
 def measure(subject: Subject) -> Finding:
     """Compare losses on the first batch's outputs and, for classes, the gradients of the first steps."""
-    bench = _bench(subject)
-    inputs, labels = next(bench.batches())
+    trial = _trial(subject)
+    inputs, labels = next(trial.batches())
     with torch.no_grad():
-        outputs = bench.model.train()(inputs).float()
+        outputs = trial.model.train()(inputs).float()
     if is_classification(outputs, labels):
-        return _classification(subject, bench.experiment, outputs, labels)
-    return _regression(bench.experiment, outputs, labels)
+        return _classification(subject, trial.experiment, outputs, labels)
+    return _regression(trial.experiment, outputs, labels)
 
 
 def mean_cross_entropy(scores: Tensor, labels: Tensor) -> Tensor:
@@ -94,9 +94,9 @@ def are_probabilities(scores: Tensor) -> bool:
     return bool(((scores >= 0) & (scores <= 1)).all()) and bool((scores != scores[0, 0]).any())
 
 
-def _bench(subject: Subject) -> Bench:
+def _trial(subject: Subject) -> Trial:
     # Autocast rounds; the form of the loss is the same without it.
-    return subject.bench(subject.experiment(disable_amp=True))
+    return subject.trial(subject.experiment(disable_amp=True))
 
 
 def _classification(subject: Subject, experiment: Experiment, outputs: Tensor, labels: Tensor) -> Finding:
@@ -183,36 +183,36 @@ def _least(experiment: Experiment, outputs: Tensor, labels: Tensor) -> float | N
 
 def _gradient_figures(subject: Subject) -> tuple[float, float]:
     """Return how far the gradients of two steps are from the mean's, and a whole batch's over half a batch's."""
-    bench = _bench(subject)
-    batches = bench.batches()
+    trial = _trial(subject)
+    batches = trial.batches()
     inputs, labels = next(batches)
     half = max(len(labels) // 2, 1)
     stepped: list[int] = []
     call = 0
-    counter = bench.optimizer.register_step_pre_hook(lambda *_: stepped.append(call))
+    counter = trial.optimizer.register_step_pre_hook(lambda *_: stepped.append(call))
     pairs = []
     for part in (inputs, labels), (inputs[:half], labels[:half]):
-        pairs.append(_of_step(bench, *part))
+        pairs.append(_of_step(trial, *part))
         call += 1
     while call < 2 * MOST_ACCUMULATED and len(set(stepped)) < 2:
-        bench.step(*next(batches))
+        trial.step(*next(batches))
         call += 1
     counter.remove()
     # Several optimizers' steps in one call count as one.
     apart = [later - earlier for earlier, later in pairwise(dict.fromkeys(stepped))]
     share = 1 / apart[0] if apart else 1.0
     # At the same weights, so that only the number of examples differs.
-    from_half = _of_step(_bench(subject), inputs[:half], labels[:half])
+    from_half = _of_step(_trial(subject), inputs[:half], labels[:half])
     growth = _factor(*pairs[0]) / _factor(*from_half) if _factor(*from_half) else math.inf
     return worst([_distance(found, share * expected) for found, expected in pairs]), growth
 
 
-def _of_step(bench: Bench, inputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+def _of_step(trial: Trial, inputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     """Return the gradients of a training step and of the stable form at the same weights, as vectors."""
-    stable = reference_gradients(bench.model, mean_cross_entropy, inputs, labels)
-    scale = math.prod(scaler.get_scale() for scaler in bench.experiment.scalers().values())
-    with fresh_gradients(bench.model) as found:
-        bench.step(inputs, labels)
+    stable = reference_gradients(trial.model, mean_cross_entropy, inputs, labels)
+    scale = math.prod(scaler.get_scale() for scaler in trial.experiment.scalers().values())
+    with fresh_gradients(trial.model) as found:
+        trial.step(inputs, labels)
     own = [found[name] / scale if name in found else torch.zeros_like(g) for name, g in stable.items()]
     vectors = [torch.cat([g.double().flatten() for g in side]) for side in (own, stable.values())]
     return vectors[0], vectors[1]

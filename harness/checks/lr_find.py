@@ -12,12 +12,12 @@ below 0.01 counts as far below.
 
 import math
 
-from harness.checks.lab.finding import Cell, Check, Finding, Line, Plot, consequence, short, sound
-from harness.checks.lab.subject import Subject, worst
+from harness.checks.core.finding import Cell, Check, Finding, Line, Plot, consequence, short, sound
+from harness.checks.core.subject import Subject, worst
 from harness.checks.learning_rate import rates_of
 
 CHECK = Check(
-    place=130,
+    order=130,
     question="At which learning rates does the loss fall?",
     minutes=4,
     in_triage=False,
@@ -85,20 +85,20 @@ def measure(subject: Subject) -> Finding:
 
 def _range_test(subject: Subject) -> tuple[list[float], list[float], list[float]]:
     """Return the rates tried, the loss at each, and its moving average."""
-    bench = subject.bench()
-    bench.scheduler = None
-    groups = bench.optimizer.param_groups
+    trial = subject.trial()
+    trial.scheduler = None
+    groups = trial.optimizer.param_groups
     highest = max(float(group["lr"]) for group in groups) or 1.0
     shares = [float(group["lr"]) / highest for group in groups]
     rates: list[float] = []
     losses: list[float] = []
     smooth: list[float] = []
     average = 0.0
-    for step, batch in enumerate(bench.batches(STEPS + 1)):
+    for step, batch in enumerate(trial.batches(STEPS + 1)):
         rates.append(FIRST * (LAST / FIRST) ** (step / STEPS))
         for group, share in zip(groups, shares, strict=True):
             group["lr"] = rates[-1] * share
-        losses.append(float(bench.step(*batch)))
+        losses.append(float(trial.step(*batch)))
         if not math.isfinite(losses[-1]):
             break
         average = SMOOTHING * average + (1 - SMOOTHING) * losses[-1]

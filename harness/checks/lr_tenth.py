@@ -14,11 +14,11 @@ from statistics import median
 import torch
 from torch import nn
 
-from harness.checks.lab.finding import Check, Finding, Line, Plot, consequence, short, sound
-from harness.checks.lab.subject import Adapt, Subject
+from harness.checks.core.finding import Check, Finding, Line, Plot, consequence, short, sound
+from harness.checks.core.subject import Adapt, Subject
 
 CHECK = Check(
-    place=60,
+    order=60,
     question="Does it learn better at a tenth of its learning rate?",
     minutes=3,
     outcomes=(
@@ -41,8 +41,8 @@ def measure(subject: Subject) -> Finding:
     """Make the first steps at each rate; the schedule scales with it."""
     losses: dict[str, list[float]] = {}
     for name, factor in FACTORS.items():
-        bench = subject.bench(adapt=_scaled(factor))
-        losses[name] = [float(bench.step(*batch)) for batch in bench.batches(STEPS)]
+        trial = subject.trial(adapt=_scaled(factor))
+        losses[name] = [float(trial.step(*batch)) for batch in trial.batches(STEPS)]
     levels = {name: _level(values) for name, values in losses.items()}
     own, *lower = levels.values()
     ends = ", ".join(f"{short(level)} at {name}" for name, level in levels.items())

@@ -1,9 +1,9 @@
 """Evaluates one network three ways, twice each: with `evaluate` as written, in training mode, and in eval mode.
 
 Before each way the network is in training mode, as training leaves it. An evaluation must repeat to the bit,
-change no buffer of the network (batch norm's statistics), and report what eval mode gives. The network is
-that after the first six steps of the run. The first of these is also checked on a classifier of our own with
-batch norm and dropout: an `evaluate` that sets no mode is wrong even if this network has none.
+change no buffer of the network (batch norm's statistics), and report what eval mode gives. The check measures
+the network after the first six steps of the run. It also evaluates a classifier of our own with batch norm and
+dropout twice: an `evaluate` that sets no mode is wrong even if this network has neither layer.
 
 Sources of the bounds: two evaluations of one network are equal (buffers to 1e-9). An accuracy on the
 validation split computed in another order of additions is within 0.005.
@@ -16,13 +16,13 @@ from contextlib import suppress
 import torch
 from torch import nn
 
-from harness.checks.lab.finding import Check, Finding, Table, mechanism, short, sound
-from harness.checks.lab.subject import Bench, Subject
+from harness.checks.core.finding import Check, Finding, Table, mechanism, short, sound
+from harness.checks.core.subject import Subject, Trial
 from harness.errors import UserError
 from harness.run.evaluation import is_classification
 
 CHECK = Check(
-    place=100,
+    order=100,
     question="Does evaluating repeat, and report what eval mode gives?",
     minutes=3,
     outcomes=(
@@ -48,25 +48,25 @@ _Figures = tuple[float, float | None]  # loss, and accuracy (None for a regressi
 
 def measure(subject: Subject) -> Finding:
     """Evaluate the network after the first steps in every way."""
-    bench = subject.bench()
-    for batch in bench.batches(STEPS):
-        bench.step(*batch)
+    trial = subject.trial()
+    for batch in trial.batches(STEPS):
+        trial.step(*batch)
 
     def written(model: nn.Module) -> _Figures:
-        found = bench.experiment.evaluate(model, *bench.validation)
+        found = trial.experiment.evaluate(model, *trial.validation)
         return float(found["val_loss"] or 0.0), found["val_accuracy"]
 
     ways = {
         "evaluate, as written": written,
-        "training mode": lambda model: _evaluate(bench, model.train()),
-        "eval mode": lambda model: _evaluate(bench, model.eval()),
+        "training mode": lambda model: _evaluate(trial, model.train()),
+        "eval mode": lambda model: _evaluate(trial, model.eval()),
     }
-    found = {name: _twice(copy.deepcopy(bench.model).train(), way) for name, way in ways.items()}
+    found = {name: _twice(copy.deepcopy(trial.model).train(), way) for name, way in ways.items()}
     stand_in = None
-    if not bench.labels.is_floating_point():
+    if not trial.labels.is_floating_point():
         # An evaluation made for the experiment's own network cannot take ours.
         with suppress(UserError):
-            first, second, moved = _twice(_network_with_modes(bench), written)
+            first, second, moved = _twice(_network_with_modes(trial), written)
             stand_in = max(abs(second[0] - first[0]), moved)
     first, second, moved = found["evaluate, as written"]
     trusted = found["eval mode"][0]
@@ -94,9 +94,9 @@ def measure(subject: Subject) -> Finding:
     )
 
 
-def _network_with_modes(bench: Bench) -> nn.Module:
+def _network_with_modes(trial: Trial) -> nn.Module:
     """Return a classifier of images with batch norm and dropout, in training mode."""
-    inputs, labels = bench.validation
+    inputs, labels = trial.validation
     pixels, classes = 16 * inputs.shape[1], int(labels.max()) + 1
     layers = nn.BatchNorm1d(pixels), nn.Dropout(0.5), nn.Linear(pixels, classes)
     return nn.Sequential(nn.AdaptiveAvgPool2d(4), nn.Flatten(), *layers).train()
@@ -115,10 +115,10 @@ def _twice(model: nn.Module, evaluate: Callable[[nn.Module], _Figures]) -> tuple
 
 
 @torch.no_grad()
-def _evaluate(bench: Bench, model: nn.Module) -> _Figures:
-    inputs, labels = bench.validation
+def _evaluate(trial: Trial, model: nn.Module) -> _Figures:
+    inputs, labels = trial.validation
     outputs = model(inputs)
-    loss = float(bench.experiment.compute_loss(outputs, labels))
+    loss = float(trial.experiment.compute_loss(outputs, labels))
     if not is_classification(outputs, labels):
         return loss, None
     return loss, float((outputs.argmax(dim=1) == labels).double().mean())

@@ -17,14 +17,14 @@ from itertools import repeat
 import torch
 from torch import nn
 
+from harness.checks.core.finding import Cell, Check, Finding, Line, Plot, consequence, short, sound
+from harness.checks.core.subject import Subject
 from harness.checks.first_loss import constant_guess
-from harness.checks.lab.finding import Cell, Check, Finding, Line, Plot, consequence, short, sound
-from harness.checks.lab.subject import Subject
 from harness.run.experiment import disable_dropout
 from harness.run.guardrails import Guardrails
 
 CHECK = Check(
-    place=10,
+    order=10,
     question="Can it learn one batch by heart?",
     minutes=2,
     outcomes=(
@@ -51,12 +51,12 @@ BLOW_UP = 100.0
 
 def measure(subject: Subject) -> Finding:
     """Train on the first batch until the loss reaches the target, diverges, or the steps are spent."""
-    bench = subject.bench(subject.experiment(overfit_batch=1), steps=MOST_STEPS, adapt=_unregularized)
-    inputs, labels = bench.inputs[: bench.batch_size], bench.labels[: bench.batch_size]
+    trial = subject.trial(subject.experiment(overfit_batch=1), steps=MOST_STEPS, adapt=_unregularized)
+    inputs, labels = trial.inputs[: trial.batch_size], trial.labels[: trial.batch_size]
     target = REGRESSION_TARGET * constant_guess(labels) if labels.is_floating_point() else TARGET
     losses: list[float] = []
     guardrails, rises, allowed = Guardrails("warn"), False, STEPS
-    for record in bench.records(repeat((inputs, labels), MOST_STEPS), prepare=True):
+    for record in trial.records(repeat((inputs, labels), MOST_STEPS), prepare=True):
         losses.append(float(record["loss"]))
         rises = rises or any(finding.kind == "loss rise" for finding in guardrails.check(record))
         if losses[-1] <= target or not math.isfinite(losses[-1]):

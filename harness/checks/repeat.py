@@ -8,14 +8,14 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from harness.checks.lab.finding import Check, Finding, consequence, sound
-from harness.checks.lab.subject import Subject
-from harness.run.checkpoint import CHECKPOINT
+from harness.checks.core.finding import Check, Finding, consequence, sound
+from harness.checks.core.subject import Subject
 from harness.submission.log_values import log_difference
-from harness.trainer import METRICS_LOG, train
+from harness.trainer import train
+from harness.workspace import CHECKPOINT, METRICS_LOG
 
 CHECK = Check(
-    place=110,
+    order=110,
     question="Do the same steps give the same bytes twice?",
     minutes=3,
     outcomes=(

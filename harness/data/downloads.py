@@ -97,7 +97,7 @@ def _fetch(url: str, path: Path) -> None:
         partial.unlink(missing_ok=True)
 
 
-def read_source(name: str, root: Path) -> tuple[Arrays, Arrays]:
+def read_downloaded(name: str, root: Path) -> tuple[Arrays, Arrays]:
     """Return training and test arrays of "mnist" or "cifar10" from the files in `root`: images uint8 (N, C, H, W).
 
     Raises `UserError` if a file is missing, altered or unreadable.

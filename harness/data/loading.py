@@ -4,7 +4,6 @@ The first use of MNIST or CIFAR-10 draws a subset and keeps it in one file, whic
 """
 
 import io
-import os
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -13,29 +12,24 @@ import numpy as np
 
 from harness.data import DATASETS, EMBEDDED
 from harness.data.datasets import Dataset, Split, draw_subset, read_embedded
-from harness.data.downloads import IncompleteFilesError, download, read_source
+from harness.data.downloads import IncompleteFilesError, download, read_downloaded
 from harness.errors import UserError
-from harness.files import write_whole
+from harness.files import cache_folder, write_whole
 
 # Part of the name of every cached subset: raise it when the drawing changes.
-_DRAWING = 1
+_DRAWING_VERSION = 1
 _TRAIN_SIZE, _VALIDATION_SIZE, _SEED = 2000, 500, 0
 _SPLITS = ("train", "validation")
 
 
 def default_cache() -> Path:
     """Return the folder of downloaded data: $TRAINWRECK_DATA, else trainwreck in the user's cache folder."""
-    if chosen := os.environ.get("TRAINWRECK_DATA"):
-        return Path(chosen).expanduser()
-    shared = os.environ.get("XDG_CACHE_HOME", "")
-    # The XDG specification says to ignore relative paths.
-    home = Path(shared) if Path(shared).is_absolute() else Path("~/.cache").expanduser()
-    return home / "trainwreck"
+    return cache_folder("TRAINWRECK_DATA")
 
 
 def subset_file(name: str, cache: Path) -> Path:
     """Return the path at which the drawn subset of a large data set is kept."""
-    return cache / "subsets" / f"{name}-{_TRAIN_SIZE}-{_VALIDATION_SIZE}-seed{_SEED}.v{_DRAWING}.npz"
+    return cache / "subsets" / f"{name}-{_TRAIN_SIZE}-{_VALIDATION_SIZE}-seed{_SEED}.v{_DRAWING_VERSION}.npz"
 
 
 def load_dataset(name: str, *, cache: Path | None = None) -> Dataset:
@@ -53,7 +47,7 @@ def load_dataset(name: str, *, cache: Path | None = None) -> Dataset:
     kept = subset_file(name, root)
     if known := read_subset(kept, name):
         return known
-    train, test = read_source(name, root)
+    train, test = read_downloaded(name, root)
     drawn = Dataset.of(
         name, draw_subset(*train, _TRAIN_SIZE, _SEED), draw_subset(*test, _VALIDATION_SIZE, _SEED)
     )

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness.canonical_setup import run_environment
+from harness.workspace import CHECKPOINT, METRICS_LOG
 
 QEMU = "qemu-x86_64"
 # From before AVX; with AVX2 and fused multiply-add; the same from AMD.
@@ -48,7 +49,7 @@ def features(python: str) -> list[str]:
     return [feature for feature in _SHOWN if feature in seen]
 
 
-def examine(python: str, folder: Path) -> tuple[str, str, str]:
+def run_with(python: str, folder: Path) -> tuple[str, str, str]:
     """Return the hashes of log and checkpoint of a run with this interpreter, and the wrong golden digests.
 
     Raises `RuntimeError` if a command fails, or if another interpreter made the run.
@@ -62,7 +63,7 @@ def examine(python: str, folder: Path) -> tuple[str, str, str]:
     if before >= 0 and calls.stat().st_size == before:
         raise RuntimeError(f"The trainer did not start its child with {python}.")
     log, checkpoint = (
-        hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in ("metrics.log", "checkpoint.pt")
+        hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in (METRICS_LOG, CHECKPOINT)
     )
     return log, checkpoint, wrong or "same"
 
@@ -79,13 +80,13 @@ def main() -> int:
     if platform.machine() != "x86_64" or shutil.which(QEMU) is None:
         print(f"This needs an x86-64 processor and {QEMU} (on Debian: apt-get install qemu-user).")
         return 2
-    print(f"{'processor':<12}{'sees':<28}{'metrics.log':<14}{'checkpoint.pt':<14}golden table")
+    print(f"{'processor':<12}{'sees':<28}{METRICS_LOG:<14}{CHECKPOINT:<14}golden table")
     outcomes, seen = set(), set()
     with tempfile.TemporaryDirectory(prefix="trainwreck-portable-") as name:
         for processor in ("this one", *PROCESSORS):
             own = processor == "this one"
             python = sys.executable if own else emulated_python(processor, Path(name))
-            outcome, sees = examine(python, Path(name) / processor), " ".join(features(python))
+            outcome, sees = run_with(python, Path(name) / processor), " ".join(features(python))
             log, checkpoint, golden = outcome
             print(f"{processor:<12}{sees:<28}{log[:12]:<14}{checkpoint[:12]:<14}{golden}", flush=True)
             outcomes.add(outcome)

@@ -17,12 +17,12 @@ _PACKAGES = ("torch", "numpy")
 
 def run_doctor(as_json: bool = False) -> int:
     """Print the findings and return the exit status: 0 in the portable class, 1 outside it."""
-    found = examine()
+    found = examine_machine()
     print(json.dumps(found, indent=1) if as_json else _as_text(found))
     return 0 if found["portable"] else 1
 
 
-def examine() -> dict[str, Any]:
+def examine_machine() -> dict[str, Any]:
     """Return the machine with its versions, and the verdict on each operation of the golden table.
 
     A child process computes the operations, because portable numerics must be chosen before torch is imported.

@@ -1,4 +1,4 @@
-"""Line charts as static SVG: geometry and words here, markup in `templates/parts.html.j2`, looks in `run.css`.
+"""Line charts as static SVG: geometry and words here, markup in `templates/shared.html.j2`, looks in `run.css`.
 
 A chart needs no script. Lines differ by colour and by dash pattern. A value that is not finite is a gap, with a mark
 at the first one. The description for screen readers says what the drawing shows.

@@ -12,6 +12,7 @@ from typing import Any
 from harness.errors import UserError
 from harness.files import stored_zlib
 from harness.run.metrics_log import batch_records, epoch_records, read_metrics_log, read_object
+from harness.workspace import INPUT_SHEET, META, METRICS_LOG, RESULT
 
 Record = Mapping[str, Any]
 
@@ -43,15 +44,15 @@ def read_run(run_dir: Path) -> RunFiles:
 
     Raises `UserError` for a file that is there and does not hold what it should.
     """
-    log_path = run_dir / "metrics.log"
+    log_path = run_dir / METRICS_LOG
     records = read_metrics_log(log_path) if log_path.exists() else []
-    provenance = _read_object(run_dir / "checkpoint.pt.meta.json")
-    images, size, problem = read_images(_read_object(run_dir / "inputs.json"))
+    provenance = _read_object(run_dir / META)
+    images, size, problem = read_images(_read_object(run_dir / INPUT_SHEET))
     return RunFiles(
         name=str(provenance.get("run") or run_dir.name),
         batches=batch_records(records),
         epochs=epoch_records(records),
-        result=_read_object(run_dir / "result.json"),
+        result=_read_object(run_dir / RESULT),
         provenance=provenance,
         images=images,
         image_size=size,

@@ -18,8 +18,8 @@ from markupsafe import Markup
 from harness.page.charts import number_text
 from harness.page.run_charts import chart_sections
 from harness.page.run_data import Record, RunFiles, look_up, number, read_run
+from harness.workspace import RUN_PAGE
 
-RUN_PAGE = "run.html"
 TEMPLATES = Path(__file__).parent / "templates"
 MISSING = "—"  # an em dash: nothing was recorded
 _MESSAGES_SHOWN = 8

@@ -14,8 +14,6 @@ from torch import Tensor
 
 from harness.errors import UserError
 
-CHECKPOINT = "checkpoint.pt"
-
 
 def canonical(value: Any) -> Any:
     """Return the value rebuilt from plain containers and fresh CPU tensors.

@@ -18,8 +18,8 @@ from typing import Literal
 
 from harness.errors import UserError
 from harness.run.metrics_log import Record
+from harness.run.settings import GuardrailMode
 
-Mode = Literal["off", "warn", "strict"]
 Level = Literal["hard", "soft"]
 
 RECENT = 5  # batches whose median counts as "now": one odd batch is no drift
@@ -39,7 +39,7 @@ VARIANCE_FLOOR = 1e4
 
 
 @dataclass(frozen=True)
-class Finding:
+class GuardrailFinding:
     """What a guardrail saw, and of which kind; `step` counts over the whole run. A hard one ends a strict run."""
 
     step: int
@@ -51,14 +51,14 @@ class Finding:
 class Guardrails:
     """Checks one batch record after the other; a resumed run checks those of its log first."""
 
-    def __init__(self, mode: Mode) -> None:
+    def __init__(self, mode: GuardrailMode) -> None:
         self.mode = mode
         self._reported: set[str] = set()
-        self._loss = _Loss()
-        self._norm = _Start(START)
-        self._variance = _Start(1)
+        self._loss = _LossRise()
+        self._norm = _RiseFromStart(START)
+        self._variance = _RiseFromStart(1)
 
-    def check(self, record: Record) -> list[Finding]:
+    def check(self, record: Record) -> list[GuardrailFinding]:
         """Check one batch record and return new findings, each kind at most once a run.
 
         Raises `UserError` in strict mode for a hard finding.
@@ -66,7 +66,7 @@ class Guardrails:
         if self.mode == "off":
             return []
         step = record["step"]
-        new = [Finding(step, *sign) for sign in self._signs(record) if sign[2] not in self._reported]
+        new = [GuardrailFinding(step, *sign) for sign in self._signs(record) if sign[2] not in self._reported]
         self._reported.update(finding.kind for finding in new)
         hard = next((finding for finding in new if finding.level == "hard"), None)
         if hard is not None and self.mode == "strict":
@@ -95,7 +95,7 @@ class Guardrails:
             yield "soft", message, "variance rise"
 
 
-class _Loss:
+class _LossRise:
     """The losses so far: the last few against the median of all before them."""
 
     def __init__(self) -> None:
@@ -119,7 +119,7 @@ class _Loss:
         return f"to {now:.3g}, from {before:.3g} before" if now > limit * reference > 0.0 else None
 
 
-class _Start:
+class _RiseFromStart:
     """A quantity over the last few batches against its median over the first `batches`."""
 
     def __init__(self, batches: int) -> None:

@@ -1,4 +1,4 @@
-"""`inputs.json`: the first images of a run with their labels, as the network received them."""
+"""The input sheet, `inputs.json`: the first images of a run with their labels, as the network received them."""
 
 import base64
 from collections.abc import Sequence
@@ -6,7 +6,6 @@ from typing import Any
 
 from torch import Tensor
 
-INPUT_SHEET = "inputs.json"
 MOST_IMAGES = 24
 
 

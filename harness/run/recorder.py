@@ -146,7 +146,7 @@ class Recorder:
         for pair in self._left_over:
             scalars += pair
         recorded = frozenset(self._activations)
-        measured = BatchMeasurements(numbers(scalars), self._sizes, self._lr, self._steps, recorded)
+        measured = BatchMeasurements(as_floats(scalars), self._sizes, self._lr, self._steps, recorded)
         self._start_batch()
         return measured
 
@@ -233,7 +233,7 @@ def mean_and_variance(values: Tensor) -> tuple[Scalar, Scalar]:
         return float(mean_value), float(np.dot(flat, flat)) / flat.size
 
 
-def numbers(scalars: list[Scalar]) -> list[float]:
+def as_floats(scalars: list[Scalar]) -> list[float]:
     """Return all figures as Python floats, in one transfer if they are on a card."""
     tensors = [scalar.detach().reshape(()) for scalar in scalars if isinstance(scalar, Tensor)]
     moved = iter(torch.stack(tensors).tolist() if tensors else ())

@@ -23,7 +23,7 @@ from harness.workspace import CHECKPOINT, CHECKSUM, EXPERIMENT, META, METRICS_LO
 
 if TYPE_CHECKING:  # both are imported when the run begins: torch must find its variables first
     from harness.data.datasets import Dataset
-    from harness.trainer import TrainingResult
+    from harness.trainer import Training
 
 
 # It is in the folder of a run until the run is finished; the process that trains holds a lock on it.
@@ -55,7 +55,7 @@ def make_run(job: RunJob, reporter: Reporter) -> None:
         # Errors name the student's own file, if the source came from one.
         source_path = Path(job.source_path) if job.source_path else partial / EXPERIMENT
         try:
-            result = train(
+            training = train(
                 load_experiment(source_path, job.source),
                 tensor_data(data),
                 settings,
@@ -67,19 +67,19 @@ def make_run(job: RunJob, reporter: Reporter) -> None:
             log = partial / METRICS_LOG
             kept = log.is_file() and log.stat().st_size
             raise UserError(f"{error} The log so far is in {log}." if kept else str(error)) from error
-        summary = _complete_folder(job, partial, result, data)
+        summary = _complete_folder(job, partial, training, data)
         # From here on there is nothing left to stop.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         publish(partial, folder)
     reporter.send("finished", result=summary)
 
 
-def _complete_folder(job: RunJob, folder: Path, result: "TrainingResult", data: "Dataset") -> dict[str, Any]:
+def _complete_folder(job: RunJob, folder: Path, training: "Training", data: "Dataset") -> dict[str, Any]:
     """Write digest, provenance, result and page beside log and checkpoint; return what `result.json` holds."""
     checkpoint = (folder / CHECKPOINT).read_bytes()
     (folder / CHECKSUM).write_text(sha256_line(checkpoint, CHECKPOINT), encoding="utf-8")
-    _write_json(folder / META, _provenance(job, result, data))
-    last = result.last_epoch
+    _write_json(folder / META, _provenance(job, training, data))
+    last = training.last_epoch
     summary: dict[str, Any] = to_strict(
         {
             "seed": job.settings.seed,
@@ -87,21 +87,21 @@ def _complete_folder(job: RunJob, folder: Path, result: "TrainingResult", data: 
             "run": job.run,
             "checkpoint_path": CHECKPOINT,
             "checkpoint_sha256": hashlib.sha256(checkpoint).hexdigest(),
-            "final_train_loss": result.last_batch["loss"],
+            "final_train_loss": training.last_batch["loss"],
             "final_val_metric": last["val_accuracy"]
             if last["val_accuracy"] is not None
             else last["val_loss"],
             "final_val_loss": last["val_loss"],
             "final_val_accuracy": last["val_accuracy"],
-            "steps": result.steps,
-            "epochs": result.epochs,
-            "first_non_finite_step": result.first_non_finite_step,
+            "steps": training.steps,
+            "epochs": training.position["epoch"],
+            "first_non_finite_step": training.first_non_finite_step,
             "guardrails": [
                 {"step": finding.step, "level": finding.level, "message": finding.message}
-                for finding in result.findings
+                for finding in training.findings
             ],
-            "confusion": result.confusion,
-            "class_names": None if result.confusion is None else list(CLASS_NAMES[data.name]),
+            "confusion": training.confusion,
+            "class_names": None if training.confusion is None else list(CLASS_NAMES[data.name]),
             "status": "finished",
         }
     )
@@ -115,7 +115,7 @@ def _write_json(path: Path, value: dict[str, Any]) -> None:
     path.write_text(json.dumps(to_strict(value), indent=1, allow_nan=False) + "\n", encoding="utf-8")
 
 
-def _provenance(job: RunJob, result: "TrainingResult", data: "Dataset") -> dict[str, Any]:
+def _provenance(job: RunJob, training: "Training", data: "Dataset") -> dict[str, Any]:
     settings = job.settings
     return {
         "format_version": 1,
@@ -129,8 +129,8 @@ def _provenance(job: RunJob, result: "TrainingResult", data: "Dataset") -> dict[
         "harness_sha256": harness_hash(),
         "dataset": data.name,
         "dataset_digest": data.digest,
-        "epochs": result.epochs,
-        "batch_size": result.batch_size,
+        "epochs": training.position["epoch"],
+        "batch_size": training.batch_size,
         "versions": versions(),
         "platform_class": platform_class(settings.numerics, settings.device),
     }

@@ -163,20 +163,20 @@ def submit(workspace: Workspace, student: str, out: Path) -> Submission:
     incomplete or contradict itself. A student may hand in imperfect work: other failed checks become warnings.
     """
     check_student_name(student)
-    warnings = _without_blocking(quick_checks(workspace), workspace.command("check"))
+    warnings = _warnings(quick_checks(workspace), workspace.command("check"))
     return _hand_in(build_submission(workspace, student), workspace.folder, student, out, warnings)
 
 
 def submit_file(workspace: FileWorkspace, student: str, out: Path) -> Submission:
     """Write the tarball of an exercise whose answer is one file, as `submit` does for runs."""
     check_student_name(student)
-    warnings = _without_blocking(file_items(workspace), workspace.command("check"))
+    warnings = _warnings(file_items(workspace), workspace.command("check"))
     members = {workspace.exercise.file: workspace.answer.read_bytes()}
     facts = {"student": student, "recipe": workspace.exercise.id}
     return _hand_in(with_manifest(members, facts), workspace.folder, student, out, warnings)
 
 
-def _without_blocking(items: Sequence[CheckItem], command: str) -> list[CheckItem]:
+def _warnings(items: Sequence[CheckItem], command: str) -> list[CheckItem]:
     """Return the failed checks. Raises `UserError` if one of them prevents handing in."""
     failures = [item for item in items if item.outcome == "failed"]
     blocking = [item for item in failures if item.blocks]

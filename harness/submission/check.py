@@ -13,10 +13,10 @@ from harness.recipe import suggestion
 from harness.run.metrics_log import Record, read_metrics_log
 from harness.submission.check_run import (
     CheckItem,
-    Outcome,
-    Replay,
+    ItemOutcome,
+    Rerun,
     check_experiment,
-    check_replay,
+    check_repeats,
     check_run,
     could_not_judge,
     failed,
@@ -39,7 +39,7 @@ from harness.workspace import EXPERIMENT, METRICS_LOG, RUNS, Run, Workspace, rea
 # Makes the named checks of the broken experiment, and returns their outcomes.
 Outcomes = Callable[[Sequence[str]], Mapping[str, str]]
 
-_STYLES: dict[Outcome, str] = {"passed": "green", "failed": "bold red", "could not judge": "yellow"}
+_STYLES: dict[ItemOutcome, str] = {"passed": "green", "failed": "bold red", "could not judge": "yellow"}
 
 
 def quick_checks(workspace: Workspace, outcomes: Outcomes | None = None) -> list[CheckItem]:
@@ -52,18 +52,18 @@ def quick_checks(workspace: Workspace, outcomes: Outcomes | None = None) -> list
     ]
 
 
-def run_checks(
-    workspace: Workspace, replay: Replay | None, outcomes: Outcomes | None = None
+def all_checks(
+    workspace: Workspace, rerun: Rerun | None, outcomes: Outcomes | None = None
 ) -> list[CheckItem]:
-    """Judge everything; `replay` makes the named run again and returns its folder (None leaves that open).
+    """Judge everything; `rerun` makes the named run again and returns its folder (None leaves that open).
 
-    If a run cannot be made again (`UserError`), its item is open; any other exception of `replay` is our fault, and
+    If a run cannot be made again (`UserError`), its item is open; any other exception of `rerun` is our fault, and
     is raised.
     """
     return [
         *quick_checks(workspace, outcomes),
-        check_replay(workspace, "broken", replay),
-        check_replay(workspace, "fixed", replay),
+        check_repeats(workspace, "broken", rerun),
+        check_repeats(workspace, "fixed", rerun),
     ]
 
 

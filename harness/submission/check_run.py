@@ -25,8 +25,8 @@ from harness.workspace import (
 )
 
 # Makes the named run of the workspace again, from its own source, and returns the folder of the new run.
-Replay = Callable[[Run], Path]
-Outcome = Literal["passed", "failed", "could not judge"]
+Rerun = Callable[[Run], Path]
+ItemOutcome = Literal["passed", "failed", "could not judge"]
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class CheckItem:
     """
 
     id: str
-    outcome: Outcome
+    outcome: ItemOutcome
     message: str
     blocks: bool = False
 
@@ -59,7 +59,7 @@ def could_not_judge(item: str, message: str) -> CheckItem:
 
 
 # If one of these differs, other bytes say nothing about the student's files.
-_SURROUNDINGS = ("platform_class", "versions", "harness_sha256", "dataset_digest")
+_ENVIRONMENT = ("platform_class", "versions", "harness_sha256", "dataset_digest")
 
 
 def remedy(workspace: Workspace, run: str) -> str:
@@ -207,17 +207,17 @@ def _tree(source: str) -> str:
         return source
 
 
-def check_replay(workspace: Workspace, run: Run, replay: Replay | None) -> CheckItem:
+def check_repeats(workspace: Workspace, run: Run, rerun: Rerun | None) -> CheckItem:
     """Make one run again and compare its log and checkpoint, byte by byte."""
     item = f"{run}: repeats"
-    if replay is None:
+    if rerun is None:
         return could_not_judge(item, f"not made again here: {workspace.command('check')} does that.")
     if not workspace.has_run(run):
         return could_not_judge(item, "there is no finished run to make again.")
     folder, cure = workspace.run_folder(run), remedy(workspace, run)
     log, checkpoint = folder / METRICS_LOG, folder / CHECKPOINT
     try:
-        again = replay(run)
+        again = rerun(run)
         if (old := log.read_bytes()) != (new := (again / METRICS_LOG).read_bytes()):
             difference = f"{log}{log_difference(old, new)}"
         elif checkpoint.read_bytes() != (again / CHECKPOINT).read_bytes():
@@ -227,7 +227,7 @@ def check_replay(workspace: Workspace, run: Run, replay: Replay | None) -> Check
         was, now = read_object(folder / META), read_object(again / META)
     except UserError as error:
         return could_not_judge(item, f"the run could not be made again: {error}")
-    changed = next((key for key in _SURROUNDINGS if was.get(key) != now.get(key)), None)
+    changed = next((key for key in _ENVIRONMENT if was.get(key) != now.get(key)), None)
     if changed is not None:
         return could_not_judge(item, f"{difference}; but the run was made with another {changed}: {cure}.")
     return failed(

@@ -44,7 +44,7 @@ Place = Literal["step", "epoch"]
 # a healthy run, and half of the larger value is beyond that; a validation is a mean over hundreds of images.
 _STEP_SHARE, _EPOCH_SHARE = 0.5, 0.05
 # Accuracies are read as float32: a smaller gain is rounding.
-_NOTHING = {"eval_mode_gain": 1e-6}
+_ROUNDING = {"eval_mode_gain": 1e-6}
 
 
 def place_of(signal: str) -> Place | None:
@@ -211,7 +211,7 @@ def _departs(signal: str, value: float, healthy: float) -> bool:
         return not (value == healthy or (math.isnan(value) and math.isnan(healthy)))
     larger = max(abs(value), abs(healthy))
     share = _EPOCH_SHARE if place_of(signal) == "epoch" else _STEP_SHARE
-    return larger > _NOTHING.get(signal, 0.0) and abs(value - healthy) > share * larger
+    return larger > _ROUNDING.get(signal, 0.0) and abs(value - healthy) > share * larger
 
 
 def log_difference(old: bytes, new: bytes) -> str:

@@ -33,7 +33,7 @@ _EXACT = decimal.Context(prec=2000, Emax=10**6, Emin=-(10**6))
 
 
 @dataclass(frozen=True)
-class Written:
+class Reading:
     """One way to read a number: its value, and the unit of the last digit that was written."""
 
     value: decimal.Decimal
@@ -41,7 +41,7 @@ class Written:
 
 
 @lru_cache(maxsize=4096)
-def read_number(text: str) -> tuple[Written, ...] | float:
+def read_number(text: str) -> tuple[Reading, ...] | float:
     """Return every way to read a number, or the float that NaN or an infinity names.
 
     `1,234.5`, `1 234.5`, `1'234.5`, `3.2e-7`, `3.2 x 10^-7` and `93.1 %` are numbers; `1,234` is one thousand or a bit
@@ -60,7 +60,7 @@ def read_number(text: str) -> tuple[Written, ...] | float:
     return _readings(match)
 
 
-def _readings(match: re.Match[str]) -> tuple[Written, ...]:
+def _readings(match: re.Match[str]) -> tuple[Reading, ...]:
     power = match["power"] or match["raised"] or match["small"] or "0"
     shift = int(power.translate(_RAISED)) - (2 if match["percent"] else 0)
     sign = "-" if match["sign"] in ("-", "−") else ""
@@ -74,7 +74,7 @@ def _readings(match: re.Match[str]) -> tuple[Written, ...]:
             last = len(digits) - len(significant) if len(significant) >= 2 else 0
         value = mantissa.scaleb(shift, _EXACT)
         last = last + shift if value else min(last + shift, 0)  # 0e9 is not less precise than 0
-        found.append(Written(value, decimal.Decimal(1).scaleb(last, _EXACT)))
+        found.append(Reading(value, decimal.Decimal(1).scaleb(last, _EXACT)))
     return tuple(found)
 
 
@@ -113,11 +113,11 @@ def agrees(written: str | float, true: float, *, fraction: bool = False) -> bool
     values = (decimal.Decimal(repr(float(true))), decimal.Decimal(float(true)))
     shares = [reading for reading in number if fraction and reading.value > 1]
     hundredth = decimal.Decimal("0.01")
-    readings = [*number, *(Written(r.value * hundredth, r.unit * hundredth) for r in shares)]
+    readings = [*number, *(Reading(r.value * hundredth, r.unit * hundredth) for r in shares)]
     return any(_agrees(reading, value) for reading in readings for value in values)
 
 
-def _agrees(reading: Written, true: decimal.Decimal) -> bool:
+def _agrees(reading: Reading, true: decimal.Decimal) -> bool:
     distance = _EXACT.subtract(reading.value, true).copy_abs()
     if _EXACT.multiply(distance, decimal.Decimal(2)) <= reading.unit:
         return True

@@ -148,7 +148,7 @@ def check_outcomes() -> Mapping[str, tuple[str, ...]]:
 
 
 @dataclass(frozen=True)
-class Walked:
+class Walk:
     """The path of one experiment. minutes: what its checks cost a person, each counted once.
 
     steps: the node, its check and the outcome of each step.
@@ -164,7 +164,7 @@ class Walked:
         return " → ".join(f"{check}: {outcome}" for _, check, outcome in self.steps)
 
 
-def walk(tree: Tree, outcome_of: Callable[[str], str]) -> Walked:
+def walk(tree: Tree, outcome_of: Callable[[str], str]) -> Walk:
     """Walk a tree without a loop; `outcome_of` makes a check, and is called at most once for each."""
     known: dict[str, str] = {}
     steps = []
@@ -176,4 +176,4 @@ def walk(tree: Tree, outcome_of: Callable[[str], str]) -> Walked:
         step = node.outcomes[known[node.check]]
         steps.append((name, node.check, known[node.check]))
         name, conclusion = step.go or name, step.conclude
-    return Walked(tuple(steps), conclusion, sum(load_check(check).minutes for check in known))
+    return Walk(tuple(steps), conclusion, sum(load_check(check).minutes for check in known))

@@ -31,7 +31,7 @@ _NOT_COUNTED = numpy._core.arrayprint.__file__
 
 
 @dataclass
-class Called:
+class CallResult:
     """What one call of every stage gave: float64 arrays by output, and messages by stage.
 
     steps: the instructions of all stages. changed: the inputs that the answer wrote into.
@@ -48,7 +48,7 @@ class Results:
     """What an answer gave in each case; `problem` says why nothing could be called."""
 
     problem: str = ""
-    cases: Mapping[str, Called] = field(default_factory=dict)
+    cases: Mapping[str, CallResult] = field(default_factory=dict)
 
 
 class TooManySteps(BaseException):
@@ -121,10 +121,10 @@ def load_answer(source: str, file: str, problem: Problem) -> ModuleType:
     return module
 
 
-def call_answer(problem: Problem, answer: ModuleType, inputs: Inputs, file: str) -> Called:
+def call_answer(problem: Problem, answer: ModuleType, inputs: Inputs, file: str) -> CallResult:
     """Call every stage with copies of the inputs; stop after the first stage if it fails."""
     given = {name: np.array(array) for name, array in inputs.items()}
-    called, state, counter = Called(), dict[str, Any](), StepCounter()
+    called, state, counter = CallResult(), dict[str, Any](), StepCounter()
     for name, stage in problem.stages.items():
 
         def outputs(stage: Any = stage) -> dict[str, Array]:
@@ -192,7 +192,7 @@ def _counted(name: str, iterables: slice) -> Callable[..., Any]:
     return counted
 
 
-def _write_case(folder: Path, called: Called) -> dict[str, Any]:
+def _write_case(folder: Path, called: CallResult) -> dict[str, Any]:
     """Write the arrays of one case, and return the rest of its report."""
     folder.mkdir(parents=True)
     for name, array in called.outputs.items():

@@ -22,7 +22,7 @@ from harness.written.derivation import (
     relative_error,
     right_outputs,
 )
-from harness.written.derivation_call import Called, Results, call_cases
+from harness.written.derivation_call import CallResult, Results, call_cases
 
 TOLERANCE = 1e-6  # as the exercises say
 # Errors of right answers in float64 stay below 4e-15, forward and backward; those of central differences, at the best
@@ -31,7 +31,7 @@ EXACT, DERIVED = 1e-13, 1e-12
 
 
 @dataclass(frozen=True)
-class Finding:
+class AnswerCheck:
     """One check of an answer, with its reason and how to earn what is missing.
 
     points: from 0 to 1, or None if only the instructor can decide.
@@ -64,7 +64,7 @@ def check_derivation(problem_name: str, answer: Path, text: str) -> list[CheckIt
     return items
 
 
-def judge_answer(problem: Problem, cases: Mapping[str, Inputs], results: Results) -> list[Finding]:
+def judge_answer(problem: Problem, cases: Mapping[str, Inputs], results: Results) -> list[AnswerCheck]:
     """Return a finding for each check of the rubric. If nothing could be called, all of them say why."""
     judge = _Judge(problem, cases, results.cases)
     findings = [*judge.form(), *judge.forward(), *judge.gradients(), judge.loops()]
@@ -73,25 +73,27 @@ def judge_answer(problem: Problem, cases: Mapping[str, Inputs], results: Results
     return [_nothing(item, f"{results.problem}.") for item in findings]
 
 
-def _nothing(item: Finding, reason: str) -> Finding:
+def _nothing(item: AnswerCheck, reason: str) -> AnswerCheck:
     remedy = "Hand in a file for which make check finds right outputs."
     return replace(item, reason=reason, remedy=remedy, points=0.0)
 
 
 def _finding(
     criterion: str, id: str, title: str, right: str, wrong: str, remedy: str, points: float = 0.0
-) -> Finding:
+) -> AnswerCheck:
     """Return a finding with the reason `wrong` and `points`, or with `right` and everything if `wrong` is ""."""
     if wrong:
-        return Finding(criterion, id, title, wrong, remedy, points)
-    return Finding(criterion, id, title, right)
+        return AnswerCheck(criterion, id, title, wrong, remedy, points)
+    return AnswerCheck(criterion, id, title, right)
 
 
 class _Judge:
-    def __init__(self, problem: Problem, cases: Mapping[str, Inputs], called: Mapping[str, Called]) -> None:
+    def __init__(
+        self, problem: Problem, cases: Mapping[str, Inputs], called: Mapping[str, CallResult]
+    ) -> None:
         self.problem = problem
         self.cases = cases
-        self.called = {case: called.get(case, Called()) for case in cases}
+        self.called = {case: called.get(case, CallResult()) for case in cases}
         self.right = {case: right_outputs(problem, inputs) for case, inputs in cases.items()}
         # Whether the forward pass is as exact as float64 allows; then gradients must be, too.
         exact = all(self.error(output, case) < EXACT for output in problem.forward for case in ORDINARY)
@@ -116,18 +118,18 @@ class _Judge:
         given = self.problem.gradients.get(output)
         return output if given is None else f"the gradient of {given}"
 
-    def form(self) -> list[Finding]:
+    def form(self) -> list[AnswerCheck]:
         """Return the checks of imports, shapes and a second call; they count only if some output is right.
 
         What is called here imports only NumPy: `make check` refuses other imports, and the grader judges them itself.
         """
-        numpy = Finding("form", "numpy", "It uses only NumPy", "It imports nothing else.")
+        numpy = AnswerCheck("form", "numpy", "It uses only NumPy", "It imports nothing else.")
         checks = [numpy, self._shapes(), self._repeats()]
         if self.powers:
             return checks
         return [_nothing(item, "No output is right yet, so this does not count.") for item in checks]
 
-    def _shapes(self) -> Finding:
+    def _shapes(self) -> AnswerCheck:
         found, right = self.called["small"].outputs, self.right["small"]
         wrong = [name for name in right if name not in found or found[name].shape != right[name].shape]
         reason = f"Missing, or of another shape: {', '.join(map(self.name, wrong))}." if wrong else ""
@@ -135,7 +137,7 @@ class _Judge:
         share = 1 - len(wrong) / len(right)
         return _finding("form", "shapes", title, "As the docstrings say.", reason, remedy, share)
 
-    def _repeats(self) -> Finding:
+    def _repeats(self) -> AnswerCheck:
         reason, remedy = "", "Work on copies (z = x.copy()), and keep nothing between calls except the cache."
         first, again = self.called["small"].outputs, self.called["again"].outputs
         for output, array in first.items():
@@ -146,7 +148,7 @@ class _Judge:
         title = "A second call returns the same, and inputs do not change"
         return _finding("form", "repeats", title, "A second call returns the same bytes.", reason, remedy)
 
-    def forward(self) -> Iterator[Finding]:
+    def forward(self) -> Iterator[AnswerCheck]:
         """Yield the checks of the forward pass."""
         outputs = self.problem.forward
         wrong = [output for output in outputs if output not in self.powers]
@@ -156,7 +158,7 @@ class _Judge:
         yield _finding("forward", "values", "The forward pass is right", right, reason, remedy, share)
         yield from self._specials("forward")
 
-    def gradients(self) -> Iterator[Finding]:
+    def gradients(self) -> Iterator[AnswerCheck]:
         """Yield a check for each gradient, one for the mean over the batch, and those of special cases."""
         remedy = "Write down the shapes of all factors before you multiply them."
         for output, name in self.problem.gradients.items():
@@ -169,7 +171,7 @@ class _Judge:
             yield self._mean()
         yield from self._specials("gradients")
 
-    def _mean(self) -> Finding:
+    def _mean(self) -> AnswerCheck:
         reason = ""
         if not self.problem.gradients.keys() & self.powers:
             reason = "No gradient is right, whatever it is divided by."
@@ -181,7 +183,7 @@ class _Judge:
         title = "The loss and its gradients are means over the batch"
         return _finding("gradients", "mean", title, "For one sample, a few and many.", reason, remedy)
 
-    def _specials(self, criterion: str) -> Iterator[Finding]:
+    def _specials(self, criterion: str) -> Iterator[AnswerCheck]:
         for special in self.problem.special_checks:
             if special.criterion != criterion:
                 continue
@@ -194,7 +196,7 @@ class _Judge:
             title, right = f"Right with {CASES[special.case]}", "All its outputs are right there too."
             yield _finding(criterion, special.id, title, right, reason, special.remedy)
 
-    def loops(self) -> Finding:
+    def loops(self) -> AnswerCheck:
         """Return the check of vectorization; it counts for the gradients that are right."""
         right, reason = self.problem.gradients.keys() & self.powers, ""
         large, larger = self.called["large"].steps, self.called["larger"].steps

@@ -10,10 +10,9 @@ from harness.errors import UserError, naming
 from harness.files import read_text
 from harness.recipe import EXERCISES
 from harness.submission.check_run import CheckItem, failed, passed
-from harness.workspace import SETTINGS, SUBMITTED, make_command, write_where_missing
+from harness.workspace import PROMPT, SETTINGS, SUBMITTED, make_command, write_where_missing
 from harness.written.exercise import DecisionTree, Derivation, FileExercise, stub
 
-PROMPT = "PROMPT.md"
 ANSWER_BYTES = 64 * 1024  # as for experiments; the longest known answer has 4 KiB
 FileState = Literal["not started", "begun", "submitted"]
 

@@ -21,7 +21,7 @@ harness.run.recorder.BatchMeasurements.record = lambda self: _small(_record(self
 _CHECKS = """
 import importlib
 import harness.checks
-from harness.checks.lab.finding import Finding
+from harness.checks.core.finding import Finding
 for _name in harness.checks.check_names():
     _sound = next(one.id for one in harness.checks.load_check(_name).outcomes if one.sound)
     _found = Finding(what="", outcome=_sound, summary="", figures={})

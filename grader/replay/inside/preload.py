@@ -6,7 +6,7 @@ import numpy as np  # noqa: F401
 import torch
 
 import harness.checks
-import harness.checks.lab.subject
+import harness.checks.core.subject
 import harness.data.loading
 import harness.doctor.golden
 import harness.recipe

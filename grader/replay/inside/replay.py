@@ -21,8 +21,8 @@ CACHE = Path("../input/cache").resolve()
 
 def make_run(job: dict[str, Any]) -> None:
     """Train the experiment, then make the checks, each on a freshly loaded copy of it."""
-    from harness.checks import examine
-    from harness.checks.lab.subject import Subject
+    from harness.checks import make_check
+    from harness.checks.core.subject import Subject
     from harness.data.loading import load_dataset
     from harness.run.experiment import load_experiment, tensor_data
     from harness.run.metrics_log import to_strict
@@ -41,7 +41,7 @@ def make_run(job: dict[str, Any]) -> None:
     subject = Subject(path, source, settings, data)
     results = []
     for check in job["checks"]:
-        found = examine(subject, check)
+        found = make_check(subject, check)
         results.append({"check": check, "outcome": found.outcome, "figures": to_strict(found.figures)})
     (OUT / "checks.json").write_text(json.dumps(results, allow_nan=False), encoding="utf-8")
 

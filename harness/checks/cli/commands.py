@@ -49,17 +49,17 @@ def _measure(
     work: Path,
     as_json: bool,
     page: Path | None,
-    **asked: Any,
+    **options: Any,
 ) -> None:
     """Find the experiment, make the checks, and show the findings in the way asked for."""
     from harness.checks import run_checks
-    from harness.checks.cli.show import Report, print_json, show, write_page
+    from harness.checks.cli.show import CheckReport, print_json, show, write_page
     from harness.checks.cli.target import find_target
-    from harness.exercise import Asked
+    from harness.exercise import RunOptions
 
-    found = find_target(target, work, Asked(**asked))
+    found = find_target(target, work, RunOptions(**options))
     findings = run_checks(found.source, found.settings, names, source_path=found.path, bar=True)
-    reports = [Report(load_check(name), target, finding) for name, finding in findings.items()]
+    reports = [CheckReport(load_check(name), target, finding) for name, finding in findings.items()]
     whole = len(names) > 1
     if whole and page is None and not as_json:
         page = found.page

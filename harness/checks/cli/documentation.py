@@ -40,8 +40,9 @@ def documentation() -> str:
 
 def _section(check: Check) -> Iterator[str]:
     marks = [mark for mark, set in (("in triage", check.in_triage), ("mechanism", check.mechanism)) if set]
+    unit = "minute" if check.minutes == 1 else "minutes"
     yield f"\n## {check.name.replace('_', '-')}\n"
-    yield f"**{check.question}** About {check.minutes:g} minutes{''.join(f', {mark}' for mark in marks)}.\n"
+    yield f"**{check.question}** About {check.minutes:g} {unit}{''.join(f', {mark}' for mark in marks)}.\n"
     yield f"{check.documentation}\n"
     yield "| outcome | | what it means | next |"
     yield "| --- | --- | --- | --- |"

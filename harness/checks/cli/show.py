@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from harness.checks import Check, Finding, Outcome, load_check
-from harness.checks.lab.finding import Cell, Table, short
+from harness.checks.core.finding import Cell, Table, short
 from harness.errors import naming
 from harness.page.charts import LineChart, Mark, Series, line_chart, number_text
 from harness.page.run_data import read_images
@@ -22,7 +22,7 @@ _MOST_NEXT = 3
 
 
 @dataclass(frozen=True)
-class Report:
+class CheckReport:
     """What a check found of a target: an exercise, a script or runs, as commands name them."""
 
     check: Check
@@ -59,7 +59,7 @@ class Report:
         }
 
 
-def where_next(reports: Sequence[Report]) -> list[str]:
+def where_next(reports: Sequence[CheckReport]) -> list[str]:
     """Return where to go on: what unsound outcomes say, less the checks just made; places to read come first.
 
     If one check was made and is sound, return what it says; if several were made and all are sound, nothing.
@@ -70,7 +70,7 @@ def where_next(reports: Sequence[Report]) -> list[str]:
     return sorted(lines, key=lambda line: not line.startswith(_READ))[:_MOST_NEXT]
 
 
-def verdict(reports: Sequence[Report]) -> str:
+def verdict(reports: Sequence[CheckReport]) -> str:
     """Return in words whether everything is sound, and how long these checks take."""
     unsound = [one.check.name.replace("_", "-") for one in reports if not one.outcome.sound]
     words = f"Everything is sound: {len(reports)} checks found nothing wrong."
@@ -80,7 +80,7 @@ def verdict(reports: Sequence[Report]) -> str:
     return f"{words}\nBy hand, one after the other, these checks take about {minutes:g} minutes."
 
 
-def print_json(header: Mapping[str, Any], reports: Sequence[Report]) -> None:
+def print_json(header: Mapping[str, Any], reports: Sequence[CheckReport]) -> None:
     """Print one object of strict JSON: what was measured, whether all is sound, and each check."""
     body = {"sound": all(one.outcome.sound for one in reports), "checks": [one.to_json() for one in reports]}
     print(json.dumps({**header, **body}, allow_nan=False))
@@ -89,7 +89,7 @@ def print_json(header: Mapping[str, Any], reports: Sequence[Report]) -> None:
 # --- terminal -----------------------------------------------------------------------------------------------
 
 
-def show(reports: Sequence[Report], heading: str, page: Path | None) -> None:
+def show(reports: Sequence[CheckReport], heading: str, page: Path | None) -> None:
     """Print one finding in full, or several on one screen, and where to go on."""
     # Lines are neither wrapped nor styled: a path or command in them must survive being copied.
     console = Console(markup=False, emoji=False, highlight=False, soft_wrap=True)
@@ -109,7 +109,7 @@ def _style(sound: bool) -> str:
     return "green" if sound else "bold red"
 
 
-def _show_whole(console: Console, report: Report, page: Path | None) -> None:
+def _show_whole(console: Console, report: CheckReport, page: Path | None) -> None:
     finding = report.finding
     console.print(f"{report.check.question}\n  {finding.what}\n")
     console.print(Text.assemble((finding.outcome, _style(report.outcome.sound)), f": {finding.summary}"))
@@ -121,7 +121,7 @@ def _show_whole(console: Console, report: Report, page: Path | None) -> None:
     console.print("\n".join([*lines, "", report.outcome.reading]))
 
 
-def _show_walk(console: Console, reports: Sequence[Report]) -> None:
+def _show_walk(console: Console, reports: Sequence[CheckReport]) -> None:
     width = max(len(report.command) for report in reports)
     for number, report in enumerate(reports, 1):
         outcome = (f"{report.outcome.id:<14} ", _style(report.outcome.sound))
@@ -145,7 +145,7 @@ def _table(table: Table) -> Iterator[str]:
 # --- page ---------------------------------------------------------------------------------------------------
 
 
-def write_page(path: Path, title: str, subject: str, reports: Sequence[Report]) -> None:
+def write_page(path: Path, title: str, subject: str, reports: Sequence[CheckReport]) -> None:
     """Write one self-contained page; equal findings give equal bytes.
 
     Raises `OSError`, which names the file, on failure.
@@ -155,7 +155,7 @@ def write_page(path: Path, title: str, subject: str, reports: Sequence[Report]) 
         path.write_text(render_page(title, subject, reports), encoding="utf-8", newline="\n")
 
 
-def render_page(title: str, subject: str, reports: Sequence[Report]) -> str:
+def render_page(title: str, subject: str, reports: Sequence[CheckReport]) -> str:
     """Return the page as HTML: the walk as a table, then what each check found; all text is escaped."""
     return render(
         "findings.html.j2",
@@ -170,7 +170,7 @@ def render_page(title: str, subject: str, reports: Sequence[Report]) -> str:
     )
 
 
-def _tables(report: Report) -> Iterator[tuple[str, Sequence[str], Sequence[Sequence[str]]]]:
+def _tables(report: CheckReport) -> Iterator[tuple[str, Sequence[str], Sequence[Sequence[str]]]]:
     """Yield the caption, columns and rows of each table of the page; the figures come first."""
     yield "Figures", (), [(name, _text(value)) for name, value in report.finding.figures.items()]
     for table in report.finding.tables:
@@ -181,7 +181,7 @@ def _text(value: Cell) -> str:
     return number_text(value) if isinstance(value, float) else short(value)
 
 
-def _charts(report: Report) -> list[LineChart]:
+def _charts(report: CheckReport) -> list[LineChart]:
     charts = []
     for index, plot in enumerate(report.finding.plots):
         names = [line.label for line in plot.lines] if len(plot.lines) > 1 else [""]

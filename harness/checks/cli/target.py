@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import UserError
-from harness.exercise import DEFAULT_SEED, Asked, check_dataset
+from harness.exercise import DEFAULT_SEED, RunOptions, check_dataset
 from harness.recipe import load_recipe
 from harness.run.settings import RunSettings
 from harness.workspace import SETTINGS, open_workspace, read_source
@@ -44,26 +44,28 @@ class Target:
         }
 
 
-def find_target(name: str, work: Path, asked: Asked) -> Target:
+def find_target(name: str, work: Path, options: RunOptions) -> Target:
     """Return the script of this name, or the experiment of an exercise: the workspace's, else as handed out.
 
     Raises `UserError` for an unknown exercise, a file or workspace that cannot be read, and data that do not fit.
     """
     if name.endswith(".py"):
-        return _script(Path(name), asked)
+        return _script(Path(name), options)
     recipe = load_recipe(name)
     if not (work / name / SETTINGS).is_file():
-        return Target(name, recipe.broken_source(), asked.settings(recipe), Path(f"triage_{name}.html"), None)
+        return Target(
+            name, recipe.broken_source(), options.settings(recipe), Path(f"triage_{name}.html"), None
+        )
     workspace = open_workspace(work, name)
-    settings, page = asked.settings(recipe, workspace.settings), workspace.folder / "triage.html"
+    settings, page = options.settings(recipe, workspace.settings), workspace.folder / "triage.html"
     return Target(name, read_source(workspace.experiment), settings, page, workspace.experiment)
 
 
-def _script(path: Path, asked: Asked) -> Target:
+def _script(path: Path, options: RunOptions) -> Target:
     if not path.is_file():
         raise UserError(f"There is no file {path}: name a training script, or an exercise.")
-    dataset = asked.dataset or DEFAULT_DATASET
+    dataset = options.dataset or DEFAULT_DATASET
     check_dataset(dataset, dataset)
-    seed = DEFAULT_SEED if asked.seed is None else asked.seed
-    settings = RunSettings(seed=seed, dataset=dataset, epochs=asked.epochs, batch_size=asked.batch_size)
+    seed = DEFAULT_SEED if options.seed is None else options.seed
+    settings = RunSettings(seed=seed, dataset=dataset, epochs=options.epochs, batch_size=options.batch_size)
     return Target(str(path), read_source(path), settings, Path(f"triage_{path.stem}.html"), path)

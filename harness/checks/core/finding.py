@@ -51,11 +51,11 @@ def consequence(id: str, reading: str, *next: str, look: str = "") -> Outcome:
 class Check:
     """What a check module declares in `CHECK`.
 
-    `place` orders the checks, cheapest and most telling first. `minutes` is an estimate of what a person needs to
+    `order` sorts the checks, the cheapest and most telling first. `minutes` is an estimate of what a person needs to
     run the check and read it. The loader fills in `name` (the module's) and `documentation` (its docstring).
     """
 
-    place: int
+    order: int
     question: str
     minutes: float
     outcomes: tuple[Outcome, ...]

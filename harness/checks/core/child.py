@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.checks.lab.finding import Finding
+from harness.checks.core.finding import Finding
 from harness.run.launch import ChildJob, Reporter, launch_child, serve
 from harness.run.settings import RunSettings
 
@@ -25,7 +25,7 @@ class CheckJob:
 def start(job: CheckJob, *, bar: bool) -> dict[str, Finding]:
     """Do a job in a process of its own; return the finding of each check. Raises as `launch_child`."""
     child = ChildJob(
-        module="harness.checks.lab.child",
+        module="harness.checks.core.child",
         line=json.dumps(dataclasses.asdict(job)),
         numerics=job.settings.numerics,
         label="measuring",
@@ -39,8 +39,8 @@ def start(job: CheckJob, *, bar: bool) -> dict[str, Finding]:
 
 def _execute(line: str, reporter: Reporter) -> None:
     from harness.canonical_setup import apply_numerics
-    from harness.checks import examine
-    from harness.checks.lab.subject import Subject
+    from harness.checks import make_check
+    from harness.checks.core.subject import Subject
     from harness.data.loading import load_dataset
 
     fields = json.loads(line)
@@ -51,7 +51,7 @@ def _execute(line: str, reporter: Reporter) -> None:
     found = {}
     for done, name in enumerate(job.names):
         reporter.send("progress", step=done, steps=len(job.names), says=name)
-        found[name] = examine(subject, name).to_json()
+        found[name] = make_check(subject, name).to_json()
     reporter.send("finished", result=found)
 
 

@@ -40,13 +40,13 @@ class Subject:
         """Return a copy of the data as `load_data` receives it."""
         return tensor_data(self.data)
 
-    def bench(self, experiment: Experiment | None = None, **options: Any) -> "Bench":
-        """Return a bench for the experiment; `options` are those of `Bench`."""
-        return Bench(experiment or self.experiment(), self.tensors(), self.settings.seed, **options)
+    def trial(self, experiment: Experiment | None = None, **options: Any) -> "Trial":
+        """Return a trial of the experiment; `options` are those of `Trial`."""
+        return Trial(experiment or self.experiment(), self.tensors(), self.settings.seed, **options)
 
 
-class Bench:
-    """An experiment set up on its training data, to be stepped and looked at.
+class Trial:
+    """A short training of the experiment, which a check steps and looks into.
 
     The first epoch has the batches of the run, to the bit. `steps` is the length of the schedule, by default that of
     the whole run. `verify` computes in float64. `adapt` may change network and optimizer before the schedule is made.
