@@ -1,4 +1,4 @@
-"""Recipes, solutions, rubrics, overrides, scores and remembered records that are nearly right: used, or refused."""
+"""Mutated recipes, solutions, rubrics, overrides, scores and cache entries: used, or refused."""
 
 import hashlib
 import io
