@@ -20,7 +20,7 @@ resume   = $(if $(RESUME),--resume)
 #:   make watch BREAK=huge_lr           run your experiment at each save
 #:   make hint BREAK=huge_lr LEVEL=1    get a hint; your submission says how many you asked for
 #:   make check BREAK=huge_lr           check everything before you hand in
-#:   make submit BREAK=huge_lr STUDENT=ada
+#:   make submit BREAK=huge_lr STUDENT=ada    write the file that you hand in
 #:   make clean-work BREAK=huge_lr      start over
 #:   make data DATASET=mnist            download MNIST or CIFAR-10
 #:   make doctor | test-portable        does this machine compute the same bytes as others?

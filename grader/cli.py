@@ -124,7 +124,7 @@ def review(reports: Path, submissions: Path, who: str | None) -> None:
 @click.option("--format", "platform", type=click.Choice(("canvas", "moodle")), required=True)
 @_reports
 def export(platform: Literal["canvas", "moodle"], out: Path) -> None:
-    """Write the scores as a table for a learning platform, below export/ in the reports."""
+    """Write the scores for Canvas or Moodle, below export/ in the reports."""
     from grader.report.gradebook import export as exported
     from grader.report.scores_file import read_scores
     from grader.report.text import clipped
@@ -135,7 +135,9 @@ def export(platform: Literal["canvas", "moodle"], out: Path) -> None:
     with naming(path.parent):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole({path: exported(scores, platform)})
-    click.echo(f"{path}. Next: import it there.")
+    click.echo(f"{path}\nNext: import it into {platform.capitalize()}.")
+    if waiting := sum(row.status == "not judged" for row in scores.submissions):
+        click.echo(f"{waiting} not judged, and without a grade in it: grader review {out} shows why.")
     if rejected := [row for row in scores.submissions if row.status == "rejected"]:
         click.echo(f"{len(rejected)} rejected, and not in it: grade them there by hand.")
         for row in rejected:
@@ -225,9 +227,12 @@ def demo(to: Path, jobs: int | None) -> None:
 def kit(to: Path) -> None:
     """Build what students get: the suite without its answers."""
     from grader.course.kit import build_kit, describe_kit
+    from harness.recipe import load_recipes
 
     with naming(to):
         files = build_kit(to)
+    for problem in load_recipes()[1].values():
+        click.echo(f"Left out: {problem}", err=True)
     click.echo(f"{to}: {describe_kit(files)}\nNext: hand out {to}.tar.gz.")
 
 

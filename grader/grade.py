@@ -22,7 +22,7 @@ from grader.score.canaries import canary_problem
 from grader.score.evidence import must_agree
 from grader.score.scoring import Score, score_submission, unjudged, unscored
 from grader.score.verdict import Scores, SubmissionScore
-from grader.score.weights import DEFAULT, load_weights
+from grader.score.weights import DEFAULT_RUBRIC, load_weights
 from grader.session import Grading, ScoreOptions, hold_reports_folder, open_grading, provenance_of
 from grader.written.grade import AnswerGrader
 from harness.data import DATASETS
@@ -36,7 +36,7 @@ def score_folder(folder: Path, options: ScoreOptions) -> int:
     Raises `UserError` for wrong use: no such folder, no tarball, no sandbox, an unusable rubric or decisions.
     """
     paths = tarballs(folder, options.only)
-    weights = load_weights(options.rubric or DEFAULT)
+    weights = load_weights(options.rubric or DEFAULT_RUBRIC)
     decisions = load_decisions(options.out)
     if options.only:
         decisions = tuple(item for item in decisions if item.submission in options.only)
@@ -244,5 +244,7 @@ def _summarize(scores: Scores, out: Path) -> int:
             say(f"  {printable(row.submission)}: {printable(row.reason, 600)}")
     console.print("Next:", style="bold")
     say(f"  open {out / INDEX} in a browser")
+    if "not judged" in statuses:
+        say(f"  grader review {out}")
     sys.stdout.flush()
     return 1 if "not judged" in statuses else 0

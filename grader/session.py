@@ -19,7 +19,7 @@ from grader.replay.replays import Replays, local_executor
 from grader.report.write import check_reports_folder
 from grader.sandbox import run_in_sandbox, run_unsandboxed, sandbox_problem
 from grader.score.scoring import WITHOUT_SANDBOX
-from grader.score.weights import DEFAULT, Weights
+from grader.score.weights import DEFAULT_RUBRIC, Weights
 from harness.data.loading import default_cache
 from harness.errors import UserError
 from harness.run.provenance import harness_hash
@@ -139,6 +139,6 @@ def provenance_of(options: ScoreOptions) -> dict[str, str | int | float | bool |
         "grader": harness.__version__,
         "harness_sha256": harness_hash(),
         "torch": version("torch"),
-        "rubric_sha256": hashlib.sha256((options.rubric or DEFAULT).read_bytes()).hexdigest(),
+        "rubric_sha256": hashlib.sha256((options.rubric or DEFAULT_RUBRIC).read_bytes()).hexdigest(),
         "sandbox": not options.trust_submissions,
     }

@@ -40,11 +40,12 @@ def read_record(path: Path, model: type[Model], **more: Any) -> Model:
     except FileNotFoundError:
         raise UserError(f"There is no {path}: write it, or put it back.") from None
     if both := sorted(more.keys() & table.keys()):
-        raise UserError(
-            f"{path} cannot be used: {both[0]}: it does not belong in this file: remove the line."
-        )
+        raise UserError(f"{path} cannot be used: {both[0]}: it does not belong here: remove it.")
     try:
         return model.model_validate({**table, **more})
     except ValidationError as error:
-        problems = "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors())
+        problems = "; ".join(
+            f"{'.'.join(map(str, item['loc']))}: {item['msg'].removeprefix('Value error, ')}"
+            for item in error.errors()
+        )
         raise UserError(f"{path} cannot be used: {problems}.") from None

@@ -1,4 +1,4 @@
-"""Runs the real commands in processes of their own, as a person would at a shell."""
+"""Run the real commands in processes of their own, as in a shell."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Evidence to score, from real training in this process: what the sandbox would have brought back."""
+"""Evidence to score, from real training in this process instead of the sandbox."""
 
 import dataclasses
 import hashlib

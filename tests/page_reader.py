@@ -1,4 +1,4 @@
-"""Reads a page for the tests: fails on a tag that is not closed in order, keeps tags, attributes and text."""
+"""Read a page for the tests: fail on a tag that is not closed in order, keep tags, attributes and text."""
 
 import itertools
 from html.parser import HTMLParser

@@ -1,4 +1,4 @@
-"""The logs of real runs (seed 42, the recipes' own data), and evidence for the grader that is made of them."""
+"""The logs of real runs (seed 42, the recipes' own data), and evidence for the grader made from them."""
 
 import gzip
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Runs a piece of Python in the sandbox, for the tests: in a fresh process, or in one that was forked."""
+"""Run Python code in the sandbox: in a fresh process, or in a fork of a warm one."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Every attempt to get out of the sandbox gains something where there is none: none fails for a silly reason."""
+"""Without a sandbox every attempt of the red team succeeds, so the attempts do test the sandbox."""
 
 import os
 import subprocess

@@ -195,7 +195,7 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     return start_exercise("loss_sum", work, RunOptions(epochs=1), bar=False)[0]
 
 
-def told(items: list[CheckItem]) -> dict[str, tuple[str, str]]:
+def outcomes_of(items: list[CheckItem]) -> dict[str, tuple[str, str]]:
     return {item.id: (item.outcome, item.message) for item in items}
 
 
@@ -205,9 +205,9 @@ def test_a_tree_is_walked_with_the_begun_exercises(begun: Workspace) -> None:
     begun.experiment.write_text(load_recipe("loss_sum").healthy_source())
     items = check_file(workspace)
     assert {item.outcome for item in items} == {"passed"}
-    walked = told(items)["walk: loss_sum"][1]
+    walked = outcomes_of(items)["walk: loss_sum"][1]
     assert walked == "first_loss: high → loss_form: grows → concludes loss_sum, after 4 minutes."
-    assert "first_loss: chance → concludes healthy" in told(items)["walk: loss_sum, edited"][1]
+    assert "first_loss: chance → concludes healthy" in outcomes_of(items)["walk: loss_sum, edited"][1]
 
 
 def test_a_walk_that_ends_elsewhere_is_said(begun: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -222,7 +222,7 @@ def test_a_walk_that_ends_elsewhere_is_said(begun: Workspace, monkeypatch: pytes
 
 
 def test_without_any_exercise_there_is_nothing_to_walk_with(tmp_path: Path) -> None:
-    items = told(check_file(tree_in(tmp_path)))
+    items = outcomes_of(check_file(tree_in(tmp_path)))
     assert items["walk"][0] == "could not judge"
     assert "make exercise BREAK=huge_lr makes one" in items["walk"][1]
     assert items["tree: form"][0] == "passed"
@@ -230,6 +230,6 @@ def test_without_any_exercise_there_is_nothing_to_walk_with(tmp_path: Path) -> N
 
 def test_make_check_names_what_is_wrong_with_a_tree(tmp_path: Path) -> None:
     workspace = tree_in(tmp_path, TREE.replace("check: first_loss", "check: first"))
-    outcome, message = told(check_file(workspace))["tree: form"]
+    outcome, message = outcomes_of(check_file(workspace))["tree: form"]
     assert outcome == "failed"
     assert f"{workspace.answer}, line 4: there is no check 'first'" in message

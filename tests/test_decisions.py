@@ -16,7 +16,7 @@ def without_checks(status: str, total: float | None) -> SubmissionScore:
     )
 
 
-FAILED = changed("fix.correct", lost, "The probe fails.", "Fix it.", points=4.0)
+FAILED = changed("fix.correct", lost, "The check fails.", "Fix it.", points=4.0)
 OPEN = changed("fix.minimal", open_check, "Big?")
 SCORES = scores_of(
     make_row("ada_huge_lr", "ada", "huge_lr", FAILED),
@@ -46,7 +46,7 @@ def test_points_stand_in_place_of_the_rule_and_are_added_up(tmp_path: Path) -> N
     check = row.criteria["fix"].checks[0]
     assert (check.outcome, check.points, check.remedy, check.comment) == ("passed", 12, "", "Looked at it.")
     assert check.rule is not None
-    assert (check.rule.outcome, check.rule.points, check.rule.reason) == ("failed", 4, "The probe fails.")
+    assert (check.rule.outcome, check.rule.points, check.rule.reason) == ("failed", 4, "The check fails.")
     assert (row.criteria["fix"].points, row.total, row.status) == (20, 100, "graded")
     assert SCORES.submissions[0].total == 92
 

@@ -1,4 +1,4 @@
-"""Archives, manifests and whole submissions that are nearly right: taken, or rejected with a reason."""
+"""Mutated archives, manifests and submissions: accepted, or rejected with a reason."""
 
 import gzip
 import tarfile

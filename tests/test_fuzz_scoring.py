@@ -1,4 +1,4 @@
-"""Whole submissions of every kind of nonsense, scored and shown: a row, a page and bytes, whatever they hold."""
+"""Submissions full of nonsense: each gets a row and a page, and the same bytes each time."""
 
 import json
 from functools import cache

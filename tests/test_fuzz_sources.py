@@ -1,4 +1,4 @@
-"""Experiments that are nearly Python: parsed, compared and looked at, or refused as no program."""
+"""Mutated experiments: parsed and compared, or refused."""
 
 import ast
 

@@ -1,4 +1,4 @@
-"""Recipes, solutions, rubrics, overrides, scores and remembered records that are nearly right: used, or refused."""
+"""Mutated recipes, solutions, rubrics, overrides, scores and cache entries: used, or refused."""
 
 import hashlib
 import io
@@ -21,7 +21,7 @@ from grader.report.submission_page import render_submission
 from grader.report.terminal import show_submission
 from grader.score.known_edits import load_variants
 from grader.score.solutions import SOLUTIONS
-from grader.score.weights import DEFAULT, load_weights
+from grader.score.weights import DEFAULT_RUBRIC, load_weights
 from harness.errors import UserError
 from harness.recipe import EXERCISES, load_recipe
 
@@ -84,7 +84,7 @@ def _decisions(scratch: Path, data: bytes) -> object:
 TABLES: dict[str, tuple[Callable[[Path, bytes], object], bytes]] = {
     "recipe": (_in_folder("recipe.toml", load_recipe), (EXERCISES / ID / "recipe.toml").read_bytes()),
     "variants": (_in_folder("variants.toml", load_variants), (SOLUTIONS / ID / "variants.toml").read_bytes()),
-    "rubric": (_one_file(load_weights), DEFAULT.read_bytes()),
+    "rubric": (_one_file(load_weights), DEFAULT_RUBRIC.read_bytes()),
     "decisions": (_decisions, _OVERRIDES),
 }  # fmt: skip
 

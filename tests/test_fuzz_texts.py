@@ -1,4 +1,4 @@
-"""Logs and reports that are nearly right: read, or refused in a sentence, and shown as harmless pages."""
+"""Mutated logs and reports: read or refused in a sentence, and shown as harmless pages."""
 
 import re
 from html.parser import HTMLParser

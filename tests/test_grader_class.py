@@ -28,7 +28,7 @@ from grader.score.canaries import canary_problem
 from grader.score.evidence import Evidence
 from grader.score.scoring import score_evidence
 from grader.score.verdict import CRITERIA, Criterion, CriterionScore
-from grader.score.weights import DEFAULT, Weights, load_weights
+from grader.score.weights import DEFAULT_RUBRIC, Weights, load_weights
 from harness.exercise import RunOptions
 from harness.recipe import load_recipe
 
@@ -156,7 +156,7 @@ def test_scores_by_another_rubric_are_not_mixed(classroom: Path, tmp_path: Path)
     out = shutil.copytree(classroom / "reports", tmp_path / "reports")
     before = files(out)
     rubric = tmp_path / "rubric.toml"
-    rubric.write_text(DEFAULT.read_text() + "\n# another\n")
+    rubric.write_text(DEFAULT_RUBRIC.read_text() + "\n# another\n")
     words = ("--only", "cem_huge_lr", "--rubric", rubric, "--out", out)
     done = grader("score", "submissions", *words, cwd=classroom)
     assert done.returncode == 2

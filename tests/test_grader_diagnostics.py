@@ -82,7 +82,7 @@ def scored(*lines: str, **changes: Any) -> dict[str, float | None]:
 
 def test_cited_numbers_are_held_against_the_replay_and_not_the_claim() -> None:
     plain = honest()
-    log = told(plain.broken, loss=0.123).log.encode()
+    log = with_values(plain.broken, loss=0.123).log.encode()
     claims = {**plain.claims, "broken": claim(plain.broken, log=log)}
     lie = "run: broken, signal: loss, step: 3, value: 0.123"
     found = scored(lie, cited(plain, "fixed", "val_accuracy"), claims=claims)
@@ -109,8 +109,8 @@ def test_an_exact_zero_is_a_recovery_however_small_it_was(
 ) -> None:
     plain = honest()
     runs = {
-        "broken": told(plain.broken, stale_grad_ratio=broken),
-        "fixed": told(plain.fixed, stale_grad_ratio=fixed),
+        "broken": with_values(plain.broken, stale_grad_ratio=broken),
+        "fixed": with_values(plain.fixed, stale_grad_ratio=fixed),
     }
     line = f"run: fixed, signal: stale_grad_ratio, step: 3, value: {fixed}"
     assert scored(cited(plain, "broken", "loss"), line, **runs)["recovery"] == expected
@@ -150,8 +150,8 @@ def test_a_picture_from_elsewhere_shows_nothing() -> None:
     assert points(dataclasses.replace(plain, report=text))["shown"] == 0
 
 
-def told(fixed: Replay, **values: float) -> Replay:
-    """The replay of a fix whose log has other numbers for these signals."""
+def with_values(fixed: Replay, **values: float) -> Replay:
+    """Return the replay with other numbers for these signals in its log."""
     records = [json.loads(line) for line in fixed.log.splitlines()]
     changed = [{**record, **{k: v for k, v in values.items() if k in record}} for record in records]
     log = "".join(json.dumps(record) + "\n" for record in changed)
@@ -166,13 +166,15 @@ def test_a_recovery_that_the_evaluator_does_not_find_waits_for_the_instructor(si
     evaluation = Evaluation(heldout=figures, validation=figures, training=figures)
     unhealthy = honest_run.model_copy(update={"evaluation": evaluation})
     worse = {"val_accuracy": 0.1, "val_loss": 2.3, "loss": 2.3}
-    lying = told(unhealthy, **{name: value for name, value in worse.items() if name != signal})
+    lying = with_values(unhealthy, **{name: value for name, value in worse.items() if name != signal})
     assert "the trusted evaluator finds" in overclaim(evidence(RECIPE, fixed=lying))
     # What says no more than is found flatters nobody.
-    assert overclaim(evidence(RECIPE, fixed=told(unhealthy, **worse))) == ""
-    assert overclaim(evidence(RECIPE, fixed=told(honest_run))) == ""
-    found = {check.id: check for check in judge_diagnostics(evidence(RECIPE, fixed=told(unhealthy)))}
+    assert overclaim(evidence(RECIPE, fixed=with_values(unhealthy, **worse))) == ""
+    assert overclaim(evidence(RECIPE, fixed=with_values(honest_run))) == ""
+    found = {check.id: check for check in judge_diagnostics(evidence(RECIPE, fixed=with_values(unhealthy)))}
     assert found["recovery"].points is None
     assert "The instructor decides" in found["recovery"].reason
-    unknown = told(honest_run).model_copy(update={"evaluation": Evaluation(problem="it has 6 tensors")})
+    unknown = with_values(honest_run).model_copy(
+        update={"evaluation": Evaluation(problem="it has 6 tensors")}
+    )
     assert "does not know the network" in overclaim(evidence(RECIPE, fixed=unknown))

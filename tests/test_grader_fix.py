@@ -160,7 +160,7 @@ def test_what_shows_no_symptom_where_the_broken_run_shows_none_is_not_masked() -
 
 
 def test_a_learning_rate_is_held_against_its_bound_in_every_step() -> None:
-    """A probe sees the first steps of a run, and an experiment may behave in those."""
+    """A check sees the first steps of a run, and an experiment may behave well only in those."""
     fixed = replay(RECIPE, OTHER)
     *first, last = fixed.log.splitlines(keepends=True)
     steps = "".join(first).rpartition('"lr": 0.05')

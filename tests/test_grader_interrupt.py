@@ -1,4 +1,4 @@
-"""Ctrl-C, and a kill, while students' experiments run: they end with the grader, and only the reports could be left."""
+"""Ctrl-C and SIGKILL while students' experiments run: the experiments end with the grader."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""What is replayed, shared and remembered in a class; the replays themselves are made by a stand-in here."""
+"""Which replays of a class are made, shared and cached; a stand-in makes them here."""
 
 import errno
 import tempfile

@@ -1,4 +1,4 @@
-"""What a sandboxed process sees of this machine: nothing but libraries, and itself."""
+"""A sandboxed process sees nothing of this machine but libraries and itself."""
 
 import json
 import platform

@@ -224,7 +224,7 @@ BROKEN_BWRAP = 'test "$1" = --version && echo bubblewrap 0.8.0 && exit\necho no 
 def test_a_bubblewrap_that_does_not_work_is_told(
     program: str | None, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_module, "version", bubblewrap.version.__wrapped__)
+    monkeypatch.setattr(run_module, "bwrap_version", bubblewrap.bwrap_version.__wrapped__)
     if program is not None:
         (tmp_path / "bwrap").write_text(f"#!/bin/sh\n{program}\n")
         (tmp_path / "bwrap").chmod(0o755)

@@ -1,4 +1,4 @@
-"""Whatever a text is, it parses within bounds or is refused; and two looks of one program have one digest."""
+"""Any text parses within bounds or is refused; two layouts of one program have one digest."""
 
 import ast
 

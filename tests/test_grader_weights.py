@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from grader.score.verdict import CRITERIA, full, lost, open_check
-from grader.score.weights import DEFAULT, load_weights, weighted
+from grader.score.weights import DEFAULT_RUBRIC, load_weights, weighted
 from harness.errors import UserError
 
 
@@ -27,7 +27,7 @@ def test_the_weights_are_those_of_the_specification() -> None:
     ],
 )
 def test_a_rubric_that_cannot_be_used_is_refused(find: str, replace: str, said: str, tmp_path: Path) -> None:
-    text = DEFAULT.read_text()
+    text = DEFAULT_RUBRIC.read_text()
     assert text.count(find) == 1
     path = tmp_path / "rubric.toml"
     path.write_text(text.replace(find, replace))

@@ -1,4 +1,4 @@
-"""A class with answers that are one file: taken in, examined, scored and shown, beside submissions of runs."""
+"""A class with written answers beside submissions of runs: read, judged, scored and shown."""
 
 import csv
 import io

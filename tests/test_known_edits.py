@@ -1,4 +1,4 @@
-"""Known edits: every file fits its source, and what is wrong with a file is said."""
+"""Known edits: every file fits its source, and a wrong file is refused in a sentence."""
 
 import ast
 from pathlib import Path

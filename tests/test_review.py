@@ -1,4 +1,4 @@
-"""`grader review`: what waits is shown and asked for, and what is decided is on the disk at once."""
+"""`grader review`: it asks about each open check, and each decision is on the disk at once."""
 
 import hashlib
 from pathlib import Path

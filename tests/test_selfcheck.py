@@ -24,6 +24,7 @@ from grader.selfcheck.seeds import SeedRuns, problems_of, quantity_row
 from harness.errors import UserError
 from harness.recipe import EXERCISES, load_recipe
 from harness.symptoms import judge_symptom
+from harness.written.exercise import load_exercise
 
 RECIPE = load_recipe("huge_lr")
 MIXED = {"overfit": "reaches", "first_loss": "high"}
@@ -189,11 +190,11 @@ def test_a_written_recipe_is_read_back_once_its_gaps_are_filled(tmp_path: Path) 
     assert load_recipe("mine", tmp_path) == RECIPE.model_copy(update={"id": "mine"})
     draft = RECIPE.model_copy(update={"hints": ("...",) * 3, "cause": "..."})
     (folder / "recipe.toml").write_text(recipe_toml(draft))
-    with pytest.raises(UserError, match=r"cause: .*still \.\.\.: write it; hints\.0: "):
-        load_recipe("mine", tmp_path)
+    with pytest.raises(UserError, match=r"cause: still \.\.\.: write it; hints\.0: "):
+        load_exercise("mine", tmp_path)
 
 
-BROKEN_BY = ("--experiment", "digits_mlp", "--find", "nowhere")
+NEW = ("--experiment", "digits_mlp", "--find")
 
 
 @pytest.mark.parametrize(
@@ -202,13 +203,12 @@ BROKEN_BY = ("--experiment", "digits_mlp", "--find", "nowhere")
         (("selfcheck", "--only", "hugelr"), r"did you mean huge_lr\?"),
         (("selfcheck", "--only", "huge_lr", "--write"), "leave --only out"),
         (("selfcheck", "--seeds", "1", "--write"), "needs --seeds 5"),
-        (("new-recipe", "huge_lr", *BROKEN_BY, "--replace", "b"), "already an exercise huge_lr"),
-        (("new-recipe", "Mine!", *BROKEN_BY, "--replace", "b"), "cannot be an id"),
-        (
-            ("new-recipe", "mine", *BROKEN_BY, *BROKEN_BY, "--replace", "b"),
-            "Every --find needs one --replace",
-        ),
-        (("new-recipe", "mine", *BROKEN_BY, "--replace", "b"), "does not fit digits_mlp: .*occurs 0 times"),
+        (("new-recipe", "huge_lr", *NEW, "x", "--replace", "b"), "already an exercise huge_lr"),
+        (("new-recipe", "Mine!", *NEW, "x", "--replace", "b"), "cannot be an id"),
+        (("new-recipe", "mine", *NEW, "x", *NEW, "y", "--replace", "b"), "Every --find needs one --replace"),
+        (("new-recipe", "mine", *NEW, "nowhere", "--replace", "b"), "not fit digits_mlp: .*occurs 0 times"),
+        (("new-recipe", "mine", *NEW, "lr=0.1", "--replace", "lr="), "digits_mlp: line 30 is not Python"),
+        (("new-recipe", "mine", *NEW, "lr=0.1", "--replace", "lr=0.1"), "changes nothing"),
     ],
 )
 @needs_sandbox

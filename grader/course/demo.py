@@ -25,20 +25,7 @@ from harness.written.exercise import file_exercise_ids, find_file_exercise, stub
 
 Members = dict[str, bytes]
 
-_NAMES = [
-    "ada",
-    "alan",
-    "barbara",
-    "claude",
-    "donald",
-    "edsger",
-    "emmy",
-    "frances",
-    "grace",
-    "hedy",
-    "ida",
-    "john",
-]
+_NAMES = ("ada", "alan", "barbara", "donald", "edsger", "emmy", "frances", "grace", "hedy", "ida", "john")
 _RECIPES, _FIXES = 7, 3  # the first recipes, and the fixes of each; of the very first one all kinds
 VERDICTS = ("full", "masking", "wrong", "alternative", "overreach")
 

@@ -19,7 +19,7 @@ from grader.intake.submission import Submission, read_submission, submission_nam
 from grader.report.scores_file import read_scores
 from grader.report.text import clipped, file_stem, points, source_diff, visible
 from grader.score.verdict import Check, SubmissionScore
-from harness.errors import UserError
+from harness.errors import Stopped, UserError
 from harness.recipe import load_recipe
 from harness.workspace import REPORT
 
@@ -72,9 +72,13 @@ def review(out: Path, submissions: Path, who: str, console: Console) -> None:
         title = "no check could be judged" if item.check is None else f"{item.name}: {item.check.title}"
         _say(console, f"[{number} of {len(waiting)}] {title}", "bold")
         _say(console, item.row.reason if item.check is None else item.check.reason)
-        if (decision := _asked(item, who)) is not None:
+        try:
+            decision = _asked(item, who)
+        except click.Abort:
+            raise Stopped("\nStopped. Your decisions so far are kept: give the same command again.") from None
+        if decision is not None:
             keep_decision(path, decision)
-    _say(console, f"Your decisions are in {path}. Next: grader score applies them.")
+    _say(console, f"Your decisions are in {path}. Next: grader score {submissions} --out {out} applies them.")
 
 
 def _waiting(row: SubmissionScore) -> Iterator[_Waiting]:
@@ -155,7 +159,7 @@ def _asked(item: _Waiting, who: str) -> Decision | None:
         return None
     comment = ""
     while not comment:
-        comment = click.prompt("Comment, which the student sees").strip()
+        comment = click.prompt("Comment, which the student sees (needed)").strip()
     return Decision(
         submission=item.row.submission,
         check=item.name,

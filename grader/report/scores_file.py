@@ -23,7 +23,7 @@ def read_scores(out: Path) -> Scores:
     try:
         return Scores.model_validate_json(path.read_bytes())
     except FileNotFoundError:
-        raise UserError(f"There is no {path}: grader score makes it (name its folder with --out).") from None
+        raise UserError(f"There is no {path}: name the folder that grader score wrote.") from None
     except ValidationError:
         raise UserError(f"{path} does not hold scores of this version: score the class again.") from None
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 # The first release that can limit the size of a scratch folder.
-OLDEST = (0, 7, 0)
+OLDEST_BWRAP = (0, 7, 0)
 # The first release that can forbid further user namespaces; with older ones only the seccomp filter forbids them.
 _DISABLES_USER_NAMESPACES = (0, 8, 0)
 _NOBODY = "65534"
@@ -38,7 +38,7 @@ Keep = Callable[[bytes], int]
 
 
 @functools.cache
-def version() -> tuple[int, ...] | None:
+def bwrap_version() -> tuple[int, ...] | None:
     """Return the installed version of bubblewrap, or None."""
     program = shutil.which("bwrap")
     if program is None:
@@ -48,7 +48,7 @@ def version() -> tuple[int, ...] | None:
     return tuple(map(int, found.groups())) if found else None
 
 
-def arguments(
+def bwrap_command(
     *,
     files: Mapping[str, bytes],
     visible: Sequence[Path],
@@ -65,7 +65,7 @@ def arguments(
     words += ["--uid", _NOBODY, "--gid", _NOBODY, "--hostname", "sandbox", "--cap-drop", "ALL"]
     words += ["--die-with-parent", "--new-session", "--as-pid-1", "--clearenv", "--proc", "/proc"]
     if seccomp is not None:
-        if (version() or OLDEST) >= _DISABLES_USER_NAMESPACES:
+        if (bwrap_version() or OLDEST_BWRAP) >= _DISABLES_USER_NAMESPACES:
             words.append("--disable-userns")
         words += ["--seccomp", str(keep(seccomp)), "--remount-ro", "/proc"]
     words += _devices()

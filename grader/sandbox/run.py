@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from grader.sandbox.bubblewrap import LAUNCHER, OLDEST, arguments, launcher_python, version
+from grader.sandbox.bubblewrap import LAUNCHER, OLDEST_BWRAP, bwrap_command, bwrap_version, launcher_python
 from grader.sandbox.pipes import (
     Readings,
     SealedFiles,
@@ -43,7 +43,7 @@ _STATUS_BYTES = MIB
 # If the machine runs out of memory, the kernel kills sandboxed processes first. A process may always ask for this,
 # and its children inherit it.
 KILLED_FIRST = ("/bin/sh", "-c", '{ echo 1000 > /proc/self/oom_score_adj; } 2> /dev/null; exec "$@"', "sh")
-_INSTALL = "install the package bubblewrap (sudo apt-get install bubblewrap; dnf, zypper, pacman and apk have it too)"
+_INSTALL = "install the package bubblewrap (sudo apt-get install bubblewrap; dnf, zypper, pacman and apk have it too)."
 _TRIAL_LIMITS = Limits(cpu_seconds=10, wall_seconds=30, memory_bytes=256 * MIB, scratch_bytes=MIB)
 _APPARMOR = Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
 
@@ -58,7 +58,7 @@ def run_in_sandbox(command: Command, stop: StopSignal | None = None) -> SandboxR
         raise Stopped
     limits = command.limits
     with SealedFiles() as files:
-        words = arguments(
+        words = bwrap_command(
             files={LAUNCHER: LAUNCHER_SOURCE.read_bytes()}
             | {f"/input/{name}": content for name, content in command.inputs.items()},
             visible=command.visible,
@@ -162,11 +162,11 @@ def sandbox_problem() -> str | None:
             f"The sandbox has no filter for {platform.machine()} processors: grade on one of"
             f" {', '.join(ARCHITECTURES)}."
         )
-    installed = version()
+    installed = bwrap_version()
     if installed is None:
         return f"The sandbox needs bubblewrap, which is not installed: {_INSTALL}"
-    if installed < OLDEST:
-        found, needed = (".".join(map(str, numbers)) for numbers in (installed, OLDEST))
+    if installed < OLDEST_BWRAP:
+        found, needed = (".".join(map(str, numbers)) for numbers in (installed, OLDEST_BWRAP))
         return f"The sandbox needs bubblewrap {needed} or later, and this is {found}: {_INSTALL}"
     words = [str(launcher_python()), "-I", "-S", "-c", "print('ready')"]
     result = run_in_sandbox(Command(words, limits=_TRIAL_LIMITS))
@@ -174,9 +174,9 @@ def sandbox_problem() -> str | None:
         return None
     message = f"bubblewrap is installed, but a sandbox does not start here ({result.message}): "
     if _APPARMOR.exists() and _APPARMOR.read_text().strip() == "1":
-        return message + "allow it with sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0"
+        return message + "allow it with sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0."
     return (
         message
         + "allow user namespaces (sudo sysctl user.max_user_namespaces=15000); in a container such as Docker,"
-        " start it with --privileged"
+        " start it with --privileged."
     )

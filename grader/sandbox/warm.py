@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from grader.sandbox.bubblewrap import SMALL_BYTES, SMALL_FOLDERS, arguments, launcher_python
+from grader.sandbox.bubblewrap import SMALL_BYTES, SMALL_FOLDERS, bwrap_command, launcher_python
 from grader.sandbox.launcher import WRITABLE
 from grader.sandbox.pipes import SealedFiles, Stopped, StopSignal, open_pipes, passed_on
 from grader.sandbox.result import Command, SandboxResult, launcher_limits, pipe_rooms
@@ -133,7 +133,7 @@ class _Worker:
             ends = os.pipe()
             reading = stack.enter_context(os.fdopen(ends[0], "rb"))
             writing = stack.enter_context(os.fdopen(ends[1], "wb"))
-            words = arguments(
+            words = bwrap_command(
                 files=sources | {_EMPTY_SCRIPT: b""},
                 visible=visible,
                 scratch_bytes=SMALL_BYTES,

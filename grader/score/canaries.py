@@ -41,7 +41,7 @@ def canary_problem(recipe_id: str, replays: Sequence[Replay], weights: Weights) 
             f"{name}.{check.id}: {check.reason}" for name, check in checks if check.points != check.max
         )
         return f"{solution} got {total}, not 100 ({lost})."
-    # Equal bytes alone earn the points of the fix, so a failing instrument would not show in them.
+    # Equal bytes alone earn the points of the fix, so they would not show a failing check.
     for item in measurements(perfect):
         if not item.good:
             return f"{solution} has {item.name} {item.value} here, not {item.wanted}."

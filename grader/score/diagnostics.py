@@ -8,7 +8,7 @@ from grader.replay.replay import Replay
 from grader.score.belief import figure_doubt
 from grader.score.evidence import Evidence
 from grader.score.explanation import body_of
-from grader.score.verdict import Check, full, lost, open_check
+from grader.score.verdict import Check, Row, full, lost, open_check
 from harness.errors import UserError
 from harness.run.metrics_log import batch_records, epoch_records, log_lines, parse_log
 from harness.submission.check_run import diagnostic_fault
@@ -68,7 +68,7 @@ def _first_fault(log: bytes, name: str) -> tuple[str, int]:
 
 
 def _cited(
-    row: tuple[str, str, float],
+    row: Row,
     evidence: Evidence,
     report: Report,
     run: Run,

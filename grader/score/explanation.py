@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from grader.score.evidence import Evidence
 from grader.score.solutions import outcomes_of, trips_of
-from grader.score.verdict import Check, full, lost, open_check
+from grader.score.verdict import Check, Row, full, lost, open_check
 from grader.syntax.edit_size import functions_changed
 from grader.syntax.program import Unparsable
 from harness.errors import UserError, printable
@@ -124,7 +124,7 @@ def _edited(evidence: Evidence) -> frozenset[str]:
         return frozenset()
 
 
-def _not_compared(check: tuple[str, str, float], evidence: Evidence) -> Check | None:
+def _not_compared(check: Row, evidence: Evidence) -> Check | None:
     """Return the verdict if there are no logs to compare with."""
     for name, replay in (("broken", evidence.broken), ("reference", evidence.reference)):
         if replay.status != "OK":

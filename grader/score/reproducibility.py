@@ -4,7 +4,7 @@ import math
 
 from grader.score.belief import same_bytes
 from grader.score.evidence import Evidence
-from grader.score.verdict import Check, full, lost, open_check
+from grader.score.verdict import Check, Row, full, lost, open_check
 from harness.errors import UserError
 from harness.run.metrics_log import batch_records, epoch_records, log_lines, parse_log
 from harness.submission.log_values import log_difference
@@ -16,8 +16,6 @@ _POINTS = {"broken": (8.0, 7.0), "fixed": (9.0, 8.0)}
 # agree. The end of a healthy run must agree too: over ten seeds its last accuracies lie within 0.055
 # (docs/calibration.md), and seeds change more than rounding does.
 _RELATIVE_BAND, _ACCURACY_BAND = 0.2, 0.05
-
-Row = tuple[str, str, float]  # id, title, points
 
 
 def judge_reproducibility(evidence: Evidence) -> tuple[Check, ...]:

@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 Outcome = Literal["passed", "failed", "could not judge"]
 Status = Literal["graded", "rejected", "not judged"]
+Row = tuple[str, str, float]  # a check to judge: its id, its title, its points
 # A written exercise has criteria of its own, in its `rubric.toml`.
 Criterion = Annotated[str, Field(pattern="^[a-z][a-z_]{0,39}$")]
 CRITERIA: tuple[Criterion, ...] = ("reproducibility", "diagnostics", "fix", "explanation")

@@ -7,17 +7,17 @@ from grader.score.verdict import CRITERIA, Check, Criterion
 from harness.errors import UserError
 from harness.toml_file import read_table
 
-DEFAULT = Path(__file__).resolve().parent / "rubric.toml"
+DEFAULT_RUBRIC = Path(__file__).resolve().parent / "rubric.toml"
 
 Weights = Mapping[Criterion, Mapping[str, float]]
 
 
-def load_weights(path: Path = DEFAULT) -> Weights:
+def load_weights(path: Path = DEFAULT_RUBRIC) -> Weights:
     """Return the points of every check. Raises `UserError` that names what is wrong with the file, and where."""
     weights = read_weights(path, CRITERIA)
-    if path == DEFAULT:
+    if path == DEFAULT_RUBRIC:
         return weights
-    for criterion, known in read_weights(DEFAULT, CRITERIA).items():
+    for criterion, known in read_weights(DEFAULT_RUBRIC, CRITERIA).items():
         for name in weights[criterion].keys() - known.keys():
             there = ", ".join(known)
             raise UserError(f"{path}: {criterion} has no check {name!r}: there are {there}. Remove the line.")

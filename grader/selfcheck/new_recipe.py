@@ -16,6 +16,7 @@ from grader.selfcheck import trips
 from grader.selfcheck.runs import open_runs
 from grader.selfcheck.seeds import SeedRuns, run_seeds
 from grader.syntax.edit_size import changed_areas
+from grader.syntax.program import Unparsable
 from harness.data.loading import default_cache
 from harness.errors import UserError
 from harness.files import write_whole
@@ -84,10 +85,11 @@ def write_recipe(
         lines.append(f"symptom: {item.symptom.says} (broken {spans[0]}, healthy {spans[1]})")
     lines += [f"trips {check}: {outcome}" for check, outcome in tripped.items()]
     shown = bool(proposals or tripped)
+    todo = f"replace every {PLACEHOLDER} in these files, then grader selfcheck --only {recipe_id}"
     if not shown:
         lines.append("Nothing shows this break: no signal of the log separates it, and no check trips.")
-    print(*lines, sep="\n")
-    print(f"Next: replace every {PLACEHOLDER} in these files, then grader selfcheck --only {recipe_id}")
+        todo = f"delete {folder} and {measured.parent}, and try another edit"
+    print(*lines, f"Next: {todo}", sep="\n")
     return 0 if shown else 1
 
 
@@ -135,8 +137,10 @@ def _draft(recipe_id: str, experiment: str, edits: tuple[Edit, ...], dataset: st
     )  # fmt: skip
     try:
         changed = changed_areas(recipe.healthy_source(), recipe.broken_source())
-    except ValueError as error:
+    except (ValueError, Unparsable) as error:
         raise UserError(f"The edit does not fit {experiment}: {error}") from None
+    if recipe.healthy_source() == recipe.broken_source():
+        raise UserError("The edit changes nothing: let --find and --replace differ.")
     return recipe.model_copy(update={"area": min(changed, default="model")})
 
 

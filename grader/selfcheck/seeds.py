@@ -6,6 +6,7 @@ from pathlib import Path
 
 from grader.replay.replay import Replay
 from grader.replay.request import Request
+from grader.score.belief import same_bytes
 from grader.selfcheck.runs import Runs, request_of
 from harness.data import DATASETS
 from harness.data.loading import load_dataset
@@ -102,7 +103,7 @@ def problems_of(runs: SeedRuns) -> Iterator[str]:
             if first.status != "OK":
                 yield f"{where}: {first.message}"
                 continue
-            if (first.log_sha256, first.checkpoint_sha256) != (again.log_sha256, again.checkpoint_sha256):
+            if not same_bytes(first, again):
                 yield f"{where}: it does not repeat to the byte"
             expected = [(symptom, name == "broken") for symptom in runs.recipe.symptoms]
             expected += [(observation, True) for observation in runs.recipe.observations]

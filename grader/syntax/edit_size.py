@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from grader.syntax.program import Program, blocks, imported_paths, parse_experiment, path_of, says_nothing
+from grader.syntax.program import Program, blocks, does_nothing, imported_paths, parse_experiment, path_of
 from harness.recipe import Area
 
 AREAS: dict[str, Area] = {
@@ -95,7 +95,7 @@ def _parts_of(program: Program) -> dict[str, _Part]:
     paths = imported_paths(tree)
     grouped: dict[str, list[ast.stmt]] = {}
     for statement in tree.body:
-        if not says_nothing(statement) and not isinstance(statement, ast.Import | ast.ImportFrom):
+        if not does_nothing(statement) and not isinstance(statement, ast.Import | ast.ImportFrom):
             grouped.setdefault(_name(statement), []).append(statement)
     literals = {name: value for name, block in grouped.items() if (value := _literal(block))}
     parts = {}
@@ -165,7 +165,7 @@ def _drop_annotations(tree: ast.AST) -> None:
                 if isinstance(item, ast.AnnAssign)
                 else item
                 for item in block
-                if not says_nothing(item)
+                if not does_nothing(item)
             ]
 
 

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from grader.syntax.program import Program, Unparsable, imported_paths, parse_experiment, path_of, says_nothing
+from grader.syntax.program import Program, Unparsable, does_nothing, imported_paths, parse_experiment, path_of
 
 # Of 90 honest fixes in different styles, half insert at most 28 nodes; the largest, one with a new metric, inserts 88.
 # Our largest experiment has 432.
@@ -197,7 +197,7 @@ def _statements(tree: ast.Module) -> Iterator[tuple[ast.stmt, bool]]:
     """Yield every statement without the statements in it, and whether it stands at the top of the file."""
     top = {id(node) for node in tree.body}
     for node in ast.walk(tree):
-        if isinstance(node, ast.stmt) and not says_nothing(node):
+        if isinstance(node, ast.stmt) and not does_nothing(node):
             fields = dict(ast.iter_fields(node))
             fields.update((name, []) for name in ("body", "orelse", "finalbody") if name in fields)
             yield ast.copy_location(type(node)(**fields), node), id(node) in top

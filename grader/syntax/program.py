@@ -82,7 +82,7 @@ def tree_digest(source: str) -> str:
         if isinstance(node, ast.Constant):
             node.kind = None  # u"text" is "text"
         for block in blocks(node):
-            kept = [item for item in block if not says_nothing(item)]
+            kept = [item for item in block if not does_nothing(item)]
             if block and not kept and not isinstance(node, ast.Module):
                 kept = [ast.Pass()]
             block[:] = kept
@@ -110,7 +110,7 @@ class Program:
         return cls(source, program_digest(source))
 
 
-def says_nothing(statement: ast.stmt) -> bool:
+def does_nothing(statement: ast.stmt) -> bool:
     """Return whether a statement does nothing: a docstring, another bare constant, `pass`."""
     bare = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
     return bare or isinstance(statement, ast.Pass)

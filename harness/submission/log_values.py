@@ -269,7 +269,7 @@ def load_causes() -> Mapping[str, Cause]:
 
 
 def causes_file() -> bytes:
-    """Return the `causes.json` of a student's kit: every cause, and no exercise."""
+    """Return the `causes.json` of a student's kit: every cause, with its symptoms."""
     return _CAUSES.dump_json(dict(load_causes()), indent=1, exclude_none=True) + b"\n"
 
 

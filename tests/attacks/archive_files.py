@@ -1,4 +1,4 @@
-"""Attacks by the file itself: what is no gzipped tarball, or unpacks for ever, or is no file at all."""
+"""Attacks by the file itself: not a gzipped tarball, endless when unpacked, or not a file."""
 
 import bz2
 import gzip

@@ -1,4 +1,4 @@
-"""What an attack is: a submission made from an honest one, and what must become of it."""
+"""The record of an attack: a submission made from an honest one, and the outcome that it must have."""
 
 import hashlib
 import io
@@ -15,8 +15,8 @@ from harness.submission.archive import deterministic_tar_gz
 Family = Literal["archive", "sandbox", "score", "reader"]
 Baseline = Literal["untouched", "masked", "reference", "stub", "looping"]
 RECIPE = "huge_lr"
-# An attack that reaches what it must not reach says so with this word, put together while it runs, so that no source
-# holds it as it stands: `"-".join(("wreck", "breached"))`. It must be in no output.
+# An attack that succeeds prints this word. It joins the word while it runs (`"-".join(("wreck", "breached"))`), so that
+# no source holds it. No output of the grader may hold it.
 BREACHED = "wreck-breached"
 MANIFEST = "manifest.json"
 

@@ -1,4 +1,4 @@
-"""Did the grader hold? What must be true of any class with attacks in it, and of each attack's row and page."""
+"""Judge the red team: what must be true of a class with attacks, and of each attack's row and page."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""Plants an attacker's code in the experiment of an honest tarball."""
+"""Plant an attacker's code in the experiment of an honest tarball."""
 
 import textwrap
 
