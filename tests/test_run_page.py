@@ -73,7 +73,7 @@ def test_the_first_non_finite_step_is_marked_and_said(exploded: Path) -> None:
     words = page_of(exploded).words
     assert "first NaN: step 12" in words
     assert "at step 12 it was first not finite" in words
-    assert "hard, step 12 the loss is not finite" in words
+    assert "error, step 12 the loss is not finite" in words
 
 
 def test_every_layer_and_signal_has_its_chart(tmp_path: Path) -> None:
