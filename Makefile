@@ -35,6 +35,7 @@ $(RUN): pyproject.toml
 	  { echo "python -m venv failed: install your system's venv package (python3.11-venv) and try again"; exit 2; }
 	@echo "Installing into $(VENV), once ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@echo "Installed. To use harness commands in this shell: source $(BIN)/activate"
 	@touch $@
 
 exercises: $(RUN)

@@ -6,6 +6,7 @@ Exit status: 0 done; 2 a user's mistake, in one sentence; 3 our own fault, with 
 import contextlib
 import io
 import os
+import re
 import sys
 import traceback
 from collections.abc import Callable
@@ -35,7 +36,7 @@ def run_command(command: click.Command, program: str) -> NoReturn:
         sys.exit(2)
     except click.UsageError as error:
         name = error.ctx.command_path if error.ctx else program
-        _fail(f"{error.format_message().rstrip('.')}: see {name} --help.")
+        _fail(f"{re.sub(r'(?<![.?])$', '.', error.format_message())} See {name} --help.")
     except click.exceptions.Exit as error:
         sys.exit(error.exit_code)
     except (click.exceptions.Abort, KeyboardInterrupt):

@@ -5,7 +5,6 @@ manifest at submit: a note for student and instructor, not a proof.
 """
 
 import json
-import shlex
 from pathlib import Path
 
 from rich.console import Console
@@ -38,7 +37,7 @@ def give_hint(workspace: Workspace, level: int) -> str:
     hints = load_recipe(workspace.recipe).hints
     given = hints_given(workspace)
     if level > given + 1:
-        following = f"harness hint {workspace.recipe} --level {given + 1}"
+        following = workspace.command("hint", f" LEVEL={given + 1}")
         raise UserError(f"Hint {level} comes after hint {given + 1}: {following}.")
     if level > given:
         note = _note(workspace)
@@ -64,9 +63,8 @@ def show_hint(exercise: str, work: Path, level: int | None) -> None:
     if given == LEVELS:
         line = workspace.command("verify")
     else:
-        place = "" if work == Path("work") else f" --work {shlex.quote(str(work))}"
-        command = f"harness hint {exercise} --level {given + 1}{place}"
-        line = f"{command} ({_LEADS_TO[given]}; your submission says how many hints you asked for)"
+        command = workspace.command("hint", f" LEVEL={given + 1}")
+        line = f"{command}  # {_LEADS_TO[given]}; your submission says how many hints you asked for"
     console.print("Next:", style="bold")
     console.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
 
