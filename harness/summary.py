@@ -124,7 +124,7 @@ def show_file_workspace(workspace: FileWorkspace, *, made: bool) -> None:
     _show_next(
         console,
         f"1. read {workspace.folder / PROMPT}",
-        f"2. write {workspace.answer}",
+        f"2. write your answer into {workspace.answer}",
         f"3. {workspace.command('check')}",
     )
 

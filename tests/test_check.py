@@ -134,13 +134,12 @@ def test_a_cited_number_that_is_not_in_the_log_is_shown_beside_it(workspace: Wor
     first, second = (read_lines(workspace, "broken")[step]["loss"] for step in (0, 1))
     found = edit_report(workspace, cited(0, f"{first:.3f}"), cited(0, 7.5))
     assert list(found) == ["report: evidence 1"]
-    there = workspace.run_folder("broken")
-    assert f"cites loss at step 0 of the broken run, but in {there}" in found["report: evidence 1"]
-    assert f"the log has {first:.6g} there, not 7.5" in found["report: evidence 1"]
+    cites = f"cites loss at step 0 of the broken run, but the log has {first:.6g} there, not 7.5"
+    assert cites in found["report: evidence 1"]
     far = edit_report(workspace, cited(0, 7.5), cited(99, 7.5))
     assert "no loss at step 99: it has from 0 to 11" in far["report: evidence 1"]
     before = edit_report(workspace, cited(99, 7.5), cited(0, second))
-    assert "one place before or after; both counts start at 0" in before["report: evidence 1"]
+    assert "the place before or after: steps and epochs count from 0" in before["report: evidence 1"]
 
 
 @pytest.mark.parametrize(

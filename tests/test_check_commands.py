@@ -49,7 +49,7 @@ def test_triage_without_a_workspace_ends_with_a_page_and_the_next_step(tmp_path:
     assert [path.name for path in tmp_path.iterdir()] == ["triage_huge_lr.html"]
     assert len(said.splitlines()) < 50
     assert re.search(r"^Next:\n  read: ", said, re.MULTILINE)
-    assert "checks are not sound: overfit, learning-rate, lr-tenth" in said
+    assert "checks found something wrong: overfit, learning-rate, lr-tenth" in said
     walk = {name for name in check_names() if load_check(name).in_triage}
     assert {attributes["id"] for attributes in Page(page).all("h2")} == {*walk, "walk", "next"}
     assert tells(said, recipe) == tells(Page(page).words, recipe) == []
@@ -158,7 +158,7 @@ def test_the_walk_is_shown_on_a_screen(capsys: pytest.CaptureFixture[str]) -> No
     show(walk, "heading", Path("page.html"))
     said = capsys.readouterr().out
     assert " 1 stalls         harness overfit huge_lr" in said
-    assert "2 of 3 checks are not sound: overfit, data." in said
+    assert "2 of 3 checks found something wrong: overfit, data." in said
     assert "6 minutes" in said
     assert "page.html" in said
     # The data were checked already; the place to read comes first.

@@ -19,7 +19,7 @@ CHECK = Check(
     question="Does it learn better without mixed precision?",
     minutes=3,
     outcomes=(
-        sound("no-autocast", "There is no mixed precision to turn off. It is ruled out.", "activations"),
+        sound("no-autocast", "The run does not use mixed precision: that is ruled out.", "activations"),
         sound("same", "It learns alike with and without mixed precision: that is ruled out.", "activations"),
         consequence(
             "better-without",

@@ -26,7 +26,7 @@ CHECK = Check(
     question="Does evaluating repeat, and report what eval mode gives?",
     minutes=3,
     outcomes=(
-        sound("agree", "The evaluation repeats and reports what eval mode gives. It is ruled out.", "repeat"),
+        sound("agree", "Evaluation repeats and reports what eval mode gives: it is ruled out.", "repeat"),
         mechanism(
             "unrepeatable",
             "Evaluating twice gives two answers, or changes the network: do not trust the validation figures.",

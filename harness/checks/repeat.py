@@ -19,7 +19,7 @@ CHECK = Check(
     question="Do the same steps give the same bytes twice?",
     minutes=3,
     outcomes=(
-        sound("same", "Two runs differ only for a cause that can be found.", "audit"),
+        sound("same", "The run repeats: if two runs differ, you can find the cause.", "audit"),
         consequence(
             "differs",
             "Something draws by chance outside the seed. No two runs can be compared until you find it.",

@@ -200,10 +200,9 @@ class _ReportJudge:
             raise _Open(f"the log of the {run} run cannot be read.")
         if log.find(sign) is not None:
             return f"{sign} is {sign.value}."
-        path = self.workspace.run_folder(run) / METRICS_LOG
-        message = f"{self.workspace.report} cites {sign} of the {run} run, but in {path} {log.untrue(sign)}"
+        message = f"{self.workspace.report} cites {sign} of the {run} run, but {log.untrue(sign)}"
         if log.find(sign, within=OFF_BY) is not None:
-            message += " Your value stands one place before or after; both counts start at 0."
+            message += " Your value is at the place before or after: steps and epochs count from 0."
         raise UserError(message)
 
     def _outcome(self, sign: Sign) -> str:

@@ -98,7 +98,7 @@ def check_run(workspace: Workspace, run: str) -> list[CheckItem]:
         passed(f"{run}: files", f"all {len(RUN_FILES)} files are there."),
         item("checksum", lambda: _checksum_fault(folder), "checkpoint.pt has the recorded SHA-256."),
         item("provenance", lambda: _provenance_fault(workspace, run), "it is a run of this exercise."),
-        item("log", lambda: shape_fault(log, read_metrics_log(log)), "it holds whole epochs."),
+        item("log", lambda: shape_fault(log, read_metrics_log(log)), "metrics.log holds whole epochs."),
     ]
     if items[-1].outcome == "passed":
         good = "every batch has its loss, gradients and activations."
@@ -182,11 +182,11 @@ def check_experiment(workspace: Workspace) -> list[CheckItem]:
         source = read_source(path)
     except UserError as error:
         return [failed(verified, str(error), blocks=True)]
-    cure, unchanged = remedy(workspace, "fixed"), "fix the cause in it, then verify."
+    again, unchanged = remedy(workspace, "fixed"), "fix the cause in it, then verify."
     if not ran.is_file():
-        items = [could_not_judge(verified, f"there is no fixed run yet: {cure}.")]
+        items = [could_not_judge(verified, f"there is no fixed run yet: {again.removesuffix(' again')}.")]
     elif read_source(ran) != source:
-        items = [failed(verified, f"{path} was edited after the fixed run: {cure}.", blocks=True)]
+        items = [failed(verified, f"{path} was edited after the fixed run: {again}.", blocks=True)]
     else:
         items = [passed(verified, "the fixed run used the experiment as it is now.")]
     if not handed_out.is_file():

@@ -75,7 +75,7 @@ def verdict(reports: Sequence[CheckReport]) -> str:
     unsound = [one.check.name.replace("_", "-") for one in reports if not one.outcome.sound]
     words = f"Everything is sound: {len(reports)} checks found nothing wrong."
     if unsound:
-        words = f"{len(unsound)} of {len(reports)} checks are not sound: {', '.join(unsound)}."
+        words = f"{len(unsound)} of {len(reports)} checks found something wrong: {', '.join(unsound)}."
     minutes = sum(one.check.minutes for one in reports)
     return f"{words}\nBy hand, one after the other, these checks take about {minutes:g} minutes."
 
@@ -117,7 +117,7 @@ def _show_whole(console: Console, report: CheckReport, page: Path | None) -> Non
     for table in finding.tables:
         lines += _table(table)
     if page is None and (finding.plots or finding.sheet):
-        lines.append("With --html FILE: a page with its curves and images")
+        lines.append("Add --html FILE for a page with its curves and images.")
     console.print("\n".join([*lines, "", report.outcome.reading]))
 
 
