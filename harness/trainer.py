@@ -25,18 +25,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from harness.canonical_setup import canonical_setup
 from harness.errors import UserError
 from harness.files import write_whole
-from harness.run.batches import deterministic_minibatches, run_generators
+from harness.run.batches import deterministic_minibatches
 from harness.run.checkpoint import checkpoint_bytes, load_checkpoint, restore_rng_states, rng_states
 from harness.run.evaluation import confusion_matrix, evaluate_in_eval_mode, largest_change, statistics_of
-from harness.run.experiment import Experiment, TensorData, disable_dropout
+from harness.run.experiment import Experiment, TensorData
 from harness.run.guardrails import GuardrailFinding, Guardrails
 from harness.run.input_sheet import input_sheet
 from harness.run.metrics_log import BATCHES_AT_ONCE, LogWriter, Record, batch_records, read_metrics_log
 from harness.run.recorder import BatchMeasurements, Recorder
 from harness.run.settings import RunSettings
+from harness.run.setup import TrainingSetup
 from harness.workspace import CHECKPOINT, INPUT_SHEET, METRICS_LOG
 
 BEST_CHECKPOINT = "best.pt"
@@ -63,8 +63,8 @@ def train(
     return Training(experiment, data, settings, folder, progress).run(resume)
 
 
-class Training:
-    """The parts of one run, and the loop over them; `position` holds the epoch, the step and the best metric."""
+class Training(TrainingSetup):
+    """One run: the loop over its batches, and its files; `position` holds the epoch, the step and the best metric."""
 
     def __init__(
         self,
@@ -74,26 +74,9 @@ class Training:
         folder: Path,
         progress: Progress | None,
     ) -> None:
-        canonical_setup(settings.seed, settings.verify)
-        self.experiment, self.settings, self.folder = experiment, settings, folder
+        super().__init__(experiment, data, settings)
+        self.folder = folder
         self.progress = progress or (lambda step, steps, loss: None)
-        self.device = torch.device(settings.device)
-        experiment.apply(settings)
-        self.class_names = data.class_names
-        training, validation = experiment.load_data(data)
-        self.inputs, self.labels = self._place(training)
-        self.validation = self._place(validation)
-        self.batch_size = min(settings.overfit_batch or experiment.batch_size, len(self.inputs))
-        self.steps_per_epoch = len(self.inputs) // min(experiment.batch_size, len(self.inputs))
-        self.steps = experiment.epochs * self.steps_per_epoch
-        if settings.max_steps is not None:
-            self.steps = min(self.steps, settings.max_steps)
-        self.model = experiment.build_model().to(self.device)
-        if settings.disable_dropout or settings.overfit_batch:
-            disable_dropout(self.model)
-        self.optimizer = experiment.build_optimizer(self.model)
-        self.scheduler = experiment.build_scheduler(self.optimizer, self.steps)
-        self.generators = run_generators(settings.seed)
         self.guardrails = Guardrails(settings.guardrails)
         self.findings: list[GuardrailFinding] = []
         self.position: dict[str, Any] = {"epoch": 0, "step": 0, "best": None}
@@ -101,11 +84,6 @@ class Training:
         self.last_batch: Record = {}
         self.last_epoch: Record = {}
         self.confusion: list[list[int]] | None = None
-
-    def _place(self, split: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
-        dtype = torch.get_default_dtype()
-        inputs, labels = (part.to(self.device, dtype if part.is_floating_point() else None) for part in split)
-        return inputs, labels
 
     def run(self, resume: bool) -> "Training":
         """Train to the end; see `train`."""
@@ -146,14 +124,11 @@ class Training:
 
     def step(self, recorder: Recorder, inputs: Tensor, labels: Tensor) -> BatchMeasurements:
         """Prepare a batch, train on it, and return the measurements."""
-        inputs, labels = self.experiment.prepare_batch(inputs, labels, self.generators["augmentation"])
+        inputs, labels = self.prepare(inputs, labels)
         if self.position["step"] == 0:
             sheet = input_sheet(inputs, labels, self.class_names)
             write_whole({self.folder / INPUT_SHEET: json.dumps(sheet).encode()}, durable=False)
-        loss = self.experiment.train_step(self.model, self.optimizer, inputs, labels)
-        measured = recorder.measure_batch(loss)
-        if self.scheduler is not None:
-            self.scheduler.step()
+        measured = recorder.measure_batch(self.train_on(inputs, labels))
         self.position["step"] += 1
         return measured
 

@@ -61,5 +61,5 @@ def measure(subject: Subject) -> Finding:
 
 
 def _steps(subject: Subject, *, disable_amp: bool) -> list[Record]:
-    trial = subject.trial(subject.experiment(disable_amp=disable_amp))
+    trial = subject.trial(disable_amp=disable_amp)
     return list(trial.records(trial.batches(STEPS)))

@@ -66,7 +66,7 @@ def measure(subject: Subject) -> Finding:
     """Compare the gradients of every parameter at the weights before the second update."""
     what = f"the second update of the run on {EXAMPLES} examples a batch, in float64, eps {EPS:g}"
     try:
-        rows = tuple(_compare(subject.trial(subject.experiment(verify=True), verify=True)))
+        rows = tuple(_compare(subject.trial(verify=True)))
     except UserError as error:
         return Finding(what, "not-in-float64", str(error).splitlines()[0], {"passes below": PASSES})
     autograd = [row[3] for row in rows]

@@ -96,7 +96,7 @@ def are_probabilities(scores: Tensor) -> bool:
 
 def _trial(subject: Subject) -> Trial:
     # Autocast rounds; the form of the loss is the same without it.
-    return subject.trial(subject.experiment(disable_amp=True))
+    return subject.trial(disable_amp=True)
 
 
 def _classification(subject: Subject, experiment: Experiment, outputs: Tensor, labels: Tensor) -> Finding:

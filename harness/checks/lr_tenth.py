@@ -15,7 +15,8 @@ import torch
 from torch import nn
 
 from harness.checks.core.finding import Check, Finding, Line, Plot, consequence, short, sound
-from harness.checks.core.subject import Adapt, Subject
+from harness.checks.core.subject import Subject
+from harness.run.setup import Adapt
 
 CHECK = Check(
     order=60,

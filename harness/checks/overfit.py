@@ -51,7 +51,7 @@ BLOW_UP = 100.0
 
 def measure(subject: Subject) -> Finding:
     """Train on the first batch until the loss reaches the target, diverges, or the steps are spent."""
-    trial = subject.trial(subject.experiment(overfit_batch=1), steps=MOST_STEPS, adapt=_unregularized)
+    trial = subject.trial(disable_augment=True, steps=MOST_STEPS, adapt=_unregularized)
     inputs, labels = trial.inputs[: trial.batch_size], trial.labels[: trial.batch_size]
     target = REGRESSION_TARGET * constant_guess(labels) if labels.is_floating_point() else TARGET
     losses: list[float] = []
