@@ -90,13 +90,12 @@ def kit_files() -> dict[str, bytes]:
         files[f"{folder}/{PROMPT}"] = (EXERCISES / recipe.id / PROMPT).read_bytes()
         files[f"{folder}/recipe.toml"] = recipe.for_kit().encode()
         files[f"{folder}/experiment.py"] = recipe.broken_source().encode()
+        _refuse_answers(recipe, files)
     files[CAUSES.relative_to(ROOT).as_posix()] = causes_file()
     for exercise in map(load_exercise, file_exercise_ids()):
         assert isinstance(exercise, FileExercise)
         for name in (FILE_EXERCISE, PROMPT, exercise.file):
             files[f"exercises/{exercise.id}/{name}"] = (EXERCISES / exercise.id / name).read_bytes()
-    for recipe in map(load_recipe, recipe_ids()):
-        _refuse_answers(recipe, files)
     return files
 
 

@@ -106,11 +106,7 @@ def _show_submission(item: _Waiting, tarball: Path | None, out: Path, console: C
         _say(console, f"Flag {flag.id}: {flag.message}", "yellow")
     submission = _read(tarball, item.sha256)
     if submission is None:
-        _say(
-            console,
-            "Open the page: its tarball is missing, has changed, or holds a written answer.",
-            "yellow",
-        )
+        _say(console, "Open the page: its tarball is missing, has changed, or holds an answer.", "yellow")
         return
     console.print("Inserted lines", style="bold")
     for line in _inserted(submission):
