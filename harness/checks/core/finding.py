@@ -1,5 +1,6 @@
 """What a check declares and what it reports: `Check` and its outcomes, `Finding` with its tables and curves."""
 
+import shlex
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -74,7 +75,7 @@ class Check:
 
     def command(self, target: str) -> str:
         """Return the command that makes this check of an exercise or a script."""
-        return f"harness {self.name.replace('_', '-')} {target}"
+        return f"harness {self.name.replace('_', '-')} {shlex.quote(target)}"
 
 
 Cell = str | bool | int | float | None
