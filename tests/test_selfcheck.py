@@ -16,7 +16,7 @@ from grader.score.known_edits import KnownFix, Verdict
 from grader.score.solutions import SOLUTIONS, outcomes_of, trips_of
 from grader.score.verdict import Check, full, lost, open_check
 from grader.selfcheck import trips
-from grader.selfcheck.bands import band_of, entry
+from grader.selfcheck.bands import band_of, entry, sound_edits
 from grader.selfcheck.command import SelfcheckOptions, run_selfcheck
 from grader.selfcheck.fixes import problem_of
 from grader.selfcheck.new_recipe import propose, recipe_toml
@@ -112,6 +112,13 @@ JUDGED: dict[str, tuple[Check, Check]] = {
 def test_a_known_fix_gets_the_points_of_its_verdict(verdict: Verdict, agrees: set[str]) -> None:
     fix = KnownFix(RECIPE, "mine", verdict, "")
     assert {name for name, checks in JUDGED.items() if problem_of(fix, checks) == ""} == agrees
+
+
+def test_a_band_is_measured_on_the_network_that_the_evaluator_builds() -> None:
+    """Weights of a network with another activation fit the evaluator's network, and their figure means nothing."""
+    edits = sound_edits(load_recipe("amp_no_scaling"))
+    assert any("lr=0.002" in text for text in edits)
+    assert not any("nn.Tanh" in text or "Linear(48" in text for text in edits)
 
 
 def test_a_band_is_the_largest_distance_of_anything_sound_rounded_up() -> None:

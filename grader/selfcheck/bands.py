@@ -13,6 +13,7 @@ from grader.score.bands import BANDS, Band, load_bands
 from grader.score.known_edits import load_shared_edits
 from grader.selfcheck.runs import Runs, request_of
 from grader.selfcheck.seeds import SeedRuns
+from grader.syntax.edit_size import changed_areas
 from harness.recipe import Recipe
 from harness.run.settings import RunSettings
 
@@ -41,19 +42,23 @@ def write_bands(
 def _measured(recipe: Recipe, dataset: str, healthy: Mapping[int, Replay], runs: Runs) -> Band:
     quantity = "loss" if _figure(next(iter(healthy.values())), "accuracy") is None else "accuracy"
     reference = {seed: _figure(replay, quantity) for seed, replay in healthy.items()}
-    source = recipe.healthy_source()
-    sound = [edit.source(source) for edit in load_shared_edits(recipe.experiment) if edit.verdict == "sound"]
     requests = [
-        (seed, request_of(recipe, edited, RunSettings(seed=seed, dataset=dataset)))
-        for edited in sound
+        (seed, request_of(recipe, text, RunSettings(seed=seed, dataset=dataset)))
+        for text in sound_edits(recipe)
         for seed in list(healthy)[:_EDIT_SEEDS]
     ]
     replays = runs.replays(f"sound edits of {recipe.experiment}", (request for _, request in requests))
     pairs = [(reference[seed], _figure(replays[request], quantity)) for seed, request in requests]
     known = [value for value in reference.values() if value is not None]
-    # None: a network of another shape
     edits = [(own, value) for own, value in pairs if own is not None and value is not None]
     return band_of(recipe.experiment, dataset, known, edits, by_accuracy=quantity == "accuracy")
+
+
+def sound_edits(recipe: Recipe) -> list[str]:
+    """Return the healthy experiment with each sound edit that keeps the network, into which the evaluator loads."""
+    source = recipe.healthy_source()
+    edited = [edit.source(source) for edit in load_shared_edits(recipe.experiment) if edit.verdict == "sound"]
+    return [text for text in edited if "model" not in changed_areas(source, text)]
 
 
 def band_of(
