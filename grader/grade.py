@@ -102,8 +102,7 @@ def _read_one(path: Path) -> Submission | Answer | Score:
             _check_dataset(read)
         except UserError as error:  # the recipe cannot be used
             return unjudged(read, str(error))
-        # The logs and checkpoints of a whole class take too much memory: they are read again for scoring.
-        return read.light()
+        return read
     except Rejected as refusal:
         reason = f"{refusal.message} ({refusal.code})"
         return unscored(name, reason, student=refusal.student, exercise=refusal.recipe, rejected=True)
@@ -192,20 +191,17 @@ def _score(
     # Equal programs one after the other, so that their log is parsed once.
     for path, item in sorted(submissions.items(), key=lambda pair: (pair[1].recipe, pair[1].tree)):
         begun = perf_counter()
-        scores.append(_score_one(path, item, replays[path], grading))
+        scores.append(_score_one(item, replays[path], grading))
         progress.done(item.name, perf_counter() - begun)
     return scores
 
 
-def _score_one(path: Path, light: Submission, replays: Mapping[Role, Replay], grading: Grading) -> Score:
+def _score_one(submission: Submission, replays: Mapping[Role, Replay], grading: Grading) -> Score:
     try:
-        submission = light.whole(path)
-        if submission is None:
-            return unjudged(light, "The file has changed while the class was graded: score it again.")
         return score_submission(submission, replays, grading.weights, sandboxed=grading.sandboxed)
     except Exception as error:
         traceback.print_exc()
-        return unjudged(light, f"The grader failed on it: {type(error).__name__}.")
+        return unjudged(submission, f"The grader failed on it: {type(error).__name__}.")
 
 
 # --- Report ---

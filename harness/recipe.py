@@ -4,6 +4,7 @@ import base64
 import difflib
 import json
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -171,6 +172,7 @@ def experiment_names() -> list[str]:
     return sorted(path.stem for path in EXPERIMENTS.glob("*.py") if path.stem != "__init__")
 
 
+@cache
 def experiment_source(name: str) -> str:
     """Return the source of the healthy experiment of this name. Raises `UserError` for an unknown name."""
     known = experiment_names()

@@ -1,6 +1,7 @@
 """Submissions full of nonsense: each gets a row and a page, and the same bytes each time."""
 
 import json
+import zlib
 from functools import cache
 
 from fuzzing import LARGE, examples, mutated_text, outcome
@@ -19,6 +20,7 @@ from grader.score.verdict import CRITERIA, Scores
 from grader.score.weights import load_weights
 from harness.recipe import load_recipe
 from harness.submission.archive import Manifest
+from harness.workspace import RUNS, Run
 
 pytestmark = LARGE
 RECIPE = load_recipe("huge_lr")
@@ -83,15 +85,16 @@ def test_any_submission_is_scored_and_shown(
     files = {"experiment.py": source.encode("utf-8", "replace"), "command.txt": COMMANDS}
     if text is not None:
         files["report.md"] = text.encode("utf-8", "replace")
-    for run, log in zip(("broken", "fixed"), logs, strict=True):
+    packed: dict[Run, bytes] = {}
+    for run, log in zip(RUNS, logs, strict=True):
         files[f"runs/{run}/checkpoint.pt.meta.json"] = json.dumps(
             {"platform_class": PLATFORM if same_class else {"device": [1]}}
         ).encode()
         if log is not None:
-            files[f"runs/{run}/metrics.log"] = log.encode("utf-8", "replace")
+            packed[run] = zlib.compress(log.encode("utf-8", "replace"))
     found = parse_manifest(manifest(files))
     assert isinstance(found, Manifest)
-    submission = Submission("ada_huge_lr", "0" * 64, found, files, (), ())
+    submission = Submission("ada_huge_lr", "0" * 64, found, files, packed, (), ())
     replays: dict[Role, Replay] = {
         "broken": broken.model_copy(update={"platform": PLATFORM}), "fixed": fixed, "reference": _replay(1, "OK", 0.95),
         **({} if same_class else {"broken again": broken, "fixed again": fixed}),

@@ -1,6 +1,5 @@
 """The pipeline: a bad recipe costs its own submissions only."""
 
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -73,19 +72,3 @@ def test_a_recipe_that_cannot_be_graded_costs_its_own_submissions_only(
     row = rows()["ada_huge_lr"]
     assert (row.status, row.student, row.recipe) == ("not judged", "ada", RECIPE)
     assert "is not a recipe" in row.reason
-
-
-@needs_sandbox
-def test_a_file_that_changes_while_the_class_is_graded_is_not_judged(
-    honest: HonestClass, submissions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path, replay = submissions / "ada_huge_lr.tar.gz", grade_module._replay
-
-    def replay_and_change(*arguments: object) -> object:
-        shutil.copy(submissions / "bob_huge_lr.tar.gz", path)
-        return replay(*arguments)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(grade_module, "_replay", replay_and_change)
-    row = graded(submissions, honest.remember(tmp_path / "cache"))["ada_huge_lr"].row
-    assert (row.status, row.total) == ("not judged", None)
-    assert "has changed" in row.reason

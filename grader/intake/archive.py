@@ -135,7 +135,7 @@ def read_members(tar: bytes, members: dict[str, bytes]) -> None:
 def _headers(tar: bytes) -> Iterator[tuple[int, tarfile.TarInfo]]:
     """Yield the position of each member's content and its header. Raises `Rejected` for a damaged archive."""
     position = 0
-    while any(block := tar[position : position + _BLOCK]) and len(block) == _BLOCK:
+    while (block := tar[position : position + _BLOCK]).strip(b"\0") and len(block) == _BLOCK:
         try:
             info = tarfile.TarInfo.frombuf(block, "utf-8", "strict")
         except UnicodeDecodeError:
@@ -153,7 +153,7 @@ def _headers(tar: bytes) -> Iterator[tuple[int, tarfile.TarInfo]]:
     # Two blocks of zeros mark the end; programs may add more.
     if len(tar) - position < 2 * _BLOCK:
         raise Rejected("truncated archive", f"The archive ends too early: {REMEDY}, again.")
-    if any(tar[position:]):
+    if tar[position:].strip(b"\0"):
         raise Rejected("trailing data", f"Something follows the end of the archive: {REMEDY}, as it is.")
 
 

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import re
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
@@ -36,6 +37,8 @@ from harness.written.exercise import FileExercise, file_exercise_ids, load_exerc
 MANIFEST_BYTES = 64 * 1024
 TEXT_BYTES = 64 * 1024
 _TEXTS = (EXPERIMENT, REPORT, COMMANDS)
+_LOGS: dict[Run, str] = {run: f"runs/{run}/{METRICS_LOG}" for run in RUNS}
+_KEPT = (*_TEXTS, *(f"runs/{run}/{META}" for run in RUNS))
 # The longest log of an unchanged recipe has 0.1 MiB. Parsing one at the limit takes 3 s and 260 MB.
 LOG_BYTES = 8 * MIB
 # Platform facts take 2 KiB. Parsed as JSON, 32 MiB of empty lists would take 600 MB.
@@ -62,14 +65,16 @@ class Claim:
 class Submission:
     """The two runs that a student handed in. Everything in it is untrusted.
 
-    `name` is the file's name without `.tar.gz`. `files` holds the known members by name; `ignored` the names of all
-    others, made printable; `missing` the known members that are not there, which costs points.
+    `name` is the file's name without `.tar.gz`. `files` holds the short files that a score needs, `logs` the logs,
+    compressed, so that a whole class fits into memory. `ignored` holds the names of unknown members, made printable;
+    `missing` the known members that are not there, which costs points.
     """
 
     name: str
     sha256: str
     manifest: Manifest
     files: Mapping[str, bytes]
+    logs: Mapping[Run, bytes]
     ignored: tuple[str, ...]
     missing: tuple[str, ...]
 
@@ -99,13 +104,13 @@ class Submission:
         data = self.files.get(REPORT)
         return None if data is None else data.decode("utf-8", "replace")
 
-    @cached_property
+    @property
     def claims(self) -> Mapping[Run, Claim]:
         """What the submission says about its runs. The intake has compared each file with its hash in the manifest."""
         return {"broken": self._claim("broken"), "fixed": self._claim("fixed")}
 
     def _claim(self, run: Run) -> Claim:
-        log = self.files.get(f"runs/{run}/{METRICS_LOG}")
+        log = zlib.decompress(self.logs[run]) if run in self.logs else None
         digest = self.manifest.files.get(f"runs/{run}/checkpoint.pt")
         try:
             platform = json.loads(self.files[f"runs/{run}/{META}"])["platform_class"]
@@ -141,23 +146,6 @@ class Submission:
         if any(replace(item, device="cpu") != settings for item in given.values()):
             return settings, "command.txt has options that make exercise does not give."
         return settings, ""
-
-    def light(self) -> "Submission":
-        """Return the submission without logs, checkpoints and pages: enough to plan its replays."""
-        kept = (EXPERIMENT, COMMANDS, *(f"runs/{run}/{META}" for run in RUNS))
-        return replace(self, files={name: self.files[name] for name in kept if name in self.files})
-
-    def whole(self, path: Path) -> "Submission | None":
-        """Return a light submission with all its files again, or None if the tarball has changed since it was read.
-
-        Bytes with the same hash have passed all checks of `read_submission`, so they are only unpacked.
-        """
-        data = read_tarball(path)
-        if hashlib.sha256(data).hexdigest() != self.sha256:
-            return None
-        members: dict[str, bytes] = {}
-        read_members(gunzip(data), members)
-        return replace(self, files={name: members[name] for name in FILES if name in members})
 
 
 @dataclass(frozen=True)
@@ -303,7 +291,8 @@ def _submission(members: Mapping[str, bytes], manifest: Manifest, name: str, sha
         name=name,
         sha256=sha256,
         manifest=manifest,
-        files={name: members[name] for name in FILES if name in members},
+        files={name: members[name] for name in _KEPT if name in members},
+        logs={run: zlib.compress(members[log], 1) for run, log in _LOGS.items() if log in members},
         ignored=tuple(sorted(printable(name) for name in members.keys() - set(FILES))),
         missing=tuple(name for name in FILES if name not in members),
     )
