@@ -12,7 +12,14 @@ from rich.console import Console
 
 from grader.course.decisions import apply_decisions, load_decisions
 from grader.intake.names import Rejected
-from grader.intake.submission import Answer, Submission, read_submission, submission_name, tarballs
+from grader.intake.submission import (
+    Answer,
+    Submission,
+    read_submission,
+    submission_name,
+    tarballs,
+    unread_names,
+)
 from grader.replay.replay import Replay
 from grader.replay.request import Role, canary_requests, recipe_of, requests_of, second_requests
 from grader.report.progress import Progress, shown_progress
@@ -56,7 +63,7 @@ def score_folder(folder: Path, options: ScoreOptions) -> int:
         exhibits = {item.row.submission: item.exhibits for item in graded}
         write_reports(scores, exhibits, options.out, titles=_titles(), progress=progress)
     with naming(Path("standard output")):  # an error would name the reports, which are written
-        return _summarize(scores, options.out)
+        return _summarize(scores, unread_names(folder), options.out)
 
 
 def grade(paths: Sequence[Path], grading: Grading, progress: Progress) -> list[Score]:
@@ -230,7 +237,7 @@ def _titles() -> Mapping[str, str]:
     return titles
 
 
-def _summarize(scores: Scores, out: Path) -> int:
+def _summarize(scores: Scores, unread: Sequence[str], out: Path) -> int:
     console = Console()
     say = partial(console.print, markup=False, highlight=False, soft_wrap=True)
     statuses = [row.status for row in scores.submissions]
@@ -238,6 +245,8 @@ def _summarize(scores: Scores, out: Path) -> int:
     for row in scores.submissions:
         if row.status == "not judged":
             say(f"  {printable(row.submission)}: {printable(row.reason, 600)}")
+    for name in unread:
+        say(f"  {name}: not read, because it is no .tar.gz file: it has no row")
     console.print("Next:", style="bold")
     say(f"  open {out / INDEX} in a browser")
     if "not judged" in statuses:

@@ -143,7 +143,7 @@ def test_one_recipe_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         exercises=exercises, solutions=solutions,
     )  # fmt: skip
     assert run_selfcheck(options) == 0
-    assert "no disagreements" in capsys.readouterr().out
+    assert "Disagreements: 0." in capsys.readouterr().out
     (exercises / "unusable").mkdir()
     (exercises / "unusable" / "recipe.toml").write_text("format_version = 2\n")
     recipe = exercises / RECIPE.id / "recipe.toml"

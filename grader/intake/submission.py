@@ -198,6 +198,12 @@ def tarballs(folder: Path, only: Sequence[str] = ()) -> list[Path]:
     return [path for name, path in found.items() if not only or name in only]
 
 
+def unread_names(folder: Path) -> list[str]:
+    """Return the names of everything in a folder that is no tarball, nor its checksum, sorted and printable."""
+    names = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
+    return [printable(name) for name in names if not name.endswith((SUFFIX, f"{SUFFIX}.sha256"))]
+
+
 def read_submission(path: Path) -> Submission | Answer:
     """Read a tarball in memory; nothing is unpacked to the disk.
 

@@ -88,7 +88,7 @@ def run_selfcheck(options: SelfcheckOptions) -> int:
     if options.write:
         write_whole({PAGE: text.encode()})
     count = sum(len(section.problems) for section in sections)
-    console.print(f"{len(chosen)} exercises checked: {count or 'no'} disagreement{'s' * (count != 1)}.")
+    console.print(f"Exercises checked: {len(chosen)}. Disagreements: {count}.")
     return 1 if count else 0
 
 

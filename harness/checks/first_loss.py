@@ -21,7 +21,7 @@ from harness.run.evaluation import is_classification
 
 CHECK = Check(
     order=30,
-    question="Is the first loss that of a guess, ln C?",
+    question="Is the first loss ln C, as for a guess?",
     minutes=1,
     outcomes=(
         sound("chance", "It begins with a guess: the scale of loss and outputs is ruled out.", "loss_form"),
@@ -49,7 +49,7 @@ def constant_guess(targets: Tensor) -> float:
 
 
 def measure(subject: Subject) -> Finding:
-    """Make the first step of the run and compare the loss that `train_step` returns with that of a guess."""
+    """Make the first step of the run and compare the loss that `train_step` returns with the loss of a guess."""
     trial = subject.trial()
     inputs, labels = next(trial.batches())
     with torch.no_grad():
