@@ -134,7 +134,7 @@ class Place:
     def start(self, *words: str | Path, enter: tuple[str, ...] = (), **variables: str) -> Watched:
         """Start `grader score` on the class."""
         told = ("score", self.lab.submissions, "--out", self.out, "--jobs", "2", *words)
-        return start_grader(*told, enter=enter, TRAINWRECK_REPLAYS=str(self.store), **variables)
+        return start_grader(*told, enter=enter, **{"TRAINWRECK_REPLAYS": str(self.store), **variables})
 
     def score(self, *words: str | Path, enter: tuple[str, ...] = (), **variables: str) -> Ended:
         """Run `grader score` on the class to its end."""
