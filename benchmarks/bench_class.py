@@ -76,7 +76,7 @@ def plan(size: int, seed: int = SEED) -> list[Planned]:
 def make_class(entries: Sequence[Planned], folder: Path, jobs: int) -> Path:
     """Make the tarballs in `folder/submissions`, and return that folder."""
     submissions = folder / "submissions"
-    fixes = list({entry.fix.source: entry.fix for entry in entries}.values())
+    fixes = list({_key(entry.fix): entry.fix for entry in entries}.values())
     with ThreadPoolExecutor(jobs) as pool:
         recipes = sorted({fix.recipe.id for fix in fixes})
         list(pool.map(lambda recipe: broken_workspace(recipe, folder / "template"), recipes))
@@ -86,11 +86,16 @@ def make_class(entries: Sequence[Planned], folder: Path, jobs: int) -> Path:
             path = example_submission(fix.recipe.id, "x", fix.source, folder / "template", work, out)
             return path.read_bytes()
 
-        tarballs = dict(zip((fix.source for fix in fixes), pool.map(made, fixes), strict=True))
+        tarballs = dict(zip(map(_key, fixes), pool.map(made, fixes), strict=True))
     submissions.mkdir()
     for entry in entries:
-        (submissions / f"{entry.name}.tar.gz").write_bytes(_tarball(entry, tarballs[entry.fix.source]))
+        (submissions / f"{entry.name}.tar.gz").write_bytes(_tarball(entry, tarballs[_key(entry.fix)]))
     return submissions
+
+
+def _key(fix: KnownFix) -> tuple[str, str]:
+    """Return what tells a fix from all others: recipes of one experiment share sources, such as the healthy one."""
+    return fix.recipe.id, fix.id
 
 
 def _tarball(entry: Planned, honest: bytes) -> bytes:
@@ -120,6 +125,8 @@ def problems(entries: Sequence[Planned], rows: Mapping[str, SubmissionScore]) ->
         elif entry.kind == "truncated":
             if row.status != "rejected":
                 yield f"{entry.name} is truncated, and {row.status}"
+        elif row.recipe != entry.fix.recipe.id:
+            yield f"{entry.name} is graded as {row.recipe}"
         elif entry.kind == "raises":
             if row.criteria.get("fix") and row.criteria["fix"].points:
                 yield f"{entry.name} raises, and has points for its fix"
@@ -166,7 +173,7 @@ def measure(size: int, folder: Path, jobs: int) -> list[Row]:
     again, _ = score(submissions, jobs)
     if (folder / "reports" / "scores.json").read_bytes() != first:
         raise BenchmarkError("The scores of the unchanged class differ.")
-    fixes = f"{len({entry.fix.source for entry in entries})} fixes, {jobs} jobs"
+    fixes = f"{len({_key(entry.fix) for entry in entries})} fixes, {jobs} jobs"
     each, made = f"{1000 * again / size:.0f} ms each", "while making the class and grading it from cold"
     share = size / SIZE
     return [
