@@ -92,8 +92,9 @@ def rlimits(limits: Limits) -> list[tuple[str, int, int]]:
     # torch reserves memory that it never uses, and RLIMIT_DATA counts it.
     data = limits.memory_bytes + 512 * MIB
     return [
-        # The soft limit sends SIGXCPU, which says what happened; the hard limit sends SIGKILL, which does not.
-        ("RLIMIT_CPU", seconds, seconds + 1),
+        # The soft limit sends SIGXCPU, which says what happened; the hard limit sends SIGKILL, which does not. Between
+        # them the launcher has time to look, also on a busy machine.
+        ("RLIMIT_CPU", seconds, seconds + 30),
         ("RLIMIT_DATA", data, data),
         ("RLIMIT_FSIZE", limits.file_bytes, limits.file_bytes),
         ("RLIMIT_NOFILE", 256, 256),
