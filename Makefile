@@ -84,11 +84,12 @@ test-portable: $(RUN)
 #:
 #: Maintain
 #:   make selfcheck [SEEDS=10]          prove every recipe and every known fix
+#:   make trial                         judge the labelled fixes of other hands
 #:   make redteam [FAMILY=archive]      run every attack on the grader
 #:   make faults | fuzz                 kills and full disks; mutated files
 #:   make lint | test | test-slow       what a change must pass
 #:   make bench | bench-class | bench-peers
-.PHONY: grade demo kit selfcheck redteam faults fuzz lint test test-slow bench bench-class bench-peers
+.PHONY: grade demo kit selfcheck trial redteam faults fuzz lint test test-slow bench bench-class bench-peers
 DEV := $(VENV)/.installed-dev
 GRADER := $(VENV)/.installed-grader
 jobs = $(if $(JOBS),--jobs "$(JOBS)")
@@ -114,6 +115,9 @@ kit: $(GRADER)
 
 selfcheck: $(GRADER)
 	@$(BIN)/grader selfcheck --seeds "$(or $(SEEDS),10)" $(jobs) $(if $(WRITE),--write)
+
+trial: $(DEV)
+	@PYTHONPATH=tests $(BIN)/python -m trial $(jobs)
 
 # Each attack beside honest submissions, then all in one class. TOGETHER=1 runs the one class alone.
 redteam: $(DEV)

@@ -357,7 +357,7 @@ def ready_environment(tool: Tool, folder: Path) -> Path:
     """
     place, marker = folder / tool.name, folder / f"{tool.name}.json"
     python = place / "bin" / "python"
-    kit = build_kit(folder / "kit")
+    kit = build_kit(folder / "kit.tar.gz")
     wanted = {"pin": tool.pin, "kit": kit[LISTING].decode()}
     if marker.is_file() and json.loads(marker.read_text(encoding="utf-8")) == wanted:
         return python

@@ -3,39 +3,24 @@
 import signal
 import sys
 from pathlib import Path
-from typing import Literal, NoReturn
+from typing import Any, Literal, NoReturn
 
 import click
 
 from harness.command_line import HELP_OPTIONS, run_command, whole_number
-from harness.errors import Stopped, UserError, naming
+from harness.errors import UserError, naming
 from harness.run.provenance import usable_cores
 
 # Commands import what they need themselves, so that `grader --help` is instant.
 
+_FOLDER = click.Path(file_okay=False, path_type=Path)
+_FILE = click.Path(dir_okay=False, path_type=Path)
 _reports = click.option(
-    "--out", type=click.Path(file_okay=False, path_type=Path), default=Path("reports"), show_default=True,
-    help="The folder of the reports.",
-)  # fmt: skip
-_trust = click.option(
-    "--trust-submissions", is_flag=True,
-    help="Run students' code WITHOUT a sandbox, with all your rights. Every report will say so.",
-)  # fmt: skip
-_jobs = click.option(
-    "--jobs", metavar="N", type=whole_number(1, 1024),
-    help="Replays side by side on this machine; by default one for each core.",
-)  # fmt: skip
-# Hidden: "fresh" starts a process for each run, which is slower and gives the same scores. The red team tries both.
-_engine = click.option(
-    "--sandbox", "engine", type=click.Choice(("warm", "fresh")), default="warm", hidden=True
+    "--out", type=_FOLDER, default=Path("reports"), show_default=True, help="The folder of the reports."
 )
-_replays = click.option(
-    "--replays", type=click.Path(file_okay=False, path_type=Path),
-    help="The folder of the cache of replays; by default in your cache folder.",
-)  # fmt: skip
-_cache = click.option(
-    "--cache", type=click.Path(file_okay=False, path_type=Path),
-    help="The folder of MNIST and CIFAR-10; by default where make data puts them.",
+_jobs = click.option(
+    "--jobs", metavar="N", type=whole_number(1, 1024), default=usable_cores,
+    help="Replays side by side on this machine; by default one for each core.",
 )  # fmt: skip
 
 
@@ -49,29 +34,20 @@ def cli() -> None:
 @click.argument("submissions", type=click.Path(path_type=Path))
 @_reports
 @_jobs
-@click.option(
-    "--only", metavar="NAME", multiple=True, help="Score this submission only (ada_huge_lr); repeatable."
-)
-@click.option(
-    "--rubric",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Weights to use in place of grader/score/rubric.toml.",
-)
+@click.option("--only", metavar="NAME", multiple=True, help="Score this submission only; repeatable.")
+@click.option("--rubric", type=_FILE, help="Weights to use in place of grader/score/rubric.toml.")
 @click.option("--fresh", is_flag=True, help="Replay everything again, whatever is in the cache.")
-@_trust
-@_engine
 @click.option(
-    "--cluster",
-    metavar="ADDRESS",
+    "--trust-submissions", is_flag=True,
+    help="Run students' code WITHOUT a sandbox, with all your rights. Every report will say so.",
+)  # fmt: skip
+# Hidden: "fresh" starts a process for each run, which is slower and gives the same scores. The red team tries both.
+@click.option("--sandbox", "engine", type=click.Choice(("warm", "fresh")), default="warm", hidden=True)
+@click.option(
+    "--cluster", metavar="ADDRESS",
     help="Replay on the workers of the Dask scheduler at tcp://HOST:8786 (docs/cluster.md).",
-)
-@_cache
-@_replays
-def score(
-    submissions: Path, out: Path, jobs: int | None, only: tuple[str, ...], rubric: Path | None,
-    fresh: bool, trust_submissions: bool, engine: Literal["warm", "fresh"], cluster: str | None,
-    cache: Path | None, replays: Path | None,
-) -> None:  # fmt: skip
+)  # fmt: skip
+def score(submissions: Path, **options: Any) -> None:
     """Score the tarballs in SUBMISSIONS and write the reports.
 
     Exit status: 0 everything was judged, 1 something waits for you, 2 wrong use, 3 our fault.
@@ -79,14 +55,11 @@ def score(
     from grader.grade import score_folder
     from grader.session import ScoreOptions
 
-    if cluster is not None and trust_submissions:
+    asked = ScoreOptions(**options)
+    if asked.cluster is not None and asked.trust_submissions:
         raise UserError("A cluster runs students' code in a sandbox only: leave --trust-submissions out.")
-    options = ScoreOptions(
-        out=out, jobs=jobs or usable_cores(), only=only, rubric=rubric, fresh=fresh,
-        trust_submissions=trust_submissions, engine=engine, cluster=cluster, data_folder=cache, replays_folder=replays,
-    )  # fmt: skip
-    with naming(out):
-        sys.exit(score_folder(submissions, options))
+    with naming(asked.out):
+        sys.exit(score_folder(submissions, asked))
 
 
 @cli.command()
@@ -103,13 +76,9 @@ def show(submission: str, out: Path) -> None:
 
 
 @cli.command()
-@click.argument("reports", type=click.Path(file_okay=False, path_type=Path))
-@click.option(
-    "--submissions", type=click.Path(file_okay=False, path_type=Path), default=Path("submissions"), show_default=True,
-    help="The folder of the tarballs.",
-)  # fmt: skip
+@click.argument("reports", type=_FOLDER)
 @click.option("--who", help="Your name, to be noted with each decision; by default your login.")
-def review(reports: Path, submissions: Path, who: str | None) -> None:
+def review(reports: Path, who: str | None) -> None:
     """Decide the checks that wait for you in REPORTS, one by one."""
     import getpass
 
@@ -117,7 +86,7 @@ def review(reports: Path, submissions: Path, who: str | None) -> None:
 
     from grader.course.review import review as walk
 
-    walk(reports, submissions, who or getpass.getuser(), Console())
+    walk(reports, who or getpass.getuser(), Console())
 
 
 @cli.command()
@@ -126,6 +95,7 @@ def review(reports: Path, submissions: Path, who: str | None) -> None:
 def export(platform: Literal["canvas", "moodle"], out: Path) -> None:
     """Write the scores for Canvas or Moodle, below export/ in the reports."""
     from grader.report.gradebook import export as exported
+    from grader.report.gradebook import not_exported
     from grader.report.scores_file import read_scores
     from grader.report.text import clipped
     from harness.files import write_whole
@@ -138,10 +108,12 @@ def export(platform: Literal["canvas", "moodle"], out: Path) -> None:
     click.echo(f"{path}\nNext: import it into {platform.capitalize()}.")
     if waiting := sum(row.status == "not judged" for row in scores.submissions):
         click.echo(f"{waiting} not judged, and without a grade in it: grader review {out} shows why.")
-    if rejected := [row for row in scores.submissions if row.status == "rejected"]:
-        click.echo(f"{len(rejected)} rejected, and not in it: grade them there by hand.")
-        for row in rejected:
-            click.echo(f"  {clipped(row.submission, 80)}: {clipped(row.reason, 200)}")
+    if outside := not_exported(scores):
+        click.echo(
+            f"{len(outside)} not in it: grade them there by hand, or decide (docs/grading.md).", err=True
+        )
+        for name, why in outside.items():
+            click.echo(f"  {clipped(name, 80)}: {clipped(why, 200)}", err=True)
 
 
 @cli.command()
@@ -161,28 +133,14 @@ def doctor() -> None:
 @click.option("--fresh", is_flag=True, help="Run everything again, whatever is in the cache.")
 @click.option("--write", is_flag=True, help="Write what was measured, and docs/calibration.md.")
 @_jobs
-@_cache
-@_replays
-def selfcheck(
-    seeds: int, only: tuple[str, ...], fresh: bool, write: bool, jobs: int | None, cache: Path | None,
-    replays: Path | None,
-) -> None:  # fmt: skip
+def selfcheck(**options: Any) -> None:
     """Prove every recipe, and the judge of fixes on known edits.
 
     Exit status: 0 everything agrees, 1 something does not, 2 wrong use, 3 our fault.
     """
     from grader.selfcheck.command import SelfcheckOptions, run_selfcheck
 
-    options = SelfcheckOptions(
-        seeds=seeds,
-        jobs=jobs or usable_cores(),
-        only=only,
-        fresh=fresh,
-        write=write,
-        data_folder=cache,
-        replays_folder=replays,
-    )
-    sys.exit(run_selfcheck(options))
+    sys.exit(run_selfcheck(SelfcheckOptions(**options)))
 
 
 @cli.command("new-recipe")
@@ -195,7 +153,7 @@ def selfcheck(
 @_jobs
 def new_recipe(
     recipe_id: str, experiment: str, finds: tuple[str, ...], replaces: tuple[str, ...], dataset: str | None,
-    seeds: int, jobs: int | None,
+    seeds: int, jobs: int,
 ) -> None:  # fmt: skip
     """Write and measure a new recipe from one edit.
 
@@ -204,26 +162,22 @@ def new_recipe(
     from grader.selfcheck.new_recipe import edits_of, write_recipe
 
     edits = edits_of(finds, replaces)
-    sys.exit(write_recipe(recipe_id, experiment, edits, dataset, seeds=seeds, jobs=jobs or usable_cores()))
+    sys.exit(write_recipe(recipe_id, experiment, edits, dataset, seeds=seeds, jobs=jobs))
 
 
 @cli.command()
-@click.option(
-    "--to", type=click.Path(file_okay=False, path_type=Path), default=Path("demo"), show_default=True
-)
+@click.option("--to", type=_FOLDER, default=Path("demo"), show_default=True, help="The folder to make.")
 @_jobs
-def demo(to: Path, jobs: int | None) -> None:
+def demo(to: Path, jobs: int) -> None:
     """Make a small class, score it, and name the page to open."""
     from grader.course.demo import run_demo
 
     with naming(to):
-        sys.exit(run_demo(to, jobs=jobs or usable_cores()))
+        sys.exit(run_demo(to, jobs=jobs))
 
 
 @cli.command()
-@click.option(
-    "--to", type=click.Path(file_okay=False, path_type=Path), default=Path("kit"), show_default=True
-)
+@click.option("--to", type=_FILE, default=Path("kit.tar.gz"), show_default=True, help="The file to write.")
 def kit(to: Path) -> None:
     """Build what students get: the suite without its answers."""
     from grader.course.kit import build_kit, describe_kit
@@ -233,7 +187,7 @@ def kit(to: Path) -> None:
         files = build_kit(to)
     for problem in load_recipes()[1].values():
         click.echo(f"Left out: {problem}", err=True)
-    click.echo(f"{to}: {describe_kit(files)}\nNext: hand out {to}.tar.gz.")
+    click.echo(f"{to}: {describe_kit(files)}\nNext: hand out {to}.")
 
 
 @cli.group(context_settings=HELP_OPTIONS)
@@ -242,12 +196,11 @@ def cache() -> None:
 
 
 @cache.command("show")
-@_replays
-def show_cache(replays: Path | None) -> None:
+def show_cache() -> None:
     """Show how much is in the cache."""
     from grader.replay.cache import LIMIT_VARIABLE, default_folder, entries, size_limit
 
-    folder = replays or default_folder()
+    folder = default_folder()
     found = entries(folder)
     size = sum(entry.size for entry in found)
     click.echo(f"{len(found)} entries, {size / 1e6:.1f} of {size_limit() / 1e6:.0f} MB, in {folder}")
@@ -255,21 +208,11 @@ def show_cache(replays: Path | None) -> None:
 
 
 @cache.command("clear")
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@_replays
-def clear_cache(replays: Path | None, yes: bool) -> None:
-    """Delete the cached replays, after asking; the next grading makes them again."""
+def clear_cache() -> None:
+    """Delete the cached replays; the next grading makes them again."""
     from grader.replay.cache import clear, default_folder
 
-    folder = replays or default_folder()
-    if not yes:
-        if not sys.stdin.isatty():
-            raise UserError(
-                f"Clearing {folder} needs your consent, and there is no terminal to ask: add --yes."
-            )
-        if not click.confirm(f"Delete every replay in {folder}?"):
-            raise Stopped("Nothing was deleted.")
-    deleted = clear(folder)
+    deleted = clear(default_folder())
     click.echo(f"Deleted {len(deleted)} entries ({sum(entry.size for entry in deleted) / 1e6:.1f} MB).")
 
 

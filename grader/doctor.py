@@ -1,8 +1,18 @@
-"""`grader doctor`: check whether this machine can grade, and say what to install."""
+"""`grader doctor`: check whether this machine can grade, say what to install, and what the sandbox enforces here."""
+
+import ctypes
+import platform
+import re
+from collections.abc import Iterator
+from pathlib import Path
 
 from rich.console import Console
 
 from grader.sandbox import sandbox_problem
+from grader.sandbox.bubblewrap import DISABLES_USER_NAMESPACES, bwrap_version
+from grader.sandbox.engine import nested_problem
+from grader.sandbox.result import COUNTS_PROCESSES, kernel_release
+from grader.sandbox.seccomp import rules
 from harness.data.loading import default_cache, load_dataset
 from harness.doctor.report import examine_machine
 from harness.errors import UserError
@@ -16,6 +26,9 @@ def run_doctor() -> int:
     for what, problem in (("sandbox", sandbox_problem()), ("numerics", _numerics_problem())):
         good = good and problem is None
         _line(console, what, problem or "works", "green" if problem is None else "bold red")
+        if what == "sandbox" and problem is None:
+            for name, here, lost in enforced():
+                _line(console, "", f"{name:<23} {here}" + (f", so {lost}" if lost else ""), "")
     for name in ("mnist", "cifar10"):
         _line(console, name, _data_problem(name) or "there", "")
     _line(console, "cores", str(usable_cores()), "")
@@ -26,8 +39,40 @@ def run_doctor() -> int:
     return 0 if good else 1
 
 
+def enforced() -> Iterator[tuple[str, str, str]]:
+    """Yield what the sandbox builds on: its name, what this machine has of it, and what is lost here, or ""."""
+    lost = "" if kernel_release() >= COUNTS_PROCESSES else "a run's processes are counted now and then only"
+    yield "kernel", f"Linux {platform.release()}", lost
+    version = bwrap_version() or (0,)
+    lost = "" if version >= DISABLES_USER_NAMESPACES else "the filter alone forbids more namespaces"
+    yield "bubblewrap", ".".join(map(str, version)), lost
+    yield "seccomp filter", f"allows {len(rules(platform.machine()))} system calls", ""
+    problem = nested_problem()
+    lost = "each run imports torch anew, which takes seconds" if problem else ""
+    yield "nested user namespaces", f"none ({problem})" if problem else "allowed", lost
+    landlock = ctypes.CDLL(None).syscall(444, None, 0, 1)  # landlock_create_ruleset: asks for the version
+    lost = "" if landlock > 0 else "the mounts alone forbid writing"
+    yield "Landlock", f"version {landlock}" if landlock > 0 else "none", lost
+    limit = _cgroup_limit()
+    lost = "" if limit else "each run may hold 0.3 GB of the kernel's memory that no limit counts"
+    yield "cgroup memory limit", f"{limit / 1e9:.1f} GB" if limit else "none", lost
+
+
+def _cgroup_limit() -> int | None:
+    """Return the lowest limit in bytes that control groups (version 2) set for the grader and its sandboxes."""
+    found = re.search(r"^0::/(.*)$", Path("/proc/self/cgroup").read_text(encoding="utf-8"), re.MULTILINE)
+    limits = []
+    for group in (Path(found[1]), *Path(found[1]).parents) if found else ():
+        path = Path("/sys/fs/cgroup", group, "memory.max")
+        text = path.read_text(encoding="ascii").strip() if path.exists() else "max"
+        limits += [int(text)] if text.isdecimal() else []
+    return min(limits, default=None)
+
+
 def _line(console: Console, what: str, text: str, style: str) -> None:
-    console.print(f"{what:>9}: {text}", markup=False, highlight=False, soft_wrap=True, style=style)
+    console.print(
+        f"{what:>9}{':' if what else ' '} {text}", markup=False, highlight=False, soft_wrap=True, style=style
+    )
 
 
 def _numerics_problem() -> str | None:

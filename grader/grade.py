@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from time import perf_counter
 
 from rich.console import Console
 
@@ -21,12 +20,15 @@ from grader.intake.submission import (
     unread_names,
 )
 from grader.replay.replay import Replay
-from grader.replay.request import Role, canary_requests, recipe_of, requests_of, second_requests
+from grader.replay.request import Request, Role, canary_requests, in_time, recipe_of, requests_of
+from grader.report.gradebook import GRADEBOOK
 from grader.report.progress import Progress, shown_progress
 from grader.report.scores_file import SCORES, read_scores
 from grader.report.write import INDEX, write_reports
 from grader.score.canaries import canary_problem
 from grader.score.evidence import must_agree
+from grader.score.fix import further_requests
+from grader.score.identity import compared, left_out
 from grader.score.scoring import Score, score_submission, unjudged, unscored
 from grader.score.verdict import Scores, SubmissionScore
 from grader.score.weights import DEFAULT_RUBRIC, load_weights
@@ -57,9 +59,8 @@ def score_folder(folder: Path, options: ScoreOptions) -> int:
         graded = grade(paths, grading, progress)
         scores = Scores(provenance=provenance_of(options), submissions=tuple(item.row for item in graded))
         rows = (*apply_decisions(scores, decisions).submissions, *others)
-        scores = scores.model_copy(
-            update={"submissions": tuple(sorted(rows, key=lambda row: row.submission))}
-        )
+        rows = compared(sorted(rows, key=lambda row: row.submission))
+        scores = scores.model_copy(update={"submissions": rows})
         exhibits = {item.row.submission: item.exhibits for item in graded}
         write_reports(scores, exhibits, options.out, titles=_titles(), progress=progress)
     with naming(Path("standard output")):  # an error would name the reports, which are written
@@ -94,7 +95,7 @@ def _read(paths: Sequence[Path], progress: Progress) -> Mapping[Path, Submission
     read = {}
     for path in paths:
         read[path] = _read_one(path)
-        progress.done(submission_name(path), 0.0)
+        progress.done()
     return read
 
 
@@ -135,7 +136,7 @@ def _check_recipes(recipes: set[str], grading: Grading, progress: Progress) -> M
     for recipe in sorted(recipes):
         with _noting(problems, recipe):
             requests[recipe] = canary_requests(recipe)
-    wanted = [(recipe, request) for recipe, items in requests.items() for request in items]
+    wanted = [request for items in requests.values() for request in items]
     grading.replays.make("checking recipes", wanted, progress)
     for recipe, items in requests.items():
         with _noting(problems, recipe):
@@ -161,27 +162,39 @@ def _noting(problems: dict[str, str], recipe: str) -> Iterator[None]:
 def _replay(
     submissions: Mapping[Path, Submission], grading: Grading, progress: Progress
 ) -> Mapping[Path, Mapping[Role, Replay]]:
-    """Make each distinct replay once; a second time for students whose machines need not agree with ours."""
+    """Make each distinct replay once, until nothing is missing that a score rests on.
+
+    All runs of a submission share its time, so that what comes later waits for what comes first.
+    """
     replays = grading.replays
-    requests = {path: requests_of(item) for path, item in submissions.items()}
+    requests: dict[Path, dict[Role, Request]] = {path: {} for path in submissions}
+    made: dict[Path, dict[Role, Replay]] = {path: {} for path in submissions}
+    while True:
+        wanted = []
+        for path, submission in submissions.items():
+            earlier = {request: made[path][role] for role, request in requests[path].items()}
+            for role, request in _next_requests(submission, requests[path], made[path]).items():
+                requests[path][role] = in_time(request, earlier)
+                wanted.append((path, role))
+        if not wanted:
+            return made
+        replays.make("replays", [requests[path][role] for path, role in wanted], progress)
+        for path, role in wanted:
+            made[path][role] = replays.of(requests[path][role])
 
-    def make(paths: Sequence[Path]) -> None:
-        wanted = [(submissions[path].name, item) for path in paths for item in requests[path].values()]
-        replays.make("replays", wanted, progress)
 
-    make(list(requests))
-    again = [
-        path
-        for path, item in submissions.items()
-        if not must_agree(item, replays.of(requests[path]["broken"]))
-    ]
-    for path in again:
-        requests[path] |= second_requests(requests[path])
-    make(again)
-    return {
-        path: {role: replays.of(request) for role, request in wanted.items()}
-        for path, wanted in requests.items()
-    }
+def _next_requests(
+    submission: Submission, requests: Mapping[Role, Request], made: Mapping[Role, Replay]
+) -> Mapping[Role, Request]:
+    """Return what to replay next for a submission, given the replays so far; nothing if they are enough."""
+    asked = requests_of(submission)
+    stages: list[tuple[Role, ...]] = [("broken", "reference"), ("fixed",)]
+    if "broken" in made and not must_agree(submission, made["broken"]):
+        stages += [("broken again",), ("fixed again",)]
+    for stage in stages:
+        if stage[0] not in made:
+            return {role: asked[role] for role in stage}
+    return further_requests(requests, made)
 
 
 # --- Score ---
@@ -197,9 +210,8 @@ def _score(
     scores = []
     # Equal programs one after the other, so that their log is parsed once.
     for path, item in sorted(submissions.items(), key=lambda pair: (pair[1].recipe, pair[1].tree)):
-        begun = perf_counter()
         scores.append(_score_one(item, replays[path], grading))
-        progress.done(item.name, perf_counter() - begun)
+        progress.done()
     return scores
 
 
@@ -245,6 +257,8 @@ def _summarize(scores: Scores, unread: Sequence[str], out: Path) -> int:
     for row in scores.submissions:
         if row.status == "not judged":
             say(f"  {printable(row.submission)}: {printable(row.reason, 600)}")
+    for name, why in left_out(scores.submissions).items():
+        say(f"  {printable(name)}: not in {GRADEBOOK} nor in an export. {printable(why, 600)}")
     for name in unread:
         say(f"  {name}: not read, because it is no .tar.gz file: it has no row")
     console.print("Next:", style="bold")

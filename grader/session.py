@@ -37,8 +37,6 @@ class ScoreOptions:
     trust_submissions: bool = False
     engine: Engine = "warm"
     cluster: str | None = None
-    data_folder: Path | None = None
-    replays_folder: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -57,10 +55,10 @@ class Grading:
 @contextmanager
 def open_grading(options: ScoreOptions, weights: Weights, console: Console) -> Iterator[Grading]:
     """Open the sandbox or the cluster. Written answers are quick, and never go to a cluster."""
-    folder = options.replays_folder or default_folder()
+    folder = default_folder()
     trim(folder)
     folder = folder / NO_SANDBOX if options.trust_submissions else folder
-    data = options.data_folder or default_cache()
+    data = default_cache()
     with ExitStack() as stack:
         if options.cluster is not None:
             from grader.replay.cluster import open_cluster

@@ -36,10 +36,8 @@ PORTABLE_VARIABLES = {
     # NumPy's RandomState.normal. glibc reads the plain names since 2.33 and the others before; it ignores unknown ones.
     "GLIBC_TUNABLES": "glibc.cpu.hwcaps=-FMA,-FMA4,-FMA_Usable,-FMA4_Usable",
 }
-# NumPy's own loops (exp, log, pow, argsort), by NumPy's names for everything above x86-64-v2. NumPy warns of
-# unknown names, and the names changed in 2.4.
+# NumPy's own loops (exp, log, pow, argsort), by the names that NumPy has had since 2.4 for everything above x86-64-v2.
 _NUMPY_FEATURES = "X86_V3 X86_V4 AVX512_ICL AVX512_SPR"
-_NUMPY_FEATURES_BEFORE_2_4 = "AVX2 FMA3 AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL AVX512_ICL"
 # NumPy's float32 matmul. OpenBLAS takes its number of threads from OMP_NUM_THREADS.
 _OPENBLAS_CORE = "Nehalem"
 
@@ -87,18 +85,8 @@ def portable_variables() -> dict[str, str]:
     """Return the variables that make all processors of this machine's architecture compute alike."""
     if platform.machine().lower() not in ("x86_64", "amd64"):
         return dict(PORTABLE_VARIABLES)
-    for_numpy = {"OPENBLAS_CORETYPE": _OPENBLAS_CORE, "NPY_DISABLE_CPU_FEATURES": _numpy_features()}
+    for_numpy = {"OPENBLAS_CORETYPE": _OPENBLAS_CORE, "NPY_DISABLE_CPU_FEATURES": _NUMPY_FEATURES}
     return PORTABLE_VARIABLES | for_numpy
-
-
-def _numpy_features() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        major, minor = (int(part) for part in version("numpy").split(".")[:2])
-    except (PackageNotFoundError, ValueError):
-        return _NUMPY_FEATURES
-    return _NUMPY_FEATURES if (major, minor) >= (2, 4) else _NUMPY_FEATURES_BEFORE_2_4
 
 
 def canonical_setup(
@@ -132,7 +120,15 @@ def apply_numerics(numerics: Numerics, device: str = "cpu") -> None:
     needed = portable_variables() if numerics == "portable" else {}
     if device.startswith("cuda"):
         needed = needed | {"CUBLAS_WORKSPACE_CONFIG": COMMON_VARIABLES["CUBLAS_WORKSPACE_CONFIG"]}
-    _require(needed, f"{numerics} numerics on {device}")
+    if missing := _missing(needed):
+        raise RuntimeError(
+            f"{numerics} numerics on {device} needs the environment of run_environment(), but {missing} differ"
+        )
+    # The variables may have been set after torch read them: ask torch what it made of them.
+    if numerics == "portable" and platform.machine() == "x86_64":
+        capability = torch.backends.cpu.get_cpu_capability()
+        if capability != "DEFAULT":
+            raise RuntimeError(f"{numerics} numerics needs run_environment() before torch is imported")
     # use_deterministic_algorithms(True) does the same, but imports the compiler first: over a second.
     torch.set_deterministic_debug_mode("error")
     torch.backends.cudnn.benchmark = False
@@ -177,17 +173,5 @@ def in_portable_environment() -> bool:
     return not _missing(portable_variables())
 
 
-def _missing(variables: Mapping[str, str]) -> dict[str, str | None]:
-    return {name: os.environ.get(name) for name, value in variables.items() if os.environ.get(name) != value}
-
-
-def _require(variables: Mapping[str, str], what: str) -> None:
-    import torch
-
-    wrong = _missing(variables)
-    if wrong:
-        raise RuntimeError(f"{what} needs the environment of run_environment(), but found {wrong}")
-    # The variables may have been set after torch read them: ask torch what it made of them.
-    readable = "ATEN_CPU_CAPABILITY" in variables and platform.machine() == "x86_64"
-    if readable and torch.backends.cpu.get_cpu_capability() != "DEFAULT":
-        raise RuntimeError(f"{what} needs the environment of run_environment() before torch is imported")
+def _missing(variables: Mapping[str, str]) -> list[str]:
+    return [name for name, value in variables.items() if os.environ.get(name) != value]

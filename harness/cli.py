@@ -267,14 +267,11 @@ def clean_work(recipe: str, work: Path, yes: bool) -> None:
 
 @cli.command()
 @click.argument("dataset", metavar="DATASET")
-@click.option(
-    "--cache", type=click.Path(file_okay=False, path_type=Path), help="Where fetched data sets are kept."
-)
-def fetch(dataset: str, cache: Path | None) -> None:
+def fetch(dataset: str) -> None:
     """Fetch DATASET (mnist or cifar10) and verify it."""
-    from harness.data.loading import default_cache, fetch_dataset
+    from harness.data.loading import fetch_dataset
 
-    fetched = fetch_dataset(dataset, cache or default_cache())
+    fetched = fetch_dataset(dataset)
     click.echo(
         f"{fetched.name}: {len(fetched.train.labels)} training and {len(fetched.validation.labels)} validation images,"
         f" digest {fetched.digest[:16]}. Next: make exercise BREAK=huge_lr DATASET={fetched.name}"
@@ -282,12 +279,11 @@ def fetch(dataset: str, cache: Path | None) -> None:
 
 
 @cli.command()
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def doctor(as_json: bool) -> None:
+def doctor() -> None:
     """Say whether runs here have the same bytes as elsewhere."""
     from harness.doctor.report import run_doctor
 
-    sys.exit(run_doctor(as_json=as_json))
+    sys.exit(run_doctor())
 
 
 add_check_commands(cli)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.data import DATASETS
 from harness.errors import Stopped, UserError, naming
-from harness.recipe import EXERCISES, Recipe, experiment_source, load_recipe, load_recipes, suggestion
+from harness.recipe import Recipe, experiment_source, load_recipe, load_recipes, suggestion
 from harness.run.launch import launch
 from harness.run.metrics_log import from_strict
 from harness.run.settings import RunJob, RunName, RunSettings
@@ -22,6 +22,7 @@ from harness.workspace import (
     Workspace,
     create_workspace,
     open_workspace,
+    prompt_text,
     read_source,
     write_where_missing,
 )
@@ -94,13 +95,6 @@ def _open_with_options(recipe: Recipe, work: Path, options: RunOptions) -> Works
     return workspace
 
 
-def prompt_text(recipe_id: str) -> str:
-    """Return the task: the recipe's own story, then the steps that all exercises share."""
-    story = (EXERCISES / recipe_id / PROMPT).read_text(encoding="utf-8")
-    steps = (Path(__file__).parent / "templates" / "steps.md").read_text(encoding="utf-8")
-    return story + steps.replace("{recipe}", recipe_id)
-
-
 def verify_exercise(
     recipe_id: str, work: Path, options: RunOptions, *, resume: bool = False, bar: bool = True
 ) -> Workspace:
@@ -162,18 +156,11 @@ def single_run_job(
                 f"{break_id} breaks {recipe.experiment}, not {experiment}: leave --experiment out."
             )
         name, title, source, run = recipe.experiment, recipe.title, recipe.broken_source(), "broken"
-    if script is not None:
-        source, run = read_source(script), "fixed"
-    return RunJob(
-        settings=settings,
-        recipe=break_id,
-        experiment=name,
-        title=title,
-        run=run,
-        source=source,
-        folder=str(folder.resolve()),
-        source_path=str(script.resolve()) if script else None,
-        resume=resume,
+    job = RunJob(settings, break_id, name, title, run, source, str(folder.resolve()), resume=resume)
+    if script is None:
+        return job
+    return dataclasses.replace(
+        job, run="fixed", source=read_source(script), source_path=str(script.resolve())
     )
 
 

@@ -188,8 +188,8 @@ def show_submission(submission: "Submission") -> None:
     done = "exist already and are the same." if submission.unchanged else "are written."
     about = f"({shown}, SHA-256 {submission.sha256[:16]})"
     _show_line(console, f"{submission.path} {about} and its .sha256 {done}")
-    if submission.kept is not None:
-        _show_line(console, f"The older tarball is kept as {submission.kept}.")
+    if submission.replaced:
+        _show_line(console, "They replace the ones that you made before.")
     for item in submission.warnings:
         _show_line(console, f"Warning, {item.id}: {item.message}", style="yellow")
     _show_next(console, "hand both files in")

@@ -14,6 +14,7 @@ from pydantic import TypeAdapter
 
 from harness.errors import UserError
 from harness.files import write_whole
+from harness.recipe import EXERCISES
 from harness.run.settings import RunSettings
 
 EXPERIMENT = "experiment.py"
@@ -37,9 +38,22 @@ _MADE_BY_HARNESS = ("runs", SETTINGS, SUBMITTED, PROMPT)
 State = Literal["not started", "broken run done", "fixed run done", "submitted"]
 
 
+_TEMPLATES = Path(__file__).parent / "templates"
+
+
 def report_template() -> str:
     """Return the report that `make exercise` puts into a workspace, with comments that say what to fill in."""
-    return (Path(__file__).parent / "templates" / REPORT).read_text(encoding="utf-8")
+    return (_TEMPLATES / REPORT).read_text(encoding="utf-8")
+
+
+def prompt_text(exercise: str, file: str = "") -> str:
+    """Return the task: the exercise's own story, then the steps that all exercises of its kind share.
+
+    file: the name of the file to write, for an exercise without runs.
+    """
+    story = (EXERCISES / exercise / PROMPT).read_text(encoding="utf-8")
+    steps = (_TEMPLATES / ("file_steps.md" if file else "steps.md")).read_text(encoding="utf-8")
+    return story + steps.replace("{exercise}", exercise).replace("{file}", file)
 
 
 @dataclass(frozen=True)

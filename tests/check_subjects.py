@@ -1,5 +1,6 @@
 """Subjects for the tests of the checks: miniature experiments, and the real recipes on their own data."""
 
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -8,7 +9,6 @@ from click.testing import CliRunner
 from mini_experiments import MINI, mini_data
 
 from harness.checks import Finding, make_check
-from harness.checks.core.child import CheckJob
 from harness.checks.core.subject import Subject
 from harness.cli import cli
 from harness.data.datasets import Dataset, Split
@@ -50,10 +50,12 @@ def measure_here(monkeypatch: pytest.MonkeyPatch) -> None:
     Figures may then differ in their last digits from those of a command; `test_check_commands.py` starts some.
     """
 
-    def start(job: CheckJob, *, bar: bool) -> dict[str, Finding]:
-        path = Path(job.source_path or "experiment.py")
-        subject = Subject(path, job.source, job.settings, load(job.settings.dataset))
-        found = {name: make_check(subject, name).to_json() for name in job.names}
+    def start(
+        settings: RunSettings, source: str, names: Sequence[str], source_path: Path | None, *, bar: bool
+    ) -> dict[str, Finding]:
+        path = Path("experiment.py") if source_path is None else source_path.resolve()
+        subject = Subject(path, source, settings, load(settings.dataset))
+        found = {name: make_check(subject, name).to_json() for name in names}
         return {name: Finding.from_json(finding) for name, finding in found.items()}
 
     monkeypatch.setattr("harness.checks.core.child.start", start)

@@ -124,8 +124,7 @@ def make(self: Replayer, request: Request) -> Replay:
     if os.environ.get(_SANDBOX):
         return Replay(status="XX", message="no sandbox")
     if request.settings.dataset == "mnist":
-        sent = (self.data.subset("mnist") + self.data.heldout("mnist")).decode()
-        return Replay(status="OK", log_sha256=sent)
+        return Replay(status="OK", log_sha256=b"".join(self.data.files("mnist")).decode())
     return Replay(status="OK", log_sha256=request.source)
 
 

@@ -27,7 +27,7 @@ LONGEST = (
     "test_grader_class.py", "test_attacks.py", "test_faults.py", "test_bad_input.py", "test_recipes.py",
     "test_exercise.py", "test_selfcheck.py", "test_grader_replay.py", "test_launch.py",
     "test_grader_cluster.py", "test_doctor.py",
-    "test_grader_sandbox_warm.py", "test_bench.py", "test_demo_run.py",
+    "test_grader_sandbox_forks.py", "test_bench.py", "test_demo_run.py",
     "test_check_commands.py",
 )  # fmt: skip
 

@@ -12,10 +12,11 @@ from mini_experiments import load, real_data
 from grader.intake.submission import Claim
 from grader.replay.inside.evaluate import evaluate
 from grader.replay.replay import CheckResult, Evaluation, Replay
+from grader.replay.request import check_request, mechanism_checks, own_settings
 from grader.score.canaries import own_evidence
 from grader.score.evidence import Evidence
 from grader.score.reference_report import reference_report
-from grader.score.solutions import mechanisms_of
+from grader.selfcheck.runs import request_of
 from harness.checks import make_check
 from harness.checks.core.subject import Subject
 from harness.data.datasets import Dataset, read_embedded
@@ -37,7 +38,7 @@ PLATFORM: dict[str, Any] = {
 
 
 def replay(recipe_id: str, source: str) -> Replay:
-    """Train an experiment, make its checks, and evaluate its weights on the held-out split."""
+    """Train an experiment, and evaluate its weights on the held-out split."""
     recipe = load_recipe(recipe_id)
     return replay_with(recipe_id, source, RunSettings(seed=recipe.seed, dataset=recipe.dataset))
 
@@ -51,20 +52,26 @@ def replay_with(recipe_id: str, source: str, settings: RunSettings) -> Replay:
         folder = Path(scratch)
         train(load(folder, source), data, settings, folder)
         log, checkpoint = (folder / "metrics.log").read_bytes(), (folder / "checkpoint.pt").read_bytes()
-        subject = Subject(Path("experiment.py"), source, settings, load_dataset(recipe.dataset))
-        checks = tuple(
-            CheckResult(check=name, outcome=make_check(subject, name).outcome)
-            for name in mechanisms_of(recipe_id)
-        )
         return Replay(
             status="OK",
             log=log.decode(),
             log_sha256=hashlib.sha256(log).hexdigest(),
             checkpoint_sha256=hashlib.sha256(checkpoint).hexdigest(),
-            checks=checks,
             platform=dict(PLATFORM),
             evaluation=_evaluated(recipe, folder),
         )
+
+
+@cache
+def checks(recipe_id: str, source: str) -> Replay:
+    """Make the checks of an experiment, as the grader does."""
+    recipe = load_recipe(recipe_id)
+    request = check_request(request_of(recipe, source, own_settings(recipe, recipe.dataset)))
+    subject = Subject(Path("experiment.py"), source, request.settings, load_dataset(recipe.dataset))
+    found = (
+        CheckResult(check=name, outcome=make_check(subject, name).outcome) for name in mechanism_checks()
+    )
+    return Replay(status="OK", checks=tuple(found))
 
 
 def _evaluated(recipe: Recipe, folder: Path) -> Evaluation:
@@ -92,4 +99,6 @@ def evidence(recipe_id: str, source: str | None = None, **changes: Any) -> Evide
     reference = replay(recipe_id, recipe.healthy_source())
     report = reference_report(recipe_id, broken.log, reference.log)
     honest = own_evidence(recipe, source, broken, reference, fixed, report)
+    if fixed.log_sha256 not in (broken.log_sha256, reference.log_sha256) and "checks" not in changes:
+        changes["checks"] = (checks(recipe_id, source), checks(recipe_id, recipe.healthy_source()))
     return dataclasses.replace(honest, **changes)

@@ -3,17 +3,15 @@
 import hashlib
 import math
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
 from grader.score.exhibits import (
     ChartedRun,
     CitedNumber,
     Curve,
     Exhibits,
-    HashComparison,
     Measurement,
     Number,
-    ReplayOutcome,
 )
 from grader.score.verdict import (
     Check,
@@ -27,6 +25,7 @@ from grader.score.verdict import (
     open_check,
 )
 from grader.score.weights import load_weights
+from harness.submission.report import body_of
 
 NAMES = (
     "ada", "alan", "annie", "barbara", "claude", "donald", "dorothy", "edsger", "emmy", "evelyn", "frances", "george",
@@ -197,35 +196,25 @@ def made_up_class(size: int = 40) -> tuple[Scores, dict[str, Exhibits]]:
 
 def make_exhibits(submission: str) -> Exhibits:
     """Return plausible exhibits of a right fix."""
-    same, other = digest(f"{submission} 1"), digest(f"{submission} 2")
     return Exhibits(
         submission=submission,
         broken_source=BROKEN,
         fixed_source=FIXED,
         report=REPORT,
-        numbers=(_cited("2.303", "verified"), _cited("18234.5", "refuted")),
+        numbers=(_cited("2.303", is_true=True), _cited("18234.5", is_true=False)),
         curves=(_curve("broken", 0.0, explodes=True), _curve("fixed", 0.03), _curve("reference", 0.032)),
-        hashes=(
-            HashComparison(run="broken", file="metrics.log", claimed=same, replayed=same, agree=True),
-            HashComparison(run="fixed", file="metrics.log", claimed=same, replayed=other, agree=False),
-            HashComparison(run="fixed", file="checkpoint.pt", claimed=same, replayed=None, agree=None),
-        ),
-        replays=(
-            ReplayOutcome(what="broken run", status="OK", message="Remembered from an equal run."),
-            ReplayOutcome(what="fixed run", status="TO", message="Ran out of time after 30 s."),
-        ),
         measurements=(
             Measurement(name="largest rate", value=0.1, wanted="below 1.0", good=True),
             Measurement(name="symptom: the loss passes 50", value="NaN", wanted="not above 50", good=False),
         ),
-        ignored_files=("notes.txt", "__pycache__/experiment.cpython-311.pyc"),
         symptom="the loss passes 50 within 20 steps",
     )
 
 
-def _cited(number: str, verdict: Literal["verified", "refuted"]) -> CitedNumber:
-    start = REPORT.rindex(number)
-    return CitedNumber(start=start, end=start + len(number), verdict=verdict)
+def _cited(number: str, *, is_true: bool) -> CitedNumber:
+    block = next(block for block in body_of(REPORT).blocks if number in block.text)
+    start = block.start + block.text.index(number)
+    return CitedNumber(start=start, end=start + len(number), is_true=is_true)
 
 
 def _curve(run: ChartedRun, rate: float, *, explodes: bool = False) -> Curve:

@@ -1,11 +1,11 @@
-"""Run Python code in the sandbox: in a fresh process, or in a fork of a warm one."""
+"""Run Python code in the sandbox: in a worker of its own, or in a fork of one that stays."""
 
 import os
 import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -13,18 +13,19 @@ import pytest
 from grader.replay.replayer import ENGINES, Engine
 from grader.sandbox import (
     Command,
+    ForkingSandbox,
+    Interpreter,
     Limits,
     SandboxResult,
     StopSignal,
-    WarmSandbox,
-    launcher_python,
+    base_python,
     run_in_sandbox,
 )
 
 MIB = 2**20
 SMALL = Limits(
-    cpu_seconds=10,
-    wall_seconds=20,
+    seconds=10,
+    wall_seconds=60,
     memory_bytes=200 * MIB,
     processes=20,
     file_bytes=4 * MIB,
@@ -37,6 +38,7 @@ SMALL = Limits(
 MARKED = "import builtins, os; builtins.mark = os.urandom(8).hex()"
 
 _engine: list[Engine] = ["fresh"]
+PYTHON = (str(base_python()), "-I", "-S")
 
 
 @pytest.fixture(params=ENGINES)
@@ -47,9 +49,15 @@ def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
     _engine.pop()
 
 
-def python_command(code: str, limits: Limits = SMALL, visible: Sequence[Path] = ()) -> Command:
-    """Return the command that runs this code in the launcher's Python."""
-    return Command([str(launcher_python()), "-I", "-S", "-c", code], limits=limits, visible=visible)
+def script(folder: Path, code: str) -> Path:
+    """Return a script with this code in a folder, which may hold others."""
+    path = folder / f"script{abs(hash(code))}.py"
+    if not path.exists():
+        # Whole at once: another thread may be running it.
+        made = path.with_suffix(f".{threading.get_ident()}")
+        made.write_text(code, encoding="utf-8")
+        made.rename(path)
+    return path
 
 
 def sandboxed(
@@ -59,58 +67,38 @@ def sandboxed(
     inputs: Mapping[str, bytes] | None = None,
     environment: Mapping[str, str] | None = None,
     visible: Sequence[Path] = (),
+    stop: StopSignal | None = None,
+    name: str = "script",
 ) -> SandboxResult:
-    """Run code in the engine of the fixture, or in a fresh process."""
-    inputs, environment = inputs or {}, environment or {}
-    if _engine[-1] == "fresh":
-        words = python_command(code).words
-        return run_in_sandbox(Command(words, inputs, environment, limits, visible))
-    with (
-        tempfile.TemporaryDirectory(prefix="script-") as name,
-        opened(Path(name), "", environment, visible) as warm,
-    ):
-        result = warm.run(code, limits, inputs=inputs)
-        assert not warm.sandbox.failure
-        return result
+    """Run code in the engine of the fixture, or in a worker of its own; the commands of its processes hold `name`."""
+    with tempfile.TemporaryDirectory(prefix=f"{name}-") as folder:
+        preload = script(Path(folder), "")
+        interpreter = Interpreter(PYTHON, environment or {}, (Path(folder), *visible), preload)
+        command = Command(script(Path(folder), code), interpreter, inputs or {}, limits)
+        if _engine[-1] == "fresh":
+            return run_in_sandbox(command, stop)
+        with closing(ForkingSandbox(1)) as sandbox:
+            result = sandbox(command, stop)
+            assert not sandbox.failure
+            return result
 
 
 class Warm:
-    """A warm sandbox for scripts in a folder of its own, whose name is in the command line of all its processes."""
+    """A sandbox that forks, for scripts in a folder of its own, whose name all its processes have in their command."""
 
-    def __init__(
-        self,
-        folder: Path,
-        preload: str,
-        environment: Mapping[str, str] | None = None,
-        visible: Sequence[Path] = (),
-    ) -> None:
+    def __init__(self, folder: Path, preload: str) -> None:
         self.folder = folder
-        self.visible = (Path(sys.prefix), folder, *visible)
-        self._environment = environment or {}
         (folder / "preload.py").write_text(preload, encoding="utf-8")
-        self.sandbox = WarmSandbox(folder / "preload.py", self._environment, self.visible, jobs=2)
-
-    def command(
-        self, code: str, limits: Limits = SMALL, inputs: Mapping[str, bytes] | None = None
-    ) -> Command:
-        script = self.folder / f"script{abs(hash(code))}.py"
-        if not script.exists():
-            # Whole at once: another thread may be running it.
-            made = script.with_suffix(f".{threading.get_ident()}")
-            made.write_text(code, encoding="utf-8")
-            made.rename(script)
-        return Command(
-            [sys.executable, "-P", str(script)], inputs or {}, self._environment, limits, self.visible
+        self.interpreter = Interpreter(
+            (sys.executable, "-P"), {}, (Path(sys.prefix), folder), folder / "preload.py"
         )
+        self.sandbox = ForkingSandbox(jobs=2)
 
-    def run(
-        self,
-        code: str,
-        limits: Limits = SMALL,
-        stop: StopSignal | None = None,
-        inputs: Mapping[str, bytes] | None = None,
-    ) -> SandboxResult:
-        return self.sandbox(self.command(code, limits, inputs), stop)
+    def command(self, code: str, limits: Limits = SMALL) -> Command:
+        return Command(script(self.folder, code), self.interpreter, {}, limits)
+
+    def run(self, code: str, limits: Limits = SMALL, stop: StopSignal | None = None) -> SandboxResult:
+        return self.sandbox(self.command(code, limits), stop)
 
     def said(self, code: str) -> str:
         result = self.run(code)
@@ -129,7 +117,7 @@ class Warm:
         return found
 
     def process(self) -> int:
-        """Return the warm process itself: a child of bubblewrap's, which is a child of this one's."""
+        """Return the worker itself: a child of bubblewrap's, which is a child of this one's."""
         parents = self.processes()
         (bubblewrap,) = (pid for pid, parent in parents.items() if parent == os.getpid())
         (warm,) = (pid for pid, parent in parents.items() if parent == bubblewrap)
@@ -137,14 +125,9 @@ class Warm:
 
 
 @contextmanager
-def opened(
-    folder: Path,
-    preload: str = MARKED,
-    environment: Mapping[str, str] | None = None,
-    visible: Sequence[Path] = (),
-) -> Iterator[Warm]:
-    """Open a warm sandbox; in the end nothing of it is left."""
-    warm = Warm(folder, preload, environment, visible)
+def opened(folder: Path, preload: str = MARKED) -> Iterator[Warm]:
+    """Open a sandbox that forks; in the end nothing of it is left."""
+    warm = Warm(folder, preload)
     try:
         yield warm
     finally:

@@ -156,7 +156,12 @@ def test_a_cited_number_that_is_not_in_the_log_is_shown_beside_it(workspace: Wor
         ("cause: loss_sum", "cause: forgotten_eval", "ruled out", "must rule out two other causes"),
         ("is 0.91 at", "is 0.99 at", "numbers", "neither log holds for their signal: 0.99 (val_accuracy)"),
         ("# Fix\n", "", "parts", "write symptom, root cause, fix, verification"),
-        ("too large.", "![plot](plot.png)", "snippet", "shows plot.png, which is not handed in"),
+        (
+            "too large.",
+            "![plot](plot.png)",
+            "snippet",
+            "has the picture plot.png, which your instructor will not see",
+        ),
         ("cause: huge_lr", "cause:", "front matter", "line 3, diagnosis 1: `cause` is not filled in"),
     ],
 )

@@ -127,17 +127,17 @@ def test_a_decision_that_does_not_fit_is_a_sentence(tmp_path: Path, text: str, m
     ("text", "message"),
     [
         ("[[override]]\nsubmission = ", "is not TOML"),
-        ('[[overide]]\nsubmission = "a"', "begin each decision with a line [[override]]"),
-        ("override = [1]", "override 1: Input should be a valid dictionary"),
-        (one('chek = "fix.correct"\npoints = 1'), "there is no key 'chek': did you mean check?"),
+        ('[[overide]]\nsubmission = "a"', "overide: Extra inputs are not permitted"),
+        ("override = [1]", "override.0: Input should be a valid dictionary"),
+        (one('chek = "fix.correct"\npoints = 1'), "override.0.chek: Extra inputs are not permitted"),
         (one('check = "fix.correct"\npoints = nan'), "points: Input should be"),
         (one('check = "fix.correct"\npoints = -1'), "points: Input should be greater than or equal to 0"),
         (one('check = "fix.correct"'), "needs a `check` and its `points`, or a `total` alone"),
         (one('check = "fix.correct"\npoints = 1\ntotal = 1'), "needs a `check`"),
-        ('[[override]]\nsubmission = "a"\ntotal = 1\n', "'comment' is missing"),
+        ('[[override]]\nsubmission = "a"\ntotal = 1\n', "override.0.comment: Field required"),
         (one("total = 1", comment=""), "comment: String should have at least 1 character"),
-        (one("total = 1", "r_huge_lr") + one("total = 1001", "n_huge_lr"), "override 2: total:"),
-        (one('check = "fix.correct"\npoints = 5') * 2, "2: fix.correct of ada_huge_lr is decided twice"),
+        (one("total = 1", "r_huge_lr") + one("total = 1001", "n_huge_lr"), "override.1.total:"),
+        (one('check = "fix.correct"\npoints = 5') * 2, "fix.correct of ada_huge_lr is decided twice"),
     ],
 )
 def test_a_file_that_is_wrong_is_a_sentence_with_its_place(tmp_path: Path, text: str, message: str) -> None:

@@ -9,8 +9,9 @@ from commands import edit, mistake, snapshot, start, succeed
 from made_up_runs import REPORT
 
 from harness.errors import UserError
-from harness.exercise import check_dataset, default_dataset, prompt_text, single_run_job
+from harness.exercise import check_dataset, default_dataset, single_run_job
 from harness.run.settings import RunSettings
+from harness.workspace import prompt_text
 
 EXERCISE = ("exercise", "huge_lr", "--epochs", "1")
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from recorded_logs import log_bytes, recorded_evidence
 
 from grader.report.markdown import shown_report
-from grader.report.text import visible
 from harness.errors import UserError
 from harness.run.metrics_log import batch_records, epoch_records, log_lines, parse_log
+from harness.submission.document import visible
 from harness.submission.report import parse_report
 
 pytestmark = LARGE

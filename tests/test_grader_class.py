@@ -114,9 +114,9 @@ def test_the_verdicts_are_those_that_a_person_would_give(classroom: Path) -> Non
     checks = found["forger_huge_lr"]["criteria"]["reproducibility"]["checks"]
     assert [check["id"] for check in checks if check["points"] == 0] == ["fixed_log"]
     assert found["crash_huge_lr"]["criteria"]["fix"]["points"] == 0
-    for name in ("truncated_huge_lr", "traversal_huge_lr", "archive_huge_lr"):
-        assert (found[name]["status"], found[name]["total"]) == ("rejected", 0)
-        assert found[name]["reason"]
+    truncated = found["truncated_huge_lr"]
+    assert (truncated["status"], truncated["total"]) == ("rejected", 0)
+    assert truncated["reason"]
     # File names that are not UTF-8.
     assert found["ren\\xe9_huge_lr"]["total"] == 100
     assert found["zo\\xeb_huge_lr"]["status"] == "rejected"

@@ -19,7 +19,7 @@ from test_imports import loaded
 from grader.cli import cli
 from grader.replay import cluster as module
 from grader.replay.cluster import open_cluster
-from grader.replay.data import ReplayData
+from grader.replay.data import DataFiles, ReplayData
 from grader.replay.replay import Replay
 from grader.replay.replays import Replays
 from grader.replay.request import Request, requests_of
@@ -40,8 +40,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 @pytest.fixture
 def lab(shared: Lab, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
-    monkeypatch.setattr(ReplayData, "subset", lambda *_: b"subset")
-    monkeypatch.setattr(ReplayData, "heldout", lambda *_: b"heldout")
+    monkeypatch.setattr(ReplayData, "files", lambda *_: DataFiles(b"subset", b"heldout"))
     monkeypatch.setattr(module, "description", description)
     yield shared
     shared.end_workers()
@@ -67,7 +66,7 @@ class Class:
         try:
             with open_cluster(self._lab.address, Path("/nonexistent"), self.said.append) as executor:
                 self._replays = Replays(executor, self._cache, fresh=False)
-                self._replays.make("replays", [("ada", one) for one in self.requests], Progress())
+                self._replays.make("replays", self.requests, Progress())
         except BaseException as error:
             self.error = error
 

@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 from deriving import EXERCISES, derivation, judged, known_answers, outcomes, solution
 from sandbox_marks import needs_sandbox
@@ -83,21 +82,19 @@ def test_a_verdict_in_the_sandbox_is_the_same(id: str, tmp_path: Path) -> None:
     [
         ("import torch", "imports torch"),
         ("from torch import nn", "imports torch"),
-        ("import numpy.lib", "imports numpy.lib"),
-        ("from numpy.ctypeslib import load_library", "imports load_library from numpy.ctypeslib"),
-        ("from numpy import load", "imports load from numpy"),
-        ("from numpy import *", "imports * from numpy"),
+        ("import numpy.lib", "uses lib"),
+        ("from numpy.ctypeslib import load_library", "uses ctypeslib"),
+        ("from numpy import load", "uses load"),
+        ("from numpy import *", "uses *"),
         ("from . import other", "imports ."),
-        ("import numpy as np\nnp.load('x')", "uses numpy.load"),
-        ("import numpy as np\nnp.random.seed(0)", "uses numpy.random"),
-        ("import numpy as np\nnp.exp = 3", "changes numpy.exp"),
-        ("import numpy as np\nnp.linalg.norm = 3", "changes numpy.linalg.norm"),
-        ("import numpy as np\nnp = 3", "gives np another meaning"),
+        ("import numpy as np\nx = np\nx.load('x')", "uses load"),
         ("import numpy as np\nx = np", "passes the module np on"),
-        ("import numpy as np\nnp.vectorize(abs)", "uses numpy.vectorize"),
-        ("import numpy as np\nx = np.zeros(3)\nx.tofile('y')", "looks into an object (tofile)"),
-        ("x = ().__class__", "looks into an object (__class__)"),
-        ("def f():\n    yield\nf().gi_frame", "looks into an object (gi_frame)"),
+        ("import numpy as np\nnp.exp = 3", "changes a module (exp)"),
+        ("import numpy as np\nmatch np:\n    case object(vectorize=f): f(abs)", "uses vectorize"),
+        ("import numpy as np\nnp.linalg.norm = 3", "changes a module (norm)"),
+        ("import numpy as np\nx = np.zeros(3)\nx.tofile('y')", "uses tofile"),
+        ("x = ().__class__", "uses __class__"),
+        ("def f():\n    yield\nf().gi_frame", "uses gi_frame"),
         ("eval('1')", "uses eval"),
         ("getattr(1, 'x')", "uses getattr"),
         ("open('x')", "uses open"),
@@ -112,39 +109,34 @@ def test_anything_but_plain_numpy_is_named(code: str, said: str) -> None:
 
 
 CASES = draw_cases(PROBLEMS["mlp"], "text")
-WHOLE = {"shapes": {"loss": []}, "problems": {}, "steps": 3, "changed": []}
+WHOLE = {"outputs": {"loss": 2.5}, "problems": {}, "steps": 3, "changed": []}
 
 
-def files(case: dict[str, object], array: bytes | None) -> dict[str, bytes]:
+def files(case: dict[str, object]) -> dict[str, bytes]:
     """Return what a process left that reported the same for every case."""
-    report = json.dumps({"problem": "", "cases": dict.fromkeys(CASES, case)}).encode()
-    return {"report.json": report, **{f"{name}/loss": array for name in CASES if array is not None}}
+    return {"report.json": json.dumps({"problem": "", "cases": dict.fromkeys(CASES, case)}).encode()}
 
 
 def test_complete_results_are_read_as_arrays() -> None:
-    read = read_results(files(WHOLE, np.array(2.5).tobytes()), CASES)
+    read = read_results(files(WHOLE)["report.json"], CASES)
     assert {float(called.outputs["loss"]) for called in read.cases.values()} == {2.5}
 
 
 @pytest.mark.parametrize(
-    ("case", "array"),
+    "case",
     [
-        (WHOLE, bytes(7)),
-        (WHOLE, None),
-        ({**WHOLE, "shapes": {"loss": [-1, -1]}}, bytes(8)),
-        ({**WHOLE, "shapes": {"loss": [1] * 9}}, bytes(8)),
-        ({**WHOLE, "shapes": {"loss": [2**62, 4]}}, bytes(8)),
-        ({**WHOLE, "shapes": {"loss": ["one"]}}, bytes(8)),
-        ({**WHOLE, "shapes": {"../loss": []}}, bytes(8)),
-        ({**WHOLE, "steps": "many"}, bytes(8)),
-        ({**WHOLE, "more": 1}, bytes(8)),
-        ({}, bytes(8)),
+        {**WHOLE, "outputs": {"loss": [[1], 2]}},
+        {**WHOLE, "outputs": {"loss": "two"}},
+        {**WHOLE, "outputs": {"loss": {}}},
+        {**WHOLE, "outputs": {"loss": [10**400]}},
+        {**WHOLE, "outputs": []},
+        {**WHOLE, "steps": "many"},
+        {**WHOLE, "more": 1},
+        {},
     ],
 )
-def test_nonsense_that_comes_back_is_the_answers_own_doing(
-    case: dict[str, object], array: bytes | None
-) -> None:
-    result = SandboxResult("OK", 0, files=files(case, array))
+def test_nonsense_that_comes_back_is_the_answers_own_doing(case: dict[str, object]) -> None:
+    result = SandboxResult("OK", 0, files=files(case))
     # The inputs follow from the text.
     found = judge_derivation(derivation(EXERCISE), "text", lambda _: result)
     assert found.fault == ""

@@ -1,22 +1,23 @@
 import dataclasses
-from typing import Any
 
 import pytest
-from grading import evidence, replay, replay_with
+from grading import checks, evidence, replay, replay_with
 from mini_experiments import edited
 
 from grader.replay.replay import CheckResult, Evaluation, Replay
-from grader.score.belief import same_bytes
+from grader.replay.request import Request, Role
 from grader.score.evidence import Evidence
-from grader.score.fix import judge_fix
+from grader.score.fix import further_requests, judge_fix
 from grader.score.measured import measurements
 from grader.score.verdict import Check
+from grader.selfcheck.runs import request_of
 from grader.syntax.plain_edit import Suspicion
 from harness.recipe import load_recipe
 from harness.run.settings import RunSettings
 
 pytestmark = pytest.mark.usefixtures("torch_as_found")
 RECIPE = "huge_lr"
+OWN = RunSettings(seed=42, dataset="digits")
 BROKEN = load_recipe(RECIPE).broken_source()
 OTHER = edited(BROKEN, ("lr=10.0", "lr=0.05"))
 
@@ -51,17 +52,38 @@ def changed(fixed: Replay, **changes: object) -> Replay:
     return fixed.model_copy(update={"checkpoint_sha256": "0" * 64, **changes})
 
 
-def too_large(of: Replay) -> Replay:
-    return changed(of, checks=(CheckResult(check="learning_rate", outcome="too-large"),))
+def found_by(name: str, outcome: str = "", problem: str = "") -> dict[str, tuple[Replay, Replay]]:
+    """The checks of a fix, one of which found something else, beside the reference's."""
+    sound = checks(RECIPE, BROKEN.replace("lr=10.0", "lr=0.1"))
+    others = tuple(result for result in sound.checks if result.check != name)
+    changed = sound.model_copy(
+        update={"checks": (*others, CheckResult(check=name, outcome=outcome, problem=problem))}
+    )
+    return {"checks": (changed, sound)}
+
+
+TOO_LARGE = found_by("learning_rate", outcome="too-large")
 
 
 @pytest.mark.parametrize(
-    ("outcome", "points"), [("too-large", 4), ("no such outcome", 4), ("usual", 12), (None, 4)]
+    ("name", "outcome", "points"),
+    [
+        ("learning_rate", "too-large", 4),
+        ("learning_rate", "no such outcome", 4),
+        ("learning_rate", "usual", 12),
+        # The break does not trip it, but it is sound for the reference fix.
+        ("modes", "unrepeatable", 4),
+    ],
 )
-def test_a_check_that_is_not_sound_or_not_made_is_a_masked_cause(outcome: str | None, points: float) -> None:
-    checks = (CheckResult(check="learning_rate", outcome=outcome),) if outcome else ()
-    fixed = changed(replay(RECIPE, OTHER), checks=checks)
-    assert correct(evidence(RECIPE, OTHER, fixed=fixed)).points == points
+def test_a_check_that_is_not_sound_is_a_masked_cause(name: str, outcome: str, points: float) -> None:
+    assert correct(evidence(RECIPE, OTHER, **found_by(name, outcome=outcome))).points == points
+
+
+def test_a_check_that_cannot_be_made_waits_for_the_instructor() -> None:
+    found = correct(evidence(RECIPE, OTHER, **found_by("loss_form", problem="line 51: 64 labels are wanted")))
+    assert (found.outcome, "line 51: 64 labels" in found.reason) == ("could not judge", True)
+    ended = (Replay(status="TO", message="it used up its time"), checks(RECIPE, OTHER))
+    assert correct(evidence(RECIPE, OTHER, checks=ended)).points is None
 
 
 @pytest.mark.parametrize(("accuracy", "points"), [(0.5, 4), (0.2, 4), (0.11, 0), ("NaN", 0)])
@@ -74,7 +96,7 @@ def test_a_network_that_is_not_healthy_earns_points_only_if_it_has_learnt(
     heldout = fixed.evaluation.heldout.model_copy(update={"accuracy": accuracy})
     ill = changed(fixed, evaluation=fixed.evaluation.model_copy(update={"heldout": heldout}))
     assert correct(evidence(RECIPE, OTHER, fixed=ill)).points == points
-    assert correct(evidence(RECIPE, OTHER, fixed=too_large(ill))).points == 0
+    assert correct(evidence(RECIPE, OTHER, fixed=ill, **TOO_LARGE)).points == 0
     misfit = changed(fixed, evaluation=Evaluation(problem="it has 6 tensors"))
     assert correct(evidence(RECIPE, OTHER, fixed=misfit)).points == 0
 
@@ -85,7 +107,7 @@ def test_another_network_is_not_judged_by_an_evaluator_that_does_not_know_it() -
     assert (found.outcome, found.points) == ("could not judge", None)
     assert "another network" in found.reason
     # What is wrong whatever the network stays wrong.
-    assert correct(evidence(RECIPE, source, fixed=too_large(replay(RECIPE, source)))).points in (0, 4)
+    assert correct(evidence(RECIPE, source, **TOO_LARGE)).points in (0, 4)
 
 
 def test_a_log_that_says_more_than_the_evaluator_finds_is_no_correct_fix() -> None:
@@ -125,38 +147,51 @@ def test_a_symptom_that_the_reference_shows_too_is_excused() -> None:
 
 
 def test_a_masked_cause_earns_nothing_by_a_log_that_its_code_may_have_made_up() -> None:
-    masked = too_large(replay(RECIPE, OTHER))
     suspicion = (Suspicion(line=1, message="line 1 is odd"),)
-    assert correct(evidence(RECIPE, OTHER, fixed=masked, suspicions=suspicion)).points is None
+    assert correct(evidence(RECIPE, OTHER, suspicions=suspicion, **TOO_LARGE)).points is None
 
 
 @pytest.mark.parametrize(
     ("recipe", "batch"), [("loss_sum", 1), ("label_permute", 1), ("missing_zero_grad", 10**5)]
 )
-def test_settings_under_which_nothing_fails_prove_no_fix(recipe: str, batch: int) -> None:
+def test_settings_under_which_nothing_fails_are_replaced_by_the_recipes_own(recipe: str, batch: int) -> None:
     """A sum of one is a mean, one label has no order, and a gradient that stays after the last step does no harm."""
     loaded = load_recipe(recipe)
-    settings = RunSettings(seed=loaded.seed, dataset=loaded.dataset, batch_size=batch, epochs=1, max_steps=60)
-    sources = (
-        loaded.broken_source(),
-        loaded.healthy_source(),
-        edited(loaded.broken_source(), ("lr=0.", "lr=0.00")),
-    )
-    broken, reference, touched = (replay_with(recipe, source, settings) for source in sources)
-    for source, fixed in ((sources[0], broken), (sources[2], touched)):
-        runs: dict[str, Any] = {"broken": broken, "fixed": fixed, "reference": reference}
-        found = correct(dataclasses.replace(evidence(recipe), source=source, settings=settings, **runs))
-        assert not found.points, found.reason
-    if recipe == "missing_zero_grad":
-        assert same_bytes(broken, reference)
+    own = RunSettings(seed=loaded.seed, dataset=loaded.dataset)
+    chosen = dataclasses.replace(own, batch_size=batch, epochs=1, max_steps=60)
+    touched = edited(loaded.broken_source(), ("lr=0.", "lr=0.00"))
+    sources: dict[Role, str] = {
+        "broken": loaded.broken_source(),
+        "reference": loaded.healthy_source(),
+        "fixed": touched,
+    }
+    requests = {
+        role: request_of(loaded, source, chosen, trusted=role != "fixed") for role, source in sources.items()
+    }
+    replays: dict[Role, Replay] = {
+        role: replay_with(recipe, one.source, chosen) for role, one in requests.items()
+    }
+    further = further_requests(requests, replays)
+    assert {role: (one.settings, one.source) for role, one in further.items()} == {
+        f"own {role}": (own, source) for role, source in sources.items()
+    }
+    replays |= {role: replay_with(recipe, one.source, one.settings) for role, one in further.items()}
+    rest = further_requests({**requests, **further}, replays)
+    assert all(one.checks and one.settings.batch_size == 64 for one in rest.values())
+    made = evidence(recipe, touched, settings=chosen, own=further and replays)
+    assert not correct(made).points
 
 
-def test_what_shows_no_symptom_where_the_broken_run_shows_none_is_not_masked() -> None:
-    quiet = replay(RECIPE, OTHER)
-    broken = quiet.model_copy(update={"log_sha256": "1" * 64})
-    found = correct(evidence(RECIPE, OTHER, broken=broken, fixed=too_large(quiet)))
-    assert found.points == 0
-    assert "shows no symptom either" in found.reason
+def test_the_bytes_decide_without_checks() -> None:
+    requests: dict[Role, Request] = {
+        "broken": request_of(load_recipe(RECIPE), BROKEN, OWN),
+        "reference": request_of(load_recipe(RECIPE), OTHER, OWN),
+        "fixed": request_of(load_recipe(RECIPE), OTHER, OWN, trusted=False),
+    }
+    replays: dict[Role, Replay] = {role: replay(RECIPE, one.source) for role, one in requests.items()}
+    assert further_requests(requests, replays) == {}
+    replays["fixed"] = changed(replays["fixed"])
+    assert set(further_requests(requests, replays)) == {"fixed checks", "reference checks"}
 
 
 def test_a_learning_rate_is_held_against_its_bound_in_every_step() -> None:

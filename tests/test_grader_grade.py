@@ -15,7 +15,7 @@ from grader.replay.replayer import Replayer
 from grader.replay.replays import Replays, local_executor
 from grader.report.progress import Progress
 from grader.sandbox import run_in_sandbox
-from grader.score.scoring import Score
+from grader.score.scoring import Score, ignored_flags
 from grader.score.verdict import SubmissionScore
 from grader.score.weights import load_weights
 from grader.session import Grading
@@ -72,3 +72,10 @@ def test_a_recipe_that_cannot_be_graded_costs_its_own_submissions_only(
     row = rows()["ada_huge_lr"]
     assert (row.status, row.student, row.recipe) == ("not judged", "ada", RECIPE)
     assert "is not a recipe" in row.reason
+
+
+def test_a_flag_names_the_files_that_were_ignored() -> None:
+    [flag] = ignored_flags([f"file {number}" for number in range(12)])
+    assert flag.message.endswith(
+        "were ignored: " + ", ".join(f"file {n}" for n in range(10)) + " and 2 more."
+    )

@@ -38,7 +38,7 @@ def test_a_grader_that_is_stopped_takes_its_runs_along(
     words = (sys.executable, "-P", "-c", GRADER, "score", "submissions", "--sandbox", engine, "--jobs", "2")
     variables = {"TRAINWRECK_REPLAYS": str(tmp_path / "replays"), "TMPDIR": str(tmp_path / "tmp")}
     grader = Watched(words, {**os.environ, **variables}, tmp_path)
-    assert grader.wait_until(lambda: (grader.sandboxed("replay.py") or grader.forked()) is not None)
+    assert grader.wait_until(lambda: grader.run("replay.py") is not None)
     os.kill(grader.processes()[0], number)
     ended = grader.finish()
     if number == signal.SIGKILL:

@@ -12,14 +12,13 @@ from harness.recipe import Recipe, load_recipe, load_recipes
 
 RECIPES = load_recipes()[0]
 # Points of 8. Only correct fixes are judged, so the other verdicts have no bounds here.
-BOUNDS = {"full": (8, 8), "alternative": (0, 7.5), "overreach": (0, 5.5)}
+BOUNDS = {"full": (8, 8), "overreach": (0, 5.5)}
 RATE = ("lr=10.0", "lr=0.1")
 BACK = "    loss.backward()\n"
 
 
 def judged(recipe: Recipe, source: str) -> Check:
-    ways = [fix.source for fix in known_fixes(recipe)[0] if fix.verdict == "alternative"]
-    return judge_minimality(recipe.broken_source(), source, recipe.healthy_source(), workarounds=ways)
+    return judge_minimality(recipe.broken_source(), source, recipe.healthy_source())
 
 
 def huge_lr(*edits: tuple[str, str]) -> Check:
@@ -53,7 +52,7 @@ def test_a_fix_of_the_cause_is_minimal_in_any_style(recipe: Recipe) -> None:
     ([RATE, ("float() / 255, data.train", "float() / 9, data.train"), ("    model.eval()\n", "")], 2,
      "It touches evaluate and load_data, which were not broken."),
     ([RATE, ("    return None\n", "    print(total_steps)\n    return None\n")], 8, "1 node of"),
-    ([("    return torch", "    model = model\n" * 6 + "    return torch"), RATE], 7, "19 nodes"),
+    ([("    return torch", "    model.train()\n" * 8 + "    return torch"), RATE], 5, "25 nodes"),
     ([], 8, "Your edit changes nothing"),
 ])  # fmt: skip
 def test_what_else_an_edit_changes_costs_points(
@@ -61,12 +60,6 @@ def test_what_else_an_edit_changes_costs_points(
 ) -> None:
     check = huge_lr(*edits)
     assert (check.points, says in check.reason) == (points, True), check.reason
-
-
-def test_a_known_workaround_is_known_in_other_words() -> None:
-    constant = ("    return None\n", "    print('constant')\n    return torch.optim.lr_scheduler.LambdaLR(optimizer, "
-                "lambda epoch: 0.01)  # a hundredth\n")  # fmt: skip
-    assert "works around the bug" in huge_lr(constant).reason
 
 
 def test_what_does_not_parse_waits_for_the_instructor() -> None:

@@ -48,7 +48,6 @@ def test_a_replay_has_the_bytes_of_the_students_own_run(tmp_path: Path) -> None:
     assert found.log == (tmp_path / "run" / "metrics.log").read_text()
     claimed = (tmp_path / "run" / "checkpoint.pt.sha256").read_text().split()[0]
     assert found.checkpoint_sha256 == claimed
-    assert [(one.check, one.outcome) for one in found.checks] == [("learning_rate", "usual")]
     assert found.platform is not None
     assert found.evaluation is not None
     assert found.evaluation.validation is not None

@@ -2,15 +2,17 @@
 
 import errno
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from grader.replay.replay import Replay
-from grader.replay.replayer import Replayer
+from grader.replay.replayer import Replayer, Sandbox
 from grader.replay.replays import Replays, local_executor
-from grader.replay.request import Request
+from grader.replay.request import RUN_LIMITS, Request, in_time, trusted_requests
 from grader.report.progress import Progress
+from grader.sandbox import Command, SandboxResult, Status, StopSignal
 from grader.syntax.program import tree_digest
 from harness.errors import UserError
 from harness.recipe import load_recipe
@@ -56,7 +58,7 @@ def replayed(folder: Path, *sources: str, jobs: int = 1) -> tuple[list[str], dic
     """Return what was made, in its order, and what each source got."""
     stand = Stand()
     replays = Replays(local_executor(stand, jobs=jobs), folder, fresh=False)
-    replays.make("replays", [("ada", request(source)) for source in sources], Progress())
+    replays.make("replays", [request(source) for source in sources], Progress())
     return stand.asked, {source: replays.of(request(source)) for source in sources}
 
 
@@ -93,7 +95,7 @@ def test_a_fault_of_ours_is_not_remembered(tmp_path: Path) -> None:
         stand = Stand()
         replays = Replays(local_executor(stand, jobs=1), tmp_path, fresh=False)
         asked = request(SOUND, "mnist")
-        replays.make("replays", [("ada", asked), ("bob", asked)], Progress())
+        replays.make("replays", [asked, asked], Progress())
         assert stand.asked == [SOUND]
         assert replays.of(asked) == Replay(status="XX", message="mnist is not here")
 
@@ -106,6 +108,64 @@ def test_a_signal_that_a_plain_experiment_cannot_raise_is_the_machines(tmp_path:
         assert found[plain].status == "XX"
         assert "twice" in found[plain].message
         assert found[odd].status == "SG"
+
+
+def ended(status: Status, seconds: float) -> tuple[list[float], Sandbox]:
+    """Return a sandbox in which every run ends so, and the seconds that it was given."""
+    given: list[float] = []
+
+    def run(command: Command, stop: StopSignal | None) -> SandboxResult:
+        given.append(command.limits.seconds)
+        return SandboxResult(status, seconds=seconds)
+
+    return given, run
+
+
+LONG = replace(SETTINGS, epochs=1000)
+
+
+@pytest.mark.parametrize(("status", "trusted", "settings", "remembered"), [
+    # A student's code, under any settings; our code, under settings that a student chose, and under the recipe's own.
+    ("TO", False, SETTINGS, True), ("ML", False, SETTINGS, True), ("OL", False, LONG, True),
+    ("TO", True, LONG, True), ("ML", True, LONG, True), ("TO", True, SETTINGS, False),
+    # The machine was too busy.
+    ("XX", False, SETTINGS, False), ("XX", True, LONG, False),
+])  # fmt: skip
+def test_what_exceeds_a_limit_is_remembered_unless_the_machine_is_to_blame(
+    status: Status, trusted: bool, settings: RunSettings, remembered: bool, tmp_path: Path
+) -> None:
+    asked = Request(RECIPE, settings, SOUND, tree_digest(SOUND), trusted)
+    for attempt in range(2):
+        given, sandbox = ended(status, 200)
+        replays = Replays(local_executor(Replayer(sandbox, tmp_path), jobs=1), tmp_path, fresh=False)
+        replays.make("replays", [asked], Progress())
+        assert len(given) == (0 if attempt and remembered else 1)
+        assert replays.of(asked).status == ("XX" if trusted else status)
+
+
+def test_all_runs_of_a_submission_share_its_time(tmp_path: Path) -> None:
+    given, sandbox = ended("XX", 50)
+    made = Replayer(sandbox, tmp_path).make(replace(request(SOUND), seconds=90))
+    assert (given, made.seconds) == ([90, 40], 100)
+    broken, reference = trusted_requests(RECIPE.id, LONG)
+    assert broken.seconds == reference.seconds == RUN_LIMITS.seconds / 3
+
+    def left(*seconds: float, lasting: bool = False, settings: RunSettings = LONG) -> float:
+        earlier = zip((*trusted_requests(RECIPE.id, settings), request(SOUND)), seconds, strict=False)
+        replays = {item: Replay(status="OK", seconds=cost, lasting=lasting) for item, cost in earlier}
+        return in_time(request(SOUND), replays).seconds / RUN_LIMITS.seconds
+
+    third = RUN_LIMITS.seconds / 3
+    assert left() == 1
+    assert left(third / 3, third / 3) == pytest.approx(7 / 9)
+    assert left(third / 3, third / 3, third) == pytest.approx(0)  # too little for another third
+    assert left(third, third) == 0
+    assert left(1, 1, lasting=True) == 0
+    assert left(third, third, settings=SETTINGS) == 1
+    # What has no time is not run, and says so; that is remembered, too.
+    given.clear()
+    assert "it was not run" in Replayer(sandbox, tmp_path).make(replace(request(SOUND), seconds=0)).message
+    assert given == []
 
 
 def test_a_full_disk_stops_the_class_and_what_was_made_is_kept(tmp_path: Path) -> None:

@@ -1,11 +1,9 @@
 """Stopping runs from outside, as Ctrl-C does: at once, in every thread, with nothing left of them."""
 
-import fcntl
 import os
 import tempfile
 import threading
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -13,14 +11,19 @@ from pathlib import Path
 import pytest
 from commands import wait_until
 from sandbox_marks import needs_sandbox, require_sandbox
-from sandboxed import MIB, SMALL, python_command, running
+from sandboxed import MIB, PYTHON, SMALL, running, script
 
-from grader.sandbox import Command, SandboxResult, Stopped, StopSignal, run_in_sandbox, run_unsandboxed
-from grader.sandbox.pipes import Readings, close_all, open_pipes, read_pipes
-
-
-def soon() -> float:
-    return time.monotonic() + 10
+from grader.sandbox import (
+    Command,
+    Interpreter,
+    SandboxResult,
+    Stopped,
+    StopSignal,
+    run_in_sandbox,
+    run_unsandboxed,
+)
+from grader.sandbox.engine import Worker
+from grader.sandbox.pipes import close_all, open_pipes, read_pipes
 
 
 def test_pipes_are_read_side_by_side_to_their_ends() -> None:
@@ -35,7 +38,7 @@ def test_pipes_are_read_side_by_side_to_their_ends() -> None:
 
     thread = threading.Thread(target=write)
     thread.start()
-    readings = read_pipes(reading, {"one": 10**6, "two": 10**6}, soon())
+    readings = read_pipes(reading, {"one": 10**6, "two": 10**6}, 10)
     thread.join()
     assert readings.content == {"one": b"a" * 500_000, "two": b"b" * 500_000}
     assert (readings.timed_out, readings.overflowed) == (False, None)
@@ -45,58 +48,46 @@ def test_reading_stops_when_a_pipe_is_over_its_room_or_time_is_up_and_keeps_what
     reading, writing = open_pipes("one", "two")
     os.write(writing["one"], b"a" * 60)
     os.write(writing["two"], b"b" * 60)
-    readings = read_pipes(reading, {"one": 100, "two": 50}, soon())
+    readings = read_pipes(reading, {"one": 100, "two": 50}, 10)
     assert (readings.overflowed, readings.content["two"]) == ("two", b"b" * 50)
     close_all(writing)
     reading, writing = open_pipes("one")
     os.write(writing["one"], b"first")
-    readings = read_pipes(reading, {"one": 100}, time.monotonic() + 0.1)
+    readings = read_pipes(reading, {"one": 100}, 0.1)
     assert (readings.timed_out, readings.content) == (True, {"one": b"first"})
     close_all(writing)
 
 
-def test_what_lay_in_the_pipes_when_time_was_up_came_in_time() -> None:
-    # As where this process was stopped, with Ctrl-Z, past the end of the one that it reads from.
-    reading, writing = open_pipes("one", "two")
-    fcntl.fcntl(writing["one"], fcntl.F_SETPIPE_SZ, MIB)
-    os.write(writing["one"], b"a" * MIB)
-    os.write(writing["two"], b"b")
-    close_all(writing)
-    readings = read_pipes(reading, {"one": 2 * MIB, "two": 2 * MIB}, time.monotonic() - 60)
-    assert readings.content == {"one": b"a" * MIB, "two": b"b"}
-    assert not readings.timed_out
-
-
-def test_no_time_is_up_for_a_process_that_has_ended() -> None:
+@pytest.mark.parametrize("stopped", [0, 3600])
+def test_time_in_which_this_process_is_stopped_does_not_count(
+    stopped: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     reading, writing = open_pipes("one")
-    os.write(writing["one"], b"the end, and ")
+    clock = iter(range(0, 10**9, stopped or 1))  # as after Ctrl-Z, at each look
+    monkeypatch.setattr("grader.sandbox.pipes.time.monotonic", lambda: next(clock))
 
     def write() -> None:
         for _ in range(30):  # more than the pipe holds, and not at once
             os.write(writing["one"], b"x" * 10_000)
-            time.sleep(0.001)
         os.close(writing["one"])
 
     thread = threading.Thread(target=write)
     thread.start()
-    readings = read_pipes(
-        reading,
-        {"one": MIB},
-        time.monotonic() - 60,
-        ended=lambda sizes: sizes["one"] >= len(b"the end"),
-    )
+    readings = read_pipes(reading, {"one": MIB}, 10_000)
     thread.join()
-    assert readings.content == {"one": b"the end, and " + b"x" * 300_000}
-    assert not readings.timed_out
+    assert (readings.content, readings.timed_out) == ({"one": b"x" * 300_000}, False)
 
 
 Run = Callable[[Command, StopSignal], SandboxResult]
 # More than the test takes, on a machine with much else to do: nothing but the signal is to end these runs.
-LONG = replace(SMALL, wall_seconds=120)
+LONG = replace(SMALL, seconds=120, wall_seconds=120)
+SLEEP = "import time; time.sleep(3600)"
 
 
-def start(run: Run, code: str, stop: StopSignal, visible: tuple[Path, ...] = ()) -> SandboxResult:
-    return run(python_command(code, LONG, visible), stop)
+def start(run: Run, folder: Path, code: str, stop: StopSignal) -> SandboxResult:
+    """Run code from this folder; the commands of its processes hold the folder's name."""
+    interpreter = Interpreter(PYTHON, {}, (folder,), script(folder, ""))
+    return run(Command(script(folder, code), interpreter, limits=LONG), stop)
 
 
 @pytest.mark.parametrize("run", [run_in_sandbox, run_unsandboxed])
@@ -106,62 +97,59 @@ def test_every_run_ends_at_once_whichever_thread_waits_for_it(
 ) -> None:
     if run is run_in_sandbox:
         require_sandbox()
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    name = f"stopped-{os.getpid()}-{run.__name__}-{closing}"
-    close = "import os; os.closerange(0, 3)" if closing else ""
-    stop = StopSignal()
+    scripts, temporary = tmp_path / "scripts", tmp_path / "temporary"
+    scripts.mkdir()
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    code = ("import os; os.closerange(0, 3)\n" if closing else "") + f"open('begun', 'w')\n{SLEEP}"
+    stop, name = StopSignal(), str(scripts)
     with ThreadPoolExecutor(3) as pool:
-        runs = [
-            pool.submit(start, run, f"{name!r}\n{close}\nimport time; time.sleep(3600)", stop)
-            for _ in range(3)
-        ]
+        runs = [pool.submit(start, run, scripts, code, stop) for _ in range(3)]
         try:
-            wait_until(lambda: len(running(name)) == 3, "the runs", 90)
+            wait_until(lambda: len(running(name)) >= 3, "the runs", 90)
         finally:
             stop.set()
         for future in runs:
             with pytest.raises(Stopped):
                 future.result()
     assert running(name) == []
-    assert list(tmp_path.iterdir()) == []
+    assert list(temporary.iterdir()) == []
 
 
 @pytest.mark.parametrize("run", [run_in_sandbox, run_unsandboxed])
-def test_nothing_starts_once_the_signal_is_set(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_starts_once_the_signal_is_set(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stop = StopSignal()
     stop.set()
     stop.set()
     assert stop.is_set()
     monkeypatch.setattr("subprocess.Popen", None)
     with pytest.raises(Stopped):
-        start(run, "", stop)
+        start(run, tmp_path, "", stop)
 
 
 @needs_sandbox
 def test_a_sandbox_that_is_stopped_while_it_is_built_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    name = f"half-built-{os.getpid()}"
-    (tmp_path / name).mkdir()
-    visible = (tmp_path / name,)
-    # Bubblewrap needs a few milliseconds; it is stopped at every fifth of one.
+    # Bubblewrap needs a few milliseconds, and Python twenty; they are stopped at every third of one.
     for moment in range(60):
         stop = StopSignal()
-        timer = threading.Timer(moment / 5000, stop.set)
+        timer = threading.Timer(moment / 3000, stop.set)
         timer.start()
         with pytest.raises(Stopped):
-            start(run_in_sandbox, "import time; time.sleep(3600)", stop, visible)
+            start(run_in_sandbox, tmp_path, SLEEP, stop)
         timer.join()
     # A killed process ends when it is scheduled.
-    wait_until(lambda: running(name) == [], "the end of it")
+    wait_until(lambda: running(str(tmp_path)) == [], "the end of it")
 
-    # Bubblewrap dies when it reports its child to a pipe that nobody reads. The child has no report to be found by.
-    def read_nothing(pipes: Mapping[str, int], *_: object) -> Readings:
-        close_all(pipes)
-        time.sleep(0.2)
-        return Readings(dict.fromkeys(pipes, b""), stopped=True)
+    # Before bubblewrap has reported its child, the child has no number to be killed by.
+    def unknown(self: Worker, *_: object) -> None:
+        self._status = b""
+        raise Stopped
 
-    monkeypatch.setattr("grader.sandbox.run.read_run", read_nothing)
+    monkeypatch.setattr(Worker, "_hears", unknown)
     with pytest.raises(Stopped):
-        start(run_in_sandbox, "import time; time.sleep(3600)", StopSignal(), visible)
-    wait_until(lambda: running(name) == [], "the end of the child")
+        start(run_in_sandbox, tmp_path, SLEEP, StopSignal())
+    wait_until(lambda: running(str(tmp_path)) == [], "the end of the child")

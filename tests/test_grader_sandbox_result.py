@@ -1,13 +1,27 @@
+import json
+import os
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from grader.sandbox.result import BrokenReport, SandboxResult, parse_report
+from grader.sandbox.watch import collect
 
 
-def whole(files: dict[str, bytes], ending: str = "OK 0 - ") -> bytes:
-    parts = (f"{len(content)} {name}\0".encode() + content for name, content in files.items())
-    return b"".join([b"S", ending.encode(), b"\0", *parts, b"\0"])
+def whole(contents: dict[str, bytes], status: str = "OK", **head: object) -> bytes:
+    sizes = [(name, len(content)) for name, content in contents.items()]
+    head = {
+        "status": status,
+        "exit_code": 0,
+        "signal": None,
+        "message": "",
+        "seconds": 1,
+        "files": sizes,
+        **head,
+    }
+    return b"S" + json.dumps(head).encode() + b"\n" + b"".join(contents.values())
 
 
 names = st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_size=1, max_size=20).filter(
@@ -20,27 +34,39 @@ def test_a_whole_report_is_read_and_one_that_breaks_off_is_not_finished(
     files: dict[str, bytes], data: st.DataObject
 ) -> None:
     sent = whole(files)
-    assert parse_report(sent, 1000) == SandboxResult("OK", 0, files=files)
+    assert parse_report(sent, 1000) == SandboxResult("OK", 0, files=files, seconds=1)
     assert parse_report(sent[: data.draw(st.integers(0, len(sent) - 1))], 1000) is None
 
 
 @given(st.binary(max_size=200))
 def test_anything_else_is_refused_or_unfinished(data: bytes) -> None:
-    for sent in (data, b"S" + data, b"SOK 0 - \0" + data):
+    for sent in (data, b"S" + data, whole({"a": b"x"})[:-1] + data):
         try:
             report = parse_report(sent, 100)
         except BrokenReport:
             continue
-        assert report is None or sent == b"SOK 0 - \0\0" or report.files
+        assert report is None or report.files
 
 
 @pytest.mark.parametrize("data", [
-    whole({}) + b"x", whole({}, "NO 0 - "), whole({}, "OK"), whole({}, "OK x - "), whole({"../x": b""}),
-    whole({"/x": b""}), whole({"a//b": b""}), whole({"a": b"123456"}), whole({"a": b"123", "b": b"456"}),
-    whole({"n" * 2**16: b""}), b"X", b"SOK 0 - \0\xff\0", b"SOK 0 - \0-1 a\0\0", b"SOK 0 - \0a\0\0",
-    b"SOK 0 - \0" + "\u0663 a\0abc\0".encode(), b"SOK 0 - \0" + 2 * b"1 a\0x" + b"\0",
-    b"SOK 0 - \0" + b"9" * 13 + b" a\0",
+    whole({}) + b"x", whole({}, "NO"), whole({}, exit_code="0"), whole({}, signal="9"), whole({}, other=1),
+    whole({}, seconds=-1), whole({}, seconds=float("nan")), whole({}, files=[["a", -1]]), whole({}, files=[["a"]]),
+    whole({"../x": b""}), whole({"/x": b""}), whole({"a//b": b""}), whole({"a\0b": b""}), whole({"a": b"123456"}),
+    whole({"a": b"123", "b": b"456"}), whole({}, files=[["a", 1], ["a", 1]]) + b"xy", b"X", b"S\xff\n", b"S[]\n",
+    whole({}, message="\udcff"),
 ])  # fmt: skip
 def test_nonsense_is_refused(data: bytes) -> None:
     with pytest.raises(BrokenReport):
         parse_report(data, 5)
+
+
+def test_links_and_pipes_are_no_results(tmp_path: Path) -> None:
+    out, secret = tmp_path / "out", tmp_path / "secret"
+    out.mkdir()
+    secret.write_text("of the grader")
+    (out / "whole").write_text("x")
+    (out / "link").symlink_to(secret)
+    (out / "folder").symlink_to(tmp_path)
+    os.mkfifo(out / "pipe")
+    (tmp_path / "other").symlink_to(out)
+    assert (collect(str(out), 10, 10), collect(str(tmp_path / "other"), 10, 10)) == ([("whole", b"x")], [])

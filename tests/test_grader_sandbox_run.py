@@ -18,9 +18,9 @@ from sandboxed import (
     sandboxed,
 )
 
-from grader.sandbox import Command, bubblewrap, run_in_sandbox, sandbox_problem
-from grader.sandbox import run as run_module
-from grader.sandbox.launcher import memory_of
+from grader.sandbox import Command, Interpreter, bubblewrap, run_in_sandbox, sandbox_problem
+from grader.sandbox import engine as engine_module
+from grader.sandbox.watch import memory_of
 
 in_both_engines = pytest.mark.usefixtures("engine")
 
@@ -52,8 +52,8 @@ def test_an_input_or_a_visible_path_that_is_not_plain_is_refused(name: str) -> N
 
 @needs_sandbox
 def test_what_cannot_be_started_is_our_fault(tmp_path: Path) -> None:
-    result = run_in_sandbox(Command(["/no/such/program"], limits=SMALL))
-    assert (result.status, "/no/such/program could not be started" in result.message) == ("XX", True)
+    result = run_in_sandbox(Command(tmp_path, Interpreter(("/no/such/python",))))
+    assert (result.status, "/no/such/python" in result.message) == ("XX", True)
     result = sandboxed("", visible=[tmp_path / "missing"])
     assert (result.status, "missing" in result.message) == ("XX", True)
 
@@ -88,14 +88,13 @@ CPU, MEMORY, MANY = (
     "it started more than 20 proc",
 )
 ENDINGS: dict[str, tuple[str, dict[str, Any], str, str]] = {
-    "busy": ("while True: pass", {"cpu_seconds": 0.5}, "TO", CPU),
-    "children": (SHORT_LIVES.format(ignoring="pass"), {"cpu_seconds": 1, "processes": 1000}, "TO", CPU),
+    "busy": ("while True: pass", {"seconds": 0.5}, "TO", CPU),
+    "children": (SHORT_LIVES.format(ignoring="pass"), {"seconds": 1, "processes": 1000}, "TO", CPU),
     "children that vanish": (
-        SHORT_LIVES.format(ignoring=NO_WAIT), {"cpu_seconds": 1, "processes": 1000}, "TO", CPU
+        SHORT_LIVES.format(ignoring=NO_WAIT), {"seconds": 1, "processes": 1000}, "TO", CPU
     ),
     "output": ("while True: print('x' * 1000)", {}, "OL", "it wrote more than 100000 bytes"),
     "scratch": (FILL, {}, "OL", "filled /scratch"),
-    "file": (TOO_LARGE, {}, "OL", "it wrote a file larger than is allowed"),
     "killed by file": (
         f"import signal; signal.signal(signal.SIGXFSZ, signal.SIG_DFL); {TOO_LARGE}", {}, "OL", "larger than"
     ),
@@ -122,6 +121,17 @@ def test_what_exceeds_a_limit_is_ended_and_leaves_nothing(
     assert max(len(result.stdout), len(result.stderr)) <= SMALL.output_bytes
 
 
+DEEP = """
+import os
+folder = os.open(".", os.O_RDONLY)
+for n in range({count}):
+    os.mkdir("{name}", dir_fd=folder)
+    folder, above = os.open("{name}", os.O_RDONLY, dir_fd=folder), folder
+    os.close(above)
+raise SystemExit(1)
+"""
+
+
 @needs_sandbox
 @in_both_engines
 @pytest.mark.parametrize(("code", "status", "exit_code", "number"), [
@@ -129,14 +139,13 @@ def test_what_exceeds_a_limit_is_ended_and_leaves_nothing(
     ("import os; os.kill(os.getpid(), 11)", "SG", None, 11),
     # A strange scratch folder is no fault of the grader.
     ("import os; open('out/file', 'w'); os.chmod('out', 0o400); raise SystemExit(1)", "RE", 1, None),
-    ("import os\nfor n in range(900): os.mkdir('d'); os.chdir('d')\nraise SystemExit(1)", "RE", 1, None),
-    ("import os\nfor n in range(90): os.mkdir('d' * 200); os.chdir('d' * 200)\nraise SystemExit(1)", "RE", 1, None),
+    (DEEP.format(name="d", count=900), "RE", 1, None), (DEEP.format(name="d" * 200, count=90), "RE", 1, None),
     ("open(b'\\xff\\n', 'w'); raise SystemExit(1)", "RE", 1, None),
 ])  # fmt: skip
 def test_a_command_that_ends_by_itself_says_how_and_brings_its_files(
     code: str, status: str, exit_code: int | None, number: int | None
 ) -> None:
-    result = sandboxed(f"open('out/note', 'w').write('why'); {code}", replace(SMALL, scratch_files=1000))
+    result = sandboxed(f"open('out/note', 'w').write('why')\n{code}", replace(SMALL, scratch_files=1000))
     assert (result.status, result.exit_code, result.signal) == (status, exit_code, number)
     assert result.files["note"] == b"why"
 
@@ -145,9 +154,9 @@ def test_a_command_that_ends_by_itself_says_how_and_brings_its_files(
 @in_both_engines
 def test_a_sleeper_runs_out_of_time_and_is_gone() -> None:
     name = f"sleeper-{os.getpid()}"
-    code = f"print('here', flush=True); {name!r}; import time; time.sleep(3600)"
-    result = sandboxed(code, replace(SMALL, wall_seconds=1))
-    assert (result.status, result.stdout) == ("TO", b"here\n")
+    code = "print('here', flush=True); import time; time.sleep(3600)"
+    result = sandboxed(code, replace(SMALL, seconds=1), name=name)
+    assert (result.status, result.message, result.stdout) == ("TO", "it slept for too long", b"here\n")
     assert running(name) == []
 
 
@@ -166,7 +175,6 @@ def test_the_kernel_takes_it_first_when_the_machine_is_full() -> None:
 @needs_sandbox
 @in_both_engines
 @pytest.mark.parametrize("code", [
-    "import os; os.rmdir('out'); os.symlink('/input', 'out')",
     "import os; os.rmdir('out'); open('out', 'w').write('a file')", "import os; os.rmdir('out')",
     "import os; os.chmod('out', 0); os.chmod('.', 0)",
 ])  # fmt: skip
@@ -188,7 +196,8 @@ def test_sandboxes_work_side_by_side_and_leave_nothing_open() -> None:
         codes = [f"open('out/mine', 'w').write('{number}' * 1000)" for number in range(8)]
         results = list(pool.map(sandboxed, codes))
     assert [result.files for result in results] == [{"mine": b"%d" % number * 1000} for number in range(8)]
-    sandboxed("import time; time.sleep(60)", replace(SMALL, wall_seconds=0))
+    late = sandboxed("import time; time.sleep(60)", replace(SMALL, wall_seconds=0))
+    assert late.status == "XX"
     sandboxed("while True: print('x' * 1000)")
     assert descriptors() == before
 
@@ -224,7 +233,7 @@ BROKEN_BWRAP = 'test "$1" = --version && echo bubblewrap 0.8.0 && exit\necho no 
 def test_a_bubblewrap_that_does_not_work_is_told(
     program: str | None, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_module, "bwrap_version", bubblewrap.bwrap_version.__wrapped__)
+    monkeypatch.setattr(engine_module, "bwrap_version", bubblewrap.bwrap_version.__wrapped__)
     if program is not None:
         (tmp_path / "bwrap").write_text(f"#!/bin/sh\n{program}\n")
         (tmp_path / "bwrap").chmod(0o755)

@@ -1,16 +1,17 @@
 import os
 import sys
+import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from sandboxed import running
+from sandboxed import running, script
 
-from grader.sandbox import Command, Limits, SandboxResult, run_unsandboxed
+from grader.sandbox import Command, Interpreter, Limits, SandboxResult, run_unsandboxed
 
 SMALL = Limits(
-    cpu_seconds=10,
+    seconds=10,
     wall_seconds=20,
     file_bytes=2**20,
     output_bytes=10_000,
@@ -19,9 +20,12 @@ SMALL = Limits(
 )
 
 
-def trusted(code: str, limits: Limits = SMALL, inputs: Mapping[str, bytes] | None = None) -> SandboxResult:
-    words = [sys.executable, "-I", "-S", "-c", code]
-    return run_unsandboxed(Command(words, inputs or {}, {"ONE": "1"}, limits))
+def trusted(
+    code: str, limits: Limits = SMALL, inputs: Mapping[str, bytes] | None = None, name: str = "script"
+) -> SandboxResult:
+    with tempfile.TemporaryDirectory(prefix=f"{name}-") as folder:
+        interpreter = Interpreter((sys.executable, "-I", "-S"), {"ONE": "1"})
+        return run_unsandboxed(Command(script(Path(folder), code), interpreter, inputs or {}, limits))
 
 
 def test_it_has_the_folders_and_the_environment_of_the_sandbox() -> None:
@@ -44,7 +48,7 @@ def test_it_leaves_nothing_on_disk() -> None:
 @pytest.mark.parametrize(("code", "status", "exit_code", "number"), [
     ("raise SystemExit(3)", "RE", 3, None), ("import os; os.kill(os.getpid(), 11)", "SG", None, 11),
     ("while True: print('x' * 1000)", "OL", None, None),
-    ("open('big', 'wb').write(bytes(2 * 2 ** 20))", "OL", 1, None),
+    ("open('big', 'wb').write(bytes(2 * 2 ** 20))", "RE", 1, None),
     ("for number in range(60): open(f'out/{number}', 'w')", "OL", 0, None),
     ("bytearray(2 ** 40)", "RE", 1, None),
 ])  # fmt: skip
@@ -58,7 +62,7 @@ def test_the_ending_is_told(code: str, status: str, exit_code: int | None, numbe
 ], ids=["busy", "with closed output"])  # fmt: skip
 def test_time_runs_out_and_it_is_gone(code: str) -> None:
     name = f"trusted-{os.getpid()}"
-    assert trusted(f"{name!r}\n{code}", replace(SMALL, wall_seconds=0.5)).status == "TO"
+    assert trusted(code, replace(SMALL, wall_seconds=0.5), name=name).status == "TO"
     assert running(name) == []
 
 

@@ -26,18 +26,33 @@ FREE = [
      ("(model(inputs), labels)\n    loss.", "(net(inputs), labels)\n    loss.")],
     [('"val_accuracy": accuracy.item()}', '"val_accuracy": accuracy.item(), "count": len(inputs)}')],
     [("    model.eval()\n", "    '''Evaluate.'''\n    model.eval()\n")],
+    [(TOP, TOP + "count = 0\n"),
+     (BACK, "    global count\n    count += 1\n    if count % 10 == 0:\n        print(loss)\n" + BACK)],
+    [("import torch\n", "import logging\nimport time\n\nimport torch\n"),
+     (TOP, TOP + "log = logging.getLogger(__name__)\n"),
+     (BACK, "    start = time.perf_counter()\n" + BACK + "    log.info('%s', time.perf_counter() - start)\n")],
+    [("    optimizer.zero_grad()\n    loss = compute_loss(model(inputs), labels)\n",
+      "    optimizer.zero_grad()\n    outputs = model(inputs)\n    loss = compute_loss(outputs, labels)\n")],
+    [(TOP, TOP + "history = []\n"), (BACK, BACK + "    history.append(loss.item())\n")],
+    [(BACK, "    try:\n    " + BACK + "    except RuntimeError as error:\n        print(error)\n        raise\n")],
+    [("    return {\"val_loss\"",
+      "    table = torch.zeros(10, 10)\n    for t, p in zip(labels, outputs.argmax(dim=1)):\n"
+      "        table[t, p] += 1\n    print(table)\n    return {\"table\": table, \"val_loss\"")],
+    [("    return {\"val_loss\"", "    metrics = {\"val_loss\""), ("accuracy.item()}\n", "accuracy.item()}\n"
+      "    metrics['rate'] = 1.0\n    return metrics\n")],
+    [(TOP, "if __name__ == '__main__':\n    print(build_model())\n" + TOP)],
 ]  # fmt: skip
 SIZES = [
     ([("lr=0.05", "lr=0.1")], {"build_optimizer": 1}),
     ([(TOP, "AUGMENT = False\n")], {"AUGMENT": 1, "prepare_batch": 1}),
-    ([(BACK, BACK + BACK)], {"train_step": 4}),
-    ([(BACK, "")], {"train_step": 4}),
-    ([(BACK, BACK + "    total = nn.utils.clip_grad_norm_(model.parameters(), 1.0)\n")], {"train_step": 8}),
-    ([(BACK, BACK + "    print(optimizer.param_groups.clear())\n")], {"train_step": 7}),
+    ([(BACK, BACK + BACK)], {"train_step": 3}),
+    ([(BACK, "")], {"train_step": 3}),
+    ([(BACK, BACK + "    total = nn.utils.clip_grad_norm_(model.parameters(), 1.0)\n")], {"train_step": 5}),
+    ([(BACK, BACK + "    print(optimizer.param_groups.clear())\n")], {"train_step": 6}),
     ([(TOP, TOP + "torch.manual_seed(3)\n")], {"": 4}),
     ([(TOP, TOP + "def half(x):\n    return x / 2\n\n\n"), (BACK, "    half(loss).backward()\n")],
-     {"half": 7, "train_step": 2}),
-    ([("EPOCHS = 3\n", "EPOCHS = 3\nEPOCHS = 9\n")], {"EPOCHS": 3}),
+     {"half": 6, "train_step": 2}),
+    ([("EPOCHS = 3\n", "EPOCHS = 3\nEPOCHS = 9\n")], {"EPOCHS": 2}),
 ]  # fmt: skip
 
 

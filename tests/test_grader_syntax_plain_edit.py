@@ -44,7 +44,9 @@ def test_an_honest_fix_is_plain(recipe: Recipe) -> None:
     "with torch.autocast('cpu', dtype=torch.bfloat16):\n    loss = compute_loss(model(inputs), labels)",
     "norms = [p.grad.norm() for p in model.parameters() if p.grad is not None]\nprint(max(norms))",
     "order = torch.arange(8)\norder[:4] = 0", "counts = {}\ncounts['a'] = 1", "model[1].weight.grad = None",
-    "total: float = 0.0\ntotal += loss.item()",
+    "total: float = 0.0\ntotal += loss.item()", "raise ValueError('loss')",
+    "try:\n    loss.item()\nexcept (RuntimeError, ValueError) as error:\n    print(error)\n    raise",
+    "device = next(model.parameters()).device", "hits = {c: 0 for c in range(10)}\nhits[3] += 1",
 ])  # fmt: skip
 def test_a_plain_line_is_plain(line: str) -> None:
     assert in_step(line) == ()
@@ -55,6 +57,16 @@ def test_a_plain_line_is_plain(line: str) -> None:
     "criterion = nn.CrossEntropyLoss(label_smoothing=0.1)", "DEVICE = torch.device('cpu')\nDTYPE = torch.float32",
     "from typing import Optional\ndef f(x: Optional[torch.Tensor] = None, *, n: int | None = 3) -> 'X':\n    return x",
     "@torch.inference_mode()\ndef f(x: dict[str, float]) -> tuple[int, ...]:\n    '''Count.'''\n    return len(x), 1",
+    "class Net(nn.Module):\n    def __init__(self, width=8):\n        super().__init__()\n"
+    "        self.fc = nn.Linear(8, width)\n"
+    "        self.width = width\n\n    def forward(self, x):\n        return self.head(self.fc(x)) * self.width\n\n"
+    "    def head(self, x):\n        return x.relu()\n\ndef f():\n    return Net()",
+    "from dataclasses import dataclass\n@dataclass(frozen=True)\nclass Config:\n    rate: float = 0.1\n\n"
+    "CFG = Config()\n"
+    "RATE = CFG.rate\ndef f(m):\n    return torch.optim.SGD(m.parameters(), lr=CFG.rate)",
+    "H = {'lr': 0.1}\nRATE = H['lr']", "if __name__ == '__main__':\n    import sys\n    sys.exit(build_model())",
+    "import logging\nlog = logging.getLogger(__name__)\ndef f(x):\n    log.info('%s', x)",
+    "import time\ndef f(x):\n    start = time.perf_counter()\n    print(time.perf_counter() - start)",
     "def f(o):\n    return torch.optim.lr_scheduler.LambdaLR(o, lambda step: 0.9 ** step * max(0.1, 1 - step / 10))",
 ])  # fmt: skip
 def test_plain_lines_at_the_top_are_plain(lines: str) -> None:
@@ -64,10 +76,10 @@ def test_plain_lines_at_the_top_are_plain(lines: str) -> None:
 # Each could reach what records and examines an experiment, or keep something from one call to the next.
 TOP = {
     "modules": [
-        "import os", "import sys", "import time", "import random", "import importlib", "import numpy as np",
+        "import os", "import sys", "import random", "import importlib", "import numpy as np",
         "from torch import *", "from torch import load", "from . import x", "import harness.run.recorder",
         "from harness import trainer", "import torch.utils.cpp_extension", "from torch.nn.modules import module",
-        "import functools", "import operator", "import types", "import dataclasses", "import enum", "import copy as F",
+        "import functools", "import operator", "import types", "import enum", "import copy as F",
         "from enum import bltns", "import torch as len", "import math as model",
     ],
     "reflection": [
@@ -81,16 +93,27 @@ TOP = {
     "loading": [
         "def f(x: open('x').read()):\n    pass", "def f(x=open('x')):\n    pass", "def f() -> open('x'):\n    pass",
         "X: exec('1') = 1", "@print\ndef f():\n    pass", "print('loaded')", "torch.manual_seed(1)",
-        "@torch.no_grad\n@torch.compile\ndef f(): pass", "class A:\n    x = 1", "class N(nn.Module):\n    pass",
+        "@torch.no_grad\n@torch.compile\ndef f(): pass", "class A:\n    x = 1", "class N(nn.Linear):\n    pass",
+        "class N(nn.Module):\n    x = []", "class N(nn.Module):\n    def parameters(self):\n        return []",
+        "class N(nn.Module):\n    def __call__(self, x):\n        return x",
+        "class N(nn.Module, metaclass=type):\n    pass",
+        "class N(nn.Module):\n    def __init__(self):\n        self.n = torch.zeros(1)",
+        "class N(nn.Module):\n    def __init__(self):\n        self.n = [2, 1]",
+        "class N(nn.Module):\n    def forward(self, x):\n        self.n = 1\n        return x",
+        "@staticmethod\nclass C:\n    x: int = 1",
+        "from dataclasses import dataclass\n@dataclass\nclass C:\n    x: int = print(1)",
+        "from dataclasses import dataclass\n@dataclass\nclass C:\n    x: int = 1\nc = C()\ndef f():\n    c.x = 2",
+        "X = {'n': 0}\ndef f():\n    X['n'] = X['n'] + 1", "X = {'n': [2, 1]}",
+        "if __name__ != '__main__':\n    print()",
         "if True:\n    EPOCHS = 3", "optimizer.step()", "for X in range(3):\n    pass", "F.cross_entropy = None",
         "torch.optim.SGD.step = print", "train_step.calls = 1", "del torch.nn", "def f(x: list[eval('1')]): pass",
         "async def f(): pass", "nn.Module.forward = None",
     ],
     "state": [
-        "X = []", "X = {}", "X = iter(range(9))", "X = torch.zeros(1)", "X = (n for n in range(9))",
+        "X = []", "X = iter(range(9))", "X = torch.zeros(1)", "X = (n for n in range(9))",
         "X = nn.BatchNorm1d(1)", "X = torch.Generator()", "def f(x=[]):\n    return x",
         "def f(x=torch.zeros(1)):\n    return x", "def f(x=train_step):\n    pass", "X = lambda: 1", "X = train_step",
-        "def f(*x):\n    pass", "def f():\n    def g():\n        pass\n    return g", "def f():\n    yield 1",
+        "def f(**x):\n    pass", "def f():\n    def g():\n        pass\n    return g", "def f():\n    yield 1",
     ],
     "data": [
         f"X = {'a' * 101!r}", f"X = {10**13}", "X = b'weights'", "X = 1j", f"X = {tuple([0.5] * MOST_NODES)}",
@@ -119,7 +142,9 @@ STEP = {
         "loss.untyped_storage()", "inputs.numpy().tofile('x')", "model.load_state_dict({})", "loss.__class__ = float",
     ],
     "statements": [
-        "global EPOCHS", "nonlocal loss", "import os", "while True:\n    pass", "del loss", "raise ValueError",
+        "global EPOCHS", "nonlocal loss", "import os", "while True:\n    pass", "del loss", "raise SystemExit",
+        "try:\n    pass\nexcept BaseException:\n    pass",
+        "try:\n    pass\nexcept:\n    pass",
         "try:\n    pass\nexcept BaseException:\n    pass", "match loss:\n    case object(__class__=c):\n        pass",
         "with open('x') as f:\n    pass", "with torch.random.fork_rng():\n    pass", "(t := torch)", "len = print",
         "torch = model", "scaler.update(2.0)", "f(**{'a': 1})", "x = {1, 2}", "return (yield)", "exec('1')",

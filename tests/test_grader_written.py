@@ -195,13 +195,16 @@ def test_the_page_shows_the_file_and_what_was_found_in_it() -> None:
 
 @pytest.mark.slow
 @needs_sandbox
-def test_a_folder_of_answers_is_scored_and_remembered(tmp_path: Path) -> None:
+def test_a_folder_of_answers_is_scored_and_remembered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRAINWRECK_REPLAYS", str(tmp_path / "memory"))
     submissions, out = tmp_path / "submissions", tmp_path / "reports"
     submissions.mkdir()
     texts = {"ada": RIGHT, "bob": RIGHT.replace("    dlogits /= len(y)\n", ""), "cem": "x ="}
     for student, text in texts.items():
         (submissions / f"{student}_{EXERCISE}.tar.gz").write_bytes(handed_in(text, student))
-    options = ScoreOptions(out=out, jobs=2, engine="fresh", replays_folder=tmp_path / "memory")
+    options = ScoreOptions(out=out, jobs=2, engine="fresh")
     assert score_folder(submissions, options) == 0
     scores = json.loads((out / "scores.json").read_text())["submissions"]
     assert {row["student"]: row["total"] for row in scores} == {"ada": 100, "bob": 94, "cem": 0}

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from made_up_class import HOSTILE, REPORT
 from page_reader import Page
 
-from grader.report.markdown import LIMIT, cleaned_html, safe_html, shown_report
+from grader.report.markdown import cleaned_html, shown_report
 from grader.score.exhibits import CitedNumber
 
 ALLOWED = {
@@ -16,7 +16,7 @@ ALLOWED = {
 
 
 def page_of(markdown: str) -> Page:
-    return Page(f"<div>{safe_html(markdown)}</div>")
+    return Page(f"<div>{shown_report(markdown).body}</div>")
 
 
 def assert_harmless(page: Page) -> None:
@@ -37,7 +37,7 @@ def test_a_model_report() -> None:
     assert_harmless(page)
     assert page.levels == [3, 3, 3, 3]
     assert len(page.all("table")) == len(page.all("pre")) == len(page.all("ol")) == 1
-    assert "[picture: the loss of both runs (runs/fixed/run.html)]" in page.words
+    assert "[picture: runs/fixed/run.html]" in page.words
     assert "ruled_out" not in page.words
 
 
@@ -49,9 +49,9 @@ def test_a_model_report() -> None:
         ("[x](JaVaScRiPt&colon;alert(1))", "x"),
         ("[x](ada_huge_lr.html)", "x"),
         ("[x](#score)", "x"),
-        ("![alt](https://evil.example/pixel.png)", "[picture: alt (https://evil.example/pixel.png)]"),
+        ("![alt](https://evil.example/pixel.png)", "[picture: https://evil.example/pixel.png]"),
         ("![](data:image/svg+xml;base64,PHN2Zz4=)", "![](data:image/svg+xml;base64,PHN2Zz4=)"),
-        ("![](data:image/png;base64,PHN2Zz4=)", "[picture: no description (data:image/png;base64,PHN2Zz4=)]"),
+        ("![](data:image/png;base64,PHN2Zz4=)", "[picture: data:image/png;base64,PHN2Zz4=]"),
         ("[x](data:image/png;base64,AAAA)", "x"),
         ("<data:image/png;base64,AAAA>", "data:image/png;base64,AAAA"),
         ('[x](https://ok.example "t\\" onclick=\\"alert(1)")', "x"),
@@ -61,8 +61,7 @@ def test_a_model_report() -> None:
     ],
 )
 def test_hostile_markdown_is_text(markdown: str, words: str) -> None:
-    report = shown_report(markdown)
-    page = Page(f"<div>{report.body}</div>")
+    page = page_of(markdown)
     assert_harmless(page)
     assert words in page.words
 
@@ -88,62 +87,33 @@ def test_the_second_guard_trusts_nothing_of_the_first(html: str) -> None:
     assert "x" in page.words
 
 
-def test_a_long_report_is_cut_and_an_embedded_picture_is_not_what_makes_it_long() -> None:
-    picture = f"![p](data:image/png;base64,{'A' * 500_000})"
-    report = shown_report(f"{picture}\n\nafter it")
-    assert report.cut == 0
-    assert "after it" in report.body
-    assert shown_report("word " * LIMIT).cut == 4 * LIMIT
-
-
 def test_a_picture_that_the_report_holds_is_shown_and_no_other() -> None:
     data = "A" * 100
-    png, svg = f"data:image/png;base64,{data}", f"data:image/svg+xml;base64,{data}"
-    page = Page(f"<div>{shown_report(f'![the loss]({png})').body}</div>")
+    png, svg = f"data:image/png;base64,iVBORw0KGgo{data}", f"data:image/svg+xml;base64,{data}"
+    page = page_of(f"![the loss]({png})")
     assert page.all("img") == [{"alt": "the loss", "src": png}]
-    hostile = (
+    page = page_of(
         f"![a]({svg}) [b]({png}) ![c](embedded-picture-9) ![d](https://evil.example/x.png) <img src='{png}'>"
         f' ![x" onerror="alert(1)]({png})'
     )
-    page = Page(f"<div>{shown_report(hostile).body}</div>")
     assert page.all("img") == [{"alt": 'x" onerror="alert(1)', "src": png}]
     assert all("href" not in attributes for attributes in page.all("a"))
 
 
-def cited(text: str, number: str, verdict: str = "verified") -> CitedNumber:
-    start = text.index(number)
-    return CitedNumber.model_validate({"start": start, "end": start + len(number), "verdict": verdict})
-
-
-@pytest.mark.parametrize(
-    ("text", "html"),
-    [
-        ("loss 31.84 at", '<p>loss <mark class="verified">31.84</mark> at</p>\n'),
-        ("`loss 31.84`", '<p><code>loss <mark class="verified">31.84</mark></code></p>\n'),
-        ("```\nloss 31.84\n```", '<pre><code>loss <mark class="verified">31.84</mark>\n</code></pre>\n'),
-        ("\u202e31.84", '<p>&lt;U+202E&gt;<mark class="verified">31.84</mark></p>\n'),
-        ("\ue00031.84\ue002", '<p>\ufffd<mark class="verified">31.84</mark>\ufffd</p>\n'),
-    ],
-)
-def test_a_number_that_was_looked_up_is_marked(text: str, html: str) -> None:
-    assert shown_report(text, [cited(text, "31.84")]).body == html
-
-
-def test_a_number_in_the_front_matter_or_in_an_address_is_not_marked() -> None:
-    text = "---\na: 12\n---\n[b](https://c.example/34) ![56](x)"
-    numbers = [cited(text, number) for number in ("12", "34")]
-    report = shown_report(text, numbers)
-    assert report.matter == "a: 12"
-    assert "mark" not in report.body
+def test_the_front_matter_is_text_and_a_report_without_one_is_all_body() -> None:
+    report = shown_report("---\na: 12\u202e\n---\n# B", [CitedNumber(start=0, end=9, is_true=False)])
+    assert (report.matter, report.body) == (
+        "a: 12<U+202E>",
+        '<h3><mark class="refuted">B</mark></h3>\n',
+    )
+    assert shown_report("a: 12").body == "<p>a: 12</p>\n"
 
 
 @given(st.text(st.sampled_from("[]()!<>&`*_|-\n ab12") | st.characters(codec=None)), st.data())
 def test_a_mark_anywhere_leaves_harmless_html(text: str, data: st.DataObject) -> None:
     places = st.integers(0, len(text))
     start, end = sorted((data.draw(places), data.draw(places)))
-    report = shown_report(text, [CitedNumber(start=start, end=end, verdict="refuted")])
-    page = Page(f"<div>{report.body}</div>")
-    assert not set("".join(page.text)) & set("\ue000\ue001\ue002")
+    page = Page(f"<div>{shown_report(text, [CitedNumber(start=start, end=end, is_true=False)]).body}</div>")
     assert all(attributes == {"class": "refuted"} for attributes in page.all("mark"))
     page.tags = [(tag, attributes) for tag, attributes in page.tags if tag != "mark"]
     assert_harmless(page)

@@ -9,13 +9,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from made_up_class import HOSTILE, RUBRIC, TITLES, changed, digest, made_up_class, make_exhibits, make_row
+from made_up_class import HOSTILE, RUBRIC, TITLES, changed, made_up_class, make_exhibits, make_row
 from page_reader import Page
 
 from grader.report.class_page import lost_checks, means, render_class_page
 from grader.report.submission_page import curve_charts, render_submission
 from grader.report.template import MARKER
-from grader.score.exhibits import Curve, Exhibits, HashComparison, Measurement, ReplayOutcome
+from grader.score.exhibits import Curve, Exhibits, Measurement
 from grader.score.verdict import Flag, RuleVerdict, Scores, SubmissionScore, lost, open_check
 
 SCORES, EXHIBITS = made_up_class(40)
@@ -54,12 +54,7 @@ def hostile_exhibits() -> Exhibits:
         fixed_source=f"a = 2\n# {HOSTILE}\n\x00\u2028'''{HOSTILE}",
         report=f"---\n{HOSTILE}\n---\n# {HOSTILE}\n\n[x](javascript:alert(1)) ![{HOSTILE}](http://evil.example/x.png)",
         curves=(Curve(run="fixed", loss=((0, "NaN"),), validation=((0, None, 0.5),)),),
-        hashes=(
-            HashComparison(run="fixed", file="metrics.log", claimed=HOSTILE * 50, replayed=None, agree=False),
-        ),
-        replays=(ReplayOutcome(what="fixed run", status="RE", message=HOSTILE),),
         measurements=(Measurement(name=HOSTILE, value="-Infinity", wanted=HOSTILE, good=False),),
-        ignored_files=(HOSTILE, "x" * 10_000),
         symptom=HOSTILE,
     )
 
@@ -190,16 +185,12 @@ class TestSubmissionPage:
 
     def test_the_page_shows_what_the_score_rests_on(self) -> None:
         page = page_of(make_row("s", "ada", "steep", {}), SHOWN)
-        one, two = digest("s 1")[:16], digest("s 2")[:16]
         for words in (
             "1 line removed, 2 added.",
             "9 \N{MINUS SIGN} removed return torch.optim.SGD(model.parameters(), lr=10.0",
             "10 + added return torch.optim.SGD(model.parameters(), lr=0.1",
             "largest rate 0.1 below 1.0 met",
             "not above 50 not met",
-            f"broken metrics.log {one} {one} agree",
-            f"fixed metrics.log {one} {two} differ",
-            f"fixed checkpoint.pt {one} — not demanded",
             "diagnosis: - {cause: steep, where: build_optimizer",
         ):
             assert words in page.words

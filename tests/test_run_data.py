@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from harness.page.run_data import encode_png, look_up, number
+from harness.page.run_data import encode_png, number
 
 
 @given(st.integers(1, 40), st.integers(1, 40), st.sampled_from([1, 3]), st.integers(0, 2**32 - 1))
@@ -29,5 +29,3 @@ def test_the_bytes_are_those_of_when_this_was_written() -> None:
 )
 def test_only_numbers_of_the_log_are_numbers(value: object, expected: float | None) -> None:
     assert number(value) == expected
-    assert look_up({"a": {"b": value}}, "a", "b") == expected
-    assert look_up({"a": 1}, "a", "b") is None

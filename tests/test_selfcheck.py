@@ -61,12 +61,12 @@ BROKEN, HEALTHY = replayed(1e4, 0.1), replayed(2.3)
 def test_a_break_trips_what_all_seeds_agree_on(
     broken: list[dict[str, str]], healthy: list[dict[str, str]], expected: dict[str, str]
 ) -> None:
-    assert trips.trips(broken, healthy) == expected
+    assert trips.measured(broken, healthy).trips == expected
 
 
 def test_what_was_measured_is_read_back(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
-    trips.measured_path("mine", tmp_path).write_text(trips.measured_toml([MIXED], [SOUND]))
+    trips.measured_path("mine", tmp_path).write_text(trips.measured_toml(trips.measured([MIXED], [SOUND])))
     assert trips_of("mine", tmp_path) == {"first_loss": "high"}
     assert outcomes_of("mine", tmp_path) == MIXED
 
@@ -126,29 +126,32 @@ def test_a_band_is_the_largest_distance_of_anything_sound_rounded_up() -> None:
     assert (accuracy.accuracy_below, accuracy.loss_times, accuracy.reference) == (0.04, None, (0.93, 0.95))
     loss = band_of("e", "d", [1e-8, 3e-8], [(1e-8, 2e-8)], by_accuracy=False)
     assert (loss.accuracy_below, loss.loss_times) == (None, 3.0)
-    assert entry(loss).endswith("loss_times = 3\nreference = [1e-08, 3e-08]\n")
+    assert entry(loss).endswith("loss_times = 3.0\nreference = [1e-08, 3e-08]\n")
     with pytest.raises(ValueError, match="not finite"):
         band_of("e", "d", [0.9], [(0.9, float("nan"))], by_accuracy=True)
 
 
 @needs_sandbox
 @pytest.mark.slow
-def test_one_recipe_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_recipe_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Everything agrees; then a wrong threshold, a wrong trip and an unusable neighbour are each named."""
     exercises, solutions = tmp_path / "exercises", tmp_path / "solutions"
     shutil.copytree(EXERCISES / RECIPE.id, exercises / RECIPE.id)
     shutil.copytree(SOLUTIONS / RECIPE.id, solutions / RECIPE.id)
-    options = SelfcheckOptions(
-        seeds=1, jobs=2, data_folder=tmp_path / "no data", replays_folder=tmp_path / "replays",
-        exercises=exercises, solutions=solutions,
-    )  # fmt: skip
+    monkeypatch.setenv("TRAINWRECK_DATA", str(tmp_path / "no data"))
+    monkeypatch.setenv("TRAINWRECK_REPLAYS", str(tmp_path / "replays"))
+    options = SelfcheckOptions(seeds=1, jobs=2, exercises=exercises, solutions=solutions)
     assert run_selfcheck(options) == 0
     assert "Disagreements: 0." in capsys.readouterr().out
     (exercises / "unusable").mkdir()
     (exercises / "unusable" / "recipe.toml").write_text("format_version = 2\n")
     recipe = exercises / RECIPE.id / "recipe.toml"
     recipe.write_text(recipe.read_text().replace("above  = 50.0", "above  = 1e30"))
-    trips.measured_path(RECIPE.id, solutions).write_text(trips.measured_toml([UNSOUND], [SOUND]))
+    trips.measured_path(RECIPE.id, solutions).write_text(
+        trips.measured_toml(trips.measured([UNSOUND], [SOUND]))
+    )
     assert run_selfcheck(options) == 1
     out = capsys.readouterr().out
     assert "seed 100, broken run: max loss is" in out
@@ -180,9 +183,7 @@ def logs(*values: float) -> list[list[dict[str, float]]]:
 def test_a_threshold_lies_in_the_gap(
     broken: tuple[float, ...], healthy: tuple[float, ...], bounds: tuple[float | None, float | None] | None
 ) -> None:
-    proposals = [
-        item.symptom for item in propose(logs(*broken), logs(*healthy)) if item.symptom.reduce != "max"
-    ]
+    proposals = [item for item in propose(logs(*broken), logs(*healthy)) if item.reduce != "max"]
     assert [(item.above, item.below) for item in proposals] == ([] if bounds is None else [bounds])
     for symptom in proposals:
         assert all(judge_symptom(records, symptom).present for records in logs(*broken))

@@ -97,11 +97,11 @@ def test_a_submission_is_told_with_what_may_cost_points(tmp_path: Path, capsys: 
     path = tmp_path / "ada_huge_lr.tar.gz"
     path.write_bytes(b"x" * 2_000_000)
     show_submission(
-        Submission(path, "ab" * 32, (failed("report: words", "too [many]."),), tmp_path / "old", False)
+        Submission(path, "ab" * 32, (failed("report: words", "too [many]."),), unchanged=False, replaced=True)
     )
     assert capsys.readouterr().out == (
         f"{path} (2.0 MB, SHA-256 abababababababab) and its .sha256 are written.\n"
-        f"The older tarball is kept as {tmp_path / 'old'}.\n"
+        "They replace the ones that you made before.\n"
         "Warning, report: words: too [many].\nNext:\n  hand both files in\n"
     )
 

@@ -16,7 +16,6 @@ PATIENCE_SECONDS = 300.0
 # What a command started may take so long to end after it.
 GONE_SECONDS = 30.0
 _POLL_SECONDS = 0.002
-_LASTING_SECONDS = 0.1
 # Runs a command and ends, with its status, when nothing that it started is left: whatever loses its parent below
 # this process becomes its child (Linux: PR_SET_CHILD_SUBREAPER, 36), so nothing gets away. It changes its own name
 # (PR_SET_NAME, 15) when the command has ended.
@@ -88,33 +87,16 @@ class Watched:
             time.sleep(_POLL_SECONDS)
         return True
 
-    def sandboxed(self, script: str) -> int | None:
-        """Return the process inside a sandbox that runs this script of ours, if there is one."""
-        for process in self.processes():
-            words = _command_line(process)
-            if len(words) > 2 and words[-1].endswith(f"/inside/{script}") and words[-2] == "-P":
-                return process
-        return None
+    def run(self, script: str) -> int | None:
+        """Return the run of this script of ours in a sandbox, if there is one; a run has the name of its script."""
+        return next((process for process in self.processes() if _name(process) == script), None)
 
-    def forked(self) -> int | None:
-        """Return the run that the warm process has forked, if there is one that has lasted for a while.
-
-        Below that process lie its launcher, process 1 of the run's own namespace, and the run. The first run of each,
-        which only shows that runs can be forked, is over at once.
-        """
-        run = self._warm_chain()[3:]
-        time.sleep(_LASTING_SECONDS)
-        return run[0] if run and run == self._warm_chain()[3:] else None
-
-    def warm(self) -> int | None:
-        """Return the warm process, if there is one that has forked a run."""
-        chain = self._warm_chain()
-        return chain[0] if len(chain) == 4 else None
-
-    def _warm_chain(self) -> list[int]:
-        return [
-            process for process in self.processes() if "warm_process" in "".join(_command_line(process)[1:4])
-        ]
+    def worker(self) -> int | None:
+        """Return the worker that has forked a run of `replay.py`, if there is one."""
+        workers = (
+            process for process in self.processes() if "worker import" in "".join(_command_line(process)[1:4])
+        )
+        return None if self.run("replay.py") is None else next(workers, None)
 
     def kill(self, *, everything: bool) -> None:
         """Kill the command alone, or it and all that it started, as if at one moment."""
@@ -130,7 +112,7 @@ class Watched:
         end, alone = time.monotonic() + seconds, False
         with self._out, self._err:
             while not self.has_ended():
-                if not alone and _read(self._keeper.pid, "comm") == b"ended\n":
+                if not alone and _name(self._keeper.pid) == "ended":
                     end, alone = min(end, time.monotonic() + gone), True
                 if time.monotonic() > end:
                     left = [" ".join(_command_line(process))[:200] for process in self.processes()]
@@ -154,6 +136,10 @@ def _descendants(process: int) -> list[int]:
 
 def _command_line(process: int) -> list[str]:
     return os.fsdecode(_read(process, "cmdline")).split("\0")[:-1]
+
+
+def _name(process: int) -> str:
+    return os.fsdecode(_read(process, "comm")).strip()
 
 
 def _read(process: int, name: str) -> bytes:

@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from grader.intake.names import REMEDY, Rejected, check_distinct, plain_name
+from grader.intake.names import REMEDY, Rejected, plain_name
 from harness.errors import printable
 
 MIB = 1024 * 1024
@@ -108,7 +108,6 @@ def read_members(tar: bytes, members: dict[str, bytes]) -> None:
 
     Raises `Rejected` for anything but plain files and folders. Members read before that stay in `members`.
     """
-    names: list[str] = []
     longer = ""
     for headers, (position, info) in enumerate(_headers(tar), start=1):
         if headers > HEADERS:
@@ -127,9 +126,9 @@ def read_members(tar: bytes, members: dict[str, bytes]) -> None:
         if info.size > MEMBER_BYTES:
             limit = MEMBER_BYTES // 2**20
             raise Rejected("file too large", f"{printable(name)} in the archive is larger than {limit} MiB.")
-        names.append(name)
+        if name in members:
+            raise Rejected("duplicate name", f"The archive holds {printable(name)} twice.")
         members[name] = content
-    check_distinct(names)
 
 
 def _headers(tar: bytes) -> Iterator[tuple[int, tarfile.TarInfo]]:

@@ -1,8 +1,5 @@
 """Why an archive is rejected, and which member names are plain."""
 
-import unicodedata
-from collections.abc import Iterable
-
 from harness.errors import printable
 
 # What a file system allows in one part of a path.
@@ -44,26 +41,3 @@ def plain_name(name: str) -> str:
     if any(part in ("", ".") for part in parts) and name not in (".", "./"):
         raise Rejected("absolute name", f"{where} is not a plain relative one.")
     return "/".join(parts)
-
-
-def check_distinct(names: Iterable[str]) -> None:
-    """Raise `Rejected` if two names are one file, here or on a system that folds case or accents."""
-    seen: dict[str, str] = {}
-    for name in names:
-        key = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
-        other = seen.setdefault(key, name)
-        if other is name:
-            continue
-        if other == name:
-            raise Rejected("duplicate name", f"The archive holds {printable(name)} twice.")
-        raise Rejected(
-            "colliding names",
-            f"The archive holds both {printable(other)} and {printable(name)}, which are one file on some systems.",
-        )
-    for key, name in seen.items():
-        for end, char in enumerate(key):
-            if char == "/" and key[:end] in seen:
-                other = printable(seen[key[:end]])
-                raise Rejected(
-                    "colliding names", f"The archive holds {other} and {printable(name)} below it."
-                )

@@ -5,7 +5,7 @@ import json
 import os
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from grader.intake.archive import MIB, gunzip, read_members, read_tarball
-from grader.intake.commands import parse_command
 from grader.intake.names import Rejected
 from grader.syntax.program import program_digest
 from harness.data import DATASETS
@@ -30,10 +29,11 @@ from harness.submission.archive import (
     FileManifest,
     Manifest,
 )
+from harness.submission.report import SIZE_LIMIT as REPORT_BYTES
 from harness.workspace import EXPERIMENT, META, METRICS_LOG, REPORT, RUNS, Run
 from harness.written.exercise import FileExercise, file_exercise_ids, load_exercise
 
-# A manifest of 20 files has 2 KiB, an experiment 2 KiB, a report of 500 words 4 KiB.
+# A manifest of 20 files has 2 KiB, an experiment 2 KiB.
 MANIFEST_BYTES = 64 * 1024
 TEXT_BYTES = 64 * 1024
 _TEXTS = (EXPERIMENT, REPORT, COMMANDS)
@@ -45,10 +45,10 @@ LOG_BYTES = 8 * MIB
 META_BYTES = 64 * 1024
 # A batch record nests 5 deep; a few hundred levels crash recursive readers.
 LINE_BRACKETS = 100
-# Larger tables take Markdown readers minutes.
-TABLE_ROWS, ROW_CHARACTERS = 2000, 2000
 _REMEDY = "make submit writes a whole archive"
 _COMMANDS = re.compile(r"# runs/broken\n(?P<broken>[^\n]*)\n\n?# runs/fixed\n(?P<fixed>[^\n]*)\n*")
+# They keep a command from asking for days; the longest experiment has 20 epochs.
+_LARGEST = {"epochs": 1000, "batch": 65536}
 _AnyManifest = TypeVar("_AnyManifest", bound=FileManifest)
 
 
@@ -131,20 +131,23 @@ class Submission:
     @cached_property
     def _command(self) -> tuple[RunSettings, str]:
         settings = RunSettings(seed=self.manifest.seed, dataset=self.manifest.dataset)
-        try:
-            given = read_settings(self)
-        except ValueError as error:
-            return settings, str(error)
-        chosen = {
-            run: replace(settings, epochs=item.epochs, batch_size=item.batch_size)
-            for run, item in given.items()
-        }
-        settings = chosen["fixed"]
-        if chosen["broken"] != settings:
-            return settings, "command.txt has other settings for the broken run than for the fixed one."
-        # A run on a GPU is of another platform class, and is replayed on the processor.
-        if any(replace(item, device="cpu") != settings for item in given.values()):
-            return settings, "command.txt has options that make exercise does not give."
+        if COMMANDS not in self.files:
+            return settings, f"There is no {COMMANDS}."
+        found = _COMMANDS.fullmatch(self.files[COMMANDS].decode("utf-8", "replace").replace("\r\n", "\n"))
+        if found is None:
+            return (
+                settings,
+                f"{COMMANDS} does not hold the commands of both runs, as make submit writes them.",
+            )
+        epochs, batch_size = (_option(name, found["fixed"]) for name in ("epochs", "batch"))
+        settings = replace(settings, epochs=epochs, batch_size=batch_size)
+        scripts: dict[Run, str | None] = {"broken": None, "fixed": EXPERIMENT}
+        for run, script in scripts.items():
+            # A run on a GPU is of another platform class, and is replayed on the processor.
+            devices = (replace(settings, device=device) for device in ("cpu", "cuda"))
+            if found[run] not in [item.command(self.recipe, script) for item in devices]:
+                problem = f"The command of the {run} run in {COMMANDS} is not one that the harness writes"
+                return settings, f"{problem} for this seed and data set, and equal settings of both runs."
         return settings, ""
 
 
@@ -169,23 +172,20 @@ class Answer:
 
 
 def submission_name(path: Path) -> str:
-    """Return the file's name without `.tar.gz`; bytes that are not UTF-8 are escaped."""
-    return os.fsencode(path.name.removesuffix(SUFFIX)).decode("utf-8", "backslashreplace")
+    """Return the file's name without `.tar.gz`; a byte that is not UTF-8 becomes `\\xff`, and a backslash two.
+
+    So no two files of a folder share a name.
+    """
+    stem = os.fsencode(path.name.removesuffix(SUFFIX)).replace(b"\\", rb"\\")
+    return stem.decode("utf-8", "backslashreplace")
 
 
 def tarballs(folder: Path, only: Sequence[str] = ()) -> list[Path]:
     """Return the tarballs in a folder, sorted. Raises `UserError` if there are none, or not those in `only`."""
     if not folder.is_dir():
         raise UserError(f"There is no folder {folder}: name the one that holds the students' .tar.gz files.")
-    found: dict[str, Path] = {}
-    for path in sorted(folder.iterdir()):
-        if not path.name.endswith(SUFFIX):
-            continue
-        other = found.setdefault(submission_name(path), path)
-        if other is not path:
-            raise UserError(
-                f"{folder} holds two files that are both called {printable(submission_name(path))}: rename one."
-            )
+    paths = sorted(path for path in folder.iterdir() if path.name.endswith(SUFFIX))
+    found = {submission_name(path): path for path in paths}
     if not found:
         raise UserError(
             f"{folder} holds no .tar.gz file: put the students' tarballs there, as make submit wrote them."
@@ -291,8 +291,14 @@ def _submission(members: Mapping[str, bytes], manifest: Manifest, name: str, sha
         raise Rejected("unknown recipe", f"There is no exercise {printable(manifest.recipe)}: {_REMEDY}.")
     if manifest.dataset not in DATASETS:
         raise Rejected("unknown data set", f"There is no data set {printable(manifest.dataset)}: {_REMEDY}.")
-    for code, message in _faults(manifest, members):
-        raise Rejected(code, message)
+    _check_listing(manifest.files, members, FILES)
+    if EXPERIMENT not in members:
+        raise Rejected("no experiment", f"The archive has no {EXPERIMENT}: {_REMEDY}.")
+    for text in _TEXTS:
+        _check_size(text, members)
+    for run in RUNS:
+        _check_run(run, members)
+    _check_encoding(EXPERIMENT, members)
     return Submission(
         name=name,
         sha256=sha256,
@@ -307,13 +313,11 @@ def _submission(members: Mapping[str, bytes], manifest: Manifest, name: str, sha
 def _answer(members: Mapping[str, bytes], manifest: FileManifest, name: str, sha256: str) -> Answer:
     exercise = load_exercise(manifest.recipe)
     assert isinstance(exercise, FileExercise)
-    for code, message in _listing_faults(manifest.files, members, (exercise.file,)):
-        raise Rejected(code, message)
+    _check_listing(manifest.files, members, (exercise.file,))
     if exercise.file not in members:
-        message = f"The archive has no {exercise.file}: {_REMEDY}."
-        raise Rejected("no answer", message)
-    for code, message in (*_size_fault(exercise.file, members), *_encoding_fault(exercise.file, members)):
-        raise Rejected(code, message)
+        raise Rejected("no answer", f"The archive has no {exercise.file}: {_REMEDY}.")
+    _check_size(exercise.file, members)
+    _check_encoding(exercise.file, members)
     return Answer(
         name=name,
         sha256=sha256,
@@ -324,79 +328,49 @@ def _answer(members: Mapping[str, bytes], manifest: FileManifest, name: str, sha
     )
 
 
-def _faults(manifest: Manifest, members: Mapping[str, bytes]) -> Iterator[tuple[str, str]]:
-    yield from _listing_faults(manifest.files, members, FILES)
-    if EXPERIMENT not in members:
-        yield "no experiment", f"The archive has no {EXPERIMENT}: {_REMEDY}."
-    for name in _TEXTS:
-        yield from _size_fault(name, members)
-    report = members.get(REPORT, b"")[:TEXT_BYTES].decode("utf-8", "replace")
-    rows = [line for line in report.split("\n") if line.lstrip().startswith("|")]
-    if len(rows) > TABLE_ROWS or any(len(row) > ROW_CHARACTERS for row in rows):
-        what = f"more than {TABLE_ROWS} table rows, or one of more than {ROW_CHARACTERS} characters"
-        yield "table too large", f"{REPORT} has {what}: shorten it."
-    for run in RUNS:
-        yield from _run_faults(run, members)
-    yield from _encoding_fault(EXPERIMENT, members)
-
-
-def _listing_faults(
-    listed: Mapping[str, str], members: Mapping[str, bytes], known: Iterable[str]
-) -> Iterator[tuple[str, str]]:
-    """Yield where the members differ from the manifest's list; `known` are the members that will be read."""
+def _check_listing(listed: Mapping[str, str], members: Mapping[str, bytes], known: Iterable[str]) -> None:
+    """Raise `Rejected` if the members differ from the manifest's list; `known` are the members that will be read."""
     for name, digest in listed.items():
         if name not in members:
-            yield "missing file", f"{printable(name)} is in the manifest and not in the archive: {_REMEDY}."
-        elif hashlib.sha256(members[name]).hexdigest() != digest:
-            yield "wrong hash", f"{printable(name)} has another SHA-256 than the manifest says: {_REMEDY}."
+            message = f"{printable(name)} is in the manifest and not in the archive: {_REMEDY}."
+            raise Rejected("missing file", message)
+        if hashlib.sha256(members[name]).hexdigest() != digest:
+            message = f"{printable(name)} has another SHA-256 than the manifest says: {_REMEDY}."
+            raise Rejected("wrong hash", message)
     for name in known:
         if name in members and name not in listed and name != MANIFEST:
-            yield "unlisted file", f"{name} is in the archive and not in the manifest: {_REMEDY}."
+            raise Rejected("unlisted file", f"{name} is in the archive and not in the manifest: {_REMEDY}.")
 
 
-def _size_fault(name: str, members: Mapping[str, bytes]) -> Iterator[tuple[str, str]]:
-    if len(members.get(name, b"")) > TEXT_BYTES:
-        yield "text too large", f"{name} is larger than {TEXT_BYTES // 1024} KiB: shorten it."
+def _check_size(name: str, members: Mapping[str, bytes]) -> None:
+    limit = REPORT_BYTES if name == REPORT else TEXT_BYTES
+    if len(members.get(name, b"")) > limit:
+        raise Rejected("text too large", f"{name} is larger than {limit // 1024} KiB: shorten it.")
 
 
-def _encoding_fault(name: str, members: Mapping[str, bytes]) -> Iterator[tuple[str, str]]:
+def _check_encoding(name: str, members: Mapping[str, bytes]) -> None:
     try:
         members[name].decode("utf-8")
     except UnicodeDecodeError:
-        yield "not UTF-8", f"{name} is not UTF-8 text: save it as UTF-8 and hand it in again."
+        message = f"{name} is not UTF-8 text: save it as UTF-8 and hand it in again."
+        raise Rejected("not UTF-8", message) from None
 
 
-def _run_faults(run: str, members: Mapping[str, bytes]) -> Iterator[tuple[str, str]]:
-    log = members.get(f"runs/{run}/{METRICS_LOG}", b"")
+def _check_run(run: Run, members: Mapping[str, bytes]) -> None:
+    log = members.get(_LOGS[run], b"")
     if len(log) > LOG_BYTES:
         limit = LOG_BYTES // MIB
-        yield "log too large", f"The log of the {run} run is larger than {limit} MiB: train for less."
-    if any(line.count(b"{") + line.count(b"[") > LINE_BRACKETS for line in log.split(b"\n")):
-        yield "no log", f"The log of the {run} run is not one that a run writes: {_REMEDY}."
-    if len(members.get(f"runs/{run}/{META}", b"")) > META_BYTES:
-        yield "meta too large", f"{META} of the {run} run is larger than {META_BYTES // 1024} KiB: {_REMEDY}."
-
-
-def read_settings(submission: Submission) -> dict[Run, RunSettings]:
-    """Return the settings of both runs, from `command.txt`.
-
-    Raises `ValueError`, with a sentence, if it is missing, not what `make submit` writes, or has another seed or data
-    set than the manifest.
-    """
-    data = submission.files.get(COMMANDS)
-    if data is None:
-        raise ValueError(f"There is no {COMMANDS}.")
-    found = _COMMANDS.fullmatch(data.decode("utf-8", "replace").replace("\r\n", "\n"))
-    if found is None:
-        raise ValueError(
-            f"{COMMANDS} is not the commands of the broken and the fixed run, as make submit writes them."
+        raise Rejected(
+            "log too large", f"The log of the {run} run is larger than {limit} MiB: train for less."
         )
-    manifest = submission.manifest
-    settings: dict[Run, RunSettings] = {
-        "broken": parse_command(found["broken"], manifest.recipe, None),
-        "fixed": parse_command(found["fixed"], manifest.recipe, EXPERIMENT),
-    }
-    for run, item in settings.items():
-        if (item.seed, item.dataset) != (manifest.seed, manifest.dataset):
-            raise ValueError(f"The command of the {run} run has another seed or data set than the manifest.")
-    return settings
+    if any(line.count(b"{") + line.count(b"[") > LINE_BRACKETS for line in log.split(b"\n")):
+        raise Rejected("no log", f"The log of the {run} run is not one that a run writes: {_REMEDY}.")
+    if len(members.get(f"runs/{run}/{META}", b"")) > META_BYTES:
+        limit = META_BYTES // 1024
+        raise Rejected("meta too large", f"{META} of the {run} run is larger than {limit} KiB: {_REMEDY}.")
+
+
+def _option(name: str, command: str) -> int | None:
+    """Return the value of an option that counts something, or None: not given, or not one that we replay."""
+    found = re.search(rf" --{name} ([1-9][0-9]{{0,4}})(?= |$)", command)
+    return int(found[1]) if found and int(found[1]) <= _LARGEST[name] else None

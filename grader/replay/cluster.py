@@ -14,14 +14,14 @@ from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cache
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from grader.replay.data import ReplayData
+from grader.replay.data import DataFiles, ReplayData
 from grader.replay.provenance import code_hash, machine_state
 from grader.replay.replay import Replay
 from grader.replay.replayer import Replayer, open_sandbox
@@ -40,6 +40,7 @@ WORKER_WAIT_SECONDS = 120.0
 _LOOK_SECONDS = 0.5
 _FETCH_SECONDS = 60.0
 _DEATHS = 3  # Give up after this many worker deaths.
+_AGAIN = "and give the same command again. Finished replays are kept."
 _LOADED = code_hash()  # of the modules that this process runs; the files may change later
 
 
@@ -62,18 +63,14 @@ def description() -> Mapping[str, str]:
 
 async def unfit_reason(wanted: Mapping[str, str]) -> str:
     """Return why this worker cannot make replays for a grader with this description, or ""."""
-    return await asyncio.to_thread(_unfit_reason, wanted)
-
-
-def _unfit_reason(wanted: Mapping[str, str]) -> str:
-    ours = description()
+    ours = await asyncio.to_thread(description)
     differing = [name for name in ours if wanted.get(name) != ours[name]]
     if "code" in differing:
         return "it has another version of trainwreck: install the commit that is here, and restart the worker"
     if differing:
         pairs = ", ".join(f"{name} {ours[name]}, here {wanted.get(name)}" for name in differing)
         return f"it differs ({pairs}): install the same versions, or leave out machines of another kind"
-    return _worker_problem()
+    return await asyncio.to_thread(_worker_problem)
 
 
 def _worker_problem() -> str:
@@ -100,14 +97,11 @@ def replay(job: bytes, subset: bytes = b"", heldout: bytes = b"") -> bytes:
     Returns the JSON of the replay, or of the reason why this worker cannot make it.
     """
     asked = json.loads(job)
-    request = Request(
-        recipe_of(asked["recipe"]), RunSettings(**asked["settings"]), asked["source"], asked["tree"],
-        asked["trusted"], asked["repetition"],
-    )  # fmt: skip
+    request = Request(recipe_of(asked.pop("recipe")), RunSettings(**asked.pop("settings")), **asked)
     try:
         replayer = _replayer()
         if subset:
-            replayer.data.accept(request.settings.dataset, subset, heldout)
+            replayer.data.accept(request.settings.dataset, DataFiles(subset, heldout))
         made = replayer.replay(request)
         unfit = _worker_problem() if made.status == "XX" else ""
     except OSError as error:  # its disk is full
@@ -154,13 +148,11 @@ def open_cluster(address: str, data_folder: Path, say: Callable[[str], None]) ->
             client.close(timeout=CONNECT_SECONDS)
 
 
-@dataclass(frozen=True)
-class _Sent:
-    """A request that the worker at an address has, and since when (perf_counter)."""
+class _Sent(NamedTuple):
+    """A request that the worker at an address has."""
 
     request: Request
     address: str
-    begun: float
 
 
 class _Cluster:
@@ -171,8 +163,7 @@ class _Cluster:
         self._data = data
         self._say = say
         self._threads: dict[str, int] = {}  # of each known worker, by its address; 0 for a refused one
-        self._names: dict[str, str] = {}
-        self._without_worker_since = 0.0  # (time.monotonic); 0 if there is one
+        self._wait_until = 0.0  # (time.monotonic) for a worker; 0 if there is one
         self._deaths: Counter[str] = Counter()  # of workers that had a request, by its key
         self._files: dict[str, Sequence[Any]] = {}
 
@@ -184,19 +175,27 @@ class _Cluster:
         try:
             while waiting or sent:
                 self._update_workers()
-                for future in [future for future, item in sent.items() if item.address not in self._threads]:
-                    future.cancel()
-                    yield from self._lost(sent.pop(future), waiting, "the worker is gone")
-                for address in self._free_threads(sent):
-                    if waiting:
-                        yield from self._send(waiting.popleft(), address, sent)
+                busy = Counter(item.address for item in sent.values())
+                for address, threads in self._threads.items():
+                    for _ in range(min(threads - busy[address], len(waiting))):
+                        request = waiting.popleft()
+                        try:
+                            sent[self._send(request, address)] = _Sent(request, address)
+                        except UserError as error:  # the data set is not on this machine
+                            yield request, Replay(status="XX", message=str(error))
                 if not sent:
                     time.sleep(_LOOK_SECONDS)
                     continue
                 with suppress(TimeoutError, CancelledError):
                     wait(list(sent), timeout=_LOOK_SECONDS, return_when="FIRST_COMPLETED")
-                for future in [future for future in sent if future.done()]:
-                    yield from self._receive(future, sent.pop(future), waiting)
+                for future, item in list(sent.items()):
+                    if future.done() or item.address not in self._threads:
+                        del sent[future]
+                        replay = self._receive(future, item)
+                        if replay is None:
+                            waiting.appendleft(item.request)
+                        else:
+                            yield item.request, replay
         finally:
             if self._client.status == "running":
                 self._client.cancel(list(sent))
@@ -209,83 +208,68 @@ class _Cluster:
         self._check_connection()
         info = self._client.scheduler_info()
         there = info["workers"]
-        self._names |= {address: f"{worker['name']} ({address})" for address, worker in there.items()}
         self._threads = {address: self._threads[address] for address in self._threads.keys() & there.keys()}
         if new := list(there.keys() - self._threads.keys()):
             answers = self._client.run(unfit_reason, description(), workers=new, on_error="return")
             for address, answer in answers.items():
                 self._threads[address] = there[address]["nthreads"]
-                if isinstance(answer, Exception):  # trainwreck is missing there, or has another version
-                    self._refuse(address, f"trainwreck does not answer there ({answer})")
-                elif answer:
-                    self._refuse(address, answer)
+                # An exception: trainwreck is missing there, or has another version.
+                missing = isinstance(answer, Exception)
+                if reason := f"trainwreck does not answer there ({answer})" if missing else answer:
+                    self._refuse(address, f"{there[address]['name']} ({address})", reason)
         if any(self._threads.values()):
-            self._without_worker_since = 0.0
+            self._wait_until = 0.0
         elif there and len(self._threads) == len(there):
             raise UserError(f"No worker of {info['address']} can make replays; the reasons are above.")
-        elif not self._without_worker_since:
-            self._without_worker_since = time.monotonic()
+        elif not self._wait_until:
+            self._wait_until = time.monotonic() + WORKER_WAIT_SECONDS
             self._say(f"Waiting for a worker of {info['address']}, {WORKER_WAIT_SECONDS:.0f} s at most.")
-        elif time.monotonic() > self._without_worker_since + WORKER_WAIT_SECONDS:
-            raise UserError(
-                f"{info['address']} has no worker: start some, and give the same command again."
-                " Finished replays are kept."
-            )
+        elif time.monotonic() > self._wait_until:
+            raise UserError(f"{info['address']} has no worker: start some, {_AGAIN}")
 
-    def _refuse(self, address: str, reason: str) -> None:
+    def _refuse(self, address: str, name: str, reason: str) -> None:
         self._threads[address] = 0
-        self._say(f"Refused: worker {self._names[address]}: {' '.join(reason.split()).rstrip('.')}.")
+        self._say(f"Refused: worker {name}: {' '.join(reason.split()).rstrip('.')}.")
 
-    def _free_threads(self, sent: Mapping[Any, _Sent]) -> list[str]:
-        """Return the address of each thread that has nothing to do."""
-        busy = Counter(item.address for item in sent.values())
-        return [address for address, threads in self._threads.items() for _ in range(threads - busy[address])]
+    def _send(self, request: Request, address: str) -> Any:
+        """Start a replay on a worker; Dask brings each file of a data set once to each worker that needs it.
 
-    def _send(self, request: Request, address: str, sent: dict[Any, _Sent]) -> Iterator[Made]:
+        Raises `UserError` if the data set is not on this machine.
+        """
         dataset = request.settings.dataset
         if dataset not in EMBEDDED and dataset not in self._files:
-            try:
-                contents = (self._data.subset(dataset), self._data.heldout(dataset))
-            except UserError as error:  # the data set is not on this machine
-                yield request, Replay(status="XX", message=str(error)), 0.0
-                return
-            # Dask brings each file once to each worker that needs it.
-            self._files[dataset] = self._client.scatter(contents, hash=False)
+            # A list: Dask sends the items of a list.
+            self._files[dataset] = self._client.scatter(list(self._data.files(dataset)), hash=False)
         job = {
             "recipe": request.recipe.id, "settings": asdict(request.settings), "source": request.source,
             "tree": request.tree, "trusted": request.trusted, "repetition": request.repetition,
+            "seconds": request.seconds,
         }  # fmt: skip
         files = self._files.get(dataset, ())
-        future = self._client.submit(replay, json.dumps(job).encode(), *files, workers=[address], pure=False)
-        sent[future] = _Sent(request, address, time.perf_counter())
+        return self._client.submit(replay, json.dumps(job).encode(), *files, workers=[address], pure=False)
 
-    def _receive(self, future: Any, sent: _Sent, waiting: deque[Request]) -> Iterator[Made]:
+    def _receive(self, future: Any, sent: _Sent) -> Replay | None:
+        """Return the replay that a worker made, or None if another worker has to make it."""
         try:
+            if not future.done():
+                raise LookupError("the worker is gone")
             answer = json.loads(future.result(timeout=_FETCH_SECONDS))
         except Exception as error:  # its worker is gone, or has another fault
             self._check_connection()
-            yield from self._lost(sent, waiting, str(error))
-            return
-        if "unfit" in answer:
-            if self._threads.get(sent.address):
-                self._refuse(sent.address, answer["unfit"])
-            waiting.appendleft(sent.request)
-        else:
-            yield sent.request, Replay.model_validate(answer), time.perf_counter() - sent.begun
-
-    def _lost(self, sent: _Sent, waiting: deque[Request], reason: str) -> Iterator[Made]:
-        """Send a request again whose worker died, or give up."""
-        self._files.clear()  # they may have been on that worker
-        self._deaths[sent.request.text_key] += 1
-        if self._deaths[sent.request.text_key] < _DEATHS:
-            waiting.appendleft(sent.request)
-        else:
-            message = f"{_DEATHS} workers died or failed while they replayed it ({reason[:500]})"
-            yield sent.request, Replay(status="XX", message=message), time.perf_counter() - sent.begun
+            future.cancel()
+            self._files.clear()  # they may have been on that worker
+            self._deaths[sent.request.text_key] += 1
+            if self._deaths[sent.request.text_key] < _DEATHS:
+                return None
+            reason = str(error)[:500]
+            message = f"{_DEATHS} workers died or failed while they replayed it ({reason})"
+            return Replay(status="XX", message=message)
+        if "unfit" not in answer:
+            return Replay.model_validate(answer)
+        if self._threads.get(sent.address):
+            self._refuse(sent.address, sent.address, answer["unfit"])
+        return None
 
     def _check_connection(self) -> None:
         if self._client.status != "running":
-            raise UserError(
-                "The connection to the scheduler was lost: check that it runs, and give the same command again."
-                " Finished replays are kept."
-            )
+            raise UserError(f"The connection to the scheduler was lost: check that it runs, {_AGAIN}")

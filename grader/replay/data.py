@@ -3,47 +3,47 @@
 import io
 import threading
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from harness.data import EMBEDDED
-from harness.data.datasets import Split, draw_subset, read_embedded
+from harness.data.datasets import draw_subset, read_embedded
 from harness.data.downloads import read_downloaded
 from harness.data.loading import load_dataset, subset_file
-from harness.errors import naming
-from harness.files import sha256_line, sha256_path, write_with_sha256
 
 HELDOUT_FOLDER = Path(__file__).with_name("heldout")
-HELDOUT_IMAGES = 500  # as many as in a validation split
+_HELDOUT_IMAGES = 500  # as many as in a validation split
 
 
-def heldout_archive(name: str, cache: Path) -> bytes:
-    """Return an .npz of `images` uint8 (N, C, H, W) and `labels` int64 (N,).
+class DataFiles(NamedTuple):
+    """Two .npz files of a data set: the subset that runs train on, and held-out `images` and `labels`.
 
-    For MNIST and CIFAR-10 this is a class-balanced part of the test set that shares no image with a student's
-    validation split; it is drawn once and kept in `cache`. Raises `UserError` if the data is missing or altered.
+    The images are uint8 (N, C, H, W), the labels int64 (N,). The harness brings the subset of embedded data itself, so
+    it is empty here.
+    """
+
+    subset: bytes
+    heldout: bytes
+
+
+def read_files(name: str, cache: Path) -> DataFiles:
+    """Return the files of a data set; `cache` is the folder of MNIST and CIFAR-10.
+
+    Their held-out images are a class-balanced part of the test set that shares no image with a student's validation
+    split. Raises `UserError` if the data is missing or altered.
     """
     if name in EMBEDDED:
-        return _packed(read_embedded(name, ["heldout"], HELDOUT_FOLDER)[0])
-    kept = cache / "subsets" / f"{name}-heldout-{HELDOUT_IMAGES}.npz"
-    with suppress(OSError):
-        data = kept.read_bytes()
-        if sha256_path(kept).read_text(encoding="utf-8") == sha256_line(data, kept.name):
-            return data
-    _, test = read_downloaded(name, cache)
-    data = _packed(draw_subset(*test, HELDOUT_IMAGES, 0, from_end=True))
-    with naming(kept.parent):
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        write_with_sha256(kept, data)
-    return data
-
-
-def _packed(split: Split) -> bytes:
+        subset, heldout = b"", read_embedded(name, ["heldout"], HELDOUT_FOLDER)[0]
+    else:
+        load_dataset(name, cache=cache)
+        subset = subset_file(name, cache).read_bytes()
+        _, test = read_downloaded(name, cache)
+        heldout = draw_subset(*test, _HELDOUT_IMAGES, 0, from_end=True)
     buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, images=split.images, labels=split.labels)
-    return buffer.getvalue()
+    np.savez(buffer, allow_pickle=False, images=heldout.images, labels=heldout.labels)
+    return DataFiles(subset, buffer.getvalue())
 
 
 class ReplayData:
@@ -52,32 +52,23 @@ class ReplayData:
     def __init__(self, cache: Path) -> None:
         self._cache = cache
         self._lock = threading.Lock()
-        self._subsets: dict[str, bytes] = {}
-        self._heldout: dict[str, bytes] = {}
+        self._files: dict[str, DataFiles] = {}
 
-    def subset(self, name: str) -> bytes:
-        """Return the .npz that runs train on. Raises `UserError` if the data set is not on this machine."""
+    def files(self, name: str) -> DataFiles:
+        """Return the files of a data set. Raises `UserError` if it is not on this machine."""
         with self._lock:
-            if name not in self._subsets:
-                load_dataset(name, cache=self._cache)
-                self._subsets[name] = subset_file(name, self._cache).read_bytes()
-            return self._subsets[name]
-
-    def heldout(self, name: str) -> bytes:
-        """Return the .npz of held-out images and labels. Raises `UserError` as `subset` does."""
-        with self._lock:
-            if name not in self._heldout:
-                self._heldout[name] = heldout_archive(name, self._cache)
-            return self._heldout[name]
+            if name not in self._files:
+                self._files[name] = read_files(name, self._cache)
+            return self._files[name]
 
     def inputs(self, name: str) -> Mapping[str, bytes]:
-        """Return the files of a data set by their path below /input; the harness brings embedded data itself."""
+        """Return what a run needs of a data set, by its path below /input. Raises `UserError` as `files` does."""
         if name in EMBEDDED:
             return {}
         path = subset_file(name, self._cache).relative_to(self._cache)
-        return {f"cache/{path.as_posix()}": self.subset(name)}
+        return {f"cache/{path.as_posix()}": self.files(name).subset}
 
-    def accept(self, name: str, subset: bytes, heldout: bytes) -> None:
+    def accept(self, name: str, files: DataFiles) -> None:
         """Use these files of a data set, which another machine sent."""
         with self._lock:
-            self._subsets[name], self._heldout[name] = subset, heldout
+            self._files[name] = files

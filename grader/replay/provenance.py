@@ -7,7 +7,6 @@ from importlib.metadata import version
 from pathlib import Path
 
 from harness.recipe import EXERCISES, ROOT
-from harness.run.provenance import harness_hash
 
 _CPUINFO = Path("/proc/cpuinfo")
 # The lines about the first processor that name its model and its instructions; the others hold clocks and counts.
@@ -22,15 +21,11 @@ def machine_state() -> str:
     This is stricter than a platform class, which takes a second to compute (`harness.doctor.golden.platform_class`).
     """
     packages = (f"{name} {version(name)}" for name in ("torch", "numpy"))
-    return " ".join((platform.machine(), *platform.libc_ver(), platform.python_version(), *packages, *_cpu()))
-
-
-def _cpu() -> list[str]:
-    try:
-        first = _CPUINFO.read_text(encoding="utf-8", errors="replace").partition("\n\n")[0]
-    except OSError:
-        return [platform.processor()]
-    return [line for line in first.splitlines() if line.startswith(_LINES)]
+    first = _CPUINFO.read_text(encoding="utf-8", errors="replace").partition("\n\n")[0]
+    processor = [line for line in first.splitlines() if line.startswith(_LINES)]
+    return " ".join(
+        (platform.machine(), *platform.libc_ver(), platform.python_version(), *packages, *processor)
+    )
 
 
 @cache
@@ -41,8 +36,8 @@ def code_and_machine_hash() -> str:
 
 def code_hash() -> str:
     """Return the SHA-256 of programs, recipes and solutions, as the files are now. Templates are left out."""
-    total = hashlib.sha256(harness_hash().encode())
-    for folder in (Path(__file__).parent.parent, EXERCISES, ROOT / "harness", ROOT / "solutions"):
+    total = hashlib.sha256()
+    for folder in (ROOT / "grader", EXERCISES, ROOT / "harness", ROOT / "solutions"):
         for path in sorted(folder.rglob("*")):
             if path.suffix in _SUFFIXES or path.name == "SHA256SUMS":
                 total.update(f"{path.relative_to(ROOT).as_posix()}\0".encode() + path.read_bytes() + b"\0")

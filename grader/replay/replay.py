@@ -12,11 +12,12 @@ from harness.run.metrics_log import Record, log_lines, parse_log
 
 
 class CheckResult(Model):
-    """What a check found in the replay: one of its outcomes, and the figures that decided."""
+    """What a check found: one of its outcomes and the figures that decided, or why it could not be made."""
 
     check: str
-    outcome: str
+    outcome: str = ""
     figures: Mapping[str, Number | str | bool] = Field(default_factory=dict)
+    problem: str = ""
 
 
 class SplitFigures(Model):
@@ -40,9 +41,11 @@ class Evaluation(Model):
 
 
 class Replay(Model):
-    """One experiment, run by the grader. If `status` is not OK, `message` says why, and there are no figures.
+    """One experiment, run or checked by the grader. If `status` is not OK, `message` says why, without any figures.
 
-    `XX` is our fault or the machine's; every other status is the experiment's own.
+    A run has a log, a checkpoint and their evaluation; the other kind has `checks` alone.
+    `XX` is our fault, the machine's or the settings'; every other status is the experiment's own. `lasting` says of XX
+    that another attempt would end alike. `seconds` is what all its runs used of the time of a submission.
     """
 
     status: Status
@@ -53,6 +56,8 @@ class Replay(Model):
     checks: tuple[CheckResult, ...] = ()
     platform: dict[str, JsonValue] | None = None
     evaluation: Evaluation | None = None
+    lasting: bool = False
+    seconds: float = 0.0
 
     def records(self) -> Sequence[Record]:
         """Return the records of the log. They are shared: do not change them."""

@@ -8,8 +8,8 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict
+from contextlib import closing, contextmanager
+from dataclasses import asdict, replace
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -22,13 +22,21 @@ from grader.intake.submission import LOG_BYTES
 from grader.replay.data import ReplayData
 from grader.replay.inside import INSIDE
 from grader.replay.replay import CheckResult, Evaluation, Replay
-from grader.replay.request import RUN_LIMITS, Request
-from grader.sandbox import Command, Limits, SandboxResult, Stopped, StopSignal, WarmSandbox, run_in_sandbox
-from grader.score.solutions import mechanisms_of
+from grader.replay.request import RUN_LIMITS, Request, mechanism_checks
+from grader.sandbox import (
+    Command,
+    ForkingSandbox,
+    Interpreter,
+    Limits,
+    SandboxResult,
+    Stopped,
+    StopSignal,
+    run_in_sandbox,
+)
 from grader.syntax.plain_edit import plain_edit
 from harness.canonical_setup import run_environment
 from harness.errors import UserError, naming
-from harness.recipe import ROOT, Recipe
+from harness.recipe import ROOT
 from harness.submission.check_run import shape_fault
 
 Sandbox = Callable[[Command, StopSignal | None], SandboxResult]
@@ -38,8 +46,10 @@ ENGINES: tuple[Engine, ...] = get_args(Engine)
 HARNESS_BROKE = "the harness broke while it ran this experiment"
 # A disk that is full or read-only fails every replay alike.
 _NO_DISK = frozenset([errno.ENOSPC, errno.EDQUOT, errno.EROFS])
+_NOT_RUN = "it was not run: under these settings the other runs leave too little time for it"
+_TIME_UP = "the run and the evaluation of its weights used up their time"
 # The files that a finished run leaves.
-_RESULTS = ("metrics.log", "checks.json", "checkpoint.pt")
+_RESULTS = ("metrics.log", "checkpoint.pt")
 
 
 class Replayer:
@@ -48,7 +58,7 @@ class Replayer:
     def __init__(self, sandbox: Sandbox, data: Path | ReplayData, limits: Limits = RUN_LIMITS) -> None:
         self._sandbox = sandbox
         self.data = data if isinstance(data, ReplayData) else ReplayData(data)
-        self._limits = limits
+        self.limits = limits
         self._stop = StopSignal()
 
     def stop(self) -> None:
@@ -82,80 +92,123 @@ class Replayer:
 
         Raises `UserError` if the data set is not on this machine.
         """
-        replay = self._make_once(request)
-        return self._make_once(request) if replay.status in ("XX", "SG") else replay
+        runs = _Runs(request, self)
+        replay = runs.make()
+        if replay.status in ("XX", "SG") and not replay.lasting and runs.left > 0:
+            replay = runs.make()
+        return replay.model_copy(update={"seconds": round(request.seconds - runs.left, 2)})
 
-    def _make_once(self, request: Request) -> Replay:
+    def run(self, command: Command) -> SandboxResult:
+        """Run a script in the sandbox until `stop`; see `grader.sandbox.run_in_sandbox`."""
+        return self._sandbox(command, self._stop)
+
+
+class _TimeUp(Exception):
+    """The runs of a request used up its time."""
+
+
+class _Runs:
+    """All runs that one request needs; they share its time, of which `left` seconds are left."""
+
+    def __init__(self, request: Request, replayer: Replayer) -> None:
+        self._request = request
+        self._replayer = replayer
+        self.left = request.seconds
+
+    def make(self) -> Replay:
+        """Run the experiment and evaluate its weights, once."""
+        if self.left <= 0:
+            return Replay(status="XX", message=_NOT_RUN, lasting=True)
+        try:
+            return self._make()
+        except _TimeUp:
+            return Replay(status="TO", message=_TIME_UP)
+
+    def _make(self) -> Replay:
+        request = self._request
         job = {
             "settings": asdict(request.settings),
-            "checks": list(mechanisms_of(request.recipe.id)),
+            "checks": mechanism_checks(),
             "source": request.source,
             "platform": request.trusted,
         }
-        dataset = request.settings.dataset
-        result = self._run("replay.py", {"job.json": json.dumps(job).encode()}, dataset)
+        result = self._run(
+            "check.py" if request.checks else "replay.py", {"job.json": json.dumps(job).encode()}
+        )
         if result.status != "OK":
             ours = request.trusted or request.source == request.recipe.healthy_source()
-            return _unfinished(result, ours=ours)
+            replay = _unfinished(result, ours=ours)
+            # Under these settings our own code needs more than there is.
+            lasting = replay.status == "XX" and result.status in ("TO", "ML", "OL") and not request.is_ours
+            return replay.model_copy(update={"lasting": lasting})
+        if request.checks:
+            return _read_checks(result)
         replay = _read_replay(result, trusted=request.trusted)
         if replay.status != "OK":
             return replay
         weights = result.files["checkpoint.pt"]
-        evaluation = self._evaluate(request.recipe, dataset, {"checkpoint.pt": weights})
+        evaluation = self._evaluate({"checkpoint.pt": weights})
         if evaluation is not None and evaluation.problem and not request.trusted:
-            evaluation = self._evaluate_network(request, weights, evaluation)
+            evaluation = self._evaluate_network(weights, evaluation)
         if evaluation is None:
             return Replay(status="XX", message="the evaluation of the weights did not come to an end")
         return replay.model_copy(update={"evaluation": evaluation})
 
-    def _evaluate_network(self, request: Request, weights: bytes, otherwise: Evaluation) -> Evaluation | None:
+    def _evaluate_network(self, weights: bytes, otherwise: Evaluation) -> Evaluation | None:
         """Judge a network of the student's own by its outputs for images without labels.
 
         That runs the student's code, in a sandbox that holds no held-out label. `otherwise` is the result if the code
         gives no outputs.
         """
-        dataset = request.settings.dataset
-        with np.load(io.BytesIO(self.data.heldout(dataset))) as arrays:
+        with np.load(io.BytesIO(self._replayer.data.files(self._dataset).heldout)) as arrays:
             unlabelled = io.BytesIO()
             np.savez(unlabelled, allow_pickle=False, images=arrays["images"])
         inputs = {
-            "job.json": json.dumps({"dataset": dataset}).encode(),
-            "experiment.py": request.source.encode(),
+            "job.json": json.dumps({"dataset": self._dataset}).encode(),
+            "experiment.py": self._request.source.encode(),
             "heldout.npz": unlabelled.getvalue(),
             "checkpoint.pt": weights,
         }
-        result = self._run("predict.py", inputs, dataset)
+        result = self._run("predict.py", inputs)
+        if result.status == "TO":
+            raise _TimeUp
         if result.status != "OK" or "outputs.npz" not in result.files:
             ours = result.status == "XX" or result.signal == signal.SIGKILL
             return None if ours else otherwise
-        outputs = {"outputs.npz": result.files["outputs.npz"]}
-        evaluation = self._evaluate(request.recipe, dataset, outputs)
+        evaluation = self._evaluate({"outputs.npz": result.files["outputs.npz"]})
         return evaluation and evaluation.model_copy(update={"own_network": True})
 
-    def _evaluate(self, recipe: Recipe, dataset: str, judged: Mapping[str, bytes]) -> Evaluation | None:
+    def _evaluate(self, judged: Mapping[str, bytes]) -> Evaluation | None:
         """Judge weights, or outputs, with the recipe's own model on held-out data; return None if we failed."""
         inputs = {
-            "job.json": json.dumps({"dataset": dataset}).encode(),
-            "experiment.py": recipe.healthy_source().encode(),
-            "heldout.npz": self.data.heldout(dataset),
+            "job.json": json.dumps({"dataset": self._dataset}).encode(),
+            "experiment.py": self._request.recipe.healthy_source().encode(),
+            "heldout.npz": self._replayer.data.files(self._dataset).heldout,
             **judged,
         }
-        result = self._run("evaluate.py", inputs, dataset)
+        result = self._run("evaluate.py", inputs)
+        if result.status == "TO":
+            raise _TimeUp
         if result.status != "OK":
-            # A checkpoint that crashes its reader, or needs too much memory or time, cannot be read. SIGKILL is the
+            # A checkpoint that crashes its reader, or needs too much memory, cannot be read. SIGKILL is the
             # machine's: it is short of memory.
             ours = result.status in ("XX", "RE") or result.signal == signal.SIGKILL
             return None if ours else Evaluation(problem="it cannot be read")
         return Evaluation.model_validate_json(result.files["evaluation.json"])
 
-    def _run(self, script: str, inputs: Mapping[str, bytes], dataset: str) -> SandboxResult:
-        words = [sys.executable, "-P", str(INSIDE / script)]
-        inputs = {**inputs, **self.data.inputs(dataset)}
-        return self.run(Command(words, inputs, replay_environment(), self._limits, visible_folders()))
+    @property
+    def _dataset(self) -> str:
+        return self._request.settings.dataset
 
-    def run(self, command: Command) -> SandboxResult:
-        """Run a command in the sandbox until `stop`; see `grader.sandbox.run_in_sandbox`."""
-        return self._sandbox(command, self._stop)
+    def _run(self, script: str, inputs: Mapping[str, bytes]) -> SandboxResult:
+        """Run one of our scripts. Raises `_TimeUp` if the runs before it left no time."""
+        if self.left <= 0:
+            raise _TimeUp
+        inputs = {**inputs, **self._replayer.data.inputs(self._dataset)}
+        limits = replace(self._replayer.limits, seconds=self.left)
+        result = self._replayer.run(Command(INSIDE / script, replay_interpreter(), inputs, limits))
+        self.left -= result.seconds
+        return result
 
 
 @cache
@@ -170,6 +223,13 @@ def visible_folders() -> Sequence[Path]:
     return [Path(sys.base_prefix), Path(sys.prefix), ROOT / "harness", INSIDE]
 
 
+@cache
+def replay_interpreter() -> Interpreter:
+    """Return the interpreter of our scripts, which has imported torch."""
+    words = (sys.executable, "-P")
+    return Interpreter(words, replay_environment(), visible_folders(), INSIDE / "preload.py")
+
+
 def _read_replay(result: SandboxResult, *, trusted: bool) -> Replay:
     if missing := [name for name in _RESULTS if name not in result.files]:
         problem = f"it ended without an error and without {missing[0]}; does the experiment end the process?"
@@ -178,14 +238,12 @@ def _read_replay(result: SandboxResult, *, trusted: bool) -> Replay:
         return Replay(status="OL", message=f"it wrote a log of more than {LOG_BYTES // MIB} MiB")
     try:
         log = result.files["metrics.log"].decode("utf-8")
-        checks = json.loads(result.files["checks.json"])
         platform: dict[str, Any] | None = json.loads(result.files["platform.json"]) if trusted else None
         replay = Replay(
             status="OK",
             log=log,
             log_sha256=sha256(result.files["metrics.log"]).hexdigest(),
             checkpoint_sha256=sha256(result.files["checkpoint.pt"]).hexdigest(),
-            checks=tuple(CheckResult.model_validate(item) for item in checks),
             platform=platform,
         )
         if fault := shape_fault("metrics.log", replay.records()):
@@ -194,6 +252,16 @@ def _read_replay(result: SandboxResult, *, trusted: bool) -> Replay:
         # The process claimed success and left something else: only the experiment's own code does that.
         return Replay(status="RE", message=f"the run left no whole result ({type(error).__name__})")
     return replay
+
+
+def _read_checks(result: SandboxResult) -> Replay:
+    try:
+        checks = tuple(
+            CheckResult(check=name, **json.loads(result.files[f"{name}.json"])) for name in mechanism_checks()
+        )
+    except Exception as error:  # only the experiment's own code leaves something else
+        return Replay(status="RE", message=f"the checks left no whole result ({type(error).__name__})")
+    return Replay(status="OK", checks=checks)
 
 
 def _unfinished(result: SandboxResult, *, ours: bool) -> Replay:
@@ -208,15 +276,12 @@ def _unfinished(result: SandboxResult, *, ours: bool) -> Replay:
 
 @contextmanager
 def open_sandbox(engine: Engine, jobs: int) -> Iterator[Sandbox]:
-    """Give a sandbox for `jobs` threads: "warm" forks each run from a process that has imported torch.
+    """Give a sandbox for `jobs` threads, whose workers fork for each run ("warm") or serve one run ("fresh").
 
-    Where processes cannot be forked inside a sandbox, "warm" starts a fresh process for each run, as "fresh" does.
+    Where a worker cannot fork, because one namespace cannot be created inside another, "warm" does what "fresh" does.
     """
     if engine == "fresh":
         yield run_in_sandbox
         return
-    warm = WarmSandbox(INSIDE / "preload.py", replay_environment(), visible_folders(), jobs=jobs)
-    try:
-        yield warm
-    finally:
-        warm.close()
+    with closing(ForkingSandbox(jobs)) as sandbox:
+        yield sandbox

@@ -7,7 +7,6 @@ from contextlib import closing
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
-from time import perf_counter
 
 from grader.replay.cache import Cache
 from grader.replay.replay import Replay
@@ -15,8 +14,7 @@ from grader.replay.replayer import Replayer
 from grader.replay.request import Request
 from grader.report.progress import Progress
 
-# A replay with its request and the seconds that it took.
-Made = tuple[Request, Replay, float]
+Made = tuple[Request, Replay]
 # Makes replays and yields each as soon as it is finished.
 Executor = Callable[[Sequence[Request]], Generator[Made, None, None]]
 
@@ -39,8 +37,8 @@ class Replays:
             raise LookupError(f"{request.key} was not replayed")
         return replay
 
-    def make(self, stage: str, wanted: Iterable[tuple[str, Request]], progress: Progress) -> None:
-        """Make the replays that are missing, as a stage of the progress; each comes with who wants it.
+    def make(self, stage: str, wanted: Iterable[Request], progress: Progress) -> None:
+        """Make the replays that are missing, as a stage of the progress.
 
         Raises what stopped it (Ctrl-C, a full disk); finished replays are kept.
         """
@@ -48,22 +46,20 @@ class Replays:
         # First one replay for each program. If it fails, its message quotes line numbers, so that other texts of the
         # same program need replays of their own.
         for key in attrgetter("key"), attrgetter("text_key"):
-            missing: dict[str, tuple[str, Request]] = {}
-            for name, request in wanted:
+            missing: dict[str, Request] = {}
+            for request in wanted:
                 if self._find(request) is None:
-                    missing.setdefault(key(request), (name, request))
+                    missing.setdefault(key(request), request)
             if missing:
                 self._make(stage, list(missing.values()), progress)
 
-    def _make(self, stage: str, missing: Sequence[tuple[str, Request]], progress: Progress) -> None:
+    def _make(self, stage: str, missing: Sequence[Request], progress: Progress) -> None:
         progress.begin(stage, len(missing))
-        names = {request.text_key: name for name, request in missing}
         # An endless loop runs into its time limit: begin with it, or the whole class waits for it at the end.
-        ordered = sorted((request for _, request in missing), key=_surely_ends)
-        with closing(self._executor(ordered)) as made:
-            for request, replay, seconds in made:
+        with closing(self._executor(sorted(missing, key=_surely_ends))) as made:
+            for request, replay in made:
                 self._keep(request, replay)
-                progress.done(names[request.text_key], seconds)
+                progress.done()
 
     def _find(self, request: Request) -> Replay | None:
         for key in (request.key, request.text_key):
@@ -79,7 +75,7 @@ class Replays:
         key = request.key if replay.status in ("OK", "XX") else request.text_key
         if key not in self._known:
             self._known[key] = replay
-            if replay.status != "XX":  # our fault, or the machine's, may pass
+            if replay.status != "XX" or replay.lasting:  # a fault of ours, or the machine's, may pass
                 self._cache.put(key, replay)
 
 
@@ -93,16 +89,12 @@ def local_executor(replayer: Replayer, jobs: int) -> Executor:
 
 
 def _replay_here(replayer: Replayer, jobs: int, requests: Sequence[Request]) -> Generator[Made, None, None]:
-    def timed(request: Request) -> tuple[Replay, float]:
-        begun = perf_counter()
-        return replayer.replay(request), perf_counter() - begun
-
     pool = ThreadPoolExecutor(jobs)
-    waiting: dict[Future[tuple[Replay, float]], Request] = {}
+    waiting: dict[Future[Replay], Request] = {}
     try:
-        waiting |= {pool.submit(timed, request): request for request in requests}
+        waiting |= {pool.submit(replayer.replay, request): request for request in requests}
         for future in as_completed(list(waiting)):
-            yield waiting.pop(future), *future.result()
+            yield waiting.pop(future), future.result()
     finally:
         if waiting:  # Ctrl-C or a full disk
             replayer.stop()

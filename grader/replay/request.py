@@ -1,5 +1,6 @@
 """What is replayed, and the key under which a replay is remembered: everything that determines its result."""
 
+import ast
 import hashlib
 import json
 from collections.abc import Mapping
@@ -11,20 +12,23 @@ from grader.intake.submission import Submission
 from grader.replay.data import HELDOUT_FOLDER
 from grader.replay.inside import INSIDE
 from grader.replay.provenance import machine_state
+from grader.replay.replay import Replay
 from grader.sandbox import Limits
-from grader.score.solutions import mechanisms_of
 from grader.syntax.program import tree_digest
+from harness.checks import check_names, load_check
 from harness.recipe import Recipe, load_recipe
 from harness.run.provenance import harness_hash
 from harness.run.settings import RunSettings
 
-# Measured on one 2.5 GHz core: the slowest recipe takes 13 s and 420 MB, an MLP 4 s. A laptop may be a few times
-# slower.
+# All runs of one submission share these seconds, and each has the other limits. Measured on one 2.5 GHz core: a run of
+# the slowest recipe takes 10 s and 420 MB, its checks and the evaluation of its weights included, and a submission
+# with a seed of its own has three. So a processor may be four times slower. The clock is for a machine that is so busy
+# that a run gets a fifth of a processor.
 RUN_LIMITS = Limits(
-    cpu_seconds=120,
-    wall_seconds=240,
+    seconds=120,
+    wall_seconds=600,
     memory_bytes=2 * 2**30,
-    processes=64,
+    processes=16,
     file_bytes=64 * 2**20,
     scratch_bytes=128 * 2**20,
     scratch_files=1000,
@@ -32,20 +36,27 @@ RUN_LIMITS = Limits(
     result_bytes=96 * 2**20,
 )
 # Raise this when the content of a replay changes.
-_FORMAT = 3
+_FORMAT = 4
 
-# The runs that a score rests on; those "again" only if the student's machine need not agree with ours to the byte.
-Role = Literal["broken", "reference", "fixed", "broken again", "fixed again"]
+# What a score rests on; "again" only if the student's machine need not agree with ours to the byte, "own" (at the
+# recipe's own settings) only if the student's settings tell nothing, "checks" only if the bytes do not decide.
+Role = Literal[
+    "broken", "reference", "fixed", "broken again", "fixed again",
+    "own broken", "own reference", "own fixed", "fixed checks", "reference checks",
+]  # fmt: skip
+
+OWN: tuple[Role, Role, Role] = ("own broken", "own reference", "own fixed")
 
 recipe_of = cache(load_recipe)
 
 
 @dataclass(frozen=True)
 class Request:
-    """One run to make: a source under settings. `trusted` says that the source is the suite's own.
+    """One run to make, or the checks: a source under settings. `trusted` says that the source is the suite's own.
 
     Programs with equal syntax trees (`tree`) share one replay. A higher `repetition` asks for another replay of the
-    same source, which shows whether it repeats.
+    same source, which shows whether it repeats. `seconds` is the time for all runs of this replay; it follows from
+    everything else here, so that it is no part of the key.
     """
 
     recipe: Recipe
@@ -54,6 +65,15 @@ class Request:
     tree: str
     trusted: bool
     repetition: int = 0
+    checks: bool = False
+    seconds: float = RUN_LIMITS.seconds
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether no student has a part in this run: the source is the suite's own, and so are the settings."""
+        return self.trusted and (
+            self.checks or self.settings == own_settings(self.recipe, self.settings.dataset)
+        )
 
     @cached_property
     def key(self) -> str:
@@ -69,7 +89,7 @@ class Request:
         parts: Mapping[str, Any] = {
             "format": _FORMAT,
             "recipe": self.recipe.id,
-            "checks": sorted(mechanisms_of(self.recipe.id)),
+            "checks": mechanism_checks() if self.checks else (),
             "healthy": hashlib.sha256(self.recipe.healthy_source().encode()).hexdigest(),
             "settings": asdict(self.settings),
             **program,
@@ -94,33 +114,79 @@ def _environment() -> str:
 def trusted_requests(recipe_id: str, settings: RunSettings | None = None) -> tuple[Request, Request]:
     """Return the broken run and the reference fix under these settings, or the recipe's own.
 
-    Raises `UserError` if the recipe cannot be used.
+    Under other settings than the recipe's own each may take a third of a submission's time. Raises `UserError` if the
+    recipe cannot be used.
     """
     recipe = recipe_of(recipe_id)
-    settings = settings or RunSettings(seed=recipe.seed, dataset=recipe.dataset)
+    settings = settings or own_settings(recipe, recipe.dataset)
     broken, reference = (
         Request(recipe, settings, source, tree_digest(source), trusted=True)
         for source in (recipe.broken_source(), recipe.healthy_source())
     )
-    return broken, reference
+    if broken.is_ours:
+        return broken, reference
+    third = RUN_LIMITS.seconds / 3
+    return replace(broken, seconds=third), replace(reference, seconds=third)
 
 
-def canary_requests(recipe_id: str) -> tuple[Request, Request, Request]:
-    """Return the broken run, the reference fix, and the reference fix run as a student's experiment is."""
+def own_settings(recipe: Recipe, dataset: str) -> RunSettings:
+    """Return the recipe's own settings on a data set."""
+    return RunSettings(seed=recipe.seed, dataset=dataset)
+
+
+@cache
+def mechanism_checks() -> tuple[str, ...]:
+    """Return the checks that measure a mechanism directly, so that a fix can be judged by them."""
+    return tuple(name for name in check_names() if load_check(name).mechanism)
+
+
+def check_request(request: Request) -> Request:
+    """Return the request for the checks of a source, at the settings of the recipe's own experiment.
+
+    So no check depends on a seed, a number of epochs or a batch size that a student chose.
+    """
+    recipe = request.recipe
+    constants: dict[str, Any] = {
+        ast.unparse(node.targets[0]): node.value.value
+        for node in ast.parse(recipe.healthy_source()).body
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
+    }
+    settings = replace(
+        own_settings(recipe, request.settings.dataset),
+        epochs=constants["EPOCHS"],
+        batch_size=constants["BATCH_SIZE"],
+    )
+    return replace(request, settings=settings, repetition=0, checks=True)
+
+
+def canary_requests(recipe_id: str) -> tuple[Request, Request, Request, Request]:
+    """Return the broken run, the reference fix, the reference fix run as a student's experiment is, and its checks."""
     broken, reference = trusted_requests(recipe_id)
-    return broken, reference, replace(reference, trusted=False, repetition=1)
+    return broken, reference, replace(reference, trusted=False, repetition=1), check_request(reference)
 
 
 def requests_of(submission: Submission) -> dict[Role, Request]:
-    """Return our broken run and reference fix under the student's settings, and the student's fix."""
+    """Return the requests for our broken run and reference fix under the student's settings, and the student's fix."""
     broken, reference = trusted_requests(submission.recipe, submission.settings)
     fixed = Request(broken.recipe, submission.settings, submission.source, submission.tree, trusted=False)
-    return {"broken": broken, "reference": reference, "fixed": fixed}
-
-
-def second_requests(requests: Mapping[Role, Request]) -> dict[Role, Request]:
-    """Return second replays of the student's two runs, which show whether they repeat."""
     return {
-        "broken again": replace(requests["broken"], repetition=1),
-        "fixed again": replace(requests["fixed"], repetition=1),
+        "broken": broken,
+        "reference": reference,
+        "fixed": fixed,
+        "broken again": replace(broken, repetition=1),
+        "fixed again": replace(fixed, repetition=1),
     }
+
+
+def in_time(request: Request, earlier: Mapping[Request, Replay]) -> Request:
+    """Return a request of a submission with the time that earlier replays of this submission left.
+
+    Runs of the suite's own code under the recipe's own settings cost a submission nothing. There has to be twice the
+    time of each earlier run: else the settings take too long, and an honest experiment would run into the limit.
+    """
+    if request.is_ours:
+        return request
+    spent = [replay.seconds for made, replay in earlier.items() if not made.is_ours]
+    left = RUN_LIMITS.seconds - sum(spent)
+    enough = left >= 2 * max(spent, default=0.0) and not any(replay.lasting for replay in earlier.values())
+    return replace(request, seconds=min(request.seconds, left) if enough else 0.0)

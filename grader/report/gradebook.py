@@ -4,13 +4,14 @@ import csv
 import html
 import io
 import re
-import unicodedata
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from grader.report.text import clipped, points, visible
+from grader.report.text import clipped, points
+from grader.score.identity import left_out, login, same_name
 from grader.score.verdict import Check, Scores, SubmissionScore, criteria_in
-from harness.errors import UserError
+from harness.submission.document import visible
 
 Platform = Literal["canvas", "moodle"]
 GRADEBOOK = "gradebook.csv"
@@ -26,11 +27,14 @@ _FORMULA = re.compile(r"""(^|[;\t\n])(?=(?:[^\S\t\n]|["'])*[=+\-@\uff1d\uff0b\uf
 def gradebook(scores: Scores) -> bytes:
     """Return `gradebook.csv`: one row a submission, RFC 4180, UTF-8 with the byte order mark that Excel needs.
 
-    Open points are an empty cell, never 0. Text that a spreadsheet would compute is defused; see `cell`.
+    It leaves out the submissions of `left_out`. Open points are an empty cell, never 0. Text that a spreadsheet would
+    compute is defused; see `cell`.
     """
     criteria = criteria_in(scores.submissions)
-    rows = []
+    rows, outside = [], left_out(scores.submissions)
     for row in scores.submissions:
+        if row.submission in outside:
+            continue
         earned = [row.criteria[name].points if name in row.criteria else None for name in criteria]
         flags = " | ".join(f"{flag.id}: {flag.message}" for flag in row.flags)
         texts = map(cell, (row.student, row.recipe, row.submission, row.status))
@@ -41,14 +45,36 @@ def gradebook(scores: Scores) -> bytes:
 def export(scores: Scores, platform: Platform) -> bytes:
     """Return the table that a platform imports: one row a student, one column a recipe.
 
-    A student's name stands where the platform looks for the login. Open points are no grade, never 0. The rejected
-    submissions are left out: their student and recipe are whatever the sender wrote, perhaps another student's login,
-    whose grade they would change, or a login that the platform does not know and for which it refuses the whole file.
-    Raises `UserError` if a student handed in one recipe twice, because a platform has one cell for both, or if a
-    platform would take the names of two students for one.
+    A student's name stands where the platform looks for the login. Open points are no grade, never 0. The submissions
+    of `not_exported` are left out.
     """
-    recipes, students = _table(scores)
+    outside = not_exported(scores)
+    rows = [row for row in scores.submissions if row.submission not in outside]
+    students: _Students = {}
+    for row in sorted(rows, key=lambda row: (same_name(row.student), row.recipe)):
+        students.setdefault(same_name(row.student), {})[row.recipe] = row
+    recipes = sorted({row.recipe for row in rows})
     return _canvas(recipes, students) if platform == "canvas" else _moodle(recipes, students)
+
+
+def not_exported(scores: Scores) -> dict[str, str]:
+    """Return which submissions have no place in an export, and why.
+
+    A platform has one cell for a student and a recipe, and takes some names for one: where two submissions would have
+    one cell, neither gets it. Of a rejected archive only the sender says whose it is; Moodle refuses a whole file for a
+    login that it does not know.
+    """
+    found = left_out(scores.submissions)
+    rows = [row for row in scores.submissions if row.submission not in found]
+    found |= {row.submission: row.reason for row in rows if row.status == "rejected" or not row.recipe}
+    rows = [row for row in rows if row.submission not in found]
+    names: dict[str, set[str]] = defaultdict(set)
+    for row in rows:
+        names[login(row.student)].add(same_name(row.student))
+    for row in rows:
+        if len(alike := names[login(row.student)]) > 1:
+            found[row.submission] = f"A platform would take {', '.join(sorted(alike))} for one student."
+    return found
 
 
 def csv_bytes(rows: Iterable[Sequence[str]], *, mark: bool = False) -> bytes:
@@ -104,36 +130,6 @@ def _moodle(recipes: Sequence[str], students: _Students) -> bytes:
             cells += ["-", ""] if row is None else [_number(row.total) or "-", cell(_feedback(row))]
         rows.append(cells)
     return csv_bytes([header, *rows])
-
-
-def _table(scores: Scores) -> tuple[list[str], _Students]:
-    """Return the recipes that become columns, and for each student the submission by recipe; both sorted."""
-    rows = [row for row in scores.submissions if row.status != "rejected"]
-    students: _Students = {}
-    logins: dict[str, SubmissionScore] = {}
-    for row in sorted(rows, key=lambda row: (row.student, row.recipe, row.submission)):
-        other = logins.setdefault(_login(row.student), row)
-        if other.student != row.student:
-            raise _clash(other, row, "their students' names differ in case or blanks only")
-        other = students.setdefault(row.student, {}).setdefault(row.recipe, row)
-        if other is not row:
-            raise _clash(other, row, "one student handed in one recipe twice")
-    return sorted({row.recipe for row in rows}), students
-
-
-def _clash(one: SubmissionScore, other: SubmissionScore, why: str) -> UserError:
-    return UserError(
-        f"A platform would take {clipped(one.submission, 80)} and {clipped(other.submission, 80)} for one"
-        f" ({why}): keep one of them, score again, then export."
-    )
-
-
-def _login(student: str) -> str:
-    """Return a name as platforms compare logins: without surrounding blanks, case and full-width forms.
-
-    Otherwise "Ada " could take the grade of "ada".
-    """
-    return " ".join(unicodedata.normalize("NFKC", student).casefold().split())
 
 
 def _feedback(row: SubmissionScore) -> str:

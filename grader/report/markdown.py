@@ -1,9 +1,7 @@
-"""Show a student's report: Markdown as sanitized HTML that loads nothing, with looked-up numbers marked."""
+"""Show a student's report: the tokens that were judged, as sanitized HTML that loads nothing, with numbers marked."""
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 
 import nh3
 from markdown_it import MarkdownIt
@@ -12,31 +10,17 @@ from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 from markupsafe import Markup, escape
 
-from grader.report.text import clipped, visible
+from grader.report.text import clipped
 from grader.score.exhibits import CitedNumber
 from harness.errors import UserError
-from harness.submission.report import split_report
+from harness.submission.document import EMBEDDED, visible
+from harness.submission.report import body_of, split_report
 
-# Characters: 500 words are about 4,000; tables and snippets come on top. The parser's time grows with the square of
-# some texts: with this length the worst of those in the tests takes half a second.
-LIMIT = 20_000
-
-# A picture inside the report. Only formats that hold pixels and nothing else; an SVG is a program.
-_EMBEDDED = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/]{64,}={0,2}")
-_PLACE = re.compile(r"embedded-picture-(\d{1,4})")
-# Any other address with data in it.
-_OTHER_DATA = re.compile(r"(data:[\w.+/;=-]{0,80},)([A-Za-z0-9+/=%]{64,})")
-_LINK = re.compile(r"(?:https?|mailto):", re.IGNORECASE)  # what a link may lead to
+_LINKS = {"http", "https", "mailto"}  # what a link may lead to
 _TAGS = {
-    *("a", "blockquote", "br", "code", "em", "h3", "h4", "h5", "h6", "hr", "img", "li", "ol", "p", "pre", "s"),
+    *("a", "blockquote", "br", "code", "em", "h3", "h4", "h5", "h6", "hr", "img", "li", "mark", "ol", "p", "pre", "s"),
     *("strong", "table", "tbody", "td", "th", "thead", "tr", "ul"),
 }  # fmt: skip
-
-# Private-use characters around a number that was looked up; in the finished HTML they become <mark>.
-_OPENING = {"verified": "\ue000", "refuted": "\ue001"}
-_CLOSING = "\ue002"
-_OURS = re.compile("[\ue000-\ue002]")
-_MARKED = re.compile("([\ue000\ue001])([^\ue000-\ue002<>]*)\ue002")
 
 
 @dataclass(frozen=True)
@@ -48,36 +32,20 @@ class ShownReport:
     cut: int
 
 
-def shown_report(text: str, numbers: Iterable[CitedNumber] = ()) -> ShownReport:
-    """Return what a page shows of a report, whatever it contains; `numbers` are marked in its body."""
-    pictures: list[str] = []
+def shown_report(text: str, numbers: Sequence[CitedNumber] = ()) -> ShownReport:
+    """Return what a page shows of a report, whatever it contains; `numbers` are marked in its body.
 
-    def put_aside(match: re.Match[str]) -> str:
-        pictures.append(match[0])
-        return f"embedded-picture-{len(pictures) - 1}"
-
-    # Without their bytes, so a picture does not push the words after it over the limit.
-    text = _EMBEDDED.sub(put_aside, visible(_with_marks(text, numbers)))
-    text = _OTHER_DATA.sub(lambda match: f"{match[1]}…", text)
-    kept = text[:LIMIT]
-    try:
-        matter, body = split_report(kept, "report.md")
-    except UserError:
-        matter, body = "", kept
-    return ShownReport(_OURS.sub("", matter), safe_html(body, pictures), len(text) - len(kept))
-
-
-def safe_html(markdown: str, pictures: Sequence[str] = ()) -> Markup:
-    """Return Markdown as HTML without scripts, styles, ids, or links to anything but web and mail.
-
-    HTML in it is shown as text. `pictures` are those that the report itself holds; the text has
-    `embedded-picture-<index>` for each. Any other picture is replaced by its description and address. Two guards stand
-    behind each other: the parser makes no HTML out of HTML, and `cleaned_html` cleans what the parser made.
+    The body has no scripts, styles, ids, or links to anything but web and mail. Of pictures it shows those that the
+    report itself holds, and of all others the address. Two guards stand behind each other: the parser makes no HTML
+    out of HTML, and `cleaned_html` cleans what the renderer made.
     """
-    html = cleaned_html(_parser().render(markdown, {"pictures": pictures}))
-    verdicts = {character: verdict for verdict, character in _OPENING.items()}
-    html = _MARKED.sub(lambda match: f'<mark class="{verdicts[match[1]]}">{match[2]}</mark>', html)
-    return Markup(_OURS.sub("", html))
+    try:
+        matter = split_report(text, "report.md")[0]
+    except UserError:
+        matter = ""
+    body = body_of(text)
+    html = _Renderer().render(body.tokens, MarkdownIt("commonmark").options, {"numbers": numbers})
+    return ShownReport(visible(matter), Markup(cleaned_html(html)), body.cut)
 
 
 def cleaned_html(html: str) -> str:
@@ -86,52 +54,65 @@ def cleaned_html(html: str) -> str:
         html,
         tags=_TAGS,
         clean_content_tags=set(),
-        attributes={"*": set(), "a": {"href"}, "img": {"alt", "src"}, "ol": {"start"}},
+        attributes={"*": set(), "a": {"href"}, "img": {"alt", "src"}, "mark": {"class"}, "ol": {"start"}},
         attribute_filter=_allowed_value,
         set_tag_attribute_values={"th": {"scope": "col"}},
-        url_schemes={"http", "https", "mailto", "data"},
+        url_schemes={*_LINKS, "data"},
         url_relative="deny",
         link_rel="nofollow noopener noreferrer",
     )
 
 
-def _with_marks(text: str, numbers: Iterable[CitedNumber]) -> str:
-    """Return the text with our characters around each number; the student's own such characters are replaced."""
-    text = _OURS.sub("\ufffd", text)
-    for one in sorted(numbers, key=lambda one: one.start, reverse=True):
-        text = f"{text[: one.start]}{_OPENING[one.verdict]}{text[one.start : one.end]}{_CLOSING}{text[one.end :]}"
-    return text
-
-
 def _allowed_value(tag: str, attribute: str, value: str) -> str | None:
-    """Return an attribute's value without marks, which belong to text; None for an address that is not allowed."""
-    allowed = {"src": _EMBEDDED.fullmatch, "href": _LINK.match}.get(attribute)
-    return _OURS.sub("", value) if allowed is None or allowed(value) else None
+    if attribute == "href":
+        return value if value.partition(":")[0].lower() in _LINKS else None
+    if attribute == "class":
+        return value if value in ("verified", "refuted") else None
+    return value if attribute != "src" or EMBEDDED.fullmatch(value) else None
 
 
-@cache
-def _parser() -> MarkdownIt:
-    parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
-    parser.add_render_rule("image", _picture)
-    parser.core.ruler.push("lower_headings", _lower_headings)
-    return parser
+class _Renderer(RendererHTML):
+    """Renders tokens; each method is for the tokens of its name. `env` holds the numbers to mark."""
 
+    def text(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        return _marked(tokens[idx], env["numbers"])
 
-def _picture(
-    self: RendererHTML, tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType
-) -> str:
-    token = tokens[index]
-    alternative = self.renderInlineAsText(token.children or [], options, env)
-    address = _OURS.sub("", str(token.attrs.get("src", "")))
-    place = _PLACE.fullmatch(address)
-    if place and int(place[1]) < len(env["pictures"]):
+    def code_inline(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        return f"<code>{_marked(tokens[idx], env['numbers'])}</code>"
+
+    def code_block(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        return f"<pre><code>{_marked(tokens[idx], env['numbers'])}</code></pre>\n"
+
+    fence = code_block
+
+    def heading_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        return f"<{_lowered(tokens[idx])}>"
+
+    def heading_close(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        return f"</{_lowered(tokens[idx])}>\n"
+
+    def image(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        address = str(tokens[idx].attrs["src"])
+        if not EMBEDDED.fullmatch(address):
+            return str(escape(f"[picture: {clipped(address, 80)}]"))
+        alternative = self.renderInlineAsText(tokens[idx].children or [], options, env)
         described = escape(clipped(alternative or "a picture of the report", 300))
-        return f'<img alt="{described}" src="{env["pictures"][int(place[1])]}">'
-    words = f"[picture: {alternative or 'no description'} ({address})]"
-    return str(escape(clipped(words, 300)))
+        return f'<img alt="{described}" src="{address}">'
 
 
-def _lower_headings(state: object) -> None:
-    for token in getattr(state, "tokens", ()):
-        if token.type in ("heading_open", "heading_close"):  # the report stands under a heading of level 2
-            token.tag = f"h{min(6, int(token.tag[1]) + 2)}"
+def _lowered(token: Token) -> str:
+    """Return the tag of a heading: the report stands under one of level 2."""
+    return f"h{min(6, int(token.tag[1]) + 2)}"
+
+
+def _marked(token: Token, numbers: Sequence[CitedNumber]) -> str:
+    """Return a token's text as HTML, with marks around numbers; a number may begin and end in other tokens."""
+    start, pieces, at = int(token.meta["start"]), [], 0
+    for one in numbers:
+        begin, end = max(one.start - start, at), min(one.end - start, len(token.content))
+        if begin < end:
+            verdict = "verified" if one.is_true else "refuted"
+            number = f'<mark class="{verdict}">{escape(token.content[begin:end])}</mark>'
+            pieces += [str(escape(token.content[at:begin])), number]
+            at = end
+    return "".join([*pieces, str(escape(token.content[at:]))])

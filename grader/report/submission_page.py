@@ -3,12 +3,11 @@
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-from markupsafe import Markup
-
 from grader.report.markdown import shown_report
 from grader.report.template import pill, render
-from grader.report.text import MISSING, clipped, plain_lines, source_diff, visible
-from grader.score.exhibits import Curve, Exhibits, HashComparison, Number
+from grader.report.text import MISSING, clipped, plain_lines, source_diff
+from grader.score.exhibits import Curve, Exhibits, Number
+from grader.score.identity import own_flags
 from grader.score.verdict import SubmissionScore
 from harness.page.charts import COMPACT, LineChart, Point, Series, line_chart, number_text
 from harness.page.run_data import number
@@ -18,9 +17,6 @@ Facts = Mapping[str, str | int | float | bool | None]
 # Colour and dashes of each run; broken and fixed look as in the student's own run.html.
 _LOOKS = {"broken": 1, "fixed": 0, "reference": 2}
 _MOST_STEPS = 2**53  # a float cannot hold every whole number beyond this
-_HASH_DIGITS = 16
-_AGREE = {True: ("agree", "good"), False: ("differ", "bad"), None: ("not demanded", "warn")}
-_STATUS = {"OK": "good", "XX": "warn"}
 
 
 def render_submission(
@@ -31,6 +27,7 @@ def render_submission(
     exhibits: what the page shows beside the score; with None it shows the score alone. title: the recipe's.
     provenance: the provenance of the whole class; a "warning" in it stands on top.
     """
+    row = row.model_copy(update={"flags": own_flags(row)})
     exhibits = exhibits or Exhibits(submission=row.submission)
     facts = {**row.provenance, **(provenance or {})}
     broken, fixed = exhibits.broken_source, exhibits.fixed_source
@@ -59,13 +56,6 @@ def render_submission(
                     pill("met", "good") if one.good else pill("not met", "bad"),
                 )
                 for one in exhibits.measurements
-            ],
-            "hashes": [
-                (f"{one.run} {one.file}", *_digests(one), pill(*_AGREE[one.agree])) for one in exhibits.hashes
-            ],
-            "replays": [
-                (one.what, pill(one.status, _STATUS.get(one.status, "bad")), clipped(one.message, 1000))
-                for one in exhibits.replays
             ],
             "report": None if exhibits.report is None else shown_report(exhibits.report, exhibits.numbers),
             "provenance": fact_rows(facts),
@@ -121,10 +111,3 @@ def _series(curve: Curve, points: Iterable[tuple[int, Number]]) -> Series:
 
 def _cells(rows: Iterable[Iterable[str]], limit: int) -> list[list[str]]:
     return [[clipped(cell, limit) for cell in row] for row in rows]
-
-
-def _digests(one: HashComparison) -> list[Markup]:
-    return [
-        Markup('<span class="value">{}</span>').format(visible((digest or MISSING)[:_HASH_DIGITS]))
-        for digest in (one.claimed, one.replayed)
-    ]

@@ -9,9 +9,10 @@ from typing import Any
 
 from markupsafe import Markup
 
-from grader.report.text import MISSING, clipped, points, tenths, visible
+from grader.report.text import MISSING, clipped, points, tenths
 from harness.page.run_page import TEMPLATES as RUN_TEMPLATES
 from harness.page.run_page import page_environment
+from harness.submission.document import visible
 
 TEMPLATES = Path(__file__).parent / "templates"
 

@@ -6,17 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-# Characters without a picture of their own: control characters except tab and line feed, marks that turn the
-# direction of writing, invisible separators and tags, lone surrogates. The joiners U+200C and U+200D stay:
-# Persian, Indic scripts and emoji need them.
-_HIDDEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f"
-    "\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0e\ufeff\uffa0\ufff0-\ufffb\ud800-\udfff"
-    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
-)
-# More than four accents on one letter are there to cover the lines around it.
-_MARKS = "[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]"
-_PILE = re.compile(f"({_MARKS}{{4}}){_MARKS}+")
+from harness.submission.document import visible
+
 MISSING = "\N{EM DASH}"
 
 # A lower-case name that is a safe file name everywhere. Windows takes no file with one of the reserved names.
@@ -26,16 +17,6 @@ _DERIVED = re.compile(r".*-[0-9a-f]{16}", re.DOTALL)
 
 LINES, COLUMNS = 1000, 300  # an experiment has about 90 lines; a hostile one must not make the page grow
 _CONTEXT = 3  # unchanged lines around a change
-
-
-def visible(text: str) -> str:
-    """Return a text in which every control, format or direction character is spelled out.
-
-    Line feeds and tabs stay, "\r\n" is a line feed; escape becomes "<U+001B>".
-    """
-    if text.isascii() and text.isprintable():
-        return text
-    return _PILE.sub(r"\1…", _HIDDEN.sub(_spelled, text.replace("\r\n", "\n")))
 
 
 def clipped(text: str, limit: int) -> str:
@@ -67,10 +48,6 @@ def file_stem(name: str) -> str:
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
     readable = re.sub(r"[^A-Za-z0-9_]+", "-", name).strip("-")[:60] or "submission"
     return f"{readable}-{digest[:16]}"
-
-
-def _spelled(match: re.Match[str]) -> str:
-    return f"<U+{ord(match[0]):04X}>"
 
 
 @dataclass(frozen=True)

@@ -1,23 +1,24 @@
-"""Run student code so that it can do no harm: bubblewrap, a seccomp filter, limits, and a launcher."""
+"""Run student code so that it can do no harm: bubblewrap, a seccomp filter, limits, and a process that watches them."""
 
-from grader.sandbox.bubblewrap import HIDDEN_FROM_STUDENTS, launcher_python
+from grader.sandbox.bubblewrap import HIDDEN_FROM_STUDENTS, base_python
+from grader.sandbox.engine import ForkingSandbox, run_in_sandbox, sandbox_problem
 from grader.sandbox.pipes import Stopped, StopSignal
-from grader.sandbox.result import MIB, Command, Limits, SandboxResult, Status
-from grader.sandbox.run import run_in_sandbox, sandbox_problem
+from grader.sandbox.result import MIB, Command, Interpreter, Limits, SandboxResult
 from grader.sandbox.unsandboxed import run_unsandboxed
-from grader.sandbox.warm import WarmSandbox
+from grader.sandbox.watch import Status
 
 __all__ = [
     "HIDDEN_FROM_STUDENTS",
     "MIB",
     "Command",
+    "ForkingSandbox",
+    "Interpreter",
     "Limits",
     "SandboxResult",
     "Status",
     "StopSignal",
     "Stopped",
-    "WarmSandbox",
-    "launcher_python",
+    "base_python",
     "run_in_sandbox",
     "run_unsandboxed",
     "sandbox_problem",

@@ -12,7 +12,7 @@ from pathlib import Path
 # The first release that can limit the size of a scratch folder.
 OLDEST_BWRAP = (0, 7, 0)
 # The first release that can forbid further user namespaces; with older ones only the seccomp filter forbids them.
-_DISABLES_USER_NAMESPACES = (0, 8, 0)
+DISABLES_USER_NAMESPACES = (0, 8, 0)
 _NOBODY = "65534"
 _DEVICES = ("/dev/null", "/dev/full", "/dev/random", "/dev/urandom")
 _ETC = {
@@ -27,7 +27,6 @@ _ROOT = Path(__file__).resolve().parent.parent.parent
 # Libraries insist on writing to these folders; results and data belong in the scratch folder.
 SMALL_BYTES = 16 * 1024 * 1024
 SMALL_FOLDERS = ("/tmp", "/dev/shm")  # noqa: S108
-LAUNCHER = "/launcher/launcher.py"
 # Files of harness/ that students must not see: a kit leaves them out and the sandbox hides them. A folder ends in "/".
 HIDDEN_FROM_STUDENTS = (
     "experiments/",  # the healthy experiments
@@ -53,21 +52,21 @@ def bwrap_command(
     files: Mapping[str, bytes],
     visible: Sequence[Path],
     scratch_bytes: int,
-    seccomp: bytes | None,
+    nested: bool,
     keep: Keep,
 ) -> list[str]:
     """Return the bubblewrap command, to be followed by the program; `files` maps absolute paths inside to contents.
 
-    Without a seccomp filter (for our own code only) the program may create namespaces, as `warm_process.py` does.
-    Raises `ValueError` for a visible path that is not absolute.
+    If `nested`, the program may create namespaces inside its own. Raises `ValueError` for a visible path that is not
+    absolute.
     """
     words = [shutil.which("bwrap") or "bwrap", "--unshare-all", "--unshare-user"]
     words += ["--uid", _NOBODY, "--gid", _NOBODY, "--hostname", "sandbox", "--cap-drop", "ALL"]
     words += ["--die-with-parent", "--new-session", "--as-pid-1", "--clearenv", "--proc", "/proc"]
-    if seccomp is not None:
-        if (bwrap_version() or OLDEST_BWRAP) >= _DISABLES_USER_NAMESPACES:
+    if not nested:
+        if (bwrap_version() or OLDEST_BWRAP) >= DISABLES_USER_NAMESPACES:
             words.append("--disable-userns")
-        words += ["--seccomp", str(keep(seccomp)), "--remount-ro", "/proc"]
+        words += ["--remount-ro", "/proc"]
     words += _devices()
     for folder, size in (("/tmp", SMALL_BYTES), ("/scratch", scratch_bytes)):  # noqa: S108
         words += ["--size", str(size), "--tmpfs", folder]
@@ -89,8 +88,8 @@ def _devices() -> list[str]:
     return [*words, "--size", str(SMALL_BYTES), "--tmpfs", "/dev/shm"]  # noqa: S108
 
 
-def launcher_python() -> Path:
-    """Return the interpreter that starts the launcher: the one that the virtual environment is based on."""
+def base_python() -> Path:
+    """Return the interpreter that the virtual environment is based on."""
     return Path(getattr(sys, "_base_executable", sys.executable)).resolve()
 
 
@@ -124,7 +123,7 @@ def mounts(visible: Sequence[Path], hidden: Sequence[Path]) -> list[str]:
             shown[folder] = ("--ro-bind", str(folder))
     shown |= {Path(path): ("--ro-bind-try", path) for path in _NEEDED}
     prefix = Path(sys.base_prefix)
-    for path in (prefix, prefix.resolve(), launcher_python(), *visible):
+    for path in (prefix, prefix.resolve(), base_python(), *visible):
         if not path.is_absolute():
             raise ValueError(f"{path} is not absolute")
         shown[path] = ("--ro-bind", str(path))

@@ -1,18 +1,16 @@
-"""Connections to a sandboxed process: sealed input files, bounded reading of its pipes, and the stop signal."""
+"""Connections to a sandboxed process: input files, bounded reading of its pipes, and the stop signal."""
 
 import contextlib
-import fcntl
 import os
 import selectors
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-_SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
 _CHUNK = 1 << 18
-# After the deadline, read what already lies in the pipes: at most 1 MiB in each (/proc/sys/fs/pipe-max-size).
-_LATE_LOOKS = 6
+# The longest wait for bytes. A longer time between two looks means that this process was stopped.
+_LOOK_SECONDS = 1.0
 
 
 class Stopped(Exception):
@@ -46,8 +44,8 @@ class StopSignal:
         return self._reading
 
 
-class SealedFiles(contextlib.ExitStack):
-    """Files in memory that nobody can change; the end of the `with` block closes them."""
+class MemoryFiles(contextlib.ExitStack):
+    """Files in memory; the end of the `with` block closes them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -55,14 +53,11 @@ class SealedFiles(contextlib.ExitStack):
 
     def keep(self, content: bytes) -> int:
         """Store the content in a new file and return its descriptor, positioned at the start."""
-        descriptor = os.memfd_create("sandbox", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-        self.callback(os.close, descriptor)
-        with os.fdopen(os.dup(descriptor), "wb") as file:
-            file.write(content)
-        fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, _SEALS)
-        os.lseek(descriptor, 0, os.SEEK_SET)
-        self.descriptors.append(descriptor)
-        return descriptor
+        file = self.enter_context(os.fdopen(os.memfd_create("sandbox"), "w+b"))
+        file.write(content)
+        file.seek(0)
+        self.descriptors.append(file.fileno())
+        return file.fileno()
 
 
 @dataclass(frozen=True)
@@ -105,23 +100,16 @@ def passed_on(reading: Mapping[str, int], writing: Mapping[str, int]) -> Iterato
 
 
 def read_pipes(
-    pipes: Mapping[str, int],
-    rooms: Mapping[str, int],
-    deadline: float,
-    *,
-    ended: Callable[[Mapping[str, int]], bool] = lambda sizes: False,
-    stop: StopSignal | None = None,
+    pipes: Mapping[str, int], rooms: Mapping[str, int], seconds: float, stop: StopSignal | None = None
 ) -> Readings:
     """Read all pipes at the same time until their ends, and close them.
 
-    Reading stops when a pipe brings more bytes than it has room for, at `deadline` (a time of `time.monotonic`), or
-    when `stop` is set. Bytes that lie in the pipes at the deadline came in time, even if this process slept past it
-    (Ctrl-Z). `ended` receives the bytes read so far by pipe; once it returns True the process has ended and the
-    deadline no longer counts.
+    Reading stops when a pipe brings more bytes than it has room for, after `seconds`, or when `stop` is set. Time in
+    which this process itself is stopped (Ctrl-Z) does not count.
     """
     content: dict[str, list[bytes]] = {name: [] for name in pipes}
     sizes = dict.fromkeys(pipes, 0)
-    timed_out, overflowed, stopped, looks = False, None, False, _LATE_LOOKS
+    timed_out, overflowed, stopped = False, None, False
     with selectors.DefaultSelector() as selector, contextlib.ExitStack() as stack:
         stack.callback(close_all, pipes)
         for name, descriptor in pipes.items():
@@ -130,12 +118,10 @@ def read_pipes(
             selector.register(stop, selectors.EVENT_READ)
         unfinished = set(pipes)
         while unfinished and overflowed is None and not (timed_out or stopped):
-            over = ended(sizes)
-            now = time.monotonic()
-            ready = selector.select(None if over else max(0.0, deadline - now))
-            if now > deadline and not over:
-                looks -= 1
-                timed_out = not ready or not looks
+            begun = time.monotonic()
+            ready = selector.select(max(0.0, min(seconds, _LOOK_SECONDS)))
+            seconds -= min(time.monotonic() - begun, _LOOK_SECONDS)
+            timed_out = seconds < 0 and not ready
             for key, _ in ready:
                 if key.data is None:
                     stopped = True
@@ -150,4 +136,4 @@ def read_pipes(
                     overflowed = key.data
                     break
     whole = {name: b"".join(chunks) for name, chunks in content.items()}
-    return Readings(whole, timed_out and bool(unfinished), overflowed, stopped)
+    return Readings(whole, timed_out, overflowed, stopped)

@@ -1,11 +1,12 @@
-"""A sandboxed command, its limits and its outcome, and the format in which the launcher reports it.
+"""A sandboxed script, its limits and its outcome, and the format in which the launcher reports it.
 
-Every status says whose fault it is, so that a command cannot blame the grader:
+Every status says whose fault it is, so that a script cannot blame the grader:
 
-- OK: exit status 0. RE: another exit status. SG: a signal killed the command, or its whole sandbox.
-- TO: no processor time or wall-clock time left. ML: too much memory, or too many processes or threads.
-  OL: too much output, a full scratch folder, too many files, or results that are too large.
-- XX: the grader's fault: bubblewrap or the launcher failed, or the command does not exist.
+- OK: exit status 0. RE: another exit status. SG: a signal killed the script, or its whole sandbox.
+- TO: it used up its time. ML: too much memory, or too many processes or threads. OL: too much output, a full scratch
+  folder, too many files, or results that are too large.
+- XX: the grader's fault or the machine's: bubblewrap or the launcher failed, the script does not exist, or the run did
+  not end though it used little time.
 """
 
 import math
@@ -14,30 +15,35 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, cast, get_args
+from typing import Any
 
-Status = Literal["OK", "RE", "SG", "TO", "OL", "ML", "XX"]
+from pydantic import BaseModel, ConfigDict, NonNegativeFloat, NonNegativeInt, ValidationError
+
+from grader.sandbox.watch import Status
 
 MIB = 1024 * 1024
-_TEXT_BYTES = 64 * 1024  # of a sentence or a file name in a report
 # What a report holds besides the contents of files.
 _REPORT_BYTES = 8 * MIB
-_WATCHED = ("cpu_seconds", "memory_bytes", "processes", "file_bytes", "scratch_files", "result_bytes")
+# Older kernels count the user's processes outside the sandbox too.
+COUNTS_PROCESSES = (5, 14)
+_WATCHED = ("seconds", "memory_bytes", "processes", "file_bytes", "scratch_files", "result_bytes")
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What one command and all processes that it starts may use together, unless a field says otherwise.
+    """What one script and all processes that it starts may use together, unless a field says otherwise.
 
+    `seconds` counts the processor time of all processes, and the time in which all of them sleep; a busy machine
+    changes neither. A run that has not ended after `wall_seconds` of clock time is a fault of the machine.
     `memory_bytes` counts allocated memory and page tables, not libraries. Files in the scratch folder do not count
     as memory; they have `scratch_bytes`. `file_bytes` limits each file, `output_bytes` each of standard output and
     standard error, `result_bytes` the files that come back.
     """
 
-    cpu_seconds: float = 60.0
-    wall_seconds: float = 120.0
+    seconds: float = 60.0
+    wall_seconds: float = 300.0
     memory_bytes: int = 2048 * MIB
-    processes: int = 64
+    processes: int = 16
     file_bytes: int = 128 * MIB
     scratch_bytes: int = 256 * MIB
     scratch_files: int = 1000
@@ -46,19 +52,31 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Command:
-    """A command to run in the sandbox.
+class Interpreter:
+    """What scripts find when they start: Python with its options, an environment, and the visible paths, read-only.
 
-    It works in a scratch folder, finds the `inputs` by their names in `../input/`, and returns the files that it writes
-    below `out/`. Of this machine it sees only libraries and the `visible` paths, read-only; its environment is
-    `environment` alone. Raises `ValueError` for the name of an input that is no plain relative path.
+    `preload` is a script with their imports, which runs once for any number of them. Of this machine, scripts see
+    libraries and the visible paths only; their environment is `environment` alone.
     """
 
     words: Sequence[str]
-    inputs: Mapping[str, bytes] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
-    limits: Limits = Limits()
     visible: Sequence[Path] = ()
+    preload: Path | None = None
+
+
+@dataclass(frozen=True)
+class Command:
+    """A script to run in the sandbox.
+
+    It works in a scratch folder, finds the `inputs` by their names in `../input/`, and returns the files that it writes
+    below `out/`. Raises `ValueError` for the name of an input that is no plain relative path.
+    """
+
+    script: Path
+    interpreter: Interpreter
+    inputs: Mapping[str, bytes] = field(default_factory=dict)
+    limits: Limits = Limits()
 
     def __post_init__(self) -> None:
         for name in self.inputs:
@@ -68,10 +86,10 @@ class Command:
 
 @dataclass(frozen=True)
 class SandboxResult:
-    """How a command ended, as a status and as a sentence, and what it left. All of it is untrusted.
+    """How a script ended, as a status and as a sentence, and what it left. All of it is untrusted.
 
-    `files` maps paths below `out/` in the scratch folder to contents; only a command that ended by itself (OK, RE,
-    SG) leaves any. `stdout` and `stderr` are cut at `Limits.output_bytes`.
+    `seconds` is what it used of `Limits.seconds`. `files` maps paths below `out/` in the scratch folder to contents;
+    only a script that ended by itself (OK, RE, SG) leaves any. `stdout` and `stderr` are cut at `Limits.output_bytes`.
     """
 
     status: Status
@@ -81,14 +99,16 @@ class SandboxResult:
     stdout: bytes = b""
     stderr: bytes = b""
     files: dict[str, bytes] = field(default_factory=dict)
+    seconds: float = 0.0
 
 
 def rlimits(limits: Limits) -> list[tuple[str, int, int]]:
     """Return the soft and hard limits of each process, by their names in `resource`.
 
-    The launcher watches the sums over all processes; these limits act between two of its looks.
+    The launcher watches the sums over all processes; these limits act between two of its looks, and bound the memory
+    of the kernel: that of open files, pipes and queued signals.
     """
-    seconds = math.ceil(limits.cpu_seconds) + 1
+    seconds = math.ceil(limits.seconds) + 1
     # torch reserves memory that it never uses, and RLIMIT_DATA counts it.
     data = limits.memory_bytes + 512 * MIB
     return [
@@ -97,17 +117,23 @@ def rlimits(limits: Limits) -> list[tuple[str, int, int]]:
         ("RLIMIT_CPU", seconds, seconds + 30),
         ("RLIMIT_DATA", data, data),
         ("RLIMIT_FSIZE", limits.file_bytes, limits.file_bytes),
-        ("RLIMIT_NOFILE", 256, 256),
+        ("RLIMIT_NOFILE", 64, 64),
+        ("RLIMIT_MEMLOCK", 0, 0),
+        ("RLIMIT_SIGPENDING", 64, 64),
         ("RLIMIT_CORE", 0, 0),
     ]
 
 
+def kernel_release() -> tuple[int, ...]:
+    """Return the first two numbers of the kernel's release."""
+    found = re.match(r"(\d+)\.(\d+)", platform.release())
+    return tuple(map(int, found.groups())) if found else (0, 0)
+
+
 def launcher_limits(limits: Limits) -> dict[str, Any]:
-    """Return the limits in the form that a launcher inside the sandbox reads (`launcher.py`)."""
+    """Return the limits in the form that a launcher inside the sandbox reads (`worker.py`)."""
     processes = []
-    # Kernels before 5.14 count the user's processes outside the sandbox too.
-    release = re.match(r"(\d+)\.(\d+)", platform.release())
-    if release is not None and tuple(map(int, release.groups())) >= (5, 14):
+    if kernel_release() >= COUNTS_PROCESSES:
         # Twice the number, so that the launcher reports the excess. The kernel does not count root's processes.
         processes = [("RLIMIT_NPROC", 2 * limits.processes, 2 * limits.processes)]
     return {"rlimits": rlimits(limits) + processes, **{name: getattr(limits, name) for name in _WATCHED}}
@@ -123,72 +149,54 @@ class BrokenReport(Exception):
     """The bytes are no report of the launcher."""
 
 
-def has_started(report: bytes) -> bool:
-    """Return whether the launcher started the command."""
-    return report[:1] == b"S"
+class _Head(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
-
-def has_ended(size: int) -> bool:
-    """Return whether a report of this size says that the command has ended and only the launcher is left."""
-    return size > 1
+    status: Status
+    exit_code: int | None
+    signal: int | None
+    message: str
+    seconds: NonNegativeFloat
+    files: list[tuple[str, NonNegativeInt]]
 
 
 def parse_report(data: bytes, result_bytes: int) -> SandboxResult | None:
     """Parse a launcher's report; return None for an incomplete one.
 
-    It begins with S. When the command has ended, there follow `status exit-status signal message`, then `size name`
-    and the content of each file, then an empty name; a zero byte ends each text. Raises `BrokenReport` for anything
-    else, and for more than `result_bytes` of content.
+    It begins with S. When the script has ended, there follow a line of JSON (`_Head`), and the contents of its files.
+    Raises `BrokenReport` for anything else, and for more than `result_bytes` of content.
     """
     if data and not has_started(data):
         raise BrokenReport("it does not begin with S")
-    ending, position = _text(data, 1)
-    if ending is None:
+    line, newline, contents = data[1:].partition(b"\n")
+    if not newline:
         return None
-    result = _read_ending(ending)
-    while True:
-        head, position = _text(data, position)
-        if not head:
-            break
-        size, _, name = head.partition(" ")
-        if not (size.isdecimal() and size.isascii()) or len(size) > 12:
-            raise BrokenReport("a file without a size")
-        if not is_plain_path(name) or name in result.files:
+    try:
+        head = _Head.model_validate_json(line)
+    except ValidationError as error:
+        raise BrokenReport(f"its first line is none of ours ({error.error_count()} errors)") from None
+    files: dict[str, bytes] = {}
+    position = 0
+    for name, size in head.files:
+        if not is_plain_path(name) or name in files:
             raise BrokenReport("a file name that is no plain path, or comes twice")
-        result_bytes -= int(size)
-        if result_bytes < 0:
-            raise BrokenReport("the files are larger than is allowed")
-        result.files[name] = data[position : position + int(size)]
-        position += int(size)
-    if position < len(data):
+        files[name] = contents[position : position + size]
+        position += size
+    if position > result_bytes:
+        raise BrokenReport("the files are larger than is allowed")
+    if position < len(contents):
         raise BrokenReport("bytes after the end")
-    return None if head is None else result
+    result = SandboxResult(
+        head.status, head.exit_code, head.signal, head.message, files=files, seconds=head.seconds
+    )
+    return result if position == len(contents) else None
 
 
-def _text(data: bytes, position: int) -> tuple[str | None, int]:
-    """Return the text at a position and the position after it; None if its end is not there yet."""
-    end = data.find(b"\0", position, position + _TEXT_BYTES)
-    if end < 0:
-        if len(data) - position >= _TEXT_BYTES:
-            raise BrokenReport("a text that is too long")
-        return None, len(data)
-    try:
-        return data[position:end].decode("utf-8"), end + 1
-    except UnicodeDecodeError:
-        raise BrokenReport("a text that is not UTF-8") from None
-
-
-def _read_ending(text: str) -> SandboxResult:
-    words = text.split(" ", 3)
-    if len(words) != 4 or words[0] not in get_args(Status):
-        raise BrokenReport("an ending without a status")
-    try:
-        code, number = (None if word == "-" else int(word) for word in words[1:3])
-    except ValueError:
-        raise BrokenReport("an ending without numbers") from None
-    return SandboxResult(cast(Status, words[0]), code, number, words[3])
+def has_started(report: bytes) -> bool:
+    """Return whether the launcher started the script."""
+    return report[:1] == b"S"
 
 
 def is_plain_path(name: str) -> bool:
     """Return whether a relative path stays inside the folder that it is joined to."""
-    return not any(part in ("", ".", "..") for part in name.split("/"))
+    return "\0" not in name and not any(part in ("", ".", "..") for part in name.split("/"))

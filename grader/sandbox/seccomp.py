@@ -1,8 +1,8 @@
-"""The seccomp filter: which system calls the sandbox refuses, as a classic BPF program.
+"""The seccomp filter: which system calls a run may make, and why, as a classic BPF program.
 
-Namespaces leave these calls open. The program is one short pattern repeated, so it is written here; pyseccomp on PyPI
-needs libseccomp, which is not on every machine. Layout and constants are from linux/seccomp.h, linux/filter.h and
-linux/bpf_common.h.
+All other calls fail with ENOSYS, as on a kernel that does not have them, and the C library falls back on others. To
+find what a new library needs, run it under `strace -f` and compare: a call belongs here only if a training run needs
+it. Layout and constants are from linux/seccomp.h, linux/filter.h and linux/bpf_common.h.
 """
 
 import errno
@@ -14,116 +14,107 @@ ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 # On x86_64, numbers from here on belong to the x32 convention.
 X32_BIT = 0x40000000
 
-# The filter answers newer calls as an older kernel would, and programs fall back. This is mseal, of Linux 6.10.
-NEWEST = 462
-
-# Calls that are refused with any arguments: numbers on x86_64 and aarch64 (arch/x86/entry/syscalls/syscall_64.tbl,
-# asm-generic/unistd.h), None if the processor has no such call.
-_ANY_ARGUMENTS: dict[int, dict[str, tuple[int | None, int | None]]] = {
-    errno.EPERM: {
-        # no namespace isolates keyrings
-        "add_key": (248, 217), "request_key": (249, 218), "keyctl": (250, 219),
-        # another process's memory, files and identity
-        "ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271),
-        "kcmp": (312, 272), "pidfd_getfd": (438, 438), "process_madvise": (440, 440),
-        "process_mrelease": (448, 448),
-        # the file system and the namespaces around it
-        "mount": (165, 40), "umount2": (166, 39), "pivot_root": (155, 41), "chroot": (161, 51),
-        "open_tree": (428, 428), "move_mount": (429, 429), "fsopen": (430, 430), "fsconfig": (431, 431),
-        "fsmount": (432, 432), "fspick": (433, 433), "mount_setattr": (442, 442), "statmount": (457, 457),
-        "listmount": (458, 458), "unshare": (272, 97), "setns": (308, 268),
-        "name_to_handle_at": (303, 264), "open_by_handle_at": (304, 265),
-        "fanotify_init": (300, 262), "fanotify_mark": (301, 263),
-        # parts of the kernel that are large targets and that no experiment needs
-        "bpf": (321, 280), "perf_event_open": (298, 241), "userfaultfd": (323, 282),
-        "lookup_dcookie": (212, 18), "vmsplice": (278, 75), "modify_ldt": (154, None), "uselib": (134, None),
-        "migrate_pages": (256, 238), "move_pages": (279, 239), "mbind": (237, 235),
-        "set_mempolicy": (238, 237), "set_mempolicy_home_node": (450, 450),
-        # the machine itself
-        "kexec_load": (246, 104), "kexec_file_load": (320, 294), "init_module": (175, 105),
-        "finit_module": (313, 273), "delete_module": (176, 106), "reboot": (169, 142), "syslog": (103, 116),
-        "acct": (163, 89), "swapon": (167, 224), "swapoff": (168, 225), "quotactl": (179, 60),
-        "quotactl_fd": (443, 443), "settimeofday": (164, 170), "clock_settime": (227, 112),
-        "adjtimex": (159, 171), "clock_adjtime": (305, 266), "iopl": (172, None), "ioperm": (173, None),
-        "vhangup": (153, 58),
-        # a run must not starve the launcher
-        "setpriority": (141, 140), "sched_setparam": (142, 118), "sched_setscheduler": (144, 119),
-        "sched_setattr": (314, 274), "ioprio_set": (251, 30),
+# Why a run needs a call, and its numbers on x86_64 and aarch64 (arch/x86/entry/syscalls/syscall_64.tbl,
+# asm-generic/unistd.h); None if the processor has no such call. Beside each call that was seen in runs stand the
+# calls that other versions of the C library or Python make in its place.
+_ALLOWED: dict[str, dict[str, tuple[int | None, int | None]]] = {
+    "reads inputs; writes logs, checkpoints and prints": {
+        "read": (0, 63), "readv": (19, 65), "pread64": (17, 67), "write": (1, 64), "writev": (20, 66),
+        "pwrite64": (18, 68), "lseek": (8, 62), "ftruncate": (77, 46), "fsync": (74, 82),
+        "fdatasync": (75, 83), "close": (3, 57), "close_range": (436, 436),
     },
-    # programs fall back if the kernel does not know the call
-    errno.ENOSYS: {
-        "io_uring_setup": (425, 425), "io_uring_enter": (426, 426), "io_uring_register": (427, 427),
-        # its flags are in memory, where a filter cannot read them; glibc falls back to clone
-        "clone3": (435, 435),
-        # memory that no limit counts
-        "memfd_create": (319, 279), "memfd_secret": (447, 447), "shmget": (29, 194), "shmat": (30, 196),
-        "shmctl": (31, 195), "shmdt": (67, 197), "msgget": (68, 186), "semget": (64, 190),
-        "mq_open": (240, 180),
+    "finds files: Python loads a module when it is first imported": {
+        "stat": (4, None), "fstat": (5, 80), "lstat": (6, None), "newfstatat": (262, 79), "statx": (332, 291),
+        "access": (21, None), "faccessat": (269, 48), "faccessat2": (439, 439), "getdents64": (217, 61),
+        "readlink": (89, None), "readlinkat": (267, 78), "getcwd": (79, 17),
     },
-    # No sockets of any family, for the network or for this machine: AF_VSOCK, AF_NETLINK, AF_PACKET and AF_ALG reach
-    # the host, and AF_UNIX has had security holes.
-    errno.EAFNOSUPPORT: {"socket": (41, 198), "socketpair": (53, 199)},
+    "makes a folder, gives a whole file its name, copies a checkpoint with its mode, removes temporary files": {
+        "mkdir": (83, None), "mkdirat": (258, 34), "rename": (82, None), "renameat": (264, 38),
+        "renameat2": (316, 276), "chmod": (90, None), "fchmod": (91, 52), "fchmodat": (268, 53),
+        "fchmodat2": (452, 452), "utimensat": (280, 88), "unlink": (87, None), "unlinkat": (263, 35),
+        "rmdir": (84, None),
+    },
+    "gets memory for tensors, and gives it back": {
+        "brk": (12, 214), "munmap": (11, 215), "mremap": (25, 216), "mprotect": (10, 226),
+    },
+    "starts threads; forks for a check and reads its result": {
+        "set_robust_list": (273, 99), "rseq": (334, 293), "sched_yield": (24, 124),
+        "sched_getaffinity": (204, 123), "getcpu": (309, 168), "gettid": (186, 178), "getpid": (39, 172),
+        "getppid": (110, 173), "pipe": (22, None), "pipe2": (293, 59), "dup": (32, 23), "dup2": (33, None),
+        "dup3": (292, 24), "poll": (7, None), "ppoll": (271, 73), "select": (23, None), "pselect6": (270, 72),
+        "wait4": (61, 260), "waitid": (247, 95), "exit": (60, 93), "exit_group": (231, 94),
+    },
+    "reports a crash; ends a check that hangs": {
+        "rt_sigprocmask": (14, 135), "rt_sigreturn": (15, 139), "sigaltstack": (131, 132),
+        "restart_syscall": (219, 128), "kill": (62, 129), "tgkill": (234, 131),
+    },
+    "reads the clock, sleeps, draws random numbers, asks what machine this is": {
+        "clock_gettime": (228, 113), "clock_getres": (229, 114), "gettimeofday": (96, 169),
+        "time": (201, None), "nanosleep": (35, 101), "clock_nanosleep": (230, 115), "getrandom": (318, 278),
+        "uname": (63, 160), "sysinfo": (99, 179), "getrusage": (98, 165), "times": (100, 153),
+        "getrlimit": (97, 163), "getuid": (102, 174), "geteuid": (107, 175), "getgid": (104, 176),
+        "getegid": (108, 177),
+    },
 }  # fmt: skip
-
-_SOME_ARGUMENTS = {
-    "clone": (56, 220), "mmap": (9, 222), "personality": (135, 92), "prlimit64": (302, 261), "ioctl": (16, 29),
-    "rt_sigaction": (13, 134),
-}  # fmt: skip
-# CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET (linux/sched.h).
-_NAMESPACES = 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000
-_SHARED_ANONYMOUS = 0x01 | 0x20  # MAP_SHARED (and MAP_SHARED_VALIDATE, which is 3) with MAP_ANONYMOUS
-_ONLY_ASK = 0xFFFFFFFF
-_SIGCHLD = 17  # on both processors
-_TYPE_INTO_TERMINALS = (0x5412, 0x541C)  # TIOCSTI and TIOCLINUX
 
 
 @dataclass(frozen=True)
 class Rule:
-    """Refuse a call with an error, always or by the lower half of one argument, masked.
+    """Allow a call, always or by the lower half of one argument, masked.
 
-    `refused` lists the values to refuse, or else `allowed` the only ones to allow; without both, refuse every call.
+    `allowed` lists the only values to allow, or else `refused` the only ones to refuse; without both, every call is
+    allowed. A refused value fails with EPERM.
     """
 
     name: str
-    number: int
-    error: int
+    numbers: tuple[int | None, int | None]
     argument: int = 0
     mask: int = 0xFFFFFFFF
-    refused: tuple[int, ...] = ()
     allowed: tuple[int, ...] = ()
+    refused: tuple[int, ...] = ()
 
 
-def rules(machine: str) -> list[Rule]:
-    """Return the rules for x86_64 or aarch64. Raises `KeyError` for any other processor."""
+# Calls of which a run needs a part only.
+_RULES = (
+    # A new thread (pthread_create), and two ways to fork. No namespaces, and no vfork: a run starts no programs.
+    Rule("clone", (56, 220), allowed=(0x003D0F00, 0x01200011, 0x11)),
+    # No MAP_SHARED with MAP_ANONYMOUS, which stays when it is unmapped, and no MAP_HUGETLB: no limit counts them.
+    Rule("mmap", (9, 222), 3, mask=0x01 | 0x20 | 0x40000, allowed=(0, 0x01, 0x20)),
+    # MADV_DONTNEED, MADV_FREE, MADV_HUGEPAGE, MADV_NOHUGEPAGE: allocators give memory back, or get large pages.
+    Rule("madvise", (28, 233), 2, allowed=(4, 8, 14, 15)),
+    # FUTEX_PRIVATE_FLAG. Other futexes wait on a file's page: two runs that see one library could wake each other.
+    Rule("futex", (202, 98), 1, mask=0x80, allowed=(0x80,)),
+    # No O_DIRECT, which goes past the page cache to the disk.
+    Rule("open", (2, None), 1, mask=0x4000, allowed=(0,)),
+    Rule("openat", (257, None), 2, mask=0x4000, allowed=(0,)),
+    Rule("openat", (None, 56), 2, mask=0x10000, allowed=(0,)),
+    # F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_DUPFD_CLOEXEC. No leases, locks, owners, notices, seals or pipe sizes.
+    Rule("fcntl", (72, 25), 1, allowed=(0, 1, 2, 3, 1030)),
+    # TCGETS and TCGETS2 ask whether a file is a terminal; FIOCLEX and FIONCLEX are for `open`.
+    Rule("ioctl", (16, 29), 1, allowed=(0x5401, 0x802C542A, 0x5451, 0x5450)),
+    # PR_SET_NAME and PR_GET_NAME name a thread; PR_SVE_GET_VL asks for the size of an Arm processor's registers.
+    Rule("prctl", (157, 167), allowed=(15, 16, 51)),
+    # ARCH_GET_XCOMP_SUPP, ARCH_GET_XCOMP_PERM, ARCH_REQ_XCOMP_PERM: oneDNN asks for the matrix registers (AMX).
+    Rule("arch_prctl", (158, None), allowed=(0x1021, 0x1022, 0x1023)),
+    # A run must not change the limits of another process, such as the launcher.
+    Rule("prlimit64", (302, 261), allowed=(0,)),
+    # Not SIGCHLD. A process that ignores it makes its children vanish with their processor time; the handler is in
+    # memory, where a filter cannot read it.
+    Rule("rt_sigaction", (13, 134), refused=(17,)),
+)
+
+
+def rules(machine: str) -> dict[int, Rule]:
+    """Return the rules for x86_64 or aarch64 by the numbers of their calls. Raises `KeyError` for others."""
     if machine not in ARCHITECTURES:
         raise KeyError(machine)
     column = list(ARCHITECTURES).index(machine)
-    refused = [
-        Rule(name, number, error)
-        for error, calls in _ANY_ARGUMENTS.items()
-        for name, numbers in calls.items()
-        if (number := numbers[column]) is not None
-    ]
-    here = {name: numbers[column] for name, numbers in _SOME_ARGUMENTS.items()}
-    return [
-        *refused,
-        Rule("clone", here["clone"], errno.EPERM, mask=_NAMESPACES, allowed=(0,)),
-        # Such memory stays when it is unmapped, and no limit counts it.
-        Rule("mmap", here["mmap"], errno.EPERM, 3, mask=_SHARED_ANONYMOUS, refused=(_SHARED_ANONYMOUS,)),
-        Rule("personality", here["personality"], errno.EPERM, allowed=(0, _ONLY_ASK)),
-        # A run must not change the limits of another process, such as the launcher.
-        Rule("prlimit64", here["prlimit64"], errno.EPERM, allowed=(0,)),
-        # A process that ignores SIGCHLD makes its children vanish with their processor time. The handler is in memory,
-        # where a filter cannot read it, so no run may set any. Torch's loader processes (which need sockets too)
-        # and the `wait` of some shells fail; no experiment needs them.
-        Rule("rt_sigaction", here["rt_sigaction"], errno.EPERM, refused=(_SIGCHLD,)),
-        Rule("ioctl", here["ioctl"], errno.EPERM, 1, refused=_TYPE_INTO_TERMINALS),
-    ]
+    whole = (Rule(name, numbers) for calls in _ALLOWED.values() for name, numbers in calls.items())
+    return {number: rule for rule in (*whole, *_RULES) if (number := rule.numbers[column]) is not None}
 
 
-_LOAD_WORD, _JUMP_EQUAL, _JUMP_ABOVE = 0x20, 0x15, 0x25  # BPF_LD|W|ABS, BPF_JMP|JEQ|K, BPF_JMP|JGT|K
-_JUMP_NOT_BELOW, _JUMP_ALWAYS = 0x35, 0x05  # BPF_JMP|JGE|K, BPF_JMP|JA
-_AND, _RETURN = 0x54, 0x06  # BPF_ALU|AND|K, BPF_RET|K
+_LOAD_WORD, _AND, _RETURN = 0x20, 0x54, 0x06  # BPF_LD|W|ABS, BPF_ALU|AND|K, BPF_RET|K
+_JUMP_EQUAL, _JUMP_NOT_BELOW, _JUMP_ALWAYS = 0x15, 0x35, 0x05  # BPF_JMP|JEQ|K, BPF_JMP|JGE|K, BPF_JMP|JA
 _KILL_PROCESS, _REFUSE, _ALLOW = 0x80000000, 0x00050000, 0x7FFF0000
 # Offsets in struct seccomp_data; each of the six arguments has 8 bytes.
 _NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16
@@ -147,22 +138,19 @@ def filter_program(machine: str) -> bytes:
     ]
     if machine == "x86_64":
         parts += [_instruction(_JUMP_NOT_BELOW, X32_BIT, if_false=1), kill]
-    parts += [_instruction(_JUMP_ABOVE, NEWEST, if_false=1), _instruction(_RETURN, _REFUSE | errno.ENOSYS)]
-    parts += [_rule(rule) for rule in rules(machine)]
-    return b"".join([*parts, _instruction(_RETURN, _ALLOW)])
+    parts += [_rule(number, rule) for number, rule in rules(machine).items()]
+    return b"".join([*parts, _instruction(_RETURN, _REFUSE | errno.ENOSYS)])
 
 
-def _rule(rule: Rule) -> bytes:
-    refuse = _instruction(_RETURN, _REFUSE | rule.error)
-    if not (rule.refused or rule.allowed):
-        return _instruction(_JUMP_EQUAL, rule.number, if_false=1) + refuse
+def _rule(number: int, rule: Rule) -> bytes:
+    allow, refuse = _instruction(_RETURN, _ALLOW), _instruction(_RETURN, _REFUSE | errno.EPERM)
+    if not (rule.allowed or rule.refused):
+        return _instruction(_JUMP_EQUAL, number, if_false=1) + allow
     # Both processors are little-endian: the lower half of an argument comes first.
     body = [_instruction(_LOAD_WORD, _ARGUMENTS + 8 * rule.argument), _instruction(_AND, rule.mask)]
-    values = rule.refused or rule.allowed
-    # A listed value jumps over the next instruction that is not a comparison: `refuse`, or a jump over it.
+    values = rule.allowed or rule.refused
+    # A listed value jumps over all other comparisons, and over the verdict on values that are not listed.
     for left, value in zip(range(len(values), 0, -1), values, strict=True):
         body.append(_instruction(_JUMP_EQUAL, value, if_true=left))
-    if rule.refused:
-        body.append(_instruction(_JUMP_ALWAYS, 1))
-    body += [refuse, _instruction(_LOAD_WORD, _NUMBER)]
-    return _instruction(_JUMP_EQUAL, rule.number, if_false=len(body)) + b"".join(body)
+    body += [refuse, allow] if rule.allowed else [allow, refuse]
+    return _instruction(_JUMP_EQUAL, number, if_false=len(body)) + b"".join(body)

@@ -1,85 +1,76 @@
-"""Run a command without a sandbox, as `--trust-submissions` asks: a plain process with limits."""
+"""Run a script without a sandbox, as `--trust-submissions` asks: a plain process with limits."""
 
 import contextlib
-import json
 import os
+import resource
 import signal
 import subprocess
 import tempfile
 import time
 from pathlib import Path
 
-from grader.sandbox.bubblewrap import launcher_python
-from grader.sandbox.launcher import TooMuch, collect, ending_of, largest_file
-from grader.sandbox.pipes import Stopped, StopSignal
-from grader.sandbox.result import Command, SandboxResult, rlimits
-
-_POLL_SECONDS = 0.05
-_LAUNCHER = Path(__file__).with_name("launcher.py")
+from grader.sandbox.pipes import Stopped, StopSignal, open_pipes, passed_on, read_pipes
+from grader.sandbox.result import Command, SandboxResult, launcher_limits, pipe_rooms, rlimits
+from grader.sandbox.watch import Ending, collect_if_ended, ending_of
 
 
 def run_unsandboxed(command: Command, stop: StopSignal | None = None) -> SandboxResult:
-    """Run a command as `run_in_sandbox` does, but without a sandbox: only for authors that you trust.
+    """Run a script as `run_in_sandbox` does, but without a sandbox: only for authors that you trust.
 
-    The command sees the whole machine (`visible` has no effect), and can leave processes behind if it wants to.
-    Processor time and memory are limited for each process, the scratch folder by the size of each file.
+    The script sees the whole machine (`visible` has no effect), and can leave processes behind if it wants to.
+    Processor time and memory are limited for each process, the scratch folder by the size of each file, and time by
+    the clock.
     """
     if stop is not None and stop.is_set():
         raise Stopped
-    limits = command.limits
+    limits, job, begun = command.limits, launcher_limits(command.limits), time.monotonic()
     with tempfile.TemporaryDirectory(prefix="grader-", ignore_cleanup_errors=True) as name:
-        place = Path(name)
-        (place / "scratch" / "out").mkdir(parents=True)
-        (place / "input").mkdir()
+        scratch = Path(name, "scratch")
+        (scratch / "out").mkdir(parents=True)
         for path, content in command.inputs.items():
-            (place / "input" / path).parent.mkdir(parents=True, exist_ok=True)
-            (place / "input" / path).write_bytes(content)
-        outputs = (place / "stdout", place / "stderr")
-        python = [str(launcher_python()), "-I", "-S", "-B", str(_LAUNCHER), "limited"]
-        with outputs[0].open("wb") as stdout, outputs[1].open("wb") as stderr:
+            place = Path(name, "input", path)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(content)
+        # The last pipe stays open until the process ends, whatever becomes of its output.
+        reading, writing = open_pipes("stdout", "stderr", "results")
+        with passed_on(reading, writing):
             process = subprocess.Popen(
-                [*python, json.dumps(rlimits(limits)), *command.words],
-                cwd=place / "scratch",
-                env=dict(command.environment),
+                [*command.interpreter.words, command.script],
+                cwd=scratch,
+                env=dict(command.interpreter.environment),
                 stdin=subprocess.DEVNULL,
-                stdout=stdout,
-                stderr=stderr,
+                stdout=writing["stdout"],
+                stderr=writing["stderr"],
+                pass_fds=[writing["results"]],
                 process_group=0,
             )
-        deadline = time.monotonic() + limits.wall_seconds
         try:
-            while process.poll() is None and time.monotonic() < deadline and not _too_much(outputs, command):
-                if stop is not None and stop.is_set():
-                    raise Stopped
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    process.wait(_POLL_SECONDS)
-            code = process.returncode
+            _limit(process.pid, command)
+            readings = read_pipes(reading, pipe_rooms(limits), limits.wall_seconds, stop)
+            code = process.wait() if readings.complete else 0
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-        return _outcome(code, outputs, command, place / "scratch")
+        if readings.stopped:
+            raise Stopped
+        ending: Ending = ending_of(code)
+        if readings.overflowed:
+            ending = ("OL", None, None, f"it wrote more than {limits.output_bytes} bytes of output")
+        if readings.timed_out:
+            ending = ("TO", None, None, f"it ran for more than {limits.wall_seconds:g} seconds")
+        ending, files = collect_if_ended(ending, str(scratch), job)
+        output = (readings.content["stdout"], readings.content["stderr"])
+        return SandboxResult(*ending, *output, dict(files), time.monotonic() - begun)
 
 
-def _too_much(outputs: tuple[Path, Path], command: Command) -> bool:
-    return any(path.stat().st_size > command.limits.output_bytes for path in outputs)
-
-
-def _outcome(code: int | None, outputs: tuple[Path, Path], command: Command, scratch: Path) -> SandboxResult:
-    limits = command.limits
-    stdout, stderr = (path.read_bytes()[: limits.output_bytes] for path in outputs)
-    if _too_much(outputs, command):
-        message = f"it wrote more than {limits.output_bytes} bytes of output"
-        return SandboxResult("OL", message=message, stdout=stdout, stderr=stderr)
-    if code is None:
-        message = f"it ran for more than {limits.wall_seconds:g} seconds"
-        return SandboxResult("TO", message=message, stdout=stdout, stderr=stderr)
-    too_large = code > 0 and largest_file(str(scratch), limits.scratch_files) >= limits.file_bytes
-    status, exit_code, number, message = ending_of(code, too_large)
-    files: dict[str, bytes] = {}
-    if status in ("OK", "RE", "SG"):
-        try:
-            files = dict(collect(str(scratch / "out"), limits.scratch_files, limits.result_bytes))
-        except TooMuch as excess:
-            status, message = "OL", str(excess)
-    return SandboxResult(status, exit_code, number, message, stdout, stderr, files)
+def _limit(pid: int, command: Command) -> None:
+    """Limit a process that has just started; only Linux can do that from outside."""
+    with contextlib.suppress(OSError, AttributeError):
+        for name, soft, hard in rlimits(command.limits):
+            number = getattr(resource, name)
+            most = resource.prlimit(pid, number)[1]
+            given = [value if most < 0 else min(value, most) for value in (soft, hard)]
+            resource.prlimit(pid, number, (given[0], given[1]))
+        # If memory runs out, the kernel kills this process before the grader.
+        Path("/proc", str(pid), "oom_score_adj").write_text("1000", encoding="ascii")

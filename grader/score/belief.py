@@ -8,6 +8,7 @@ import math
 
 from grader.replay.replay import Replay
 from grader.score.evidence import Evidence
+from grader.syntax.program import program_digest
 from harness.run.metrics_log import batch_records, epoch_records
 
 # The log's last validation and the evaluator's, on the same images, differ by rounding.
@@ -26,6 +27,15 @@ def same_bytes(first: Replay, second: Replay) -> bool:
 def same_as_reference(evidence: Evidence) -> bool:
     """Return whether the fix gave the same bytes as the reference fix."""
     return same_bytes(evidence.fixed, evidence.reference)
+
+
+def nothing_was_edited(evidence: Evidence) -> bool:
+    """Return whether the experiment is the broken program, or gave its bytes and those of the reference fix differ."""
+    broken = evidence.recipe.broken_source()
+    if program_digest(evidence.source) == program_digest(broken):
+        return True
+    judged = evidence.judged
+    return same_bytes(judged.fixed, judged.broken) and not same_bytes(judged.broken, judged.reference)
 
 
 def doubt(evidence: Evidence) -> str:

@@ -14,10 +14,15 @@ from grader.score.evidence import Evidence
 from grader.score.measured import measurements
 from grader.score.reference_report import reference_report
 from grader.score.scoring import score_evidence
+from grader.score.solutions import mechanisms_of
 from grader.score.verdict import total_of
 from grader.score.weights import Weights
+from grader.syntax.plain_edit import plain_edit
+from harness.checks import load_check
 from harness.recipe import Recipe
 from harness.run.settings import RunSettings
+
+_CANARIES = ("The broken run", "The reference run", "The repeated reference run", "The checks")
 
 
 def canary_problem(recipe_id: str, replays: Sequence[Replay], weights: Weights) -> str:
@@ -26,14 +31,14 @@ def canary_problem(recipe_id: str, replays: Sequence[Replay], weights: Weights) 
     replays: those of `grader.replay.request.canary_requests`, in that order. The third repeats the reference fix as a
     student's experiment is run, so that the score compares two runs.
     """
-    broken, reference, repeated = replays
-    for run, replay in zip(("broken", "reference", "repeated reference"), replays, strict=True):
+    broken, reference, repeated, made = replays
+    for what, replay in zip(_CANARIES, replays, strict=True):
         if replay.status != "OK":
-            return f"The {run} run of {recipe_id} failed here ({replay.message}); grader doctor may say why."
+            return f"{what} of {recipe_id} failed here ({replay.message}); grader doctor may say why."
     recipe, solution = recipe_of(recipe_id), f"The reference solution of {recipe_id}"
     report = reference_report(recipe_id, broken.log, reference.log)
     perfect = own_evidence(recipe, recipe.healthy_source(), broken, reference, repeated, report)
-    perfect = replace(perfect, claims={**perfect.claims, "fixed": _claim(reference)})
+    perfect = replace(perfect, claims={**perfect.claims, "fixed": _claim(reference)}, checks=(made, made))
     criteria = score_evidence(perfect, weights)
     if (total := total_of(criteria)) != 100:
         checks = ((name, check) for name, score in criteria.items() for check in score.checks)
@@ -41,6 +46,10 @@ def canary_problem(recipe_id: str, replays: Sequence[Replay], weights: Weights) 
             f"{name}.{check.id}: {check.reason}" for name, check in checks if check.points != check.max
         )
         return f"{solution} got {total}, not 100 ({lost})."
+    outcomes = {result.check: result.outcome for result in made.checks}
+    for name in mechanisms_of(recipe_id):
+        if not load_check(name).outcome(outcomes[name]).sound:
+            return f"{solution} trips the check {name.replace('_', '-')} here."
     # Equal bytes alone earn the points of the fix, so they would not show a failing check.
     for item in measurements(perfect):
         if not item.good:
@@ -70,6 +79,7 @@ def own_evidence(
         broken=broken,
         fixed=fixed,
         reference=reference,
+        suspicions=plain_edit(recipe.broken_source(), source),
     )
 
 

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from grader.replay.replay import Replay
-from grader.score.belief import figure_doubt
+from grader.score.belief import figure_doubt, nothing_was_edited
 from grader.score.evidence import Evidence
-from grader.score.explanation import body_of
+from grader.score.reproducibility import FIX_FIRST
 from grader.score.verdict import Check, Row, full, lost, open_check
 from harness.errors import UserError
 from harness.run.metrics_log import batch_records, epoch_records, log_lines, parse_log
@@ -40,6 +40,8 @@ def judge_diagnostics(evidence: Evidence) -> tuple[Check, ...]:
 def _complete(evidence: Evidence, run: Run, maximum: float) -> Check:
     row = (f"{run}_complete", f"The {run} log is complete for every batch", maximum)
     log, replay, name = evidence.claims[run].log, evidence.replay(run), f"runs/{run}/metrics.log"
+    if run == "fixed" and nothing_was_edited(evidence):
+        return lost(*row, "The experiment is still the broken one, so there is no fixed run.", FIX_FIRST)
     fault, batches = (f"{name} is missing", 0) if log is None else _first_fault(log, name)
     if not fault and replay.status == "OK":
         _, expected = _first_fault(replay.log.encode(), name)
@@ -149,11 +151,8 @@ def _shown(evidence: Evidence) -> Check:
     remedy = "Paste the lines of the log that matter into a code block, or a plot as a data: picture."
     if evidence.report is None:
         return lost(*_SHOWN, "There is no report.md.", remedy)
-    body = body_of(evidence.report)
-    pictures = [address for address in body.images if address.lower().startswith("data:image/")]
-    replays = [replay for replay in (evidence.broken, evidence.fixed) if replay.status == "OK"]
-    if pictures or shows_log(body, [log_values(replay.log) for replay in replays]):
+    if evidence.body.shows_picture or shows_log(evidence.body, evidence.logs):
         return full(*_SHOWN, "The report shows a picture, or lines of a log.")
-    if len(replays) < 2 and any(replay.status == "XX" for replay in (evidence.broken, evidence.fixed)):
+    if any(replay.status == "XX" for replay in (evidence.broken, evidence.fixed)):
         return open_check(*_SHOWN, "A log of the replay is missing to compare the snippets with.")
     return lost(*_SHOWN, "The report shows no plot and no line of a log.", remedy)

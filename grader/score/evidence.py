@@ -1,16 +1,21 @@
 """The evidence on one submission: what it claims, and what our replays gave."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from grader.intake.submission import Claim, Submission
 from grader.replay.replay import Replay
 from grader.replay.replayer import HARNESS_BROKE
-from grader.replay.request import Role, recipe_of
+from grader.replay.request import OWN, Role, own_settings, recipe_of
 from grader.syntax.plain_edit import Suspicion, plain_edit
 from harness.recipe import Recipe
 from harness.run.provenance import same_class
 from harness.run.settings import RunSettings
+from harness.submission.document import Body
+from harness.submission.log_values import LogValues, log_values
+from harness.submission.prose import StatedNumber, judge_numbers
+from harness.submission.report import body_of
 from harness.workspace import Run
 
 
@@ -19,7 +24,9 @@ class Evidence:
     """One submission, replayed. The student's texts are untrusted; the replays are our own.
 
     `same_class` says whether the student's machine must agree with ours to the byte; otherwise `again` holds a second
-    replay of each run. `command_problem` is "" if both commands are recorded.
+    replay of each run. `own` holds the three runs at the recipe's own settings if the student's settings tell nothing.
+    `checks` are those of the fixed experiment and of the reference fix, if the bytes do not decide.
+    `command_problem` is "" if both commands are recorded.
     """
 
     recipe: Recipe
@@ -35,10 +42,40 @@ class Evidence:
     same_class: bool = True
     suspicions: tuple[Suspicion, ...] = ()
     again: Mapping[Run, Replay] = field(default_factory=dict)
+    own: Mapping[Role, Replay] = field(default_factory=dict)
+    checks: tuple[Replay, Replay] | None = None
 
     def replay(self, run: Run) -> Replay:
         """Return our replay of one of the student's runs."""
         return self.broken if run == "broken" else self.fixed
+
+    @property
+    def judged(self) -> "Evidence":
+        """The evidence by which the fix is judged: with the runs at the recipe's own settings, if they were made."""
+        if not self.own:
+            return self
+        return replace(
+            self,
+            settings=own_settings(self.recipe, self.settings.dataset),
+            broken=self.own["own broken"],
+            reference=self.own["own reference"],
+            fixed=self.own["own fixed"],
+        )
+
+    @property
+    def logs(self) -> list[LogValues]:
+        """The values of the student's runs that could be replayed."""
+        return [log_values(replay.log) for replay in (self.broken, self.fixed) if replay.status == "OK"]
+
+    @cached_property
+    def body(self) -> Body:
+        """The text of the report; empty if there is none."""
+        return body_of(self.report or "")
+
+    @cached_property
+    def numbers(self) -> tuple[StatedNumber, ...]:
+        """The numbers of the report's text that are said of a signal: true, wrong or neutral by the replays."""
+        return judge_numbers(self.body, self.logs, (self.recipe.broken_source(), self.source))
 
 
 def evidence_of(submission: Submission, replays: Mapping[Role, Replay]) -> Evidence:
@@ -60,6 +97,8 @@ def evidence_of(submission: Submission, replays: Mapping[Role, Replay]) -> Evide
         same_class=must_agree(submission, replays["broken"]),
         suspicions=suspected,
         again={run: replays[role] for run, role in again.items() if role in replays},
+        own={role: _without_fake_fault(replays[role], suspected) for role in OWN if role in replays},
+        checks=(replays["fixed checks"], replays["reference checks"]) if "fixed checks" in replays else None,
     )
 
 

@@ -1,14 +1,10 @@
-"""The record of what a submission's page shows beside the score: sources, curves, hashes, the report."""
+"""The record of what a submission's page shows beside the score: sources, curves, measurements, the report."""
 
 from typing import Literal
 
-from grader.sandbox import Status
 from grader.score.verdict import Model
-from harness.workspace import Run
 
 ChartedRun = Literal["broken", "fixed", "reference"]
-HashedFile = Literal["metrics.log", "checkpoint.pt"]
-Process = Literal["broken run", "fixed run", "reference run", "answer"]
 # A number of a log; a non-finite one by its name, as strict JSON needs it.
 Number = float | Literal["NaN", "Infinity", "-Infinity"] | None
 
@@ -19,27 +15,6 @@ class Curve(Model):
     run: ChartedRun
     loss: tuple[tuple[int, Number], ...]
     validation: tuple[tuple[int, Number, Number], ...]
-
-
-class HashComparison(Model):
-    """A file's SHA-256 as claimed and as replayed, None if the file is missing.
-
-    `agree` is None if the hashes need not agree (another platform class).
-    """
-
-    run: Run
-    file: HashedFile
-    claimed: str | None
-    replayed: str | None
-    agree: bool | None
-
-
-class ReplayOutcome(Model):
-    """How one process of the grader ended: OK, RE, SG, TO, OL, ML or XX, with a sentence."""
-
-    what: Process
-    status: Status
-    message: str = ""
 
 
 class Measurement(Model):
@@ -60,11 +35,11 @@ class Table(Model):
 
 
 class CitedNumber(Model):
-    """A number in the report's text, text[start:end], that the grader looked up in the logs."""
+    """A number that the grader looked up in the logs, by its place among the blocks of the report's text."""
 
     start: int
     end: int
-    verdict: Literal["verified", "refuted"]
+    is_true: bool
 
 
 class Exhibits(Model):
@@ -82,8 +57,5 @@ class Exhibits(Model):
     answer_file: str = ""
     findings: tuple[Table, ...] = ()
     curves: tuple[Curve, ...] = ()
-    hashes: tuple[HashComparison, ...] = ()
-    replays: tuple[ReplayOutcome, ...] = ()
     measurements: tuple[Measurement, ...] = ()
-    ignored_files: tuple[str, ...] = ()
     symptom: str = ""  # what the broken run shows, in the recipe's words

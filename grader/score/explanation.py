@@ -12,6 +12,7 @@ from grader.score.verdict import Check, Row, full, lost, open_check
 from grader.syntax.edit_size import functions_changed
 from grader.syntax.program import Unparsable
 from harness.errors import UserError, printable
+from harness.submission.document import TOO_LONG, Body
 from harness.submission.log_values import (
     OFF_BY,
     contradicted,
@@ -20,19 +21,16 @@ from harness.submission.log_values import (
     log_values,
     place_of,
 )
-from harness.submission.prose import StatedNumber, agreement, judge_numbers, wrong_numbers
+from harness.submission.prose import agreement, wrong_numbers
 from harness.submission.report import (
     HEALTHY,
     PARTS,
     WORD_LIMIT,
-    Body,
     Diagnosis,
     Report,
     RuledOut,
     Sign,
     parse_report,
-    read_body,
-    split_report,
 )
 
 _CAUSE = ("cause", "The diagnosis names the cause", 3.0)
@@ -67,23 +65,7 @@ def judge_explanation(evidence: Evidence, accepted: bool | None) -> tuple[Check,
             _judge_first_wrong(evidence, report.diagnosis),
             _judge_ruled_out(evidence, report),
         ]
-    body = body_of(evidence.report or "")
-    return *data, _judge_numbers(evidence, body), _judge_form(body)
-
-
-def body_of(text: str) -> Body:
-    """Return the text of a report, whatever its front matter holds."""
-    try:
-        return read_body(split_report(text, "report.md")[1])
-    except UserError:
-        return read_body(text)
-
-
-def numbers_of(evidence: Evidence, body: Body) -> tuple[StatedNumber, ...]:
-    """Return the numbers of a report's text that are said of a signal, each true, wrong or neutral by the replays."""
-    logs = [log_values(replay.log) for replay in (evidence.broken, evidence.fixed) if replay.status == "OK"]
-    sources = (evidence.recipe.broken_source(), evidence.source)
-    return judge_numbers(body, logs, sources)
+    return *data, _judge_numbers(evidence), _judge_form(evidence.body)
 
 
 def _judge_cause(evidence: Evidence, diagnosis: Sequence[Diagnosis]) -> Check:
@@ -236,18 +218,17 @@ def _by_check(evidence: Evidence, entry: RuledOut) -> tuple[bool | None, str]:
     return True, f"The {entry} finds {found}, so it is not {entry.cause}: there it finds {tripped}."
 
 
-def _judge_numbers(evidence: Evidence, body: Body) -> Check:
+def _judge_numbers(evidence: Evidence) -> Check:
     remedy = "Take the numbers from metrics.log, rounded as you like, each beside the name of its signal."
-    if not body.prose_words:
+    if not evidence.body.prose_words:
         return lost(*_NUMBERS, "The report has no text.", "Write what you found.")
-    numbers = numbers_of(evidence, body)
-    wrong = wrong_numbers(numbers)
+    wrong = wrong_numbers(evidence.numbers)
     if not wrong:
-        return full(*_NUMBERS, agreement(numbers))
+        return full(*_NUMBERS, agreement(evidence.numbers))
     if any(replay.status == "XX" for replay in (evidence.broken, evidence.fixed)):
         missing = f"A log of the replay is missing to compare {', '.join(wrong[:3])} with."
         return open_check(*_NUMBERS, missing)
-    slip = len(wrong) == 1 and sum(number.verdict == "true" for number in numbers) >= _SLIP
+    slip = len(wrong) == 1 and sum(number.verdict == "true" for number in evidence.numbers) >= _SLIP
     points = _NUMBERS[2] / 2 if slip else 0.0
     return lost(*_NUMBERS, f"Neither log holds {', '.join(wrong[:3])}.", remedy, points=points)
 
@@ -255,6 +236,8 @@ def _judge_numbers(evidence: Evidence, body: Body) -> Check:
 def _judge_form(body: Body) -> Check:
     if not body.prose_words:
         return lost(*_FORM, "The report has no text.", "Write what you found.")
+    if body.cut:
+        return lost(*_FORM, "The text is too long.", f"Of a report, {TOO_LONG}")
     if body.words > WORD_LIMIT:
         return lost(*_FORM, f"The text has {body.words} words.", f"At most {WORD_LIMIT} are allowed.")
     if body.filled_sections < len(PARTS):

@@ -1,38 +1,37 @@
 """Judge the fix: is the cause gone or only the symptom, and is the edit small.
 
 A fix is correct if its run equals the reference fix's to the byte. Otherwise the trusted evaluator must find its
-weights healthy, its log must show no symptom, the checks that the break trips must be sound, and the edit must be
-plain. Accuracy alone proves nothing: clipping or a smaller learning rate brings several broken runs to healthy
-accuracy.
+weights healthy, its log must show no symptom, every check must be sound that the break trips or that is sound for the
+reference fix, and the edit must be plain. Accuracy alone proves nothing: clipping or a smaller learning rate brings
+several broken runs to healthy accuracy.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
-from grader.replay.request import recipe_of
+from grader.replay.replay import Replay
+from grader.replay.request import OWN, Request, Role, check_request, own_settings, recipe_of
 from grader.score.belief import doubt, same_as_reference, same_bytes
 from grader.score.evidence import Evidence
 from grader.score.exhibits import Measurement
-from grader.score.known_edits import load_variants
-from grader.score.measured import checks, evaluations, has_reference, symptoms
+from grader.score.measured import checks, evaluations, has_learnt, has_reference, symptoms, unmade
 from grader.score.minimality import judge_minimality
 from grader.score.verdict import Check, full, lost, open_check
 from grader.syntax.edit_size import changed_areas
 from grader.syntax.program import Unparsable
-from harness.data import CLASS_NAMES
+from harness.recipe import Recipe
 
 CORRECT, MINIMAL = 12.0, 8.0
 MASKED = 4.0
 _CORRECT = ("correct", "The cause is gone, not only the symptom", CORRECT)
 _MINIMAL = ("minimal", "No more was changed than the cause takes", MINIMAL)
 _REMEDY = "Find what causes the symptom, and fix that; make verify shows both runs side by side."
-# A network that guesses is right in one of so many classes; one that has learnt is right at least twice as often.
-_TIMES_CHANCE = 2
 
 
 def judge_fix(evidence: Evidence) -> tuple[Check, ...]:
     """Return the two checks of the criterion; only a correct fix can be minimal."""
-    correct = _judge_correct(evidence)
+    correct = _judge_correct(evidence.judged)
     if correct.outcome == "could not judge":
         return correct, open_check(
             *_MINIMAL, "Only a correct fix gets these points, and that is not decided yet."
@@ -45,9 +44,47 @@ def judge_fix(evidence: Evidence) -> tuple[Check, ...]:
 @lru_cache(maxsize=256)
 def _judge_minimal(recipe_id: str, source: str) -> Check:
     recipe = recipe_of(recipe_id)
-    broken = recipe.broken_source()
-    workarounds = [item.source(broken) for item in load_variants(recipe_id) if item.verdict == "alternative"]
-    return judge_minimality(broken, source, recipe.healthy_source(), maximum=MINIMAL, workarounds=workarounds)
+    return judge_minimality(recipe.broken_source(), source, recipe.healthy_source(), maximum=MINIMAL)
+
+
+def further_requests(requests: Mapping[Role, Request], replays: Mapping[Role, Replay]) -> dict[Role, Request]:
+    """Return what else must be replayed to judge the fix, given these replays; nothing if they are enough.
+
+    Settings that a student chose are judged only if our own two runs differ clearly under them; otherwise the recipe's
+    own are. Checks are made only if the bytes do not decide.
+    """
+    recipe, dataset = requests["fixed"].recipe, requests["fixed"].settings.dataset
+    broken, reference, fixed = (replays[role] for role in ("broken", "reference", "fixed"))
+    if any(replay.status == "XX" for replay in (broken, reference, fixed)):
+        return {}
+    if not _differ_clearly(recipe, dataset, broken, reference):
+        settings = own_settings(recipe, dataset)
+        if requests["fixed"].settings != settings and OWN[0] not in replays:
+            roles: tuple[Role, ...] = ("broken", "reference", "fixed")
+            return {
+                own: replace(requests[role], settings=settings) for own, role in zip(OWN, roles, strict=True)
+            }
+        if OWN[0] in replays:
+            broken, reference, fixed = (replays[role] for role in OWN)
+    decided = (
+        fixed.status != "OK"
+        or reference.status != "OK"
+        or same_bytes(fixed, reference)
+        or same_bytes(fixed, broken)
+    )
+    if decided or "fixed checks" in replays or _bad(symptoms(recipe, dataset, fixed, reference)):
+        return {}
+    return {
+        "fixed checks": check_request(requests["fixed"]),
+        "reference checks": check_request(requests["reference"]),
+    }
+
+
+def _differ_clearly(recipe: Recipe, dataset: str, broken: Replay, reference: Replay) -> bool:
+    """Return whether the reference fix learns, and the broken run shows a symptom that the reference does not."""
+    if broken.status != "OK" or reference.status != "OK" or same_bytes(broken, reference):
+        return False
+    return has_learnt(reference, dataset) and bool(_bad(symptoms(recipe, dataset, broken, reference)))
 
 
 def _judge_correct(evidence: Evidence) -> Check:
@@ -58,17 +95,17 @@ def _judge_correct(evidence: Evidence) -> Check:
         return _open(f"The reference fix could not be run under your settings: {evidence.reference.message}")
     if fixed.status != "OK":
         return _lost(f"Your experiment did not come to its end ({fixed.status}): {fixed.message}")
-    if same_as_reference(evidence):
-        if not same_bytes(fixed, broken):
-            return full(*_CORRECT, "Log and checkpoint are those of the reference fix, byte for byte.")
-        return _open(
-            "Under the settings of these runs the broken experiment and the reference fix give the same bytes, so"
-            " yours prove nothing. The instructor decides."
-        )
     if same_bytes(fixed, broken):
         return _lost("Your run is the broken run, byte for byte: nothing was fixed.")
-    if bad_symptoms := _bad(symptoms(evidence)):
-        return _lost(f"The symptom is still there. {_figure(bad_symptoms[0])}.")
+    if same_as_reference(evidence):
+        return full(*_CORRECT, "Log and checkpoint are those of the reference fix, byte for byte.")
+    if bad := _bad(symptoms(evidence.recipe, evidence.settings.dataset, fixed, evidence.reference)):
+        return _lost(f"The symptom is still there. {_figure(bad[0])}.")
+    for made in evidence.checks or ():
+        if made.status != "OK":
+            return _open(
+                f"The checks of your experiment did not come to their end ({made.status}): {made.message}"
+            )
     return _judge_without_symptom(evidence, _bad(checks(evidence)), _bad(evaluations(evidence)))
 
 
@@ -76,8 +113,6 @@ def _judge_without_symptom(
     evidence: Evidence, bad_checks: Sequence[Measurement], bad_evaluations: Sequence[Measurement]
 ) -> Check:
     """Judge a run whose log shows no symptom, by what is not sound in it."""
-    if (verdict := _nothing_to_mask(evidence, bad_checks)) is not None:
-        return verdict
     if bad_checks and bad_evaluations:
         return _lost(
             f"The symptom is gone, the cause is not ({_figure(bad_checks[0])}), and the network is not healthy"
@@ -86,7 +121,7 @@ def _judge_without_symptom(
     if bad_checks:
         return _masked(
             evidence,
-            f"The symptom is masked: it is gone, but the cause is not: {_figure(bad_checks[0])}.",
+            f"The symptom is gone, but something is still wrong: {_figure(bad_checks[0])}.",
         )
     if bad_evaluations:
         if _is_unknown_network(evidence):
@@ -97,51 +132,23 @@ def _judge_without_symptom(
             )
         reason = f"The symptom is gone, but the network is not healthy: {_figure(bad_evaluations[0])}."
         return _masked(evidence, reason)
-    if why := doubt(evidence):
+    if why := doubt(evidence) or unmade(evidence):
         return _open(
             "The figures are those of a correct fix, but the experiment's own process measured some of them, and"
             f" {why}. The instructor decides."
         )
     return full(
-        *_CORRECT, "The trusted evaluator finds it healthy, no symptom is left, and the mechanism is sound."
+        *_CORRECT, "The trusted evaluator finds it healthy, no symptom is left, and every check is sound."
     )
-
-
-def _nothing_to_mask(evidence: Evidence, bad_checks: Sequence[Measurement]) -> Check | None:
-    """Judge a run without a symptom if our own broken run has none either; return None if it has one.
-
-    Settings that the student chose, such as a batch of one, can hide the failure.
-    """
-    broken = evidence.broken
-    if broken.status != "OK" or _bad(symptoms(evidence, broken)):
-        return None
-    nothing = "Under the settings of these runs the broken experiment shows no symptom"
-    if bad_checks:
-        return _lost(f"{nothing} either, and the cause is still there: {_figure(bad_checks[0])}.")
-    if not _bad(checks(evidence, broken)):
-        return _open(f"{nothing} and trips no check, so yours proves nothing. The instructor decides.")
-    return None
 
 
 def _masked(evidence: Evidence, reason: str) -> Check:
     """Give the points of a masked cause, if the network has learnt and the code could not make up its log."""
     if why := doubt(evidence):
         return _open(f"{reason} But its own process wrote that log, and {why}. The instructor decides.")
-    if not _has_learnt(evidence):
+    if not has_learnt(evidence.fixed, evidence.settings.dataset):
         return _lost(f"{reason} It has learnt nothing that a guess does not know.")
     return lost(*_CORRECT, reason, _REMEDY, points=MASKED)
-
-
-def _has_learnt(evidence: Evidence) -> bool:
-    """Return whether the trusted evaluator finds the weights clearly better than a guess."""
-    evaluation = evidence.fixed.evaluation
-    if evaluation is None or evaluation.heldout is None:
-        return False
-    accuracy, loss = evaluation.heldout.accuracy, evaluation.heldout.loss
-    if accuracy is None:  # the targets are no classes
-        return isinstance(loss, int | float)
-    chance = 1 / len(CLASS_NAMES[evidence.settings.dataset])
-    return isinstance(accuracy, int | float) and accuracy >= _TIMES_CHANCE * chance
 
 
 def _is_unknown_network(evidence: Evidence) -> bool:

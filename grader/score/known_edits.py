@@ -15,7 +15,7 @@ from grader.score.solutions import SOLUTIONS
 from harness.recipe import EXPERIMENTS, Edit, Recipe, apply_edits
 from harness.toml_file import StrictModel, read_record
 
-# full: the fix and its equals. alternative: right, not minimal. masking: the symptom goes, the cause stays.
+# full: the fix and its equals. alternative: right in another way. masking: the symptom goes, the cause stays.
 # overreach: right, and changes what was sound. wrong: fixes nothing. sound: a change of a sound experiment.
 Verdict = Literal["full", "alternative", "masking", "overreach", "wrong", "sound"]
 

@@ -1,4 +1,7 @@
-"""The figures that decide about a fix: symptoms in the log, checks, and what the trusted evaluator finds."""
+"""The figures that decide about a fix: symptoms in the log, checks, and what the trusted evaluator finds.
+
+Functions that take the evidence expect `Evidence.judged`.
+"""
 
 from typing import Any
 
@@ -9,18 +12,24 @@ from grader.score.evidence import Evidence
 from grader.score.exhibits import Measurement
 from grader.score.solutions import mechanisms_of
 from harness.checks import load_check
+from harness.data import CLASS_NAMES
+from harness.recipe import Recipe
 from harness.run.metrics_log import epoch_records, to_strict
 from harness.symptoms import judge_symptom, reduce_values, signal_values
 
 # The log's last validation loss and the evaluator's, on the same images, differ by rounding.
 _LOSS_APART = 0.01
+# A network that guesses is right in one of so many classes; one that has learnt is right at least twice as often.
+_TIMES_CHANCE = 2
 
 
 def measurements(evidence: Evidence) -> tuple[Measurement, ...]:
     """Return every figure that decides about the fix: evaluator, symptoms, checks. Empty without a replay."""
+    evidence = evidence.judged
     if evidence.fixed.status != "OK" or not has_reference(evidence):
         return ()
-    return (*evaluations(evidence), *symptoms(evidence), *checks(evidence))
+    shown = symptoms(evidence.recipe, evidence.settings.dataset, evidence.fixed, evidence.reference)
+    return (*evaluations(evidence), *shown, *checks(evidence))
 
 
 def has_reference(evidence: Evidence) -> bool:
@@ -29,40 +38,66 @@ def has_reference(evidence: Evidence) -> bool:
     return evaluation is not None and evaluation.heldout is not None
 
 
-def symptoms(evidence: Evidence, replay: Replay | None = None) -> list[Measurement]:
-    """Judge the symptoms in the log of the fixed run, or of another replay."""
+def has_learnt(replay: Replay, dataset: str) -> bool:
+    """Return whether the trusted evaluator finds the weights clearly better than a guess."""
+    if replay.evaluation is None or replay.evaluation.heldout is None:
+        return False
+    accuracy, loss = replay.evaluation.heldout.accuracy, replay.evaluation.heldout.loss
+    if accuracy is None:  # the targets are no classes
+        return isinstance(loss, int | float)
+    chance = 1 / len(CLASS_NAMES[dataset])
+    return isinstance(accuracy, int | float) and accuracy >= _TIMES_CHANCE * chance
+
+
+def symptoms(recipe: Recipe, dataset: str, run: Replay, reference: Replay) -> list[Measurement]:
+    """Judge the symptoms in the log of a run."""
     found = []
-    records, reference = (replay or evidence.fixed).records(), evidence.reference.records()
-    for symptom in evidence.recipe.on(evidence.settings.dataset).symptoms:
-        result = judge_symptom(records, symptom)
+    for symptom in recipe.on(dataset).symptoms:
+        result = judge_symptom(run.records(), symptom)
         # With other epochs or batches than the recipe's the reference fix may show it too.
-        good = not result.present or judge_symptom(reference, symptom).present
+        good = not result.present or judge_symptom(reference.records(), symptom).present
         bounds = {"above": symptom.above, "below": symptom.below}
         wanted = " and ".join(f"{side} {bound:g}" for side, bound in bounds.items() if bound is not None)
         found.append(_measured(f"symptom: {symptom.says}", result.value, f"not {wanted}", good))
     return found
 
 
-def checks(evidence: Evidence, replay: Replay | None = None) -> list[Measurement]:
-    """Demand that every mechanism check that the break trips is sound in the fixed run, or in another."""
-    replay = replay or evidence.fixed
-    outcomes = {result.check: result.outcome for result in replay.checks}
-    found = []
-    for name, tripped in mechanisms_of(evidence.recipe.id).items():
-        check, outcome = load_check(name), outcomes.get(name)
+def checks(evidence: Evidence) -> list[Measurement]:
+    """Demand what the reference fix has of the checks that the break trips, and that all others stay sound.
+
+    The first are listed first; for them another sound outcome will not do: without mixed precision, nothing underflows.
+    Empty if the bytes decided and no checks were made; a check that the experiment did not let us make is left out
+    (`unmade`).
+    """
+    if evidence.checks is None:
+        return []
+    own, reference = ({result.check: result for result in replay.checks} for replay in evidence.checks)
+    tripped, found = mechanisms_of(evidence.recipe.id), []
+    for name in sorted(own, key=lambda name: name not in tripped):
+        check, outcome = load_check(name), own[name].outcome
         sound = [one.id for one in check.outcomes if one.sound]
+        if own[name].problem or reference[name].outcome not in sound:
+            continue
+        wanted = [reference[name].outcome] if name in tripped else sound
         found.append(
-            _measured(f"check {name.replace('_', '-')}", outcome, " or ".join(sound), outcome in sound)
+            _measured(f"check {name.replace('_', '-')}", outcome, " or ".join(wanted), outcome in wanted)
         )
-        limit = check.outcome(tripped).in_log
-        # The check sees only the first steps.
-        if limit is not None and (
-            values := [item for _, item in signal_values(replay.records(), limit.signal)]
-        ):
-            largest = reduce_values(values, "max")
-            what, wanted = f"the largest {limit.signal} in the log", f"below {limit.below:g}"
-            found.append(_measured(what, largest, wanted, largest < limit.below))
+        if name in tripped and (limit := check.outcome(tripped[name]).in_log) is not None:
+            # The check sees only the first steps.
+            values = [item for _, item in signal_values(evidence.fixed.records(), limit.signal)]
+            if values:
+                largest = reduce_values(values, "max")
+                what, bound = f"the largest {limit.signal} in the log", f"below {limit.below:g}"
+                found.append(_measured(what, largest, bound, largest < limit.below))
     return found
+
+
+def unmade(evidence: Evidence) -> str:
+    """Return the check that the experiment did not let us make, with the reason, as a clause, or ""."""
+    for result in evidence.checks[0].checks if evidence.checks else ():
+        if result.problem:
+            return f"the check {result.check.replace('_', '-')} could not be made: {result.problem}"
+    return ""
 
 
 def evaluations(evidence: Evidence) -> list[Measurement]:

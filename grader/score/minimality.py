@@ -5,8 +5,7 @@ nodes gets all points; above that the points fall as that limit over the size. M
 styles: the reference fixes have 1 to 13 nodes, nine in ten of the others have at most 12 more, a helper function that
 clears the gradients has 16 more, and the loss written out with `gather` has 18 more.
 An edit of one function or constant that the reference fix leaves alone keeps half of the points, of several a quarter;
-new helpers and constants are no such edit. A known workaround (an edit with the verdict `alternative`) keeps three
-quarters.
+new helpers and constants are no such edit.
 """
 
 import math
@@ -18,18 +17,12 @@ from grader.syntax.program import Unparsable
 
 _ID, _TITLE = "minimal", "No more was changed than the cause takes"
 _MORE_NODES, _MORE_TIMES = 16, 2
-_ONE_PLACE, _MORE_PLACES, _WORKAROUND = 0.5, 0.25, 0.75
+_ONE_PLACE, _MORE_PLACES = 0.5, 0.25
 _STEP = 0.5
 
 
-def judge_minimality(
-    broken: str, student: str, reference: str, *, maximum: float = 8.0, workarounds: Sequence[str] = ()
-) -> Check:
-    """Judge the size of a correct fix.
-
-    `broken`, `student` and `reference` are sources; `workarounds` are the sources of known workarounds. Raises
-    `Unparsable` if a source of ours does not parse.
-    """
+def judge_minimality(broken: str, student: str, reference: str, *, maximum: float = 8.0) -> Check:
+    """Judge the size of a correct fix by the sources. Raises `Unparsable` if a source of ours does not parse."""
     needed, ours = edit_sizes(broken, reference), names_defined(broken)
     try:
         sizes = edit_sizes(broken, student)
@@ -51,10 +44,6 @@ def judge_minimality(
         places = _listed(foreign)
         reason += f" It touches {places}, which {'was' if len(foreign) == 1 else 'were'} not broken."
         remedies.append(f"Fix {_listed([_short(name) for name in needed])} and leave {places} alone.")
-    if edit_sizes(reference, student) and any(not edit_sizes(known, student) for known in workarounds):
-        share *= _WORKAROUND
-        reason += " Your edit is right, but it works around the bug instead of undoing it."
-        remedies.append("Undo the edit that broke the experiment.")
     if share == 1.0:
         return full(_ID, _TITLE, maximum, reason)
     points = math.floor(maximum * share / _STEP) * _STEP

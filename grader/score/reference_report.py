@@ -2,26 +2,25 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
 from grader.score.solutions import SOLUTIONS, outcomes_of, trips_of
 from grader.syntax.edit_size import functions_changed
+from harness.errors import UserError
 from harness.recipe import Recipe, load_recipe
-from harness.run.metrics_log import log_lines, parse_log
 from harness.submission.log_values import (
     LogValues,
-    contradicted,
     first_departure,
     load_causes,
     log_values,
     place_of,
 )
-from harness.submission.report import HEALTHY, Sign
+from harness.submission.report import HEALTHY
 
 _RIVALS = 2
-# The text cites the first of these signals that departs.
-_WELL_KNOWN = ("loss", "grad_norm", "val_loss", "val_accuracy")
+Place = tuple[str, int]  # a signal, and a step or an epoch
 _PREFERRED = ("val_accuracy", "val_loss", "loss")
 
 
@@ -36,12 +35,13 @@ def reference_report(recipe_id: str, broken_log: str, fixed_log: str, solutions:
     changed = sorted(functions_changed(recipe.healthy_source(), recipe.broken_source()))
     where = next((name for name in changed if f"def {name}(" in recipe.broken_source()), changed[0])
     first = first_departure(broken, fixed)
-    cited = _value(broken, *(first or ("loss", 0)))
+    sign = first or ("loss", 0)
+    cited = _value(broken, *sign)
     first_wrong = cited
     if first is None:
         check, outcome = next(iter((trips_of(recipe_id, solutions) or {"loss_form": "agrees"}).items()))
         first_wrong = f"check: {check}, outcome: {outcome}"
-    lines = islice(_ruled_out(recipe, broken_log, solutions), _RIVALS)
+    lines = islice(_ruled_out(recipe_id, solutions), _RIVALS)
     rivals = "".join(f"  - {{{line}}}\n" for line in lines) or "  []\n"
     recovered = _recovered(broken, fixed) or ("loss", 0)
     matter = (
@@ -49,12 +49,13 @@ def reference_report(recipe_id: str, broken_log: str, fixed_log: str, solutions:
         f"ruled_out:\n{rivals}"
         f"evidence:\n  - {{run: broken, {cited}}}\n  - {{run: fixed, {_value(fixed, *recovered)}}}\n---\n"
     )
-    return matter + _text(recipe, where, broken, fixed, recovered)
+    return matter + _text(recipe, where, broken, sign, fixed, recovered)
 
 
-def _text(recipe: Recipe, where: str, broken: LogValues, fixed: LogValues, recovered: tuple[str, int]) -> str:
-    known = next((name for name in _WELL_KNOWN if list(broken.departures(name, fixed))), "loss")
-    place = next(broken.departures(known, fixed), min(broken.series[known]))
+def _text(
+    recipe: Recipe, where: str, broken: LogValues, sign: Place, fixed: LogValues, recovered: Place
+) -> str:
+    known, place = sign
     kind = place_of(known)
     signal, at = recovered
     record = json.dumps({kind: place, known: broken.series[known][place]})
@@ -85,33 +86,18 @@ def _value(log: LogValues, signal: str, place: int) -> str:
     return f"signal: {signal}, {place_of(signal)}: {place}, value: {log.series[signal][place]:.6g}"
 
 
-def _ruled_out(recipe: Recipe, broken_log: str, solutions: Path) -> Iterator[str]:
-    """Yield one line for each other cause that a value of the broken run, or the outcome of a check, contradicts."""
-    records = parse_log(log_lines(broken_log), "metrics.log")
-    log, outcomes = log_values(broken_log), outcomes_of(recipe.id, solutions)
-    for name, cause in load_causes().items():
-        if name in (recipe.id, HEALTHY):
-            continue
-        symptoms = cause.on(recipe.dataset)
-        for symptom in symptoms:
-            signs = (
-                Sign.model_validate(
-                    {"signal": symptom.signal, place_of(symptom.signal): str(place), "value": f"{value:.6g}"}
-                )
-                for place, value in log.series.get(symptom.signal, {}).items()
-            )
-            found = next((sign for sign in signs if contradicted(sign, [symptom], records, log)), None)
-            if found is not None:
-                yield f"cause: {name}, {_value(log, symptom.signal, found.index)}"
-                break
-        else:
+def _ruled_out(recipe_id: str, solutions: Path) -> Iterator[str]:
+    """Yield one line for each other cause that the outcome of a check contradicts."""
+    found = outcomes_of(recipe_id, solutions)
+    for name in sorted(load_causes().keys() - {recipe_id, HEALTHY}):
+        with suppress(UserError):  # a recipe that was never measured
             for check, outcome in trips_of(name, solutions).items():
-                if outcomes.get(check, outcome) != outcome:
-                    yield f"cause: {name}, check: {check}, outcome: {outcomes[check]}"
+                if found.get(check, outcome) != outcome:
+                    yield f"cause: {name}, check: {check}, outcome: {found[check]}"
                     break
 
 
-def _recovered(broken: LogValues, fixed: LogValues) -> tuple[str, int] | None:
+def _recovered(broken: LogValues, fixed: LogValues) -> Place | None:
     """Return a signal and the last place at which the fixed run departs from the broken one."""
     for signal in (*_PREFERRED, *fixed.series):
         if places := list(fixed.departures(signal, broken)):

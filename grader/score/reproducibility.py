@@ -1,30 +1,34 @@
 """Judge reproducibility: the archive is whole, and both runs replay to what the submission claims."""
 
 import math
+from collections.abc import Mapping
 
-from grader.score.belief import same_bytes
+from grader.score.belief import nothing_was_edited, same_bytes
 from grader.score.evidence import Evidence
 from grader.score.verdict import Check, Row, full, lost, open_check
 from harness.errors import UserError
 from harness.run.metrics_log import batch_records, epoch_records, log_lines, parse_log
 from harness.submission.log_values import log_difference
 from harness.symptoms import judge_symptom
-from harness.workspace import RUNS, Run
+from harness.workspace import Run
 
-_POINTS = {"broken": (8.0, 7.0), "fixed": (9.0, 8.0)}
+_POINTS: Mapping[tuple[Run, str], float] = {
+    ("broken", "log"): 8.0,
+    ("broken", "checkpoint"): 7.0,
+    ("fixed", "log"): 9.0,
+    ("fixed", "checkpoint"): 8.0,
+}
+_FILES = {"log": "metrics.log", "checkpoint": "checkpoint.pt"}
 # Between platform classes a diverging run drifts apart: of the broken run only the first loss and the symptoms must
 # agree. The end of a healthy run must agree too: over ten seeds its last accuracies lie within 0.055
 # (docs/calibration.md), and seeds change more than rounding does.
+FIX_FIRST = "Fix the cause, then run make verify."
 _RELATIVE_BAND, _ACCURACY_BAND = 0.2, 0.05
 
 
 def judge_reproducibility(evidence: Evidence) -> tuple[Check, ...]:
     """Return the five checks of the criterion."""
-    checks = [_archive(evidence)]
-    for run in RUNS:
-        log_points, checkpoint_points = _POINTS[run]
-        checks += [_log(evidence, run, log_points), _checkpoint(evidence, run, checkpoint_points)]
-    return tuple(checks)
+    return (_archive(evidence), *(_repeats(evidence, run, file) for run, file in _POINTS))
 
 
 def _archive(evidence: Evidence) -> Check:
@@ -37,52 +41,38 @@ def _archive(evidence: Evidence) -> Check:
     return full(*row, "Every file is there, and command.txt has the commands of both runs.")
 
 
-def _log(evidence: Evidence, run: Run, maximum: float) -> Check:
-    row = (f"{run}_log", f"The {run} run repeats: metrics.log", maximum)
-    claimed, replay = evidence.claims[run].log, evidence.replay(run)
-    if (verdict := _not_compared(row, evidence, run, "metrics.log", claimed)) is not None:
-        return verdict
-    ours = replay.log.encode()
-    if claimed is None or claimed == ours:
-        lines = len(log_lines(replay.log))
-        return full(*row, f"All {lines} records are the same, byte for byte.")
-    reason = f"metrics.log{log_difference(claimed, ours)}."
-    return _other_bytes(row, evidence, run, reason)
-
-
-def _checkpoint(evidence: Evidence, run: Run, maximum: float) -> Check:
-    row = (f"{run}_checkpoint", f"The {run} run repeats: checkpoint.pt", maximum)
-    claimed, ours = evidence.claims[run].checkpoint_sha256, evidence.replay(run).checkpoint_sha256
-    if (verdict := _not_compared(row, evidence, run, "checkpoint.pt", claimed)) is not None:
-        return verdict
+def _repeats(evidence: Evidence, run: Run, file: str) -> Check:
+    """Judge whether a file of a run came out again, byte for byte."""
+    row = (f"{run}_{file}", f"The {run} run repeats: {_FILES[file]}", _POINTS[run, file])
+    claim, replay = evidence.claims[run], evidence.replay(run)
+    is_log = file == "log"
+    claimed = claim.log if is_log else claim.checkpoint_sha256
+    ours = replay.log.encode() if is_log else replay.checkpoint_sha256
+    if run == "fixed" and nothing_was_edited(evidence):
+        return lost(*row, "The experiment is still the broken one, so there is no fixed run.", FIX_FIRST)
+    if claimed is None:
+        return lost(*row, f"runs/{run}/{_FILES[file]} is missing.", "Hand in both runs whole.")
+    if replay.status == "XX":
+        return open_check(*row, f"The replay failed, and that is not your fault: {replay.message}")
+    if replay.status != "OK":
+        ended = f"did not come to its end when we ran it again ({replay.status}): {replay.message}"
+        return lost(
+            *row, f"The {run} run {ended}", "Hand in an experiment that runs to its end with make verify."
+        )
     if claimed == ours:
-        return full(*row, f"SHA-256 {str(claimed)[:16]} came out again.")
-    reason = f"Your checkpoint has the SHA-256 {str(claimed)[:16]}, and the replay's {str(ours)[:16]}."
-    return _other_bytes(row, evidence, run, reason)
-
-
-def _other_bytes(row: Row, evidence: Evidence, run: Run, reason: str) -> Check:
-    """Judge a file whose bytes are not ours; a machine of another platform class may have its own."""
+        lines = f"All {len(log_lines(replay.log))} records are the same, byte for byte."
+        return full(*row, lines if is_log else f"SHA-256 {str(ours)[:16]} came out again.")
     if not evidence.same_class:
         return _across_classes(row, evidence, run)
+    if isinstance(claimed, bytes):
+        reason = f"metrics.log{log_difference(claimed, replay.log.encode())}."
+    else:
+        reason = f"Your checkpoint has the SHA-256 {claimed[:16]}, and the replay's {str(ours)[:16]}."
     remedy = (
         "Hand in the file as the run wrote it, and of the experiment.py that you hand in: make verify, then make"
         " submit. Nothing in the experiment may depend on the clock or on a generator of its own."
     )
     return lost(*row, reason, remedy)
-
-
-def _not_compared(row: Row, evidence: Evidence, run: Run, file: str, claimed: object) -> Check | None:
-    """Return the verdict if a file is missing, or if the run could not be made again."""
-    replay = evidence.replay(run)
-    if claimed is None:
-        return lost(*row, f"runs/{run}/{file} is missing.", "Hand in both runs whole.")
-    if replay.status == "OK":
-        return None
-    if replay.status == "XX":
-        return open_check(*row, f"The replay failed, and that is not your fault: {replay.message}")
-    reason = f"The {run} run did not come to its end when we ran it again ({replay.status}): {replay.message}"
-    return lost(*row, reason, "Hand in an experiment that runs to its end with make verify.")
 
 
 def _across_classes(row: Row, evidence: Evidence, run: Run) -> Check:

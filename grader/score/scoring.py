@@ -2,8 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from hashlib import sha256
-from typing import Literal
 
 from grader.intake.submission import Answer, Submission
 from grader.replay.replay import Replay
@@ -11,18 +9,10 @@ from grader.replay.request import Role
 from grader.score.belief import same_as_reference
 from grader.score.diagnostics import judge_diagnostics
 from grader.score.evidence import Evidence, evidence_of
-from grader.score.exhibits import (
-    ChartedRun,
-    CitedNumber,
-    Curve,
-    Exhibits,
-    HashComparison,
-    HashedFile,
-    Process,
-    ReplayOutcome,
-)
-from grader.score.explanation import body_of, judge_explanation, numbers_of
+from grader.score.exhibits import ChartedRun, CitedNumber, Curve, Exhibits
+from grader.score.explanation import judge_explanation
 from grader.score.fix import judge_fix
+from grader.score.identity import identified
 from grader.score.measured import measurements
 from grader.score.reproducibility import judge_reproducibility
 from grader.score.verdict import (
@@ -38,18 +28,12 @@ from grader.score.verdict import (
 from grader.score.weights import Weights, weighted
 from harness.hints import LEVELS
 from harness.run.metrics_log import batch_records, epoch_records, to_strict
-from harness.workspace import RUNS
-from harness.written.exercise import exercise_ids
 
 WITHOUT_SANDBOX = "Students' code ran WITHOUT a sandbox (--trust-submissions): nothing kept it from lying."
 _POINTS_OF_A_CURVE = 200
-_WHAT: dict[ChartedRun, Process] = {
-    "broken": "broken run",
-    "fixed": "fixed run",
-    "reference": "reference run",
-}
+_IGNORED_NAMES = 10
 
-Facts = Mapping[str, str | int | float | bool | None]
+Fact = str | int | float | bool | None
 
 
 @dataclass(frozen=True)
@@ -65,23 +49,26 @@ def score_submission(
 ) -> Score:
     """Score one submission by its replays; if a check is open, the row waits for the instructor."""
     evidence = evidence_of(submission, replays)
-    flags = (
+    hints = submission.manifest.hints
+    flags = [
         *flags_of(evidence),
-        *tarball_flags(submission.name, submission.student, submission.recipe, submission.ignored),
-        *_hint_flags(submission.manifest.hints),
-    )
-    facts: Facts = {
+        *ignored_flags(submission.ignored),
+    ]
+    facts: dict[str, Fact] = {
         "seed": submission.settings.seed,
         "dataset": submission.settings.dataset,
         "same_platform_class": evidence.same_class,
-        **({"hints": submission.manifest.hints} if submission.manifest.hints else {}),
         "tree_sha256": submission.tree,
     }
+    if hints:
+        facts["hints"] = hints
+        message = f"The student's workspace counted {hints} of {LEVELS} hints; they cost nothing."
+        flags.append(Flag(id="hints", message=message))
     row = scored_row(
         submission.name, submission.student, submission.recipe, submission.sha256,
         score_evidence(evidence, weights), flags, facts, sandboxed=sandboxed,
     )  # fmt: skip
-    return Score(row, exhibits_of(submission.name, evidence, submission.ignored))
+    return Score(row, exhibits_of(submission.name, evidence))
 
 
 def scored_row(
@@ -91,11 +78,15 @@ def scored_row(
     sha256: str,
     criteria: dict[Criterion, CriterionScore],
     flags: Sequence[Flag],
-    facts: Facts,
+    facts: Mapping[str, Fact],
     *,
     sandboxed: bool,
 ) -> SubmissionScore:
-    """Return the row of a submission with these criteria; `facts` go into its provenance."""
+    """Return the row of a submission with these criteria; `facts` go into its provenance.
+
+    student, exercise: what the manifest says.
+    """
+    student, exercise, names = identified(name, student, exercise)
     warning = {} if sandboxed else {"warning": WITHOUT_SANDBOX}
     no_sandbox = () if sandboxed else (Flag(id="no sandbox", message=WITHOUT_SANDBOX),)
     row = SubmissionScore(
@@ -105,7 +96,7 @@ def scored_row(
         status="not judged",
         total=None,
         criteria={},
-        flags=(*no_sandbox, *flags),
+        flags=(*no_sandbox, *flags, *names),
         provenance={**warning, "tarball_sha256": sha256, "sandbox": sandboxed, **facts},
     )
     return rescored(row, criteria)
@@ -123,38 +114,29 @@ def unscored(
 ) -> Score:
     """Return the score of a tarball that was rejected (total 0), or on which the grader failed (no total).
 
-    Without a manifest, student and exercise follow from the file's name.
+    student, exercise: what the manifest says, if it could be read.
     """
-    known = next((known for known in exercise_ids() if name.endswith(f"_{known}")), "")
+    student, exercise, names = identified(name, student, exercise)
     row = SubmissionScore(
         submission=name,
-        student=student or (name.removesuffix(f"_{known}") if known else name),
-        recipe=exercise or known,
+        student=student,
+        recipe=exercise,
         status="rejected" if rejected else "not judged",
         reason=reason,
         total=0.0 if rejected else None,
         criteria={},
+        flags=names,
         provenance={},
     )
     return Score(row, Exhibits(submission=name))
 
 
-def tarball_flags(name: str, student: str, exercise: str, ignored: Sequence[str]) -> tuple[Flag, ...]:
-    """Return the flags of a tarball: files that were ignored, a file name that differs from the manifest."""
-    flags = []
-    if ignored:
-        message = f"{len(ignored)} files that no submission has were ignored."
-        flags.append(Flag(id="ignored files", message=message))
-    # A learning platform may put words of its own around a file's name.
-    if f"{student}_{exercise}" not in name:
-        message = f"Its manifest says {student} and {exercise}, and the file's name does not."
-        flags.append(Flag(id="other name", message=message))
-    return tuple(flags)
-
-
-def _hint_flags(hints: int) -> tuple[Flag, ...]:
-    message = f"The student's workspace counted {hints} of {LEVELS} hints; they cost nothing."
-    return (Flag(id="hints", message=message),) if hints else ()
+def ignored_flags(ignored: Sequence[str]) -> tuple[Flag, ...]:
+    """Return a flag if files of a tarball were ignored."""
+    names = ", ".join(ignored[:_IGNORED_NAMES])
+    more = "" if len(ignored) <= _IGNORED_NAMES else f" and {len(ignored) - _IGNORED_NAMES} more"
+    message = f"Files that no submission has were ignored: {names}{more}."
+    return (Flag(id="ignored files", message=message),) if ignored else ()
 
 
 def score_evidence(evidence: Evidence, weights: Weights) -> dict[Criterion, CriterionScore]:
@@ -200,58 +182,27 @@ def flags_of(evidence: Evidence) -> tuple[Flag, ...]:
     return tuple(flags)
 
 
-def exhibits_of(name: str, evidence: Evidence, ignored: tuple[str, ...]) -> Exhibits:
+def exhibits_of(name: str, evidence: Evidence) -> Exhibits:
     """Return what the page shows beside the score."""
     replays: dict[ChartedRun, Replay] = {
         "broken": evidence.broken,
         "fixed": evidence.fixed,
         "reference": evidence.reference,
     }
-    report = None if evidence.report is None else evidence.report.removeprefix("\ufeff").replace("\r\n", "\n")
     return Exhibits(
         submission=name,
         broken_source=evidence.recipe.broken_source(),
         fixed_source=evidence.source,
-        report=report,
-        numbers=() if report is None else _looked_up(evidence, report),
-        curves=tuple(_curve(run, replay) for run, replay in replays.items() if replay.status == "OK"),
-        hashes=_hashes(evidence),
-        replays=tuple(
-            ReplayOutcome(what=_WHAT[run], status=replay.status, message=replay.message)
-            for run, replay in replays.items()
+        report=evidence.report,
+        numbers=tuple(
+            CitedNumber(start=number.start, end=number.end, is_true=number.verdict == "true")
+            for number in evidence.numbers
+            if number.verdict != "neutral"
         ),
+        curves=tuple(_curve(run, replay) for run, replay in replays.items() if replay.status == "OK"),
         measurements=measurements(evidence),
-        ignored_files=ignored,
         symptom="; ".join(symptom.says for symptom in evidence.recipe.on(evidence.settings.dataset).symptoms),
     )
-
-
-def _looked_up(evidence: Evidence, report: str) -> tuple[CitedNumber, ...]:
-    """Return the numbers of a report that agree or disagree with the logs, by their places in the whole file."""
-    body = body_of(report)
-    begins = len(report) - len(body.text)
-    verdicts: dict[str, Literal["verified", "refuted"]] = {"true": "verified", "wrong": "refuted"}
-    return tuple(
-        CitedNumber(start=begins + number.start, end=begins + number.end, verdict=verdicts[number.verdict])
-        for number in numbers_of(evidence, body)
-        if number.verdict in verdicts
-    )
-
-
-def _hashes(evidence: Evidence) -> tuple[HashComparison, ...]:
-    found = []
-    for run in RUNS:
-        claim, replay = evidence.claims[run], evidence.replay(run)
-        log = None if claim.log is None else sha256(claim.log).hexdigest()
-        files: tuple[tuple[HashedFile, str | None, str | None], ...] = (
-            ("metrics.log", log, replay.log_sha256),
-            ("checkpoint.pt", claim.checkpoint_sha256, replay.checkpoint_sha256),
-        )
-        for file, claimed, replayed in files:
-            same = claimed is not None and claimed == replayed
-            agree = same if same or evidence.same_class else None
-            found.append(HashComparison(run=run, file=file, claimed=claimed, replayed=replayed, agree=agree))
-    return tuple(found)
 
 
 def _curve(run: ChartedRun, replay: Replay) -> Curve:

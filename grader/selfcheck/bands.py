@@ -4,6 +4,7 @@ A sound fix is not always the reference: a student may choose a smaller rate or 
 experiment is the largest distance of its sound edits, or of two seeds of the healthy experiment, rounded up.
 """
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -90,13 +91,9 @@ def band_of(
 
 def entry(band: Band) -> str:
     """Return the lines of `bands.toml` for a band."""
-    limits = {"accuracy_below": band.accuracy_below, "loss_times": band.loss_times}
-    [line] = [f"{key} = {limit:g}" for key, limit in limits.items() if limit is not None]
-    low, high = band.reference
-    return (
-        f'\n[[band]]\nexperiment = "{band.experiment}"\ndataset = "{band.dataset}"\n{line}\n'
-        f"reference = [{low:g}, {high:g}]\n"
-    )
+    # A string, number or list of JSON is one of TOML, too.
+    table = band.model_dump(exclude_none=True).items()
+    return "\n[[band]]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in table)
 
 
 def _figure(replay: Replay, quantity: str) -> float | None:

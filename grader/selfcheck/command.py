@@ -10,15 +10,14 @@ from rich.markdown import Markdown
 from grader.replay.cache import default_folder
 from grader.sandbox import sandbox_problem
 from grader.score.bands import load_band
-from grader.score.known_edits import known_fixes
+from grader.score.known_edits import KnownFix, known_fixes
 from grader.score.solutions import SOLUTIONS, trips_of
 from grader.selfcheck import trips
 from grader.selfcheck.bands import write_bands
-from grader.selfcheck.fixes import judge_fixes, problem_of
+from grader.selfcheck.fixes import fix_problems
 from grader.selfcheck.runs import Runs, open_runs
 from grader.selfcheck.seeds import SeedRuns, problems_of, quantity_row, run_seeds
 from grader.written.grade import AnswerGrader
-from harness.data.loading import default_cache
 from harness.errors import UserError
 from harness.files import write_whole
 from harness.recipe import EXERCISES, ROOT, Recipe, load_recipes
@@ -38,8 +37,6 @@ class SelfcheckOptions:
     only: tuple[str, ...] = ()
     fresh: bool = False
     write: bool = False
-    data_folder: Path | None = None
-    replays_folder: Path | None = None
     exercises: Path = EXERCISES
     solutions: Path = SOLUTIONS
 
@@ -51,8 +48,8 @@ class Section:
     title: str
     says: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
-    rows: tuple[tuple[str, ...], ...] = ()
-    problems: tuple[str, ...] = ()
+    rows: Sequence[tuple[str, ...]] = ()
+    problems: Sequence[str] = ()
 
 
 def run_selfcheck(options: SelfcheckOptions) -> int:
@@ -70,16 +67,15 @@ def run_selfcheck(options: SelfcheckOptions) -> int:
     recipes, problems = load_recipes(options.exercises)
     chosen = options.only or exercise_ids(options.exercises)
     found = [load_exercise(name, options.exercises) for name in chosen if name not in problems]
-    data, replays = options.data_folder or default_cache(), options.replays_folder or default_folder()
     sections = [Section("Left out", problems=tuple(problems.values()))] if problems else []
-    with open_runs(data, replays, jobs=options.jobs, fresh=options.fresh) as runs:
+    with open_runs(jobs=options.jobs, fresh=options.fresh) as runs:
         wanted = [item for item in found if isinstance(item, Recipe)]
-        sections += check_recipes(wanted, recipes, options, data, runs)
-        answers = AnswerGrader(runs.replayer, replays, jobs=options.jobs, fresh=options.fresh)
+        sections += check_recipes(wanted, recipes, options, runs)
+        answers = AnswerGrader(runs.replayer, default_folder(), jobs=options.jobs, fresh=options.fresh)
         canaries = {item.id: answers.canary_problem(item) for item in found if isinstance(item, FileExercise)}
     if canaries:
-        rows = tuple((id, problem or "right") for id, problem in canaries.items())
-        wrong = tuple(filter(None, canaries.values()))
+        rows = [(id, problem or "right") for id, problem in canaries.items()]
+        wrong = list(filter(None, canaries.values()))
         sections.append(Section("Answers", (), ("exercise", "canaries"), rows, wrong))
     command = f"grader selfcheck --seeds {options.seeds}{' --write' if options.write else ''}"
     text = page(sections, command)
@@ -92,77 +88,84 @@ def run_selfcheck(options: SelfcheckOptions) -> int:
     return 1 if count else 0
 
 
+@dataclass(frozen=True)
+class _Plan:
+    """A recipe that can be checked: what its break trips, measured and stored, and its known edits."""
+
+    recipe: Recipe
+    trips: Mapping[str, str]
+    stored: Mapping[str, str]
+    fixes: Sequence[KnownFix]
+    left_out: Sequence[str]
+
+
 def check_recipes(
-    wanted: Sequence[Recipe], every: Sequence[Recipe], options: SelfcheckOptions, data: Path, runs: Runs
+    wanted: Sequence[Recipe], every: Sequence[Recipe], options: SelfcheckOptions, runs: Runs
 ) -> list[Section]:
     """Return a section for each recipe, and one that says what tells them apart.
 
     A recipe that cannot be checked is named, and the others are checked.
     """
-    sections, usable, fixes, stored = [], [], {}, {}
-    outcomes = trips.measure(wanted, runs)
+    sections, plans = [], []
+    measured = trips.measure(wanted, runs)
     for recipe in wanted:
         try:
-            if recipe.id not in outcomes:
-                raise UserError(f"{recipe.id}: the checks fail on its experiment; harness triage says why.")
-            path = trips.measured_path(recipe.id, options.solutions)
-            if options.write:
-                write_whole({path: trips.measured_toml(*outcomes[recipe.id]).encode()})
-            trips_of(recipe.id, options.solutions)  # raises for a wrong file
-            stored[recipe.id] = read_table(path)["trips"]
-            if not options.write:
-                load_band(recipe.experiment, recipe.dataset)
-            fixes[recipe.id] = known_fixes(recipe, options.solutions)
-            usable.append(recipe)
+            plans.append(_plan(recipe, measured.get(recipe.id), options))
         except (UserError, ValueError, LookupError) as error:
-            sections.append(Section(recipe.id, problems=(str(error),)))
-    measured = {recipe.id: trips.trips(*outcomes[recipe.id]) for recipe in usable}
+            sections.append(Section(recipe.id, problems=[str(error)]))
     proxies = {item.experiment: item for item in reversed(every) if trips.measured_path(item.id).is_file()}
-    seed_runs = run_seeds(usable, proxies, options.seeds, data, runs)
+    seed_runs = run_seeds([plan.recipe for plan in plans], proxies, options.seeds, runs)
     if options.write:
         write_bands(seed_runs, proxies, runs)
-    verdicts: dict[str, list[str]] = {recipe.id: [] for recipe in usable}
-    for fix, checks in judge_fixes([fix for found, _ in fixes.values() for fix in found], runs):
-        verdicts[fix.recipe.id].append(problem_of(fix, checks))
-    for recipe in usable:
-        own, says = measured[recipe.id], stored[recipe.id]
-        if says != own:
-            wrong = f"{recipe.id}: measured.toml says {says}, measured is {own}: run with --write"
-            verdicts[recipe.id].append(wrong)
-        mine = [item for item in seed_runs if item.recipe.id == recipe.id]
-        sections.append(_recipe_section(recipe, mine, own, verdicts[recipe.id], fixes[recipe.id][1]))
-    return [*sections, *([_pairs_section(seed_runs, measured)] if len(usable) > 1 else [])]
+    wrong = fix_problems([fix for plan in plans for fix in plan.fixes], runs)
+    for plan in plans:
+        own = [item for item in seed_runs if item.recipe.id == plan.recipe.id]
+        sections.append(_recipe_section(plan, own, [wrong[fix] for fix in plan.fixes]))
+    if len(plans) > 1:
+        sections.append(_pairs_section(seed_runs, {plan.recipe.id: plan.trips for plan in plans}))
+    return sections
 
 
-def _recipe_section(
-    recipe: Recipe,
-    own: Sequence[SeedRuns],
-    measured: Mapping[str, str],
-    judged: Sequence[str],
-    left_out: Sequence[str],
-) -> Section:
+def _plan(recipe: Recipe, measured: trips.Measured | None, options: SelfcheckOptions) -> _Plan:
+    """Return what to check, after writing `measured.toml` if asked. Raises an error if something is missing."""
+    if measured is None:
+        raise UserError(f"{recipe.id}: the checks fail on its experiment; harness triage says why.")
+    path = trips.measured_path(recipe.id, options.solutions)
+    if options.write:
+        write_whole({path: trips.measured_toml(measured).encode()})
+    else:
+        load_band(recipe.experiment, recipe.dataset)
+    trips_of(recipe.id, options.solutions)  # raises for a wrong file
+    stored = read_table(path)["trips"]
+    return _Plan(recipe, measured.trips, stored, *known_fixes(recipe, options.solutions))
+
+
+def _recipe_section(plan: _Plan, own: Sequence[SeedRuns], judged: Sequence[str]) -> Section:
     """Return the section of a recipe; `judged` holds a problem or "" for each known edit."""
+    recipe = plan.recipe
     rows = [
         quantity_row(item, symptom)
         for item in own
         for symptom in (*item.recipe.symptoms, *item.recipe.observations)
     ]
-    problems = [problem for item in own for problem in problems_of(item)]
-    if not recipe.symptoms and not measured:
+    problems = [*(problem for item in own for problem in problems_of(item)), *filter(None, judged)]
+    if not recipe.symptoms and not plan.trips:
         problems.append(f"{recipe.id}: no symptom is declared and no check trips, so nothing shows the break")
-    tripped = ", ".join(f"`{check}` {outcome}" for check, outcome in measured.items()) or "no check"
+    if plan.stored != plan.trips:
+        told = f"measured.toml says {plan.stored}, measured is {plan.trips}"
+        problems.append(f"{recipe.id}: {told}: run with --write")
+    tripped = ", ".join(f"`{check}` {outcome}" for check, outcome in plan.trips.items()) or "no check"
     edits = f"{judged.count('')} known edits get their verdict."
-    if left_out:
-        edits += f" Left out, because the break changed their place: {', '.join(left_out)}."
+    if plan.left_out:
+        edits += f" Left out, because the break changed their place: {', '.join(plan.left_out)}."
     says = (f"{recipe.experiment}, {len(own[0].broken)} seeds. Trips: {tripped}.", edits)
-    columns = ("data", "quantity", "present if", "broken", "healthy")
-    return Section(recipe.id, says, columns, tuple(rows), (*problems, *filter(None, judged)))
+    return Section(recipe.id, says, ("data", "quantity", "present if", "broken", "healthy"), rows, problems)
 
 
 def _pairs_section(seed_runs: Sequence[SeedRuns], measured: Mapping[str, Mapping[str, str]]) -> Section:
     pairs = trips.pair_differences(seed_runs, measured)
-    close = tuple((*pair, found[0]) for pair, found in pairs.items() if len(found) == 1)
-    alike = tuple(f"nothing tells {one} and {two} apart" for (one, two), found in pairs.items() if not found)
+    close = [(*pair, found[0]) for pair, found in pairs.items() if len(found) == 1]
+    alike = [f"nothing tells {one} and {two} apart" for (one, two), found in pairs.items() if not found]
     says = f"{len(pairs) - len(alike)} of {len(pairs)} pairs are told apart; the table lists those with one difference."
     return Section("What tells two recipes apart", (says,), ("recipe", "recipe", "by"), close, alike)
 

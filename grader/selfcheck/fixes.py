@@ -1,19 +1,19 @@
 """Known edits, replayed as if a student had handed them in, against the verdict that the grader must give them."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
-from grader.replay.request import trusted_requests
+from grader.replay.request import Request, Role, own_settings, trusted_requests
 from grader.score.canaries import own_evidence
-from grader.score.fix import CORRECT, MINIMAL, judge_fix
+from grader.score.fix import CORRECT, MINIMAL, further_requests, judge_fix
 from grader.score.known_edits import KnownFix, Verdict
 from grader.score.verdict import Check
 from grader.selfcheck.runs import Runs, request_of
-from harness.run.settings import RunSettings
 
 # Points for a correct and for a minimal fix that each verdict must get: at least, at most.
 EXPECTED: Mapping[Verdict, tuple[tuple[float, float], tuple[float, float]]] = {
     "full": ((CORRECT, CORRECT), (6, MINIMAL)),
-    "alternative": ((CORRECT, CORRECT), (0, MINIMAL - 0.5)),
+    "alternative": ((CORRECT, CORRECT), (0, MINIMAL)),
     "overreach": ((CORRECT, CORRECT), (0, MINIMAL - 2.5)),
     "sound": ((CORRECT, CORRECT), (0, MINIMAL)),
     "masking": ((0, 4), (0, 0)),
@@ -36,14 +36,32 @@ def problem_of(fix: KnownFix, checks: Sequence[Check]) -> str:
     return ""
 
 
+def fix_problems(fixes: Sequence[KnownFix], runs: Runs) -> Mapping[KnownFix, str]:
+    """Return what is wrong with the points that each fix gets, or ""."""
+    return {fix: problem_of(fix, checks) for fix, checks in judge_fixes(fixes, runs)}
+
+
 def judge_fixes(fixes: Sequence[KnownFix], runs: Runs) -> Iterator[tuple[KnownFix, Sequence[Check]]]:
     """Replay the fixes at their recipe's own settings, and yield each with its checks `correct` and `minimal`."""
-    own = {}
+    requests: dict[KnownFix, dict[Role, Request]] = {}
     for fix in fixes:
-        settings = RunSettings(seed=fix.recipe.seed, dataset=fix.recipe.dataset)
-        own[fix] = request_of(fix.recipe, fix.source, settings, trusted=False)
-    ours = {fix.recipe.id: trusted_requests(fix.recipe.id) for fix in fixes}
-    replays = runs.replays("known edits", [*own.values(), *(one for pair in ours.values() for one in pair)])
-    for fix, request in own.items():
-        broken, reference = (replays[item] for item in ours[fix.recipe.id])
-        yield fix, judge_fix(own_evidence(fix.recipe, fix.source, broken, reference, replays[request]))
+        settings = own_settings(fix.recipe, fix.recipe.dataset)
+        broken, reference = trusted_requests(fix.recipe.id)
+        fixed = request_of(fix.recipe, fix.source, settings, trusted=False)
+        requests[fix] = {"broken": broken, "reference": reference, "fixed": fixed}
+    made = runs.replays("known edits", _all(requests))
+    for wanted in requests.values():
+        wanted.update(further_requests(wanted, {role: made[request] for role, request in wanted.items()}))
+    made = runs.replays("checks of known edits", _all(requests))
+    for fix, wanted in requests.items():
+        replays = {role: made[request] for role, request in wanted.items()}
+        evidence = own_evidence(
+            fix.recipe, fix.source, replays["broken"], replays["reference"], replays["fixed"]
+        )
+        if "fixed checks" in replays:
+            evidence = replace(evidence, checks=(replays["fixed checks"], replays["reference checks"]))
+        yield fix, judge_fix(evidence)
+
+
+def _all(requests: Mapping[KnownFix, Mapping[Role, Request]]) -> list[Request]:
+    return [request for wanted in requests.values() for request in wanted.values()]

@@ -4,20 +4,17 @@ import json
 import math
 import re
 import shutil
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import get_args
 
-from grader.replay.cache import default_folder
 from grader.sandbox import sandbox_problem
 from grader.selfcheck import trips
 from grader.selfcheck.runs import open_runs
-from grader.selfcheck.seeds import SeedRuns, run_seeds
+from grader.selfcheck.seeds import SeedRuns, quantity_row, run_seeds
 from grader.syntax.edit_size import changed_areas
 from grader.syntax.program import Unparsable
-from harness.data.loading import default_cache
 from harness.errors import UserError
 from harness.files import write_whole
 from harness.recipe import (
@@ -66,10 +63,8 @@ def write_recipe(
     except BaseException:
         shutil.rmtree(measured.parent, ignore_errors=True)
         raise
-    proposals = propose(
-        *([first.records() for first, _ in side.values()] for side in (own.broken, own.healthy))
-    )
-    recipe = draft.model_copy(update={"symptoms": tuple(item.symptom for item in proposals)})
+    logs = [[first.records() for first, _ in side.values()] for side in (own.broken, own.healthy)]
+    recipe = draft.model_copy(update={"symptoms": tuple(propose(*logs))})
     notes = ("Cause.", "Why it looks so.", "Fix.", "What masks it.", "Interview question.")
     parts = "".join(f"\n**{part}** {PLACEHOLDER}\n" for part in notes)
     files = {
@@ -79,37 +74,38 @@ def write_recipe(
     }
     folder.mkdir()
     write_whole({path: text.encode() for path, text in files.items()})
-    lines = [f"wrote {path}" for path in (*files, measured)]
-    for item in proposals:
-        spans = [" to ".join(f"{value:.4g}" for value in span) for span in (item.broken, item.healthy)]
-        lines.append(f"symptom: {item.symptom.says} (broken {spans[0]}, healthy {spans[1]})")
-    lines += [f"trips {check}: {outcome}" for check, outcome in tripped.items()]
-    shown = bool(proposals or tripped)
-    todo = f"replace every {PLACEHOLDER} in these files, then grader selfcheck --only {recipe_id}"
-    if not shown:
-        lines.append("Nothing shows this break: no signal of the log separates it, and no check trips.")
-        todo = f"delete {folder} and {measured.parent}, and try another edit"
-    print(*lines, f"Next: {todo}", sep="\n")
-    return 0 if shown else 1
+    print(*(f"wrote {path}" for path in (*files, measured)), sep="\n")
+    for symptom in recipe.symptoms:
+        *_, broken, healthy = quantity_row(own, symptom)
+        print(f"symptom: {symptom.says} (broken {broken}, healthy {healthy})")
+    for check, outcome in tripped.items():
+        print(f"trips {check}: {outcome}")
+    if recipe.symptoms or tripped:
+        print(f"Next: replace every {PLACEHOLDER} in these files, then grader selfcheck --only {recipe_id}")
+        return 0
+    print("Nothing shows this break: no signal of the log separates it, and no check trips.")
+    print(f"Next: delete {folder} and {measured.parent}, and try another edit")
+    return 1
 
 
-def _measure(draft: Recipe, measured: Path, seeds: int, jobs: int) -> tuple[dict[str, str], SeedRuns]:
+def _measure(draft: Recipe, measured: Path, seeds: int, jobs: int) -> tuple[Mapping[str, str], SeedRuns]:
     """Write `measured.toml`; return which checks the break trips, and the runs over seeds."""
     proxies = {recipe.experiment: recipe for recipe in reversed(load_recipes()[0])}
     proxies.setdefault(draft.experiment, draft)
-    with open_runs(default_cache(), default_folder(), jobs=jobs) as runs:
-        if draft.id not in (found := trips.measure([draft], runs)):
+    with open_runs(jobs=jobs) as runs:
+        found = trips.measure([draft], runs).get(draft.id)
+        if found is None:
             raise UserError("The checks fail on the broken experiment: does it run at all?")
         measured.parent.mkdir()
         # A replay measures the checks that are listed there.
-        measured.write_text(trips.measured_toml(*found[draft.id]), encoding="utf-8")
-        made = run_seeds([draft], proxies, seeds, default_cache(), runs)
+        measured.write_text(trips.measured_toml(found), encoding="utf-8")
+        made = run_seeds([draft], proxies, seeds, runs)
     own = next(item for item in made if item.dataset == draft.dataset)
     for name, side in own.sides.items():
         for seed, (first, _) in side.items():
             if first.status != "OK":
                 raise UserError(f"The {name} run with seed {seed} does not come to its end: {first.message}")
-    return trips.trips(*found[draft.id]), own
+    return found.trips, own
 
 
 def edits_of(finds: Sequence[str], replaces: Sequence[str]) -> tuple[Edit, ...]:
@@ -163,31 +159,22 @@ def _toml(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-@dataclass(frozen=True)
-class Proposal:
-    """A symptom that all broken runs show and no healthy run does; `margin` is 1 for ranges without any ratio."""
+def propose(broken: Sequence[Sequence[Record]], healthy: Sequence[Sequence[Record]]) -> list[Symptom]:
+    """Return symptoms that all broken runs show and no healthy one; [] if no signal separates them.
 
-    symptom: Symptom
-    margin: float
-    broken: tuple[float, float]
-    healthy: tuple[float, float]
-
-
-def propose(broken: Sequence[Sequence[Record]], healthy: Sequence[Sequence[Record]]) -> list[Proposal]:
-    """Return the symptoms with the largest margins, of at most two different signals; [] if nothing separates.
-
-    `broken` and `healthy` are the records of runs over the same seeds.
+    They are those with the largest margins, of at most two different signals. `broken` and `healthy` are the records of
+    runs over the same seeds.
     """
-    best: dict[str, Proposal] = {}
+    best: dict[str, tuple[float, Symptom]] = {}
     for signal, reducer, steps in product(get_args(Signal), get_args(Reducer), _WINDOWS):
         if steps is not None and reducer in ("first", "last"):
             continue
         measure = Symptom(signal=signal, reduce=reducer, steps=steps, above=0.0, says="x")
         ours, theirs = _span(broken, measure), _span(healthy, measure)
         found = _between(measure, ours, theirs) if ours and theirs else None
-        if found and found.margin >= _LEAST_MARGIN:
-            best[signal] = max(best.get(signal, found), found, key=lambda item: item.margin)
-    return sorted(best.values(), key=lambda item: -item.margin)[:_MOST]
+        if found and found[0] >= _LEAST_MARGIN and (signal not in best or found[0] > best[signal][0]):
+            best[signal] = found
+    return [symptom for _, symptom in sorted(best.values(), key=lambda item: -item[0])[:_MOST]]
 
 
 def _span(runs: Sequence[Sequence[Record]], measure: Symptom) -> tuple[float, float] | None:
@@ -196,7 +183,10 @@ def _span(runs: Sequence[Sequence[Record]], measure: Symptom) -> tuple[float, fl
     return (min(known), max(known)) if known and len(known) == len(values) else None
 
 
-def _between(measure: Symptom, broken: tuple[float, float], healthy: tuple[float, float]) -> Proposal | None:
+def _between(
+    measure: Symptom, broken: tuple[float, float], healthy: tuple[float, float]
+) -> tuple[float, Symptom] | None:
+    """Return the symptom that separates the two ranges, and its margin, 1 for ranges without any ratio."""
     above = broken[0] > healthy[1]
     low, high = (healthy[1], broken[0]) if above else (broken[1], healthy[0])
     if not low < high:
@@ -206,7 +196,7 @@ def _between(measure: Symptom, broken: tuple[float, float], healthy: tuple[float
     window = "" if measure.steps is None else f" of steps {measure.steps[0]} to {measure.steps[1] - 1}"
     says = f"the {measure.reduce} {measure.signal}{window} is {'above' if above else 'below'} {bound:g}"
     bounds = {"above": bound, "below": None} if above else {"above": None, "below": bound}
-    return Proposal(measure.model_copy(update={**bounds, "says": says}), margin, broken, healthy)
+    return margin, measure.model_copy(update={**bounds, "says": says})
 
 
 def middle(low: float, high: float) -> float:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from grader.replay.cache import Cache, trim
+from grader.replay.cache import Cache, default_folder, trim
 from grader.replay.provenance import machine_state
 from grader.replay.replay import Replay
 from grader.replay.replayer import Replayer, open_sandbox
@@ -20,6 +20,7 @@ from grader.report.progress import Progress, shown_progress
 from grader.score.verdict import Model
 from grader.syntax.program import program_digest, tree_digest
 from harness.checks import run_checks
+from harness.data.loading import default_cache
 from harness.errors import UserError
 from harness.recipe import Recipe
 from harness.run.provenance import harness_hash
@@ -51,7 +52,7 @@ class Runs:
     def replays(self, label: str, requests: Iterable[Request]) -> Mapping[Request, Replay]:
         """Return the replay of each request; `label` names the stage on the progress bar."""
         wanted = list(dict.fromkeys(requests))
-        self._replays.make(label, [(request.recipe.id, request) for request in wanted], self._progress)
+        self._replays.make(label, list(wanted), self._progress)
         return {request: self._replays.of(request) for request in wanted}
 
     def outcomes(self, label: str, subjects: Sequence[Subject]) -> Mapping[Subject, Mapping[str, str]]:
@@ -63,7 +64,7 @@ class Runs:
         self._progress.begin(label, len(missing))
         with ThreadPoolExecutor(self.jobs) as pool:
             for subject, outcomes in zip(missing, pool.map(_outcomes, missing), strict=True):
-                self._progress.done("", 0.0)
+                self._progress.done()
                 if outcomes is not None:
                     found[subject] = outcomes
                     self._outcomes.put(keys[subject], Outcomes(outcomes=outcomes))
@@ -78,11 +79,12 @@ def _outcomes(subject: Subject) -> dict[str, str] | None:
 
 
 @contextmanager
-def open_runs(data: Path, replays: Path, *, jobs: int, fresh: bool = False) -> Iterator[Runs]:
-    """Yield the runs; `data` is the folder of MNIST and CIFAR-10, `replays` the folder of the cache."""
-    trim(replays)
+def open_runs(*, jobs: int, fresh: bool = False) -> Iterator[Runs]:
+    """Yield the runs, with the usual cache of replays."""
+    folder = default_folder()
+    trim(folder)
     with shown_progress(Console(stderr=True)) as progress, open_sandbox("warm", jobs) as sandbox:
-        yield Runs(Replayer(sandbox, data), replays, progress, jobs=jobs, fresh=fresh)
+        yield Runs(Replayer(sandbox, default_cache()), folder, progress, jobs=jobs, fresh=fresh)
 
 
 def request_of(

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from itertools import chain
 
 from grader.replay.replay import Replay
 from grader.replay.request import Request
@@ -34,49 +34,46 @@ class SeedRuns:
 
 
 def run_seeds(
-    recipes: Sequence[Recipe], proxies: Mapping[str, Recipe], seeds: int, data: Path, runs: Runs
+    recipes: Sequence[Recipe], proxies: Mapping[str, Recipe], seeds: int, runs: Runs
 ) -> list[SeedRuns]:
     """Run every recipe, broken and healthy, twice on each seed and data set.
 
     `proxies` holds one recipe of each experiment. Its healthy runs stand for those of all recipes of the
-    experiment, which share them. `data` is the folder of MNIST and CIFAR-10.
+    experiment, which share them.
     """
 
-    def requests(recipe: Recipe, source: str, dataset: str) -> dict[int, tuple[Request, Request]]:
-        found = {}
-        for seed in range(FIRST_SEED, FIRST_SEED + seeds):
-            settings = RunSettings(seed=seed, dataset=dataset)
-            first, again = (request_of(recipe, source, settings, repetition=turn) for turn in (0, 1))
-            found[seed] = (first, again)
-        return found
+    def requests(recipe: Recipe, source: str, dataset: str) -> Mapping[int, tuple[Request, Request]]:
+        every = [RunSettings(seed=seed, dataset=dataset) for seed in range(FIRST_SEED, FIRST_SEED + seeds)]
+        return {
+            one.seed: (request_of(recipe, source, one), request_of(recipe, source, one, repetition=1))
+            for one in every
+        }
 
     wanted = []
     for recipe in recipes:
         proxy = proxies[recipe.experiment]
-        for dataset in _data_sets_for(recipe, data):
+        for dataset in _data_sets_for(recipe):
             broken = requests(recipe, recipe.broken_source(), dataset)
-            healthy = requests(proxy, proxy.healthy_source(), dataset)
-            wanted.append((recipe.on(dataset), dataset, (broken, healthy)))
-    made = runs.replays(
-        "runs over seeds",
-        (one for *_, sides in wanted for side in sides for pair in side.values() for one in pair),
-    )
+            wanted.append((recipe, dataset, broken, requests(proxy, proxy.healthy_source(), dataset)))
+    pairs = (pair for *_, broken, healthy in wanted for pair in (*broken.values(), *healthy.values()))
+    made = runs.replays("runs over seeds", chain.from_iterable(pairs))
     return [
         SeedRuns(
-            recipe,
+            recipe.on(dataset),
             dataset,
-            *({seed: (made[one], made[two]) for seed, (one, two) in side.items()} for side in sides),
+            {seed: (made[one], made[two]) for seed, (one, two) in broken.items()},
+            {seed: (made[one], made[two]) for seed, (one, two) in healthy.items()},
         )
-        for recipe, dataset, sides in wanted
+        for recipe, dataset, broken, healthy in wanted
     ]
 
 
-def _data_sets_for(recipe: Recipe, data: Path) -> Iterator[str]:
+def _data_sets_for(recipe: Recipe) -> Iterator[str]:
     """Yield the recipe's data set and the others of its shape that are on this machine."""
     for name, shape in DATASETS.items():
         if shape == DATASETS[recipe.dataset]:
             try:
-                load_dataset(name, cache=data)
+                load_dataset(name)
             except UserError:  # MNIST or CIFAR-10 was not fetched
                 continue
             yield name

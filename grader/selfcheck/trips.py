@@ -4,6 +4,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
+from typing import NamedTuple
 
 from grader.score.solutions import MEASURED, SOLUTIONS
 from grader.selfcheck.runs import Runs, Subject
@@ -15,12 +16,18 @@ from harness.symptoms import judge_symptom
 
 # The recipe's own seed comes first; these two show that an outcome does not hang on it.
 MORE_SEEDS = (7, 1001)
-Outcomes = Sequence[Mapping[str, str]]  # by seed, {check: outcome}
 _HEAD = "# Measured by `grader selfcheck --write`: what the checks find of the broken experiment.\n"
 
 
-def measure(recipes: Sequence[Recipe], runs: Runs) -> dict[str, tuple[Outcomes, Outcomes]]:
-    """Run every check on the broken and the healthy experiment of each recipe; return both by recipe.
+class Measured(NamedTuple):
+    """What the checks find of a broken experiment, {check: outcome}: those that the break trips, and the others."""
+
+    trips: Mapping[str, str]
+    others: Mapping[str, str]
+
+
+def measure(recipes: Sequence[Recipe], runs: Runs) -> dict[str, Measured]:
+    """Run every check on the broken and the healthy experiment of each recipe; return what was found by recipe.
 
     A recipe on which the checks fail is left out.
     """
@@ -31,37 +38,36 @@ def measure(recipes: Sequence[Recipe], runs: Runs) -> dict[str, tuple[Outcomes, 
         subjects[recipe.id] = [[(source, one) for one in settings] for source in sources]
     found = runs.outcomes("checks", [one for sides in subjects.values() for side in sides for one in side])
     return {
-        recipe_id: ([found[one] for one in broken], [found[one] for one in healthy])
-        for recipe_id, (broken, healthy) in subjects.items()
-        if all(one in found for one in (*broken, *healthy))
+        recipe_id: measured(*([found[one] for one in side] for side in sides))
+        for recipe_id, sides in subjects.items()
+        if all(one in found for side in sides for one in side)
     }
 
 
-def agreed(outcomes: Outcomes) -> dict[str, str]:
-    """Return the outcomes on which all seeds agree."""
+def measured(broken: Sequence[Mapping[str, str]], healthy: Sequence[Mapping[str, str]]) -> Measured:
+    """Return the outcomes of the broken experiment on which all seeds agree; both lists hold {check: outcome} by seed.
+
+    A break trips a check whose outcome is unsound then, if all seeds agree on a sound one of the healthy experiment.
+    """
+    found = _agreed(broken)
+    sound = {name for name, one in _agreed(healthy).items() if load_check(name).outcome(one).sound}
+    tripped = {name for name in sound & found.keys() if not load_check(name).outcome(found[name]).sound}
+    trips = {name: one for name, one in found.items() if name in tripped}
+    return Measured(trips, {name: one for name, one in found.items() if name not in tripped})
+
+
+def _agreed(outcomes: Sequence[Mapping[str, str]]) -> dict[str, str]:
     first, *others = outcomes
     return {name: one for name, one in first.items() if all(other.get(name) == one for other in others)}
 
 
-def trips(broken: Outcomes, healthy: Outcomes) -> dict[str, str]:
-    """Return {check: outcome} of the checks that the break trips.
-
-    All seeds agree on an unsound outcome of the broken experiment and on a sound one of the healthy experiment.
-    """
-    sound = {name for name, one in agreed(healthy).items() if load_check(name).outcome(one).sound}
-    unsound = (item for item in agreed(broken).items() if not load_check(item[0]).outcome(item[1]).sound)
-    return {name: one for name, one in unsound if name in sound}
-
-
-def measured_toml(broken: Outcomes, healthy: Outcomes) -> str:
+def measured_toml(found: Measured) -> str:
     """Return the text of `measured.toml`."""
-    tripped = trips(broken, healthy)
-    others = [f'"{name} {one}",' for name, one in sorted(agreed(broken).items()) if name not in tripped]
     # A line break never falls between a check and its outcome.
-    listed = textwrap.indent(textwrap.fill(" ".join(one.replace(" ", "\0") for one in others), 106), "    ")
-    lines = [f'{name} = "{one}"\n' for name, one in sorted(tripped.items())]
-    text = listed.replace("\0", " ")
-    return f"{_HEAD}format_version = 1\noutcomes = [\n{text}\n]\n\n[trips]\n" + "".join(lines)
+    words = " ".join(f'"{name}\0{one}",' for name, one in sorted(found.others.items()))
+    listed = textwrap.indent(textwrap.fill(words, 106, break_on_hyphens=False), "    ").replace("\0", " ")
+    lines = [f'{name} = "{one}"\n' for name, one in sorted(found.trips.items())]
+    return f"{_HEAD}format_version = 1\noutcomes = [\n{listed}\n]\n\n[trips]\n" + "".join(lines)
 
 
 def measured_path(recipe_id: str, solutions: Path = SOLUTIONS) -> Path:
@@ -74,9 +80,7 @@ def differences(
 ) -> list[str]:
     """Return what tells two recipes apart: checks that say different things, else symptoms of only one of them."""
     checks = [name for name in {**my_trips, **their_trips} if my_trips.get(name) != their_trips.get(name)]
-    if checks:
-        return checks
-    return [
+    return checks or [
         f"{symptom.reduce} {symptom.signal}"
         for one, other in ((mine, others), (others, mine))
         for symptom in one.recipe.symptoms

@@ -1,17 +1,18 @@
 """What an edit changes: the functions and constants that differ, and by how many syntax-tree nodes.
 
 The size of an edit is the number of nodes that only one of the two programs has, whichever has more of them. So the
-order of statements and of arguments does not count. Names of variables and constants, comments, docstrings,
-annotations, imports, prints, asserts, values that nothing reads and further metrics do not count either.
+order of statements and of arguments does not count. Only code counts on which the training depends: what reaches a
+returned value, or changes something that outlives the function. Prints, logging, timers, asserts, counters, further
+metrics, names of variables, comments, docstrings, annotations and imports do not count.
 """
 
 import ast
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from grader.syntax.program import Program, blocks, does_nothing, imported_paths, parse_experiment, path_of
+from grader.syntax.program import Program, does_nothing, imported_paths, parse_experiment, path_of
 from harness.recipe import Area
 
 AREAS: dict[str, Area] = {
@@ -30,9 +31,17 @@ AREAS: dict[str, Area] = {
 # The trainer ignores all other metrics.
 _METRICS = ("val_loss", "val_accuracy")
 # Calls that change something besides their result, as all whose names end in _ do.
-_ACTING = ("append", "backward", "clear", "eval", "step", "train", "update", "zero_grad")
-# Bounds for hostile text: values that only unread values read, and constants that stand in many places.
-_ROUNDS, _MOST_IN_LITERAL = 8, 9
+_ACTING = frozenset({
+    "add_param_group", "append", "backward", "clear", "eval", "extend", "manual_seed", "step", "train", "update",
+    "zero_grad",
+})  # fmt: skip
+# Calls that fill the container they belong to, and what makes one.
+_FILLING = frozenset({"add", "append", "clear", "extend", "insert", "pop", "setdefault", "update"})
+_CONTAINERS = frozenset(
+    {"Counter", "defaultdict", "deque", "dict", "empty", "list", "ones", "set", "tensor", "zeros"}
+)
+# A bound for hostile text: constants that stand in many places.
+_MOST_IN_LITERAL = 9
 _LITERAL = (ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop)
 
 
@@ -95,24 +104,23 @@ def _parts_of(program: Program) -> dict[str, _Part]:
     paths = imported_paths(tree)
     grouped: dict[str, list[ast.stmt]] = {}
     for statement in tree.body:
-        if not does_nothing(statement) and not isinstance(statement, ast.Import | ast.ImportFrom):
+        if not does_nothing(statement) and not _never_runs(statement):
             grouped.setdefault(_name(statement), []).append(statement)
     literals = {name: value for name, block in grouped.items() if (value := _literal(block))}
+    containers = {name for name, block in grouped.items() if name and all(map(_makes_container, block))}
+    acting = _acting_helpers([item for item in tree.body if isinstance(item, ast.FunctionDef)], containers)
     parts = {}
     for name, statements in grouped.items():
-        block = ast.Module(statements, [])
-        _drop_annotations(block)
-        code = ast.dump(block)
-        _drop_other_metrics(block)
-        for _ in range(_ROUNDS):
-            if not _drop_idle(block):
-                break
+        kept = [item for statement in statements for item in _needed(statement, containers, acting)]
+        if not kept:
+            continue
+        block = ast.Module(kept, [])
         nodes: Counter[str] = Counter()
-        for statement in block.body:
+        for statement in kept:
             local = {item for item in _bound(statement) if isinstance(statement, ast.FunctionDef)}
             values = {item: value for item, value in literals.items() if item not in local}
             nodes.update(_labels(statement, paths, local, values))
-        parts[name] = _Part(code, nodes, frozenset(_read(block)), name in literals)
+        parts[name] = _Part(ast.dump(block), nodes, frozenset(_read(block)), name in literals)
     return parts
 
 
@@ -153,71 +161,177 @@ def _read(tree: ast.AST) -> set[str]:
     return {node.id for node in names if not isinstance(node.ctx, ast.Store)}
 
 
-def _drop_annotations(tree: ast.AST) -> None:
-    """Remove docstrings and annotations."""
-    for node in ast.walk(tree):
-        for field in ("returns", "annotation"):
-            if hasattr(node, field) and not isinstance(node, ast.AnnAssign):
-                setattr(node, field, None)
-        for block in blocks(node):
-            block[:] = [
-                ast.Assign([item.target], item.value or ast.Constant(None))
-                if isinstance(item, ast.AnnAssign)
-                else item
-                for item in block
-                if not does_nothing(item)
-            ]
+def _never_runs(statement: ast.stmt) -> bool:
+    """Return whether a statement is an import, or the block of `if __name__ == "__main__"`."""
+    is_main = isinstance(statement, ast.If) and "__name__" in _read(statement.test)
+    return is_main or isinstance(statement, ast.Import | ast.ImportFrom)
 
 
-def _drop_other_metrics(tree: ast.AST) -> None:
-    for node in ast.walk(tree):
-        keys = [getattr(key, "value", None) for key in node.keys] if isinstance(node, ast.Dict) else []
-        if isinstance(node, ast.Dict) and _METRICS[0] in keys:
-            kept = [index for index, key in enumerate(keys) if key in _METRICS]
-            node.keys, node.values = [node.keys[i] for i in kept], [node.values[i] for i in kept]
+def _makes_container(statement: ast.stmt) -> bool:
+    """Return whether a statement sets a name to a new container or to a plain value."""
+    value = getattr(statement, "value", None)
+    if isinstance(value, ast.Call):
+        return _called(value) in _CONTAINERS
+    return isinstance(
+        value, ast.List | ast.Dict | ast.Set | ast.ListComp | ast.DictComp | ast.SetComp | ast.Constant
+    )
 
 
-def _drop_idle(tree: ast.Module) -> bool:
-    """Remove statements in functions that change nothing; return whether there were any."""
-    found = False
-    for function in ast.walk(tree):
-        if isinstance(function, ast.FunctionDef):
-            read = _read(function)
-            for node in ast.walk(function):
-                for block in blocks(node):
-                    kept = [item for item in block if not _is_idle(item, read)]
-                    found |= len(kept) < len(block)
-                    block[:] = kept
-    return found
+def _acting_helpers(functions: Sequence[ast.FunctionDef], containers: set[str]) -> set[str]:
+    """Return the functions of a file that change something besides the value that they return."""
+    acting: set[str] = set()
+    while True:
+        found = {
+            item.name
+            for item in functions
+            if any(
+                not isinstance(one, ast.Return)
+                for one in _slice_of(item, containers, acting).block(item.body)
+            )
+        }
+        if found <= acting:
+            return acting
+        acting |= found
 
 
-def _is_idle(statement: ast.stmt, read: set[str]) -> bool:
-    match statement:
-        case ast.Expr(value=ast.Call(func=ast.Name(id="print"))):
-            return not _acts(statement)
-        case ast.Assert() | ast.Pass() | ast.Import() | ast.ImportFrom():
-            return True
-        case ast.Assign(targets=[ast.Name(id=name)]) | ast.AugAssign(target=ast.Name(id=name)):
-            return name not in read and not _acts(statement)
-        case ast.If() | ast.For() | ast.With():
-            return not any(blocks(statement))
-    return False
+def _slice_of(function: ast.FunctionDef, containers: set[str], acting: set[str]) -> "_Slice":
+    given = {item.arg for item in ast.walk(function) if isinstance(item, ast.arg)}
+    made = {
+        item.targets[0].id
+        for item in ast.walk(function)
+        if isinstance(item, ast.Assign) and isinstance(item.targets[0], ast.Name) and _makes_container(item)
+    }
+    return _Slice((made | containers) - given, acting)
 
 
-def _acts(statement: ast.stmt) -> bool:
-    called = [getattr(node.func, "attr", "") for node in ast.walk(statement) if isinstance(node, ast.Call)]
-    return any(name.endswith("_") or name in _ACTING for name in called)
+def _needed(statement: ast.stmt, containers: set[str], acting: set[str]) -> list[ast.stmt]:
+    """Return what of a statement at the top of a file the training depends on."""
+    if not isinstance(statement, ast.FunctionDef):
+        return _Slice(containers, acting, {*_bound(statement)}).statement(statement)
+    kept = _slice_of(statement, containers, acting)
+    while True:
+        body = kept.block(statement.body)
+        read = _read(ast.Module(body, []))
+        if read <= kept.read:
+            fields = {**dict(ast.iter_fields(statement)), "body": body, "returns": None}
+            fields["args"] = _without_annotations(statement.args)
+            return [ast.FunctionDef(**fields)]
+        kept.read |= read
+
+
+def _without_annotations(arguments: ast.arguments) -> ast.arguments:
+    fields = dict(ast.iter_fields(arguments))
+    for name in ("posonlyargs", "args", "kwonlyargs"):
+        fields[name] = [ast.arg(item.arg) for item in fields[name]]
+    return ast.arguments(**fields)
+
+
+class _Slice:
+    """The statements of a function on which the training depends; `read` are the names that these read, so far.
+
+    `containers` are names of lists and tables that the program makes itself: filling one matters only if it is read.
+    """
+
+    def __init__(self, containers: set[str], acting: set[str], read: set[str] | None = None) -> None:
+        self.read = read or set()
+        self._containers = containers
+        self._acting = acting
+
+    def block(self, statements: Sequence[ast.stmt]) -> list[ast.stmt]:
+        """Return what is needed of some statements."""
+        return [kept for statement in statements for kept in self.statement(statement)]
+
+    def statement(self, statement: ast.stmt) -> list[ast.stmt]:
+        """Return what is needed of a statement."""
+        match statement:
+            case ast.Expr(value=value):
+                return [statement] if self._acts(value) else []
+            case ast.AnnAssign(target=target, value=value):
+                return self.statement(ast.Assign([target], value or ast.Constant(None)))
+            case ast.Assign(targets=targets, value=value):
+                wanted = any(map(self._is_wanted, targets)) or self._acts(value)
+                return [ast.Assign(targets, _own_metrics(value))] if wanted else []
+            case ast.AugAssign(target=target, value=value):
+                return [statement] if self._is_wanted(target) or self._acts(value) else []
+            case ast.Return(value=value):
+                return [ast.Return(value and _own_metrics(value))]
+            case ast.FunctionDef(name=name):
+                return [statement] if name in self.read else []
+            case ast.Try(body=body, handlers=handlers, finalbody=final):
+                return [
+                    *self.block(body),
+                    *(one for item in handlers for one in self.block(item.body)),
+                    *self.block(final),
+                ]
+            case ast.If() | ast.For() | ast.While() | ast.With():
+                fields = dict(ast.iter_fields(statement))
+                fields.update(
+                    (name, self.block(fields[name])) for name in ("body", "orelse") if name in fields
+                )
+                return [type(statement)(**fields)] if fields["body"] or fields.get("orelse") else []
+            case ast.Assert() | ast.Pass() | ast.Raise() | ast.Global() | ast.Nonlocal():
+                return []
+        return [] if _never_runs(statement) else [statement]
+
+    def _is_wanted(self, target: ast.expr) -> bool:
+        """Return whether an assignment to a target changes something that matters."""
+        if isinstance(target, ast.Tuple | ast.List):
+            return any(map(self._is_wanted, target.elts))
+        if isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant):
+            key = target.slice.value
+            if isinstance(key, str) and _root(target) in self._containers and key not in _METRICS:
+                return False
+        root = _root(target)
+        return root in self.read or not (isinstance(target, ast.Name) or root in self._containers)
+
+    def _acts(self, value: ast.expr) -> bool:
+        """Return whether computing a value changes something that matters."""
+        return any(self._call_acts(node) for node in ast.walk(value) if isinstance(node, ast.Call))
+
+    def _call_acts(self, call: ast.Call) -> bool:
+        name, root = _called(call), _root(call.func)
+        if isinstance(call.func, ast.Attribute) and root in self._containers and name in _FILLING:
+            return root in self.read
+        if isinstance(call.func, ast.Name):
+            return name in self._acting
+        return name.endswith("_") or name in _ACTING
+
+
+def _own_metrics(value: ast.expr) -> ast.expr:
+    """Return a table of metrics without those that the trainer ignores; any other value as it is."""
+    keys = [getattr(key, "value", None) for key in value.keys] if isinstance(value, ast.Dict) else []
+    if not isinstance(value, ast.Dict) or _METRICS[0] not in keys:
+        return value
+    kept = [index for index, key in enumerate(keys) if key in _METRICS]
+    return ast.Dict([value.keys[i] for i in kept], [value.values[i] for i in kept])
+
+
+def _called(call: ast.Call) -> str:
+    """Return the last part of the name of what is called, or ""."""
+    return getattr(call.func, "attr", "") or getattr(call.func, "id", "")
+
+
+def _root(node: ast.expr) -> str:
+    """Return the name that a chain of attributes, indices and calls begins with, or ""."""
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _labels(
     node: ast.AST, paths: Mapping[str, str], local: set[str], literals: Mapping[str, ast.expr]
 ) -> Iterator[str]:
-    """Yield a label for each node: its kind and everything in it that is not a node, except names of variables."""
+    """Yield a label for each node: its kind and everything in it that is not a node.
+
+    Names of variables have none, nor has setting them: a value may have a name or stand where it is used.
+    """
     if path := path_of(node, paths):
         yield path
         return
     if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
         node = literals.get(node.id, node)
+    if isinstance(node, ast.Name) and node.id in local:
+        return
     scalars: list[object] = []
     for name, value in ast.iter_fields(node):
         for item in value if isinstance(value, list) else [value]:
@@ -225,6 +339,9 @@ def _labels(
                 scalars.append(type(item).__name__)
             elif isinstance(item, ast.AST) and not isinstance(item, ast.expr_context):
                 yield from _labels(item, paths, local, literals)
-            elif not isinstance(item, ast.AST) and name not in ("kind", "type_comment") and item not in local:
+            elif isinstance(item, ast.AST) or name in ("kind", "type_comment"):
+                continue
+            elif isinstance(node, ast.Constant) or item not in local:
                 scalars.append(item)
-    yield f"{type(node).__name__} {scalars!r}"
+    if not isinstance(node, ast.Assign):
+        yield f"{type(node).__name__} {scalars!r}"

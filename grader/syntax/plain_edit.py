@@ -3,9 +3,10 @@
 Student code and the recorder share a process, so what that process says about itself can be forged. The broken
 experiment is ours, so only what the student *inserted* needs trust: every statement that the broken experiment does
 not have. Such a statement is plain if it is built from a short grammar: numbers, names of the file, listed functions,
-methods and attributes, arithmetic, indexing, `if`, `for`, `with torch.no_grad()`. There are no classes, closures,
-private names or reflection, and only constants, losses and gradient scalers at the top of the file. Everything that
-Python executes counts: annotations, defaults and decorators as well.
+methods and attributes, arithmetic, indexing, `if`, `for`, `try`, `with torch.no_grad()`. There are no closures, private
+names or reflection, and only constants, losses, gradient scalers and loggers at the top of the file. A class is a
+network whose attributes are layers and constants that `__init__` sets, or a dataclass of constants. Everything that
+Python executes counts: annotations, defaults and decorators as well. `if __name__ == "__main__"` is never true.
 
 An edit that is not plain costs no points by itself: equal bytes still prove it, and otherwise the instructor decides.
 Plain code can behave differently for inputs that look like a check's; a student who writes that knows the cause.
@@ -17,8 +18,17 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Literal
 
-from grader.syntax.program import Program, Unparsable, does_nothing, imported_paths, parse_experiment, path_of
+from grader.syntax.program import (
+    Program,
+    Unparsable,
+    blocks,
+    does_nothing,
+    imported_paths,
+    parse_experiment,
+    path_of,
+)
 
 # Of 90 honest fixes in different styles, half insert at most 28 nodes; the largest, one with a new metric, inserts 88.
 # Our largest experiment has 432.
@@ -85,6 +95,7 @@ _LISTED: dict[str, frozenset[str]] = {
         """
     ),
     "torch.nn.parameter": _words("Parameter"),
+    "torch.utils.data": _words("DataLoader TensorDataset"),
     "torch.nn.utils": _words("clip_grad_norm_ clip_grad_value_ get_total_norm parameters_to_vector"),
     "torch.optim": _words("ASGD Adadelta Adagrad Adam AdamW Adamax NAdam Optimizer RAdam RMSprop SGD"),
     "torch.optim.lr_scheduler": _words(
@@ -93,59 +104,87 @@ _LISTED: dict[str, frozenset[str]] = {
         MultiStepLR MultiplicativeLR OneCycleLR PolynomialLR SequentialLR StepLR
         """
     ),
+    "collections": _words("Counter defaultdict"),
     "copy": _words("copy deepcopy"),
+    "dataclasses": _words("dataclass"),
+    "logging": _words("DEBUG INFO WARNING basicConfig debug error getLogger info warning"),
     "math": frozenset(name for name in vars(math) if not name.startswith("_")),
     "harness": frozenset(),
     "harness.schedules": _words("warmup_cosine"),
+    "time": _words("perf_counter time"),
     "typing": _words("Any Callable Dict Iterable Iterator List Optional Sequence Tuple Union"),
     "collections.abc": _words("Callable Iterable Iterator Mapping Sequence"),
     "__future__": _words("annotations"),
 }
 _TYPES = _words("bool dict float int list object set str tuple")
 _BUILTINS = _TYPES | _words(
-    "abs all any enumerate isinstance len max min print range reversed round sorted sum zip"
+    "abs all any enumerate hasattr isinstance iter len max min next print range reversed round sorted sum zip __name__"
+)
+_ERRORS = frozenset(
+    name for name, kind in vars(builtins).items() if isinstance(kind, type) and issubclass(kind, Exception)
 )
 _ATTRIBUTES = _words(
     """
-    T bias data device dtype grad images in_features indices is_leaf labels last_epoch momentum name ndim num_features
-    out_features p param_groups requires_grad running_mean running_var shape train training type validation values
-    weight
+    T bias data device dtype grad images in_features indices is_cuda is_leaf labels last_epoch momentum name ndim
+    num_features out_features p param_groups requires_grad running_mean running_var shape train training type
+    validation values weight
     """
 )
 # Methods of tensors, networks, optimizers, schedules, gradient scalers and containers.
 _METHODS = _words(
     """
-    abs add add_ add_param_group all allclose amax amin any append argmax argmin argsort backward bfloat16 bool buffers
-    children chunk clamp clamp_ clamp_max clamp_min clip clone contiguous copy copy_ cpu cumsum detach diff dim div div_
-    double eq equal eval exp expand expand_as extend fill_ flatten flip float floor gather ge get get_last_lr get_scale
-    gt half index_select insert int is_floating_point isfinite isinf isnan item items keys le log log_softmax logsumexp
-    long lt masked_fill masked_fill_ masked_select matmul max mean median min modules mul mul_ named_children
-    named_modules named_parameters nan_to_num nan_to_num_ ne neg nelement new_full new_ones new_tensor new_zeros nonzero
-    norm numel parameters permute pow prod relu repeat requires_grad_ reshape roll round scale scatter select sigmoid
-    sign size softmax sort split sqrt square squeeze std step sub sub_ sum t tanh to tolist topk train transpose
-    type unbind unflatten unique unscale_ unsqueeze unsqueeze_ update values var view view_as where zero_ zero_grad
+    abs add add_ add_module add_param_group all allclose amax amin any append argmax argmin argsort backward bfloat16
+    bool buffers children chunk clamp clamp_ clamp_max clamp_min clip clone contiguous copy copy_ cpu cumsum debug
+    detach detach_ diag diff dim div div_ double eq equal error eval exp expand expand_as extend fill_ flatten flip
+    float floor gather ge get get_last_lr get_scale gt half index_select info insert int is_floating_point isfinite
+    isinf isnan item items join keys le log log_softmax logsumexp long lt masked_fill masked_fill_ masked_select matmul
+    max mean median min modules mul mul_ named_children named_modules named_parameters nan_to_num nan_to_num_ ne neg
+    nelement new_full new_ones new_tensor new_zeros nonzero norm numel parameters permute pow prod relu repeat
+    requires_grad_ reshape roll round scale scatter select sigmoid sign size softmax sort split sqrt square squeeze std
+    step sub sub_ sum t tanh to tolist topk train transpose type unbind unflatten unique unscale_ unsqueeze unsqueeze_
+    update values var view view_as warning where zero_ zero_grad
     """
 )
 # They change lists and networks; a network that the harness passes in would keep the change.
-_GROWING = _words("append extend insert")
+_GROWING = _words("add_module append extend insert")
 _WRITTEN = _words("grad requires_grad")
 # What may be made once at the top of a file: it counts no calls.
 _KEPT = frozenset(
-    {"torch.device", "torch.GradScaler", "torch.amp.GradScaler", "torch.cuda.amp.GradScaler"}
+    {
+        "logging.getLogger",
+        "torch.device",
+        "torch.GradScaler",
+        "torch.amp.GradScaler",
+        "torch.cuda.amp.GradScaler",
+    }
     | {f"torch.nn.{name}" for name in _LOSSES}
 )
 _TAKES_LAMBDA = _words("torch.optim.lr_scheduler.LambdaLR torch.optim.lr_scheduler.MultiplicativeLR")
+# What a class of the student's own must not redefine, besides the methods above.
+_MODULE = _words(
+    """
+    apply call_super_init compile cuda dump_patches extra_repr get_buffer get_extra_state get_parameter get_submodule
+    load_state_dict named_buffers register_buffer register_module register_parameter set_extra_state set_submodule
+    share_memory state_dict to_empty
+    """
+)
 # Expressions that are plain if their parts are.
 _INERT = (
     ast.BinOp, ast.BoolOp, ast.Compare, ast.UnaryOp, ast.IfExp, ast.Subscript, ast.Slice, ast.Tuple, ast.List, ast.Dict,
-    ast.Starred, ast.JoinedStr, ast.FormattedValue, ast.ListComp, ast.GeneratorExp, ast.comprehension,
+    ast.Starred, ast.JoinedStr, ast.FormattedValue, ast.ListComp, ast.DictComp, ast.GeneratorExp, ast.comprehension,
 )  # fmt: skip
 _CONSTANT = (
     ast.Constant, ast.BinOp, ast.UnaryOp, ast.Tuple, ast.Name, ast.operator, ast.unaryop, ast.expr_context,
 )  # fmt: skip
+_PLAIN_STATEMENTS = (ast.If, ast.Expr, ast.Return, ast.Assert, ast.Break, ast.Continue, ast.Raise)
 # What a schedule may compute with besides.
 _COMPUTING = (*_CONSTANT, ast.IfExp, ast.Compare, ast.cmpop)
 _NUMBERS = _words("abs float int max min")
+
+
+_MAIN = ("__name__ == '__main__'", "'__main__' == __name__")
+# "init": in the __init__ of a class. "class": directly in a class.
+_Place = Literal["top", "function", "class", "init"]
 
 
 @dataclass(frozen=True)
@@ -177,46 +216,70 @@ def _suspicions(broken: str, submitted: str) -> tuple[Suspicion, ...]:
         tree = parse_experiment(submitted)
     except Unparsable as error:
         return (Suspicion(0, f"the file cannot be read ({error})"),)
-    inserted = [(node, top) for node, top in _statements(tree) if (ast.dump(node), top) not in ours]
-    judge = _Judge(tree)
+    inserted = [
+        (node, place) for node, place in _statements(tree.body, "top") if (ast.dump(node), place) not in ours
+    ]
+    judge = _Judge(tree, {name for node, _ in ours.values() for name in _bound_by(node)})
     size = sum(1 for node, _ in inserted for _ in ast.walk(node))
     if size > MOST_NODES:
         what = f"begins an edit of {size} syntax-tree nodes; with more than {MOST_NODES} it is not judged as plain"
         judge.odd(inserted[0][0], what)
-    for node, top in inserted:
-        judge.statement(node, top=top)
+    for node, place in inserted:
+        judge.statement(node, place)
     return tuple(sorted(judge.found, key=lambda item: (item.line, item.message)))
 
 
 @lru_cache(maxsize=256)
-def _statements_of(broken: str) -> frozenset[tuple[str, bool]]:
-    return frozenset((ast.dump(node), top) for node, top in _statements(parse_experiment(broken)))
+def _statements_of(broken: str) -> dict[tuple[str, _Place], tuple[ast.stmt, _Place]]:
+    found = _statements(parse_experiment(broken).body, "top")
+    return {(ast.dump(node), place): (node, place) for node, place in found}
 
 
-def _statements(tree: ast.Module) -> Iterator[tuple[ast.stmt, bool]]:
-    """Yield every statement without the statements in it, and whether it stands at the top of the file."""
-    top = {id(node) for node in tree.body}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.stmt) and not does_nothing(node):
-            fields = dict(ast.iter_fields(node))
-            fields.update((name, []) for name in ("body", "orelse", "finalbody") if name in fields)
-            yield ast.copy_location(type(node)(**fields), node), id(node) in top
+def _statements(block: list[ast.stmt], place: _Place) -> Iterator[tuple[ast.stmt, _Place]]:
+    """Yield every statement without the statements in it, and where it stands."""
+    for node in block:
+        is_main = isinstance(node, ast.If) and ast.unparse(node.test) in _MAIN
+        if does_nothing(node) or (place == "top" and is_main):
+            continue
+        fields = dict(ast.iter_fields(node))
+        handlers = fields.get("handlers", [])
+        fields.update((name, []) for name in ("body", "orelse", "finalbody") if name in fields)
+        if handlers:
+            fields["handlers"] = [ast.ExceptHandler(item.type, item.name, []) for item in handlers]
+        yield ast.copy_location(type(node)(**fields), node), place
+        inner: _Place = "function" if place != "init" else "init"
+        if isinstance(node, ast.ClassDef):
+            inner = "class"
+        elif isinstance(node, ast.FunctionDef) and place == "class" and node.name == "__init__":
+            inner = "init"
+        for inside in (*blocks(node), *(item.body for item in handlers)):
+            yield from _statements(inside, inner)
 
 
 class _Judge:
     """Collects what is not plain in inserted statements of one file."""
 
-    def __init__(self, tree: ast.Module) -> None:
+    def __init__(self, tree: ast.Module, ours: set[str]) -> None:
         self.found: set[Suspicion] = set()
         nodes = list(ast.walk(tree))
+        functions = [node for node in nodes if isinstance(node, ast.FunctionDef)]
+        classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
         self._paths = imported_paths(tree)
-        self._functions = {node.name for node in nodes if isinstance(node, ast.FunctionDef)}
+        self._functions = {node.name for node in functions} | {node.name for node in classes}
+        self._ours = ours & self._functions
         self._bound = {name for node in nodes for name in _bound_by(node)}
+        # Attributes that classes here define: layers, constants and methods.
+        self._own = {name for node in classes for part in ast.walk(node) for name in _attributes_of(part)}
+        self._tables = {node.name for node in classes if not node.bases}
         # The names of loops over parameters, and of what functions make themselves.
         loops = [node for node in nodes if isinstance(node, ast.For) and "param" in ast.dump(node.iter)]
         self._looped = {name for loop in loops for part in ast.walk(loop.target) for name in _bound_by(part)}
-        given = {node.arg for node in nodes if isinstance(node, ast.arg)}
-        self._made = {name for node in nodes for name in self._made_by(node)} - given
+        lasting = {node.arg for node in nodes if isinstance(node, ast.arg)}
+        lasting |= {
+            name for node in tree.body for name in _names_of(node) if not isinstance(node, ast.FunctionDef)
+        }
+        inside = (part for function in functions for part in ast.walk(function))
+        self._made = {name for node in inside for name in self._made_by(node)} - lasting
         imported: dict[str, str] = {}
         for node in nodes:
             if isinstance(node, ast.Import | ast.ImportFrom):
@@ -226,7 +289,10 @@ class _Judge:
 
     def _made_by(self, node: ast.AST) -> Iterator[str]:
         match node:
-            case ast.Assign(targets=[ast.Name(id=name)], value=ast.List() | ast.Dict() | ast.ListComp()):
+            case ast.Assign(
+                targets=[ast.Name(id=name)],
+                value=ast.List() | ast.Dict() | ast.ListComp() | ast.DictComp() | ast.BinOp(left=ast.List()),
+            ):
                 yield name
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=maker)):
                 if _is_listed(path_of(maker, self._paths)) or getattr(maker, "id", "") in _TYPES:
@@ -237,23 +303,63 @@ class _Judge:
         line = getattr(node, "lineno", 0)
         self.found.add(Suspicion(line, f"line {line} {what}"))
 
-    def statement(self, node: ast.stmt, *, top: bool) -> None:
-        """Judge a statement without the statements in it; `top` says that it stands at the top of the file."""
+    def statement(self, node: ast.stmt, place: _Place) -> None:
+        """Judge a statement without the statements in it."""
         for name in _names_of(node):
-            if name in _PYTHON or name.startswith("__") or len(name) > _LONGEST_NAME:
+            is_init = place == "class" and name == "__init__"
+            if (name in _PYTHON or name.startswith("__") or len(name) > _LONGEST_NAME) and not is_init:
                 self.odd(node, f"gives {name[:60]}, a name of Python or a very long one, a meaning")
-        match node:
-            case ast.Import(names=names):
+        match node, place:
+            case ast.Import(names=names), _:
                 self._import(node, [item.name for item in names])
-            case ast.ImportFrom(module=module, names=names, level=level):
+            case ast.ImportFrom(module=module, names=names, level=level), _:
                 self._import(node, [f"{'.' * level}{module or ''}.{item.name}" for item in names])
-            case ast.FunctionDef() if top:
+            case ast.FunctionDef(name=name), "top" | "class":
+                if place == "class" and name != "forward" and name in _METHODS | _ATTRIBUTES | _MODULE:
+                    self.odd(node, f"redefines {name}")
                 self._function(node)
-            case ast.Assign(targets=[ast.Name()]) | ast.AnnAssign(target=ast.Name()) if top:
+            case ((ast.Assign(targets=[ast.Name()]) | ast.AnnAssign(target=ast.Name())), "top" | "class"):
                 self._value(getattr(node, "annotation", None))
                 self._kept(node.value)
-            case _ if top:
+            case ast.ClassDef(), "top":
+                self._class(node)
+            case ast.Expr(value=ast.Call(func=maker)), "top" if (
+                path_of(maker, self._paths) == "logging.basicConfig"
+            ):
+                self._value(node.value)
+            case _, "top" | "class":
                 self.odd(node, "does more at the top of the file than to define functions and constants")
+            case _, "init":
+                self._in_init(node)
+            case _:
+                self._inside(node)
+
+    def _class(self, node: ast.ClassDef) -> None:
+        """Judge the head of a class: a network, or a dataclass of constants."""
+        bases = [path_of(base, self._paths) for base in node.bases]
+        makers = [item.func if isinstance(item, ast.Call) else item for item in node.decorator_list]
+        is_table = not bases and [path_of(item, self._paths) for item in makers] == ["dataclasses.dataclass"]
+        if node.keywords or not (is_table or (bases == ["torch.nn.Module"] and not makers)):
+            self.odd(node, "defines a class that is neither a torch.nn.Module nor a dataclass")
+        for item in node.decorator_list:
+            self._value(item)
+
+    def _in_init(self, node: ast.stmt) -> None:
+        """Judge a statement of a network's __init__, which may set layers and constants."""
+        match node:
+            case ast.Expr(
+                value=ast.Call(func=ast.Attribute(value=ast.Call(func=ast.Name(id="super")), attr="__init__"))
+            ):
+                pass
+            case ast.Assign(targets=[ast.Attribute(value=ast.Name(id="self"))], value=value):
+                maker = value.func if isinstance(value, ast.Call) else value
+                named = (
+                    path_of(maker, self._paths).startswith("torch.nn.")
+                    or getattr(maker, "id", "") in self._ours
+                )
+                if not named and not self._is_lasting(value):
+                    self.odd(node, "keeps more than a layer or a constant in a network")
+                self._value(value)
             case _:
                 self._inside(node)
 
@@ -269,11 +375,16 @@ class _Judge:
                 for item in items:
                     self._context(item.context_expr)
                     self._targets([item.optional_vars] if item.optional_vars else [])
-            case ast.If() | ast.Expr() | ast.Return() | ast.Assert() | ast.Break() | ast.Continue():
+            case ast.Try(handlers=handlers):
+                for handler in handlers:
+                    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+                    if not all(getattr(kind, "id", "") in _ERRORS for kind in kinds):
+                        self.odd(node, "catches an error that is not listed")
+            case _ if isinstance(node, _PLAIN_STATEMENTS):
                 pass
             case _:
                 self.odd(node, f"has a {type(node).__name__} statement, which no fix needs")
-        for field in ("value", "iter", "test", "msg"):
+        for field in ("value", "iter", "test", "msg", "exc", "cause"):
             self._value(getattr(node, field, None))
 
     def _import(self, node: ast.stmt, paths: list[str]) -> None:
@@ -283,8 +394,8 @@ class _Judge:
 
     def _function(self, node: ast.FunctionDef) -> None:
         arguments = node.args
-        if arguments.vararg or arguments.kwarg:
-            self.odd(node, "defines a function with a variable number of arguments")
+        if arguments.kwarg:
+            self.odd(node, "defines a function with arguments of any name")
         for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
             self._value(argument.annotation)
         self._value(node.returns)
@@ -303,11 +414,13 @@ class _Judge:
 
     def _kept(self, value: ast.expr | None) -> None:
         """Judge a value that lives as long as the file does."""
-        if isinstance(value, ast.Call) and path_of(value.func, self._paths) in _KEPT:
+        if isinstance(value, ast.Call) and (
+            path_of(value.func, self._paths) in _KEPT or getattr(value.func, "id", "") in self._tables
+        ):
             parts = [*value.args, *(item.value for item in value.keywords)]
         else:
             parts = [] if value is None else [value]
-        if value is not None and not all(map(self._is_constant, parts)):
+        if value is not None and not all(map(self._is_lasting, parts)):
             self.odd(value, "keeps more than a constant, a loss or a gradient scaler between calls")
         for part in parts:
             self._value(part)
@@ -315,6 +428,14 @@ class _Judge:
     def _is_constant(self, value: ast.expr) -> bool:
         plain = all(isinstance(node, _CONSTANT) for node in ast.walk(value))
         return plain or bool(path_of(value, self._paths))
+
+    def _is_lasting(self, value: ast.expr) -> bool:
+        """Return whether a value can be kept between calls: constants, and tables of them, which nothing can change."""
+        for node in ast.walk(value):
+            is_field = isinstance(node, ast.Attribute) and node.attr in self._own
+            if not isinstance(node, (*_CONSTANT, ast.Dict, ast.Subscript)) and not is_field:
+                return bool(path_of(value, self._paths))
+        return True
 
     def _targets(self, targets: list[ast.expr]) -> None:
         for target in targets:
@@ -347,7 +468,7 @@ class _Judge:
                 self._name(node, name)
             case ast.Attribute(value=owner, attr=name):
                 path = path_of(node, self._paths)
-                if not _is_listed(path) if path else name not in _ATTRIBUTES:
+                if not _is_listed(path) if path else name not in _ATTRIBUTES | self._own:
                     self.odd(node, f"uses {path[:60] or f'.{name[:60]}'}, which is not listed")
                 if not path:
                     self._value(owner)
@@ -363,7 +484,7 @@ class _Judge:
     def _name(self, node: ast.Name, name: str) -> None:
         if name in self._functions - self._paths.keys():
             self.odd(node, f"passes the function {name[:60]} on")
-        elif not _is_listed(self._paths.get(name, "")) and name not in self._bound | _BUILTINS:
+        elif not _is_listed(self._paths.get(name, "")) and name not in self._bound | _BUILTINS | _ERRORS:
             self.odd(node, f"uses {name[:60]}, which is not listed")
 
     def _call(self, node: ast.Call) -> None:
@@ -382,7 +503,7 @@ class _Judge:
 
     def _method(self, node: ast.Call, function: ast.Attribute) -> None:
         self._value(function.value)
-        if function.attr not in _METHODS:
+        if function.attr not in _METHODS | self._own:
             self.odd(node, f"calls .{function.attr[:60]}, which is not listed")
         if function.attr == "update" and (node.args or node.keywords):
             self.odd(node, "calls .update with arguments, which could keep something between calls")
@@ -407,6 +528,15 @@ class _Judge:
 
 
 _PYTHON = frozenset(dir(builtins))
+
+
+def _attributes_of(node: ast.AST) -> Iterator[str]:
+    """Yield the attribute that a part of a class defines: by `self.name = ...`, as a field, or as a method."""
+    match node:
+        case ast.Attribute(value=ast.Name(id="self"), attr=name, ctx=ast.Store()):
+            yield name
+        case ast.AnnAssign(target=ast.Name(id=name)) | ast.FunctionDef(name=name):
+            yield name
 
 
 def _is_listed(path: str) -> bool:

@@ -4,39 +4,39 @@ Only arrays and counts come back from the sandbox. The right outputs and all com
 """
 
 import json
-import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from grader.replay.replayer import replay_environment
-from grader.sandbox import MIB, Command, Limits, launcher_python
-from grader.score.exhibits import ReplayOutcome
+from grader.sandbox import MIB, Command, Interpreter, Limits, base_python
 from grader.score.verdict import Flag, Model
 from grader.written.judgement import Judgement, RunCommand, checks_of
 from grader.written.plain_numpy import foreign_import, suspicions
 from harness.recipe import ROOT
-from harness.written.derivation import PROBLEMS, Array, Inputs, draw_cases
+from harness.written.derivation import PROBLEMS, draw_cases
 from harness.written.derivation_call import CallResult, Results
 from harness.written.derivation_judge import AnswerCheck, judge_answer
 from harness.written.exercise import Derivation
 
-# The reference takes 0.6 s of processor, and 32 MiB; it leaves 71 files of 2 MB. The clock is for what sleeps.
+# The reference takes 0.6 s of processor, and 32 MiB; it leaves 0.6 MB.
 LIMITS = Limits(
-    cpu_seconds=30,
+    seconds=30,
     wall_seconds=240,
     memory_bytes=512 * MIB,
     processes=16,
-    file_bytes=16 * MIB,
+    file_bytes=8 * MIB,
     scratch_bytes=64 * MIB,
     scratch_files=300,
     output_bytes=MIB,
-    result_bytes=32 * MIB,
+    result_bytes=16 * MIB,
 )
+_SCRIPT = ROOT / "harness" / "written" / "derivation_call.py"
 _OUR_FAULT = 3  # the exit status of the program that calls answers
 
 
@@ -47,11 +47,10 @@ def judge_derivation(exercise: Derivation, text: str, run: RunCommand) -> Judgem
     job = {"problem": problem.name, "file": exercise.file, "text": text}
     done = run(
         Command(
-            [str(launcher_python()), "-S", "-P", "-m", "harness.written.derivation_call"],
+            _SCRIPT,
+            _interpreter(),
             {"job.json": json.dumps(job).encode()},
-            environment={**replay_environment(), "PYTHONPATH": f"{_packages()}:{ROOT}"},
-            limits=LIMITS,
-            visible=_visible(),
+            LIMITS,
         )
     )
     # A plain answer raises no signals, and cannot end the process with our status.
@@ -62,9 +61,8 @@ def judge_derivation(exercise: Derivation, text: str, run: RunCommand) -> Judgem
     status = done.status
     if status == "OK":
         try:
-            results = read_results(done.files, cases)
-            message = results.problem
-        except (ValueError, KeyError) as error:
+            results = read_results(done.files["report.json"], cases)
+        except (ValueError, TypeError, KeyError, OverflowError) as error:
             # The process reported success and left something else: only an answer's own code does that.
             status, message = "RE", f"it left no complete result ({type(error).__name__})"
     if status != "OK":
@@ -72,7 +70,6 @@ def judge_derivation(exercise: Derivation, text: str, run: RunCommand) -> Judgem
     return Judgement(
         checks=checks_of(with_imports_judged(judge_answer(problem, cases, results), text)),
         flags=tuple(Flag(id="suspicious code", message=f"{item}.") for item in suspicious[:10]),
-        outcomes=(ReplayOutcome(what="answer", status=status, message=message),),
     )
 
 
@@ -97,8 +94,8 @@ def with_imports_judged(findings: list[AnswerCheck], text: str) -> list[AnswerCh
     return [decide(item) for item in findings]
 
 
-class _CaseReport(Model):
-    shapes: dict[str, tuple[int, ...]]
+class _Case(Model):
+    outputs: dict[str, Any]
     problems: dict[str, str]
     steps: int
     changed: list[str]
@@ -106,28 +103,24 @@ class _CaseReport(Model):
 
 class _Report(Model):
     problem: str
-    cases: dict[str, _CaseReport]
+    cases: dict[str, _Case]
 
 
-def read_results(files: Mapping[str, bytes], cases: Mapping[str, Inputs]) -> Results:
-    """Return the results in files, which may hold anything. Raises `ValueError` or `KeyError` if they do."""
-    data = files["report.json"]
-    if len(data) > MIB:
-        raise ValueError("a report of more than 1 MiB")
+def read_results(data: bytes, cases: Iterable[str]) -> Results:
+    """Return the results in a report, which may hold anything.
+
+    Raises `ValueError`, `TypeError`, `KeyError` or `OverflowError` if it holds no results of these cases.
+    """
+    if len(data) > LIMITS.file_bytes:
+        raise ValueError("a report that is too large")
     report = _Report.model_validate_json(data)
     found = {}
     for case in cases if not report.problem else ():
         item = report.cases[case]
-        arrays = {name: _array(files[f"{case}/{name}"], shape) for name, shape in item.shapes.items()}
+        arrays = {name: np.array(values, dtype=np.float64) for name, values in item.outputs.items()}
         problems = {stage: words[:600] for stage, words in item.problems.items()}
         found[case] = CallResult(arrays, problems, item.steps, item.changed)
     return Results(report.problem[:600], found)
-
-
-def _array(data: bytes, shape: Sequence[int]) -> Array:
-    if len(shape) > 8 or any(length < 0 for length in shape) or 8 * math.prod(shape) != len(data):
-        raise ValueError("an array of another size than its shape says")
-    return np.frombuffer(data, dtype="<f8").reshape(tuple(shape))
 
 
 @cache
@@ -136,7 +129,12 @@ def _packages() -> Path:
 
 
 @cache
-def _visible() -> list[Path]:
-    """Return what an answer may see: Python, NumPy with its libraries, and the harness."""
+def _interpreter() -> Interpreter:
+    """Return the interpreter of answers. They see Python, NumPy with its libraries, and the harness."""
     numpy = [path for path in (_packages() / "numpy", _packages() / "numpy.libs") if path.exists()]
-    return [Path(sys.base_prefix), *numpy, ROOT / "harness"]
+    return Interpreter(
+        words=(str(base_python()), "-S", "-P"),
+        environment={**replay_environment(), "PYTHONPATH": f"{_packages()}:{ROOT}"},
+        visible=[Path(sys.base_prefix), *numpy, ROOT / "harness"],
+        preload=_SCRIPT,
+    )

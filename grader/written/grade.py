@@ -6,7 +6,6 @@ import traceback
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
-from time import perf_counter
 
 from grader.intake.submission import Answer
 from grader.replay.cache import Cache
@@ -15,7 +14,7 @@ from grader.replay.replayer import Replayer
 from grader.report.progress import Progress
 from grader.sandbox import Stopped
 from grader.score.exhibits import Exhibits
-from grader.score.scoring import Score, scored_row, tarball_flags, unjudged
+from grader.score.scoring import Score, ignored_flags, scored_row, unjudged
 from grader.score.solutions import SOLUTIONS
 from grader.score.verdict import total_of
 from grader.written.decision_tree import judge_tree, reference_text
@@ -32,13 +31,11 @@ def grade_answer(answer: Answer, judgement: Judgement, *, sandboxed: bool) -> Sc
         fixed_source=answer.text,
         answer_file=answer.exercise.file,
         findings=judgement.findings,
-        replays=judgement.outcomes,
-        ignored_files=answer.ignored,
     )
-    exercise, student = answer.exercise.id, answer.student
+    exercise, student = answer.recipe, answer.student
     if judgement.fault:
         return Score(unjudged(answer, judgement.fault).row, exhibits)
-    flags = (*judgement.flags, *tarball_flags(answer.name, student, exercise, answer.ignored))
+    flags = (*judgement.flags, *ignored_flags(answer.ignored))
     criteria = with_points(judgement, exercise)
     row = scored_row(answer.name, student, exercise, answer.sha256, criteria, flags, {}, sandboxed=sandboxed)
     return Score(row, exhibits)
@@ -91,12 +88,14 @@ class AnswerGrader:
             progress.begin("answers", len(distinct))
         pool = ThreadPoolExecutor(self._jobs)
         try:
-            futures = {pool.submit(self._timed, alike[0]): alike for alike in distinct.values()}
+            futures = {
+                pool.submit(self.judge, alike[0].exercise, alike[0].text): alike
+                for alike in distinct.values()
+            }
             for future in as_completed(futures):
-                judgement, seconds = future.result()
-                alike = futures[future]
+                judgement, alike = future.result(), futures[future]
                 scores += [grade_answer(item, judgement, sandboxed=self._sandboxed) for item in alike]
-                progress.done(alike[0].name, seconds)
+                progress.done()
         except BaseException:  # Ctrl-C or a full disk: do not wait for what still runs
             self._replayer.stop()
             raise
@@ -121,10 +120,6 @@ class AnswerGrader:
                 reason = next((check.reason for check in checks if check.points != check.max), "")
                 return f"{wrong}: the {what} got {total}, not {wanted} ({reason})."
         return ""
-
-    def _timed(self, answer: Answer) -> tuple[Judgement, float]:
-        begun = perf_counter()
-        return self.judge(answer.exercise, answer.text), perf_counter() - begun
 
     def judge(self, exercise: FileExercise, text: str) -> Judgement:
         """Return the kept or a new judgement of a text; a fault of ours is no judgement, and is not kept."""

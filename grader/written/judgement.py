@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 
 from grader.sandbox import Command, SandboxResult
-from grader.score.exhibits import ReplayOutcome, Table
+from grader.score.exhibits import Table
 from grader.score.solutions import SOLUTIONS
 from grader.score.verdict import (
     Check,
@@ -18,7 +18,6 @@ from grader.score.verdict import (
     open_check,
 )
 from grader.score.weights import Weights, read_weights, weighted
-from harness.toml_file import read_table
 from harness.written.derivation_judge import AnswerCheck
 
 # Runs a command in the sandbox, as `grader.replay.replayer.Replayer.run` does.
@@ -36,7 +35,6 @@ class Judgement(Model):
     checks: Checks
     flags: tuple[Flag, ...] = ()
     findings: tuple[Table, ...] = ()
-    outcomes: tuple[ReplayOutcome, ...] = ()
     fault: str = ""
 
 
@@ -57,8 +55,7 @@ def checks_of(findings: Iterable[AnswerCheck]) -> Checks:
 @cache
 def load_points(exercise_id: str) -> Weights:
     """Return the points of every check from `solutions/<id>/rubric.toml`. Raises `UserError` for a wrong file."""
-    path = SOLUTIONS / exercise_id / "rubric.toml"
-    return read_weights(path, tuple(name for name in read_table(path) if name != "format_version"))
+    return read_weights(SOLUTIONS / exercise_id / "rubric.toml")
 
 
 def with_points(judgement: Judgement, exercise_id: str) -> dict[Criterion, CriterionScore]:

@@ -80,13 +80,8 @@ def run_checks(
     Raises `UserError` for an unknown check and for a mistake in the experiment, `Stopped` after Ctrl-C, and
     `ChildFault` for a fault of ours.
     """
-    from harness.checks.core.child import CheckJob, start
+    from harness.checks.core.child import start
 
-    job = CheckJob(
-        # Checks measure on the CPU, whatever device the run is made on.
-        settings=replace(settings, device="cpu"),
-        source=source,
-        names=[load_check(name).name for name in (check_names() if names is None else names)],
-        source_path=str(source_path.resolve()) if source_path else None,
-    )
-    return start(job, bar=bar)
+    wanted = [load_check(name).name for name in (check_names() if names is None else names)]
+    # Checks measure on the CPU, whatever device the run is made on.
+    return start(replace(settings, device="cpu"), source, wanted, source_path, bar=bar)

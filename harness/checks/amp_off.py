@@ -10,7 +10,10 @@ healthy 0.01 at most, unscaled float16 gradients 0.5 and more (0.1). The loss at
 
 from statistics import median
 
-from harness.checks.core.finding import Check, Finding, Line, Plot, consequence, short, sound
+import torch
+from torch import nn
+
+from harness.checks.core.finding import Check, Finding, Line, Plot, mechanism, short, sound
 from harness.checks.core.subject import Subject
 from harness.run.metrics_log import Record
 
@@ -21,7 +24,7 @@ CHECK = Check(
     outcomes=(
         sound("no-autocast", "The run does not use mixed precision: that is ruled out.", "activations"),
         sound("same", "It learns alike with and without mixed precision: that is ruled out.", "activations"),
-        consequence(
+        mechanism(
             "better-without",
             "Mixed precision loses what full precision keeps.",
             look="how train_step handles values too small or too large for float16",
@@ -36,9 +39,9 @@ WORSE = 3.0
 
 def measure(subject: Subject) -> Finding:
     """Make the first steps with and without autocast, if the experiment's constant AMP is true."""
-    if not subject.experiment().uses_amp:
-        what = "the constant AMP: there is none, or it is off"
-        return Finding(what=what, outcome="no-autocast", summary="AMP is off", figures={"AMP": False})
+    if not _uses_autocast(subject):
+        what = "the constant AMP, and what the layers put out in the first step"
+        return Finding(what, "no-autocast", "nothing is computed in a lower precision", {"autocast": False})
     runs = {name: _steps(subject, disable_amp=off) for name, off in (("as it is", False), ("AMP off", True))}
     loss = {name: float(median(r["loss"] for r in records[-LAST:])) for name, records in runs.items()}
     zeros = {
@@ -58,6 +61,23 @@ def measure(subject: Subject) -> Finding:
         },
         plots=(Plot("Loss by precision", "loss", lines),),
     )
+
+
+def _uses_autocast(subject: Subject) -> bool:
+    """Return whether AMP is true, and some layer puts out half precision in the first step."""
+    trial = subject.trial()
+    if not trial.experiment.uses_amp:
+        return False
+    kinds: set[torch.dtype] = set()
+
+    def note(_layer: nn.Module, _inputs: object, output: object) -> None:
+        if isinstance(output, torch.Tensor):
+            kinds.add(output.dtype)
+
+    for layer in trial.model.modules():
+        layer.register_forward_hook(note)
+    trial.step(*next(trial.batches()))
+    return bool(kinds & {torch.float16, torch.bfloat16})
 
 
 def _steps(subject: Subject, *, disable_amp: bool) -> list[Record]:

@@ -8,22 +8,24 @@ counts, before anything clips or divides the gradient; a step on every k-th batc
 1/k, and a gradient scaler's factor is taken out. For a regression, which may have any loss, the loss is
 compared on the outputs of the first batch.
 
-`grows`: the gradient of a whole batch and of half of it differ by the number of examples. `bounded`: the best
-outputs of the range that the network keeps to still have a loss, so that no training can bring it to zero.
+`grows`: the gradient of a whole batch and of half of it differ by the number of examples. `bounded`: the loss takes
+logits, and the network squashes what it puts out: with the weights of its last layer a million times as large its
+outputs hardly grow, so that there is a least loss, or a least gradient, that no training passes.
 `overflows`: logits of +-10,000 give no finite loss.
 
 Sources of the bounds: sums of a batch in float32 differ by 1e-6 with the order of addition, gradients of
 healthy steps by at most 1e-6; 1e-3 is different. A sum grows by 2 from half a batch to a whole one; 1.5
-counts as growing. Rows of probabilities add up to 1 within the rounding of float16, 1e-2.
+counts as growing. Logits grow as the weights of their layer do, the outputs of a softmax by a few hundred (1e3).
 """
 
+import copy
 import math
 from collections.abc import Callable
 from itertools import pairwise
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from harness.checks.core.finding import Cell, Check, Finding, Table, mechanism, short, sound
 from harness.checks.core.step_gradients import fresh_gradients, reference_gradients
@@ -64,7 +66,8 @@ LARGE = 1e4
 CLOSE = 1e-4
 GRADIENT_CLOSE = 1e-3
 GROWS = 1.5
-ROW_SUM = 1e-2
+SURE = 1e6
+GROWTH = 1e3
 # Gradients are accumulated over a few batches; an experiment that steps more seldom is taken at each batch's word.
 MOST_ACCUMULATED = 8
 
@@ -78,7 +81,7 @@ def measure(subject: Subject) -> Finding:
     with torch.no_grad():
         outputs = trial.model.train()(inputs).float()
     if is_classification(outputs, labels):
-        return _classification(subject, trial.experiment, outputs, labels)
+        return _classification(subject, trial, inputs, outputs, labels)
     return _regression(trial.experiment, outputs, labels)
 
 
@@ -99,7 +102,10 @@ def _trial(subject: Subject) -> Trial:
     return subject.trial(disable_amp=True)
 
 
-def _classification(subject: Subject, experiment: Experiment, outputs: Tensor, labels: Tensor) -> Finding:
+def _classification(
+    subject: Subject, trial: Trial, inputs: Tensor, outputs: Tensor, labels: Tensor
+) -> Finding:
+    experiment, model = trial.experiment, trial.model
     given = {f"first batch, {len(labels)} examples": outputs}
     if not are_probabilities(outputs):
         # Every second example is right beyond doubt, the others as wrong.
@@ -108,7 +114,7 @@ def _classification(subject: Subject, experiment: Experiment, outputs: Tensor, l
     rows = tuple(
         (name, *_losses(experiment, mean_cross_entropy, scores, labels)) for name, scores in given.items()
     )
-    least = _least(experiment, outputs, labels)
+    least = _least(experiment, model, inputs)
     distance, growth = _gradient_figures(subject)
     summary = f"gradient {short(distance)} away from the mean's; whole batch over half of it {short(growth)}"
     if not all(math.isfinite(loss) for _, loss, _ in rows):
@@ -170,15 +176,29 @@ def _apart_at_outputs(experiment: Experiment, outputs: Tensor, labels: Tensor) -
     return _distance(own.double(), stable.double())
 
 
-def _least(experiment: Experiment, outputs: Tensor, labels: Tensor) -> float | None:
-    """Return the loss of perfect outputs if every row is a distribution and that loss is not about 0; else None."""
-    inside = bool(((outputs >= 0) & (outputs <= 1)).all())
-    if not inside or bool(((outputs.sum(dim=1) - 1).abs() > ROW_SUM).any()):
+@torch.no_grad()
+def _least(experiment: Experiment, model: nn.Module, inputs: Tensor) -> float | None:
+    """Return the least loss of a network that squashes logits; None for one that does not.
+
+    A loss takes logits if it stays the same when all outputs are shifted.
+    """
+    outputs, sure = model(inputs).float(), copy.deepcopy(model)
+    answers = outputs.argmax(dim=1)
+    once, shifted = (float(experiment.compute_loss(outputs + by, answers)) for by in (0.0, 1.0))
+    layers = [layer for layer in sure.modules() if next(layer.parameters(recurse=False), None) is not None]
+    for parameter in layers[-1].parameters(recurse=False) if layers else ():
+        parameter.mul_(SURE)
+    stretched = sure(inputs).float()
+    if not abs(once - shifted) < CLOSE * max(abs(once), 1.0) or _spread(stretched) > GROWTH * _spread(
+        outputs
+    ):
         return None
-    with torch.no_grad():
-        perfect = F.one_hot(labels, outputs.shape[1]).to(outputs.dtype)
-        least = float(experiment.compute_loss(perfect, labels))
-    return least if least > CLOSE else None
+    return float(experiment.compute_loss(stretched, stretched.argmax(dim=1)))
+
+
+def _spread(outputs: Tensor) -> float:
+    """Return the mean distance between the greatest and the least output of an example."""
+    return float((outputs.amax(dim=1) - outputs.amin(dim=1)).mean())
 
 
 def _gradient_figures(subject: Subject) -> tuple[float, float]:

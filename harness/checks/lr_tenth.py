@@ -44,20 +44,21 @@ def measure(subject: Subject) -> Finding:
     for name, factor in FACTORS.items():
         trial = subject.trial(adapt=_scaled(factor))
         losses[name] = [float(trial.step(*batch)) for batch in trial.batches(STEPS)]
-    levels = {name: _level(values) for name, values in losses.items()}
+    levels = {name: level(values) for name, values in losses.items()}
     own, *lower = levels.values()
-    ends = ", ".join(f"{short(level)} at {name}" for name, level in levels.items())
+    ends = ", ".join(f"{short(last)} at {name}" for name, last in levels.items())
     lines = tuple(Line.over_steps(name, values) for name, values in losses.items())
     return Finding(
         f"the first {STEPS} steps of the run, three times",
         "better" if min(lower) < BETTER * own else "no-better",
         f"loss after {STEPS} steps: {ends}",
-        {f"loss at the end, {name}": level for name, level in levels.items()},
+        {f"loss at the end, {name}": last for name, last in levels.items()},
         plots=(Plot("Loss at three learning rates", "loss", lines),),
     )
 
 
-def _level(losses: list[float]) -> float:
+def level(losses: list[float]) -> float:
+    """Return the median of the last losses, infinity if one of them is not finite."""
     last = losses[-LAST:]
     return median(last) if all(map(math.isfinite, last)) else math.inf
 

@@ -1,8 +1,7 @@
 """`make test-portable`: one run and the golden table, on this processor and on three emulated ones.
 
 QEMU's user mode emulates the processor of one process, and not of the processes that it starts. So each emulated
-processor is a small script that stands for the Python interpreter and counts its calls, and the trainer is told to
-start its child with that script.
+processor is a small script that stands for the Python interpreter, and `launch` starts the process that trains with it.
 """
 
 import hashlib
@@ -13,22 +12,20 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
+from unittest.mock import patch
 
-from harness.canonical_setup import run_environment
+from harness.canonical_setup import Numerics, run_environment
+from harness.exercise import single_run_job
+from harness.run.launch import launch
+from harness.run.settings import RunSettings
 from harness.workspace import CHECKPOINT, METRICS_LOG
 
 QEMU = "qemu-x86_64"
 # From before AVX; with AVX2 and fused multiply-add; the same from AMD.
 PROCESSORS = ("Nehalem", "Haswell", "EPYC")
-TRAINING = ("--seed", "42", "--break", "missing_zero_grad", "--epochs", "1", "--max-steps", "10")
+RECIPE, SETTINGS = "missing_zero_grad", RunSettings(seed=42, dataset="digits", epochs=1, max_steps=10)
 
-# The trainer starts its child with sys.executable. It takes no part in the run, so it need not be emulated.
-_TRAINER = (
-    "import sys; sys.executable = sys.argv.pop(1); from harness.run.trainer_cli import trainer_command;"
-    " trainer_command()"
-)
 # /proc/cpuinfo is not emulated. NumPy asks the processor itself, and loads ten times as fast as torch.
 _FEATURES = "from numpy._core._multiarray_umath import __cpu_features__ as f; print(*(n for n in f if f[n]))"
 _SHOWN = ("SSE42", "AVX", "FMA3", "AVX2", "AVX512F")
@@ -38,41 +35,31 @@ def emulated_python(processor: str, folder: Path) -> str:
     """Write a script that runs this Python on an emulated processor, and return its path."""
     path = folder / f"python-{processor}"
     command = shlex.join([QEMU, "-cpu", processor, sys.executable])
-    path.write_text(f'#!/bin/sh\necho >>"$0.calls"\nexec {command} "$@"\n', encoding="utf-8")
+    # QEMU warns at every start of what it cannot emulate.
+    path.write_text(f'#!/bin/sh\nexec {command} "$@" 2>>"$0.errors"\n', encoding="utf-8")
     path.chmod(0o755)
     return str(path)
 
 
 def features(python: str) -> list[str]:
     """Return the processor features, in NumPy's names, that a process of this interpreter sees."""
-    seen = _output([python, "-c", _FEATURES], run_environment("native")).split()
+    seen = _output("native", python, "-c", _FEATURES).split()
     return [feature for feature in _SHOWN if feature in seen]
 
 
 def run_with(python: str, folder: Path) -> tuple[str, str, str]:
-    """Return the hashes of log and checkpoint of a run with this interpreter, and the wrong golden digests.
-
-    Raises `RuntimeError` if a command fails, or if another interpreter made the run.
-    """
-    environment = run_environment("portable")
-    golden = json.loads(_output([python, "-m", "harness.doctor.golden"], environment))["operations"]
+    """Return the hashes of log and checkpoint of a run with this interpreter, and the wrong golden digests."""
+    golden = json.loads(_output("portable", python, "-m", "harness.doctor.golden"))["operations"]
     wrong = ", ".join(name for name, verdict in golden.items() if verdict == "wrong")
-    calls = Path(f"{python}.calls")
-    before = calls.stat().st_size if calls.exists() else -1
-    _output([sys.executable, "-c", _TRAINER, python, *TRAINING, "--out", str(folder)], environment)
-    if before >= 0 and calls.stat().st_size == before:
-        raise RuntimeError(f"The trainer did not start its child with {python}.")
-    log, checkpoint = (
-        hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in (METRICS_LOG, CHECKPOINT)
-    )
-    return log, checkpoint, wrong or "same"
+    with patch.object(sys, "executable", python):
+        result = launch(single_run_job(RECIPE, SETTINGS, folder), bar=False)
+    log = hashlib.sha256((folder / METRICS_LOG).read_bytes()).hexdigest()
+    return log, result["checkpoint_sha256"], wrong or "same"
 
 
-def _output(command: Sequence[str], environment: dict[str, str]) -> str:
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise RuntimeError(f"`{shlex.join(command)}` ended with {done.returncode}:\n{done.stderr[-2000:]}")
-    return done.stdout
+def _output(numerics: Numerics, *command: str) -> str:
+    environment = run_environment(numerics)
+    return subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
 def main() -> int:
@@ -86,7 +73,11 @@ def main() -> int:
         for processor in ("this one", *PROCESSORS):
             own = processor == "this one"
             python = sys.executable if own else emulated_python(processor, Path(name))
-            outcome, sees = run_with(python, Path(name) / processor), " ".join(features(python))
+            try:
+                outcome, sees = run_with(python, Path(name) / processor), " ".join(features(python))
+            except Exception:
+                print(Path(f"{python}.errors").read_text(encoding="utf-8")[-2000:] if not own else "")
+                raise
             log, checkpoint, golden = outcome
             print(f"{processor:<12}{sees:<28}{log[:12]:<14}{checkpoint[:12]:<14}{golden}", flush=True)
             outcomes.add(outcome)

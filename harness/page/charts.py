@@ -7,6 +7,7 @@ at the first one. The description for screen readers says what the drawing shows
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Literal
 
 Scale = Literal["linear", "log", "auto"]
@@ -197,9 +198,10 @@ def line_chart(
     include: finite values that the y axis must show as well.
     marks: further vertical marks; the first non-finite value of each line is marked in any case.
     """
-    if not any(y is not None for one in series for _, y in one.points):
+    recorded = [y for one in series for _, y in one.points if y is not None]
+    if not recorded:
         return None
-    finite = [y for one in series for _, y in one.points if y is not None and math.isfinite(y)]
+    finite = [y for y in recorded if math.isfinite(y)]
     y_axis = make_axis([*finite, *include], scale)
     ends = [point[0] for one in series if one.points for point in (one.points[0], one.points[-1])]
     x_axis = make_axis(ends, "log") if log_x else count_axis(int(min(ends)), int(max(ends)))
@@ -210,21 +212,13 @@ def line_chart(
     def down(share: float) -> float:
         return round(_BOTTOM - share * (_BOTTOM - _TOP), 1)
 
-    def drawn(one: Series) -> DrawnLine:
-        places: list[Position] = [
-            (across(x_axis.position(x)), down(y_axis.position(y)))
-            if y is not None and math.isfinite(y)
-            else None
-            for x, y in one.points
-        ]
-        few = len(places) <= _DOTS_UP_TO
-        dots = "".join(f"M{place[0]} {place[1]}h0" for place in places if place and few)
-        return DrawnLine(
-            one.label, one.tone % TONES, DASHES[one.dash % len(DASHES)], line_path(thin(places)), dots
-        )
+    def place(x: float, y: float | None) -> Position:
+        if y is None or not math.isfinite(y):
+            return None
+        return across(x_axis.position(x)), down(y_axis.position(y))
 
     all_marks = [*marks, *(mark for one in series for mark in _non_finite_marks(one, x_label))]
-    distinct = {(mark.x, mark.label): mark for mark in reversed(all_marks)}
+    distinct = {(mark.x, mark.label): mark.tone for mark in reversed(all_marks)}
     return LineChart(
         identifier=identifier,
         title=title,
@@ -234,13 +228,21 @@ def line_chart(
         y_label=f"{y_label}, log axis" if y_axis.log else y_label,
         x_ticks=tuple((across(at), label) for at, label in x_axis.ticks),
         y_ticks=tuple((down(at), label) for at, label in y_axis.ticks),
-        lines=tuple(drawn(one) for one in series),
+        lines=tuple(_drawn(one, [place(*point) for point in one.points]) for one in series),
         marks=tuple(
-            Mark(across(x_axis.position(x)), label, mark.tone % TONES)
-            for (x, label), mark in sorted(distinct.items())
+            Mark(across(x_axis.position(x)), label, tone % TONES)
+            for (x, label), tone in sorted(distinct.items())
         ),
         message="" if finite else "no finite value",
         width=width,
+    )
+
+
+def _drawn(one: Series, places: Sequence[Position]) -> DrawnLine:
+    few = len(places) <= _DOTS_UP_TO
+    dots = "".join(f"M{place[0]} {place[1]}h0" for place in places if place and few)
+    return DrawnLine(
+        one.label, one.tone % TONES, DASHES[one.dash % len(DASHES)], line_path(thin(places)), dots
     )
 
 
@@ -265,17 +267,12 @@ def thin(places: Sequence[Position], parts: int = 350) -> list[Position]:
 
 def line_path(places: Sequence[Position]) -> str:
     """Return path data for a polyline with gaps; a point between two gaps becomes a dot."""
-    pieces: list[str] = []
-    length = 0  # points since the pen went down
-    for place in (*places, None):
-        if place is not None:
-            pieces.append(f"{'L' if length else 'M'}{place[0]:.1f} {place[1]:.1f}")
-            length += 1
-            continue
-        if length == 1:
-            pieces.append("h1.5")
-        length = 0
-    return "".join(pieces)
+    path = ""
+    for drawn, run in groupby(places, key=lambda place: place is not None):
+        if drawn:
+            points = [f"{place[0]:.1f} {place[1]:.1f}" for place in run if place is not None]
+            path += "M" + "L".join(points) + ("h1.5" if len(points) == 1 else "")
+    return path
 
 
 def _non_finite_marks(one: Series, x_label: str) -> list[Mark]:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from harness.page.charts import COMPACT, LineChart, Series, line_chart
-from harness.page.run_data import RunFiles, look_up
+from harness.page.run_data import RunFiles
 
 Keys = tuple[str, ...]  # of a number in nested records
 
@@ -77,8 +77,7 @@ def _layer_charts(runs: Sequence[RunFiles]) -> list[LineChart | None]:
     names: dict[str, None] = {}
     for run in runs:
         for record in (*run.batches[:1], *run.batches[-1:]):
-            by_parameter = record.get("grad_norm_by_parameter")
-            names.update(dict.fromkeys(by_parameter if isinstance(by_parameter, dict) else ()))
+            names |= dict.fromkeys(record["grad_norm_by_parameter"])
     layers: dict[str, dict[str, Keys]] = {}
     for name in names:
         layer, _, parameter = name.rpartition(".")
@@ -107,8 +106,15 @@ def _series(runs: Sequence[RunFiles], quantities: dict[str, Keys], x: str = "ste
         for r, run in enumerate(runs):
             records = run.batches if x == "step" else run.epochs
             name = ", ".join(word for word in (run.name if len(runs) > 1 else "", label) if word)
-            points = [(int(record[x]), look_up(record, *keys)) for record in records]
+            points = [(record[x], _number(record, keys)) for record in records]
             look = len(runs) - 1 - r  # the last run looks as it does alone
             tone = look if len(runs) > 1 else q
             series.append(Series(name, points, tone, dash=q * len(runs) + look))
     return series
+
+
+def _number(record: Any, keys: Keys) -> float | None:
+    """Return the number under nested keys, or None where nothing was recorded."""
+    for key in keys:
+        record = None if record is None else record.get(key)
+    return record  # type: ignore[no-any-return]

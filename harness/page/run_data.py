@@ -1,7 +1,6 @@
-"""Reads the files of a run for its page; a file that is not there yet leaves its part empty."""
+"""Reads the files of a finished run for its page."""
 
 import base64
-import binascii
 import struct
 import zlib
 from collections.abc import Mapping, Sequence
@@ -19,15 +18,17 @@ Record = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class InputImage:
-    """One input as the model saw it: a PNG as a data URI, and its label (None in a regression)."""
+    """One input as the model saw it: a PNG as a data URI, its size, and its label (None in a regression)."""
 
     source: str
+    height: int
+    width: int
     label: str | None
 
 
 @dataclass(frozen=True)
 class RunFiles:
-    """The content of one run's folder. `problem` says why `images` is empty although inputs.json exists."""
+    """The content of one run's folder. There are no `images` if the inputs are none."""
 
     name: str
     batches: Sequence[Record]
@@ -35,29 +36,17 @@ class RunFiles:
     result: Record
     provenance: Record
     images: Sequence[InputImage]
-    image_size: tuple[int, int]  # height, width
-    problem: str
 
 
 def read_run(run_dir: Path) -> RunFiles:
-    """Read the folder of a run, finished or not.
-
-    Raises `UserError` for a file that is there and does not hold what it should.
-    """
-    log_path = run_dir / METRICS_LOG
-    records = read_metrics_log(log_path) if log_path.exists() else []
-    provenance = _read_object(run_dir / META)
-    images, size, problem = read_images(_read_object(run_dir / INPUT_SHEET))
-    return RunFiles(
-        name=str(provenance.get("run") or run_dir.name),
-        batches=batch_records(records),
-        epochs=epoch_records(records),
-        result=_read_object(run_dir / RESULT),
-        provenance=provenance,
-        images=images,
-        image_size=size,
-        problem=problem,
-    )
+    """Read the folder of a finished run. Raises `UserError` for a file that no run writes."""
+    try:
+        records = read_metrics_log(run_dir / METRICS_LOG)
+        result, provenance, sheet = (read_object(run_dir / name) for name in (RESULT, META, INPUT_SHEET))
+    except UserError as error:
+        raise UserError(f"{error}: run the experiment again to write it anew.") from None
+    batches, epochs = batch_records(records), epoch_records(records)
+    return RunFiles(str(provenance["run"]), batches, epochs, result, provenance, read_images(sheet))
 
 
 def number(value: object) -> float | None:
@@ -69,67 +58,30 @@ def number(value: object) -> float | None:
     return float(value) if value in ("NaN", "Infinity", "-Infinity") else None
 
 
-def look_up(record: Record, *keys: str) -> float | None:
-    """Return the number under nested keys of a record, or None if any of them is missing."""
-    value: object = record
-    for key in keys:
-        if not isinstance(value, Mapping):
-            return None
-        value = value.get(key)
-    return number(value)
-
-
-def _read_object(path: Path) -> Record:
-    """Return the JSON object in a file, or an empty one if there is no file."""
-    try:
-        return read_object(path) if path.exists() else {}
-    except UserError as error:
-        raise UserError(f"{error}: run the experiment again to write it anew.") from None
-
-
-def read_images(inputs: Record) -> tuple[list[InputImage], tuple[int, int], str]:
-    """Return the images of inputs.json, their (height, width), and why there are none if the file exists."""
-    if not inputs:
-        return [], (0, 0), ""
-    shape = inputs.get("shape")
-    if not isinstance(shape, list) or len(shape) != 4 or not all(isinstance(n, int) and n > 0 for n in shape):
-        return [], (0, 0), f"The inputs of shape {shape} are not images."
-    count, channels, height, width = shape
-    try:
-        pixels = base64.b64decode(str(inputs.get("pixels")), validate=True)
-    except (binascii.Error, ValueError):
-        pixels = b""
-    if len(pixels) != count * channels * height * width:
-        problem = f"inputs.json does not hold the pixels of {count} images: run the experiment again."
-        return [], (0, 0), problem
-    labels = inputs.get("labels")
-    if not isinstance(labels, list) or len(labels) != count:
-        labels = [None] * count
-    size = len(pixels) // count
+def read_images(sheet: Record) -> list[InputImage]:
+    """Return the images of an input sheet, as `harness.run.input_sheet` makes it."""
+    if not sheet["pixels"]:
+        return []
+    count, channels, height, width = sheet["shape"]
+    pixels = base64.b64decode(sheet["pixels"])
+    size = channels * height * width
     images = []
-    for index, label in enumerate(labels):
+    for index, label in enumerate(sheet["labels"] or [None] * count):
         png = encode_png(pixels[index * size : (index + 1) * size], channels, height, width)
         source = "data:image/png;base64," + base64.b64encode(png).decode("ascii")
-        images.append(InputImage(source, None if label is None else str(label)))
-    return images, (height, width), ""
+        images.append(InputImage(source, height, width, label))
+    return images
 
 
 def encode_png(planes: bytes, channels: int, height: int, width: int) -> bytes:
-    """Return channel planes (channels, height, width), one byte a pixel, as a PNG whose bytes never change.
-
-    Three channels are RGB; otherwise the first channel is drawn in grey.
-    """
-    area = height * width
-    pixels = bytearray(planes[:area])
-    colour_type, depth = 0, 1
-    if channels == 3:
-        colour_type, depth, pixels = 2, 3, bytearray(len(planes))
-        for channel in range(3):
-            pixels[channel::3] = planes[channel * area : (channel + 1) * area]
-    stride = width * depth
+    """Return channel planes (1 or 3, height, width), one byte a pixel, as a PNG whose bytes never change."""
+    area, stride = height * width, channels * width
+    pixels = bytearray(channels * area)
+    for channel in range(channels):
+        pixels[channel::channels] = planes[channel * area : (channel + 1) * area]
     # Filter 0 in front of every row: the bytes as they are.
     rows = b"".join(b"\0" + pixels[start : start + stride] for start in range(0, len(pixels), stride))
-    header = struct.pack(">IIBBBBB", width, height, 8, colour_type, 0, 0, 0)
+    header = struct.pack(">IIBBBBB", width, height, 8, 2 if channels == 3 else 0, 0, 0, 0)
     chunks = ((b"IHDR", header), (b"IDAT", stored_zlib(rows)), (b"IEND", b""))
     return b"\x89PNG\r\n\x1a\n" + b"".join(
         struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))

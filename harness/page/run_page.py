@@ -4,8 +4,6 @@ The page depends only on the run's files: no network, no script, no times, the s
 shows evidence and draws no conclusion. Jinja's autoescape escapes all text, whatever the files hold.
 """
 
-import math
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -15,14 +13,14 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from harness.errors import UserError
 from harness.page.charts import number_text
 from harness.page.run_charts import chart_sections
-from harness.page.run_data import Record, RunFiles, look_up, number, read_run
+from harness.page.run_data import Record, RunFiles, read_run
 from harness.workspace import RUN_PAGE
 
 TEMPLATES = Path(__file__).parent / "templates"
 MISSING = "—"  # an em dash: nothing was recorded
-_MESSAGES_SHOWN = 8
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 
@@ -41,13 +39,26 @@ def write_run_page(run_dir: Path, *, title: str, compare_with: Path | None = Non
 def render_run_page(run_dir: Path, *, title: str, compare_with: Path | None = None) -> str:
     """Return the page of a run as HTML; see `write_run_page`."""
     runs = [read_run(folder) for folder in (compare_with, run_dir) if folder is not None]
-    subject = {key: runs[-1].provenance.get(key) for key in ("recipe", "experiment", "dataset", "seed")}
+    try:
+        return _render_runs(runs, title)
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        if compare_with is None:
+            raise
+        raise UserError(
+            f"{compare_with} holds what no run writes ({error!r}): make that run again."
+        ) from None
+
+
+def _render_runs(runs: Sequence[RunFiles], title: str) -> str:
+    subject = [(key, runs[-1].provenance[key]) for key in ("recipe", "experiment", "dataset", "seed")]
     return render(
         "run.html.j2",
         title=title,
-        subject=[(key, str(value)) for key, value in subject.items() if value is not None],
+        subject=subject,
         names=[run.name for run in runs],
-        views=[_view(run) for run in runs],
+        views=[
+            RunView(run.name, _outcome(run), run.result["guardrails"], _matrix(run.result)) for run in runs
+        ],
         headline=_headline(runs),
         sections=[section for section in chart_sections(runs) if section.charts],
         sheets=_sheets(runs),
@@ -97,66 +108,27 @@ class Matrix:
 
 @dataclass(frozen=True)
 class RunView:
-    """One run: its name, its outcome in a sentence, and what its guardrails said (level, first step, text, times)."""
+    """One run: its name, its outcome in a sentence, what its guardrails said, and its confusion matrix."""
 
     name: str
     outcome: str
-    messages: list[tuple[str, str, str, int]]
-    more_messages: int
+    messages: Sequence[Record]
     matrix: Matrix | None
-
-
-def _view(run: RunFiles) -> RunView:
-    said = _messages(run)
-    matrix = confusion_matrix(run.result.get("confusion"), run.result.get("class_names"))
-    return RunView(
-        run.name, _outcome(run), said[:_MESSAGES_SHOWN], max(0, len(said) - _MESSAGES_SHOWN), matrix
-    )
 
 
 def _outcome(run: RunFiles) -> str:
     """Return one sentence on the course of the loss, without a verdict."""
-    if not run.batches:
-        return "The log holds no batch."
-    first, last = (_text(look_up(run.batches[index], "loss")) for index in (0, -1))
+    first, last = (_text(run.batches[index]["loss"]) for index in (0, -1))
     words = f"The training loss went from {first} to {last} in {len(run.batches)} steps"
-    step = _first_non_finite_step(run)
-    if step is not None:
-        words += f"; at step {step} it was first not finite"
-    if run.result.get("status") != "finished":
-        words += "; the run has not finished"
-    return words + "."
+    step = run.result["first_non_finite_step"]
+    return f"{words}." if step is None else f"{words}; at step {step} it was first not finite."
 
 
-def _first_non_finite_step(run: RunFiles) -> int | None:
-    """Return the first step whose loss is not finite: as the run reported it, else from its log."""
-    if "first_non_finite_step" in run.result:
-        step = number(run.result["first_non_finite_step"])
-        return None if step is None else int(step)
-    losses = ((record, look_up(record, "loss")) for record in run.batches)
-    return next((int(r["step"]) for r, loss in losses if loss is not None and not math.isfinite(loss)), None)
-
-
-def _messages(run: RunFiles) -> list[tuple[str, str, str, int]]:
-    """Return what the guardrails said, each message once, in the order of its first step."""
-    findings = run.result.get("guardrails")
-    said = (
-        [finding for finding in findings if isinstance(finding, dict)] if isinstance(findings, list) else []
-    )
-    keys = [(str(finding.get("level", "")), str(finding.get("message", ""))) for finding in said]
-    return [
-        (level, str(said[keys.index((level, text))].get("step", "")), text, times)
-        for (level, text), times in Counter(keys).items()
-    ]
-
-
-def confusion_matrix(counts: object, class_names: object) -> Matrix | None:
-    """Lay out a square table of counts, (classes, classes) with true classes in rows; None for anything else."""
-    if not (isinstance(counts, list) and counts and all(_is_row(row, len(counts)) for row in counts)):
+def _matrix(result: Record) -> Matrix | None:
+    """Lay out the confusion matrix of a classification."""
+    counts, names = result["confusion"], result["class_names"]
+    if counts is None:
         return None
-    names = [str(index) for index in range(len(counts))]
-    if isinstance(class_names, list) and len(class_names) == len(counts):
-        names = [str(name) for name in class_names]
     right = sum(row[index] for index, row in enumerate(counts))
     return Matrix(
         names,
@@ -166,11 +138,7 @@ def confusion_matrix(counts: object, class_names: object) -> Matrix | None:
     )
 
 
-def _is_row(row: object, length: int) -> bool:
-    return isinstance(row, list) and len(row) == length and all(isinstance(n, int) and n >= 0 for n in row)
-
-
-def _sheets(runs: list[RunFiles]) -> list[tuple[str, RunFiles]]:
+def _sheets(runs: Sequence[RunFiles]) -> list[tuple[str, RunFiles]]:
     """Return the input sheets to show, each with the names of its runs; two equal ones are shown once."""
     if len(runs) > 1 and runs[0].images and runs[0].images == runs[1].images:
         return [(f"{runs[0].name} and {runs[1].name}: the same", runs[0])]
@@ -195,13 +163,13 @@ def _text(value: float | None) -> str:
 def _last(signal: str, epochs: bool = True) -> Read:
     def read(run: RunFiles) -> str:
         records = run.epochs if epochs else run.batches
-        return _text(look_up(records[-1], signal)) if records else MISSING
+        return _text(records[-1].get(signal))
 
     return read
 
 
-def _first_non_finite_text(run: RunFiles) -> str:
-    step = _first_non_finite_step(run)
+def _first_non_finite(run: RunFiles) -> str:
+    step = run.result["first_non_finite_step"]
     return "none" if step is None else str(step)
 
 
@@ -215,16 +183,14 @@ _HEADLINE: list[tuple[str, Read]] = [
     ("… same weights, in eval mode", _last("val_accuracy_eval_mode")),
     ("Steps", lambda run: str(len(run.batches))),
     ("Epochs", lambda run: str(len(run.epochs))),
-    ("First step without a finite loss", _first_non_finite_text),
+    ("First step without a finite loss", _first_non_finite),
 ]
 
 
 def _provenance(runs: Sequence[RunFiles]) -> list[Fact]:
     """Return where the runs come from, nested names joined by dots."""
-    flat = []
-    for run in runs:
-        digest = run.result.get("checkpoint_sha256")
-        flat.append(_flatten(run.provenance) | ({"checkpoint_sha256": str(digest)} if digest else {}))
+    digests = [{"checkpoint_sha256": run.result["checkpoint_sha256"]} for run in runs]
+    flat = [_flatten(run.provenance) | digest for run, digest in zip(runs, digests, strict=True)]
     names = dict.fromkeys(name for one in flat for name in one)
     return [(name, *(one.get(name, MISSING) for one in flat)) for name in names]
 

@@ -11,7 +11,6 @@ import tarfile
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
 from typing import Annotated
 
@@ -109,15 +108,15 @@ def pack_folder(folder: Path, path: Path) -> None:
 class Submission:
     """A tarball that is ready to be handed in.
 
-    `warnings`: checks that failed and do not prevent that. `kept`: where an older tarball with other content is now.
-    `unchanged`: the same tarball was there already.
+    `warnings`: checks that failed and do not prevent that. `unchanged`: the same tarball was there already.
+    `replaced`: another one was.
     """
 
     path: Path
     sha256: str
     warnings: tuple[CheckItem, ...]
-    kept: Path | None
     unchanged: bool
+    replaced: bool
 
 
 def check_student_name(student: str) -> None:
@@ -159,8 +158,8 @@ def build_submission(workspace: Workspace, student: str) -> dict[str, bytes]:
 def submit(workspace: Workspace, student: str, out: Path) -> Submission:
     """Write `<out>/<student>_<recipe>.tar.gz` and its `.sha256`, and note it in the workspace.
 
-    A tarball with other content under that name is kept under another. Raises `UserError` if the tarball would be
-    incomplete or contradict itself. A student may hand in imperfect work: other failed checks become warnings.
+    It replaces an older one. Raises `UserError` if the tarball would be incomplete or contradict itself. A student may
+    hand in imperfect work: other failed checks become warnings.
     """
     check_student_name(student)
     warnings = _warnings(quick_checks(workspace), workspace.command("check"))
@@ -194,11 +193,10 @@ def _hand_in(
     out.mkdir(parents=True, exist_ok=True)
     path = out / f"{student}_{folder.name}{SUFFIX}"
     before = path.read_bytes() if path.exists() else None
-    kept = None if before is None or before == data else _keep(path, before)
     write_with_sha256(path, data)
     note = {"format_version": FORMAT_VERSION, "student": student, "file": path.name, "sha256": digest}
     write_whole({folder / SUBMITTED: (json.dumps(note, indent=1) + "\n").encode()})
-    return Submission(path, digest, tuple(warnings), kept, before == data)
+    return Submission(path, digest, tuple(warnings), before == data, before not in (None, data))
 
 
 def _read(path: Path) -> bytes:
@@ -206,14 +204,3 @@ def _read(path: Path) -> bytes:
         return path.read_bytes()
     except FileNotFoundError:
         raise UserError(f"{path} is missing: make check says which step makes it.") from None
-
-
-def _keep(path: Path, content: bytes) -> Path:
-    """Keep an older tarball as `<name>.<n>.tar.gz`, unless one with its content is there; return that path."""
-    for number in count(1):
-        kept = path.with_name(f"{path.name.removesuffix(SUFFIX)}.{number}.tar.gz")
-        if not kept.exists():
-            write_with_sha256(kept, content)
-        if kept.read_bytes() == content:
-            break
-    return kept

@@ -22,6 +22,7 @@ from harness.submission.check_run import (
     failed,
     passed,
 )
+from harness.submission.document import EMBEDDED, TOO_LONG
 from harness.submission.log_values import OFF_BY, LogValues, contradicted, load_causes
 from harness.submission.prose import agreement, judge_numbers, shows_log, wrong_numbers
 from harness.submission.report import (
@@ -129,7 +130,7 @@ class _ReportJudge:
                 yield failed(f"report: evidence of {run}", message)
         for number, cited in enumerate(report.evidence, start=1):
             yield self._item(f"evidence {number}", partial(self._fact, cited.run, cited))
-        yield self._item("length", self._length, blocks=report.body.words > WORD_LIMIT)
+        yield self._item("length", self._length, blocks=report.body.words > WORD_LIMIT or report.body.cut > 0)
         yield self._item("parts", self._parts)
         yield self._item("numbers", self._numbers)
         yield self._item("snippet", self._snippet)
@@ -230,6 +231,8 @@ class _ReportJudge:
 
     def _length(self) -> str:
         words = self.report.body.words
+        if self.report.body.cut:
+            raise UserError(f"{self.workspace.report} is too long: {TOO_LONG}")
         if words > WORD_LIMIT:
             excess = f"{words} words, and {WORD_LIMIT} are allowed: leave out {words - WORD_LIMIT}"
             counted = "front matter, code blocks and tables do not count"
@@ -261,13 +264,13 @@ class _ReportJudge:
 
     def _snippet(self) -> str:
         body, report = self.report.body, self.workspace.report
-        outside = [address for address in body.images if not address.lower().startswith("data:")]
-        if outside:
+        lost = [address for address in body.pictures if not EMBEDDED.fullmatch(address)]
+        if lost:
             raise UserError(
-                f"{report} shows {printable(outside[0])}, which is not handed in with it: put the picture"
-                " into the text as a data: address, or paste lines of the log into a code block."
+                f"{report} has the picture {printable(lost[0])}, which your instructor will not see: put a PNG,"
+                " JPEG, GIF or WebP into the text as a data: address, or paste lines of the log into a code block."
             )
-        if not body.images and not shows_log(body, list(self.logs.values())):
+        if not body.shows_picture and not shows_log(body, list(self.logs.values())):
             message = f"{report} has no plot and no line of a log: paste the lines that matter"
             raise UserError(f"{message} into a code block (```).")
         return "it shows a picture, or lines of a log."

@@ -13,13 +13,12 @@ from functools import lru_cache
 from itertools import islice
 from typing import Literal
 
+from harness.submission.document import Body
 from harness.submission.log_values import NESTED_SIGNALS, SIGNALS, LogValues, is_fraction
 from harness.submission.numbers import NumberInText, agrees, numbers_in
-from harness.submission.report import Body
 
 Verdict = Literal["true", "wrong", "neutral"]
 
-TEXT_LIMIT = 20_000  # characters; 500 words are about 4,000, and snippets come on top
 _REACH = 60  # characters between a signal and its number
 # What a stranger's text may make us compare: a report of 500 words has some 50 numbers beside signals.
 _NUMBERS, _LINES, _CELLS = 400, 200, 60
@@ -40,7 +39,7 @@ _Stated = tuple[NumberInText, str, bool]
 
 @dataclass(frozen=True)
 class StatedNumber:
-    """A number of the text, the half-open range of characters that it takes, its signal, and the verdict."""
+    """A number, the half-open range that it takes among the blocks of a text, its signal, and the verdict."""
 
     text: str
     start: int
@@ -60,9 +59,7 @@ def judge_numbers(
     known = {*_CONSTANTS, *(value for source in sources for value in _literals(source))}
     found: list[StatedNumber] = []
     for block in body.blocks:
-        if block.start >= TEXT_LIMIT:
-            break
-        stated = _in_code(block.lines) if block.kind == "code" else _in_prose(block.text)
+        stated = _in_code(block.text) if block.kind == "code" else _in_prose(block.text)
         for number, signal, exact in islice(stated, _NUMBERS - len(found)):
             verdict: Verdict = "neutral"
             if any(log.holds(number.text, signal) for log in logs):
@@ -88,21 +85,12 @@ def agreement(numbers: Iterable[StatedNumber]) -> str:
 
 def shows_log(body: Body, logs: Sequence[LogValues]) -> bool:
     """Return whether a snippet (fence, indented block, table or quotation) holds a line or a row of a log."""
-    lines = 0
-    for block in body.blocks:
-        quoted = block.kind == "prose" and block.text.lstrip().startswith(">")
-        if block.start >= TEXT_LIMIT or lines >= _LINES:
-            break
-        if block.kind != "code" and not quoted:
-            continue
-        lines += len(block.lines)
-        for number, signal, _ in islice(_in_code(block.lines), _NUMBERS):
-            # A line that names the rate alone is one of the experiment.
-            if signal != "lr" and any(log.holds(number.text, signal) for log in logs):
-                return True
-        if any(_is_row(line, log) for line in block.lines[:_LINES] for log in logs):
-            return True
-    return False
+    snippets = "\n".join(block.text for block in body.blocks if block.kind in ("code", "quotation"))
+    # A line that names the rate alone is one of the experiment.
+    stated = [item for item in islice(_in_code(snippets), _NUMBERS) if item[1] != "lr"]
+    if any(log.holds(number.text, signal) for number, signal, _ in stated for log in logs):
+        return True
+    return any(_is_row(line, log) for line in snippets.split("\n")[:_LINES] for log in logs)
 
 
 def _is_row(line: str, log: LogValues) -> bool:
@@ -147,10 +135,10 @@ def _in_prose(text: str) -> Iterator[_Stated]:
                 yield number, after[0][0], not _NOT_A_VALUE_BEFORE.search(text[: number.start])
 
 
-def _in_code(lines: Sequence[str]) -> Iterator[_Stated]:
+def _in_code(text: str) -> Iterator[_Stated]:
     """Yield the numbers of a snippet that stand after the name of a signal, with no other word between them."""
     at = 0
-    for line in lines:
+    for line in text.split("\n"):
         names = _names(line, bare=True)[:_CELLS]
         for number in islice(numbers_in(line), _CELLS) if names else ():
             latest = ((name, end) for name, start, end in reversed(names) if start <= number.start)

@@ -4,10 +4,9 @@ The front matter is YAML. Its values are kept as they were written: the digits o
 """
 
 import re
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import (
     AfterValidator,
@@ -24,16 +23,16 @@ from harness.errors import UserError, printable
 from harness.files import read_text
 from harness.plain_yaml import LIMIT, PlainYaml, read_plain_yaml
 from harness.recipe import suggestion
+from harness.submission.document import Body, read_body
 from harness.submission.numbers import read_number
 from harness.workspace import Run, report_template
 
-SIZE_LIMIT = 1024 * 1024  # bytes; 500 words are a few KiB, but a picture may be written into a report
+# Bytes: 500 words are a few KiB, but a picture may be written into a report. The grader refuses more.
+SIZE_LIMIT = 256 * 1024
 WORD_LIMIT = 500
 PARTS = ("symptom", "root cause", "fix", "verification")
 HEALTHY = "healthy"  # the cause of a run that is not broken
 FENCE = "---"
-
-Kind = Literal["prose", "heading", "code"]
 
 
 def _index(text: object) -> int:
@@ -123,55 +122,6 @@ class Evidence(Sign):
         return self
 
 
-@dataclass(frozen=True)
-class Block:
-    """A paragraph, a heading, or code: a fence, an indented block, or a table. `start` is its place in the text."""
-
-    kind: Kind
-    lines: list[str]
-    start: int
-
-    @property
-    def text(self) -> str:
-        """The lines as they stand in the text."""
-        return "\n".join(self.lines)
-
-
-@dataclass(frozen=True)
-class Body:
-    """The text under the front matter."""
-
-    text: str
-    blocks: tuple[Block, ...]
-
-    @cached_property
-    def words(self) -> int:
-        """How many words prose and headings have; code blocks and tables do not count."""
-        return sum(count_words(block.text) for block in self.blocks if block.kind != "code")
-
-    @cached_property
-    def prose_words(self) -> int:
-        """How many words the prose has, without headings."""
-        return sum(count_words(block.text) for block in self.blocks if block.kind == "prose")
-
-    @cached_property
-    def filled_sections(self) -> int:
-        """How many headings have something under them, in whatever language."""
-        filled = previous = 0
-        for block in self.blocks:
-            if block.kind == "heading":
-                previous = 1
-            elif previous and any(character.isalnum() for character in block.text):
-                filled, previous = filled + 1, 0
-        return filled
-
-    @cached_property
-    def images(self) -> tuple[str, ...]:
-        """The addresses of the pictures."""
-        prose = "\n".join(block.text for block in self.blocks if block.kind != "code")
-        return tuple(first or second for first, second in _IMAGE.findall(prose))
-
-
 class Report(BaseModel):
     """A report whose front matter is complete, and the text under it."""
 
@@ -240,6 +190,14 @@ def split_report(text: str, source: str) -> tuple[str, str]:
     return matter, "\n".join(lines[end + 1 :])
 
 
+def body_of(text: str) -> Body:
+    """Return the text of a report, whatever its front matter holds; the whole report if it has none."""
+    try:
+        return read_body(split_report(text, "report.md")[1])
+    except UserError:
+        return read_body(text)
+
+
 def parse_front_matter(matter: str, source: str) -> PlainYaml:
     """Return the values of a front matter whose first line is line 2 of `source`; see `read_plain_yaml`.
 
@@ -249,6 +207,9 @@ def parse_front_matter(matter: str, source: str) -> PlainYaml:
     return read_plain_yaml(quoted, source, "the front matter", first_line=2)
 
 
+_WITH_COMMAS = re.compile(
+    r"(\bvalue: {0,9})([+\-−]?[0-9.]{1,20},[0-9.,]{0,40}[0-9](?:[eE][+\-]?[0-9]{1,3})?(?: ?[%％])?)"
+)
 # What to write for each key.
 _REMEDIES = {
     "diagnosis": "name the cause that you found; harness causes lists them",
@@ -284,89 +245,3 @@ def _message(problem: ErrorDetails, front: PlainYaml, source: str) -> str:
     elif isinstance(given, str) or problem["type"] != "value_error":
         reason = f"`{key}`{f' is {printable(given)!r}' if isinstance(given, str) else ''}: {reason}"
     return f"{where}: {reason}."
-
-
-Form = Literal["", "prose", "heading", "row", "indented", "fence"]
-_KINDS: dict[Form, Kind] = {"prose": "prose", "heading": "heading"}
-_WITH_COMMAS = re.compile(
-    r"(\bvalue: {0,9})([+\-−]?[0-9.]{1,20},[0-9.,]{0,40}[0-9](?:[eE][+\-]?[0-9]{1,3})?(?: ?[%％])?)"
-)
-# In Chinese and Japanese, which put no spaces between words, each character counts.
-_WIDE = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
-_CODE_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
-_HEADING = re.compile(r" {0,3}#{1,6}(\s|$)|\s{0,3}(\*\*|__)[^*_]{1,80}(\*\*|__)[:.：]?\s*$")
-_UNDERLINE = re.compile(r" {0,3}(=+|-{3,})\s*$")
-_ITEM = re.compile(r"\s{0,12}(([-*+]|\d{1,3}[.)])\s|>)")
-# Bounded, as all patterns here are: a stranger wrote the text.
-_IMAGE = re.compile(
-    r"""!\[[^\]\n]{0,300}\]\(\s{0,20}<?([^\s)>]+)|<img\b[^>\n]{0,300}?\bsrc\s{0,20}=\s{0,20}["']?([^\s"'>]+)""",
-    re.IGNORECASE,
-)
-
-
-def count_words(text: str) -> int:
-    """Return the number of words: runs of characters between spaces that hold a letter or a digit.
-
-    `wc -w` counts the same, and lone punctuation, too; each Chinese or Japanese character is a word of its own.
-    """
-    spaced = _WIDE.sub(" x ", text)
-    return sum(any(character.isalnum() for character in word) for word in spaced.split())
-
-
-@lru_cache(maxsize=8)  # several checks read one report
-def read_body(text: str) -> Body:
-    """Return a report's text in blocks. It reads any text, in time proportional to its length.
-
-    Code is what stands between fences, in tables, and in blocks indented by four spaces after a blank line; a fence
-    that does not end holds the rest of the text.
-    """
-    blocks: list[Block] = []
-    before: Form = ""  # the form of the line before
-    fence = ""  # the marks that opened a fence
-    at = 0
-    for line in _without_comments(text).split("\n"):
-        marks = _CODE_FENCE.fullmatch(line)
-        form: Form
-        if fence:
-            form = "fence"
-            blocks[-1].lines.append(line)
-            if marks and marks[1].startswith(fence) and not marks[2].strip():
-                fence = ""
-        elif marks and not ("`" in marks[1] and "`" in marks[2]):
-            form, fence = "fence", marks[1]
-            blocks.append(Block("code", [line], at))
-        elif before == "prose" and _UNDERLINE.match(line) and not _ITEM.match(blocks[-1].lines[-1]):
-            form, title = "heading", blocks[-1].lines.pop()
-            blocks = blocks if blocks[-1].lines else blocks[:-1]
-            blocks.append(Block("heading", [title, line], at - len(title) - 1))
-        else:
-            form = _form(line, before)
-            joins = form == before and form != "heading" and not (form == "prose" and _ITEM.match(line))
-            if form and joins:
-                blocks[-1].lines.append(line)
-            elif form:
-                blocks.append(Block(_KINDS.get(form, "code"), [line], at))
-        before = form
-        at += len(line) + 1
-    return Body(text, tuple(blocks))
-
-
-def _form(line: str, before: str) -> Form:
-    """Return what a line outside of fences is, if the line before it is `before`; "" if it is blank."""
-    if not line.strip():
-        return ""
-    if _HEADING.match(line):
-        return "heading"
-    if line.lstrip(" >").startswith("|"):
-        return "row"
-    indented = line.startswith(("    ", "\t")) and before in ("", "indented")
-    return "indented" if indented else "prose"
-
-
-def _without_comments(text: str) -> str:
-    """Return the text with spaces in place of HTML comments: those of the template, or the student's own."""
-    pieces, at = [], 0
-    while (start := text.find("<!--", at)) >= 0 and (end := text.find("-->", start)) >= 0:
-        pieces += [text[at:start], re.sub(r"[^\n]", " ", text[start : end + 3])]
-        at = end + 3
-    return "".join([*pieces, text[at:]])

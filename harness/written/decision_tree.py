@@ -64,15 +64,11 @@ class Tree(StrictModel):
         steps = {name: node.outcomes.values() for name, node in self.nodes.items()}
         following = {name: [step.go for step in of if step.go is not None] for name, of in steps.items()}
         try:
-            order = [*TopologicalSorter(following).static_order()]
+            TopologicalSorter(following).prepare()
         except CycleError as error:
             path = " -> ".join(reversed(error.args[1]))
             return f"The tree loops: {path}. A check gives the same outcome again, so it never ends."
-        reachable = {self.start}
-        for name in reversed(order):  # a node comes before the nodes that it goes to
-            if name in reachable:
-                reachable.update(following[name])
-        ends = {step.conclude for name in reachable for step in steps[name] if step.conclude is not None}
+        ends = {step.conclude for of in steps.values() for step in of} - {None}
         if len(ends) == 1:
             return f"Every path ends in `{ends.pop()}`, whatever the checks find: that is no evidence."
         return ""

@@ -8,9 +8,8 @@ from typing import Literal
 
 from harness.errors import UserError, naming
 from harness.files import read_text
-from harness.recipe import EXERCISES
 from harness.submission.check_run import CheckItem, failed, passed
-from harness.workspace import PROMPT, SETTINGS, SUBMITTED, make_command, write_where_missing
+from harness.workspace import PROMPT, SETTINGS, SUBMITTED, make_command, prompt_text, write_where_missing
 from harness.written.exercise import DecisionTree, Derivation, FileExercise, stub
 
 ANSWER_BYTES = 64 * 1024  # as for experiments; the longest known answer has 4 KiB
@@ -50,7 +49,7 @@ def start_file_exercise(exercise: FileExercise, work: Path) -> tuple[FileWorkspa
     with naming(workspace.folder):
         workspace.folder.mkdir(parents=True, exist_ok=True)
         write_where_missing(workspace.answer, stub(exercise))
-        write_where_missing(workspace.folder / PROMPT, prompt_text(exercise))
+        write_where_missing(workspace.folder / PROMPT, prompt_text(exercise.id, exercise.file))
         record = {"format_version": 1, "exercise": exercise.id, "kind": exercise.kind}
         write_where_missing(workspace.folder / SETTINGS, json.dumps(record, indent=1) + "\n")
     return workspace, made
@@ -64,13 +63,6 @@ def open_file_workspace(exercise: FileExercise, work: Path) -> FileWorkspace:
             f"There is no workspace {workspace.folder}: make exercise BREAK={exercise.id} makes it."
         )
     return workspace
-
-
-def prompt_text(exercise: FileExercise) -> str:
-    """Return the text of the exercise, followed by the steps that all exercises of this kind share."""
-    story = (EXERCISES / exercise.id / PROMPT).read_text(encoding="utf-8")
-    steps = (Path(__file__).parent.parent / "templates" / "file_steps.md").read_text(encoding="utf-8")
-    return story + steps.replace("{exercise}", exercise.id).replace("{file}", exercise.file)
 
 
 def read_answer(path: Path) -> str:

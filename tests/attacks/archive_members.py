@@ -148,9 +148,6 @@ ATTACKS = (
         "pax_sparse": ("a sparse file in a pax header, 1 TiB large", "sparse",
             _pax(GNU_sparse_major="1", GNU_sparse_realsize=str(2**40))),
         "duplicate": ("a second report as ./report.md", "twice", _named("./report.md")),
-        "case": ("a second report as REPORT.md", "one file on some", _named("REPORT.md")),
-        "full_width": ("a second report in full-width letters", "one file on some", _named("\uff52eport.md")),
-        "below_a_file": ("a file below the report", "below it", _named("report.md/x")),
         "many_files": ("10,000 files", "more than 200", _strange(*(member(f"file{n}") for n in range(10_000)))),
         "many_folders": ("10,000 folders", "more than 200",
             _strange(*(member(f"folder{n}/", type=tarfile.DIRTYPE) for n in range(10_000)))),
@@ -180,5 +177,11 @@ ATTACKS = (
         "second_archive": ("the right fix behind the end of the archive", "follows the end", _hidden_behind),
         "no_end": ("an archive without its end", "ends too early", _without_end),
     }),
+    *(Attack(id, "archive", says, Expected(("graded",), "were ignored", "reference"), _named(name))
+        for id, says, name in (
+        ("case", "a second report as REPORT.md", "REPORT.md"),
+        ("full_width", "a second report in full-width letters", "\uff52eport.md"),
+        ("below_a_file", "a file below the report", "report.md/x"),
+    )),
     Attack("owner", "archive", "files of root's that run as root, from the future", Expected(("graded",)), _owner),
 )  # fmt: skip

@@ -4,6 +4,7 @@ An attack plants this whole file in an experiment. Outside of the sandbox each a
 (`tests/test_attack_attempts.py` runs them there), so none fails for a silly reason. Standard library only.
 """
 
+import contextlib
 import ctypes
 import fcntl
 import glob
@@ -19,6 +20,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from typing import Any
 
 # What the attacker knows of the grader's machine: `canary`, a secret file; `submissions`; `suite`, the repository;
 # `machine`, its name.
@@ -101,8 +103,8 @@ def rights_left(known: Known) -> object:
         libc.capget(ctypes.create_string_buffer(struct.pack("=Ii", 0x20080522, 0)), data)
         found = ["capability"] if data.raw.strip(bytes(1)) else []
         found += [f"bounding {number}" for number in range(64) if libc.prctl(23, number, 0, 0, 0) == 1]
-        found += ["new privileges"] if libc.prctl(39, 0, 0, 0, 0) != 1 else []
-        return found + (["no filter"] if libc.prctl(21, 0, 0, 0, 0) != 2 else [])
+        found += ["new privileges"] if libc.prctl(39, 0, 0, 0, 0) == 0 else []
+        return found + (["no filter"] if libc.prctl(21, 0, 0, 0, 0) == 0 else [])
 
     child = os.fork()
     if child == 0:
@@ -163,13 +165,14 @@ def answers(known: Known) -> object:
 
     names = {
         *("variants.toml", "measured.toml", "recipe.toml", "rubric.toml", "bands.toml", "notes.md", "HEAD"),
-        *("digits_mlp.py", "scoring.py", "make_digits.py", "attack.py"),
+        *("digits_mlp.py", "scoring.py", "attack.py"),
     }
     found = []
     for root in {known["suite"], os.path.dirname(os.path.dirname(os.path.abspath(harness.__file__)))}:
         for folder, inner, files in os.walk(root):
             inner[:] = [name for name in inner if name not in ("lib", "lib64", "objects")]
-            paths = [os.path.join(folder, name) for name in names & set(files)]
+            held_out = folder.endswith("heldout")
+            paths = [os.path.join(folder, name) for name in files if held_out or name in names]
             found += [path for path in paths if readable(path)]
     return found
 
@@ -321,15 +324,68 @@ def kernel_surface(known: Known) -> object:
     return succeeded(results)
 
 
-def unlimited_memory(known: Known) -> object:
-    """Make memory that no limit counts: shared, nameless, of System V, of message queues."""
-    results = {"shared": 0 if works(mmap.mmap, -1, 1 << 20) else -1, "memfd": call(319, 279, b"attack", 0)}
-    results["segment"] = call(29, 194, 0, 1 << 20, 0o1666)
+def shared_files(known: Known) -> object:
+    """Make others wait for a file that they share with it, or signal another run through one."""
+    gained: list[object] = []
+    libc = ctypes.CDLL(None)
+    libc.mmap.restype = ctypes.c_void_p
+    for path in (known["canary"], os.__file__, *glob.glob("/usr/lib/*/libc.so.6")):
+        with contextlib.suppress(OSError), open(path, "rb") as file:
+            # A lease: whoever opens the file waits for 45 seconds. A lock, a lock of an open file, a notice.
+            taken: dict[str, tuple[Any, ...]] = {
+                "lease": (fcntl.fcntl, file, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+            }
+            taken["lock"] = (fcntl.flock, file, fcntl.LOCK_SH)
+            taken["range"] = (fcntl.fcntl, file, 37, struct.pack("hhqqi4x", fcntl.F_RDLCK, 0, 0, 1, 0))
+            taken["owner"] = (fcntl.fcntl, file, fcntl.F_SETOWN, os.getpid())
+            gained += [(path, name) for name, (take, *arguments) in taken.items() if works(take, *arguments)]
+            # FUTEX_WAKE, not private: it reaches whoever waits for the same page of the file.
+            page = libc.mmap(None, 4096, mmap.PROT_READ, mmap.MAP_SHARED, file.fileno(), ctypes.c_long(0))
+            gained += [(path, "futex")] if call(202, 98, page, 1, 1, 0, 0, 0) >= 0 else []
+    notices = call(294, 26, 0)
+    if notices >= 0:
+        gained += ["inotify"] if call(254, 27, notices, b"/usr", 0x20) >= 0 else []
+        os.close(notices)
+    return gained
+
+
+def uncounted_memory(known: Known) -> object:
+    """Make memory that no limit counts: shared, nameless, of queues, and of the kernel itself."""
+    results = {
+        "shared": 0 if works(mmap.mmap, -1, 1 << 20) else -1,
+        "segment": call(29, 194, 0, 1 << 20, 0o1666),
+    }
     results["queue"] = call(68, 186, 0, 0o1666)
     for name, x86, arm in (("segment", 31, 195), ("queue", 71, 187)):
         if results[name] >= 0:
             call(x86, arm, results[name], 0, 0)
+    context, timer = ctypes.c_ulong(0), ctypes.c_int()
+    results |= {
+        "memfd": call(319, 279, b"attack", 0), "events": call(206, 0, 1000, ctypes.byref(context)),
+        "timer": call(222, 107, 1, 0, ctypes.byref(timer)), "eventfd": call(290, 19, 0, 0),
+        "epoll": call(291, 20, 0), "timerfd": call(283, 85, 1, 0), "signalfd": call(289, 74, -1, bytes(8), 8, 0),
+        "lock": call(149, 228, ctypes.create_string_buffer(4096), 4096),
+    }  # fmt: skip
+    with open("attack-attributes", "w") as file:
+        # Each fills 64 KiB of the kernel's memory; a file may have thousands.
+        results["attribute"] = 0 if works(os.setxattr, file.fileno(), "user.attack", b"x" * 1000) else -1
+    os.remove("attack-attributes")
+    reading, writing = os.pipe()
+    results["pipe"] = 0 if works(fcntl.fcntl, writing, 1031, 1 << 20) else -1
+    opened = [os.dup(reading) for _ in range(200) if works(lambda: os.close(os.dup(reading)))]
+    results["files"] = 0 if len(opened) == 200 else -1
+    for number in (reading, writing, *opened):
+        os.close(number)
     return succeeded(results)
+
+
+def other_programs(known: Known) -> object:
+    """Start a program: a shell, a compiler, one with the rights of its owner."""
+    asked = {
+        name: lambda name=name: subprocess.run([name, "--version"], capture_output=True)
+        for name in ("sh", "env")
+    }
+    return [name for name, attempt in asked.items() if works(attempt)]
 
 
 def becoming_root(known: Known) -> object:
@@ -368,7 +424,7 @@ ATTEMPTS: tuple[Callable[[Known], object], ...] = (
     inherited_descriptors, report_of_the_launcher, rights_left,
     processes_beside, network_families, home_folder, answers, other_submissions, environment, other_processes,
     writing_everywhere, kernel_files, devices, terminal, tracing, mounts, namespaces, keyrings, kernel_surface,
-    unlimited_memory, becoming_root, who_is_there, marks_of_other_runs, signals_upwards,
+    shared_files, uncounted_memory, other_programs, becoming_root, who_is_there, marks_of_other_runs, signals_upwards,
 )  # fmt: skip
 
 

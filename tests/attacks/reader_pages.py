@@ -1,6 +1,7 @@
 """Attacks on readers of the pages, the tables and the terminal: by the report, the student's name, the file's name."""
 
 import base64
+import json
 from collections.abc import Callable
 
 from attacks.attack import RECIPE, Attack, Base, Expected, members_of, with_members
@@ -49,6 +50,18 @@ _HIDDEN = (
     "It was \x1b[2J\x1b]0;owned\x07\x1b[8m\u009b31m \u202e001\u202c \u2066x\u2069"
     " \u200b\u2060\ufeff\x00\x08\r done \U000e0041\n"
 )
+# A line of the log where a page does not show it: in each, points for it would be points for nothing.
+_UNSEEN = {
+    "reference": "[x]: https://x.example '{}'",
+    "title": "[x](https://x.example '{}')",
+    "target": "[x](<https://x.example/{}>)",
+    "description": "![{}](x.png)",
+    "label": "[x][{0}]\n\n[{0}]: /x",
+    "language": "```{}\n```",
+    "nesting": "> " * 30 + "{}",
+    "entities": "> gr&#x200b;ad_norm {}",
+}
+_ADA = "\u0430d\u0430"
 _STUDENTS = {
     "equals": "=1+1",
     "program": "=cmd|' /C calc'!A0",
@@ -80,6 +93,7 @@ _FILES = {
     "dots": "...tar.gz",
     "nothing": ".tar.gz",
     "device": "con.tar.gz",
+    "escaped": f"\\xff\\xfe_{RECIPE}.tar.gz",
     "near": f"ada_huge_l\x1b[2J_{RECIPE}.tar.gz",
 }
 
@@ -93,6 +107,17 @@ def with_body(base: Base, body: str) -> bytes:
 
 def _report(body: str) -> Callable[[Base], bytes]:
     return lambda base: with_body(base, body)
+
+
+def _unseen(form: str) -> Callable[[Base], bytes]:
+    def build(base: Base) -> bytes:
+        record = json.loads(members_of(base.reference)["runs/broken/metrics.log"].split(b"\n")[0])
+        line = form.format(
+            f"grad_norm {record['grad_norm']}" if "ad_norm" not in form else record["grad_norm"]
+        )
+        return with_body(base, "".join(f"# Part {n}\n\n{line}\n\n" for n in range(4)))
+
+    return build
 
 
 def _named(student: str) -> Callable[[Base], bytes]:
@@ -132,6 +157,16 @@ ATTACKS = (
     Attack("impostor", "reader", "another student's name in the manifest",
         Expected(("graded",), "Its manifest says ada"),
         lambda base: with_members(base.untouched, {}, student="ada")),
+    Attack("same_student", "reader", "a second tarball in the name of ada", Expected(("graded",), "ada_huge_lr counts"),
+        lambda base: with_members(base.untouched, {}, student="ada"), file_name="x_1_ada_huge_lr.tar.gz"),
+    Attack("look_alike", "reader", "a student called ada in Cyrillic letters",
+        Expected(("graded",), "looks like 'ada'"),
+        lambda base: with_members(base.untouched, {}, student=_ADA), file_name=f"{_ADA}_huge_lr.tar.gz"),
+    Attack("look_alike_rejected", "reader", "the same, and no archive",
+        Expected(("rejected",), "looks like 'ada'"), lambda _: b"", file_name="\u0430da_huge_lr.tar.gz"),
+    *(Attack(f"unseen_{what}", "reader", f"a line of the log in a report's {what}",
+        Expected(("graded",), "shows no plot and no line of a log", "reference"), _unseen(form))
+        for what, form in _UNSEEN.items()),
     *(Attack(f"student_{what}", "reader", f"a student called {name}", _GRADED, _named(name))
         for what, name in _STUDENTS.items()),
     *(Attack(f"file_{what}", "reader", f"a file's name: {what}", _GRADED, _named("x"), file_name=name)

@@ -149,7 +149,8 @@ def daemon() -> None:
     """Leave a daemon behind: forked twice, in a session of its own, deaf to signals."""
     sys.stdout.flush()
     if os.fork() == 0:
-        os.setsid()
+        with suppress(OSError):
+            os.setsid()
         if os.fork() == 0:
             for number in set(range(1, 32)) - {signal.SIGKILL, signal.SIGSTOP}:
                 signal.signal(number, signal.SIG_IGN)
@@ -238,9 +239,11 @@ def links_as_results(out: str, canary: str) -> None:
         ("checks.json", "/"),
     ):
         os.remove(f"{out}/{name}")
-        os.symlink(target, f"{out}/{name}")
-    os.symlink(canary, f"{out}/error.txt")
-    os.symlink("/", f"{out}/everything")
+        with suppress(OSError):
+            os.symlink(target, f"{out}/{name}")
+    with suppress(OSError):
+        os.symlink(canary, f"{out}/error.txt")
+        os.symlink("/", f"{out}/everything")
 
 
 @_attack(_NO_RESULT)
@@ -248,8 +251,8 @@ def pipes_as_results(out: str, canary: str) -> None:
     """Put named pipes in place of the results, at which a reader would wait for ever."""
     for name in ("metrics.log", "checkpoint.pt", "checks.json"):
         os.remove(f"{out}/{name}")
-        os.mkfifo(f"{out}/{name}")
-    os.mkfifo(f"{out}/error.txt")
+        with suppress(OSError):
+            os.mkfifo(f"{out}/{name}")
 
 
 @_attack(_NO_RESULT)
@@ -274,10 +277,11 @@ def unreadable_results(out: str, canary: str) -> None:
 @_attack(r"\(OL\)")
 def deep_results(out: str, canary: str) -> None:
     """Nest the results in hundreds of folders."""
-    os.chdir(out)
+    folder = os.open(out, os.O_RDONLY)
     for _ in range(800):
-        os.mkdir("d")
-        os.chdir("d")
+        os.mkdir("d", dir_fd=folder)
+        folder, above = os.open("d", os.O_RDONLY, dir_fd=folder), folder
+        os.close(above)
 
 
 @_attack(_STILL_BROKEN)

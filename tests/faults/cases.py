@@ -352,22 +352,22 @@ def clock_jumps(lab: Lab, place: Place) -> str:
 @fault
 def replay_killed(lab: Lab, place: Place) -> str:
     """The process that replays is killed once: tried again, the same bytes."""
-    return kill_once(lambda grader: grader.sandboxed("replay.py"), place)
+    return kill_once(lambda grader: grader.run("replay.py"), place)
 
 
 @fault
-def warm_process_killed(lab: Lab, place: Place) -> str:
-    """The process that forks the runs is killed while one runs: a fresh process makes the run."""
-    return kill_once(Watched.warm, place, "warm")
+def worker_killed(lab: Lab, place: Place) -> str:
+    """The worker that forks the runs is killed while one runs: another worker makes the run."""
+    return kill_once(Watched.worker, place, "warm")
 
 
 @quick_fault
 def forked_run_killed_always(lab: Lab, place: Place) -> str:
     """Every forked run is killed: not judged, no zero, the others untouched."""
-    return kill_always(Watched.forked, place, "warm")
+    return kill_always(lambda grader: grader.run("replay.py"), place, "warm")
 
 
 @fault
 def evaluator_killed_always(lab: Lab, place: Place) -> str:
     """The process that judges the weights is killed whenever it runs: not judged, no zero, the others untouched."""
-    return kill_always(lambda grader: grader.sandboxed("evaluate.py"), place)
+    return kill_always(lambda grader: grader.run("evaluate.py"), place)

@@ -1,13 +1,10 @@
-"""Inside the sandbox: run an experiment and make its checks.
+"""Inside the sandbox: run an experiment.
 
-`../input/job.json` says what to do: `settings`, `checks` (names), `source`, and `platform`, whether to say what
-platform class this is. All files go to `out/`. Exit 2 for a mistake in the experiment, with the sentence in
-`error.txt`; 3 for a fault of ours.
+`../input/job.json` says what to do: `settings`, `source`, and `platform`, whether to say what platform class this is.
+All files go to `out/`. Exit 2 for a mistake in the experiment, with the sentence in `error.txt`; 3 for a fault of ours.
 """
 
-import io
 import json
-import linecache
 import sys
 import traceback
 from pathlib import Path
@@ -20,30 +17,17 @@ CACHE = Path("../input/cache").resolve()
 
 
 def make_run(job: dict[str, Any]) -> None:
-    """Train the experiment, then make the checks, each on a freshly loaded copy of it."""
-    from harness.checks import make_check
-    from harness.checks.core.subject import Subject
+    """Train the experiment."""
     from harness.data.loading import load_dataset
     from harness.run.experiment import load_experiment, tensor_data
-    from harness.run.metrics_log import to_strict
     from harness.run.settings import RunSettings
     from harness.trainer import BEST_CHECKPOINT, train
 
-    settings, source = RunSettings(**job["settings"]), job["source"]
+    settings = RunSettings(**job["settings"])
     data = load_dataset(settings.dataset, cache=CACHE)
-    # A relative path: an error names the file as the student knows it. The file is nowhere here, and an error shows
-    # its line: Python does not look on the disk for an entry of this cache that has no time.
-    lines = io.StringIO(source, newline=None).readlines()
-    linecache.cache["experiment.py"] = (len(source), None, lines, "experiment.py")
-    path = Path("experiment.py")
-    train(load_experiment(path, source), tensor_data(data), settings, OUT)
+    # A relative path: an error names the file as the student knows it.
+    train(load_experiment(Path("experiment.py"), job["source"]), tensor_data(data), settings, OUT)
     (OUT / BEST_CHECKPOINT).unlink()
-    subject = Subject(path, source, settings, data)
-    results = []
-    for check in job["checks"]:
-        found = make_check(subject, check)
-        results.append({"check": check, "outcome": found.outcome, "figures": to_strict(found.figures)})
-    (OUT / "checks.json").write_text(json.dumps(results, allow_nan=False), encoding="utf-8")
 
 
 def main() -> int:

@@ -1,32 +1,12 @@
 """Writes docs/checks.md from what the checks declare and document; `harness checks --write docs/checks.md`."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
+import harness
 from harness.checks import Check, check_names, load_check
 
-_INTRODUCTION = """\
-# Checks
-
-`harness checks --write docs/checks.md` writes this page from the modules of `harness/checks/`.
-
-A check measures one property of sound training, shows what it found, and says where to look next. It calls the
-experiment's functions, or makes steps of the run from its own seed, in a process of its own with the numerics of
-a run ([determinism.md](determinism.md)). It reads no answer, and leaves workspace and runs as they are.
-
-- `harness triage huge_lr` makes the checks in order, cheapest first. The first outcome that is not sound is the
-  cheapest clue; those below may be its consequences.
-- `harness triage path/to/script.py` does so for any training script with the functions of an experiment. Without
-  `--dataset` its `load_data` receives digits; it may ignore them and load data of its own.
-- `harness overfit huge_lr` makes one check and shows all of its figures. It measures the experiment in your
-  workspace; to measure the one that you were given, name `work/huge_lr/runs/broken/experiment.py`.
-- `--seed`, `--dataset`, `--epochs`, `--batch` are those of a run; `--json` prints one object of strict JSON;
-  `--html FILE` writes one page with curves, tables and images, which needs no network.
-
-An outcome says where to look; it is not a verdict. A check marked *mechanism* measures the fault itself, so a fix
-can be judged by it; the others show consequences.
-
-Every check at a glance, to tick off:
-"""
+_INTRODUCTION = Path(harness.__file__).parent / "templates" / "checks.md"
 
 
 def documentation() -> str:
@@ -35,7 +15,8 @@ def documentation() -> str:
     glance = [
         f"- [ ] `{check.command('huge_lr')}` {check.question} {check.minutes:g} min" for check in checks
     ]
-    return "\n".join([_INTRODUCTION, *glance, *(line for check in checks for line in _section(check))]) + "\n"
+    introduction = _INTRODUCTION.read_text(encoding="utf-8")
+    return "\n".join([introduction, *glance, *(line for check in checks for line in _section(check))]) + "\n"
 
 
 def _section(check: Check) -> Iterator[str]:

@@ -47,16 +47,15 @@ class CheckReport:
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data for strict JSON."""
-        return {
-            "check": self.check.name,
-            "question": self.check.question,
+        check, outcome = self.check, self.outcome
+        asked = {
+            "check": check.name,
+            "question": check.question,
             "command": self.command,
-            "minutes": self.check.minutes,
-            **self.finding.to_json(),
-            "sound": self.outcome.sound,
-            "reading": self.outcome.reading,
-            "next": self.next_lines,
+            "minutes": check.minutes,
         }
+        told = {"sound": outcome.sound, "reading": outcome.reading, "next": self.next_lines}
+        return {**asked, **self.finding.to_json(), **told}
 
 
 def where_next(reports: Sequence[CheckReport]) -> list[str]:
@@ -146,18 +145,11 @@ def _table(table: Table) -> Iterator[str]:
 
 
 def write_page(path: Path, title: str, subject: str, reports: Sequence[CheckReport]) -> None:
-    """Write one self-contained page; equal findings give equal bytes.
+    """Write one self-contained page: the walk as a table, then what each check found. Equal findings give equal bytes.
 
     Raises `OSError`, which names the file, on failure.
     """
-    with naming(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(render_page(title, subject, reports), encoding="utf-8", newline="\n")
-
-
-def render_page(title: str, subject: str, reports: Sequence[CheckReport]) -> str:
-    """Return the page as HTML: the walk as a table, then what each check found; all text is escaped."""
-    return render(
+    page = render(
         "findings.html.j2",
         title=title,
         subject=subject,
@@ -166,8 +158,11 @@ def render_page(title: str, subject: str, reports: Sequence[CheckReport]) -> str
         next_lines=where_next(reports),
         tables_of=_tables,
         charts_of=_charts,
-        images_of=lambda finding: read_images(finding.sheet or {})[:2],
+        images_of=lambda finding: read_images(finding.sheet) if finding.sheet else [],
     )
+    with naming(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(page, encoding="utf-8", newline="\n")
 
 
 def _tables(report: CheckReport) -> Iterator[tuple[str, Sequence[str], Sequence[Sequence[str]]]]:

@@ -1,10 +1,9 @@
 """The process that makes checks: `start` sends it one job on standard input, and it answers on a pipe."""
 
-import dataclasses
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 from harness.checks.core.finding import Finding
@@ -12,29 +11,21 @@ from harness.run.launch import ChildJob, Reporter, launch_child, serve
 from harness.run.settings import RunSettings
 
 
-@dataclass(frozen=True)
-class CheckJob:
-    """An experiment, the settings of its run, and the checks to make; see `harness.checks.run_checks`."""
-
-    settings: RunSettings
-    source: str
-    names: Sequence[str]
-    source_path: str | None = None
-
-
-def start(job: CheckJob, *, bar: bool) -> dict[str, Finding]:
-    """Do a job in a process of its own; return the finding of each check. Raises as `launch_child`."""
+def start(
+    settings: RunSettings, source: str, names: Sequence[str], source_path: Path | None, *, bar: bool
+) -> dict[str, Finding]:
+    """Make checks in a process of its own; return the finding of each. Raises as `launch_child`."""
+    path = str(source_path.resolve()) if source_path else None
     child = ChildJob(
         module="harness.checks.core.child",
-        line=json.dumps(dataclasses.asdict(job)),
-        numerics=job.settings.numerics,
+        line=json.dumps([asdict(settings), source, names, path]),
+        numerics=settings.numerics,
         label="measuring",
         what="measurement",
-        place=job.source_path or "The experiment",
+        place=path or "The experiment",
         go_on="give the same command again",
     )
-    found = launch_child(child, bar=bar)
-    return {name: Finding.from_json(finding) for name, finding in found.items()}
+    return {name: Finding.from_json(finding) for name, finding in launch_child(child, bar=bar).items()}
 
 
 def _execute(line: str, reporter: Reporter) -> None:
@@ -43,14 +34,13 @@ def _execute(line: str, reporter: Reporter) -> None:
     from harness.checks.core.subject import Subject
     from harness.data.loading import load_dataset
 
-    fields = json.loads(line)
-    job = CheckJob(RunSettings(**fields.pop("settings")), **fields)
-    apply_numerics(job.settings.numerics, job.settings.device)
-    path, data = Path(job.source_path or "experiment.py"), load_dataset(job.settings.dataset)
-    subject = Subject(path, job.source, job.settings, data)
+    fields, source, names, path = json.loads(line)
+    settings = RunSettings(**fields)
+    apply_numerics(settings.numerics, settings.device)
+    subject = Subject(Path(path or "experiment.py"), source, settings, load_dataset(settings.dataset))
     found = {}
-    for done, name in enumerate(job.names):
-        reporter.send("progress", step=done, steps=len(job.names), says=name)
+    for done, name in enumerate(names):
+        reporter.send("progress", step=done, steps=len(names), says=name)
         found[name] = make_check(subject, name).to_json()
     reporter.send("finished", result=found)
 

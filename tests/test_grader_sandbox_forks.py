@@ -1,4 +1,4 @@
-"""The process that forks for each run: runs see nothing of it, of each other, and nothing but what a fresh one sees."""
+"""Workers that fork for each run: runs see nothing of them, of each other, and nothing but what a fresh one sees."""
 
 import ctypes
 import errno
@@ -8,10 +8,12 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from commands import wait_until
@@ -19,9 +21,19 @@ from sandbox_marks import needs_sandbox
 from sandboxed import MIB, SMALL, Warm, opened
 
 from grader.replay.inside import INSIDE
-from grader.replay.replayer import Sandbox, open_sandbox, replay_environment, visible_folders
+from grader.replay.replayer import Sandbox, open_sandbox, replay_interpreter
 from grader.replay.request import RUN_LIMITS
-from grader.sandbox import Command, SandboxResult, Stopped, StopSignal, WarmSandbox, run_in_sandbox
+from grader.sandbox import (
+    Command,
+    ForkingSandbox,
+    SandboxResult,
+    Stopped,
+    StopSignal,
+    engine,
+    run_in_sandbox,
+    run_unsandboxed,
+)
+from grader.sandbox.bubblewrap import bwrap_command
 from harness.recipe import load_recipe
 from harness.run.settings import RunSettings
 
@@ -42,10 +54,10 @@ def warm(working_sandbox: None, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 def test_a_run_is_nobody_in_namespaces_of_its_own(warm: Warm) -> None:
     code = (
-        "import os; print(os.getuid(), os.getgid(), os.getppid(), os.getsid(0) == os.getpid(), os.uname().nodename,"
+        "import os; print(os.getuid(), os.getgid(), os.getppid(), os.uname().nodename,"
         " os.listdir('/proc'), os.listdir('/sys'))"
     )
-    assert warm.said(code) == "65534 65534 1 True sandbox ['cpuinfo'] ['devices']"
+    assert warm.said(code) == "65534 65534 1 sandbox ['cpuinfo'] ['devices']"
 
 
 @pytest.mark.skipif(LANDLOCK < 1, reason="this kernel has no Landlock")
@@ -62,8 +74,9 @@ def test_landlock_keeps_a_run_and_its_children_from_more_than_the_mounts_do(chil
 
 def test_what_all_runs_inherit_has_no_memory_that_two_could_write(tmp_path: Path) -> None:
     with opened(tmp_path, "import builtins, mmap; builtins.kept = mmap.mmap(-1, 4096)") as warm:
-        assert warm.run("print('afresh')").stdout == b"afresh\n"
-        assert "the imports share memory" in warm.sandbox.failure
+        result = warm.run("print('anyway')")
+        assert (result.status, result.stdout) == ("XX", b"")
+        assert "the imports share memory" in result.message
 
 
 # What survives a run: nothing.
@@ -75,9 +88,9 @@ handlers = [str(signal.getsignal(number)).split(' at ')[0] for number in signal.
 folders = {name: sorted(os.listdir(name)) for name in ('.', 'out', '/dev/shm', '/input')}
 print(json.dumps([
     limits, handlers, folders, sorted(os.environ.items()), os.getcwd(), sorted(vars(builtins)), len(sys.modules),
-    str(len)[:20], sys.path, sys.getrecursionlimit(), sys.getswitchinterval(), os.umask(0o22), os.getpriority(0, 0),
+    str(len)[:20], sys.path, sys.getrecursionlimit(), sys.getswitchinterval(),
     sorted(map(str, signal.pthread_sigmask(signal.SIG_BLOCK, []))), gc.get_threshold(), len(warnings.filters),
-    os.statvfs('/scratch').f_blocks, os.uname().nodename, os.getpid(), len(os.listdir('/tmp')),
+    os.uname().nodename, os.getpid(), len(os.listdir('/tmp')),
 ]))
 """
 SPOILING = """
@@ -86,18 +99,18 @@ builtins.len = builtins.mark = builtins.spoilt = lambda *_: 0
 json.dumps = lambda *_: 'spoilt'
 sys.modules['json'] = sys.modules['spoilt'] = sys
 sys.path.insert(0, '/scratch'); sys.setrecursionlimit(50_000); sys.setswitchinterval(1); gc.disable()
-gc.set_threshold(1); warnings.simplefilter('error'); os.environ['SPOILT'] = '1'; os.umask(0)
+gc.set_threshold(1); warnings.simplefilter('error'); os.environ['SPOILT'] = '1'
 for number in signal.valid_signals():
     try: signal.signal(number, signal.SIG_IGN)
     except (OSError, ValueError): pass
-signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals()); signal.alarm(3600)
+signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
 for number in range(16):
     # Without processor time it would be killed, sooner or later; without file size it could say nothing.
     try: resource.setrlimit(number, (0, 0)) if number > 1 else None
     except (OSError, ValueError): pass
 for place in ('/scratch', '/scratch/out', '/tmp', '/dev/shm'):
-    os.mkdir(f'{place}/spoilt'); os.symlink('/', f'{place}/link')
-os.chdir('/tmp'); os.close(0); os.close(2)
+    os.mkdir(f'{place}/spoilt')
+os.close(0); os.close(2)
 """
 
 
@@ -111,7 +124,7 @@ def test_nothing_that_a_run_changes_is_there_for_the_next(warm: Warm) -> None:
 
 def test_limits_are_those_of_each_run(warm: Warm) -> None:
     narrow = replace(
-        SMALL, memory_bytes=64 * MIB, file_bytes=MIB, scratch_bytes=2 * MIB, processes=2, cpu_seconds=3
+        SMALL, memory_bytes=64 * MIB, file_bytes=MIB, scratch_bytes=2 * MIB, processes=2, seconds=3
     )
     wide = warm.said(STATE)
     assert warm.run("kept = bytearray(b'x') * 2 ** 27; import time; time.sleep(60)", narrow).status == "ML"
@@ -139,34 +152,38 @@ ENDINGS = {
     "no output": "import sys; sys.stdout = sys.stderr = None; 1 / 0",
     "at exit": "import atexit; atexit.register(print, 'bye'); print('first')",
     "thread": "import threading, time\nthreading.Thread(target=lambda: (time.sleep(0.1), print('late'))).start()",
-    "ours": "import launcher, warm_process",
+    "ours": "import worker, watch",
     "who": "import sys; print(sys.argv, __name__, sys.modules['__main__'].__dict__ is globals(), sys.path, sys.flags)",
     "depth": "n = 0\ndef f():\n  global n\n  n += 1\n  f()\ntry: f()\nexcept RecursionError as e: print(n, e)",
     "signals": "import signal; print([signal.getsignal(n) for n in (1, 2, 13, 15, 25)],"
     " signal.pthread_sigmask(signal.SIG_BLOCK, []))".replace("signal.getsignal(n)", "str(signal.getsignal(n))[:20]"),
-    "place": "import os; print(os.getuid(), os.getgid(), os.uname(), os.getpid(), os.getppid(),"
-    " os.umask(0), os.getcwd(), sorted(os.listdir('/')),"
-    " os.listdir('.'), os.listdir('/input'), os.getpriority(0, 0), os.sched_getaffinity(0), sorted(os.environ))",
-    "limits": "import resource; print([resource.getrlimit(n) for n in range(16)])",
+    "environment": "import os; print(sorted(os.environ), os.listdir('.'), os.sched_getaffinity(0))",
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("code", ENDINGS.values(), ids=ENDINGS)
 def test_a_script_ends_as_in_a_process_of_its_own(code: str, warm: Warm) -> None:
-    forked, fresh = warm.run(code), run_in_sandbox(warm.command(code))
-    assert replace(forked, stderr=b"") == replace(fresh, stderr=b"")
+    command = warm.command(code)
+    forked, fresh, plain = warm.run(code), run_in_sandbox(command), run_unsandboxed(command)
+    forked, fresh, plain = (replace(result, stderr=b"", seconds=0.0) for result in (forked, fresh, plain))
+    assert forked == fresh == plain
 
 
-def test_what_is_not_a_script_with_the_same_sight_has_a_process_of_its_own(warm: Warm) -> None:
-    asked = "import builtins; print(hasattr(builtins, 'mark'))"
-    command = warm.command(asked)
-    for other in (
-        replace(command, words=[sys.executable, "-P", "-u", command.words[-1]]),
-        replace(command, environment={"OTHER": "1"}),
-        replace(command, visible=(*warm.visible, Path("/usr"))),
-    ):
-        assert warm.sandbox(other).stdout == b"False\n"
-    assert warm.said(asked) == "True"
+def test_a_run_has_the_same_place_and_limits_in_both_engines(warm: Warm) -> None:
+    code = (
+        "import os, resource; print(os.getuid(), os.getgid(), os.uname(), os.getcwd(), sorted(os.listdir('/')),"
+        " os.listdir('/input'), [resource.getrlimit(n) for n in range(16)])"
+    )
+    assert warm.run(code).stdout == run_in_sandbox(warm.command(code)).stdout != b""
+
+
+def test_another_interpreter_has_a_worker_of_its_own(warm: Warm) -> None:
+    asked = "import builtins, os; print(builtins.mark, os.environ.get('OTHER'))"
+    command, mark = warm.command(asked), warm.said("print(mark)")
+    other = replace(command, interpreter=replace(warm.interpreter, environment={"OTHER": "1"}))
+    first, second = (warm.sandbox(other).stdout.split() for _ in range(2))
+    assert first == second == [first[0], b"1"]
+    assert warm.said(asked).split() == [mark, "None"] != [first[0].decode(), "None"]
 
 
 @pytest.mark.parametrize(
@@ -177,14 +194,28 @@ def test_what_is_not_a_script_with_the_same_sight_has_a_process_of_its_own(warm:
         ("import threading, time; threading.Thread(target=time.sleep, args=(9,), daemon=True).start()", "2 threads"),
     ],
 )  # fmt: skip
-def test_where_none_starts_every_run_is_a_fresh_one_and_nobody_is_bothered(
+def test_imports_that_fail_are_our_fault_and_nobody_is_bothered(
     preload: str, reason: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with opened(tmp_path, preload) as warm:
-        assert warm.run("print('afresh')").stdout == b"afresh\n"
-        assert reason in warm.sandbox.failure
-        assert warm.run("raise SystemExit(4)").exit_code == 4
+        result = warm.run("print('anyway')")
+        assert (result.status, reason in result.message) == ("XX", True), result
     assert capfd.readouterr() == ("", "")
+
+
+def test_where_a_worker_cannot_fork_each_run_has_a_worker_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As where one namespace cannot be created inside another.
+    monkeypatch.setattr(engine, "bwrap_command", partial(flat, bwrap_command))
+    with opened(tmp_path) as warm:
+        assert len({warm.run("print(mark)").stdout for _ in range(3)}) == 3
+        assert "unshare" in warm.sandbox.failure
+        assert warm.run("raise SystemExit(4)").exit_code == 4
+
+
+def flat(bwrap_command: Callable[..., list[str]], **options: Any) -> list[str]:
+    return bwrap_command(**{**options, "nested": False})
 
 
 # Its own life.
@@ -279,7 +310,7 @@ import builtins, os, sys, torch, numpy, random
 torch.set_default_dtype(torch.float64); torch.manual_seed(7); numpy.random.seed(7); random.seed(7)
 torch.nn.functional.cross_entropy = torch.nn.Linear.forward = builtins.round = lambda *a, **k: 1 / 0
 torch.use_deterministic_algorithms(False); torch.set_grad_enabled(False)
-os.environ.clear(); sys.modules.clear(); os.chdir('/')
+os.environ.clear(); sys.modules.clear()
 """
 # How deep it comes before it fails is told where it fails.
 ENDLESS = "def deeper(n):\n    return deeper(n + 1)\n\n\ndeeper(0)\n"
@@ -290,16 +321,17 @@ def test_a_replay_has_the_same_bytes_in_both_engines_whatever_ran_before() -> No
     def replayed(sandbox: Sandbox, source: str) -> SandboxResult:
         settings = asdict(RunSettings(seed=42, dataset="digits", epochs=1))
         job = {"settings": settings, "checks": ["learning_rate"], "source": source, "platform": True}
-        words = [sys.executable, "-P", str(INSIDE / "replay.py")]
         inputs = {"job.json": json.dumps(job).encode()}
-        return sandbox(Command(words, inputs, replay_environment(), RUN_LIMITS, visible_folders()), None)
+        made = sandbox(Command(INSIDE / "replay.py", replay_interpreter(), inputs, RUN_LIMITS), None)
+        return replace(made, seconds=0.0)
 
     healthy = load_recipe("huge_lr").healthy_source()
     with open_sandbox("warm", 1) as warm:
         assert replayed(warm, HOSTILE).status != "OK"
         results = [replayed(warm, source) for source in (healthy, ENDLESS)]
-        assert isinstance(warm, WarmSandbox)
+        assert isinstance(warm, ForkingSandbox)
         assert warm.failure == ""
-    assert results == [replayed(run_in_sandbox, source) for source in (healthy, ENDLESS)]
+    for other in (run_in_sandbox, run_unsandboxed):
+        assert results == [replayed(other, source) for source in (healthy, ENDLESS)]
     assert {"metrics.log", "checkpoint.pt"} <= set(results[0].files)
     assert "error.txt" in results[1].files

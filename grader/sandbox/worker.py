@@ -1,46 +1,52 @@
-"""The warm process inside a sandbox: it imports libraries once and forks for each run.
+"""The worker: the program inside a sandbox that makes runs. It is process 1 there, and runs no student code itself.
 
-It is process 1 of a sandbox that holds only our code, and it has one thread. For each run it forks a launcher. The
-launcher enters its own user, mount, process, IPC, network and host namespaces, with an empty scratch folder and the
-run's inputs, and starts a process 1 in them, which starts the run: without capabilities or new privileges, under
-Landlock, the seccomp filter and the limits, with three open files and no process in its /proc. The launcher stays
-outside that process namespace: it watches what the run uses, collects the files after the run is dead (the code is
-in `launcher.py`), and ends. Nothing that a run does reaches the warm process, which only waits. A run has a copy of its
-memory, which holds only the imports and nothing that two processes could write.
+It imports libraries first. Then it makes runs by forking, in one of two ways. If it may create namespaces inside its
+own, it forks a launcher for each run, which enters new namespaces with folders of its own, and serves any number of
+runs one after the other. Otherwise the worker is the launcher itself, and ends after one run. All else is the same:
 
-`grader.sandbox.warm` passes this source text into the sandbox; it is not part of the grader's own process.
+    launcher    outside of the run's process namespace, or process 1 in it, where nothing can kill or stop it:
+      |         watches what the run uses, and collects its files when all its processes are dead (`watch.py`)
+    first       process 1 of the run's own namespaces, or else a plain process: waits for the run
+      |
+    run         without capabilities or new privileges, under Landlock, the seccomp filter and its limits, with three
+                open files: executes a script of ours, which loads the student's code
+
+The launcher and all below it are undumpable, so that the kernel lets no process read or write their memory or files.
+A run has a copy of the worker's memory, which holds only the imports and nothing that two processes could write.
+
+`grader.sandbox.engine` passes this source text into the sandbox; it is not part of the grader's own process.
 """
 
-from __future__ import annotations
-
-import _signal  # type: ignore[import-not-found] # as in launcher.py
 import atexit
 import contextlib
 import ctypes
+import json
 import marshal
 import os
+import resource
 import runpy
+import signal
 import socket
 import struct
 import sys
 import threading
+import time
 import traceback
+from types import FrameType
+from typing import Any, NoReturn
 
-import launcher  # type: ignore[import-not-found] # it lies beside this file in the sandbox
-
-TYPE_CHECKING = False  # as in launcher.py
-if TYPE_CHECKING:
-    from types import FrameType
-    from typing import Any, NoReturn
+import watch  # type: ignore[import-not-found] # it lies beside this file in the sandbox
 
 READY, DONE = b"R", b"D"
+# A look at the limits comes at random times, this far apart on average, so that no run can be awake for the looks only.
+_POLL_SECONDS = 0.02
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _CLONE_NEWNS = 0x00020000
 # NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET (linux/sched.h).
 _NAMESPACES = _CLONE_NEWNS | 0x02000000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000
 _MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_REMOUNT = 1, 2, 4, 32
 _MS_BIND, _MS_MOVE, _MS_REC, _MS_PRIVATE = 1 << 12, 1 << 13, 1 << 14, 1 << 18
-_PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 4, 22, 24, 38
+_PR_SET_DUMPABLE, _PR_SET_NAME, _PR_SET_SECCOMP, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 4, 15, 22, 24, 38
 _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
 _SECCOMP_FILTER = 2
 _CAPABILITY_VERSION = 0x20080522
@@ -56,13 +62,14 @@ _SCOPES = 3  # abstract sockets and signals, from version 6 on
 _RUNPY_DEPTH = 4
 
 
-def main(control: int, preload: str) -> None:
-    """Run the script `preload` for its imports, then make a run for each message until the grader hangs up."""
-    _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+def main(control: int, preload: str, *, forks: bool) -> None:
+    """Run the script `preload`, if any, for its imports; then make one run, or one for each message of the grader."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     os.environ.pop("PWD", None)  # bubblewrap sets it
-    runpy.run_path(preload)
+    if preload:
+        runpy.run_path(preload)
     _check_imported()
-    sys.path.remove("/launcher")
+    sys.path.remove("/worker")
     for stream in (sys.stdout, sys.stderr):
         stream.flush()  # else every run would print it again
     with socket.socket(fileno=control) as line:
@@ -71,53 +78,145 @@ def main(control: int, preload: str) -> None:
             message, descriptors, _, _ = socket.recv_fds(line, 1, 4)
             if not message:
                 return
-            child = os.fork()
+            child = os.fork() if forks else 0
             if child == 0:
                 line.detach()
-                _launch(*descriptors)
+                _launch(*descriptors, forked=forks)
             for descriptor in descriptors:
                 os.close(descriptor)
             os.waitpid(child, 0)
-            launcher.kill_all()  # nothing is left, unless somebody killed the launcher
+            _kill_all()  # nothing is left, unless somebody killed the launcher
             line.sendall(DONE)
 
 
 def _check_imported() -> None:
     """Raise `RuntimeError` if a fork cannot pass the imports on safely."""
-    threads = len(os.listdir("/proc/self/task"))  # noqa: PTH208
+    threads = len(os.listdir("/proc/self/task"))
     if threads != 1:
         raise RuntimeError(
             f"there are {threads} threads after the imports: a fork would leave their locks behind"
         )
-    with open("/proc/self/smaps", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
+    with open("/proc/self/smaps", encoding="utf-8", errors="replace") as file:
         # The flag "sh" means shared memory that is or may become writable.
         if any(line.startswith("VmFlags:") and "sh" in line.split() for line in file):
             raise RuntimeError("the imports share memory: one run could pass data to another")
 
 
-def _launch(job_descriptor: int, stdout: int, stderr: int, pipe: int) -> NoReturn:
+# --- The launcher ---
+
+
+def _launch(job_descriptor: int, stdout: int, stderr: int, pipe: int, *, forked: bool) -> NoReturn:
+    """Make one run, send how it ended and its files to the pipe (`grader.sandbox.result`), and end this process."""
     try:
         with os.fdopen(job_descriptor, "rb") as file:
             job = marshal.loads(file.read())  # noqa: S302 - from the grader
         for number, descriptor in enumerate((os.open("/dev/null", os.O_RDONLY), stdout, stderr)):
             os.dup2(descriptor, number)
         _keep_open(0, 1, 2, pipe)
-        _signal.pthread_sigmask(_signal.SIG_BLOCK, [_signal.SIGCHLD])
-        _enter_namespaces()
-        _make_world(job)
+        signal.pthread_sigmask(
+            signal.SIG_BLOCK, [signal.SIGCHLD]
+        )  # `_make_run` waits for it between two looks
+        if forked:
+            _enter_namespaces()
+            _make_world(job)
+        os.chdir(watch.SCRATCH)
+        os.mkdir("out")
         _call("prctl", _PR_SET_DUMPABLE, 0, 0, 0, 0)
-        launcher.serve(job, pipe, _run)
+        _send(pipe, b"S")
+        _send_report(pipe, job, forked)
         os._exit(0)
     except BaseException:
         traceback.print_exc()
     os._exit(1)
 
 
+def _send_report(pipe: int, job: dict[str, Any], forked: bool) -> None:
+    files: list[tuple[str, bytes]] = []
+    seconds = 0.0
+    try:
+        ending, seconds = _make_run(job, forked)
+        ending, files = watch.collect_if_ended(ending, watch.SCRATCH, job)
+    except BaseException as error:
+        ending = ("XX", None, None, f"the launcher failed: {error!r}")
+    head = dict(zip(("status", "exit_code", "signal", "message"), ending, strict=True))
+    sizes = [(name, len(content)) for name, content in files]
+    _send(pipe, json.dumps({**head, "seconds": seconds, "files": sizes}).encode() + b"\n")
+    for _, content in files:
+        _send(pipe, content)
+
+
+def _send(pipe: int, content: bytes) -> None:
+    data = memoryview(content)
+    while data:
+        data = data[os.write(pipe, data) :]
+
+
+def _make_run(job: dict[str, Any], forked: bool) -> tuple[watch.Ending, float]:
+    """Start the run, wait for its end or a limit, and kill its processes; return its ending and its seconds."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reading)
+        _be_first(job, writing, forked)
+    os.close(writing)
+    for number in (1, 2):
+        os.close(number)  # only the run writes to these
+    # In a sandbox for one run this process is process 1, and waits for orphans.
+    ours, others = ((str(child),), ("1", str(os.getpid()))) if forked else (("1", str(child)), ())
+    meter = watch.Meter(job, ours, others)
+    ending = meter.over_limit()
+    while ending is None and not _has_ended(child):
+        signal.sigtimedwait([signal.SIGCHLD], 2 * _POLL_SECONDS * os.urandom(1)[0] / 255)
+        ending = meter.over_limit()
+    if ending is None:
+        ending = _ending(os.read(reading, 4096))
+    _kill_all()
+    return ending, meter.seconds()
+
+
+def _has_ended(child: int) -> bool:
+    """Collect all ended processes, orphans too; return whether `child` has ended."""
+    while True:
+        try:
+            pid, _ = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return True
+        if pid == child:
+            return True
+        if pid == 0:
+            return False
+
+
+def _ending(said: bytes) -> watch.Ending:
+    """Return how the run ended, from what the process above it said."""
+    if not said:
+        return "SG", None, signal.SIGKILL, "the whole sandbox was killed"
+    if not said.startswith(b"E"):
+        return "XX", None, None, f"the run could not be started: {said.decode('utf-8', 'replace')}"
+    return watch.ending_of(os.waitstatus_to_exitcode(struct.unpack("=i", said[1:])[0]))
+
+
+def _kill_all() -> None:
+    """Kill all processes in the sandbox but this one and process 1, and wait until they are gone."""
+    while True:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(-1, signal.SIGKILL)
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            return
+        time.sleep(0.001)
+
+
 def _keep_open(*kept: int) -> None:
-    for descriptor in map(int, os.listdir("/proc/self/fd")):  # noqa: PTH208
+    for descriptor in map(int, os.listdir("/proc/self/fd")):
         if descriptor not in kept:
             with contextlib.suppress(OSError):  # the descriptor that listed them
                 os.close(descriptor)
+
+
+# --- Its own namespaces for each run ---
 
 
 def _call(name: str, *arguments: Any) -> int:
@@ -143,7 +242,7 @@ def _enter_namespaces() -> None:
         ("uid_map", f"{user} {user} 1"),
         ("gid_map", f"{group} {group} 1"),
     ):
-        with open(f"/proc/self/{name}", "w", encoding="ascii") as file:  # noqa: PTH123
+        with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
             file.write(content)
 
 
@@ -151,13 +250,16 @@ def _make_world(job: dict[str, Any]) -> None:
     """Make the folders that a run may write, empty except for visible paths inside them, and its input folder."""
     _mount(None, "/", _MS_REC | _MS_PRIVATE)
     shown = {path: os.open(path, os.O_PATH) for path in job["shown"]}
+    # A few more files than are allowed, so that the launcher sees that there are too many.
+    inodes = 2 * job["scratch_files"]
     for place, size in job["writable"]:
-        _mount(b"tmpfs", place, _MS_NOSUID | _MS_NODEV, f"size={size},mode=0755")
+        options = f"size={size},nr_inodes={inodes},mode=0755"
+        _mount(b"tmpfs", place, _MS_NOSUID | _MS_NODEV, options)
     for path, descriptor in shown.items():
-        if os.path.isdir(f"/proc/self/fd/{descriptor}"):  # noqa: PTH112
-            os.makedirs(path, exist_ok=True)  # noqa: PTH103
+        if os.path.isdir(f"/proc/self/fd/{descriptor}"):
+            os.makedirs(path, exist_ok=True)
         else:
-            os.makedirs(os.path.dirname(path), exist_ok=True)  # noqa: PTH103, PTH120
+            os.makedirs(os.path.dirname(path), exist_ok=True)
             os.close(os.open(path, os.O_CREAT))
         # It stays read-only: a process in a namespace below cannot change that.
         _mount(f"/proc/self/fd/{descriptor}".encode(), path, _MS_BIND | _MS_REC)
@@ -165,47 +267,36 @@ def _make_world(job: dict[str, Any]) -> None:
     _mount(b"tmpfs", "/input", _MS_NOSUID | _MS_NODEV, "mode=0755")
     for name, content in job["inputs"].items():
         path = f"/input/{name}"
-        os.makedirs(os.path.dirname(path), exist_ok=True)  # noqa: PTH103, PTH120
-        with open(path, "wb") as file:  # noqa: PTH123
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "wb") as file:
             file.write(content)
     _mount(b"tmpfs", "/input", _MS_REMOUNT | _MS_RDONLY | _MS_NOSUID | _MS_NODEV)
-    os.chdir(launcher.SCRATCH)
 
 
-def _run(job: dict[str, Any]) -> Any:
-    """Start process 1 of the new process namespace, wait for the end or a limit, and return how the run ended."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(reading)
-        _be_first(job, writing)
-    os.close(writing)
-    for number in (1, 2):
-        os.close(number)  # only the run writes to these
-    ours = ("1", str(os.getpid()))
-    while True:
-        excess = launcher.over_limit(job, str(child), ours)
-        if excess is not None:
-            return excess[0], None, None, excess[1]
-        ended = launcher.reaped(child)
-        if ended is not None:
-            break
-        _signal.sigtimedwait([_signal.SIGCHLD], launcher.POLL_SECONDS)
-    said = os.read(reading, 4096)
-    if not said:
-        return "SG", None, 9, "the whole sandbox was killed"
-    if not said.startswith(b"E"):
-        return "XX", None, None, f"the run could not be started: {said.decode('utf-8', 'replace')}"
-    return launcher.judge(struct.unpack("=i", said[1:])[0], job)
+def _hide_processes() -> None:
+    """Replace /proc by one that holds only what torch reads: a description of the processor."""
+    # Build it elsewhere, because it needs a file of the old /proc.
+    made = "/worker"
+    _mount(b"tmpfs", made, _MS_NOSUID | _MS_NODEV, "size=16k,mode=0755")
+    os.close(os.open(f"{made}/cpuinfo", os.O_CREAT))
+    _mount(b"/proc/cpuinfo", f"{made}/cpuinfo", _MS_BIND)
+    _mount(b"tmpfs", made, _MS_REMOUNT | _MS_RDONLY | _MS_NOSUID | _MS_NODEV, "size=16k")
+    _mount(made.encode(), "/proc", _MS_MOVE)
 
 
-def _be_first(job: dict[str, Any], writing: int) -> NoReturn:
-    """Be process 1: start the run and wait for it. When this process ends, the kernel kills all others here."""
+# --- The run ---
+
+
+def _be_first(job: dict[str, Any], writing: int, forked: bool) -> NoReturn:
+    """Start the run, wait for it, and tell the launcher how it ended or why it did not start."""
     try:
         # Only the launcher keeps the pipe for results: a process that could write to it could forge an outcome.
         _keep_open(0, 1, 2, writing)
-        _call("unshare", _CLONE_NEWNS)
-        _hide_processes()
+        if (
+            forked
+        ):  # as process 1 of a new namespace: when this process ends, the kernel kills all others there
+            _call("unshare", _CLONE_NEWNS)
+            _hide_processes()
         reading, failing = os.pipe()
         child = os.fork()
         if child == 0:
@@ -215,36 +306,26 @@ def _be_first(job: dict[str, Any], writing: int) -> NoReturn:
         os.close(failing)
         for number in (0, 1, 2):
             os.close(number)
-        failure = os.read(reading, 4000)
-        if not failure:
-            while (status := launcher.reaped(child)) is None:
-                _signal.sigwait([_signal.SIGCHLD])
-            failure = b"E" + struct.pack("=i", status)
-        os.write(writing, failure)
+        said = os.read(reading, 4000)
+        if not said:
+            while (ended := os.waitpid(-1, 0))[0] != child:
+                pass
+            said = b"E" + struct.pack("=i", ended[1])
+        os.write(writing, said)
     except BaseException as error:
         os.write(writing, repr(error).encode()[:4000])
     os._exit(0)
-
-
-def _hide_processes() -> None:
-    """Replace /proc by one that holds only what torch reads: a description of the processor."""
-    # Build it elsewhere, because it needs a file of the old /proc.
-    made = "/launcher"
-    _mount(b"tmpfs", made, _MS_NOSUID | _MS_NODEV, "size=16k,mode=0755")
-    os.close(os.open(f"{made}/cpuinfo", os.O_CREAT))
-    _mount(b"/proc/cpuinfo", f"{made}/cpuinfo", _MS_BIND)
-    _mount(b"tmpfs", made, _MS_REMOUNT | _MS_RDONLY | _MS_NOSUID | _MS_NODEV, "size=16k")
-    _mount(made.encode(), "/proc", _MS_MOVE)
 
 
 def _become(job: dict[str, Any], failing: int) -> NoReturn:
     """Give up all rights, then become the script."""
     try:
         os.setsid()
-        _signal.pthread_sigmask(_signal.SIG_UNBLOCK, [_signal.SIGCHLD])
-        _signal.signal(_signal.SIGINT, _signal.default_int_handler)  # as Python starts
+        _call("prctl", _PR_SET_NAME, os.path.basename(job["script"]).encode())  # for `ps`
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # as Python starts
         _drop_capabilities()
-        launcher.limit(job)
+        _limit(job["rlimits"])
         _call("prctl", _PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
         _restrict_files()
         _filter(job["seccomp"])
@@ -252,7 +333,7 @@ def _become(job: dict[str, Any], failing: int) -> NoReturn:
     except BaseException as error:
         os.write(failing, repr(error).encode()[:4000])
         os._exit(127)
-    for name in (__name__, "launcher"):  # the script must not find them
+    for name in (__name__, "watch"):  # the script must not find them
         sys.modules.pop(name, None)
     _run_script(job["script"])
 
@@ -267,6 +348,15 @@ def _drop_capabilities() -> None:
     _call("capset", header, nothing)
 
 
+def _limit(rlimits: list[tuple[str, int, int]]) -> None:
+    """Set the limits of this process and its children; never raise one."""
+    for name, soft, hard in rlimits:
+        number = getattr(resource, name)
+        most = resource.getrlimit(number)[1]
+        given = (soft, hard) if most == resource.RLIM_INFINITY else (min(soft, most), min(hard, most))
+        resource.setrlimit(number, given)
+
+
 def _restrict_files() -> None:
     """Forbid writing outside of the writable folders with Landlock, if the kernel has it."""
     version = _LIBC.syscall(_CREATE_RULESET, None, 0, _ASK_VERSION)
@@ -277,7 +367,7 @@ def _restrict_files() -> None:
     packed = struct.pack(f"={len(attributes)}Q", *attributes)
     ruleset = _call("syscall", _CREATE_RULESET, packed, len(packed), 0)
     rules = [("/", _EXECUTE | _READ_FILE | _READ_DIR)]
-    rules += [(folder, every) for folder in launcher.WRITABLE]
+    rules += [(folder, every) for folder in watch.WRITABLE]
     rules += [(device, _READ_FILE | _WRITE_FILE) for device in ("/dev/null", "/dev/full")]
     for path, access in rules:
         place = os.open(path, os.O_PATH)
@@ -327,7 +417,3 @@ def _prepare_interpreter(script: str) -> None:
     while frame is not None:
         frame, depth = frame.f_back, depth + 1
     sys.setrecursionlimit(sys.getrecursionlimit() + depth)
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]), sys.argv[2])

@@ -1,0 +1,347 @@
+"""Run scripts in sandboxes: start workers in bubblewrap, send them runs, and read what comes back."""
+
+import contextlib
+import json
+import marshal
+import os
+import platform
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+from grader.sandbox.bubblewrap import (
+    OLDEST_BWRAP,
+    SMALL_BYTES,
+    SMALL_FOLDERS,
+    base_python,
+    bwrap_command,
+    bwrap_version,
+)
+from grader.sandbox.pipes import (
+    MemoryFiles,
+    Readings,
+    Stopped,
+    StopSignal,
+    open_pipes,
+    passed_on,
+    read_pipes,
+)
+from grader.sandbox.result import (
+    MIB,
+    BrokenReport,
+    Command,
+    Interpreter,
+    Limits,
+    SandboxResult,
+    has_started,
+    launcher_limits,
+    parse_report,
+    pipe_rooms,
+)
+from grader.sandbox.seccomp import ARCHITECTURES, filter_program
+from grader.sandbox.watch import SCRATCH, WRITABLE, Status
+
+_HERE = Path(__file__).parent
+_SOURCES = ("worker.py", "watch.py")
+_EMPTY_SCRIPT = Path("/worker/empty.py")
+# `-P` keeps a script's own folder off the path, and worker.py imports watch.py from there.
+_BOOT = (
+    "import sys; sys.path.append('/worker'); from worker import main;"
+    " main(int(sys.argv[1]), sys.argv[2], forks=sys.argv[3] == 'forks')"
+)
+# If the machine runs out of memory, the kernel kills sandboxed processes first. A process may always ask for this,
+# and its children inherit it.
+_KILLED_FIRST = ("/bin/sh", "-c", '{ echo 1000 > /proc/self/oom_score_adj; } 2> /dev/null; exec "$@"', "sh")
+_START_SECONDS = 120.0
+# How long a worker may take to be ready again, or to end, after its results have arrived.
+_DONE_SECONDS = 10.0
+_INSTALL = "install the package bubblewrap (sudo apt-get install bubblewrap; dnf, zypper, pacman and apk have it too)."
+_TRIAL_LIMITS = Limits(seconds=10, memory_bytes=256 * MIB, scratch_bytes=MIB)
+_APPARMOR = Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
+
+
+class NotStarted(Exception):
+    """A worker does not start on this machine."""
+
+
+def run_in_sandbox(command: Command, stop: StopSignal | None = None) -> SandboxResult:
+    """Run a script in a worker of its own. When this function returns, every process of the run is dead.
+
+    The script itself never makes this raise. Raises `ValueError` for a visible path that is not absolute, and
+    `Stopped` as soon as any thread sets `stop`.
+    """
+    try:
+        worker = Worker(command.interpreter, once=command, stop=stop)
+    except NotStarted as error:
+        return SandboxResult("XX", message=f"the sandbox did not start: {error}")
+    with contextlib.closing(worker):
+        return worker.run(command, stop)
+
+
+class ForkingSandbox:
+    """Runs scripts as `run_in_sandbox` does, in workers that fork for each run and stay until `close`.
+
+    If no such worker starts on this machine, each run has a worker of its own, and `failure` says why. Many threads
+    may share one object, `jobs` at the same time.
+    """
+
+    def __init__(self, jobs: int) -> None:
+        self.failure = ""
+        self._idle: list[Worker] = []
+        self._lock = threading.Lock()
+        # A sandbox dies with the thread that started it; these threads live until `close`.
+        self._starters = ThreadPoolExecutor(max_workers=jobs)
+
+    def __call__(self, command: Command, stop: StopSignal | None = None) -> SandboxResult:
+        """Run a script; see `run_in_sandbox`."""
+        worker = self._worker(command.interpreter, stop)
+        if worker is None:
+            return run_in_sandbox(command, stop)
+        try:
+            result = worker.run(command, stop)
+        finally:
+            if worker.is_ready:
+                with self._lock:
+                    self._idle.append(worker)
+            else:
+                worker.close()
+        # XX is our own fault: the worker may have been killed since its last run.
+        return run_in_sandbox(command, stop) if result.status == "XX" else result
+
+    def _worker(self, interpreter: Interpreter, stop: StopSignal | None) -> "Worker | None":
+        with self._lock:
+            for worker in [worker for worker in self._idle if not worker.is_alive()]:
+                self._idle.remove(worker)
+                worker.close()
+            for worker in self._idle:
+                if worker.interpreter == interpreter:
+                    self._idle.remove(worker)
+                    return worker
+            if self.failure:
+                return None
+        try:
+            return self._starters.submit(Worker, interpreter, stop=stop).result()
+        except NotStarted as error:
+            self.failure = str(error)
+            return None
+
+    def close(self) -> None:
+        """End all workers; call it when none of them runs a script."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for worker in idle:
+            worker.close()
+        self._starters.shutdown()
+
+
+class Worker:
+    """A worker in its sandbox (`worker.py`): it forks for each run, or makes the one run `once`.
+
+    `is_ready` says that it waits for a run. Raises `NotStarted`, `Stopped`, and `ValueError` for a visible path that is
+    not absolute.
+    """
+
+    def __init__(
+        self, interpreter: Interpreter, once: Command | None = None, stop: StopSignal | None = None
+    ) -> None:
+        if stop is not None and stop.is_set():
+            raise Stopped
+        self.interpreter = interpreter
+        self.is_ready = False
+        self._once = once
+        # Not the grader's own output: every run would see the terminal there.
+        with os.fdopen(os.memfd_create("output"), "w+b") as output:
+            self._start(output.fileno())
+            try:
+                begun = self._hears(_START_SECONDS, stop)
+                # A first, empty run shows whether one namespace may be created inside another.
+                first = None if once or not begun else self.run(Command(_EMPTY_SCRIPT, interpreter))
+                if not self.is_ready or (first is not None and first.status != "OK"):
+                    output.seek(0)
+                    last_words = output.read().decode("utf-8", "replace").strip()[-500:]
+                    message = last_words if first is None else first.message
+                    raise NotStarted(message or "the worker ended or hung without a message")
+            except BaseException:
+                self.close()
+                raise
+
+    def _start(self, output: int) -> None:
+        files = {f"/worker/{name}": (_HERE / name).read_bytes() for name in _SOURCES} | {
+            str(_EMPTY_SCRIPT): b""
+        }
+        once, interpreter = self._once, self.interpreter
+        if once is not None:
+            files |= {f"/input/{name}": content for name, content in once.inputs.items()}
+        with contextlib.ExitStack() as stack:
+            kept = stack.enter_context(MemoryFiles())
+            words = bwrap_command(
+                files=files,
+                visible=interpreter.visible,
+                scratch_bytes=SMALL_BYTES if once is None else once.limits.scratch_bytes,
+                nested=once is None,
+                keep=kept.keep,
+            )
+            control, theirs = map(stack.enter_context, socket.socketpair())
+            reading, writing = open_pipes("status")
+            for name, value in interpreter.environment.items():
+                words += ["--setenv", name, value]
+            words += ["--json-status-fd", str(writing["status"]), "--", *map(str, interpreter.words)]
+            words += ["-c", _BOOT, str(theirs.fileno()), str(interpreter.preload or "")]
+            # With a process group of its own it does not receive Ctrl-C from the terminal. The grader's main thread
+            # does, and the other threads learn of it through `stop`.
+            with passed_on(reading, writing):
+                self._process = subprocess.Popen(
+                    [*_KILLED_FIRST, *words, "forks" if once is None else "once"],
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=output,
+                    pass_fds=(*kept.descriptors, theirs.fileno(), writing["status"]),
+                    env={"PATH": os.defpath},
+                    process_group=0,
+                )
+            self._control = control.dup()
+            with os.fdopen(reading["status"], "rb") as status:
+                self._status = status.readline()
+
+    def run(self, command: Command, stop: StopSignal | None = None) -> SandboxResult:
+        """Make a run; if it is cut short, this worker is not ready any more."""
+        limits = command.limits
+        job = launcher_limits(limits) | {
+            "script": str(command.script),
+            "inputs": dict(command.inputs),
+            "writable": [
+                (SCRATCH, limits.scratch_bytes),
+                *((folder, SMALL_BYTES) for folder in SMALL_FOLDERS),
+            ],
+            "shown": self._visible_in_writable(),
+            "seccomp": filter_program(platform.machine()),
+        }
+        self.is_ready = False
+        with MemoryFiles() as files:
+            sent = files.keep(marshal.dumps(job))
+            reading, writing = open_pipes("stdout", "stderr", "results")
+            # If the worker has died since its last run, the results are empty, which says so.
+            with passed_on(reading, writing), contextlib.suppress(ConnectionError):
+                socket.send_fds(self._control, [b"J"], [sent, *writing.values()])
+        readings = read_pipes(reading, pipe_rooms(limits), limits.wall_seconds, stop)
+        if readings.complete:
+            self._hears(_DONE_SECONDS)
+        return _outcome(readings, limits)
+
+    def _visible_in_writable(self) -> list[str]:
+        """Return the visible paths in folders that each run gets empty; leave out paths inside another such path."""
+        prefix = Path(sys.base_prefix)
+        paths = [*self.interpreter.visible, Path(sys.prefix), prefix, prefix.resolve(), base_python()]
+        covered = [path for path in paths if any(path.is_relative_to(folder) for folder in WRITABLE)]
+        return [
+            str(path)
+            for path in dict.fromkeys(covered)
+            if not any(parent in covered for parent in path.parents)
+        ]
+
+    def is_alive(self) -> bool:
+        """Return whether the worker still runs."""
+        return self._process.poll() is None
+
+    def _hears(self, seconds: float, stop: StopSignal | None = None) -> bool:
+        """Wait until the worker says that it is ready; return whether it is. Raises `Stopped`."""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._control, selectors.EVENT_READ)
+            if stop is not None:
+                selector.register(stop, selectors.EVENT_READ)
+            ready = [key.fileobj for key, _ in selector.select(seconds)]
+        if stop in ready and stop is not None:
+            raise Stopped
+        with contextlib.suppress(OSError):  # it is dead
+            self.is_ready = ready != [] and self._control.recv(1) != b""
+        return self.is_ready
+
+    def close(self) -> None:
+        """End the worker and everything in its sandbox."""
+        self.is_ready = False
+        self._control.close()
+        if self.is_alive():
+            self._kill()
+            self._process.wait()
+
+    def _kill(self) -> None:
+        # When process 1 of a namespace dies, the kernel kills the rest, and bubblewrap ends.
+        with contextlib.suppress(ValueError, LookupError, TypeError, ProcessLookupError):
+            os.kill(json.loads(self._status)["child-pid"], signal.SIGKILL)
+            return
+        # Before bubblewrap reports its child, that child waits for bubblewrap; both are in this process group.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+
+
+def _outcome(readings: Readings, limits: Limits) -> SandboxResult:
+    """Return how a run ended, from what its pipes brought. Raises `Stopped` if the reading was stopped."""
+    if readings.stopped:
+        raise Stopped
+    stdout, stderr = readings.content["stdout"], readings.content["stderr"]
+
+    def ended(status: Status, message: str, number: int | None = None) -> SandboxResult:
+        return SandboxResult(status, None, number, message, stdout, stderr)
+
+    if readings.overflowed in ("stdout", "stderr"):
+        return ended("OL", f"it wrote more than {limits.output_bytes} bytes of output")
+    try:
+        report = parse_report(readings.content["results"], limits.result_bytes)
+    except BrokenReport as error:
+        return ended("XX", f"the launcher sent a broken report: {error}")
+    if report is not None:
+        return replace(report, stdout=stdout, stderr=stderr)
+    if not has_started(readings.content["results"]):
+        last_words = stderr.decode("utf-8", "replace").strip()[-500:]
+        return ended("XX", f"the sandbox did not start: {last_words}")
+    if readings.timed_out:
+        # It did not use up its time, so it waited for the machine.
+        return ended(
+            "XX", f"this machine is too busy: the run did not end within {limits.wall_seconds:g} seconds"
+        )
+    # Our launcher does not die by itself: the run used up the memory or the processes.
+    return ended("SG", "the whole sandbox was killed", signal.SIGKILL)
+
+
+def sandbox_problem() -> str | None:
+    """Return None if a sandbox starts on this machine, else a sentence that says why not and what to do."""
+    if sys.platform != "linux":
+        return f"The sandbox needs Linux and this is {platform.system()}: grade on a Linux machine, virtual or real."
+    if platform.machine() not in ARCHITECTURES:
+        return (
+            f"The sandbox has no filter for {platform.machine()} processors: grade on one of"
+            f" {', '.join(ARCHITECTURES)}."
+        )
+    installed = bwrap_version()
+    if installed is None:
+        return f"The sandbox needs bubblewrap, which is not installed: {_INSTALL}"
+    if installed < OLDEST_BWRAP:
+        found, needed = (".".join(map(str, numbers)) for numbers in (installed, OLDEST_BWRAP))
+        return f"The sandbox needs bubblewrap {needed} or later, and this is {found}: {_INSTALL}"
+    plain = Interpreter((str(base_python()), "-I", "-S"))
+    result = run_in_sandbox(Command(_EMPTY_SCRIPT, plain, limits=_TRIAL_LIMITS))
+    if result.status == "OK":
+        return None
+    message = f"bubblewrap is installed, but a sandbox does not start here ({result.message}): "
+    if _APPARMOR.exists() and _APPARMOR.read_text().strip() == "1":
+        return message + "allow it with sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0."
+    return (
+        message
+        + "allow user namespaces (sudo sysctl user.max_user_namespaces=15000); in a container such as Docker,"
+        " start it with --privileged."
+    )
+
+
+def nested_problem() -> str | None:
+    """Return None if one process can make namespaces for each of its runs here, else a sentence that says why not."""
+    try:
+        Worker(Interpreter((str(base_python()), "-I", "-S"))).close()
+    except NotStarted as error:
+        return str(error)
+    return None

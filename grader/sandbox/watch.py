@@ -1,0 +1,203 @@
+"""Watch what a run uses, say how it ended, and collect the files that it left.
+
+`worker.py` does this inside the sandbox, where this file lies beside it; the standard library is all that is there.
+"""
+
+import os
+import signal
+import stat
+import time
+from collections.abc import Collection
+from typing import Any, Literal
+
+Status = Literal["OK", "RE", "SG", "TO", "OL", "ML", "XX"]
+# A status, the exit status, the signal, and a sentence.
+Ending = tuple[Status, int | None, int | None, str]
+
+SCRATCH = "/scratch"
+# The folders that a run may write: the scratch folder, and two small folders that libraries expect.
+WRITABLE = (SCRATCH, "/tmp", "/dev/shm")  # noqa: S108
+# A file system with less room than this is full: the last write failed, or was cut short.
+FULL_BYTES = 4096
+MAX_DEPTH = 8
+MAX_NAME_BYTES = 1024
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+class Meter:
+    """Measures what all processes of a run use together, in looks a few milliseconds apart.
+
+    A run pays for the processor time of all its processes, and for the time in which all of them sleep. It does not
+    pay while it waits for a processor or a disk, so that the sum is the same on a busy machine. The processes `ours`
+    are not the run's, but they wait for its processes: only the time of their ended children counts.
+    """
+
+    def __init__(self, job: dict[str, Any], ours: Collection[str], others: Collection[str] = ()) -> None:
+        self._job = job
+        self._ours = ours
+        self._others = others
+        self._looked = time.monotonic()
+        self._computed = 0.0
+        self._slept = 0.0
+
+    def over_limit(self) -> Ending | None:
+        """Look; return how the run ends if it exceeds a limit."""
+        job = self._job
+        processes, self._computed, memory, awake = usage(self._ours, self._others)
+        now = time.monotonic()
+        self._slept += 0.0 if awake else now - self._looked
+        self._looked = now
+        if processes > job["processes"]:
+            return "ML", None, None, f"it started more than {job['processes']} processes"
+        if self.seconds() > job["seconds"]:
+            return "TO", None, None, self._spent()
+        if memory > job["memory_bytes"]:
+            return "ML", None, None, f"it used more than {job['memory_bytes'] >> 20} MiB of memory"
+        for folder in WRITABLE:
+            room = os.statvfs(folder)
+            if room.f_bavail * room.f_frsize < FULL_BYTES:
+                return "OL", None, None, f"it filled {folder}"
+            if room.f_files - room.f_ffree > job["scratch_files"]:
+                return "OL", None, None, f"it made more than {job['scratch_files']} files in {folder}"
+        return None
+
+    def _spent(self) -> str:
+        return "it used up its processor time" if self._computed > self._slept else "it slept for too long"
+
+    def seconds(self) -> float:
+        """Return the seconds that the run has to pay for: up to the last look, or in all if every process is dead."""
+        ended = os.times()
+        return max(self._computed, ended.children_user + ended.children_system) + self._slept
+
+
+def usage(ours: Collection[str], others: Collection[str] = ()) -> tuple[int, float, int, bool]:
+    """Return how many processes and threads a run has, their processor seconds, their memory, and whether one is awake.
+
+    Of the processes `ours` only ended children count; processes `others` do not count at all. The processor time of an
+    ended process counts for the process that waited for it. That always happens: process 1 waits for orphans, and the
+    seccomp filter keeps a run from ignoring SIGCHLD.
+    """
+    count = ticks = memory = 0
+    awake = False
+    for entry in os.listdir("/proc"):
+        if not entry.isdecimal() or entry in others:
+            continue
+        try:
+            fields = _fields(f"/proc/{entry}/stat")
+            ticks += int(fields[13]) + int(fields[14])  # children's user and system time
+            if entry not in ours:
+                threads = int(fields[17])
+                count += threads
+                ticks += int(fields[11]) + int(fields[12])
+                memory += memory_of(_read(f"/proc/{entry}/status"))
+                awake = awake or _is_awake(fields) or (threads > 1 and _any_awake(f"/proc/{entry}/task"))
+        except OSError:
+            continue  # the process has just ended
+    return count, ticks / _TICKS, memory, awake
+
+
+def _fields(path: str) -> list[bytes]:
+    """Return the fields of a process or thread after its name (proc_pid_stat(5)), the state first."""
+    return _read(path).rpartition(b")")[2].split()
+
+
+def _is_awake(fields: list[bytes]) -> bool:
+    # It runs, waits for a processor, or waits for a disk.
+    return fields[0] in (b"R", b"D")
+
+
+def _any_awake(tasks: str) -> bool:
+    return any(_is_awake(_fields(f"{tasks}/{number}/stat")) for number in os.listdir(tasks))
+
+
+def memory_of(status: bytes) -> int:
+    """Return the bytes of memory of a process, from its `/proc/<pid>/status`; 0 for an ended process.
+
+    Counts allocated memory, swapped out or not, and page tables: a process can fill memory with these by reading
+    memory that it never writes. Files and libraries do not count.
+    """
+    lines = (
+        line.split() for line in status.splitlines() if line.startswith((b"RssAnon:", b"VmSwap:", b"VmPTE:"))
+    )
+    return sum(int(words[1]) * 1024 for words in lines)
+
+
+def _read(path: str) -> bytes:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        return os.read(descriptor, 4096)
+    finally:
+        os.close(descriptor)
+
+
+def ending_of(code: int) -> Ending:
+    """Return how a run ended by its exit status, negative for a signal."""
+    if code == -signal.SIGXCPU:
+        return "TO", None, -code, "it used up its processor time"
+    if code == -signal.SIGXFSZ:
+        return "OL", None, None, "it wrote a file larger than is allowed"
+    if code < 0:
+        return "SG", None, -code, f"it was killed by signal {-code}"
+    if code > 0:
+        return "RE", code, None, f"it ended with exit status {code}"
+    return "OK", 0, None, ""
+
+
+class TooMuch(Exception):
+    """The results exceed a limit."""
+
+
+def collect_if_ended(
+    ending: Ending, scratch: str, job: dict[str, Any]
+) -> tuple[Ending, list[tuple[str, bytes]]]:
+    """Return how a run ended and, if it ended by itself, the files that it left in `out/`; too many are an ending."""
+    if ending[0] not in ("OK", "RE", "SG"):
+        return ending, []
+    try:
+        return ending, collect(f"{scratch}/out", job["scratch_files"], job["result_bytes"])
+    except TooMuch as excess:
+        return ("OL", ending[1], ending[2], str(excess)), []
+
+
+def collect(folder: str, most: int, room: int) -> list[tuple[str, bytes]]:
+    """Return the paths and contents of the regular files below the folder, sorted; skip links and all else.
+
+    No other process runs now, so nothing changes between the check and the reading. Raises `TooMuch` for more than
+    `most` entries, `room` bytes or `MAX_DEPTH` levels, or for a name that is too long or not UTF-8.
+    """
+    files: list[tuple[str, bytes]] = []
+    if not os.path.isdir(folder) or os.path.islink(folder):
+        return []
+    os.chmod(folder, 0o700)
+    waiting = [("", 0)]
+    while waiting:
+        place, depth = waiting.pop()
+        for name in sorted(os.listdir(f"{folder}/{place}")):
+            path = f"{place}{name}"
+            most -= 1
+            if most < 0:
+                raise TooMuch("it left too many files")
+            try:
+                if len(path.encode()) > MAX_NAME_BYTES:
+                    raise TooMuch("it left a file whose name is too long")
+            except UnicodeEncodeError:
+                raise TooMuch("it left a file whose name is not UTF-8") from None
+            status = os.lstat(f"{folder}/{path}")
+            if stat.S_ISDIR(status.st_mode):
+                if depth == MAX_DEPTH:
+                    raise TooMuch("it left folders nested too deeply")
+                os.chmod(f"{folder}/{path}", 0o700)
+                waiting.append((f"{path}/", depth + 1))
+            elif stat.S_ISREG(status.st_mode):
+                room -= status.st_size
+                if room < 0:
+                    raise TooMuch("its results are larger than is allowed")
+                os.chmod(f"{folder}/{path}", 0o600)
+                files.append((path, _whole(f"{folder}/{path}", status.st_size)))
+    return sorted(files)
+
+
+def _whole(path: str, size: int) -> bytes:
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    with os.fdopen(descriptor, "rb") as file:
+        return file.read(size)

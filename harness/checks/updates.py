@@ -1,0 +1,132 @@
+"""Compares the gradient that each update uses with the gradient of the loss, and the weights' move with both.
+
+For the first six updates, the check computes the gradient of `compute_loss` itself, on a copy of the network with the
+same weights, batch and dropout. The optimizer may use a shorter one: clipped, divided, averaged over accumulated
+batches. It may not use a longer one (`times the length` above 1: summed, still scaled) or one of another direction
+(`off its direction`: left over from earlier batches, changed after the backward pass). Then a copy of the optimizer
+steps with the gradient that was used: the weights must move as it moves them. An update that a gradient scaler skips
+does not count.
+
+Sources of the bounds, over the sound variants of all experiments: healthy updates are as long as they should be to
+four digits (1.1), 0.001 off their direction in float16 and 1e-7 in float32 (0.1), and move the weights to the bit
+(0.01). Faults: left-over gradients are 0.68 off and more, unscaled float16 0.36, and a factor of a scaler is 65536.
+"""
+
+import copy
+import math
+
+import torch
+from torch import Tensor, nn
+
+from harness.checks.core.finding import Check, Finding, Line, Plot, consequence, mechanism, short, sound
+from harness.checks.core.step_gradients import Gradients, reference_gradients, used_gradients
+from harness.checks.core.subject import Subject, Trial, worst
+
+CHECK = Check(
+    order=75,
+    question="Does each update use the gradient of the loss, and nothing else?",
+    minutes=3,
+    outcomes=(
+        sound("follows", "Each update follows the gradient of its loss: train_step is ruled out.", "amp_off"),
+        mechanism(
+            "longer",
+            "The optimizer uses a gradient that is longer than that of the loss.",
+            look="train_step: what multiplies the loss or the gradient, and what divides it again",
+        ),
+        mechanism(
+            "other-gradient",
+            "The optimizer uses a gradient that points elsewhere than that of the loss.",
+            look="train_step: what lies in .grad before the backward pass, and what happens to it until the update",
+        ),
+        mechanism(
+            "other-move",
+            "The weights move otherwise than the optimizer moves them with its gradient.",
+            look="train_step: what else changes the weights",
+        ),
+        consequence("none", "No optimizer makes an update.", "audit"),
+    ),
+)
+UPDATES = 6
+LONGER = 1.1
+OFF_DIRECTION = 0.1
+OFF_MOVE = 0.01
+MOST_ACCUMULATED = 8  # batches for one update
+
+
+def measure(subject: Subject) -> Finding:
+    """Make the first updates of the run, and compare each with the one that the loss asks for."""
+    trial = subject.trial()
+    lengths: list[float] = []
+    directions: list[float] = []
+    moves: list[float] = []
+    waiting: list[Gradients] = []
+    with used_gradients(trial.model) as used:
+        for inputs, labels in trial.batches(UPDATES * MOST_ACCUMULATED):
+            waiting.append(reference_gradients(trial.model, trial.experiment.compute_loss, inputs, labels))
+            before = copy.deepcopy((trial.model, trial.optimizer))
+            used.clear()
+            trial.step(inputs, labels)
+            if not used:
+                continue
+            own = _vector(used, waiting[0])
+            if bool(own.isfinite().all()):
+                expected = torch.stack([_vector(one, waiting[0]) for one in waiting]).mean(dim=0)
+                length, direction = _compare(own, expected)
+                lengths.append(length)
+                directions.append(direction)
+                moves.append(_off_move(trial, *before, dict(used)))
+            waiting.clear()
+            if len(lengths) == UPDATES:
+                break
+    if not lengths:
+        return Finding("the first updates of the run", "none", "no update with a finite gradient", {})
+    longest, direction, move = worst(lengths), worst(directions), worst(moves)
+    return Finding(
+        f"the first {len(lengths)} updates of the run",
+        _outcome(longest, direction, move),
+        f"{short(longest)} times the length, {short(direction)} off the direction, {short(move)} off the move",
+        {"times the length": longest, "off its direction": direction, "off the optimizer's move": move},
+        plots=(
+            Plot(
+                "Gradient used, off the direction of the loss's",
+                "distance",
+                (Line.over_steps("used", directions),),
+            ),
+        ),
+    )
+
+
+def _outcome(length: float, direction: float, move: float) -> str:
+    if not direction <= OFF_DIRECTION:
+        return "other-gradient"
+    if not length <= LONGER:
+        return "longer"
+    return "follows" if move <= OFF_MOVE else "other-move"
+
+
+def _vector(gradients: Gradients, like: Gradients) -> Tensor:
+    parts = [gradients.get(name, torch.zeros_like(one)) for name, one in like.items()]
+    return torch.cat([part.double().flatten() for part in parts])
+
+
+def _compare(used: Tensor, expected: Tensor) -> tuple[float, float]:
+    """Return how many times as long a gradient is as the expected one, along it, and how far it is off that line."""
+    length, square = float(used.norm()), float(expected @ expected)
+    if not length:
+        return 0.0, 0.0
+    factor = float(used @ expected) / square if square else 0.0
+    return abs(factor), float((used - max(factor, 0.0) * expected).norm()) / length
+
+
+@torch.no_grad()
+def _off_move(trial: Trial, model: nn.Module, optimizer: torch.optim.Optimizer, used: Gradients) -> float:
+    """Return how far the weights are from where a copy of the optimizer takes a copy of the network, in its moves."""
+    start = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
+    for name, parameter in model.named_parameters():
+        parameter.grad = used[name].clone() if name in used else None
+    optimizer.step()
+    off, move = 0.0, 0.0
+    for (name, expected), found in zip(model.named_parameters(), trial.model.parameters(), strict=True):
+        off += float((found - expected).double().square().sum())
+        move += float((expected - start[name]).double().square().sum())
+    return math.sqrt(off / move) if move else math.inf if off else 0.0

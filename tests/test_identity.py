@@ -1,0 +1,168 @@
+"""Whose submission it is: nobody's name, place or row follows from another student's file."""
+
+import os
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+from made_up_class import make_row, scores_of
+
+from grader.cli import cli
+from grader.course.decisions import Decision, apply_decisions
+from grader.intake.submission import submission_name, tarballs
+from grader.report.gradebook import export
+from grader.report.scores_file import SCORES, scores_bytes
+from grader.report.submission_page import render_submission
+from grader.score.identity import compared, identified, left_out
+from grader.score.scoring import unscored
+from grader.score.verdict import SubmissionScore
+
+
+def ids(name: str, student: str | None = "ada", exercise: str | None = "huge_lr") -> list[str]:
+    return [flag.id for flag in identified(name, student, exercise)[2]]
+
+
+def row_of(name: str, student: str | None = None, exercise: str = "huge_lr") -> SubmissionScore:
+    """Return the row of a graded submission with this manifest, or of an archive that cannot be read."""
+    if student is None:
+        return unscored(name, "No archive.", rejected=True).row
+    found, exercise, flags = identified(name, student, exercise)
+    return make_row(name, found, exercise, {}, flags=flags)
+
+
+def flags_of(*rows: SubmissionScore) -> dict[str, list[str]]:
+    return {row.submission: [flag.id for flag in row.flags] for row in compared(rows)}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ada_huge_lr", "ada_huge_lr.1", "ada_huge_lr (2)", "ada_huge_lr-3", "lovelaceada_123_456_ada_huge_lr-1",
+        "lovelaceada_LATE_123_456_ada_huge_lr", "Ada Lovelace_77_assignsubmission_file_ada_huge_lr", "Zoë ada_huge_lr",
+    ],
+)  # fmt: skip
+def test_a_platform_may_put_its_words_around_a_name(name: str) -> None:
+    assert identified(name, "ada", "huge_lr") == ("ada", "huge_lr", ())
+
+
+@pytest.mark.parametrize(
+    ("name", "student", "row"),
+    [
+        ("bob_huge_lr", "ada", "bob"),
+        ("bada_huge_lr", "ada", "bada"),
+        ("de_ada_huge_lr", "ada", "de_ada"),
+        ("ada_huge_lr2", "ada", "ada_huge_lr2"),
+        ("Ada_huge_lr", "ada", "Ada"),
+        ("ada\u0301_huge_lr", "ada", "ada\u0301"),
+        ("ada_loss_sum", "ada", "ada"),
+        ("x", "ada", "x"),
+    ],
+)
+def test_a_file_named_for_another_keeps_its_own_name_and_counts_nowhere(
+    name: str, student: str, row: str
+) -> None:
+    assert identified(name, student, "huge_lr")[0] == row
+    assert "other name" in ids(name, student)
+    ada, other = row_of("ada_huge_lr", "ada"), row_of(name, student)
+    assert left_out([ada, other]).keys() == {name}
+    assert export(scores_of(ada, other), "canvas") == export(scores_of(ada), "canvas")
+
+
+def test_names_are_compared_after_normalization() -> None:
+    assert ids("zoe\u0308_huge_lr", "zo\u00eb") == []
+    twice = row_of("zoe\u0308_huge_lr", "zo\u00eb"), row_of("zo\u00eb_huge_lr", "zo\u00eb")
+    assert left_out(twice).keys() == {row.submission for row in twice}
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("a\u200bda", "cannot be seen"), ("\u202eada", "cannot be seen"), ("\\xff", "not UTF-8"),
+        ("\uff41da", "unusual forms"), ("\u0430da", "several alphabets"),
+    ],
+)  # fmt: skip
+def test_an_odd_name_is_flagged_in_a_rejected_row_too(name: str, words: str) -> None:
+    [flag] = row_of(f"{name}_huge_lr").flags
+    assert flag.id == "odd name" and words in flag.message and flag.message.isprintable()
+
+
+def test_an_honest_name_in_any_script_is_not_odd() -> None:
+    for name in ("Анна_1_2_anna", "李明", "O\u2019Brien, Jr.", "Zoë", "Ωmega".replace("Ω", "O")):
+        assert ids(f"{name}_huge_lr", None, None) == []
+
+
+@pytest.mark.parametrize(
+    "other", ["Ada", "\u0430da", "\uff41da", "a\u0064a ", "adá", "ad\u200ba", "\u0430d\u0430"]
+)
+def test_names_that_look_alike_are_flagged_on_both_rows(other: str) -> None:
+    found = flags_of(row_of("ada_huge_lr", "ada"), row_of(f"{other}_loss_sum"), row_of("bob_huge_lr", "bob"))
+    assert ["look alike" in flags for flags in found.values()] == [True, True, False]
+
+
+def test_one_student_twice_is_flagged_on_both_rows_and_the_plain_name_counts() -> None:
+    plain, second = row_of("ada_huge_lr", "ada"), row_of("x_1_ada_huge_lr", "ada")
+    assert flags_of(plain, second) == {row.submission: ["same student"] for row in (plain, second)}
+    assert left_out([plain, second]).keys() == {second.submission}
+    third = row_of("ada_huge_lr-2", "ada")
+    assert left_out([second, third]).keys() == {second.submission, third.submission}
+
+
+def test_no_page_shows_who_else_is_in_the_class() -> None:
+    ada = row_of("ada_huge_lr", "ada")
+    flagged, *_ = compared([ada, row_of("Ada_loss_sum", "Ada", "loss_sum"), row_of("x_1_ada_huge_lr", "ada")])
+    assert len(flagged.flags) == 2
+    assert render_submission(flagged, None) == render_submission(ada, None)
+    assert compared([flagged]) == (ada,), "flags are made anew for each class"
+
+
+def test_the_instructor_decides_whose_it_is() -> None:
+    scores = scores_of(row_of("ada_huge_lr", "ada"), row_of("bob_huge_lr", "ada"))
+    decision = Decision(submission="bob_huge_lr", student="ada", comment="He wrote from her account.")
+    _, bob = rows = apply_decisions(scores, [decision]).submissions
+    assert (bob.student, [flag.id for flag in bob.flags]) == ("ada", ["decided name"])
+    assert left_out(rows).keys() == {"ada_huge_lr"}
+
+
+def test_files_that_differ_in_one_odd_byte_are_different_submissions(tmp_path: Path) -> None:
+    names = (b"\xff", b"\\xff", b"\\\\xff", b"\xfe", "\u00ff".encode(), b"")
+    for name in names:
+        (tmp_path / os.fsdecode(name + b".tar.gz")).touch()
+    assert {submission_name(path) for path in tarballs(tmp_path)} == {
+        "\\xff",
+        "\\\\xff",
+        "\\" * 4 + "xff",
+        "\\xfe",
+        "\u00ff",
+        "",
+    }
+    assert tarballs(tmp_path, ["\\xfe"]) == [tmp_path / os.fsdecode(b"\xfe.tar.gz")]
+
+
+@given(st.lists(st.text(st.characters(codec=None), max_size=8), min_size=1, max_size=4), st.text(max_size=5))
+def test_no_name_stops_a_class(names: list[str], student: str) -> None:
+    rows = [row_of(f"{name}_huge_lr", student) for name in names] + [row_of(name) for name in names]
+    once = {row.submission: row for row in rows}.values()
+    assert (
+        {row.submission for row in compared([*once])}
+        == {row.submission for row in once}
+        >= left_out(once).keys()
+    )
+
+
+@pytest.mark.parametrize("name", ["", "\\xff", "a\nb", "-x", "..", "\u202e"])
+def test_any_submission_can_be_shown_reviewed_and_exported(tmp_path: Path, name: str) -> None:
+    more: dict[str, object] = {"status": "not judged", "total": None, "reason": "?", "criteria": {}}
+    (tmp_path / "reports").mkdir()
+    row = make_row(name, name, "huge_lr", {}, **more)
+    (tmp_path / "reports" / SCORES).write_bytes(scores_bytes(scores_of(row)))
+    out = str(tmp_path / "reports")
+    for words, typed in (
+        (["show", "--out", out, "--", name], ""),
+        (["review", out], "40\nby hand\n"),
+        (["review", out], ""),
+        (["export", "--format", "moodle", "--out", out], ""),
+    ):
+        done = CliRunner().invoke(cli, words, input=typed)
+        assert done.exit_code == 0, done.output

@@ -1,0 +1,152 @@
+"""What is read of a report, counted and judged is what its page shows."""
+
+import re
+import unicodedata
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from page_reader import Page
+from recorded_logs import log_bytes
+
+from grader.report.markdown import shown_report
+from grader.score.exhibits import CitedNumber
+from harness.submission.document import LIMIT, read_body, visible
+from harness.submission.log_values import log_values
+from harness.submission.prose import judge_numbers, shows_log
+
+LOGS = [log_values(log_bytes("huge_lr").decode())]
+FRONT = "---\n---\n"
+PNG = "data:image/png;base64,iVBORw0KGgo" + "A" * 100
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "sections"),
+    [
+        ("# A\nx\n# B\ny\n# C\nz\n# D\nw\n", 8, 4),
+        ("#### Symptom\nx\n\nUrsache\n=======\ny\n\n**修复**\n\nz\n\n__Prüfung__:\nw\n", 9, 4),
+        ("# A\n\n**b** c\n\n> # D\n> e\n", 5, 2),
+        ("one - two , 3", 3, 0),
+        ("学习率太大 `loss`损失", 8, 0),
+        ("# A\n\n```\nsome code\n```\n", 1, 1),
+        ("# A\n\n    indented code\n    more\n\nprose\n", 2, 1),
+        ("# A\n\n| a | b |\n|---|---|\n| 1 | 2 |\n", 1, 1),
+        ("one\ntwo\n- three\n- four\n", 4, 0),
+        ("- ```\n  code in a list\n  ```\n", 0, 0),
+        ("<!-- HTML is text -->\n<div hidden>so</div>\n", 5, 0),
+        ("```\nno end", 0, 0),
+        ("# A\n\n[r]: https://x.example 'a title'\n# B\n![a picture](x.png)\n# C\n[](y)\n", 3, 0),
+    ],
+)
+def test_a_body_has_words_and_sections(text: str, words: int, sections: int) -> None:
+    body = read_body(text)
+    assert (body.words, body.filled_sections) == (words, sections)
+
+
+# Each holds the first loss of the broken run, in a place that no reader of the page sees, or only taken apart.
+UNSEEN = (
+    "[x]: https://x.example '`grad_norm` 470.03'", "[x](https://x.example/470.03 'grad_norm 470.03')",
+    "![grad_norm 470.03](x.png)", f"![grad_norm 470.03]({PNG})", "```grad_norm 470.03\n```",
+    "[x][grad_norm 470.03]\n\n[grad_norm 470.03]: /grad_norm_470.03", "grad_norm 47\u200b0.03",
+    "grad_norm 470.&#x200b;03", "> " * 30 + "grad_norm 470.03",
+)  # fmt: skip
+SEEN = (
+    "grad_norm 470.03", "grad_norm **4**70.03", "`grad_norm` 470&#46;03", "[grad_norm](x) is 470.03",
+    "~~grad_norm~~ 470.03",
+    "<details>grad_norm 470.03</details>", "<b hidden>grad_norm</b> 470.03", "<!-- grad_norm 470.03 -->",
+    "grad_norm 470.03\n===", "- > 1. grad_norm 470.03", "<https://grad_norm> 470.03", "grad_norm 470.03[^1]",
+    "- ~~~\n  grad_norm 470.03\n  ~~~", "|grad_norm|\n|-|\n|grad_norm 470.03|", "x" * 5_000 + " grad_norm 470.03",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("text", (*SEEN, *UNSEEN))
+def test_a_number_counts_and_is_marked_where_a_reader_sees_it(text: str) -> None:
+    numbers = [number for number in judge_numbers(read_body(text), LOGS) if number.verdict == "true"]
+    assert [number.text for number in numbers] == (["470.03"] if text in SEEN else [])
+    shown = shown_report(text, [CitedNumber(start=one.start, end=one.end, is_true=True) for one in numbers])
+    marked = re.findall(r'<mark class="verified">([^<]*)</mark>', shown.body)
+    assert "".join(marked) == "".join(number.text for number in numbers)
+
+
+@pytest.mark.parametrize("text", UNSEEN)
+def test_what_is_not_seen_is_no_snippet(text: str) -> None:
+    assert not shows_log(read_body(f"> x\n\n{text}\n"), LOGS)
+
+
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [
+        (PNG, True),
+        ("data:image/png;base64," + "A" * 100, False),
+        (PNG.replace("png", "svg+xml"), False),
+        ("https://x.example/x.png", False),
+        ("embedded-picture-0", False),
+    ],
+)
+def test_a_picture_counts_if_the_page_shows_it(address: str, shown: bool) -> None:
+    assert read_body(f"![the loss]({address})").shows_picture is shown
+    assert ("<img" in shown_report(f"![the loss]({address})").body) is shown
+
+
+CHARACTERS = st.sampled_from("[]()!<>&`*_~|-+#:;=1.\\ \n\t\"'ab") | st.characters(codec=None)
+PIECES = st.text(CHARACTERS, max_size=8) | st.sampled_from(
+    ("\n\n", "&#48;", "- ", "1. ", "> ", "```\n", "    ", "|a|\n|-|\n", "](x)", "[a]: b\n", "<!--", "\u202e")
+)
+
+
+@given(st.lists(PIECES, max_size=30).map("".join))
+@example("**a**\n`b` | c\n\n|a|b|\n|-|-|\n|`c`|")
+@example("&#x202e;&#8203;\0\ufffd")
+def test_the_blocks_hold_what_the_page_shows_and_nothing_else(text: str) -> None:
+    body, page = read_body(text), Page(f"<div>{shown_report(FRONT + text).body}</div>")
+    read, shown = ("".join(piece) for piece in ((block.text for block in body.blocks), page.text))
+    if not body.pictures:  # the page shows their addresses
+        # Bars and back ticks stand for the borders of cells and of code.
+        assert re.sub(r"[\s|`]", "", read) == re.sub(r"[\s|`]", "", shown)
+    ends = [0, *(block.start + len(block.text) for block in body.blocks)]
+    assert all(block.start >= end for block, end in zip(body.blocks, ends, strict=False))
+
+
+def test_a_text_beyond_the_limit_is_not_read() -> None:
+    body = read_body("word " * LIMIT)
+    assert (body.words, body.cut) == (LIMIT // 5, 4 * LIMIT)
+    assert read_body(f"![p]({PNG + 'A' * LIMIT})\n\nafter it").cut == 0
+
+
+def test_a_table_of_too_many_cells_is_text() -> None:
+    rows = "a|b\n-|-\n" + "c|d\n" * 100
+    assert read_body(rows).words == 0
+    assert read_body("a" + "|a" * 99 + "\n-" + "|-" * 99 + "\n" + "c\n" * 100).words > 100
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain", "plain"),
+        ("tab\tand\r\nline\nfeed", "tab\tand\nline\nfeed"),
+        ("\x1b[31mred\x07", "<U+001B>[31mred<U+0007>"),
+        ("\u202eevil\u2066", "<U+202E>evil<U+2066>"),
+        ("zero\u200bwidth\ufeff", "zero<U+200B>width<U+FEFF>"),
+        ("\ud800", "<U+D800>"),
+        ("tag\U000e0041", "tag<U+E0041>"),
+        ("\u0645\u06cc\u200c\u062e", "\u0645\u06cc\u200c\u062e"),  # Persian needs the joiner
+        ("👩\u200d👩\u200d👧 ❤️", "👩\u200d👩\u200d👧 ❤️"),
+        ("Zoë é e\u0301", "Zoë é e\u0301"),
+        ("Z" + "\u0301" * 50 + "!", "Z" + "\u0301" * 4 + "…!"),
+    ],
+)
+def test_hidden_characters_are_spelled_out(text: str, shown: str) -> None:
+    assert visible(text) == shown
+
+
+DIRECTIONS = ["LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI"]
+
+
+@given(st.text(st.characters(codec=None)))
+def test_what_is_shown_has_no_control_or_direction_and_can_be_encoded(text: str) -> None:
+    shown = visible(text)
+    shown.encode("utf-8")
+    for character in shown:
+        assert unicodedata.category(character) not in ("Cc", "Cs", "Zl", "Zp") or character in "\n\t"
+        assert unicodedata.bidirectional(character) not in DIRECTIONS
+    assert visible(shown) == shown

@@ -1,0 +1,100 @@
+"""`make trial`: judge the labelled fixes, which people wrote who have not seen the rules, and print a table.
+
+`labelled/<recipe>.toml` has the tables `right`, `masking` and `wrong`, each with entries `id = [[find, replace], ...]`
+that edit the broken experiment. A right fix may wait for the instructor, but never fail. A masking or wrong one, and
+the tricks of `attacks/tricks`, may get the points of a masked cause, and no more.
+"""
+
+import argparse
+import json
+import sys
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from attacks.score_tricks import tricks
+
+from grader.score.fix import CORRECT, MASKED, MINIMAL
+from grader.score.known_edits import KnownFix, Verdict
+from grader.selfcheck.fixes import judge_fixes
+from grader.selfcheck.runs import open_runs
+from harness.recipe import Edit, apply_edits, load_recipe
+from harness.run.provenance import usable_cores
+
+LABELLED = Path(__file__).parent / "labelled"
+_VERDICTS: dict[str, Verdict] = {"right": "full", "masking": "masking", "wrong": "wrong"}
+_POINTS = ("0", "4", "12", "waits")
+Row = dict[str, Any]
+
+
+def labelled_fixes(only: Iterable[str] = (), folder: Path = LABELLED) -> Iterator[tuple[str, KnownFix]]:
+    """Yield the labelled fixes of these recipes, or of all. Raises `ValueError` if an edit does not fit."""
+    for path in sorted(folder.glob("*.toml")):
+        if only and path.stem not in only:
+            continue
+        recipe = load_recipe(path.stem)
+        found = tomllib.loads(path.read_text(encoding="utf-8"))
+        for label, verdict in _VERDICTS.items():
+            for name, pairs in found[label].items():
+                edits = [Edit(find=find, replace=replace) for find, replace in pairs]
+                source = apply_edits(recipe.broken_source(), edits, where=f"{path.name} {name}")
+                yield label, KnownFix(recipe, name, verdict, source)
+
+
+def problem_of(row: Row) -> str:
+    """Return in what a fix was judged otherwise than its label says, or ""."""
+    points = row["correct"]
+    if row["label"] == "right":
+        if points is not None and points < CORRECT:
+            return "a right fix fails"
+        return "" if row["minimal"] in (None, MINIMAL) else f"minimality {row['minimal']:g}"
+    return "it gets the points of a right fix" if points is not None and points > MASKED else ""
+
+
+def table(rows: Iterable[Row]) -> str:
+    """Return the table of docs/trial.md: how many fixes of each label got how many points for correctness."""
+    counts: dict[tuple[str, str], Counter[str]] = {}
+    for row in rows:
+        points = "waits" if row["correct"] is None else f"{row['correct']:g}"
+        for name in (row["recipe"], "all"):
+            counts.setdefault((row["label"], name), Counter()).update([points, "fixes"])
+    lines = ["| label | recipe | fixes | 0 | 4 | 12 | waits |", "| --- | --- | --- | --- | --- | --- | --- |"]
+    for (label, name), found in sorted(
+        counts.items(), key=lambda item: (item[0][0], item[0][1] == "all", item[0])
+    ):
+        cells = (label, name, found["fixes"], *(found[points] for points in _POINTS))
+        lines.append(f"| {' | '.join(map(str, cells))} |")
+    return "\n".join(lines)
+
+
+def main() -> int:
+    """Judge the fixes; exit 1 if one is judged otherwise than its label says."""
+    parser = argparse.ArgumentParser(prog="make trial", description=__doc__)
+    parser.add_argument("recipes", nargs="*", help="these recipes alone")
+    parser.add_argument("--json", type=Path, help="write what each fix got to this file")
+    parser.add_argument("--jobs", type=int, default=usable_cores())
+    asked = parser.parse_args()
+    labels = {fix: label for label, fix in labelled_fixes(asked.recipes)}
+    for name, recipe, _, source in tricks():
+        if not asked.recipes or recipe in asked.recipes:
+            labels[KnownFix(load_recipe(recipe), name, "masking", source)] = "trick"
+    rows: list[Row] = []
+    with open_runs(jobs=asked.jobs) as runs:
+        for fix, (correct, minimal) in judge_fixes(list(labels), runs):
+            row: Row = {"recipe": fix.recipe.id, "id": fix.id, "label": labels[fix]}
+            row |= {"correct": correct.points, "reason": correct.reason}
+            rows.append(row | {"minimal": minimal.points, "why": minimal.reason})
+    if asked.json:
+        asked.json.write_text(json.dumps(rows, indent=1), encoding="utf-8")
+    wrong = [(row, problem) for row in rows if (problem := problem_of(row))]
+    for row, problem in wrong:
+        says = row["why"] if problem.startswith("min") else row["reason"]
+        print(f"{row['recipe']} {row['id']} ({row['label']}): {problem}: {says}")
+    print(table(rows))
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
