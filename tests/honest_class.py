@@ -23,8 +23,9 @@ from harness.recipe import load_recipe
 
 RECIPE = "huge_lr"
 MASKED_VARIANT = "clip_gradients"
-# Who hands what in: the right fix, one that masks the symptom, the broken experiment as it was.
-STUDENTS = {"reference": "ada", "masked": "bob", "untouched": "cem"}
+# Who hands what in: the right fix, one that masks the symptom, the broken experiment as it was, an edit that fixes
+# nothing.
+STUDENTS = {"reference": "ada", "masked": "bob", "untouched": "cem", "wrong": "eli"}
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,7 @@ def make_submissions(
         STUDENTS["reference"]: (RECIPE, load_recipe(RECIPE).healthy_source()),
         STUDENTS["masked"]: (RECIPE, clipped.source),
         STUDENTS["untouched"]: (RECIPE, broken),
+        STUDENTS["wrong"]: (RECIPE, broken.replace("lr=10.0", "lr=9.0")),
         **{
             f"dan{number}": (other, load_recipe(other).healthy_source())
             for number, other in enumerate(others)
@@ -74,7 +76,8 @@ def make_submissions(
 
     def made(student: str) -> Path:
         recipe, source = sources[student]
-        report = right_diagnosis if student == STUDENTS["untouched"] else None
+        knows = student in (STUDENTS["untouched"], STUDENTS["wrong"])
+        report = right_diagnosis if knows else None
         return example_submission(
             recipe, student, source, template, work / student, work / "out", report=report
         )

@@ -180,10 +180,10 @@ def test_without_a_sandbox_every_report_says_so_and_fresh_replays_what_is_rememb
     assert "no sandbox" in [flag["id"] for flag in row["flags"]]
     for name in ("index.html", "ada_huge_lr.html"):
         assert "WITHOUT a sandbox" in (tmp_path / "reports" / name).read_text()
-    # Both canaries' three, and ada's; those of other students stay.
+    # The four canaries, and ada's; those of other students stay.
     after = replays_below(tmp_path)
     assert after.keys() == before.keys()
-    assert sum(after[path] != before[path] for path in after) == 4
+    assert sum(after[path] != before[path] for path in after) == 5
 
 
 @pytest.mark.slow
@@ -253,17 +253,23 @@ def test_a_recipe_that_is_not_graded_right_here_has_a_problem(
     known = Replays(
         local_executor(Replayer(run_in_sandbox, tmp_path), jobs=1), classroom / "replays", fresh=False
     )
-    broken, reference, repeated = map(known.of, canary_requests(RECIPE))
+    broken, reference, repeated, checks = map(known.of, canary_requests(RECIPE))
 
     def problem(**changed: Replay) -> str:
-        replays = {"broken": broken, "reference": reference, "repeated": repeated, **changed}
+        replays = {
+            "broken": broken,
+            "reference": reference,
+            "repeated": repeated,
+            "checks": checks,
+            **changed,
+        }
         return canary_problem(RECIPE, list(replays.values()), load_weights())
 
     assert problem() == ""
-    for run in ("broken", "reference", "repeated"):
+    for run in ("broken", "reference", "repeated", "checks"):
         said = problem(**{run: Replay(status="XX", message="no disk")})
         assert said.startswith(f"The {run}")
-        assert "run of huge_lr failed here (no disk)" in said
+        assert "of huge_lr failed here (no disk)" in said
     worthless = {"heldout": SplitFigures(loss=2.3, accuracy=0.1)}
     assert repeated.evaluation is not None
     for changes, said in (
@@ -273,9 +279,11 @@ def test_a_recipe_that_is_not_graded_right_here_has_a_problem(
             {"evaluation": repeated.evaluation.model_copy(update=worthless)},
             "held-out accuracy by the trusted evaluator 0.1",
         ),
-        ({"checks": ()}, "check learning-rate None"),
     ):
         assert said in problem(repeated=repeated.model_copy(update=changes))
+    assert "The check learning-rate could not be made" in problem(
+        checks=checks.model_copy(update={"checks": ()})
+    )
     # A rubric that takes any experiment for a fix.
     perfect: list[dict[Criterion, CriterionScore]] = []
 

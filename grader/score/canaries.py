@@ -48,8 +48,11 @@ def canary_problem(recipe_id: str, replays: Sequence[Replay], weights: Weights) 
         return f"{solution} got {total}, not 100 ({lost})."
     outcomes = {result.check: result.outcome for result in made.checks}
     for name in mechanisms_of(recipe_id):
-        if not load_check(name).outcome(outcomes[name]).sound:
-            return f"{solution} trips the check {name.replace('_', '-')} here."
+        shown, found = name.replace("_", "-"), outcomes.get(name)
+        if not found:
+            return f"The check {shown} could not be made for {recipe_id} here."
+        if not load_check(name).outcome(found).sound:
+            return f"{solution} trips the check {shown} here."
     # Equal bytes alone earn the points of the fix, so they would not show a failing check.
     for item in measurements(perfect):
         if not item.good:

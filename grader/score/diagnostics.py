@@ -42,6 +42,8 @@ def _complete(evidence: Evidence, run: Run, maximum: float) -> Check:
     log, replay, name = evidence.claims[run].log, evidence.replay(run), f"runs/{run}/metrics.log"
     if run == "fixed" and nothing_was_edited(evidence):
         return lost(*row, "The experiment is still the broken one, so there is no fixed run.", FIX_FIRST)
+    if replay.status not in ("OK", "XX"):
+        return lost(*row, f"The {run} run failed when it was made again ({replay.status}).", FIX_FIRST)
     fault, batches = (f"{name} is missing", 0) if log is None else _first_fault(log, name)
     if not fault and replay.status == "OK":
         _, expected = _first_fault(replay.log.encode(), name)

@@ -13,7 +13,7 @@ from grader.score.verdict import Status
 from harness.submission.archive import deterministic_tar_gz
 
 Family = Literal["archive", "sandbox", "score", "reader"]
-Baseline = Literal["untouched", "masked", "reference", "stub", "looping"]
+Baseline = Literal["untouched", "wrong", "masked", "reference", "stub", "looping"]
 RECIPE = "huge_lr"
 # An attack that succeeds prints this word. It joins the word while it runs (`"-".join(("wreck", "breached"))`), so that
 # no source holds it. No output of the grader may hold it.
@@ -26,13 +26,15 @@ class Base:
     """Honest tarballs of one recipe that attacks are made from, and what lies outside of them.
 
     reference: the right fix, 100 points. masked: the symptom is clipped away, at most 4 points for the fix.
-    untouched: the broken experiment, handed in as if it were fixed. canary: a file in the grader's home
+    untouched: the broken experiment, handed in as if it were fixed. wrong: an edit that fixes nothing, with its own
+    run: it repeats, which earns the points of a fixed run that repeats. canary: a file in the grader's home
     folder; secret: its content, which must appear in no output. submissions: the folder of the class.
     """
 
     reference: bytes
     masked: bytes
     untouched: bytes
+    wrong: bytes
     canary: Path
     secret: str
     submissions: Path

@@ -32,7 +32,7 @@ def _add(id: str, says: str, code: Callable[[Base], str], because: str, slow: bo
         source = at_the_top(source_of(base.untouched), code(base), epochs=1)
         return handed_in(base, "untouched", source, id)
 
-    expected = Expected(("graded",), because)
+    expected = Expected(("graded",), because, "wrong")
     _attacks.append(Attack(id, "sandbox", says, expected, build, slow=slow, in_suite=in_suite))
 
 

@@ -86,7 +86,7 @@ def _other_settings(id: str, says: str, options: str, because: str, *, slow: boo
         return _with_settings(base, id, options)
 
     # A fast machine makes the thousand epochs of a small network in time.
-    expected = Expected(("graded", "not judged") if slow else ("graded",), because)
+    expected = Expected(("graded", "not judged") if slow else ("graded",), because, "wrong")
     return Attack(id, "score", says, expected, build, slow=slow, in_suite=False)
 
 
@@ -114,7 +114,7 @@ def _writes(
         source = at_the_top(source_of(base.untouched), quietly(code))
         return handed_in(base, "untouched", source, id, **_reference_run(base))
 
-    return Attack(id, "score", says, Expected(status, because), build, in_suite=in_suite)
+    return Attack(id, "score", says, Expected(status, because, "wrong"), build, in_suite=in_suite)
 
 
 # A short log that looks like a healthy run's, and figures to match.
@@ -147,7 +147,7 @@ ATTACKS = (
         "hands in the reference fix's run with the broken experiment, and a manifest that agrees",
         Expected(("graded",), _SAME), _forged_run),
     Attack("pickle_as_checkpoint", "score", "hands in checkpoints that run code in the process that unpickles them",
-        Expected(("graded",), _SAME), _pickle_as_checkpoint),
+        Expected(("graded",), _SAME, "wrong"), _pickle_as_checkpoint),
     Attack("log_of_no_numbers", "score", "hands in a log in which every figure is NaN or infinite",
         Expected(("graded",), _SAME), _not_numbers),
     Attack("another_machine", "score",

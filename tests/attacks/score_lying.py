@@ -54,7 +54,8 @@ def _lie(
         report = members_of(base.masked if which == "masked" else base.reference)["report.md"]
         return handed_in(base, which, source, id, **{**_own_run(source), "report.md": report})
 
-    return Attack(id, "score", says, Expected(status, because, which), build, in_suite=in_suite)
+    expected = Expected(status, because, "wrong" if which == "untouched" else which)
+    return Attack(id, "score", says, expected, build, in_suite=in_suite)
 
 
 def _mean_images() -> str:

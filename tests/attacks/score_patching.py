@@ -72,7 +72,7 @@ def _patch(
         source = at_the_top(source_of(base.untouched), quietly(code))
         return handed_in(base, "untouched", source, id)
 
-    return Attack(id, "score", says, Expected(status, because), build, in_suite=in_suite)
+    return Attack(id, "score", says, Expected(status, because, "wrong"), build, in_suite=in_suite)
 
 
 def _door(id: str, says: str, top: str, *edits: tuple[str, str], in_suite: bool = False) -> Attack:
