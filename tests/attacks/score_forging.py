@@ -120,7 +120,8 @@ def _writes(
 # A short log that looks like a healthy run's, and figures to match.
 _RESULTS = """
 import json, os
-os.chdir(OUT)
+def out(name):
+    return os.path.join(os.getcwd(), "out", name)
 def batch(step):
     table = {"1.weight": 0.01}
     return {"step": step, "epoch": 0, "loss": 0.3, "lr": 0.1, "grad_norm": 0.5, "grad_mean": table,
@@ -128,16 +129,15 @@ def batch(step):
             "optimizer_steps": 1, "activations": {place: {"mean": 0.0, "var": 1.0} for place in ("first", "last")}}
 records = [batch(step) for step in range(26)]
 records.append({"epoch": 0, "val_loss": 0.2, "val_accuracy": 0.95})
-open("metrics.log", "w").write("".join(json.dumps(record) + chr(10) for record in records))
-open("checks.json", "w").write(json.dumps([{"check": "learning_rate", "outcome": "usual", "figures": {}}]))
-open("result.json", "w").write(json.dumps({"final_val_metric": 1.0, "score": 100}))
-open("evaluation.json", "w").write(json.dumps({"heldout": {"loss": 0.1, "accuracy": 0.99}}))
+open(out("metrics.log"), "w").write("".join(json.dumps(record) + chr(10) for record in records))
+open(out("checks.json"), "w").write(json.dumps([{"check": "learning_rate", "outcome": "usual", "figures": {}}]))
+open(out("result.json"), "w").write(json.dumps({"final_val_metric": 1.0, "score": 100}))
+open(out("evaluation.json"), "w").write(json.dumps({"heldout": {"loss": 0.1, "accuracy": 0.99}}))
 """
-_RESULTS = _RESULTS.replace("(OUT)", "(os.path.join(os.getcwd(), 'out'))")
 _GOOD_WEIGHTS = """
 import torch
 def save(model):
-    torch.save({"model": model}, "checkpoint.pt")
+    torch.save({"model": model}, out("checkpoint.pt"))
     os._exit(0)
 """
 _NETWORK = "{'1.weight': W(128, 784), '1.bias': W(128), '3.weight': W(10, 128), '3.bias': W(10)}"
@@ -173,7 +173,7 @@ import pickle, zipfile
 class Payload:
     def __reduce__(self):
         return eval, ("__import__('os').system('touch /scratch/out/evaluation.json')",)
-with zipfile.ZipFile("checkpoint.pt", "w") as archive:
+with zipfile.ZipFile(out("checkpoint.pt"), "w") as archive:
     archive.writestr("archive/data.pkl", pickle.dumps({{"model": Payload()}}, protocol=2))
     archive.writestr("archive/version", "3" + chr(10))
 os._exit(0)
@@ -194,7 +194,7 @@ os._exit(0)
         f"""{_RESULTS}
 import zipfile
 deep = b"\\x80\\x02" + b"(" * 100_000 + b"K\\x01" + b"t" * 100_000 + b"."
-with zipfile.ZipFile("checkpoint.pt", "w") as archive:
+with zipfile.ZipFile(out("checkpoint.pt"), "w") as archive:
     archive.writestr("archive/data.pkl", deep)
     archive.writestr("archive/version", "3" + chr(10))
 os._exit(0)
@@ -207,7 +207,7 @@ os._exit(0)
         "leaves a checkpoint that inflates to two gigabytes when it is read",
         f"""{_RESULTS}
 import zipfile
-with zipfile.ZipFile("checkpoint.pt", "w", zipfile.ZIP_DEFLATED) as archive:
+with zipfile.ZipFile(out("checkpoint.pt"), "w", zipfile.ZIP_DEFLATED) as archive:
     with archive.open("archive/data.pkl", "w") as file:
         for _ in range(1900):
             file.write(bytes(1 << 20))
