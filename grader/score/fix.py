@@ -104,7 +104,8 @@ def _judge_correct(evidence: Evidence) -> Check:
     for made in evidence.checks or ():
         if made.status != "OK":
             return _open(
-                f"The checks of your experiment did not come to their end ({made.status}): {made.message}"
+                f"The checks of your experiment did not come to their end ({made.status}:"
+                f" {made.message.rstrip('.')}). The instructor decides."
             )
     return _judge_without_symptom(evidence, _bad(checks(evidence)), _bad(evaluations(evidence)))
 
