@@ -10,7 +10,6 @@ import re
 import signal
 import subprocess
 import sys
-import sysconfig
 import time
 import uuid
 from collections.abc import Callable
@@ -43,14 +42,12 @@ class Lab:
         until(lambda: all("Registered to:" in (self._folder / f"{name}.log").read_text() for name in names))
         return started
 
-    def launch(
-        self, name: str, *, real: bool = False, bare: bool = False, code: str = "one", problem: str = ""
-    ) -> int:
-        """Start a worker and do not wait for it; a real one makes replays, a bare one has no trainwreck."""
+    def launch(self, name: str, *, real: bool = False, code: str = "one", problem: str = "") -> int:
+        """Start a worker and do not wait for it; a real one makes replays."""
         words = [self.address, "--name", name, "--nthreads", "1", "--no-nanny"]
-        words += [] if real or bare else ["--preload", __file__]
+        words += [] if real else ["--preload", __file__]
         variables = {_CODE: code, _SANDBOX: problem}
-        process = self._start("worker", *words, name=name, bare=bare, **variables)
+        process = self._start("worker", *words, name=name, **variables)
         self.workers.append(process)
         return process.pid
 
@@ -68,16 +65,13 @@ class Lab:
         self.scheduler.wait()
 
     def _start(
-        self, kind: str, *words: str, name: str = "scheduler", bare: bool = False, **variables: str
+        self, kind: str, *words: str, name: str = "scheduler", **variables: str
     ) -> "subprocess.Popen[bytes]":
-        python = [sys.executable, "-P"]
-        if bare:  # trainwreck is found by a .pth file, which -S leaves unread
-            python.append("-S")
-            variables["PYTHONPATH"] = sysconfig.get_path("purelib")
         with (self._folder / f"{name}.log").open("wb") as said:
             return subprocess.Popen(
                 [
-                    *python,
+                    sys.executable,
+                    "-P",
                     "-m",
                     f"distributed.cli.dask_{kind}",
                     *words,

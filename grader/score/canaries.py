@@ -48,10 +48,10 @@ def canary_problem(recipe_id: str, replays: Sequence[Replay], weights: Weights) 
         return f"{solution} got {total}, not 100 ({lost})."
     outcomes = {result.check: result.outcome for result in made.checks}
     for name in mechanisms_of(recipe_id):
-        shown, found = name.replace("_", "-"), outcomes.get(name)
-        if not found:
+        shown = name.replace("_", "-")
+        if not (outcome := outcomes.get(name)):
             return f"The check {shown} could not be made for {recipe_id} here."
-        if not load_check(name).outcome(found).sound:
+        if not load_check(name).outcome(outcome).sound:
             return f"{solution} trips the check {shown} here."
     # Equal bytes alone earn the points of the fix, so they would not show a failing check.
     for item in measurements(perfect):
