@@ -10,7 +10,7 @@ from check_subjects import mini_subject, real_subject
 from mini_experiments import AMP, CHANCE, MINI, edited, mini_run, train_step
 
 from harness.checks import check_names, load_check, make_check
-from harness.checks.cli.documentation import documentation
+from harness.checks.cli.commands import documentation
 from harness.checks.core.finding import Finding
 from harness.errors import UserError
 from harness.run.metrics_log import format_record
