@@ -12,7 +12,7 @@ from types import ModuleType
 
 import numpy as np
 
-from grader.syntax.program import Unparsable, parse_experiment
+from grader.intake.program import Unparsable, parse_experiment
 from harness.written.derivation import foreign_imports
 
 
