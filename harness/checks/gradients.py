@@ -21,7 +21,6 @@ from harness.checks.core.finding import (
     Check,
     Finding,
     Limit,
-    Line,
     Plot,
     Table,
     consequence,
@@ -106,10 +105,8 @@ def measure(subject: Subject) -> Finding:
         },
         tables=(Table(caption, _COLUMNS, tuple(_rows(named, before, fresh, used))),),
         plots=(
-            Plot("Norm of the gradient", "2-norm", (Line.over_steps("used", norms),)),
-            Plot(
-                "Distance from a fresh gradient", "distance", (Line.over_steps("used", ratios),), scale="auto"
-            ),
+            Plot("Norm of the gradient", "2-norm", {"used": norms}),
+            Plot("Distance from a fresh gradient", "distance", {"used": ratios}, scale="auto"),
         ),
     )
 

@@ -17,7 +17,7 @@ from itertools import repeat
 import torch
 from torch import nn
 
-from harness.checks.core.finding import Cell, Check, Finding, Line, Plot, consequence, short, sound
+from harness.checks.core.finding import Cell, Check, Finding, Plot, consequence, short, sound
 from harness.checks.core.subject import Subject
 from harness.checks.first_loss import constant_guess
 from harness.run.experiment import disable_dropout
@@ -84,8 +84,7 @@ def measure(subject: Subject) -> Finding:
         "target": target,
         "reached at step": reached_at,
     }
-    level = Line("target", ((0, target), (len(losses) - 1, target)))
-    plot = Plot("Loss on one batch", "loss", (Line.over_steps("loss", losses), level))
+    plot = Plot("Loss on one batch", "loss", {"loss": losses, "target": [target] * len(losses)})
     what = f"the first {len(inputs)} examples, {len(losses)} steps; dropout, weight decay and AUGMENT off"
     return Finding(what, outcome, summary, figures, plots=(plot,))
 

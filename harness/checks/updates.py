@@ -18,7 +18,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from harness.checks.core.finding import Check, Finding, Line, Plot, consequence, mechanism, short, sound
+from harness.checks.core.finding import Check, Finding, Plot, consequence, mechanism, short, sound
 from harness.checks.core.step_gradients import Gradients, as_vector, reference_gradients, used_gradients
 from harness.checks.core.subject import Subject, Trial, worst
 
@@ -90,7 +90,7 @@ def measure(subject: Subject) -> Finding:
             Plot(
                 "Gradient used, off the direction of the loss's",
                 "distance",
-                (Line.over_steps("used", directions),),
+                {"used": directions},
             ),
         ),
     )

@@ -189,19 +189,23 @@ def _text(value: Cell) -> str:
 def _charts(report: CheckReport) -> list[LineChart]:
     charts = []
     for index, plot in enumerate(report.finding.plots):
-        names = [line.label for line in plot.lines] if len(plot.lines) > 1 else [""]
         series = [
-            Series(label=name, points=line.points, tone=tone, dash=tone)
-            for tone, (name, line) in enumerate(zip(names, plot.lines, strict=True))
+            Series(
+                label=name if len(plot.lines) > 1 else "",
+                points=list(zip(plot.rates or range(len(values)), values, strict=False)),
+                tone=tone,
+                dash=tone,
+            )
+            for tone, (name, values) in enumerate(plot.lines.items())
         ]
         chart = line_chart(
             f"{report.check.name.replace('_', '-')}-{index}",
             plot.title,
             series,
-            x_label=plot.x_label,
+            x_label="learning rate" if plot.rates else "step",
             y_label=plot.y_label,
             scale=plot.scale,
-            log_x=plot.log_x,
+            log_x=bool(plot.rates),
             marks=[Mark(x, words, 6) for x, words in plot.marks if x > 0 and math.isfinite(x)],
         )
         charts += [chart] if chart is not None else []
