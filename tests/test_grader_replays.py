@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from grader.intake.program import tree_digest
 from grader.replay.replay import Replay
 from grader.replay.replayer import Replayer, Sandbox
 from grader.replay.replays import Replays, local_executor
 from grader.replay.request import RUN_LIMITS, Request, in_time, trusted_requests
 from grader.report.progress import Progress
 from grader.sandbox import Command, SandboxResult, Status, StopSignal
-from grader.syntax.program import tree_digest
 from harness.errors import UserError
 from harness.recipe import load_recipe
 from harness.run.settings import RunSettings

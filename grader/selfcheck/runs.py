@@ -10,6 +10,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from grader.intake.program import program_digest, tree_digest
 from grader.replay.cache import Cache, default_folder, trim
 from grader.replay.provenance import machine_state
 from grader.replay.replay import Replay
@@ -18,7 +19,6 @@ from grader.replay.replays import Replays, local_executor
 from grader.replay.request import Request
 from grader.report.progress import Progress, shown_progress
 from grader.score.verdict import Model
-from grader.syntax.program import program_digest, tree_digest
 from harness.checks import run_checks
 from harness.data.loading import default_cache
 from harness.errors import UserError
