@@ -81,7 +81,6 @@ def measure(subject: Subject) -> Finding:
     else:
         outcome = "exploding" if end > max(VARIANCE_RISE * start, VARIANCE_FLOOR) else "alive"
     return Finding(
-        f"the first batch in training mode, before the first step and after {STEPS}",
         outcome,
         f"dead units {short(dead)}, variance of the output {short(start)}, then {short(end)}",
         {

@@ -40,8 +40,7 @@ WORSE = 3.0
 def measure(subject: Subject) -> Finding:
     """Make the first steps with and without autocast, if the experiment's constant AMP is true."""
     if not _uses_autocast(subject):
-        what = "the constant AMP, and what the layers put out in the first step"
-        return Finding(what, "no-autocast", "nothing is computed in a lower precision", {"autocast": False})
+        return Finding("no-autocast", "nothing is computed in a lower precision", {"autocast": False})
     runs = {name: _steps(subject, disable_amp=off) for name, off in (("as it is", False), ("AMP off", True))}
     loss = {name: float(median(r["loss"] for r in records[-LAST:])) for name, records in runs.items()}
     zeros = {
@@ -52,7 +51,6 @@ def measure(subject: Subject) -> Finding:
     worse = not loss["as it is"] <= WORSE * loss["AMP off"]
     lines = {name: [r["loss"] for r in records] for name, records in runs.items()}
     return Finding(
-        f"the first {STEPS} steps of the run, with AMP as it is and off",
         "better-without" if lost or worse else "same",
         "; ".join(f"{name}: loss {short(loss[name])}, zeros {short(zeros[name])}" for name in runs),
         {

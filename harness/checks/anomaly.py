@@ -71,7 +71,6 @@ def measure(subject: Subject) -> Finding:
     rows = tuple((record["step"], record["loss"], record["grad_norm"]) for record in records[-SHOWN:])
     curve = {"loss": [record["loss"] for record in records]}
     return Finding(
-        "the whole run, step by step, until something is not finite; that step again, operation by operation",
         outcome,
         summary,
         figures,

@@ -64,7 +64,6 @@ def measure(subject: Subject) -> Finding:
         rows.append((name, shape, tensor.requires_grad, group, rate, moved_at.get(name), share))
     columns = "parameter", "shape", "trainable", "group", "lr", "moved at step", "moved"
     return Finding(
-        f"{len(named)} parameters over the first {STEPS} steps of the run",
         outcome if moved_at else "none-moves",
         f"{moving} parameters move in {STEPS} steps",
         {

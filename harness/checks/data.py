@@ -91,7 +91,6 @@ def measure(subject: Subject) -> Finding:
     columns = "tensor", "shape", "dtype", "least", "greatest", "mean", "deviation", "finite"
     rows = tuple(_row(name, tensor) for name, tensor in tensors.items())
     return Finding(
-        f"both splits of load_data, the first {BATCHES} batches, and batches of grey inputs of our own",
         outcome,
         f"{changed} labels not as loaded, {overlap} validation inputs in training",
         {

@@ -61,7 +61,6 @@ def measure(subject: Subject) -> Finding:
     ratio = loss / guess if guess else math.inf
     outcome = "low" if ratio < LOW else "high" if ratio > HIGH else "chance"
     return Finding(
-        f"the first batch of {len(labels)} examples, at the weights that the seed gives",
         outcome if math.isfinite(loss) else "non-finite",
         f"first loss {short(loss)}, {name} = {short(guess)}",
         {"first loss": loss, name: guess, "ratio": ratio},

@@ -91,7 +91,6 @@ def measure(subject: Subject) -> Finding:
     caption = "By parameter, as the optimizer used it in the last step"
     zeros_used = median(record["grad_zero_fraction"] or 0.0 for record in records)
     return Finding(
-        f"the first {STEPS} steps of the run; the parameters at step {STEPS - 1}",
         _outcome(norms, stale, lost, sizes) if any(r["grad_norm"] for r in records) else "none",
         f"norm {short(norms[0])} at first, {short(worst(norms))} at most; distance from a fresh one {short(stale)};"
         f" zeros {short(zeros_used)}",

@@ -54,7 +54,6 @@ def measure(subject: Subject) -> Finding:
         lower = min(level(_plain_losses(subject, factor)) for factor in (0.1, 0.01))
     overshoots = lower is not None and lower < BETTER * level(own)
     return Finding(
-        f"the rates of the first {STEPS} steps and of the schedule, and {PLAIN_STEPS} plain steps",
         "usual" if largest < LARGEST and not overshoots else "too-large",
         f"largest rate {short(largest)}; loss after {PLAIN_STEPS} plain steps {short(level(own))}",
         {

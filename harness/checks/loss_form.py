@@ -131,7 +131,7 @@ def _classification(
         "gradient of a whole batch over that of half of it": growth,
         "least loss within the outputs' range": least,
     }
-    return _finding("the mean cross-entropy", outcome, summary, figures, rows)
+    return _finding(outcome, summary, figures, rows)
 
 
 def _regression(experiment: Experiment, outputs: Tensor, labels: Tensor) -> Finding:
@@ -152,15 +152,14 @@ def _regression(experiment: Experiment, outputs: Tensor, labels: Tensor) -> Find
     )
     figures: dict[str, Cell] = {"loss over the stable form": ratio, "loss of each example twice": growth}
     rows = (f"first batch, {len(labels)} examples", *once), ("the same, each example twice", *twice)
-    return _finding("the mean squared error", outcome, words, figures, rows)
+    return _finding(outcome, words, figures, rows)
 
 
 def _finding(
-    form: str, outcome: str, summary: str, figures: dict[str, Cell], rows: tuple[tuple[Cell, ...], ...]
+    outcome: str, summary: str, figures: dict[str, Cell], rows: tuple[tuple[Cell, ...], ...]
 ) -> Finding:
     table = Table("Losses", ("outputs", "experiment", "stable form"), rows)
-    what = f"the loss and the first steps compared with {form}"
-    return Finding(what, outcome, summary, figures, tables=(table,))
+    return Finding(outcome, summary, figures, tables=(table,))
 
 
 @torch.no_grad()

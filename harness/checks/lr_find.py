@@ -73,7 +73,6 @@ def measure(subject: Subject) -> Finding:
         figures |= {"suggested": None, "rate of the least loss": None}
         marks = marks[:1]
     return Finding(
-        f"{len(rates)} steps, the rate from {FIRST:g} up by the same factor each",
         outcome,
         f"used {short(used)}, suggested {short(figures['suggested'])}, too high from {short(rates[-1])}",
         figures,

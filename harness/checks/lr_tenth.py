@@ -48,7 +48,6 @@ def measure(subject: Subject) -> Finding:
     own, *lower = levels.values()
     ends = ", ".join(f"{short(last)} at {name}" for name, last in levels.items())
     return Finding(
-        f"the first {STEPS} steps of the run, three times",
         "better" if min(lower) < BETTER * own else "no-better",
         f"loss after {STEPS} steps: {ends}",
         {f"loss at the end, {name}": last for name, last in levels.items()},

@@ -79,7 +79,6 @@ def measure(subject: Subject) -> Finding:
         (name, once[0], again[0], once[1], again[1], change) for name, (once, again, change) in found.items()
     )
     return Finding(
-        f"the network after the first {STEPS} steps of the run, on the validation split",
         outcome,
         f"loss as written {short(first[0])}, again {short(second[0])}, eval mode {short(trusted[0])}",
         {

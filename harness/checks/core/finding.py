@@ -70,6 +70,11 @@ class Check:
         """Whether the check measures a mechanism directly: then a fix can be judged by it."""
         return any(outcome.mechanism for outcome in self.outcomes)
 
+    @property
+    def summary(self) -> str:
+        """What the check does: the first line of its documentation."""
+        return self.documentation.partition("\n")[0]
+
     def outcome(self, id: str) -> Outcome:
         """Return the outcome of this id. Raises `KeyError` for one that the check cannot have."""
         return {outcome.id: outcome for outcome in self.outcomes}[id]
@@ -109,12 +114,11 @@ class Plot:
 
 @dataclass(frozen=True)
 class Finding:
-    """What one check did (`what`) and found: its outcome, a summary in a few words, and the figures that decided.
+    """What one check found: its outcome, a summary in a few words, and the figures that decided.
 
     `sheet` holds images with their labels, as `harness.run.input_sheet` makes them.
     """
 
-    what: str
     outcome: str
     summary: str
     figures: dict[str, Cell]
