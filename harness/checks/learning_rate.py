@@ -14,8 +14,6 @@ end below 1. After 80 plain steps healthy experiments and their sound variants h
 with ten times the rate of the digits' network all of it (0.8). A tenth of such a rate leaves a fifth of the loss (0.3).
 """
 
-from itertools import islice
-
 import torch.nn.functional as F
 
 from harness.checks.core.finding import Check, Finding, Limit, Plot, mechanism, short, sound
@@ -86,7 +84,7 @@ def _plain_losses(subject: Subject, factor: float) -> list[float]:
     for group in trial.optimizer.param_groups:
         group["lr"] = factor * group.get("initial_lr", group["lr"])
     losses = []
-    for inputs, labels in islice(trial.batches(), PLAIN_STEPS):
+    for inputs, labels in trial.batches(PLAIN_STEPS):
         outputs = trial.model.train()(inputs)
         form = mean_cross_entropy if is_classification(outputs, labels) else F.mse_loss
         loss = form(outputs, labels)

@@ -9,6 +9,7 @@ Healthy experiments over eight seeds: 0.74 at least; updates that are too long: 
 """
 
 import math
+from functools import partial
 from statistics import median
 
 import torch
@@ -16,7 +17,6 @@ from torch import nn
 
 from harness.checks.core.finding import Check, Finding, Plot, consequence, short, sound
 from harness.checks.core.subject import Subject
-from harness.run.setup import Adapt
 
 CHECK = Check(
     order=60,
@@ -42,7 +42,7 @@ def measure(subject: Subject) -> Finding:
     """Make the first steps at each rate; the schedule scales with it."""
     losses: dict[str, list[float]] = {}
     for name, factor in FACTORS.items():
-        trial = subject.trial(adapt=_scaled(factor))
+        trial = subject.trial(adapt=partial(_scale, factor))
         losses[name] = [float(trial.step(*batch)) for batch in trial.batches(STEPS)]
     levels = {name: level(values) for name, values in losses.items()}
     own, *lower = levels.values()
@@ -61,9 +61,6 @@ def level(losses: list[float]) -> float:
     return median(last) if all(map(math.isfinite, last)) else math.inf
 
 
-def _scaled(factor: float) -> Adapt:
-    def adapt(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-        for group in optimizer.param_groups:
-            group["lr"] = factor * group["lr"]
-
-    return adapt
+def _scale(factor: float, _model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    for group in optimizer.param_groups:
+        group["lr"] = factor * group["lr"]

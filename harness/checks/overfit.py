@@ -12,7 +12,6 @@ of 100 times the first one has blown up (healthy: below 25; broken: 140 to 3,000
 """
 
 import math
-from itertools import repeat
 
 import torch
 from torch import nn
@@ -56,7 +55,7 @@ def measure(subject: Subject) -> Finding:
     target = REGRESSION_TARGET * constant_guess(labels) if labels.is_floating_point() else TARGET
     losses: list[float] = []
     guardrails, rises, allowed = Guardrails("warn"), False, STEPS
-    for record in trial.records(repeat((inputs, labels), MOST_STEPS), prepare=True):
+    for record in trial.records(trial.prepare(inputs, labels) for _ in range(MOST_STEPS)):
         losses.append(float(record["loss"]))
         rises = rises or any(finding.kind == "loss rise" for finding in guardrails.check(record))
         if losses[-1] <= target or not math.isfinite(losses[-1]):

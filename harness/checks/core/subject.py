@@ -63,11 +63,11 @@ class Trial(TrainingSetup):
         self.model.train()
         return self.train_on(inputs, labels)
 
-    def records(self, batches: Iterable[tuple[Tensor, Tensor]], *, prepare: bool = False) -> Iterator[Record]:
-        """Make a step on each batch, prepared first if it is not yet, and yield what the log of a run would hold."""
+    def records(self, batches: Iterable[tuple[Tensor, Tensor]]) -> Iterator[Record]:
+        """Make a step on each prepared batch, and yield what the log of a run would hold."""
         with Recorder(self.model) as recorder:
             for step, batch in enumerate(batches):
-                found = recorder.end_batch(self.step(*(self.prepare(*batch) if prepare else batch)))
+                found = recorder.end_batch(self.step(*batch))
                 yield {"step": step, **found}
 
 
