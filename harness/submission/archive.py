@@ -128,13 +128,12 @@ def check_student_name(student: str) -> None:
 def build_submission(workspace: Workspace, student: str) -> dict[str, bytes]:
     """Return the members of the tarball by name: runs, experiment, report, commands, and a manifest.
 
-    Other files of the workspace are left out. Raises `UserError` for an unusable name, and for a missing file.
+    Other files of the workspace are left out. All of these files must be there: `check_workspace` looks.
     """
-    check_student_name(student)
     sources = {EXPERIMENT: workspace.experiment, REPORT: workspace.report}
     for run in RUNS:
         sources |= {f"runs/{run}/{name}": workspace.run_folder(run) / name for name in RUN_FILES}
-    members = {name: _read(path) for name, path in sources.items()}
+    members = {name: path.read_bytes() for name, path in sources.items()}
     metas = {run: read_object(workspace.run_folder(run) / META) for run in RUNS}
     lines = [f"# runs/{run}\n{' '.join(str(metas[run].get('command')).split())}\n" for run in RUNS]
     members[COMMANDS] = "\n".join(lines).encode()
@@ -190,10 +189,3 @@ def _hand_in(
     note = {"format_version": FORMAT_VERSION, "student": student, "file": path.name, "sha256": digest}
     write_whole({folder / SUBMITTED: (json.dumps(note, indent=1) + "\n").encode()})
     return Submission(path, digest, tuple(warnings))
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        raise UserError(f"{path} is missing: make check says which step makes it.") from None
