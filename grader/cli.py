@@ -36,7 +36,6 @@ def cli() -> None:
 @_jobs
 @click.option("--only", metavar="NAME", multiple=True, help="Score this submission only; repeatable.")
 @click.option("--rubric", type=_FILE, help="Weights to use in place of grader/score/rubric.toml.")
-@click.option("--fresh", is_flag=True, help="Replay everything again, whatever is in the cache.")
 @click.option(
     "--trust-submissions", is_flag=True,
     help="Run students' code WITHOUT a sandbox, with all your rights. Every report will say so.",
@@ -60,19 +59,6 @@ def score(submissions: Path, **options: Any) -> None:
         raise UserError("A cluster runs students' code in a sandbox only: leave --trust-submissions out.")
     with naming(asked.out):
         sys.exit(score_folder(submissions, asked))
-
-
-@cli.command()
-@click.argument("submission")
-@_reports
-def show(submission: str, out: Path) -> None:
-    """Show one SUBMISSION's score in the terminal."""
-    from rich.console import Console
-
-    from grader.report.scores_file import find_submission, read_scores
-    from grader.report.terminal import show_submission
-
-    show_submission(find_submission(read_scores(out), submission), Console())
 
 
 @cli.command()
@@ -130,7 +116,6 @@ def doctor() -> None:
     help="Run every recipe from so many seeds.",
 )  # fmt: skip
 @click.option("--only", metavar="EXERCISE", multiple=True, help="Check this exercise alone; repeatable.")
-@click.option("--fresh", is_flag=True, help="Run everything again, whatever is in the cache.")
 @click.option("--write", is_flag=True, help="Write what was measured, and docs/calibration.md.")
 @_jobs
 def selfcheck(**options: Any) -> None:

@@ -77,7 +77,7 @@ def grade(paths: Sequence[Path], grading: Grading, progress: Progress) -> list[S
     scores = _score(sound, replays, grading, progress)
     answers = [item for item in read.values() if isinstance(item, Answer)]
     answer_grader = AnswerGrader(
-        grading.replayer, grading.cache, jobs=grading.jobs, sandboxed=grading.sandboxed, fresh=grading.fresh
+        grading.replayer, grading.cache, jobs=grading.jobs, sandboxed=grading.sandboxed
     )
     scores += answer_grader.grade(answers, progress)
     scores += [item for item in read.values() if isinstance(item, Score)]

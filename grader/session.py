@@ -33,7 +33,6 @@ class ScoreOptions:
     jobs: int
     only: tuple[str, ...] = ()
     rubric: Path | None = None
-    fresh: bool = False
     trust_submissions: bool = False
     engine: Engine = "warm"
     cluster: str | None = None
@@ -48,7 +47,6 @@ class Grading:
     cache: Path
     weights: Weights
     jobs: int
-    fresh: bool = False
     sandboxed: bool = True
 
 
@@ -70,12 +68,11 @@ def open_grading(options: ScoreOptions, weights: Weights, console: Console) -> I
             replayer = Replayer(stack.enter_context(_sandbox(options, console)), data)
             executor = local_executor(replayer, options.jobs)
         yield Grading(
-            replays=Replays(executor, folder, fresh=options.fresh),
+            replays=Replays(executor, folder),
             replayer=replayer,
             cache=folder,
             weights=weights,
             jobs=options.jobs,
-            fresh=options.fresh,
             sandboxed=not options.trust_submissions,
         )
 

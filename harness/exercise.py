@@ -181,7 +181,7 @@ def read_result(folder: Path) -> dict[str, Any]:
 def check_exercise(recipe_id: str, work: Path) -> "tuple[Workspace, list[CheckItem]]":
     """Check everything that can be checked before handing in; this makes both runs again to see that they repeat."""
     from harness import checks
-    from harness.submission.check import all_checks
+    from harness.submission.check import check_workspace
 
     recipe = load_recipe(recipe_id)
     workspace = open_workspace(work, recipe_id)
@@ -200,4 +200,4 @@ def check_exercise(recipe_id: str, work: Path) -> "tuple[Workspace, list[CheckIt
             findings = checks.run_checks(workspace.broken_source(), workspace.settings, names)
             return {name: finding.outcome for name, finding in findings.items()}
 
-        return workspace, all_checks(workspace, rerun, outcomes)
+        return workspace, check_workspace(workspace, rerun, outcomes)

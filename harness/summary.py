@@ -185,11 +185,8 @@ def show_submission(submission: "Submission") -> None:
     console = Console()
     size = submission.path.stat().st_size / 1000
     shown = f"{size:.1f} kB" if size < 100 else f"{size / 1000:.1f} MB"
-    done = "exist already and are the same." if submission.unchanged else "are written."
     about = f"({shown}, SHA-256 {submission.sha256[:16]})"
-    _show_line(console, f"{submission.path} {about} and its .sha256 {done}")
-    if submission.replaced:
-        _show_line(console, "They replace the ones that you made before.")
+    _show_line(console, f"{submission.path} {about} and its .sha256 are written.")
     for item in submission.warnings:
         _show_line(console, f"Warning, {item.id}: {item.message}", style="yellow")
     _show_next(console, "hand both files in")

@@ -115,7 +115,7 @@ def _make(folder: Path) -> None:
     _write(folder / "submissions", submissions)
     memory = folder / "replays"
     replayer = Replayer(run_in_sandbox, folder / "no data")
-    replays = Replays(local_executor(replayer, jobs=2), memory, fresh=False)
+    replays = Replays(local_executor(replayer, jobs=2), memory)
     grading = Grading(replays, replayer, memory, load_weights(), jobs=2)
     scores = grade(sorted((folder / "submissions").iterdir()), grading, Progress())
     assert [score.row.status for score in scores] == ["graded"] * len(STUDENTS)

@@ -8,7 +8,7 @@ import pytest
 from made_up_runs import FIXED, change_json, make_workspace, read_lines, seal, write_lines
 
 from harness.errors import UserError
-from harness.submission.check import all_checks, quick_checks, render_checks
+from harness.submission.check import check_workspace, render_checks
 from harness.submission.check_run import CheckItem
 from harness.workspace import Workspace
 
@@ -30,7 +30,7 @@ def failures(items: list[CheckItem]) -> dict[str, str]:
 
 
 def test_good_work_passes_every_check(workspace: Workspace, tmp_path: Path) -> None:
-    items = all_checks(workspace, copy_of(workspace, tmp_path / "again"))
+    items = check_workspace(workspace, copy_of(workspace, tmp_path / "again"))
     assert failures(items) == {}
     of_run, of_report = "files checksum provenance log diagnostics", "length parts numbers snippet"
     assert [item.id for item in items] == [
@@ -98,16 +98,16 @@ META = "checkpoint.pt.meta.json"
 )  # fmt: skip
 def test_a_damaged_run_is_found(workspace: Workspace, damage: Damage, item: str, message: str) -> None:
     damage(workspace)
-    found = failures(quick_checks(workspace))
+    found = failures(check_workspace(workspace))
     assert re.search(message, found[f"fixed: {item}"])
     assert not any(name.startswith("broken") for name in found)
 
 
 def test_an_experiment_edited_after_its_run_is_found(workspace: Workspace) -> None:
     workspace.experiment.write_text(FIXED + "# later\n")
-    assert list(failures(quick_checks(workspace))) == ["experiment: verified"]
+    assert list(failures(check_workspace(workspace))) == ["experiment: verified"]
     workspace.experiment.unlink()
-    assert list(failures(quick_checks(workspace))) == ["experiment: verified"]
+    assert list(failures(check_workspace(workspace))) == ["experiment: verified"]
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_an_experiment_that_was_not_edited_is_found(workspace: Workspace, commen
     workspace.experiment.write_text(source)
     (workspace.run_folder("fixed") / "experiment.py").write_text(source)
     seal(workspace.run_folder("fixed"))
-    found = failures(quick_checks(workspace))
+    found = failures(check_workspace(workspace))
     assert list(found) == ["experiment: edited"] and message in found["experiment: edited"]
 
 
@@ -126,7 +126,7 @@ def edit_report(workspace: Workspace, old: str, new: str) -> dict[str, str]:
     text = workspace.report.read_text()
     assert old in text
     workspace.report.write_text(text.replace(old, new))
-    return failures(quick_checks(workspace))
+    return failures(check_workspace(workspace))
 
 
 def test_a_cited_number_that_is_not_in_the_log_is_shown_beside_it(workspace: Workspace) -> None:
@@ -193,7 +193,7 @@ def test_a_check_that_is_cited_is_made(
     def outcomes(names: Sequence[str]) -> Mapping[str, str]:
         return dict.fromkeys(names, found)
 
-    made = failures(quick_checks(workspace, outcomes))
+    made = failures(check_workspace(workspace, outcomes=outcomes))
     if message is None:
         assert made == {}
     else:
@@ -226,7 +226,7 @@ def test_a_run_edited_afterwards_does_not_repeat(
 ) -> None:
     replay = copy_of(workspace, tmp_path / "again")
     edit(workspace)
-    item = next(item for item in all_checks(workspace, replay) if item.id == "fixed: repeats")
+    item = next(item for item in check_workspace(workspace, replay) if item.id == "fixed: repeats")
     assert item.outcome == "failed"
     assert re.search(message, item.message)
     assert re.search(VERIFY, item.message)
@@ -236,7 +236,7 @@ def test_another_machine_is_no_ones_fault(workspace: Workspace, tmp_path: Path) 
     replay = copy_of(workspace, tmp_path / "again")
     edit_log(3, loss=9.0)(workspace)
     edit_json("checkpoint.pt.meta.json", platform_class={"architecture": "aarch64"})(workspace)
-    item = all_checks(workspace, replay)[-1]
+    item = check_workspace(workspace, replay)[-1]
     assert (item.outcome, "made with another platform_class" in item.message) == ("could not judge", True)
 
 
@@ -244,14 +244,14 @@ def test_a_replay_that_a_user_must_fix_could_not_be_judged(workspace: Workspace)
     def full_disk(run: str) -> Path:
         raise UserError("No space left on device: free some space.")
 
-    items = all_checks(workspace, full_disk)[-2:]
+    items = check_workspace(workspace, full_disk)[-2:]
     assert [item.outcome for item in items] == ["could not judge"] * 2
     assert "free some space" in items[0].message
 
 
 def test_an_empty_workspace_can_be_checked(workspace: Workspace) -> None:
     shutil.rmtree(workspace.folder / "runs")
-    found = failures(all_checks(workspace, lambda run: Path()))
+    found = failures(check_workspace(workspace, lambda run: Path()))
     assert "make exercise BREAK=huge_lr" in found["broken: files"]
     assert {"fixed: files", "experiment: verified", "report: evidence 1", "fixed: repeats"} <= set(found)
 

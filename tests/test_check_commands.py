@@ -14,7 +14,7 @@ from page_reader import Page
 
 from harness.checks import check_names, load_check
 from harness.checks.cli.show import CheckReport, show, write_page
-from harness.checks.core.finding import Cell, Finding, Line, Plot, Table
+from harness.checks.core.finding import Cell, Finding, Plot, Table
 from harness.recipe import Recipe, load_recipe, recipe_ids
 from harness.run.settings import RunSettings
 from harness.workspace import create_workspace
@@ -123,11 +123,11 @@ def test_a_mistake_is_one_sentence(words: tuple[str, ...], message: str, tmp_pat
 
 
 PIXELS = base64.b64encode(bytes(range(0, 256, 8))).decode()
-CURVE = Line("loss", ((1e-3, 2.0), (1e-2, 1.0), (1e-1, math.nan), (1.0, None)))
-LEVEL = Line("level", ((1e-3, 1.0), (1.0, 1.0)))
+RATES = (1e-3, 1e-2, 1e-1, 1.0)
+CURVES = {"loss": (2.0, 1.0, math.nan, None), "level": (1.0,) * 4}
 FULL = {
     "tables": (Table("A table", ("name", "x"), (("first", 1e-9), (HOSTILE, math.nan))),),
-    "plots": (Plot("A curve", "loss", (CURVE, LEVEL), "rate", ((0.1, "used: 0.1"),), log_x=True),),
+    "plots": (Plot("A curve", "loss", CURVES, rates=RATES, marks=((0.1, "used: 0.1"),)),),
     "sheet": {"shape": [2, 1, 4, 4], "pixels": PIXELS, "labels": ["7", HOSTILE]},
 }
 
@@ -187,4 +187,4 @@ def test_json_is_strict_and_whole() -> None:
     assert found["figures"]["another"] == "Infinity"
     assert found["tables"][0]["rows"][1][1] == "NaN"
     again = Finding.from_json(one.finding.to_json())
-    assert math.isnan(again.plots[0].lines[0].points[2][1] or 0.0)
+    assert math.isnan(again.plots[0].lines["loss"][2] or 0.0)

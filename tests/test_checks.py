@@ -10,7 +10,7 @@ from check_subjects import mini_subject, real_subject
 from mini_experiments import AMP, CHANCE, MINI, edited, mini_run, train_step
 
 from harness.checks import check_names, load_check, make_check
-from harness.checks.cli.documentation import documentation
+from harness.checks.cli.commands import documentation
 from harness.checks.core.finding import Finding
 from harness.errors import UserError
 from harness.run.metrics_log import format_record
@@ -285,7 +285,7 @@ def test_an_update_of_several_batches_uses_their_mean(every: int) -> None:
 @pytest.mark.parametrize(
     ("source", "phase", "operation", "where", "line"),
     [
-        (EXPONENTIAL, "forward", "exp", "4 (Exponential)", "in forward"),
+        (EXPONENTIAL, "forward", "exp", "Sequential.4", "in forward"),
         (mini((f"    return {LOSS}\n", f"    return {LOSS} + (outputs - outputs).pow(2).sum().sqrt()\n")),
          "backward", "div", "SqrtBackward0", "in train_step"),
         (mini(("lr=0.05, momentum=0.9", "lr=1e3, weight_decay=1e38")),

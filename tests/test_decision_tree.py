@@ -1,22 +1,17 @@
-"""Decision trees: read with the line of every mistake, looked at as a whole, walked, and checked by `make check`."""
+"""Decision trees: read with the line of every mistake, looked at as a whole, and walked."""
 
 import re
 import textwrap
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from harness.checks import load_check
 from harness.errors import UserError
-from harness.exercise import RunOptions, start_exercise
-from harness.recipe import EXERCISES, load_recipe
-from harness.submission.check_run import CheckItem
-from harness.workspace import Workspace
-from harness.written import decision_tree_check
+from harness.recipe import EXERCISES
 from harness.written.decision_tree import MOST_PROBLEMS, Tree, parse_tree, walk
 from harness.written.exercise import FileExercise, find_file_exercise, stub
-from harness.written.workspace import FileWorkspace, check_file, start_file_exercise
+from harness.written.workspace import check_file, start_file_exercise
 
 TEXT = """\
 start: learns
@@ -159,77 +154,12 @@ def test_a_check_is_made_once_and_paid_once() -> None:
 
 # --- make check ---
 
-# Two checks of a second each tell this recipe from a healthy experiment.
-TREE = """\
-start: scale
-nodes:
-  scale:
-    check: first_loss
-    outcomes:
-      chance: {means: "it guesses, as it should", conclude: healthy}
-      low: {means: "it knows too much", conclude: unknown}
-      high: {means: "the scale is off", go: form}
-      non-finite: {means: "no number", conclude: unknown}
-  form:
-    check: loss_form
-    outcomes:
-      agrees: {means: "it is what it should be", conclude: unknown}
-      grows: {means: "a sum", conclude: loss_sum}
-      bounded: {means: "not logits", conclude: unknown}
-      differs: {means: "another", conclude: unknown}
-      overflows: {means: "another", conclude: unknown}
-      no-reference: {means: "its own", conclude: unknown}
-"""
-
-
-def tree_in(work: Path, text: str = TREE) -> FileWorkspace:
-    workspace, _ = start_file_exercise(exercise(), work)
-    workspace.answer.write_text(text, encoding="utf-8")
-    return workspace
-
-
-@pytest.fixture(scope="module")
-def begun(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
-    """Return a workspace of `loss_sum` with a broken run."""
-    work = tmp_path_factory.mktemp("student") / "work"
-    return start_exercise("loss_sum", work, RunOptions(epochs=1), bar=False)[0]
-
-
-def outcomes_of(items: list[CheckItem]) -> dict[str, tuple[str, str]]:
-    return {item.id: (item.outcome, item.message) for item in items}
-
-
-@pytest.mark.slow
-def test_a_tree_is_walked_with_the_begun_exercises(begun: Workspace) -> None:
-    workspace = tree_in(begun.folder.parent)
-    begun.experiment.write_text(load_recipe("loss_sum").healthy_source())
-    items = check_file(workspace)
-    assert {item.outcome for item in items} == {"passed"}
-    walked = outcomes_of(items)["walk: loss_sum"][1]
-    assert walked == "first_loss: high → loss_form: grows → concludes loss_sum, after 4 minutes."
-    assert "first_loss: chance → concludes healthy" in outcomes_of(items)["walk: loss_sum, edited"][1]
-
-
-def test_a_walk_that_ends_elsewhere_is_said(begun: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = SimpleNamespace(outcome="chance")
-    monkeypatch.setattr(decision_tree_check, "run_checks", lambda *_, **options: {"first_loss": found})
-    workspace = tree_in(begun.folder.parent, TREE.replace("e: healthy", "e: unknown"))
-    begun.experiment.write_text(load_recipe("loss_sum").healthy_source())
-    broken, edited = check_file(workspace)[2:]
-    assert (broken.outcome, edited.outcome) == ("failed", "could not judge")
-    assert "concludes unknown, after 1 minute." in broken.message
-    assert "Did you fix " in edited.message
-
-
-def test_without_any_exercise_there_is_nothing_to_walk_with(tmp_path: Path) -> None:
-    items = outcomes_of(check_file(tree_in(tmp_path)))
-    assert items["walk"][0] == "could not judge"
-    assert "make exercise BREAK=huge_lr makes one" in items["walk"][1]
-    assert items["tree: form"][0] == "passed"
-
 
 def test_make_check_names_what_is_wrong_with_a_tree(tmp_path: Path) -> None:
-    workspace = tree_in(tmp_path, TREE.replace("check: first_loss", "check: first"))
-    outcome, message = outcomes_of(check_file(workspace))["tree: form"]
-    assert outcome == "failed"
-    assert f"{workspace.answer}, line 4: there is no check 'first'" in message
+    workspace, _ = start_file_exercise(exercise(), tmp_path)
+    workspace.answer.write_text(TEXT, encoding="utf-8")
+    assert [item.outcome for item in check_file(workspace)] == ["passed", "passed"]
+    workspace.answer.write_text(TEXT.replace("check: overfit", "check: overfits"), encoding="utf-8")
+    *_, item = check_file(workspace)
+    assert item.outcome == "failed"
+    assert f"{workspace.answer}, line 4: there is no check 'overfits'" in item.message

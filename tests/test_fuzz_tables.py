@@ -1,7 +1,6 @@
 """Mutated recipes, solutions, rubrics, overrides, scores and cache entries: used, or refused."""
 
 import hashlib
-import io
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,7 +8,6 @@ import pytest
 from fuzzing import LARGE, examples, mutated, outcome
 from hypothesis import given
 from made_up_class import made_up_class
-from rich.console import Console
 
 from grader.course.decisions import apply_decisions, decisions_path, load_decisions
 from grader.replay.cache import Cache
@@ -18,7 +16,6 @@ from grader.report.class_page import render_class_page
 from grader.report.gradebook import export, gradebook
 from grader.report.scores_file import read_scores, scores_bytes
 from grader.report.submission_page import render_submission
-from grader.report.terminal import show_submission
 from grader.score.known_edits import load_variants
 from grader.score.solutions import SOLUTIONS
 from grader.score.weights import DEFAULT_RUBRIC, load_weights
@@ -128,9 +125,6 @@ def test_scores_are_read_and_shown_or_refused(scratch: Path, data: bytes) -> Non
     for row in scores.submissions:
         page = render_submission(row, None, title="", provenance=scores.provenance)
         assert "<script" not in page
-        said = io.StringIO()
-        show_submission(row, Console(file=said, width=80))
-        assert "\x1b" not in said.getvalue()
     decisions_path(scratch / "reports").write_bytes(_OVERRIDES)
     outcome(lambda: apply_decisions(scores, load_decisions(scratch / "reports")), UserError)
 

@@ -66,7 +66,7 @@ class Class:
     def _run(self) -> None:
         try:
             with open_cluster(self._lab.address, Path("/nonexistent"), self.said.append) as executor:
-                self._replays = Replays(executor, self._cache, fresh=False)
+                self._replays = Replays(executor, self._cache)
                 self._replays.make("replays", self.requests, Progress())
         except BaseException as error:
             self.error = error

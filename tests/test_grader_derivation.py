@@ -10,9 +10,8 @@ from sandbox_marks import needs_sandbox
 from grader.replay.replayer import Replayer
 from grader.sandbox import SandboxResult, run_in_sandbox
 from grader.score.verdict import total_of
-from grader.written.derivation import judge_derivation, read_results
+from grader.written.derivation import judge_derivation, read_results, suspicions
 from grader.written.judgement import Judgement, with_points
-from grader.written.plain_numpy import suspicions
 from harness.written.derivation import PROBLEMS, draw_cases
 
 EXERCISE = "backprop_mlp"
@@ -43,10 +42,9 @@ def test_a_known_answer_loses_exactly_what_is_declared(exercise: str, id: str) -
 @pytest.mark.parametrize(
     ("id", "said"),
     [
-        ("batch_size_missing", "The gradient of W1 is not divided by the batch size."),
-        ("other_sign", "It is -1 times what is right."),
+        ("batch_size_missing", "times what is right (is the mean over the batch taken once?)"),
+        ("other_sign", "It is -1 times what is right"),
         ("finite_differences", "as differences are: a derived formula is right to 1e-15"),
-        ("loop_over_samples", "with larger arrays: it loops over them."),
         ("inputs_changed", "It writes into x."),
         ("raises", "backward raised IndexError"),
         ("no_python", "cannot be loaded: SyntaxError"),
@@ -82,25 +80,15 @@ def test_a_verdict_in_the_sandbox_is_the_same(id: str, tmp_path: Path) -> None:
     [
         ("import torch", "imports torch"),
         ("from torch import nn", "imports torch"),
-        ("import numpy.lib", "uses lib"),
-        ("from numpy.ctypeslib import load_library", "uses ctypeslib"),
-        ("from numpy import load", "uses load"),
-        ("from numpy import *", "uses *"),
         ("from . import other", "imports ."),
         ("import numpy as np\nx = np\nx.load('x')", "uses load"),
-        ("import numpy as np\nx = np", "passes the module np on"),
-        ("import numpy as np\nnp.exp = 3", "changes a module (exp)"),
-        ("import numpy as np\nmatch np:\n    case object(vectorize=f): f(abs)", "uses vectorize"),
-        ("import numpy as np\nnp.linalg.norm = 3", "changes a module (norm)"),
         ("import numpy as np\nx = np.zeros(3)\nx.tofile('y')", "uses tofile"),
         ("x = ().__class__", "uses __class__"),
         ("def f():\n    yield\nf().gi_frame", "uses gi_frame"),
         ("eval('1')", "uses eval"),
-        ("getattr(1, 'x')", "uses getattr"),
         ("open('x')", "uses open"),
-        ("__builtins__", "uses __builtins__"),
         ("__import__('torch')", "uses __import__"),
-        ("def f():\n    global x\n    x = 1", "keeps something between calls (x)"),
+        ("x = 1e-30j", "uses complex numbers"),
         ("(" * 300 + ")" * 300, "the file cannot be read"),
     ],
 )
@@ -109,7 +97,7 @@ def test_anything_but_plain_numpy_is_named(code: str, said: str) -> None:
 
 
 CASES = draw_cases(PROBLEMS["mlp"], "text")
-WHOLE = {"outputs": {"loss": 2.5}, "problems": {}, "steps": 3, "changed": []}
+WHOLE: dict[str, object] = {"outputs": {"loss": 2.5}, "problems": {}, "changed": []}
 
 
 def files(case: dict[str, object]) -> dict[str, bytes]:
@@ -130,7 +118,6 @@ def test_complete_results_are_read_as_arrays() -> None:
         {**WHOLE, "outputs": {"loss": {}}},
         {**WHOLE, "outputs": {"loss": [10**400]}},
         {**WHOLE, "outputs": []},
-        {**WHOLE, "steps": "many"},
         {**WHOLE, "more": 1},
         {},
     ],

@@ -25,7 +25,7 @@ from harness.errors import UserError
 def graded(submissions: Path, cache: Path) -> Mapping[str, Score]:
     """Grade a class whose replays are in the cache."""
     replayer = Replayer(run_in_sandbox, cache / "no data")
-    replays = Replays(local_executor(replayer, jobs=1), cache, fresh=False)
+    replays = Replays(local_executor(replayer, jobs=1), cache)
     found = grade(
         tarballs(submissions), Grading(replays, replayer, cache, load_weights(), jobs=1), Progress()
     )

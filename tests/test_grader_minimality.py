@@ -4,10 +4,10 @@ import pytest
 from fix_styles import HONEST, honest_fixes, styled_fixes
 from mini_experiments import edited
 
+from grader.intake.program import MAX_BYTES
 from grader.score.known_edits import known_fixes
 from grader.score.minimality import judge_minimality
 from grader.score.verdict import Check
-from grader.syntax.program import MAX_BYTES
 from harness.recipe import Recipe, load_recipe, load_recipes
 
 RECIPES = load_recipes()[0]

@@ -9,12 +9,12 @@ import pytest
 from mini_experiments import edited
 from sandbox_marks import needs_sandbox
 
+from grader.intake.program import tree_digest
 from grader.intake.submission import LOG_BYTES
 from grader.replay.replay import Replay
 from grader.replay.replayer import Replayer, Sandbox, open_sandbox
 from grader.replay.request import Request
 from grader.sandbox import SandboxResult, run_in_sandbox
-from grader.syntax.program import tree_digest
 from harness.recipe import load_recipe
 from harness.run.launch import launch
 from harness.run.settings import RunJob, RunSettings

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from grader.intake.program import tree_digest
 from grader.replay.replay import Replay
 from grader.replay.replayer import Replayer, Sandbox
 from grader.replay.replays import Replays, local_executor
 from grader.replay.request import RUN_LIMITS, Request, in_time, trusted_requests
 from grader.report.progress import Progress
 from grader.sandbox import Command, SandboxResult, Status, StopSignal
-from grader.syntax.program import tree_digest
 from harness.errors import UserError
 from harness.recipe import load_recipe
 from harness.run.settings import RunSettings
@@ -57,7 +57,7 @@ def request(source: str, dataset: str = "digits") -> Request:
 def replayed(folder: Path, *sources: str, jobs: int = 1) -> tuple[list[str], dict[str, Replay]]:
     """Return what was made, in its order, and what each source got."""
     stand = Stand()
-    replays = Replays(local_executor(stand, jobs=jobs), folder, fresh=False)
+    replays = Replays(local_executor(stand, jobs=jobs), folder)
     replays.make("replays", [request(source) for source in sources], Progress())
     return stand.asked, {source: replays.of(request(source)) for source in sources}
 
@@ -93,7 +93,7 @@ def test_what_may_not_end_is_begun_first(tmp_path: Path) -> None:
 def test_a_fault_of_ours_is_not_remembered(tmp_path: Path) -> None:
     for _ in range(2):
         stand = Stand()
-        replays = Replays(local_executor(stand, jobs=1), tmp_path, fresh=False)
+        replays = Replays(local_executor(stand, jobs=1), tmp_path)
         asked = request(SOUND, "mnist")
         replays.make("replays", [asked, asked], Progress())
         assert stand.asked == [SOUND]
@@ -137,7 +137,7 @@ def test_what_exceeds_a_limit_is_remembered_unless_the_machine_is_to_blame(
     asked = Request(RECIPE, settings, SOUND, tree_digest(SOUND), trusted)
     for attempt in range(2):
         given, sandbox = ended(status, 200)
-        replays = Replays(local_executor(Replayer(sandbox, tmp_path), jobs=1), tmp_path, fresh=False)
+        replays = Replays(local_executor(Replayer(sandbox, tmp_path), jobs=1), tmp_path)
         replays.make("replays", [asked], Progress())
         assert len(given) == (0 if attempt and remembered else 1)
         assert replays.of(asked).status == ("XX" if trusted else status)

@@ -56,7 +56,7 @@ def test_it_is_noted_in_the_workspace(workspace: Workspace, tmp_path: Path) -> N
     assert note == {"format_version": 1, "student": "ada", "file": name, "sha256": done.sha256}
     assert hashlib.sha256(done.path.read_bytes()).hexdigest() == done.sha256
     assert workspace.state() == "submitted"
-    assert (done.warnings, done.unchanged, done.replaced) == ((), False, False)
+    assert done.warnings == ()
 
 
 def test_the_same_content_gives_the_same_bytes_anywhere(workspace: Workspace, tmp_path: Path) -> None:
@@ -70,10 +70,11 @@ def test_the_same_content_gives_the_same_bytes_anywhere(workspace: Workspace, tm
 def test_handing_in_again_replaces_what_was_there(workspace: Workspace, tmp_path: Path) -> None:
     out = tmp_path / "out"
     first = submit(workspace, "ada", out)
-    assert submit(workspace, "ada", out).unchanged
+    assert submit(workspace, "ada", out) == first
     workspace.report.write_text(workspace.report.read_text() + "\nOne thing more.\n")
     second = submit(workspace, "ada", out)
-    assert (second.path, second.unchanged, second.replaced) == (first.path, False, True)
+    assert second.path == first.path
+    assert second.sha256 == hashlib.sha256(second.path.read_bytes()).hexdigest() != first.sha256
     assert {path.name for path in out.iterdir()} == {first.path.name, f"{first.path.name}.sha256"}
     command = ["sha256sum", "-c", f"{first.path.name}.sha256"]
     assert subprocess.run(command, cwd=out, capture_output=True).returncode == 0

@@ -96,12 +96,9 @@ def test_a_path_in_a_check_is_whole(workspace: Workspace, capsys: Capture) -> No
 def test_a_submission_is_told_with_what_may_cost_points(tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "ada_huge_lr.tar.gz"
     path.write_bytes(b"x" * 2_000_000)
-    show_submission(
-        Submission(path, "ab" * 32, (failed("report: words", "too [many]."),), unchanged=False, replaced=True)
-    )
+    show_submission(Submission(path, "ab" * 32, (failed("report: words", "too [many]."),)))
     assert capsys.readouterr().out == (
         f"{path} (2.0 MB, SHA-256 abababababababab) and its .sha256 are written.\n"
-        "They replace the ones that you made before.\n"
         "Warning, report: words: too [many].\nNext:\n  hand both files in\n"
     )
 

@@ -77,7 +77,7 @@ def test_the_tarball_holds_the_file_and_a_manifest(workspace: FileWorkspace, tmp
         "files": {"backprop.py": hashlib.sha256(b"x = 1\n").hexdigest()},
     }
     assert workspace.state() == "submitted"
-    assert submit_file(workspace, "ada", tmp_path / "out").unchanged
+    assert submit_file(workspace, "ada", tmp_path / "out").sha256 == done.sha256
     assert submit_file(workspace, "ada", tmp_path / "other").path.read_bytes() == done.path.read_bytes()
     with pytest.raises(UserError, match="cannot be part of a file name"):
         submit_file(workspace, "a b", tmp_path / "out")

@@ -1,8 +1,9 @@
 """`make trial`: judge the labelled fixes, which people wrote who have not seen the rules, and print a table.
 
 `labelled/<recipe>.toml` has the tables `right`, `masking` and `wrong`, each with entries `id = [[find, replace], ...]`
-that edit the broken experiment. A right fix may wait for the instructor, but never fail. A masking or wrong one, and
-the tricks of `attacks/tricks`, may get the points of a masked cause, and no more.
+that edit the broken experiment; `labelled/second/` holds a later set. A right fix may wait for the instructor, but
+never fail. A masking or wrong one, and the tricks of `attacks/tricks`, may get the points of a masked cause, and no
+more.
 """
 
 import argparse
@@ -31,7 +32,7 @@ Row = dict[str, Any]
 
 def labelled_fixes(only: Iterable[str] = (), folder: Path = LABELLED) -> Iterator[tuple[str, KnownFix]]:
     """Yield the labelled fixes of these recipes, or of all. Raises `ValueError` if an edit does not fit."""
-    for path in sorted(folder.glob("*.toml")):
+    for path in sorted(folder.rglob("*.toml")):
         if only and path.stem not in only:
             continue
         recipe = load_recipe(path.stem)

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from grader.intake.archive import MIB, gunzip, read_members, read_tarball
 from grader.intake.names import Rejected
-from grader.syntax.program import program_digest
+from grader.intake.program import program_digest
 from harness.data import DATASETS
 from harness.errors import UserError, printable
 from harness.recipe import listed_ids

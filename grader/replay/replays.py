@@ -22,12 +22,11 @@ _OPEN_LOOP = re.compile(r"\bwhile\b")
 
 
 class Replays:
-    """Every replay that a class needs, kept in the folder `cache`; if `fresh`, all are made again."""
+    """Every replay that a class needs, kept in the folder `cache`."""
 
-    def __init__(self, executor: Executor, cache: Path, *, fresh: bool) -> None:
+    def __init__(self, executor: Executor, cache: Path) -> None:
         self._executor = executor
         self._cache = Cache(cache, Replay)
-        self._fresh = fresh
         self._known: dict[str, Replay] = {}
 
     def of(self, request: Request) -> Replay:
@@ -64,7 +63,7 @@ class Replays:
     def _find(self, request: Request) -> Replay | None:
         for key in (request.key, request.text_key):
             if key not in self._known:
-                kept = None if self._fresh else self._cache.get(key)
+                kept = self._cache.get(key)
                 if kept is None:
                     continue
                 self._known[key] = kept

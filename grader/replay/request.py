@@ -8,13 +8,13 @@ from dataclasses import asdict, dataclass, replace
 from functools import cache, cached_property, lru_cache
 from typing import Any, Literal
 
+from grader.intake.program import tree_digest
 from grader.intake.submission import Submission
 from grader.replay.data import HELDOUT_FOLDER
 from grader.replay.inside import INSIDE
 from grader.replay.provenance import machine_state
 from grader.replay.replay import Replay
 from grader.sandbox import Limits
-from grader.syntax.program import tree_digest
 from harness.checks import check_names, load_check
 from harness.recipe import Recipe, load_recipe
 from harness.run.provenance import harness_hash

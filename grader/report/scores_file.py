@@ -1,12 +1,10 @@
-"""Write `scores.json`, read it back, and find a submission in it."""
+"""Write `scores.json`, and read it back."""
 
-import difflib
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from grader.report.text import clipped
-from grader.score.verdict import Scores, SubmissionScore
+from grader.score.verdict import Scores
 from harness.errors import UserError
 
 SCORES = "scores.json"
@@ -26,13 +24,3 @@ def read_scores(out: Path) -> Scores:
         raise UserError(f"There is no {path}: name the folder that grader score wrote.") from None
     except ValidationError:
         raise UserError(f"{path} does not hold scores of this version: score the class again.") from None
-
-
-def find_submission(scores: Scores, name: str) -> SubmissionScore:
-    """Return the row of one submission. Raises `UserError`, with the closest name, if there is none."""
-    rows = {row.submission: row for row in scores.submissions}
-    if name in rows:
-        return rows[name]
-    close = difflib.get_close_matches(name, rows, n=1)
-    hint = f"did you mean {clipped(close[0], 80)}?" if close else "index.html lists all."
-    raise UserError(f"There is no submission {name!r} among the scores: {hint}")

@@ -6,9 +6,9 @@ nothing: the instructor decides.
 
 import math
 
+from grader.intake.program import program_digest
 from grader.replay.replay import Replay
 from grader.score.evidence import Evidence
-from grader.syntax.program import program_digest
 from harness.run.metrics_log import batch_records, epoch_records
 
 # The log's last validation and the evaluator's, on the same images, differ by rounding.

@@ -6,11 +6,11 @@ from the front matter; of the text only its length, its parts, and the numbers b
 
 from collections.abc import Iterator, Sequence
 
+from grader.intake.program import Unparsable
 from grader.score.evidence import Evidence
 from grader.score.solutions import outcomes_of, trips_of
 from grader.score.verdict import Check, Row, full, lost, open_check
 from grader.syntax.edit_size import functions_changed
-from grader.syntax.program import Unparsable
 from harness.errors import UserError, printable
 from harness.submission.document import TOO_LONG, Body
 from harness.submission.log_values import (

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
+from grader.intake.program import Unparsable
 from grader.replay.replay import Replay
 from grader.replay.request import OWN, Request, Role, check_request, own_settings, recipe_of
 from grader.score.belief import doubt, same_as_reference, same_bytes
@@ -19,7 +20,6 @@ from grader.score.measured import checks, evaluations, has_learnt, has_reference
 from grader.score.minimality import judge_minimality
 from grader.score.verdict import Check, full, lost, open_check
 from grader.syntax.edit_size import changed_areas
-from grader.syntax.program import Unparsable
 from harness.recipe import Recipe
 
 CORRECT, MINIMAL = 12.0, 8.0

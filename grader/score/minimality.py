@@ -11,9 +11,9 @@ new helpers and constants are no such edit.
 import math
 from collections.abc import Mapping, Sequence
 
+from grader.intake.program import Unparsable
 from grader.score.verdict import Check, full, lost, open_check
 from grader.syntax.edit_size import edit_sizes, names_defined
-from grader.syntax.program import Unparsable
 
 _ID, _TITLE = "minimal", "No more was changed than the cause takes"
 _MORE_NODES, _MORE_TIMES = 16, 2

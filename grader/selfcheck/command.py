@@ -35,7 +35,6 @@ class SelfcheckOptions:
     seeds: int
     jobs: int
     only: tuple[str, ...] = ()
-    fresh: bool = False
     write: bool = False
     exercises: Path = EXERCISES
     solutions: Path = SOLUTIONS
@@ -68,10 +67,10 @@ def run_selfcheck(options: SelfcheckOptions) -> int:
     chosen = options.only or exercise_ids(options.exercises)
     found = [load_exercise(name, options.exercises) for name in chosen if name not in problems]
     sections = [Section("Left out", problems=tuple(problems.values()))] if problems else []
-    with open_runs(jobs=options.jobs, fresh=options.fresh) as runs:
+    with open_runs(jobs=options.jobs) as runs:
         wanted = [item for item in found if isinstance(item, Recipe)]
         sections += check_recipes(wanted, recipes, options, runs)
-        answers = AnswerGrader(runs.replayer, default_folder(), jobs=options.jobs, fresh=options.fresh)
+        answers = AnswerGrader(runs.replayer, default_folder(), jobs=options.jobs)
         canaries = {item.id: answers.canary_problem(item) for item in found if isinstance(item, FileExercise)}
     if canaries:
         rows = [(id, problem or "right") for id, problem in canaries.items()]

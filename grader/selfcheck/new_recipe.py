@@ -9,12 +9,12 @@ from itertools import product
 from pathlib import Path
 from typing import get_args
 
+from grader.intake.program import Unparsable
 from grader.sandbox import sandbox_problem
 from grader.selfcheck import trips
 from grader.selfcheck.runs import open_runs
 from grader.selfcheck.seeds import SeedRuns, quantity_row, run_seeds
 from grader.syntax.edit_size import changed_areas
-from grader.syntax.program import Unparsable
 from harness.errors import UserError
 from harness.files import write_whole
 from harness.recipe import (

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from grader.intake.program import program_digest, tree_digest
 from grader.replay.cache import Cache, default_folder, trim
 from grader.replay.provenance import machine_state
 from grader.replay.replay import Replay
@@ -18,7 +19,6 @@ from grader.replay.replays import Replays, local_executor
 from grader.replay.request import Request
 from grader.report.progress import Progress, shown_progress
 from grader.score.verdict import Model
-from grader.syntax.program import program_digest, tree_digest
 from harness.checks import run_checks
 from harness.data.loading import default_cache
 from harness.errors import UserError
@@ -37,17 +37,14 @@ class Outcomes(Model):
 
 
 class Runs:
-    """Makes the replays and checks that are not in the cache, `jobs` at a time; if `fresh`, makes all again."""
+    """Makes the replays and checks that are not in the cache, `jobs` at a time."""
 
-    def __init__(
-        self, replayer: Replayer, folder: Path, progress: Progress, *, jobs: int, fresh: bool
-    ) -> None:
+    def __init__(self, replayer: Replayer, folder: Path, progress: Progress, *, jobs: int) -> None:
         self.replayer = replayer
         self.jobs = jobs
-        self._replays = Replays(local_executor(replayer, jobs), folder, fresh=fresh)
+        self._replays = Replays(local_executor(replayer, jobs), folder)
         self._outcomes = Cache(folder / "checks", Outcomes)
         self._progress = progress
-        self._fresh = fresh
 
     def replays(self, label: str, requests: Iterable[Request]) -> Mapping[Request, Replay]:
         """Return the replay of each request; `label` names the stage on the progress bar."""
@@ -58,7 +55,7 @@ class Runs:
     def outcomes(self, label: str, subjects: Sequence[Subject]) -> Mapping[Subject, Mapping[str, str]]:
         """Return what every check finds of each subject, {check: outcome}; leave out a subject that fails."""
         keys = {subject: _key(*subject) for subject in dict.fromkeys(subjects)}
-        known = {subject: None if self._fresh else self._outcomes.get(key) for subject, key in keys.items()}
+        known = {subject: self._outcomes.get(key) for subject, key in keys.items()}
         found = {subject: kept.outcomes for subject, kept in known.items() if kept is not None}
         missing = [subject for subject in keys if subject not in found]
         self._progress.begin(label, len(missing))
@@ -79,12 +76,12 @@ def _outcomes(subject: Subject) -> dict[str, str] | None:
 
 
 @contextmanager
-def open_runs(*, jobs: int, fresh: bool = False) -> Iterator[Runs]:
+def open_runs(*, jobs: int) -> Iterator[Runs]:
     """Yield the runs, with the usual cache of replays."""
     folder = default_folder()
     trim(folder)
     with shown_progress(Console(stderr=True)) as progress, open_sandbox("warm", jobs) as sandbox:
-        yield Runs(Replayer(sandbox, default_cache()), folder, progress, jobs=jobs, fresh=fresh)
+        yield Runs(Replayer(sandbox, default_cache()), folder, progress, jobs=jobs)
 
 
 def request_of(

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from grader.syntax.program import Program, does_nothing, imported_paths, parse_experiment, path_of
+from grader.intake.program import Program, does_nothing, imported_paths, parse_experiment, path_of
 from harness.recipe import Area
 
 AREAS: dict[str, Area] = {

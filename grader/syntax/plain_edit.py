@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from grader.syntax.program import (
+from grader.intake.program import (
     Program,
     Unparsable,
     blocks,

@@ -1,25 +1,27 @@
 """Judge a derivation: call it in the sandbox with inputs that its author cannot know, and judge what it returns.
 
-Only arrays and counts come back from the sandbox. The right outputs and all comparisons are in this process.
+Only arrays come back from the sandbox. The right outputs and all comparisons are in this process.
 """
 
+import ast
 import json
+import re
 import sys
 from collections.abc import Iterable
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from grader.intake.program import Unparsable, parse_experiment
 from grader.replay.replayer import replay_environment
 from grader.sandbox import MIB, Command, Interpreter, Limits, base_python
 from grader.score.verdict import Flag, Model
 from grader.written.judgement import Judgement, RunCommand, checks_of
-from grader.written.plain_numpy import foreign_import, suspicions
 from harness.recipe import ROOT
-from harness.written.derivation import PROBLEMS, draw_cases
+from harness.written.derivation import PROBLEMS, draw_cases, foreign_imports
 from harness.written.derivation_call import CallResult, Results
 from harness.written.derivation_judge import AnswerCheck, judge_answer
 from harness.written.exercise import Derivation
@@ -38,6 +40,12 @@ LIMITS = Limits(
 )
 _SCRIPT = ROOT / "harness" / "written" / "derivation_call.py"
 _OUR_FAULT = 3  # the exit status of the program that calls answers
+# Ways to other modules, to the frame or class behind an object, to files; complex numbers, whose steps differentiate.
+_UNUSUAL = re.compile(
+    r"__(?!init__|name__)|(exec|eval|compile|getattr|setattr|globals|locals|vars|open|breakpoint|input|imag"
+    r"|complex\w*|iscomplex|ctypes\w*|load\w*|save\w*|from(file|regex)|tofile|memmap|dumps?|SystemExit|testing)$"
+    r"|(f|gi|tb|cr|ag|co)_"
+)
 
 
 def judge_derivation(exercise: Derivation, text: str, run: RunCommand) -> Judgement:
@@ -74,19 +82,18 @@ def judge_derivation(exercise: Derivation, text: str, run: RunCommand) -> Judgem
 
 
 def with_imports_judged(findings: list[AnswerCheck], text: str) -> list[AnswerCheck]:
-    """Return the findings on a text, with the imports judged.
-
-    If the text is suspicious, the instructor decides whether it uses only NumPy and does not loop.
-    """
-    suspicious, foreign = suspicions(text), foreign_import(text)
+    """Return the findings on a text, with the imports judged; the instructor decides about anything unusual."""
+    unusual, imports = suspicions(text), _imports(text)
 
     def decide(item: AnswerCheck) -> AnswerCheck:
-        if item.id == "numpy" and item.points and foreign:
+        if item.id != "numpy" or not item.points:
+            return item
+        if imports:
             remedy = "Import only numpy, and math if you need it."
-            return replace(item, reason=f"{foreign}.", remedy=remedy, points=0.0)
-        if item.id in ("numpy", "loops") and item.points and suspicious:
+            return replace(item, reason=f"L{imports[0][1:]}.", remedy=remedy, points=0.0)
+        if unusual:
             reason = (
-                f"The file does something unusual for a derivation: {suspicious[0]}. The instructor decides."
+                f"The file does something unusual for a derivation: {unusual[0]}. The instructor decides."
             )
             return replace(item, reason=reason, points=None)
         return item
@@ -94,10 +101,32 @@ def with_imports_judged(findings: list[AnswerCheck], text: str) -> list[AnswerCh
     return [decide(item) for item in findings]
 
 
+def _imports(text: str) -> list[str]:
+    try:
+        return [f"line {line} imports {name[:80]}" for line, name in foreign_imports(parse_experiment(text))]
+    except Unparsable:
+        return []
+
+
+@lru_cache(maxsize=256)
+def suspicions(text: str) -> tuple[str, ...]:
+    """Return a clause for each thing that could differentiate for the student, or reach the program that calls it."""
+    try:
+        tree = parse_experiment(text)
+    except Unparsable as error:
+        return (f"the file cannot be read ({error})",)
+    found = _imports(text)
+    for node in ast.walk(tree):
+        name = getattr(node, "attr", None) or getattr(node, "id", None)
+        is_complex = isinstance(node, ast.Constant) and isinstance(node.value, complex)
+        if is_complex or (isinstance(name, str) and _UNUSUAL.match(name)):
+            found.append(f"line {getattr(node, 'lineno', 0)} uses {str(name or 'complex numbers')[:80]}")
+    return tuple(found)
+
+
 class _Case(Model):
     outputs: dict[str, Any]
     problems: dict[str, str]
-    steps: int
     changed: list[str]
 
 
@@ -119,7 +148,7 @@ def read_results(data: bytes, cases: Iterable[str]) -> Results:
         item = report.cases[case]
         arrays = {name: np.array(values, dtype=np.float64) for name, values in item.outputs.items()}
         problems = {stage: words[:600] for stage, words in item.problems.items()}
-        found[case] = CallResult(arrays, problems, item.steps, item.changed)
+        found[case] = CallResult(arrays, problems, item.changed)
     return Results(report.problem[:600], found)
 
 

@@ -61,14 +61,11 @@ def judge(exercise: FileExercise, text: str, run: RunCommand) -> Judgement:
 class AnswerGrader:
     """Grades the answers of one class, `jobs` at a time; judgements are kept in the folder `cache`."""
 
-    def __init__(
-        self, replayer: Replayer, cache: Path, *, jobs: int, sandboxed: bool = True, fresh: bool = False
-    ) -> None:
+    def __init__(self, replayer: Replayer, cache: Path, *, jobs: int, sandboxed: bool = True) -> None:
         self._replayer = replayer
         self._cache = Cache(cache / "answers", Judgement)
         self._jobs = jobs
         self._sandboxed = sandboxed
-        self._fresh = fresh
 
     def grade(self, answers: Sequence[Answer], progress: Progress) -> list[Score]:
         """Return the score of each answer; the progress counts distinct texts."""
@@ -126,7 +123,7 @@ class AnswerGrader:
         # The hash covers `solutions/` too.
         determines = json.dumps([exercise.id, text, code_and_machine_hash()])
         key = hashlib.sha256(determines.encode()).hexdigest()
-        if not self._fresh and (known := self._cache.get(key)) is not None:
+        if (known := self._cache.get(key)) is not None:
             return known
         try:
             judgement = judge(exercise, text, self._replayer.run)

@@ -13,7 +13,7 @@ from statistics import median
 import torch
 from torch import nn
 
-from harness.checks.core.finding import Check, Finding, Line, Plot, mechanism, short, sound
+from harness.checks.core.finding import Check, Finding, Plot, mechanism, short, sound
 from harness.checks.core.subject import Subject
 from harness.run.metrics_log import Record
 
@@ -50,7 +50,7 @@ def measure(subject: Subject) -> Finding:
     }
     lost = not zeros["as it is"] - zeros["AMP off"] <= MORE_ZEROS
     worse = not loss["as it is"] <= WORSE * loss["AMP off"]
-    lines = tuple(Line.over_steps(name, [r["loss"] for r in records]) for name, records in runs.items())
+    lines = {name: [r["loss"] for r in records] for name, records in runs.items()}
     return Finding(
         f"the first {STEPS} steps of the run, with AMP as it is and off",
         "better-without" if lost or worse else "same",

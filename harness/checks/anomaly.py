@@ -10,17 +10,16 @@ Source of the bound: a loss of 100 times the first one has blown up (see `overfi
 import itertools
 import math
 import traceback
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
-from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
+from torch.utils.module_tracker import ModuleTracker
 
-from harness.checks.core.finding import Cell, Check, Finding, Line, Plot, Table, consequence, short, sound
+from harness.checks.core.finding import Cell, Check, Finding, Plot, Table, consequence, short, sound
 from harness.checks.core.subject import Subject, Trial
 from harness.checks.overfit import BLOW_UP
 from harness.run.metrics_log import Record
@@ -43,7 +42,7 @@ CHECK = Check(
 SHOWN = 5
 # New memory may hold any value until it is written.
 _ANY_VALUE = ("empty", "new_empty", "_local_scalar")
-_UPDATE = "the optimizer's step"
+_OPTIMIZERS = str(Path(torch.optim.__file__).parent)
 
 
 def measure(subject: Subject) -> Finding:
@@ -70,14 +69,14 @@ def measure(subject: Subject) -> Finding:
         at = losses.index(greatest)
         summary = f"all {len(records)} steps are finite; the greatest loss is {short(greatest)}, at step {at}"
     rows = tuple((record["step"], record["loss"], record["grad_norm"]) for record in records[-SHOWN:])
-    curve = Line.over_steps("loss", [record["loss"] for record in records])
+    curve = {"loss": [record["loss"] for record in records]}
     return Finding(
         "the whole run, step by step, until something is not finite; that step again, operation by operation",
         outcome,
         summary,
         figures,
         tables=(Table("The last steps", ("step", "loss", "norm of the gradient"), rows),),
-        plots=(Plot("Loss, to the end or to the first that is not finite", "loss", (curve,)),),
+        plots=(Plot("Loss, to the end or to the first that is not finite", "loss", curve),),
     )
 
 
@@ -102,8 +101,10 @@ def _watch(subject: Subject, failing: int) -> dict[str, Cell] | None:
     steps = trial.records(trial.batches(trial.steps))
     for _ in itertools.islice(steps, failing):
         pass
-    with _OperationWatch(trial.model, trial.experiment.path) as watch:
-        next(steps)
+    with ModuleTracker() as tracker:
+        watch = _OperationWatch(trial, tracker)
+        with watch:
+            next(steps)
     return watch.origin
 
 
@@ -114,39 +115,12 @@ class _OperationWatch(TorchDispatchMode):
     pass, the layer or autograd node, the tensor that came out, the line of the experiment, and what went in.
     """
 
-    def __init__(self, model: nn.Module, path: Path) -> None:
+    def __init__(self, trial: Trial, tracker: ModuleTracker) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.origin: dict[str, Cell] | None = None
-        self._path = str(path)
-        self._places = ["outside any layer"]
-        self._names = {parameter.data_ptr(): name for name, parameter in model.named_parameters()}
-        self._model = model
-        self._handles: list[Any] = []
-
-    def __enter__(self) -> "_OperationWatch":
-        """Begin to watch, with hooks in the network and all optimizers: they tell the layer, or the update."""
-        self._handles = [
-            register_optimizer_step_pre_hook(self._enter(_UPDATE)),
-            register_optimizer_step_post_hook(self._leave),
-        ]
-        for name, module in self._model.named_modules():
-            label = f"{name} ({type(module).__name__})" if name else type(module).__name__
-            self._handles.append(module.register_forward_pre_hook(self._enter(label)))
-            self._handles.append(module.register_forward_hook(self._leave, always_call=True))
-        super().__enter__()  # type: ignore[no-untyped-call]
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        """Stop watching, and remove the hooks."""
-        super().__exit__(*error)  # type: ignore[no-untyped-call]
-        for handle in self._handles:
-            handle.remove()
-
-    def _enter(self, label: str) -> Callable[..., None]:
-        return lambda *_: self._places.append(label)
-
-    def _leave(self, *_: object) -> None:
-        self._places.pop()
+        self._path = str(trial.experiment.path)
+        self._names = {parameter.data_ptr(): name for name, parameter in trial.model.named_parameters()}
+        self._tracker = tracker
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -155,24 +129,26 @@ class _OperationWatch(TorchDispatchMode):
         given = [] if self.origin else _tensors((args, kwargs))
         largest = max((_largest(tensor) for tensor in given), default=0.0)
         result = func(*args, **(kwargs or {}))
-        if self.origin is None:
-            for tensor in _tensors(result):
-                if not _finite(tensor) and not func.__name__.startswith(_ANY_VALUE):
-                    self.origin = self._describe(func, tensor, largest)
-                    break
+        if self.origin is None and not func.__name__.startswith(_ANY_VALUE):
+            wrong = [tensor for tensor in _tensors(result) if not bool(tensor.detach().isfinite().all())]
+            if wrong:
+                self.origin = self._describe(func, wrong[0], largest)
         return result
 
     def _describe(self, func: Any, tensor: Tensor, largest: float) -> dict[str, Cell]:
+        stack = traceback.extract_stack()
         node = torch._C._current_autograd_node()
-        phase, where = "forward", self._places[-1]
-        if where == _UPDATE:
-            phase = "update"
+        layers = self._tracker.parents - {"Global"}
+        if any(frame.filename.startswith(_OPTIMIZERS) for frame in stack):
+            phase, where = "update", "the optimizer's step"
         elif node is not None:
             phase, where = "backward", str(node.name())
+        else:
+            phase, where = "forward", max(layers, key=len, default="outside any layer")
         name = self._names.get(tensor.data_ptr())
         shape = "x".join(map(str, tensor.shape)) or "a number"
         words = f"{shape} of {str(tensor.dtype).removeprefix('torch.')}"
-        frames = [frame for frame in traceback.extract_stack() if frame.filename == self._path]
+        frames = [frame for frame in stack if frame.filename == self._path]
         return {
             "first operation": str(func.overloadpacket.__name__),
             "pass": phase,
@@ -189,10 +165,6 @@ def _tensors(values: Any) -> list[Tensor]:
         for value in tree_leaves(values)
         if isinstance(value, Tensor) and (value.is_floating_point() or value.is_complex()) and value.numel()
     ]
-
-
-def _finite(tensor: Tensor) -> bool:
-    return bool(tensor.detach().isfinite().all())
 
 
 def _largest(tensor: Tensor) -> float:

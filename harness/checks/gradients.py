@@ -21,7 +21,6 @@ from harness.checks.core.finding import (
     Check,
     Finding,
     Limit,
-    Line,
     Plot,
     Table,
     consequence,
@@ -29,7 +28,7 @@ from harness.checks.core.finding import (
     short,
     sound,
 )
-from harness.checks.core.step_gradients import Gradients, fresh_gradients, reference_gradients, used_gradients
+from harness.checks.core.step_gradients import Gradients, reference_gradients, used_gradients
 from harness.checks.core.subject import Subject, Trial, worst
 from harness.run.metrics_log import Record
 from harness.run.recorder import Recorder
@@ -66,7 +65,7 @@ STALE = 1e-6
 UNDERFLOW = 0.1
 EXPLODING = 30.0
 VANISHING = 1e-3
-_COLUMNS = ("parameter", "norm", "zeros", "update/weight", "cosine with a fresh one")
+_COLUMNS = ("parameter", "norm", "zeros", "update/weight")
 
 
 def measure(subject: Subject) -> Finding:
@@ -75,12 +74,11 @@ def measure(subject: Subject) -> Finding:
     model, named = trial.model, dict(trial.model.named_parameters())
     records: list[Record] = []
     excess: list[float] = []
-    with Recorder(model) as recorder, fresh_gradients(model) as fresh, used_gradients(model) as used:
+    with Recorder(model) as recorder, used_gradients(model) as used:
         for index, batch in enumerate(trial.batches(STEPS)):
             late = index >= STEPS // 2
             zeros = _float32_zeros(trial, *batch) if late else 0.0
             before = {name: tensor.detach().double().clone() for name, tensor in named.items()}
-            fresh.clear()
             used.clear()
             records.append(recorder.end_batch(trial.step(*batch)))
             excess += [(records[-1]["grad_zero_fraction"] or 0.0) - zeros] if late else []
@@ -104,12 +102,10 @@ def measure(subject: Subject) -> Finding:
             "zero entries, median": zeros_used,
             "zero entries beyond those in float32": lost,
         },
-        tables=(Table(caption, _COLUMNS, tuple(_rows(named, before, fresh, used))),),
+        tables=(Table(caption, _COLUMNS, tuple(_rows(named, before, used))),),
         plots=(
-            Plot("Norm of the gradient", "2-norm", (Line.over_steps("used", norms),)),
-            Plot(
-                "Distance from a fresh gradient", "distance", (Line.over_steps("used", ratios),), scale="auto"
-            ),
+            Plot("Norm of the gradient", "2-norm", {"used": norms}),
+            Plot("Distance from a fresh gradient", "distance", {"used": ratios}, scale="auto"),
         ),
     )
 
@@ -133,19 +129,10 @@ def _float32_zeros(trial: Trial, inputs: Tensor, labels: Tensor) -> float:
     return sum(int((g == 0).sum()) for g in gradients) / sum(g.numel() for g in gradients)
 
 
-def _rows(
-    named: dict[str, nn.Parameter], before: Gradients, fresh: Gradients, used: Gradients
-) -> Iterator[tuple[Cell, ...]]:
+def _rows(named: dict[str, nn.Parameter], before: Gradients, used: Gradients) -> Iterator[tuple[Cell, ...]]:
     """Yield a row for each parameter whose gradient a step used; `before` holds the weights before it."""
     for name, gradient in used.items():
         length = float(before[name].norm())
         moved = float((named[name].detach().double() - before[name]).norm())
         zeros = float((gradient == 0).double().mean())
-        cosine = _cosine(gradient.double(), fresh.get(name))
-        yield name, float(gradient.double().norm()), zeros, moved / length if length else math.nan, cosine
-
-
-def _cosine(used: Tensor, fresh: Tensor | None) -> float:
-    if fresh is None:
-        return math.nan
-    return float(nn.functional.cosine_similarity(used.flatten(), fresh.double().flatten(), dim=0, eps=0.0))
+        yield name, float(gradient.double().norm()), zeros, moved / length if length else math.nan

@@ -18,7 +18,7 @@ from itertools import islice
 
 import torch.nn.functional as F
 
-from harness.checks.core.finding import Check, Finding, Limit, Line, Plot, mechanism, short, sound
+from harness.checks.core.finding import Check, Finding, Limit, Plot, mechanism, short, sound
 from harness.checks.core.subject import Subject, worst
 from harness.checks.loss_form import mean_cross_entropy
 from harness.checks.lr_tenth import BETTER, level
@@ -65,8 +65,8 @@ def measure(subject: Subject) -> Finding:
             "the same at a tenth or a hundredth of the rate": lower,
         },
         plots=(
-            Plot("Learning rate", "rate", (Line.over_steps("rate", rates),), scale="auto"),
-            Plot("Loss of plain steps", "loss", (Line.over_steps("own rate", own),)),
+            Plot("Learning rate", "rate", {"rate": rates}, scale="auto"),
+            Plot("Loss of plain steps", "loss", {"own rate": own}),
         ),
     )
 

@@ -28,7 +28,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from harness.checks.core.finding import Cell, Check, Finding, Table, mechanism, short, sound
-from harness.checks.core.step_gradients import fresh_gradients, reference_gradients
+from harness.checks.core.step_gradients import as_vector, fresh_gradients, reference_gradients
 from harness.checks.core.subject import Subject, Trial, worst
 from harness.run.evaluation import is_classification
 from harness.run.experiment import Experiment
@@ -233,9 +233,8 @@ def _of_step(trial: Trial, inputs: Tensor, labels: Tensor) -> tuple[Tensor, Tens
     scale = math.prod(scaler.get_scale() for scaler in trial.experiment.scalers().values())
     with fresh_gradients(trial.model) as found:
         trial.step(inputs, labels)
-    own = [found[name] / scale if name in found else torch.zeros_like(g) for name, g in stable.items()]
-    vectors = [torch.cat([g.double().flatten() for g in side]) for side in (own, stable.values())]
-    return vectors[0], vectors[1]
+    own = {name: gradient / scale for name, gradient in found.items()}
+    return as_vector(own, stable), as_vector(stable, stable)
 
 
 def _distance(found: Tensor, expected: Tensor) -> float:

@@ -12,7 +12,7 @@ below 0.01 counts as far below.
 
 import math
 
-from harness.checks.core.finding import Cell, Check, Finding, Line, Plot, consequence, short, sound
+from harness.checks.core.finding import Cell, Check, Finding, Plot, consequence, short, sound
 from harness.checks.core.subject import Subject, worst
 from harness.checks.learning_rate import rates_of
 
@@ -72,14 +72,12 @@ def measure(subject: Subject) -> Finding:
     if outcome == "flat":
         figures |= {"suggested": None, "rate of the least loss": None}
         marks = marks[:1]
-    tried = Line("loss", tuple(zip(rates, losses, strict=True)))
-    average = Line("smoothed", tuple(zip(rates, smooth, strict=False)))
     return Finding(
         f"{len(rates)} steps, the rate from {FIRST:g} up by the same factor each",
         outcome,
         f"used {short(used)}, suggested {short(figures['suggested'])}, too high from {short(rates[-1])}",
         figures,
-        plots=(Plot("Loss", "loss", (tried, average), x_label="learning rate", marks=marks, log_x=True),),
+        plots=(Plot("Loss", "loss", {"loss": losses, "smoothed": smooth}, rates=rates, marks=marks),),
     )
 
 

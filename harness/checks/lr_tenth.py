@@ -14,7 +14,7 @@ from statistics import median
 import torch
 from torch import nn
 
-from harness.checks.core.finding import Check, Finding, Line, Plot, consequence, short, sound
+from harness.checks.core.finding import Check, Finding, Plot, consequence, short, sound
 from harness.checks.core.subject import Subject
 from harness.run.setup import Adapt
 
@@ -47,13 +47,12 @@ def measure(subject: Subject) -> Finding:
     levels = {name: level(values) for name, values in losses.items()}
     own, *lower = levels.values()
     ends = ", ".join(f"{short(last)} at {name}" for name, last in levels.items())
-    lines = tuple(Line.over_steps(name, values) for name, values in losses.items())
     return Finding(
         f"the first {STEPS} steps of the run, three times",
         "better" if min(lower) < BETTER * own else "no-better",
         f"loss after {STEPS} steps: {ends}",
         {f"loss at the end, {name}": last for name, last in levels.items()},
-        plots=(Plot("Loss at three learning rates", "loss", lines),),
+        plots=(Plot("Loss at three learning rates", "loss", losses),),
     )
 
 

@@ -17,7 +17,7 @@ from itertools import repeat
 import torch
 from torch import nn
 
-from harness.checks.core.finding import Cell, Check, Finding, Line, Plot, consequence, short, sound
+from harness.checks.core.finding import Cell, Check, Finding, Plot, consequence, short, sound
 from harness.checks.core.subject import Subject
 from harness.checks.first_loss import constant_guess
 from harness.run.experiment import disable_dropout
@@ -55,7 +55,7 @@ def measure(subject: Subject) -> Finding:
     inputs, labels = trial.inputs[: trial.batch_size], trial.labels[: trial.batch_size]
     target = REGRESSION_TARGET * constant_guess(labels) if labels.is_floating_point() else TARGET
     losses: list[float] = []
-    guardrails, rises, allowed = Guardrails("warn"), False, STEPS
+    guardrails, rises, allowed = Guardrails(), False, STEPS
     for record in trial.records(repeat((inputs, labels), MOST_STEPS), prepare=True):
         losses.append(float(record["loss"]))
         rises = rises or any(finding.kind == "loss rise" for finding in guardrails.check(record))
@@ -84,8 +84,7 @@ def measure(subject: Subject) -> Finding:
         "target": target,
         "reached at step": reached_at,
     }
-    level = Line("target", ((0, target), (len(losses) - 1, target)))
-    plot = Plot("Loss on one batch", "loss", (Line.over_steps("loss", losses), level))
+    plot = Plot("Loss on one batch", "loss", {"loss": losses, "target": [target] * len(losses)})
     what = f"the first {len(inputs)} examples, {len(losses)} steps; dropout, weight decay and AUGMENT off"
     return Finding(what, outcome, summary, figures, plots=(plot,))
 

@@ -18,8 +18,8 @@ import math
 import torch
 from torch import Tensor, nn
 
-from harness.checks.core.finding import Check, Finding, Line, Plot, consequence, mechanism, short, sound
-from harness.checks.core.step_gradients import Gradients, reference_gradients, used_gradients
+from harness.checks.core.finding import Check, Finding, Plot, consequence, mechanism, short, sound
+from harness.checks.core.step_gradients import Gradients, as_vector, reference_gradients, used_gradients
 from harness.checks.core.subject import Subject, Trial, worst
 
 CHECK = Check(
@@ -68,9 +68,9 @@ def measure(subject: Subject) -> Finding:
             trial.step(inputs, labels)
             if not used:
                 continue
-            own = _vector(used, waiting[0])
+            own = as_vector(used, waiting[0])
             if bool(own.isfinite().all()):
-                expected = torch.stack([_vector(one, waiting[0]) for one in waiting]).mean(dim=0)
+                expected = torch.stack([as_vector(one, waiting[0]) for one in waiting]).mean(dim=0)
                 length, direction = _compare(own, expected)
                 lengths.append(length)
                 directions.append(direction)
@@ -90,7 +90,7 @@ def measure(subject: Subject) -> Finding:
             Plot(
                 "Gradient used, off the direction of the loss's",
                 "distance",
-                (Line.over_steps("used", directions),),
+                {"used": directions},
             ),
         ),
     )
@@ -102,11 +102,6 @@ def _outcome(length: float, direction: float, move: float) -> str:
     if not length <= LONGER:
         return "longer"
     return "follows" if move <= OFF_MOVE else "other-move"
-
-
-def _vector(gradients: Gradients, like: Gradients) -> Tensor:
-    parts = [gradients.get(name, torch.zeros_like(one)) for name, one in like.items()]
-    return torch.cat([part.double().flatten() for part in parts])
 
 
 def _compare(used: Tensor, expected: Tensor) -> tuple[float, float]:

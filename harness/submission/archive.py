@@ -20,7 +20,7 @@ from harness.errors import UserError
 from harness.files import stored_gzip, write_whole, write_with_sha256
 from harness.hints import LEVELS, hints_given
 from harness.run.metrics_log import read_object
-from harness.submission.check import quick_checks
+from harness.submission.check import check_workspace
 from harness.submission.check_run import CheckItem
 from harness.workspace import EXPERIMENT, META, REPORT, RUN_FILES, RUNS, SUBMITTED, Workspace
 from harness.written.workspace import FileWorkspace, file_items
@@ -106,17 +106,11 @@ def pack_folder(folder: Path, path: Path) -> None:
 
 @dataclass(frozen=True)
 class Submission:
-    """A tarball that is ready to be handed in.
-
-    `warnings`: checks that failed and do not prevent that. `unchanged`: the same tarball was there already.
-    `replaced`: another one was.
-    """
+    """A tarball that is ready to be handed in; `warnings` are failed checks that do not prevent that."""
 
     path: Path
     sha256: str
     warnings: tuple[CheckItem, ...]
-    unchanged: bool
-    replaced: bool
 
 
 def check_student_name(student: str) -> None:
@@ -134,13 +128,12 @@ def check_student_name(student: str) -> None:
 def build_submission(workspace: Workspace, student: str) -> dict[str, bytes]:
     """Return the members of the tarball by name: runs, experiment, report, commands, and a manifest.
 
-    Other files of the workspace are left out. Raises `UserError` for an unusable name, and for a missing file.
+    Other files of the workspace are left out. All of these files must be there: `check_workspace` looks.
     """
-    check_student_name(student)
     sources = {EXPERIMENT: workspace.experiment, REPORT: workspace.report}
     for run in RUNS:
         sources |= {f"runs/{run}/{name}": workspace.run_folder(run) / name for name in RUN_FILES}
-    members = {name: _read(path) for name, path in sources.items()}
+    members = {name: path.read_bytes() for name, path in sources.items()}
     metas = {run: read_object(workspace.run_folder(run) / META) for run in RUNS}
     lines = [f"# runs/{run}\n{' '.join(str(metas[run].get('command')).split())}\n" for run in RUNS]
     members[COMMANDS] = "\n".join(lines).encode()
@@ -162,7 +155,7 @@ def submit(workspace: Workspace, student: str, out: Path) -> Submission:
     hand in imperfect work: other failed checks become warnings.
     """
     check_student_name(student)
-    warnings = _warnings(quick_checks(workspace), workspace.command("check"))
+    warnings = _warnings(check_workspace(workspace), workspace.command("check"))
     return _hand_in(build_submission(workspace, student), workspace.folder, student, out, warnings)
 
 
@@ -192,15 +185,7 @@ def _hand_in(
     digest = hashlib.sha256(data).hexdigest()
     out.mkdir(parents=True, exist_ok=True)
     path = out / f"{student}_{folder.name}{SUFFIX}"
-    before = path.read_bytes() if path.exists() else None
     write_with_sha256(path, data)
     note = {"format_version": FORMAT_VERSION, "student": student, "file": path.name, "sha256": digest}
     write_whole({folder / SUBMITTED: (json.dumps(note, indent=1) + "\n").encode()})
-    return Submission(path, digest, tuple(warnings), before == data, before not in (None, data))
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        raise UserError(f"{path} is missing: make check says which step makes it.") from None
+    return Submission(path, digest, tuple(warnings))

@@ -43,28 +43,21 @@ Outcomes = Callable[[Sequence[str]], Mapping[str, str]]
 _STYLES: dict[ItemOutcome, str] = {"passed": "green", "failed": "bold red", "could not judge": "yellow"}
 
 
-def quick_checks(workspace: Workspace, outcomes: Outcomes | None = None) -> list[CheckItem]:
-    """Judge what the files show. `outcomes` makes the checks that the report cites (None leaves them open)."""
+def check_workspace(
+    workspace: Workspace, rerun: Rerun | None = None, outcomes: Outcomes | None = None
+) -> list[CheckItem]:
+    """Judge both runs, the experiment and the report.
+
+    `rerun` makes the named run again and returns its folder; without it no run is made again. If a run cannot be made
+    again (`UserError`), its item is open; any other exception of `rerun` is our fault, and is raised. `outcomes` makes
+    the checks that the report cites; without it their items stay open.
+    """
     return [
         *check_run(workspace, "broken"),
         *check_run(workspace, "fixed"),
         *check_experiment(workspace),
         *check_report(workspace, outcomes),
-    ]
-
-
-def all_checks(
-    workspace: Workspace, rerun: Rerun | None, outcomes: Outcomes | None = None
-) -> list[CheckItem]:
-    """Judge everything; `rerun` makes the named run again and returns its folder (None leaves that open).
-
-    If a run cannot be made again (`UserError`), its item is open; any other exception of `rerun` is our fault, and
-    is raised.
-    """
-    return [
-        *quick_checks(workspace, outcomes),
-        check_repeats(workspace, "broken", rerun),
-        check_repeats(workspace, "fixed", rerun),
+        *(check_repeats(workspace, run, rerun) for run in RUNS if rerun is not None),
     ]
 
 
@@ -156,13 +149,15 @@ class _ReportJudge:
             raise UserError(f"experiment.py has no function {printable(entry.where)}: {known}")
         self._fact("broken", sign)
         fixed = self.logs.get("fixed")
-        same = None if fixed is None else fixed.series.get(sign.signal, {}).get(sign.index)
+        healthy = fixed.series.get(sign.signal, {}) if fixed is not None else {}
         if (
-            fixed is not None
-            and same is not None
+            fixed
+            and sign.index in healthy
             and not self.logs["broken"].departs(sign.signal, sign.index, fixed)
         ):
-            message = f"{sign} is {sign.value} in the broken run, and {same:.6g} in the fixed run"
+            message = (
+                f"{sign} is {sign.value} in the broken run, and {healthy[sign.index]:.6g} in the fixed run"
+            )
             raise UserError(f"{message}: cite the first value that the fault changes.")
         return f"{sign} is {sign.value or sign.outcome} in the broken run."
 

@@ -207,11 +207,9 @@ def _tree(source: str) -> str:
         return source
 
 
-def check_repeats(workspace: Workspace, run: Run, rerun: Rerun | None) -> CheckItem:
+def check_repeats(workspace: Workspace, run: Run, rerun: Rerun) -> CheckItem:
     """Make one run again and compare its log and checkpoint, byte by byte."""
     item = f"{run}: repeats"
-    if rerun is None:
-        return could_not_judge(item, f"not made again here: {workspace.command('check')} does that.")
     if not workspace.has_run(run):
         return could_not_judge(item, "there is no finished run to make again.")
     folder, cure = workspace.run_folder(run), remedy(workspace, run)

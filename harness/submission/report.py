@@ -153,7 +153,8 @@ def parse_report(text: str, source: str = "report.md") -> Report:
             " each piece of evidence a signal, a step or epoch and a value from metrics.log, and write what you found."
         )
     matter, body = split_report(text, source)
-    front = parse_front_matter(matter, source)
+    quoted = _WITH_COMMAS.sub(r'\1"\2"', matter)
+    front = read_plain_yaml(quoted, source, "the front matter", first_line=2)
     try:
         return Report.model_validate({**front.values, "body": read_body(body)})
     except ValidationError as error:
@@ -198,15 +199,7 @@ def body_of(text: str) -> Body:
         return read_body(text)
 
 
-def parse_front_matter(matter: str, source: str) -> PlainYaml:
-    """Return the values of a front matter whose first line is line 2 of `source`; see `read_plain_yaml`.
-
-    `value: 1,234.5` in braces is one number, though a comma ends a value there: it is read as if it had quotes.
-    """
-    quoted = _WITH_COMMAS.sub(r'\1"\2"', matter)
-    return read_plain_yaml(quoted, source, "the front matter", first_line=2)
-
-
+# `value: 1,234.5` in braces is one number, though a comma ends a value there: it is read as if it had quotes.
 _WITH_COMMAS = re.compile(
     r"(\bvalue: {0,9})([+\-−]?[0-9.]{1,20},[0-9.,]{0,40}[0-9](?:[eE][+\-]?[0-9]{1,3})?(?: ?[%％])?)"
 )

@@ -23,18 +23,12 @@ Stage = Callable[[ModuleType, Inputs, dict[str, Any]], dict[str, Any]]
 ALLOWED_IMPORTS = ("numpy", "math", "typing", "__future__")
 # Inputs of a ReLU stay this far from 0, so that rounding does not decide on which side they are.
 _KINK = 1e-3
-# In both, NumPy takes its path for large arrays; in the second, every dimension is larger by at least GROWN.
-_LARGE = {"B": 64, "D": 24, "H": 32, "C": 16}
-_LARGER = {"B": 192, "D": 48, "H": 72, "C": 40}
-GROWN = 24
 
 # Titles complete "with ...".
 CASES = {
     "small": "a small batch",
     "square": "sizes that are all equal",
     "single": "a batch of one sample",
-    "large": "large arrays",
-    "larger": "larger arrays",
     "zeros": "ReLU inputs of exactly 0",
     "huge": "logits of 10,000",
     "flat": "samples whose features are all equal",
@@ -42,7 +36,7 @@ CASES = {
     "again": "the small batch a second time",
 }
 # Outputs must be right in all of these. In "square", every matrix fits everywhere, transposed or not.
-ORDINARY = ("small", "square", "single", "large", "larger")
+ORDINARY = ("small", "square", "single")
 
 
 class WrongForm(Exception):
@@ -67,7 +61,6 @@ class Problem:
     stages: function name to how it is called, in order; the others need what the first one returns.
     in_torch: the forward pass on tensors; it returns its outputs and the number that is differentiated.
     draw: random inputs of given sizes. special: inputs on which usual mistakes show, by a key of `CASES`.
-    batch_mean: the loss and its gradients are means over the batch.
     """
 
     name: str
@@ -78,7 +71,6 @@ class Problem:
     draw: Callable[[np.random.Generator, Mapping[str, int]], dict[str, Array]]
     special: Callable[[np.random.Generator, Mapping[str, int]], dict[str, dict[str, Array]]]
     special_checks: tuple[Special, ...]
-    batch_mean: bool
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -100,8 +92,6 @@ def draw_cases(problem: Problem, text: str) -> Mapping[str, Inputs]:
         "small": small,
         "square": problem.draw(rng, {"B": 8, "D": 6, "H": 6, "C": 6}),
         "single": problem.draw(rng, {**sizes, "B": 1}),
-        "large": problem.draw(rng, _LARGE),
-        "larger": problem.draw(rng, _LARGER),
         **problem.special(rng, sizes),
         "again": small,
     }
@@ -240,7 +230,6 @@ MLP = Problem(
         Special("gradients", "zeros", "zeros", ("dW1", "db1", "dx"), _ZERO),
         Special("gradients", "stable", "huge", tuple(_MLP_GRADIENTS), _STABLE),
     ),
-    batch_mean=True,
 )
 
 
@@ -300,7 +289,6 @@ LAYERNORM = Problem(
         Special("forward", "far", "far", ("out",), "Subtract the mean first, then square."),
         Special("gradients", "flat", "flat", ("dx",), "Add eps to the variance, under the root."),
     ),
-    batch_mean=False,
 )
 
 # By the `problem` of `exercise.toml`.

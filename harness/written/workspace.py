@@ -81,9 +81,7 @@ def file_items(workspace: FileWorkspace) -> list[CheckItem]:
         return [failed("answer: file", f"{workspace.answer} is still the original file: write your answer.")]
     items = [passed("answer: file", f"{workspace.answer} exists and differs from the original file.")]
     if isinstance(workspace.exercise, DecisionTree):
-        from harness.written.decision_tree_check import form_item
-
-        return [*items, form_item(workspace.answer, text)]
+        return [*items, _form_item(workspace.answer, text)]
     try:
         ast.parse(text, str(workspace.answer))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -96,12 +94,22 @@ def check_file(workspace: FileWorkspace) -> list[CheckItem]:
     items = file_items(workspace)
     if any(item.outcome == "failed" for item in items):
         return items
+    if not isinstance(workspace.exercise, Derivation):
+        return items
+    from harness.written.derivation_judge import check_derivation
+
     text = read_answer(workspace.answer)
-    if isinstance(workspace.exercise, Derivation):
-        from harness.written.derivation_judge import check_derivation
+    return [*items, *check_derivation(workspace.exercise.problem, workspace.answer, text)]
 
-        return [*items, *check_derivation(workspace.exercise.problem, workspace.answer, text)]
+
+def _form_item(path: Path, text: str) -> CheckItem:
+    """Judge whether a tree can be read, ends, and depends on outcomes."""
     from harness.written.decision_tree import parse_tree
-    from harness.written.decision_tree_check import walk_items
 
-    return [*items, *walk_items(parse_tree(text), workspace.folder.parent)]
+    try:
+        flaw = parse_tree(text, str(path)).flaw()
+    except UserError as error:
+        return failed("tree: form", str(error))
+    if flaw:
+        return failed("tree: form", f"{path}: {flaw}")
+    return passed("tree: form", "Every name exists, every outcome has a step, and there is no loop.")

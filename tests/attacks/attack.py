@@ -13,7 +13,7 @@ from grader.score.verdict import Status
 from harness.submission.archive import deterministic_tar_gz
 
 Family = Literal["archive", "sandbox", "score", "reader"]
-Baseline = Literal["untouched", "wrong", "masked", "reference", "stub", "looping"]
+Baseline = Literal["untouched", "wrong", "masked", "reference", "stub"]
 RECIPE = "huge_lr"
 # An attack that succeeds prints this word. It joins the word while it runs (`"-".join(("wreck", "breached"))`), so that
 # no source holds it. No output of the grader may hold it.

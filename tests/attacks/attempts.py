@@ -146,6 +146,8 @@ def network_families(known: Known) -> object:
 
 def home_folder(known: Known) -> object:
     """Read the grader's home folder, and a secret in it by its full path."""
+    import harness
+
     canary = known["canary"]
     places = [os.path.dirname(canary), os.path.expanduser("~root"), "/root", "/home"]
     places += [entry.pw_dir for entry in pwd.getpwall()]
@@ -153,9 +155,10 @@ def home_folder(known: Known) -> object:
     found = [readable(canary)] if readable(canary) else []
     for place in places:
         if place != "/" and not place.startswith(shown) and works(os.listdir, place):
-            # Python itself may lie in a home folder; that much is shown.
+            # Python itself and the harness may lie in a home folder; that much is shown.
             names = [os.path.join(place, name) for name in os.listdir(place)]
-            found += [name.encode() for name in names if not sys.base_prefix.startswith(name)]
+            shown_there = (sys.base_prefix, sys.prefix, harness.__file__)
+            found += [name.encode() for name in names if not any(one.startswith(name) for one in shown_there)]
     return found
 
 

@@ -105,10 +105,7 @@ def attack_faults(attack: Attack, lab: Lab, scored: Scored) -> Iterator[str]:
         own, most = known_points(row, criterion), known_points(baseline, criterion)
         if own > most + 1e-9:
             yield f"it has {own:g} points {what}, more than the {most:g} of {expected.gains_over}"
-    name = row["submission"]
-    yield from page_faults(scored.reports / f"{file_stem(name)}.html")
-    for asked in (name, f"{name}x"):  # the second is mistyped, and the attacker's name is the nearest
-        yield from _command_faults("show", "--out", str(scored.reports), "--", asked)
+    yield from page_faults(scored.reports / f"{file_stem(row['submission'])}.html")
 
 
 def _own(row: Row | None) -> Row | None:

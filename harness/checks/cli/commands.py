@@ -1,11 +1,12 @@
 """The commands of the checks: one for each check, made from its declaration, beside `triage` and `checks`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import click
 
+import harness
 from harness.checks import Check, check_names, load_check
 from harness.command_line import measure_options, work_option
 
@@ -67,7 +68,7 @@ def _measure(
         what = "triage" if whole else names[0].replace("_", "-")
         write_page(page, f"{Path(target).name}: {what}", found.words, reports)
     if as_json:
-        print_json(found.header(), reports)
+        print_json(found, reports)
     else:
         show(reports, found.words, page)
 
@@ -90,8 +91,6 @@ def triage(**given: Any) -> None:
 )  # fmt: skip
 def checks(page: Path | None) -> None:
     """List the checks, or write their documentation."""
-    from harness.checks.cli.documentation import documentation
-
     if page is not None:
         page.write_text(documentation(), encoding="utf-8", newline="\n")
         return
@@ -99,3 +98,26 @@ def checks(page: Path | None) -> None:
     for check in map(load_check, check_names()):
         click.echo(f"{check.name.replace('_', '-'):<{width}}  {check.question}")
     click.echo("Next: harness triage EXERCISE, or harness triage SCRIPT.py")
+
+
+def documentation() -> str:
+    """Return docs/checks.md, from what the checks declare and document."""
+    every = [load_check(name) for name in check_names()]
+    glance = [f"- [ ] `{check.command('huge_lr')}` {check.question} {check.minutes:g} min" for check in every]
+    introduction = (Path(harness.__file__).parent / "templates" / "checks.md").read_text(encoding="utf-8")
+    return "\n".join([introduction, *glance, *(line for check in every for line in _section(check))]) + "\n"
+
+
+def _section(check: Check) -> Iterator[str]:
+    marks = [mark for mark, set in (("in triage", check.in_triage), ("mechanism", check.mechanism)) if set]
+    unit = "minute" if check.minutes == 1 else "minutes"
+    yield f"\n## {check.name.replace('_', '-')}\n"
+    yield f"**{check.question}** About {check.minutes:g} {unit}{''.join(f', {mark}' for mark in marks)}.\n"
+    yield f"{check.documentation}\n"
+    yield "| outcome | | what it means | next |"
+    yield "| --- | --- | --- | --- |"
+    for outcome in check.outcomes:
+        further = [f"`{name.replace('_', '-')}`" for name in outcome.next]
+        place = [f"read {outcome.look}"] if outcome.look else []
+        sound = "sound" if outcome.sound else "**unsound**"
+        yield f"| `{outcome.id}` | {sound} | {outcome.reading} | {'; '.join((*place, *further))} |"

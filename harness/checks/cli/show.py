@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from harness.checks import Check, Finding, Outcome, load_check
+from harness.checks.cli.target import Target
 from harness.checks.core.finding import Cell, Table, short
 from harness.errors import naming
 from harness.page.charts import LineChart, Mark, Series, line_chart, number_text
@@ -48,14 +49,16 @@ class CheckReport:
     def to_json(self) -> dict[str, Any]:
         """Return plain data for strict JSON."""
         check, outcome = self.check, self.outcome
-        asked = {
+        return {
             "check": check.name,
             "question": check.question,
             "command": self.command,
             "minutes": check.minutes,
+            **self.finding.to_json(),
+            "sound": outcome.sound,
+            "reading": outcome.reading,
+            "next": self.next_lines,
         }
-        told = {"sound": outcome.sound, "reading": outcome.reading, "next": self.next_lines}
-        return {**asked, **self.finding.to_json(), **told}
 
 
 def where_next(reports: Sequence[CheckReport]) -> list[str]:
@@ -79,10 +82,17 @@ def verdict(reports: Sequence[CheckReport]) -> str:
     return f"{words}\nBy hand, one after the other, these checks take about {minutes:g} minutes."
 
 
-def print_json(header: Mapping[str, Any], reports: Sequence[CheckReport]) -> None:
+def print_json(target: Target, reports: Sequence[CheckReport]) -> None:
     """Print one object of strict JSON: what was measured, whether all is sound, and each check."""
-    body = {"sound": all(one.outcome.sound for one in reports), "checks": [one.to_json() for one in reports]}
-    print(json.dumps({**header, **body}, allow_nan=False))
+    whole = {
+        "target": target.name,
+        "file": None if target.path is None else str(target.path),
+        "seed": target.settings.seed,
+        "dataset": target.settings.dataset,
+        "sound": all(one.outcome.sound for one in reports),
+        "checks": [one.to_json() for one in reports],
+    }
+    print(json.dumps(whole, allow_nan=False))
 
 
 # --- terminal -----------------------------------------------------------------------------------------------
@@ -179,19 +189,23 @@ def _text(value: Cell) -> str:
 def _charts(report: CheckReport) -> list[LineChart]:
     charts = []
     for index, plot in enumerate(report.finding.plots):
-        names = [line.label for line in plot.lines] if len(plot.lines) > 1 else [""]
         series = [
-            Series(label=name, points=line.points, tone=tone, dash=tone)
-            for tone, (name, line) in enumerate(zip(names, plot.lines, strict=True))
+            Series(
+                label=name if len(plot.lines) > 1 else "",
+                points=list(zip(plot.rates or range(len(values)), values, strict=False)),
+                tone=tone,
+                dash=tone,
+            )
+            for tone, (name, values) in enumerate(plot.lines.items())
         ]
         chart = line_chart(
             f"{report.check.name.replace('_', '-')}-{index}",
             plot.title,
             series,
-            x_label=plot.x_label,
+            x_label="learning rate" if plot.rates else "step",
             y_label=plot.y_label,
             scale=plot.scale,
-            log_x=plot.log_x,
+            log_x=bool(plot.rates),
             marks=[Mark(x, words, 6) for x, words in plot.marks if x > 0 and math.isfinite(x)],
         )
         charts += [chart] if chart is not None else []

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from harness.errors import UserError
 from harness.exercise import DEFAULT_SEED, RunOptions, check_dataset
@@ -32,16 +31,6 @@ class Target:
         which = f"{self.name}: {self.path or 'the experiment as it was handed out'}"
         which = self.name if str(self.path) == self.name else which
         return f"{which}, seed {self.settings.seed}, data {self.settings.dataset}"
-
-    def header(self) -> dict[str, Any]:
-        """Return what is measured, for JSON."""
-        file = None if self.path is None else str(self.path)
-        return {
-            "target": self.name,
-            "file": file,
-            "seed": self.settings.seed,
-            "dataset": self.settings.dataset,
-        }
 
 
 def find_target(name: str, work: Path, options: RunOptions) -> Target:

@@ -1,6 +1,7 @@
 """What a check declares and what it reports: `Check` and its outcomes, `Finding` with its tables and curves."""
 
 import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -92,29 +93,18 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Line:
-    """One line of a plot. A y of None is a gap; a y that is not finite is marked."""
-
-    label: str
-    points: tuple[tuple[float, float | None], ...]
-
-    @classmethod
-    def over_steps(cls, label: str, values: "list[float]") -> "Line":
-        """Return the line of one value a step, counted from 0."""
-        return cls(label=label, points=tuple(enumerate(values)))
-
-
-@dataclass(frozen=True)
 class Plot:
-    """Lines over a common x; `marks` are (x, words) at places of interest."""
+    """Named lines over the steps, counted from 0, or over learning rates; `marks` are (rate, words).
+
+    A value of None is a gap; a value that is not finite is marked.
+    """
 
     title: str
     y_label: str
-    lines: tuple[Line, ...]
-    x_label: str = "step"
-    marks: tuple[tuple[float, str], ...] = ()
+    lines: Mapping[str, Sequence[float | None]]
     scale: Literal["linear", "log", "auto"] = "log"
-    log_x: bool = False
+    rates: Sequence[float] = ()
+    marks: tuple[tuple[float, str], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -61,3 +61,9 @@ def reference_gradients(
     loss(reference(inputs), labels).backward()
     torch.set_rng_state(state)
     return {name: p.grad for name, p in reference.named_parameters() if p.grad is not None}
+
+
+def as_vector(gradients: Gradients, like: Gradients) -> Tensor:
+    """Return the gradients of the parameters in `like` as one float64 vector, with zeros for those that are missing."""
+    parts = [gradients.get(name, torch.zeros_like(one)) for name, one in like.items()]
+    return torch.cat([part.double().flatten() for part in parts])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grader.syntax.program import (
+from grader.intake.program import (
     MAX_BYTES,
     Unparsable,
     imported_paths,
