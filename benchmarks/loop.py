@@ -42,7 +42,7 @@ def first_steps(experiment: Experiment, data: TensorData, log_path: Path | None,
     scheduler = experiment.build_scheduler(optimizer, steps * experiment.epochs)
     order = torch.Generator().manual_seed(SEED)
     augmentation = torch.Generator().manual_seed(SEED + 2**32)
-    guardrails = Guardrails("warn")
+    guardrails = Guardrails()
     recorder = Recorder(model) if log_path else None
     model.train()
     with (

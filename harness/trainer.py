@@ -29,11 +29,11 @@ from harness.errors import UserError
 from harness.files import write_whole
 from harness.run.batches import deterministic_minibatches
 from harness.run.checkpoint import checkpoint_bytes, load_checkpoint, restore_rng_states, rng_states
-from harness.run.evaluation import confusion_matrix, evaluate_in_eval_mode, largest_change, statistics_of
+from harness.run.evaluation import evaluate_in_eval_mode, largest_change, statistics_of
 from harness.run.experiment import Experiment, TensorData
 from harness.run.guardrails import GuardrailFinding, Guardrails
 from harness.run.input_sheet import input_sheet
-from harness.run.metrics_log import BATCHES_AT_ONCE, LogWriter, Record, batch_records, read_metrics_log
+from harness.run.metrics_log import LogWriter, Record, batch_records, read_metrics_log
 from harness.run.recorder import BatchMeasurements, Recorder
 from harness.run.settings import RunSettings
 from harness.run.setup import TrainingSetup
@@ -57,8 +57,8 @@ def train(
     `checkpoint.pt` is written after every epoch; with `resume` the run continues from it and ends with the bytes of
     a run that was never stopped. `progress(step, steps, loss)` is called after every batch.
 
-    Returns the finished training. Raises `UserError` for a mistake in the experiment, for settings that do not fit it,
-    and when strict guardrails stop the run.
+    Returns the finished training. Raises `UserError` for a mistake in the experiment, and for settings that do not fit
+    it.
     """
     return Training(experiment, data, settings, folder, progress).run(resume)
 
@@ -77,29 +77,25 @@ class Training(TrainingSetup):
         super().__init__(experiment, data, settings)
         self.folder = folder
         self.progress = progress or (lambda step, steps, loss: None)
-        self.guardrails = Guardrails(settings.guardrails)
+        self.guardrails = Guardrails()
         self.findings: list[GuardrailFinding] = []
         self.position: dict[str, Any] = {"epoch": 0, "step": 0, "best": None}
         self.first_non_finite_step: int | None = None
         self.last_batch: Record = {}
         self.last_epoch: Record = {}
-        self.confusion: list[list[int]] | None = None
 
     def run(self, resume: bool) -> "Training":
         """Train to the end; see `train`."""
         if resume and (self.folder / CHECKPOINT).exists():
             self._restore()
         log_path = self.folder / METRICS_LOG
-        # Strict guardrails look at a batch before the next one trains.
-        at_once = 1 if self.settings.guardrails == "strict" else BATCHES_AT_ONCE
         with (
             log_path.open("a" if self.position["step"] else "w", encoding="utf-8") as file,
-            LogWriter(file, self._note, batches_at_once=at_once) as log,
+            LogWriter(file, self._note) as log,
             Recorder(self.model, clip_norm=self.settings.clip_norm) as recorder,
         ):
             while self.position["step"] < self.steps:
                 self._epoch(recorder, log)
-        self.confusion = confusion_matrix(self.model, *self.validation)
         return self
 
     def _epoch(self, recorder: Recorder, log: LogWriter) -> None:

@@ -60,8 +60,6 @@ def make_run(
         "steps": epochs * steps_per_epoch,
         "first_non_finite_step": explode_at,
         "guardrails": [] if explode_at is None else findings,
-        "confusion": None if regression else _confusion(len(class_names), explode_at is not None),
-        "class_names": None if regression else list(class_names),
         "status": "finished",
     }
     write_json(folder / "result.json", to_strict(result))
@@ -126,12 +124,6 @@ def _batch(step: int, epoch: int, parameters: Sequence[str], explode_at: int | N
             "last": {"mean": 0.02 * var, "var": 3 * var},
         },
     }
-
-
-def _confusion(classes: int, exploded: bool) -> list[list[int]]:
-    if exploded:
-        return [[50 if column == 0 else 0 for column in range(classes)] for _ in range(classes)]
-    return [[50 - classes + 1 if row == column else 1 for column in range(classes)] for row in range(classes)]
 
 
 BROKEN = "def build_optimizer(model):\n    return SGD(model.parameters(), lr=10.0)\n"

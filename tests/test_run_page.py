@@ -100,7 +100,6 @@ def test_both_runs_are_drawn_together(healthy: Path, exploded: Path) -> None:
     assert len(descriptions) == len(page.all("figure"))
     assert all("broken" in text and "fixed" in text for text in descriptions)
     assert "Figure broken fixed" in page.words
-    assert len([a for a in page.all("div") if a.get("class") == "panel matrix"]) == 2
 
 
 def test_images_carry_the_labels_that_the_model_saw_and_equal_sheets_are_shown_once(tmp_path: Path) -> None:
@@ -130,11 +129,10 @@ def test_hostile_text_stays_text(tmp_path: Path) -> None:
         assert page.words.count('<script>alert("1")</script>') > 10
 
 
-def test_a_regression_has_no_accuracy_and_no_confusion(tmp_path: Path, exploded: Path) -> None:
+def test_a_regression_has_no_accuracy(tmp_path: Path, exploded: Path) -> None:
     folder = make_run(tmp_path / "run", run="fixed", regression=True)
     page = page_of(folder)
     assert "ccuracy" not in page.words
-    assert "Confusion" not in page.words
     assert "the targets are not classes" in page.words
     assert [a["alt"] for a in page.all("img")][:2] == ["Input 1", "Input 2"]
     assert "Validation accuracy 0.1 —" in page_of(folder, compare_with=exploded).words

@@ -20,7 +20,6 @@ OPTIONS: dict[str, Any] = {
     "disable_amp": True,
     "verify": True,
     "clip_norm": 0.5,
-    "guardrails": "strict",
 }
 
 

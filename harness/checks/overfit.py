@@ -54,7 +54,7 @@ def measure(subject: Subject) -> Finding:
     inputs, labels = trial.inputs[: trial.batch_size], trial.labels[: trial.batch_size]
     target = REGRESSION_TARGET * constant_guess(labels) if labels.is_floating_point() else TARGET
     losses: list[float] = []
-    guardrails, rises, allowed = Guardrails("warn"), False, STEPS
+    guardrails, rises, allowed = Guardrails(), False, STEPS
     for record in trial.records(trial.prepare(inputs, labels) for _ in range(MOST_STEPS)):
         losses.append(float(record["loss"]))
         rises = rises or any(finding.kind == "loss rise" for finding in guardrails.check(record))

@@ -56,9 +56,7 @@ def _render_runs(runs: Sequence[RunFiles], title: str) -> str:
         title=title,
         subject=subject,
         names=[run.name for run in runs],
-        views=[
-            RunView(run.name, _outcome(run), run.result["guardrails"], _matrix(run.result)) for run in runs
-        ],
+        views=[RunView(run.name, _outcome(run), run.result["guardrails"]) for run in runs],
         headline=_headline(runs),
         sections=[section for section in chart_sections(runs) if section.charts],
         sheets=_sheets(runs),
@@ -93,27 +91,12 @@ def page_environment(*folders: Path, finalize: Callable[[object], object] | None
 
 
 @dataclass(frozen=True)
-class Matrix:
-    """A confusion matrix: rows are true classes, columns predicted ones.
-
-    A cell is its count, and its share of the row, so that classes of unequal size compare. `tall` turns the column
-    heads upright.
-    """
-
-    classes: list[str]
-    rows: list[list[tuple[int, float]]]
-    summary: str
-    tall: bool
-
-
-@dataclass(frozen=True)
 class RunView:
-    """One run: its name, its outcome in a sentence, what its guardrails said, and its confusion matrix."""
+    """One run: its name, its outcome in a sentence, and what its guardrails said."""
 
     name: str
     outcome: str
     messages: Sequence[Record]
-    matrix: Matrix | None
 
 
 def _outcome(run: RunFiles) -> str:
@@ -122,20 +105,6 @@ def _outcome(run: RunFiles) -> str:
     words = f"The training loss went from {first} to {last} in {len(run.batches)} steps"
     step = run.result["first_non_finite_step"]
     return f"{words}." if step is None else f"{words}; at step {step} it was first not finite."
-
-
-def _matrix(result: Record) -> Matrix | None:
-    """Lay out the confusion matrix of a classification."""
-    counts, names = result["confusion"], result["class_names"]
-    if counts is None:
-        return None
-    right = sum(row[index] for index, row in enumerate(counts))
-    return Matrix(
-        names,
-        [[(count, count / max(sum(row), 1)) for count in row] for row in counts],
-        f"{right} of {sum(map(sum, counts))} on the diagonal",
-        tall=max(map(len, names)) > 3,
-    )
 
 
 def _sheets(runs: Sequence[RunFiles]) -> list[tuple[str, RunFiles]]:

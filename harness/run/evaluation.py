@@ -1,7 +1,5 @@
 """Evaluations by the harness itself, independent of the experiment's own `evaluate`."""
 
-import copy
-
 import torch
 from torch import Tensor, nn
 
@@ -26,19 +24,6 @@ def evaluate_in_eval_mode(experiment: Experiment, model: nn.Module, inputs: Tens
         "val_loss_eval_mode": experiment.compute_loss(outputs, labels).item(),
         "val_accuracy_eval_mode": accuracy,
     }
-
-
-@torch.no_grad()
-def confusion_matrix(model: nn.Module, inputs: Tensor, labels: Tensor) -> list[list[int]] | None:
-    """Return counts by true class (rows) and predicted class (columns) in eval mode; None for a regression."""
-    model = copy.deepcopy(model).eval()
-    outputs = model(inputs)
-    if not is_classification(outputs, labels):
-        return None
-    classes = outputs.shape[1]
-    counts = torch.bincount((labels * classes + outputs.argmax(dim=1)).cpu(), minlength=classes * classes)
-    table: list[list[int]] = counts.view(-1, classes)[:classes].tolist()
-    return table
 
 
 def statistics_of(model: nn.Module) -> list[Tensor]:

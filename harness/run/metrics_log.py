@@ -73,17 +73,14 @@ def format_record(record: Record) -> str:
 
 
 class LogWriter:
-    """Writes `metrics.log` during a run, `batches_at_once` at a time; `note` is called with each batch's record.
+    """Writes `metrics.log` during a run, `BATCHES_AT_ONCE` at a time; `note` is called with each batch's record.
 
     Use it as a context manager: leaving it, even through an error, writes the batches that are still held back.
     """
 
-    def __init__(
-        self, file: TextIO, note: Callable[[Record], object], *, batches_at_once: int = BATCHES_AT_ONCE
-    ) -> None:
+    def __init__(self, file: TextIO, note: Callable[[Record], object]) -> None:
         self._file = file
         self._note = note
-        self._batches_at_once = batches_at_once
         self._held_back: list[tuple[Record, BatchMeasurements]] = []
 
     def __enter__(self) -> "LogWriter":
@@ -95,7 +92,7 @@ class LogWriter:
     def batch(self, position: Record, measured: "BatchMeasurements") -> None:
         """Add a batch: its `step` and `epoch`, and what was measured."""
         self._held_back.append((position, measured))
-        if len(self._held_back) >= self._batches_at_once:
+        if len(self._held_back) >= BATCHES_AT_ONCE:
             self.flush()
 
     def epoch(self, record: Record) -> None:

@@ -11,7 +11,6 @@ import sys
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from harness.data import CLASS_NAMES
 from harness.errors import UserError, from_os_error, naming
 from harness.files import sha256_line
 from harness.page.run_page import write_run_page
@@ -100,8 +99,6 @@ def _complete_folder(job: RunJob, folder: Path, training: "Training", data: "Dat
                 {"step": finding.step, "level": finding.level, "message": finding.message}
                 for finding in training.findings
             ],
-            "confusion": training.confusion,
-            "class_names": None if training.confusion is None else list(CLASS_NAMES[data.name]),
             "status": "finished",
         }
     )

@@ -7,7 +7,6 @@ from typing import Any, Literal
 
 from harness.canonical_setup import Numerics
 
-GuardrailMode = Literal["off", "warn", "strict"]
 RunName = Literal["broken", "fixed", "healthy"]
 
 
@@ -28,7 +27,6 @@ class RunSettings:
     disable_amp: bool = False
     verify: bool = False
     clip_norm: float | None = None
-    guardrails: GuardrailMode = "warn"
 
     def command(self, recipe: str, script: str | None = None) -> str:
         """Return the command that makes this run: of the recipe's broken experiment, or of a script."""

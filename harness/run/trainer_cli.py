@@ -12,7 +12,6 @@ _folder = click.Path(file_okay=False, path_type=Path)
 _file = click.Path(dir_okay=False, path_type=Path)
 _norm = click.FloatRange(min=0, min_open=True)
 _numerics = click.Choice(["portable", "native"])
-_guardrails = click.Choice(["off", "warn", "strict"])
 
 
 # fmt: off
@@ -36,8 +35,6 @@ _guardrails = click.Choice(["off", "warn", "strict"])
 @click.option("--clip-norm", metavar="NORM", type=_norm, help="Clip the global gradient norm.")
 @click.option("--numerics", type=_numerics, default="portable", show_default=True,
               help="portable: the same bytes on every CPU. native: faster.")
-@click.option("--guardrails", type=_guardrails, default="warn", show_default=True,
-              help="What to do about bad signs in the log: nothing, warn, or stop the run.")
 def trainer(
     break_id: str, experiment: str | None, script: Path | None, out: Path | None, tarball: Path | None,
     as_json: bool, resume: bool, seed: int | None, dataset: str | None, device: str | None, **options: Any,
