@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from grader.score.known_edits import known_fixes, load_shared_edits, load_variants
+from grader.score.solutions import SOLUTIONS
 from harness.errors import UserError
-from harness.recipe import EXPERIMENTS, Recipe, experiment_names, experiment_source, load_recipes
+from harness.recipe import Recipe, experiment_names, experiment_source, load_recipes
 
 RECIPES = load_recipes()[0]
 VARIANTS = 'format_version = 1\n[full]\nmine = [["a", "b"], ["c", "d"]]\n'
@@ -35,7 +36,7 @@ def test_an_experiment_has_edits_of_each_verdict_that_fit_it(experiment: str) ->
 
 
 def test_every_file_of_edits_belongs_to_an_experiment() -> None:
-    names = {path.name.removesuffix(".edits.toml") for path in EXPERIMENTS.glob("*.edits.toml")}
+    names = {path.name.removesuffix(".edits.toml") for path in SOLUTIONS.glob("*.edits.toml")}
     assert names <= set(experiment_names())
 
 

@@ -1,6 +1,6 @@
 """Edits with the verdict that the grader must give them: of an experiment, and of one recipe.
 
-`harness/experiments/<name>.edits.toml` holds edits of the *healthy* experiment that all its recipes share,
+`solutions/<experiment>.edits.toml` holds edits of the *healthy* experiment that all its recipes share,
 `solutions/<id>/variants.toml` edits of the *broken* experiment that are special to a recipe. Both have one table per
 verdict with entries `id = [[find, replace], ...]`; both are optional.
 """
@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import BeforeValidator, Field
 
 from grader.score.solutions import SOLUTIONS
-from harness.recipe import EXPERIMENTS, Edit, Recipe, apply_edits
+from harness.recipe import Edit, Recipe, apply_edits
 from harness.toml_file import StrictModel, read_record
 
 # full: the fix and its equals. alternative: right in another way. masking: the symptom goes, the cause stays.
@@ -68,9 +68,9 @@ def load_variants(recipe_id: str, solutions: Path = SOLUTIONS) -> tuple[KnownEdi
     return _load(solutions / recipe_id / "variants.toml")
 
 
-def load_shared_edits(experiment: str, experiments: Path = EXPERIMENTS) -> tuple[KnownEdit, ...]:
+def load_shared_edits(experiment: str, solutions: Path = SOLUTIONS) -> tuple[KnownEdit, ...]:
     """Return the edits that all recipes of an experiment share. Raises `UserError` for a wrong file."""
-    return _load(experiments / f"{experiment}.edits.toml")
+    return _load(solutions / f"{experiment}.edits.toml")
 
 
 def known_fixes(recipe: Recipe, solutions: Path = SOLUTIONS) -> tuple[list[KnownFix], list[str]]:
