@@ -63,9 +63,7 @@ def test_a_student_goes_from_the_broken_run_to_the_tarball(tmp_path: Path) -> No
     assert snapshot(folder) == {**once, "runs/fixed/notes.txt": b"mine"}
     assert not list((folder / "runs").glob(".*"))
 
-    assert "report.md is still the empty template" in mistake(
-        "submit", "huge_lr", "--student", "ada", cwd=tmp_path
-    )
+    assert "`cause` is not filled in yet" in mistake("submit", "huge_lr", "--student", "ada", cwd=tmp_path)
     assert not (tmp_path / "submissions").exists()
     write_report(folder)
     said = succeed("check", "huge_lr", cwd=tmp_path)

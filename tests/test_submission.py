@@ -7,8 +7,6 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from made_up_runs import FIXED, make_workspace
 
 from harness.errors import UserError
@@ -110,28 +108,8 @@ def test_a_broken_archive_is_refused_and_nothing_written(
     assert not (workspace.folder / "submitted.json").exists()
 
 
-@pytest.mark.parametrize(
-    ("student", "better"),
-    [
-        ("-rf", "rf"),
-        ("../ada", "ada"),
-        ("J\u00fcrgen", "Jurgen"),
-        ("\u674e", "ada"),
-        ("ada\n", "ada"),
-        ("a" * 65, "a" * 64),
-    ],
-)
-def test_names_that_cannot_be_part_of_a_file_name_are_refused_with_a_suggestion(
-    student: str, better: str
-) -> None:
+@pytest.mark.parametrize("student", ["", "-rf", "../ada", "J\u00fcrgen", "\u674e", "ada\n", "a" * 65])
+def test_names_that_cannot_be_part_of_a_file_name_are_refused(student: str) -> None:
     check_student_name("Ada.L_1-2")
-    with pytest.raises(UserError, match=rf"as in STUDENT={better}\.$"):
+    with pytest.raises(UserError, match=r"as in STUDENT=ada\.$"):
         check_student_name(student)
-
-
-@given(st.text())
-def test_a_suggested_name_serves(student: str) -> None:
-    try:
-        check_student_name(student)
-    except UserError as error:
-        check_student_name(str(error).rpartition("STUDENT=")[2].removesuffix("."))

@@ -35,13 +35,13 @@ def test_a_whole_report_is_read() -> None:
     assert parse_report("\ufeff" + REPORT.replace("\n", "\r\n")) == report
 
 
-def test_the_template_is_met_kindly_and_has_every_key() -> None:
+def test_the_template_says_what_to_fill_in_first() -> None:
     text = report_template()
-    for empty in (text, text.replace("\n", "\r\n") + "\n"):
-        with pytest.raises(UserError, match=r"^report\.md is still the empty template: name the cause"):
+    for empty in (text, text.replace("\n", "\r\n") + "text\n"):
+        with pytest.raises(
+            UserError, match=r"line 4, diagnosis 1: `cause` is not filled in yet: write the id"
+        ):
             parse_report(empty)
-    with pytest.raises(UserError, match=r"line 4, diagnosis 1: `cause` is not filled in yet: write the id"):
-        parse_report(text + "text")
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ import io
 import json
 import re
 import tarfile
-import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -114,15 +113,12 @@ class Submission:
 
 
 def check_student_name(student: str) -> None:
-    """Raise `UserError`, with a suggestion, unless it is 1 to 64 letters, digits, dots, dashes or _."""
-    if _STUDENT.fullmatch(student):
-        return
-    ascii_name = unicodedata.normalize("NFKD", student).encode("ascii", "ignore").decode()
-    better = re.sub(r"[^A-Za-z0-9._-]+", "-", ascii_name).strip(".-")[:64] or "ada"
-    raise UserError(
-        f"STUDENT={student!a} cannot be part of a file name: use up to 64 letters, digits, dots, dashes or"
-        f" underscores, and begin with a letter or digit, as in STUDENT={better}."
-    )
+    """Raise `UserError` unless it is 1 to 64 letters, digits, dots, dashes or _."""
+    if _STUDENT.fullmatch(student) is None:
+        raise UserError(
+            f"STUDENT={student!a} cannot be part of a file name: use up to 64 letters, digits, dots, dashes or"
+            " underscores, and begin with a letter or digit, as in STUDENT=ada."
+        )
 
 
 def build_submission(workspace: Workspace, student: str) -> dict[str, bytes]:
