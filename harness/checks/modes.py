@@ -13,13 +13,12 @@ import copy
 from collections.abc import Callable
 from contextlib import suppress
 
-import torch
 from torch import nn
 
 from harness.checks.core.finding import Check, Finding, Table, mechanism, short, sound
 from harness.checks.core.subject import Subject, Trial
 from harness.errors import UserError
-from harness.run.evaluation import is_classification
+from harness.run.evaluation import loss_and_accuracy
 
 CHECK = Check(
     order=100,
@@ -58,8 +57,8 @@ def measure(subject: Subject) -> Finding:
 
     ways = {
         "evaluate, as written": written,
-        "training mode": lambda model: _evaluate(trial, model.train()),
-        "eval mode": lambda model: _evaluate(trial, model.eval()),
+        "training mode": lambda model: loss_and_accuracy(trial.experiment, model.train(), *trial.validation),
+        "eval mode": lambda model: loss_and_accuracy(trial.experiment, model.eval(), *trial.validation),
     }
     found = {name: _twice(copy.deepcopy(trial.model).train(), way) for name, way in ways.items()}
     stand_in = None
@@ -111,16 +110,6 @@ def _twice(model: nn.Module, evaluate: Callable[[nn.Module], _Figures]) -> tuple
         if old.numel()
     ]
     return first, second, max(moved, default=0.0)
-
-
-@torch.no_grad()
-def _evaluate(trial: Trial, model: nn.Module) -> _Figures:
-    inputs, labels = trial.validation
-    outputs = model(inputs)
-    loss = float(trial.experiment.compute_loss(outputs, labels))
-    if not is_classification(outputs, labels):
-        return loss, None
-    return loss, float((outputs.argmax(dim=1) == labels).double().mean())
 
 
 def _distance(first: _Figures, second: _Figures) -> float:

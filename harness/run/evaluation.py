@@ -13,17 +13,22 @@ def is_classification(outputs: Tensor, labels: Tensor) -> bool:
 
 
 @torch.no_grad()
-def evaluate_in_eval_mode(experiment: Experiment, model: nn.Module, inputs: Tensor, labels: Tensor) -> Record:
-    """Return `val_loss_eval_mode` and `val_accuracy_eval_mode` (None for a regression)."""
-    model.eval()
+def loss_and_accuracy(
+    experiment: Experiment, model: nn.Module, inputs: Tensor, labels: Tensor
+) -> tuple[float, float | None]:
+    """Return loss and accuracy (None for a regression) of a network in the mode that it is in."""
     outputs = model(inputs)
     accuracy = None
     if is_classification(outputs, labels):
         accuracy = (outputs.argmax(dim=1) == labels).double().mean().item()
-    return {
-        "val_loss_eval_mode": experiment.compute_loss(outputs, labels).item(),
-        "val_accuracy_eval_mode": accuracy,
-    }
+    return experiment.compute_loss(outputs, labels).item(), accuracy
+
+
+def evaluate_in_eval_mode(experiment: Experiment, model: nn.Module, inputs: Tensor, labels: Tensor) -> Record:
+    """Return `val_loss_eval_mode` and `val_accuracy_eval_mode` (None for a regression)."""
+    model.eval()
+    loss, accuracy = loss_and_accuracy(experiment, model, inputs, labels)
+    return {"val_loss_eval_mode": loss, "val_accuracy_eval_mode": accuracy}
 
 
 def statistics_of(model: nn.Module) -> list[Tensor]:
