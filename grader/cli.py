@@ -175,30 +175,13 @@ def kit(to: Path) -> None:
     click.echo(f"{to}: {describe_kit(files)}\nNext: hand out {to}.")
 
 
-@cli.group(context_settings=HELP_OPTIONS)
-def cache() -> None:
-    """Show or clear the cache of replays."""
-
-
-@cache.command("show")
-def show_cache() -> None:
-    """Show how much is in the cache."""
-    from grader.replay.cache import LIMIT_VARIABLE, default_folder, entries, size_limit
-
-    folder = default_folder()
-    found = entries(folder)
-    size = sum(entry.size for entry in found)
-    click.echo(f"{len(found)} entries, {size / 1e6:.1f} of {size_limit() / 1e6:.0f} MB, in {folder}")
-    click.echo(f"Above the limit ({LIMIT_VARIABLE}) the entries that were not used for longest are deleted.")
-
-
-@cache.command("clear")
+@cli.command("clear-cache")
 def clear_cache() -> None:
     """Delete the cached replays; the next grading makes them again."""
-    from grader.replay.cache import clear, default_folder
+    from grader.replay.cache import default_folder, trim
 
-    deleted = clear(default_folder())
-    click.echo(f"Deleted {len(deleted)} entries ({sum(entry.size for entry in deleted) / 1e6:.1f} MB).")
+    count, size = trim(default_folder(), days=-1.0)
+    click.echo(f"Deleted {count} entries ({size / 1e6:.1f} MB).")
 
 
 def main() -> NoReturn:

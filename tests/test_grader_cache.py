@@ -1,4 +1,4 @@
-"""The cache of replays: records come back as they were, damage is noticed, the oldest go first."""
+"""The cache of replays: records come back as they were, damage is noticed, unused ones go."""
 
 import os
 import time
@@ -8,9 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 from grader.cli import cli
-from grader.replay.cache import LIMIT_VARIABLE, Cache, clear, entries, size_limit, trim
+from grader.replay.cache import Cache, trim
 from grader.replay.replay import Replay
-from harness.errors import UserError
 from harness.files import scratch_path
 
 KEY = "ab" * 32
@@ -46,71 +45,30 @@ def test_a_record_comes_back_as_it_was_and_a_damaged_one_is_missing(damage: byte
     assert path.read_bytes() == whole
 
 
-@pytest.mark.parametrize(
-    ("text", "size"),
-    [
-        ("", 2 * 10**9),
-        ("500MB", 500 * 10**6),
-        (" 2.5 gb ", 2_500_000_000),
-        ("much", None),
-        ("-1GB", None),
-        ("٣GB", None),
-    ],
-)
-def test_its_limit_can_be_chosen(text: str, size: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(LIMIT_VARIABLE, text)
-    if size is None:
-        with pytest.raises(UserError, match=LIMIT_VARIABLE):
-            size_limit()
-    else:
-        assert size_limit() == size
-
-
-def test_above_the_limit_the_oldest_go_and_a_use_counts(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    paths = [remember(tmp_path / folder, number, days=30 - number)
+def test_what_was_not_used_for_long_goes_and_a_use_counts(tmp_path: Path) -> None:
+    paths = [remember(tmp_path / folder, number, days=70 - 5 * number)
              for number, folder in enumerate(("", "", "trials", "no-sandbox", "no-sandbox/examined"))]  # fmt: skip
-    size = paths[0].stat().st_size
     mine = tmp_path / "ab" / "notes.json"
     mine.parent.mkdir()
     mine.write_text("mine")
     Cache(tmp_path, Replay).get(key(0))  # the oldest is used again
-    monkeypatch.setenv(LIMIT_VARIABLE, f"{(3 * size + 10) / 10**6:.6f}MB")
-    trim(tmp_path)
+    assert trim(tmp_path, days=57)[0] == 2
     assert [path.exists() for path in paths] == [True, False, False, True, True]
     assert mine.exists()
-    trim(tmp_path / "nowhere")
+    assert trim(tmp_path / "nowhere") == (0, 0)
 
 
-def test_what_killed_graders_left_half_written_goes(tmp_path: Path) -> None:
+def test_clearing_deletes_entries_and_what_is_half_written_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRAINWRECK_REPLAYS", str(tmp_path))
     entry = remember(tmp_path, 1)
-    mine = [entry.with_name(name) for name in (".notes.txt.0123abcd", f".{entry.name}.swp", "0123abcd")]
-    left = scratch_path(entry)
-    for path in (*mine, left):
-        path.write_bytes(b"half")
-    trim(tmp_path)
-    assert left.exists()  # another grader may write it right now
-    os.utime(left, (time.time() - 2 * DAY,) * 2)
-    trim(tmp_path)
-    assert not left.exists()
-    assert all(path.exists() for path in (*mine, entry))
-
-
-def test_clearing_deletes_entries_only(tmp_path: Path) -> None:
-    entry = remember(tmp_path / "mine", 1)
     link = entry.with_name(f"{key(1)[:2]}{'0' * 62}.json")
     link.symlink_to(entry)
-    (entry.parent / "notes.json").write_text("mine")
-    assert [item.path for item in clear(tmp_path / "mine")] == [entry]
-    assert sorted(path.name for path in entry.parent.iterdir()) == sorted([link.name, "notes.json"])
-
-
-def test_the_commands_show_and_clear(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TRAINWRECK_REPLAYS", str(tmp_path))
-    remember(tmp_path, 1)
-    run = CliRunner().invoke
-    shown = run(cli, ["cache", "show"])
-    assert "1 entries" in shown.output
-    assert "Deleted 1 entries" in run(cli, ["cache", "clear"]).output
-    assert entries(tmp_path) == []
+    mine = [entry.with_name(name) for name in (".notes.txt.0123abcd", f".{entry.name}.swp", "notes.json")]
+    old, new = scratch_path(entry), scratch_path(entry)  # another grader may write the new one right now
+    for path in (*mine, old, new):
+        path.write_bytes(b"mine or half")
+    os.utime(old, (time.time() - 2 * DAY,) * 2)
+    assert "Deleted 2 entries" in CliRunner().invoke(cli, ["clear-cache"]).output
+    assert sorted(entry.parent.iterdir()) == sorted([link, new, *mine])

@@ -1,32 +1,29 @@
-"""The cache of replays: one file a record, verified when it is read, bounded by deleting the oldest."""
+"""The cache of replays: one file a record, verified when it is read, deleted when it was not used for long."""
 
 import errno
 import hashlib
 import os
 import re
+import stat
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 from pydantic import ValidationError
 
 from grader.score.verdict import Model
-from harness.errors import UserError, naming
+from harness.errors import naming
 from harness.files import cache_folder, write_whole
 
-LIMIT_VARIABLE = "TRAINWRECK_REPLAYS_LIMIT"
-# A replay takes 75 kB: a course of 2,100 submissions 0.1 GB, a whole self-check some 0.5 GB.
-DEFAULT_LIMIT = 2 * 10**9  # bytes
 # Replays without a sandbox lie here, apart from the others.
 NO_SANDBOX = "no-sandbox"
 
-_UNITS = {"MB": 10**6, "GB": 10**9, "TB": 10**12}
-_SIZE = re.compile(r"(\d{1,9}(?:\.\d{1,9})?) ?(MB|GB|TB)", re.IGNORECASE | re.ASCII)
-_ENTRY = re.compile(r"[0-9a-f]{64}\.json")
-_SCRATCH = re.compile(r"\.[0-9a-f]{64}\.json\.[0-9a-f]{8}")
+# Entries, and what killed graders left half-written.
+_ENTRY = re.compile(r"\.?[0-9a-f]{64}\.json(\.[0-9a-f]{8})?")
 _A_DAY = 86_400.0  # seconds
+# A replay takes 75 kB: a course of 2,100 submissions 0.1 GB, a whole self-check some 0.5 GB.
+KEPT_DAYS = 60.0
 
 Record = TypeVar("Record", bound=Model)
 
@@ -58,7 +55,7 @@ class Cache(Generic[Record]):
             return None
         with suppress(OSError):
             if abs(time.time() - path.stat().st_mtime) > _A_DAY:
-                os.utime(path)  # the time of the last use decides what is deleted first
+                os.utime(path)  # the time of the last use decides when it is deleted
         return record
 
     def put(self, key: str, record: Record) -> None:
@@ -75,63 +72,22 @@ class Cache(Generic[Record]):
         return self._folder / key[:2] / f"{key}.json"
 
 
-def size_limit() -> int:
-    """Return the limit in bytes: $TRAINWRECK_REPLAYS_LIMIT, or 2 GB. Raises `UserError` if that is not a size."""
-    chosen = os.environ.get(LIMIT_VARIABLE)
-    if not chosen:
-        return DEFAULT_LIMIT
-    size = _SIZE.fullmatch(chosen.strip())
-    if size is None:
-        raise UserError(f"{LIMIT_VARIABLE} is {chosen[:40]!r}, which is not a size: write 500MB or 2.5GB.")
-    return round(float(size[1]) * _UNITS[size[2].upper()])
+def trim(folder: Path, days: float = KEPT_DAYS) -> tuple[int, int]:
+    """Delete the entries of every kind that were not used for so many days; return how many, and their bytes.
 
-
-class Entry(NamedTuple):
-    """A file of the cache: when it was last used (seconds since 1970), its size in bytes, and its path."""
-
-    used: float
-    size: int
-    path: Path
-
-
-def entries(folder: Path) -> list[Entry]:
-    """Return the entries of every kind below the folder, the oldest first. Links and other files are none."""
-    return sorted(_files(folder, _ENTRY))
-
-
-def _files(folder: Path, name: re.Pattern[str]) -> Iterator[Entry]:
+    Other files and links stay. Nothing happens to a folder that cannot be changed.
+    """
+    count = size = 0
     # <kind>/<first two digits>/<key>.json; a kind may lie below `no-sandbox`.
     for depth in ("", "*/", "*/*/"):
         for path in folder.glob(f"{depth}[0-9a-f][0-9a-f]/*.json*"):
-            if name.fullmatch(path.name) and path.name.lstrip(".")[:2] == path.parent.name:
-                with suppress(FileNotFoundError):  # another grader has just deleted it
-                    status = path.lstat()
-                    if path.is_file() and not path.is_symlink():
-                        yield Entry(status.st_mtime, status.st_size, path)
-
-
-def trim(folder: Path) -> None:
-    """Delete the oldest entries until the cache is within its limit, and what killed graders left half-written.
-
-    Does nothing to a folder that cannot be changed. Raises `UserError` if the limit is not a size.
-    """
-    excess = -size_limit()
-    with suppress(OSError):
-        found = entries(folder)
-        excess += sum(entry.size for entry in found)
-        for entry in found:
-            if excess <= 0:
-                break
-            entry.path.unlink(missing_ok=True)
-            excess -= entry.size
-        for entry in _files(folder, _SCRATCH):
-            if time.time() - entry.used > _A_DAY:  # nobody writes for so long
-                entry.path.unlink(missing_ok=True)
-
-
-def clear(folder: Path) -> list[Entry]:
-    """Delete all entries and return them. Other files stay."""
-    found = entries(folder)
-    for entry in found:
-        entry.path.unlink(missing_ok=True)
-    return found
+            ours = _ENTRY.fullmatch(path.name) and path.name.lstrip(".")[:2] == path.parent.name
+            with suppress(OSError):  # another grader may have deleted it
+                status = path.lstat()
+                # Somebody may write a hidden one right now.
+                least = max(days, 1.0) if path.name.startswith(".") else days
+                unused = time.time() - status.st_mtime > least * _A_DAY
+                if ours and unused and stat.S_ISREG(status.st_mode):
+                    path.unlink()
+                    count, size = count + 1, size + status.st_size
+    return count, size
