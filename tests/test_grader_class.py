@@ -147,8 +147,7 @@ def test_scoring_one_again_with_a_decision_leaves_the_others_as_they_are(
     assert {name for name in old if old[name] != new[name]} == {"cem_huge_lr"}
     check = new["cem_huge_lr"]["criteria"]["fix"]["checks"][0]
     assert (check["points"], check["comment"], check["rule"]["points"] <= 4) == (6, "Half of it.", True)
-    shown = grader("show", "cem_huge_lr", "--out", out, cwd=classroom)
-    assert (shown.returncode, "Half of it." in shown.stdout) == (0, True)
+    assert "Half of it." in (out / "cem_huge_lr.html").read_text()
 
 
 @needs_sandbox
@@ -208,7 +207,6 @@ def test_a_submission_made_on_mnist_is_graded(
         (("score", "nowhere"), "There is no folder nowhere"),
         (("score", "."), "holds no .tar.gz file"),
         (("score",), "Missing argument"),
-        (("show", "ada"), "There is no reports/scores.json"),
         (("export", "--format", "canvas"), "There is no reports/scores.json"),
         (("export", "--format", "excel"), "'excel' is not one of"),
         (("selfcheck", "--only", "huge_lt"), "did you mean huge_lr?"),
