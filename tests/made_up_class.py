@@ -7,7 +7,6 @@ from typing import Any
 
 from grader.score.exhibits import (
     ChartedRun,
-    CitedNumber,
     Curve,
     Exhibits,
     Measurement,
@@ -25,7 +24,6 @@ from grader.score.verdict import (
     open_check,
 )
 from grader.score.weights import load_weights
-from harness.submission.report import body_of
 
 NAMES = (
     "ada", "alan", "annie", "barbara", "claude", "donald", "dorothy", "edsger", "emmy", "evelyn", "frances", "george",
@@ -201,7 +199,6 @@ def make_exhibits(submission: str) -> Exhibits:
         broken_source=BROKEN,
         fixed_source=FIXED,
         report=REPORT,
-        numbers=(_cited("2.303", is_true=True), _cited("18234.5", is_true=False)),
         curves=(_curve("broken", 0.0, explodes=True), _curve("fixed", 0.03), _curve("reference", 0.032)),
         measurements=(
             Measurement(name="largest rate", value=0.1, wanted="below 1.0", good=True),
@@ -209,12 +206,6 @@ def make_exhibits(submission: str) -> Exhibits:
         ),
         symptom="the loss passes 50 within 20 steps",
     )
-
-
-def _cited(number: str, *, is_true: bool) -> CitedNumber:
-    block = next(block for block in body_of(REPORT).blocks if number in block.text)
-    start = block.start + block.text.index(number)
-    return CitedNumber(start=start, end=start + len(number), is_true=is_true)
 
 
 def _curve(run: ChartedRun, rate: float, *, explodes: bool = False) -> Curve:

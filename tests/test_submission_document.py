@@ -7,15 +7,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from page_reader import Page
-from recorded_logs import log_bytes
 
 from grader.report.markdown import shown_report
-from grader.score.exhibits import CitedNumber
 from harness.submission.document import LIMIT, read_body, visible
-from harness.submission.log_values import log_values
-from harness.submission.prose import judge_numbers, shows_log
 
-LOGS = [log_values(log_bytes("huge_lr").decode())]
 FRONT = "---\n---\n"
 PNG = "data:image/png;base64,iVBORw0KGgo" + "A" * 100
 
@@ -43,34 +38,38 @@ def test_a_body_has_words_and_sections(text: str, words: int, sections: int) -> 
     assert (body.words, body.filled_sections) == (words, sections)
 
 
-# Each holds the first loss of the broken run, in a place that no reader of the page sees, or only taken apart.
+# Each holds a word in a place that no reader of the page sees, or only taken apart.
 UNSEEN = (
-    "[x]: https://x.example '`grad_norm` 470.03'", "[x](https://x.example/470.03 'grad_norm 470.03')",
-    "![grad_norm 470.03](x.png)", f"![grad_norm 470.03]({PNG})", "```grad_norm 470.03\n```",
-    "[x][grad_norm 470.03]\n\n[grad_norm 470.03]: /grad_norm_470.03", "grad_norm 47\u200b0.03",
-    "grad_norm 470.&#x200b;03", "> " * 30 + "grad_norm 470.03",
+    "[x]: https://x.example 'verified'", "[x](https://x.example/verified 'verified')", "![verified](x.png)",
+    f"![verified]({PNG})", "```verified\n```", "[x][verified]\n\n[verified]: /verified", "veri\u200bfied",
+    "veri&#x200b;fied",
 )  # fmt: skip
 SEEN = (
-    "grad_norm 470.03", "grad_norm **4**70.03", "`grad_norm` 470&#46;03", "[grad_norm](x) is 470.03",
-    "~~grad_norm~~ 470.03",
-    "<details>grad_norm 470.03</details>", "<b hidden>grad_norm</b> 470.03", "<!-- grad_norm 470.03 -->",
-    "grad_norm 470.03\n===", "- > 1. grad_norm 470.03", "<https://grad_norm> 470.03", "grad_norm 470.03[^1]",
-    "- ~~~\n  grad_norm 470.03\n  ~~~", "|grad_norm|\n|-|\n|grad_norm 470.03|", "x" * 5_000 + " grad_norm 470.03",
+    "verified", "**ver**ified", "`verified`", "verif&#105;ed", "[verified](x)", "~~verified~~",
+    "<b hidden>verified</b>", "<!-- verified -->", "verified\n===",
+    "- > 1. verified", "- ~~~\n  verified\n  ~~~", "|a|\n|-|\n|verified|",
+    "x" * 5_000 + " verified",
 )  # fmt: skip
 
 
 @pytest.mark.parametrize("text", (*SEEN, *UNSEEN))
-def test_a_number_counts_and_is_marked_where_a_reader_sees_it(text: str) -> None:
-    numbers = [number for number in judge_numbers(read_body(text), LOGS) if number.verdict == "true"]
-    assert [number.text for number in numbers] == (["470.03"] if text in SEEN else [])
-    shown = shown_report(text, [CitedNumber(start=one.start, end=one.end, is_true=True) for one in numbers])
-    marked = re.findall(r'<mark class="verified">([^<]*)</mark>', shown.body)
-    assert "".join(marked) == "".join(number.text for number in numbers)
+def test_a_word_counts_where_a_reader_sees_it(text: str) -> None:
+    read = "".join(block.text for block in read_body(text).blocks)
+    assert ("verified" in read) == (text in SEEN)
 
 
-@pytest.mark.parametrize("text", UNSEEN)
-def test_what_is_not_seen_is_no_snippet(text: str) -> None:
-    assert not shows_log(read_body(f"> x\n\n{text}\n"), LOGS)
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("> 0.5", True),
+        ("```\nloss 2.3\n```", True),
+        ("|a|\n|-|\n|1|", True),
+        ("```\nsee\n```", False),
+        ("0.5", False),
+    ],
+)
+def test_a_snippet_holds_a_number(text: str, shown: bool) -> None:
+    assert read_body(text).shows_values is shown
 
 
 @pytest.mark.parametrize(
@@ -84,7 +83,7 @@ def test_what_is_not_seen_is_no_snippet(text: str) -> None:
     ],
 )
 def test_a_picture_counts_if_the_page_shows_it(address: str, shown: bool) -> None:
-    assert read_body(f"![the loss]({address})").shows_picture is shown
+    assert read_body(f"![the loss]({address})").shows_values is shown
     assert ("<img" in shown_report(f"![the loss]({address})").body) is shown
 
 
@@ -103,8 +102,6 @@ def test_the_blocks_hold_what_the_page_shows_and_nothing_else(text: str) -> None
     if not body.pictures:  # the page shows their addresses
         # Bars and back ticks stand for the borders of cells and of code.
         assert re.sub(r"[\s|`]", "", read) == re.sub(r"[\s|`]", "", shown)
-    ends = [0, *(block.start + len(block.text) for block in body.blocks)]
-    assert all(block.start >= end for block, end in zip(body.blocks, ends, strict=False))
 
 
 def test_a_text_beyond_the_limit_is_not_read() -> None:

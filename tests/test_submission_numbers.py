@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.submission.numbers import agrees, numbers_in, read_number
+from harness.submission.numbers import agrees, read_number
 
 
 @pytest.mark.parametrize(
@@ -67,19 +67,3 @@ def test_any_text_is_a_number_or_refused(text: str) -> None:
         read_number(text)
     except ValueError:
         assert not agrees(text, 1.0)
-
-
-@pytest.mark.parametrize(
-    ("text", "numbers"),
-    [
-        ("The loss is 31.84, then 6'305.9.", ["31.84", "6'305.9"]),
-        ("Die loss ist 31,84 und 6.305,9.", ["31,84", "6.305,9"]),
-        ("损失为31.84，准确率94.16 %。", ["31.84", "94.16 %"]),
-        ("from 2.2-2.4 to 3.2×10⁻⁷ at −0.5", ["2.2", "2.4", "3.2×10⁻⁷", "−0.5"]),
-        ("conv1, v2, x_3 and a.5 are names", []),
-    ],
-)
-def test_numbers_are_found_in_a_text(text: str, numbers: list[str]) -> None:
-    found = list(numbers_in(text))
-    assert [number.text for number in found] == numbers
-    assert [text[number.start : number.end] for number in found] == numbers

@@ -1,4 +1,4 @@
-"""Show a student's report: the tokens that were judged, as sanitized HTML that loads nothing, with numbers marked."""
+"""Show a student's report: the tokens that were judged, as sanitized HTML that loads nothing."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,14 +11,13 @@ from markdown_it.utils import EnvType, OptionsDict
 from markupsafe import Markup, escape
 
 from grader.report.text import clipped
-from grader.score.exhibits import CitedNumber
 from harness.errors import UserError
 from harness.submission.document import EMBEDDED, visible
 from harness.submission.report import body_of, split_report
 
 _LINKS = {"http", "https", "mailto"}  # what a link may lead to
 _TAGS = {
-    *("a", "blockquote", "br", "code", "em", "h3", "h4", "h5", "h6", "hr", "img", "li", "mark", "ol", "p", "pre", "s"),
+    *("a", "blockquote", "br", "code", "em", "h3", "h4", "h5", "h6", "hr", "img", "li", "ol", "p", "pre", "s"),
     *("strong", "table", "tbody", "td", "th", "thead", "tr", "ul"),
 }  # fmt: skip
 
@@ -32,8 +31,8 @@ class ShownReport:
     cut: int
 
 
-def shown_report(text: str, numbers: Sequence[CitedNumber] = ()) -> ShownReport:
-    """Return what a page shows of a report, whatever it contains; `numbers` are marked in its body.
+def shown_report(text: str) -> ShownReport:
+    """Return what a page shows of a report, whatever it contains.
 
     The body has no scripts, styles, ids, or links to anything but web and mail. Of pictures it shows those that the
     report itself holds, and of all others the address. Two guards stand behind each other: the parser makes no HTML
@@ -44,7 +43,7 @@ def shown_report(text: str, numbers: Sequence[CitedNumber] = ()) -> ShownReport:
     except UserError:
         matter = ""
     body = body_of(text)
-    html = _Renderer().render(body.tokens, MarkdownIt("commonmark").options, {"numbers": numbers})
+    html = _Renderer().render(body.tokens, MarkdownIt("commonmark").options, {})
     return ShownReport(visible(matter), Markup(cleaned_html(html)), body.cut)
 
 
@@ -54,7 +53,7 @@ def cleaned_html(html: str) -> str:
         html,
         tags=_TAGS,
         clean_content_tags=set(),
-        attributes={"*": set(), "a": {"href"}, "img": {"alt", "src"}, "mark": {"class"}, "ol": {"start"}},
+        attributes={"*": set(), "a": {"href"}, "img": {"alt", "src"}, "ol": {"start"}},
         attribute_filter=_allowed_value,
         set_tag_attribute_values={"th": {"scope": "col"}},
         url_schemes={*_LINKS, "data"},
@@ -66,22 +65,20 @@ def cleaned_html(html: str) -> str:
 def _allowed_value(tag: str, attribute: str, value: str) -> str | None:
     if attribute == "href":
         return value if value.partition(":")[0].lower() in _LINKS else None
-    if attribute == "class":
-        return value if value in ("verified", "refuted") else None
     return value if attribute != "src" or EMBEDDED.fullmatch(value) else None
 
 
 class _Renderer(RendererHTML):
-    """Renders tokens; each method is for the tokens of its name. `env` holds the numbers to mark."""
+    """Renders tokens; each method is for the tokens of its name."""
 
     def text(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        return _marked(tokens[idx], env["numbers"])
+        return str(escape(tokens[idx].content))
 
     def code_inline(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        return f"<code>{_marked(tokens[idx], env['numbers'])}</code>"
+        return f"<code>{escape(tokens[idx].content)}</code>"
 
     def code_block(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        return f"<pre><code>{_marked(tokens[idx], env['numbers'])}</code></pre>\n"
+        return f"<pre><code>{escape(tokens[idx].content)}</code></pre>\n"
 
     fence = code_block
 
@@ -103,16 +100,3 @@ class _Renderer(RendererHTML):
 def _lowered(token: Token) -> str:
     """Return the tag of a heading: the report stands under one of level 2."""
     return f"h{min(6, int(token.tag[1]) + 2)}"
-
-
-def _marked(token: Token, numbers: Sequence[CitedNumber]) -> str:
-    """Return a token's text as HTML, with marks around numbers; a number may begin and end in other tokens."""
-    start, pieces, at = int(token.meta["start"]), [], 0
-    for one in numbers:
-        begin, end = max(one.start - start, at), min(one.end - start, len(token.content))
-        if begin < end:
-            verdict = "verified" if one.is_true else "refuted"
-            number = f'<mark class="{verdict}">{escape(token.content[begin:end])}</mark>'
-            pieces += [str(escape(token.content[at:begin])), number]
-            at = end
-    return "".join([*pieces, str(escape(token.content[at:]))])

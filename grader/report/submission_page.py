@@ -57,7 +57,7 @@ def render_submission(
                 )
                 for one in exhibits.measurements
             ],
-            "report": None if exhibits.report is None else shown_report(exhibits.report, exhibits.numbers),
+            "report": None if exhibits.report is None else shown_report(exhibits.report),
             "provenance": fact_rows(facts),
         },
         pictures=True,

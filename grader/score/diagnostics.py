@@ -13,7 +13,6 @@ from harness.errors import UserError
 from harness.run.metrics_log import batch_records, epoch_records, log_lines, parse_log
 from harness.submission.check_run import diagnostic_fault
 from harness.submission.log_values import OFF_BY, LogValues, log_values
-from harness.submission.prose import shows_log
 from harness.submission.report import Report, Sign, parse_report
 from harness.workspace import Run
 
@@ -153,8 +152,6 @@ def _shown(evidence: Evidence) -> Check:
     remedy = "Paste the lines of the log that matter into a code block, or a plot as a data: picture."
     if evidence.report is None:
         return lost(*_SHOWN, "There is no report.md.", remedy)
-    if evidence.body.shows_picture or shows_log(evidence.body, evidence.logs):
+    if evidence.body.shows_values:
         return full(*_SHOWN, "The report shows a picture, or lines of a log.")
-    if any(replay.status == "XX" for replay in (evidence.broken, evidence.fixed)):
-        return open_check(*_SHOWN, "A log of the replay is missing to compare the snippets with.")
     return lost(*_SHOWN, "The report shows no plot and no line of a log.", remedy)

@@ -13,8 +13,6 @@ from harness.recipe import Recipe
 from harness.run.provenance import same_class
 from harness.run.settings import RunSettings
 from harness.submission.document import Body
-from harness.submission.log_values import LogValues, log_values
-from harness.submission.prose import StatedNumber, judge_numbers
 from harness.submission.report import body_of
 from harness.workspace import Run
 
@@ -62,20 +60,10 @@ class Evidence:
             fixed=self.own["own fixed"],
         )
 
-    @property
-    def logs(self) -> list[LogValues]:
-        """The values of the student's runs that could be replayed."""
-        return [log_values(replay.log) for replay in (self.broken, self.fixed) if replay.status == "OK"]
-
     @cached_property
     def body(self) -> Body:
         """The text of the report; empty if there is none."""
         return body_of(self.report or "")
-
-    @cached_property
-    def numbers(self) -> tuple[StatedNumber, ...]:
-        """The numbers of the report's text that are said of a signal: true, wrong or neutral by the replays."""
-        return judge_numbers(self.body, self.logs, (self.recipe.broken_source(), self.source))
 
 
 def evidence_of(submission: Submission, replays: Mapping[Role, Replay]) -> Evidence:

@@ -34,14 +34,6 @@ class Table(Model):
     rows: tuple[tuple[str, ...], ...]
 
 
-class CitedNumber(Model):
-    """A number that the grader looked up in the logs, by its place among the blocks of the report's text."""
-
-    start: int
-    end: int
-    is_true: bool
-
-
 class Exhibits(Model):
     """Everything the page of one submission shows beside its score. All text is the student's own: untrusted.
 
@@ -53,7 +45,6 @@ class Exhibits(Model):
     broken_source: str | None = None
     fixed_source: str | None = None
     report: str | None = None
-    numbers: tuple[CitedNumber, ...] = ()
     answer_file: str = ""
     findings: tuple[Table, ...] = ()
     curves: tuple[Curve, ...] = ()

@@ -1,7 +1,7 @@
 """The explanation: a diagnosis as data, checked against our own replays, and the form of the text.
 
 Nothing here reads sentences, so a report may be in any language. `cause`, `where`, `first_wrong` and `ruled_out` come
-from the front matter; of the text only its length, its parts, and the numbers beside a signal's name count.
+from the front matter; of the text only its length and its parts count.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,6 @@ from harness.submission.log_values import (
     log_values,
     place_of,
 )
-from harness.submission.prose import agreement, wrong_numbers
 from harness.submission.report import (
     HEALTHY,
     PARTS,
@@ -37,18 +36,16 @@ _CAUSE = ("cause", "The diagnosis names the cause", 3.0)
 _WHERE = ("where", "It names the function that holds the cause", 2.0)
 _FIRST_WRONG = ("first_wrong", "It cites the first sign of the fault", 3.0)
 _RULED_OUT = ("ruled_out", "Two other causes are ruled out by facts", 4.0)
-_NUMBERS = ("numbers", "No number in the text contradicts the logs", 2.0)
-_FORM = ("form", f"At most {WORD_LIMIT} words under four headings", 1.0)
+_FORM = ("form", f"At most {WORD_LIMIT} words under four headings", 3.0)
 
 # How far behind the first departure of its signal a value may stand and still be a first sign: in the logs of the
 # recipes that do not explode, a swing back towards the healthy run hides a fault for up to seven steps.
 _STEPS, _EPOCHS = 10, 1
 _RIVALS, _RIVALS_READ = 2, 4  # two count, of the first four: a list of guesses is no argument
-_SLIP = 3  # one wrong number beside so many true ones is a slip
 
 
 def judge_explanation(evidence: Evidence, accepted: bool | None) -> tuple[Check, ...]:
-    """Return the six checks of the criterion.
+    """Return the five checks of the criterion.
 
     accepted: whether the fix was judged right; None if the instructor has to decide that.
     """
@@ -65,7 +62,7 @@ def judge_explanation(evidence: Evidence, accepted: bool | None) -> tuple[Check,
             _judge_first_wrong(evidence, report.diagnosis),
             _judge_ruled_out(evidence, report),
         ]
-    return *data, _judge_numbers(evidence), _judge_form(evidence.body)
+    return *data, _judge_form(evidence.body)
 
 
 def _judge_cause(evidence: Evidence, diagnosis: Sequence[Diagnosis]) -> Check:
@@ -216,21 +213,6 @@ def _by_check(evidence: Evidence, entry: RuledOut) -> tuple[bool | None, str]:
     if tripped is None or tripped == found:
         return False, f"The {entry} finds {found}, which {entry.cause} allows."
     return True, f"The {entry} finds {found}, so it is not {entry.cause}: there it finds {tripped}."
-
-
-def _judge_numbers(evidence: Evidence) -> Check:
-    remedy = "Take the numbers from metrics.log, rounded as you like, each beside the name of its signal."
-    if not evidence.body.prose_words:
-        return lost(*_NUMBERS, "The report has no text.", "Write what you found.")
-    wrong = wrong_numbers(evidence.numbers)
-    if not wrong:
-        return full(*_NUMBERS, agreement(evidence.numbers))
-    if any(replay.status == "XX" for replay in (evidence.broken, evidence.fixed)):
-        missing = f"A log of the replay is missing to compare {', '.join(wrong[:3])} with."
-        return open_check(*_NUMBERS, missing)
-    slip = len(wrong) == 1 and sum(number.verdict == "true" for number in evidence.numbers) >= _SLIP
-    points = _NUMBERS[2] / 2 if slip else 0.0
-    return lost(*_NUMBERS, f"Neither log holds {', '.join(wrong[:3])}.", remedy, points=points)
 
 
 def _judge_form(body: Body) -> Check:

@@ -9,7 +9,7 @@ from grader.replay.request import Role
 from grader.score.belief import same_as_reference
 from grader.score.diagnostics import judge_diagnostics
 from grader.score.evidence import Evidence, evidence_of
-from grader.score.exhibits import ChartedRun, CitedNumber, Curve, Exhibits
+from grader.score.exhibits import ChartedRun, Curve, Exhibits
 from grader.score.explanation import judge_explanation
 from grader.score.fix import judge_fix
 from grader.score.identity import identified
@@ -194,11 +194,6 @@ def exhibits_of(name: str, evidence: Evidence) -> Exhibits:
         broken_source=evidence.recipe.broken_source(),
         fixed_source=evidence.source,
         report=evidence.report,
-        numbers=tuple(
-            CitedNumber(start=number.start, end=number.end, is_true=number.verdict == "true")
-            for number in evidence.numbers
-            if number.verdict != "neutral"
-        ),
         curves=tuple(_curve(run, replay) for run, replay in replays.items() if replay.status == "OK"),
         measurements=measurements(evidence),
         symptom="; ".join(symptom.says for symptom in evidence.recipe.on(evidence.settings.dataset).symptoms),

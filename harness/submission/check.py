@@ -24,7 +24,6 @@ from harness.submission.check_run import (
 )
 from harness.submission.document import EMBEDDED, TOO_LONG
 from harness.submission.log_values import OFF_BY, LogValues, contradicted, load_causes
-from harness.submission.prose import agreement, judge_numbers, shows_log, wrong_numbers
 from harness.submission.report import (
     HEALTHY,
     PARTS,
@@ -35,7 +34,7 @@ from harness.submission.report import (
     Sign,
     read_report,
 )
-from harness.workspace import EXPERIMENT, METRICS_LOG, RUNS, Run, Workspace, read_source
+from harness.workspace import METRICS_LOG, RUNS, Run, Workspace
 
 # Makes the named checks of the broken experiment, and returns their outcomes.
 Outcomes = Callable[[Sequence[str]], Mapping[str, str]]
@@ -125,7 +124,6 @@ class _ReportJudge:
             yield self._item(f"evidence {number}", partial(self._fact, cited.run, cited))
         yield self._item("length", self._length, blocks=report.body.words > WORD_LIMIT or report.body.cut > 0)
         yield self._item("parts", self._parts)
-        yield self._item("numbers", self._numbers)
         yield self._item("snippet", self._snippet)
 
     def _item(self, name: str, judge: Callable[[], str], *, blocks: bool = False) -> CheckItem:
@@ -245,18 +243,6 @@ class _ReportJudge:
             raise UserError(f"{sections}; write {', '.join(PARTS)}, each under a heading.")
         return f"{sections}."
 
-    def _numbers(self) -> str:
-        paths = [self.workspace.experiment, self.workspace.run_folder("broken") / EXPERIMENT]
-        sources = [read_source(path) for path in paths if path.is_file()]
-        numbers = judge_numbers(self.report.body, list(self.logs.values()), sources)
-        wrong = ", ".join(wrong_numbers(numbers)[:5])
-        if not wrong:
-            return agreement(numbers)
-        if len(self.logs) < len(RUNS):
-            raise _Open(f"a log is missing to compare {wrong} with.")
-        message = f"{self.workspace.report} has numbers that neither log holds for their signal"
-        raise UserError(f"{message}: {wrong}: take them from metrics.log.")
-
     def _snippet(self) -> str:
         body, report = self.report.body, self.workspace.report
         lost = [address for address in body.pictures if not EMBEDDED.fullmatch(address)]
@@ -265,7 +251,7 @@ class _ReportJudge:
                 f"{report} has the picture {printable(lost[0])}, which your instructor will not see: put a PNG,"
                 " JPEG, GIF or WebP into the text as a data: address, or paste lines of the log into a code block."
             )
-        if not body.shows_picture and not shows_log(body, list(self.logs.values())):
+        if not body.shows_values:
             message = f"{report} has no plot and no line of a log: paste the lines that matter"
             raise UserError(f"{message} into a code block (```).")
         return "it shows a picture, or lines of a log."

@@ -69,21 +69,18 @@ def count_words(text: str) -> int:
 class Block:
     """A paragraph, a heading, a quoted paragraph, or code: a fence, an indented block, or a table.
 
-    `text` is what a reader sees, with back ticks around code in a line and bars between the cells of a table. `start`
-    is its place in the whole text.
+    `text` is what a reader sees, with back ticks around code in a line and bars between the cells of a table.
     """
 
     kind: Kind
     text: str
-    start: int
 
 
 @dataclass(frozen=True)
 class Body:
     """The text under the front matter.
 
-    Each token that holds text has its place among the blocks in `meta["start"]`. `pictures` are the addresses of all
-    pictures; `cut` is how many characters are left out at the end.
+    `pictures` are the addresses of all pictures; `cut` is how many characters are left out at the end.
     """
 
     tokens: Sequence[Token]
@@ -114,9 +111,10 @@ class Body:
         return filled
 
     @property
-    def shows_picture(self) -> bool:
-        """Whether the page shows a picture."""
-        return any(map(EMBEDDED.fullmatch, self.pictures))
+    def shows_values(self) -> bool:
+        """Whether the page shows a picture, or code, a table or a quotation with a number in it."""
+        snippets = (block.text for block in self.blocks if block.kind in ("code", "quotation"))
+        return any(map(EMBEDDED.fullmatch, self.pictures)) or any(map(re.compile("[0-9]").search, snippets))
 
 
 @lru_cache(maxsize=8)  # several checks read one report
@@ -144,14 +142,13 @@ def _parser(*, tables: bool) -> MarkdownIt:
 
 
 class _Reader:
-    """Collects blocks and pictures from the tokens, in order, and notes in each token where its text stands."""
+    """Collects blocks and pictures from the tokens, in order."""
 
     def __init__(self, embedded: Sequence[str]) -> None:
         self.blocks: list[Block] = []
         self.pictures: list[str] = []
         self._embedded = embedded
         self._pieces: list[str] = []
-        self._start = self._at = 0
         self._quotes = 0
         self._in_table = False
 
@@ -204,19 +201,15 @@ class _Reader:
 
     def _write_token(self, token: Token) -> None:
         token.content = visible(token.content)  # an entity may stand for a hidden character
-        token.meta["start"] = self._at
         self._write(token.content)
 
     def _write(self, text: str) -> None:
         self._pieces.append(text)
-        self._at += len(text)
 
     def _end(self, kind: Kind) -> None:
         if text := "".join(self._pieces):
-            self.blocks.append(Block(kind, text, self._start))
+            self.blocks.append(Block(kind, text))
         self._pieces = []
-        self._at += 1
-        self._start = self._at
 
 
 def _bold_line(children: Sequence[Token]) -> int:

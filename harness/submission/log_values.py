@@ -1,9 +1,8 @@
 """The values of a log by signal and place: what agrees with them, and which cause they contradict."""
 
 import math
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache, cached_property, lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -12,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from harness.errors import UserError, printable
 from harness.recipe import Symptom, load_recipes, suggestion
 from harness.run.metrics_log import Record, log_lines, parse_log
-from harness.submission.numbers import agrees, read_number
+from harness.submission.numbers import agrees
 from harness.submission.report import HEALTHY, Sign
 from harness.symptoms import judge_symptom, signal_values
 
@@ -126,36 +125,6 @@ class LogValues:
         """Return whether a number as written is the value of a signal at a place."""
         values = self.series.get(signal, {})
         return place in values and agrees(written, values[place], fraction=is_fraction(signal))
-
-    def holds(self, written: str, signal: str) -> bool:
-        """Return whether a number as written is any value of a signal; a nested signal stands for all its parts."""
-        names = [signal] if signal in self.series else [n for n in self.series if n.startswith(f"{signal}.")]
-        return any(
-            agrees(written, value, fraction=is_fraction(name))
-            for name in names
-            for value in self._near(written, name)
-        )
-
-    def _near(self, written: str, name: str) -> Iterator[float]:
-        """Yield the values near a number as written: an exact comparison with each value takes too long."""
-        try:
-            readings = read_number(written)
-        except ValueError:
-            return
-        if isinstance(readings, float):
-            yield from self.series[name].values()
-            return
-        ordered = self._ordered[name]
-        for reading in readings:
-            for share in (1.0, 0.01):
-                middle, reach = float(reading.value) * share, 1.001 * float(reading.unit) * share
-                yield from ordered[
-                    bisect_left(ordered, middle - reach) : bisect_right(ordered, middle + reach)
-                ]
-
-    @cached_property
-    def _ordered(self) -> dict[str, list[float]]:
-        return {name: sorted(filter(math.isfinite, values.values())) for name, values in self.series.items()}
 
     def evidence(
         self, run: str, step: int | None, epoch: int | None, signals: Sequence[str] = ()

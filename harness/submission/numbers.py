@@ -3,7 +3,6 @@
 import decimal
 import math
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -13,20 +12,13 @@ _NARROW = "\u00a0\u2007\u2009\u202f"  # spaces that group digits
 _RAISED = str.maketrans("⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹−", "+-0123456789-")
 
 
-def _pattern(group: str) -> str:
-    return (
-        rf"(?P<sign>[+\-−])?(?P<digits>\d{{1,3}}(?P<group>{group})\d{{3}}(?:(?P=group)\d{{3}})*(?!\d)(?:[.,]\d+)?"
-        r"|\d+(?:[.,]\d+)?\.?|\.\d+)"
-        r"(?:[eE](?P<power>[+\-−]?\d{1,3})"
-        r"|\s?[x×*·⋅]\s?10(?:(?:\^|\*\*)[{(]?(?P<raised>[+\-−]?\d{1,3})[})]?|(?P<small>[⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹]{1,4})))?"
-        r"(?P<percent>\s?[%％])?"
-    )
-
-
-# A whole value may group its digits with plain spaces, too; in a sentence two numbers may stand side by side.
-_WHOLE = re.compile(_pattern(rf"[ {_NARROW}'’_,.]"), re.ASCII)
-_IN_TEXT = re.compile(
-    rf"(?<![A-Za-z0-9_.]){_pattern(rf'[{_NARROW}’,.' + chr(39) + ']')}(?![A-Za-z0-9_])", re.ASCII
+_WHOLE = re.compile(
+    rf"(?P<sign>[+\-−])?(?P<digits>\d{{1,3}}(?P<group>[ {_NARROW}'’_,.])\d{{3}}(?:(?P=group)\d{{3}})*(?!\d)(?:[.,]\d+)?"
+    r"|\d+(?:[.,]\d+)?\.?|\.\d+)"
+    r"(?:[eE](?P<power>[+\-−]?\d{1,3})"
+    r"|\s?[x×*·⋅]\s?10(?:(?:\^|\*\*)[{(]?(?P<raised>[+\-−]?\d{1,3})[})]?|(?P<small>[⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹]{1,4})))?"
+    r"(?P<percent>\s?[%％])?",
+    re.ASCII,
 )
 # A float64 has at most 767 significant digits and exponents down to -324: nothing here is ever rounded.
 _EXACT = decimal.Context(prec=2000, Emax=10**6, Emin=-(10**6))
@@ -123,34 +115,3 @@ def _agrees(reading: Reading, true: decimal.Decimal) -> bool:
         return True
     truncated = reading.value and reading.value.is_signed() == true.is_signed()
     return bool(truncated and reading.value.copy_abs() <= true.copy_abs() and distance < reading.unit)
-
-
-@dataclass(frozen=True)
-class NumberInText:
-    """A number in a text, and the half-open range of characters that it takes."""
-
-    text: str
-    start: int
-    end: int
-
-    @property
-    def is_measured(self) -> bool:
-        """Whether it has decimals, an exponent or a per cent sign: whole numbers count steps, layers or runs."""
-        return any(mark in self.text for mark in ".,eE%％×x*·⋅")
-
-    @property
-    def significant_digits(self) -> int:
-        """How many digits say something: 0.050 has two."""
-        digits = re.split("[eE×x*·⋅]", self.text)[0]
-        return len(re.sub(r"\D", "", digits, flags=re.ASCII).lstrip("0"))
-
-
-def numbers_in(text: str) -> Iterator[NumberInText]:
-    """Yield the numbers of a text, in order; parts of names, such as `conv1` or `1.weight`, are none."""
-    for match in _IN_TEXT.finditer(text):
-        start, digits = match.start(), match[0].rstrip()
-        if match["sign"] and start and text[start - 1].isalnum():  # the dash of a range
-            start, digits = start + 1, digits[1:]
-        if digits.endswith("."):  # the end of a sentence
-            digits = digits[:-1]
-        yield NumberInText(digits, start, start + len(digits))

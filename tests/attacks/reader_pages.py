@@ -59,7 +59,6 @@ _UNSEEN = {
     "label": "[x][{0}]\n\n[{0}]: /x",
     "language": "```{}\n```",
     "nesting": "> " * 30 + "{}",
-    "entities": "> gr&#x200b;ad_norm {}",
 }
 _ADA = "\u0430d\u0430"
 _STUDENTS = {
@@ -112,9 +111,7 @@ def _report(body: str) -> Callable[[Base], bytes]:
 def _unseen(form: str) -> Callable[[Base], bytes]:
     def build(base: Base) -> bytes:
         record = json.loads(members_of(base.reference)["runs/broken/metrics.log"].split(b"\n")[0])
-        line = form.format(
-            f"grad_norm {record['grad_norm']}" if "ad_norm" not in form else record["grad_norm"]
-        )
+        line = form.format(f"grad_norm {record['grad_norm']}")
         return with_body(base, "".join(f"# Part {n}\n\n{line}\n\n" for n in range(4)))
 
     return build
