@@ -1,16 +1,12 @@
 """A made-up class of any size with every kind of verdict, for the tests of reports."""
 
 import hashlib
-import math
 from collections.abc import Callable
 from typing import Any
 
 from grader.score.exhibits import (
-    ChartedRun,
-    Curve,
     Exhibits,
     Measurement,
-    Number,
 )
 from grader.score.verdict import (
     Check,
@@ -199,19 +195,9 @@ def make_exhibits(submission: str) -> Exhibits:
         broken_source=BROKEN,
         fixed_source=FIXED,
         report=REPORT,
-        curves=(_curve("broken", 0.0, explodes=True), _curve("fixed", 0.03), _curve("reference", 0.032)),
         measurements=(
             Measurement(name="largest rate", value=0.1, wanted="below 1.0", good=True),
             Measurement(name="symptom: the loss passes 50", value="NaN", wanted="not above 50", good=False),
         ),
         symptom="the loss passes 50 within 20 steps",
     )
-
-
-def _curve(run: ChartedRun, rate: float, *, explodes: bool = False) -> Curve:
-    losses = [(step, 2.3 * math.exp(-rate * step / 3)) for step in range(0, 600, 3)]
-    numbers: list[tuple[int, Number]] = [
-        (step, "NaN" if explodes and step > 240 else value) for step, value in losses
-    ]
-    epochs = tuple((epoch, losses[40 * epoch][1], 0.9 - rate / (epoch + 1)) for epoch in range(5))
-    return Curve(run=run, loss=tuple(numbers), validation=epochs)

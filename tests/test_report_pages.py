@@ -13,9 +13,9 @@ from made_up_class import HOSTILE, RUBRIC, TITLES, changed, made_up_class, make_
 from page_reader import Page
 
 from grader.report.class_page import lost_checks, means, render_class_page
-from grader.report.submission_page import curve_charts, render_submission
+from grader.report.submission_page import render_submission
 from grader.report.template import MARKER
-from grader.score.exhibits import Curve, Exhibits, Measurement
+from grader.score.exhibits import Exhibits, Measurement
 from grader.score.verdict import Flag, RuleVerdict, Scores, SubmissionScore, lost, open_check
 
 SCORES, EXHIBITS = made_up_class(40)
@@ -53,7 +53,6 @@ def hostile_exhibits() -> Exhibits:
         broken_source=f"a = 1\n{HOSTILE}\n",
         fixed_source=f"a = 2\n# {HOSTILE}\n\x00\u2028'''{HOSTILE}",
         report=f"---\n{HOSTILE}\n---\n# {HOSTILE}\n\n[x](javascript:alert(1)) ![{HOSTILE}](http://evil.example/x.png)",
-        curves=(Curve(run="fixed", loss=((0, "NaN"),), validation=((0, None, 0.5),)),),
         measurements=(Measurement(name=HOSTILE, value="-Infinity", wanted=HOSTILE, good=False),),
         symptom=HOSTILE,
     )
@@ -194,7 +193,6 @@ class TestSubmissionPage:
             "diagnosis: - {cause: steep, where: build_optimizer",
         ):
             assert words in page.words
-        assert len(page.all("figure")) == 3
 
     def test_a_warning_stands_on_every_page(self) -> None:
         row = make_row("a", "a", "r", {})
@@ -234,31 +232,3 @@ def test_the_check_most_often_lost_comes_first() -> None:
     assert {one.lost for one in others} == {0}
     [one] = [one for one in lost_checks([CLASS[3]]) if one.address == "fix.minimal"]
     assert (one.judged, one.open, one.share, one.points_lost) == (0, 1, 0.0, 0.0)
-
-
-# --- curves ---
-
-BROKEN_CURVE = Curve(
-    run="broken",
-    loss=((0, 2.3), (1, 80.0), (2, "NaN"), (3, "Infinity"), (4, None)),
-    validation=((0, "NaN", 0.1), (1, "NaN", 0.1)),
-)
-FIXED_CURVE = Curve(run="fixed", loss=((0, 2.3), (1, 1.0)), validation=((0, 0.5, 0.8), (1, 0.2, 0.95)))
-
-
-def test_all_runs_are_in_one_plot_and_non_finite_values_are_marked() -> None:
-    charts = curve_charts((BROKEN_CURVE, FIXED_CURVE, FIXED_CURVE.model_copy(update={"run": "reference"})))
-    loss, val_loss, accuracy = charts
-    for chart in charts:
-        assert [one.label for one in chart.lines] == ["broken", "fixed", "reference"]
-        assert len({one.tone for one in chart.lines}) == len({one.dash for one in chart.lines}) == 3
-    assert loss.y_label.endswith("log axis")
-    assert val_loss.y_label.endswith("log axis")
-    assert "log" not in accuracy.y_label
-    assert [mark.label for mark in loss.marks] == ["first NaN: step 2"]
-    assert [mark.label for mark in val_loss.marks] == ["first NaN: epoch 0"]
-
-
-def test_points_in_disorder_and_absurd_steps_are_no_fault() -> None:
-    curve = FIXED_CURVE.model_copy(update={"loss": ((10**400, 1.0), (5, 2.0), (-(10**30), 1.0), (1, 3.0))})
-    assert "from 3 at step 1 to 2 at step 5" in curve_charts((curve,))[0].description

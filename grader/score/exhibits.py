@@ -1,20 +1,11 @@
-"""The record of what a submission's page shows beside the score: sources, curves, measurements, the report."""
+"""The record of what a submission's page shows beside the score: sources, measurements, the report."""
 
 from typing import Literal
 
 from grader.score.verdict import Model
 
-ChartedRun = Literal["broken", "fixed", "reference"]
 # A number of a log; a non-finite one by its name, as strict JSON needs it.
 Number = float | Literal["NaN", "Infinity", "-Infinity"] | None
-
-
-class Curve(Model):
-    """The curves of one replay: (step, training loss) of at most 200 batches, (epoch, loss, accuracy) of each epoch."""
-
-    run: ChartedRun
-    loss: tuple[tuple[int, Number], ...]
-    validation: tuple[tuple[int, Number, Number], ...]
 
 
 class Measurement(Model):
@@ -47,6 +38,5 @@ class Exhibits(Model):
     report: str | None = None
     answer_file: str = ""
     findings: tuple[Table, ...] = ()
-    curves: tuple[Curve, ...] = ()
     measurements: tuple[Measurement, ...] = ()
     symptom: str = ""  # what the broken run shows, in the recipe's words

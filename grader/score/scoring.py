@@ -9,7 +9,7 @@ from grader.replay.request import Role
 from grader.score.belief import same_as_reference
 from grader.score.diagnostics import judge_diagnostics
 from grader.score.evidence import Evidence, evidence_of
-from grader.score.exhibits import ChartedRun, Curve, Exhibits
+from grader.score.exhibits import Exhibits
 from grader.score.explanation import judge_explanation
 from grader.score.fix import judge_fix
 from grader.score.identity import identified
@@ -27,10 +27,8 @@ from grader.score.verdict import (
 )
 from grader.score.weights import Weights, weighted
 from harness.hints import LEVELS
-from harness.run.metrics_log import batch_records, epoch_records, to_strict
 
 WITHOUT_SANDBOX = "Students' code ran WITHOUT a sandbox (--trust-submissions): nothing kept it from lying."
-_POINTS_OF_A_CURVE = 200
 _IGNORED_NAMES = 10
 
 Fact = str | int | float | bool | None
@@ -184,34 +182,11 @@ def flags_of(evidence: Evidence) -> tuple[Flag, ...]:
 
 def exhibits_of(name: str, evidence: Evidence) -> Exhibits:
     """Return what the page shows beside the score."""
-    replays: dict[ChartedRun, Replay] = {
-        "broken": evidence.broken,
-        "fixed": evidence.fixed,
-        "reference": evidence.reference,
-    }
     return Exhibits(
         submission=name,
         broken_source=evidence.recipe.broken_source(),
         fixed_source=evidence.source,
         report=evidence.report,
-        curves=tuple(_curve(run, replay) for run, replay in replays.items() if replay.status == "OK"),
         measurements=measurements(evidence),
         symptom="; ".join(symptom.says for symptom in evidence.recipe.on(evidence.settings.dataset).symptoms),
-    )
-
-
-def _curve(run: ChartedRun, replay: Replay) -> Curve:
-    records = replay.records()
-    batches, epochs = batch_records(records), epoch_records(records)
-    stride = -(-len(batches) // _POINTS_OF_A_CURVE)
-    kept = batches[::stride]
-    if kept[-1] is not batches[-1]:
-        kept = [*kept[: _POINTS_OF_A_CURVE - 1], batches[-1]]
-    return Curve(
-        run=run,
-        loss=tuple((record["step"], to_strict(record["loss"])) for record in kept),
-        validation=tuple(
-            (record["epoch"], to_strict(record["val_loss"]), to_strict(record["val_accuracy"]))
-            for record in epochs
-        ),
     )
