@@ -29,7 +29,8 @@ from benchmarks.measure import (
     run,
     this_machine,
 )
-from grader.course.demo import VERDICTS, first_fixes, repacked
+from benchmarks.repack import repacked
+from grader.course.demo import VERDICTS, first_fixes
 from grader.course.examples import broken_workspace, example_submission
 from grader.report.scores_file import read_scores
 from grader.sandbox import sandbox_problem

@@ -30,7 +30,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.measure import PAGE, BenchmarkError, markdown_table, run, this_machine, write_section
-from grader.course.demo import repacked
+from benchmarks.repack import repacked
 from grader.course.examples import broken_workspace, example_submission
 from grader.course.kit import LISTING, build_kit
 from grader.sandbox import sandbox_problem

@@ -14,9 +14,10 @@ from intake_archives import taken
 from mini_experiments import edited
 from sandbox_marks import needs_sandbox
 from shared_data import link_shared_data, needs_shared_data
+from special_cases import special_cases
 
+from benchmarks.repack import repacked
 from grader.cli import main
-from grader.course import demo
 from grader.course.examples import broken_workspace, example_submission
 from grader.replay.replay import Evaluation, Replay, SplitFigures
 from grader.replay.replayer import Replayer
@@ -63,9 +64,9 @@ def classroom(honest: HonestClass, tmp_path_factory: pytest.TempPathFactory) -> 
     good = honest.tarball("reference")
     special = {
         "ada_huge_lr": good,
-        "cem_huge_lr": demo.repacked(honest.tarball("masked"), student="cem"),
-        "dan_huge_lr": demo.repacked(honest.tarball("untouched"), student="dan"),
-        **demo.special_cases(good),
+        "cem_huge_lr": repacked(honest.tarball("masked"), student="cem"),
+        "dan_huge_lr": repacked(honest.tarball("untouched"), student="dan"),
+        **special_cases(good),
     }
     for name, data in special.items():
         (out / f"{name}.tar.gz").write_bytes(data)

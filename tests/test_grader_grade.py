@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from honest_class import RECIPE, HonestClass
 from sandbox_marks import needs_sandbox
+from special_cases import special_cases
 
 import grader.grade as grade_module
-from grader.course.demo import special_cases
 from grader.grade import grade
 from grader.intake.submission import Submission, tarballs
 from grader.replay.replayer import Replayer

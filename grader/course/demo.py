@@ -1,11 +1,6 @@
 """`grader demo`: make a small class from the known fixes, with every kind of verdict, and score it."""
 
-import hashlib
-import io
-import json
 import shutil
-import tarfile
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
@@ -19,10 +14,7 @@ from grader.session import ScoreOptions
 from grader.written.grade import solution
 from harness.errors import UserError
 from harness.recipe import load_recipe, recipe_ids
-from harness.submission.archive import deterministic_tar_gz
 from harness.written.exercise import file_exercise_ids, find_file_exercise, stub
-
-Members = dict[str, bytes]
 
 _NAMES = ("ada", "alan", "barbara", "donald", "edsger", "emmy", "frances", "grace", "hedy", "ida", "john")
 _RECIPES, _FIXES = 7, 3  # the first recipes, and the fixes of each; of the very first one all kinds
@@ -65,69 +57,17 @@ def make_class(out: Path, work: Path, jobs: int) -> int:
         fix for recipe in recipes for fix in first_fixes(recipe)[: None if recipe == recipes[0] else _FIXES]
     ]
 
-    def hand_in(fix: KnownFix, student: str, report: Callable[[str], str] | None = None) -> Path:
-        template = work / "template"
-        return example_submission(
-            fix.recipe.id, student, fix.source, template, work / student, out, report=report
-        )
+    def hand_in(fix: KnownFix, student: str) -> Path:
+        return example_submission(fix.recipe.id, student, fix.source, work / "template", work / student, out)
 
     with ThreadPoolExecutor(jobs) as pool:
         list(pool.map(lambda recipe: broken_workspace(recipe, work / "template"), recipes))
         made = [pool.submit(hand_in, fix, student) for fix, student in zip(fixes, students, strict=False)]
-        made.append(pool.submit(hand_in, fixes[0], "vague", _vague))
         for exercise in filter(None, map(find_file_exercise, file_exercise_ids())):
             for answer, student in zip((solution(exercise), stub(exercise)), students, strict=False):
                 made.append(pool.submit(example_answer, exercise, student, answer, work / student, out))
         good = made[0].result().read_bytes()
         for done in made:
             done.result()
-    for name, data in special_cases(good).items():
-        (out / f"{name}.tar.gz").write_bytes(data)
+    (out / f"half_{recipes[0]}.tar.gz").write_bytes(good[: len(good) // 2])
     return len(list(out.glob("*.tar.gz")))
-
-
-def special_cases(good: bytes) -> dict[str, bytes]:
-    """Return archives that no student command makes, by name: odd names, an edited log, a crash, half a tarball."""
-    recipe = json.loads(_members(good)["manifest.json"])["recipe"]
-    cases = {
-        "smith": repacked(good, student="Smith, Jr."),
-        "formula": repacked(good, student="=1+1"),
-        "forger": repacked(good, student="forger", change=_better_log),
-        "crash": repacked(good, student="crash", change=_raising),
-        "truncated": good[: len(good) // 2],
-    }
-    return {f"{name}_{recipe}": data for name, data in cases.items()}
-
-
-def repacked(data: bytes, *, student: str, change: Callable[[Members], object] | None = None) -> bytes:
-    """Return a submission under another student's name and with its members changed; its manifest agrees."""
-    members = _members(data)
-    if change is not None:
-        change(members)
-    manifest = json.loads(members.pop("manifest.json"))
-    manifest["student"] = student
-    manifest["files"] = {name: hashlib.sha256(members[name]).hexdigest() for name in sorted(members)}
-    members["manifest.json"] = (json.dumps(manifest, indent=1) + "\n").encode()
-    return deterministic_tar_gz(members)
-
-
-def _members(data: bytes) -> Members:
-    with tarfile.open(fileobj=io.BytesIO(data)) as archive:
-        files = {item.name: archive.extractfile(item) for item in archive.getmembers()}
-        return {name: file.read() for name, file in files.items() if file is not None}
-
-
-def _vague(report: str) -> str:
-    head, _, _ = report.rpartition("---\n")
-    return f"{head}---\n\nSomething was wrong with the training. I changed a value and now it works well.\n"
-
-
-def _better_log(members: Members) -> None:
-    log = members["runs/fixed/metrics.log"].decode().splitlines()
-    last = json.loads(log[-1])
-    last["val_accuracy"] = 0.999
-    members["runs/fixed/metrics.log"] = "\n".join([*log[:-1], json.dumps(last), ""]).encode()
-
-
-def _raising(members: Members) -> None:
-    members["experiment.py"] += b"\n\ndef compute_loss(outputs, labels):\n    return outputs.stpe()\n"
