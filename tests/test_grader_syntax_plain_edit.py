@@ -67,6 +67,10 @@ def test_a_plain_line_is_plain(line: str) -> None:
     "H = {'lr': 0.1}\nRATE = H['lr']", "if __name__ == '__main__':\n    import sys\n    sys.exit(build_model())",
     "import logging\nlog = logging.getLogger(__name__)\ndef f(x):\n    log.info('%s', x)",
     "import time\ndef f(x):\n    start = time.perf_counter()\n    print(time.perf_counter() - start)",
+    "from collections import OrderedDict\ndef f():\n    return nn.Sequential(OrderedDict([('a', nn.ReLU())]))",
+    "from typing import NamedTuple\nclass Batch(NamedTuple):\n    x: torch.Tensor\n\ndef f(x):\n    return Batch(x).x",
+    "def f(x):\n    return x.clamp(min=torch.finfo(x.dtype).tiny)",
+    "def g(step):\n    return 0.1 if step else 1.0\ndef f(o):\n    return torch.optim.lr_scheduler.LambdaLR(o, g)",
     "def f(o):\n    return torch.optim.lr_scheduler.LambdaLR(o, lambda step: 0.9 ** step * max(0.1, 1 - step / 10))",
 ])  # fmt: skip
 def test_plain_lines_at_the_top_are_plain(lines: str) -> None:

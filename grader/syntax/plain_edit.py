@@ -5,7 +5,7 @@ experiment is ours, so only what the student *inserted* needs trust: every state
 not have. Such a statement is plain if it is built from a short grammar: numbers, names of the file, listed functions,
 methods and attributes, arithmetic, indexing, `if`, `for`, `try`, `with torch.no_grad()`. There are no closures, private
 names or reflection, and only constants, losses, gradient scalers and loggers at the top of the file. A class is a
-network whose attributes are layers and constants that `__init__` sets, or a dataclass of constants. Everything that
+network whose attributes are layers and constants that `__init__` sets, or a dataclass or NamedTuple. Everything that
 Python executes counts: annotations, defaults and decorators as well. `if __name__ == "__main__"` is never true.
 
 An edit that is not plain costs no points by itself: equal bytes still prove it, and otherwise the instructor decides.
@@ -104,15 +104,15 @@ _LISTED: dict[str, frozenset[str]] = {
         MultiStepLR MultiplicativeLR OneCycleLR PolynomialLR SequentialLR StepLR
         """
     ),
-    "collections": _words("Counter defaultdict"),
+    "collections": _words("Counter OrderedDict defaultdict"),
     "copy": _words("copy deepcopy"),
-    "dataclasses": _words("dataclass"),
+    "dataclasses": _words("asdict dataclass"),
     "logging": _words("DEBUG INFO WARNING basicConfig debug error getLogger info warning"),
     "math": frozenset(name for name in vars(math) if not name.startswith("_")),
     "harness": frozenset(),
     "harness.schedules": _words("warmup_cosine"),
     "time": _words("perf_counter time"),
-    "typing": _words("Any Callable Dict Iterable Iterator List Optional Sequence Tuple Union"),
+    "typing": _words("Any Callable Dict Iterable Iterator List NamedTuple Optional Sequence Tuple Union"),
     "collections.abc": _words("Callable Iterable Iterator Mapping Sequence"),
     "__future__": _words("annotations"),
 }
@@ -126,8 +126,8 @@ _ERRORS = frozenset(
 _ATTRIBUTES = _words(
     """
     T bias data device dtype grad images in_features indices is_cuda is_leaf labels last_epoch momentum name ndim
-    num_features out_features p param_groups requires_grad running_mean running_var shape train training type
-    validation values weight
+    num_features out_features p param_groups requires_grad running_mean running_var shape smallest_normal tiny train
+    training type validation values weight
     """
 )
 # Methods of tensors, networks, optimizers, schedules, gradient scalers and containers.
@@ -339,8 +339,9 @@ class _Judge:
         bases = [path_of(base, self._paths) for base in node.bases]
         makers = [item.func if isinstance(item, ast.Call) else item for item in node.decorator_list]
         is_table = not bases and [path_of(item, self._paths) for item in makers] == ["dataclasses.dataclass"]
-        if node.keywords or not (is_table or (bases == ["torch.nn.Module"] and not makers)):
-            self.odd(node, "defines a class that is neither a torch.nn.Module nor a dataclass")
+        is_made = bases in (["torch.nn.Module"], ["typing.NamedTuple"]) and not makers
+        if node.keywords or not (is_table or is_made):
+            self.odd(node, "defines a class that is no torch.nn.Module, dataclass or NamedTuple")
         for item in node.decorator_list:
             self._value(item)
 
@@ -498,7 +499,7 @@ class _Judge:
         for argument in (*node.args, *(keyword.value for keyword in node.keywords)):
             if isinstance(argument, ast.Lambda) and path in _TAKES_LAMBDA:
                 self._schedule(argument)
-            else:
+            elif path not in _TAKES_LAMBDA or getattr(argument, "id", "") not in self._functions:
                 self._value(argument)
 
     def _method(self, node: ast.Call, function: ast.Attribute) -> None:
