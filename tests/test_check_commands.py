@@ -49,7 +49,7 @@ def test_triage_without_a_workspace_ends_with_a_page_and_the_next_step(tmp_path:
     assert [path.name for path in tmp_path.iterdir()] == ["triage_huge_lr.html"]
     assert len(said.splitlines()) < 50
     assert re.search(r"^Next:\n  read: ", said, re.MULTILINE)
-    assert "checks found something wrong: overfit, learning-rate, lr-tenth" in said
+    assert "checks found something wrong: overfit, learning-rate, lr-find" in said
     walk = {name for name in check_names() if load_check(name).in_triage}
     assert {attributes["id"] for attributes in Page(page).all("h2")} == {*walk, "walk", "next"}
     assert tells(said, recipe) == tells(Page(page).words, recipe) == []

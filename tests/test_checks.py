@@ -110,7 +110,6 @@ OUTCOMES: list[tuple[str, str, str]] = [
     ("learning_rate", "usual", mini((NO_SCHEDULE, WARM_UP))),
     ("learning_rate", "too-large", mini((NO_SCHEDULE, WARM_UP), ("lr=0.05", "lr=1.5"))),
     ("learning_rate", "too-large", edited(train_step(STEP + CLIPPED), ("lr=0.05", "lr=0.99"))),
-    ("lr_tenth", "no-better", CHANCE),
     ("gradients", "fresh", AMP),
     ("gradients", "fresh", ACCUMULATED),
     ("gradients", "fresh", mini(("nn.Linear(36, 16)", "nn.Linear(36, 16), nn.BatchNorm1d(16)"))),
@@ -170,7 +169,6 @@ def test_outcomes_on_a_miniature(name: str, outcome: str, source: str) -> None:
 # What only a real run shows: huge_lr and its like are examples, not the list of recipes.
 REAL = [
     ("huge_lr", "overfit", "diverges"),
-    ("huge_lr", "lr_tenth", "better"),
     ("huge_lr", "gradients", "exploding"),
     ("huge_lr", "activations", "dead"),
     ("huge_lr", "lr_find", "above"),

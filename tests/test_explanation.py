@@ -125,7 +125,7 @@ def test_where_is_the_broken_function_or_one_that_was_rightly_edited() -> None:
         ("signal: loss, step: 1, value: 31.9", 0),  # not in the log
         ("signal: val_accuracy, epoch: 4, value: 0.10", 0),  # long after the first
         ("signal: no_such, step: 1, value: 1", 0),
-        ("check: lr_tenth, outcome: recovers", 0),  # the log shows it
+        ("check: lr_find, outcome: recovers", 0),  # the log shows it
     ],
 )
 def test_the_first_sign_is_near_the_first_departure_of_its_signal(first_wrong: str, expected: float) -> None:

@@ -28,7 +28,7 @@ CHECK = Check(
         consequence(
             "dead",
             "Most units of a layer are zero for every example: the loss stops falling there, but seldom because of it.",
-            "lr_tenth",
+            "lr_find",
             "gradients",
             "data",
         ),
@@ -36,9 +36,9 @@ CHECK = Check(
             "saturated",
             "Most outputs of a layer are at their bound, where the derivative is almost zero.",
             "first_loss",
-            "lr_tenth",
+            "lr_find",
         ),
-        consequence("exploding", "The outputs grow without limit.", "lr_tenth", "gradients"),
+        consequence("exploding", "The outputs grow without limit.", "lr_find", "gradients"),
         consequence("non-finite", "A layer puts out values that are not finite.", "anomaly"),
     ),
 )

@@ -31,7 +31,7 @@ CHECK = Check(
     in_triage=False,
     outcomes=(
         sound("finite", "Every number is finite: overflow and division by zero are ruled out.", "gradients"),
-        consequence("grows", "Every number is finite, but the loss has grown far.", "lr_tenth", "lr_find"),
+        consequence("grows", "Every number is finite, but the loss has grown far.", "lr_find"),
         consequence(
             "non-finite",
             "This is the first operation whose result is not finite. Follow what went in.",

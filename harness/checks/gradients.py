@@ -56,7 +56,7 @@ CHECK = Check(
             "Many entries are exactly zero that are not zero in float32: they are lost where they are computed.",
             "amp_off",
         ),
-        consequence("exploding", "The gradient grows far beyond its first size.", "lr_tenth", "lr_find"),
+        consequence("exploding", "The gradient grows far beyond its first size.", "lr_find"),
         consequence("vanishing", "Some layer gets next to nothing of the gradient.", "activations", "audit"),
     ),
 )

@@ -14,12 +14,14 @@ end below 1. After 80 plain steps healthy experiments and their sound variants h
 with ten times the rate of the digits' network all of it (0.8). A tenth of such a rate leaves a fifth of the loss (0.3).
 """
 
+import math
+from statistics import median
+
 import torch.nn.functional as F
 
 from harness.checks.core.finding import Check, Finding, Limit, Plot, mechanism, short, sound
 from harness.checks.core.subject import Subject, worst
 from harness.checks.loss_form import mean_cross_entropy
-from harness.checks.lr_tenth import BETTER, level
 from harness.run.evaluation import is_classification
 
 CHECK = Check(
@@ -27,7 +29,7 @@ CHECK = Check(
     question="Is every learning rate of the schedule a usual one?",
     minutes=2,
     outcomes=(
-        sound("usual", "Every rate is below 1, and plain steps learn.", "lr_tenth"),
+        sound("usual", "Every rate is below 1, and plain steps learn.", "lr_find"),
         mechanism(
             "too-large",
             "A rate is 1 or more, or plain steps learn nothing that a lower rate learns: the updates overshoot.",
@@ -39,7 +41,8 @@ CHECK = Check(
 LARGEST = 1.0
 STEPS = 6
 PLAIN_STEPS = 80
-LEARNS_NOTHING = 0.8
+LAST = 10
+LEARNS_NOTHING, BETTER = 0.8, 0.3
 
 
 def measure(subject: Subject) -> Finding:
@@ -48,17 +51,17 @@ def measure(subject: Subject) -> Finding:
     built = subject.trial().optimizer.param_groups
     largest = worst([*rates, *(float(group.get("initial_lr", group["lr"])) for group in built)])
     own, lower = _plain_losses(subject, 1.0), None
-    if not level(own) < LEARNS_NOTHING * own[0]:
-        lower = min(level(_plain_losses(subject, factor)) for factor in (0.1, 0.01))
-    overshoots = lower is not None and lower < BETTER * level(own)
+    if not _level(own) < LEARNS_NOTHING * own[0]:
+        lower = min(_level(_plain_losses(subject, factor)) for factor in (0.1, 0.01))
+    overshoots = lower is not None and lower < BETTER * _level(own)
     return Finding(
         "usual" if largest < LARGEST and not overshoots else "too-large",
-        f"largest rate {short(largest)}; loss after {PLAIN_STEPS} plain steps {short(level(own))}",
+        f"largest rate {short(largest)}; loss after {PLAIN_STEPS} plain steps {short(_level(own))}",
         {
             "largest rate": largest,
             "rate of the first step": rates[0],
             "loss of the first plain step": own[0],
-            "loss after plain steps": level(own),
+            "loss after plain steps": _level(own),
             "the same at a tenth or a hundredth of the rate": lower,
         },
         plots=(
@@ -93,3 +96,9 @@ def _plain_losses(subject: Subject, factor: float) -> list[float]:
         trial.optimizer.step()
         losses.append(loss.item())
     return losses
+
+
+def _level(losses: list[float]) -> float:
+    """Return the median of the last losses, infinity if one of them is not finite."""
+    last = losses[-LAST:]
+    return median(last) if all(map(math.isfinite, last)) else math.inf

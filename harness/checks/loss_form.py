@@ -38,7 +38,7 @@ CHECK = Check(
     question="Is the loss, and its gradient, the mean that it should be?",
     minutes=3,
     outcomes=(
-        sound("agrees", "The loss is the mean it should be: the loss function is ruled out.", "lr_tenth"),
+        sound("agrees", "The loss is the mean it should be: the loss function is ruled out.", "lr_find"),
         mechanism(
             "grows",
             "The loss depends on how many examples are in the batch, and so does the length of every update.",
@@ -57,9 +57,7 @@ CHECK = Check(
         mechanism(
             "overflows", "Large outputs give a loss that is not finite.", look="compute_loss: exp and log"
         ),
-        sound(
-            "no-reference", "The regression has a loss of its own: nothing to compare it with.", "lr_tenth"
-        ),
+        sound("no-reference", "The regression has a loss of its own: nothing to compare it with.", "lr_find"),
     ),
 )
 LARGE = 1e4

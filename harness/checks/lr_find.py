@@ -17,10 +17,9 @@ from harness.checks.core.subject import Subject, worst
 from harness.checks.learning_rate import rates_of
 
 CHECK = Check(
-    order=130,
+    order=60,
     question="At which learning rates does the loss fall?",
     minutes=4,
-    in_triage=False,
     outcomes=(
         sound("within", "The loss falls at the rate that it uses. The rate is ruled out.", "gradients"),
         consequence(

@@ -37,7 +37,7 @@ CHECK = Check(
         consequence(
             "diverges",
             "The updates make the loss worse: they are too long, or they do not follow the gradient of this batch.",
-            "lr_tenth",
+            "lr_find",
             "gradients",
         ),
     ),
