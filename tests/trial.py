@@ -17,7 +17,7 @@ from typing import Any
 
 from attacks.score_tricks import tricks
 
-from grader.score.fix import CORRECT, MASKED, MINIMAL
+from grader.score.fix import CORRECT, MASKED
 from grader.score.known_edits import KnownFix, Verdict
 from grader.selfcheck.fixes import judge_fixes
 from grader.selfcheck.runs import open_runs
@@ -27,6 +27,7 @@ from harness.run.provenance import usable_cores
 LABELLED = Path(__file__).parent / "labelled"
 _VERDICTS: dict[str, Verdict] = {"right": "full", "masking": "masking", "wrong": "wrong"}
 _POINTS = ("0", "4", "12", "waits")
+LEAST_FULL = 0.9
 Row = dict[str, Any]
 
 
@@ -48,9 +49,7 @@ def problem_of(row: Row) -> str:
     """Return in what a fix was judged otherwise than its label says, or ""."""
     points = row["correct"]
     if row["label"] == "right":
-        if points is not None and points < CORRECT:
-            return "a right fix fails"
-        return "" if row["minimal"] in (None, MINIMAL) else f"minimality {row['minimal']:g}"
+        return "a right fix fails" if points is not None and points < CORRECT else ""
     return "it gets the points of a right fix" if points is not None and points > MASKED else ""
 
 
@@ -71,7 +70,7 @@ def table(rows: Iterable[Row]) -> str:
 
 
 def main() -> int:
-    """Judge the fixes; exit 1 if one is judged otherwise than its label says."""
+    """Judge the fixes; exit 1 if one is judged otherwise than its label says, or too many right ones wait."""
     parser = argparse.ArgumentParser(prog="make trial", description=__doc__)
     parser.add_argument("recipes", nargs="*", help="these recipes alone")
     parser.add_argument("--json", type=Path, help="write what each fix got to this file")
@@ -91,10 +90,12 @@ def main() -> int:
         asked.json.write_text(json.dumps(rows, indent=1), encoding="utf-8")
     wrong = [(row, problem) for row in rows if (problem := problem_of(row))]
     for row, problem in wrong:
-        says = row["why"] if problem.startswith("min") else row["reason"]
-        print(f"{row['recipe']} {row['id']} ({row['label']}): {problem}: {says}")
+        print(f"{row['recipe']} {row['id']} ({row['label']}): {problem}: {row['reason']}")
     print(table(rows))
-    return 1 if wrong else 0
+    right = [row["correct"] for row in rows if row["label"] == "right"]
+    enough = right.count(CORRECT) >= LEAST_FULL * len(right)
+    print(f"{right.count(CORRECT)} of {len(right)} right fixes have full points without the instructor.")
+    return 0 if enough and not wrong else 1
 
 
 if __name__ == "__main__":

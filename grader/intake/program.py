@@ -5,7 +5,6 @@ import hashlib
 import re
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache
 
 # The longest healthy experiment has 3 KiB, 500 nodes and a depth of 12. The slowest text of this size that we know
@@ -95,19 +94,6 @@ def program_digest(source: str) -> str:
         return tree_digest(source)
     except Unparsable:
         return f"text {hashlib.sha256(source.encode('utf-8', 'surrogatepass')).hexdigest()}"
-
-
-@dataclass(frozen=True)
-class Program:
-    """The program in a text. Programs are equal if their digests are, so that a cache judges each program once."""
-
-    source: str = field(compare=False)
-    digest: str
-
-    @classmethod
-    def of(cls, source: str) -> "Program":
-        """Return the program in a text, even in one that does not parse."""
-        return cls(source, program_digest(source))
 
 
 def does_nothing(statement: ast.stmt) -> bool:

@@ -7,9 +7,9 @@ verdict with entries `id = [[find, replace], ...]`; both are optional.
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, ConfigDict, Field
 
 from grader.score.solutions import SOLUTIONS
 from harness.recipe import Edit, Recipe, apply_edits
@@ -28,7 +28,6 @@ def _edit(pair: Any) -> Any:
 
 _Edits = Annotated[tuple[Annotated[Edit, BeforeValidator(_edit)], ...], Field(min_length=1, strict=False)]
 _Named = dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")], _Edits]
-_NONE: _Named = {}
 
 
 class KnownEdit(StrictModel):
@@ -54,13 +53,10 @@ class KnownFix:
 
 
 class _File(StrictModel):
+    model_config = ConfigDict(extra="allow")
+
     format_version: Literal[1]
-    full: _Named = _NONE
-    alternative: _Named = _NONE
-    masking: _Named = _NONE
-    overreach: _Named = _NONE
-    wrong: _Named = _NONE
-    sound: _Named = _NONE
+    __pydantic_extra__: dict[Verdict, _Named]  # type: ignore[assignment]
 
 
 def load_variants(recipe_id: str, solutions: Path = SOLUTIONS) -> tuple[KnownEdit, ...]:
@@ -99,9 +95,9 @@ def known_fixes(recipe: Recipe, solutions: Path = SOLUTIONS) -> tuple[list[Known
 def _load(path: Path) -> tuple[KnownEdit, ...]:
     if not path.is_file():
         return ()
-    found = read_record(path, _File)
+    found = read_record(path, _File).__pydantic_extra__
     return tuple(
         KnownEdit(id=name, verdict=verdict, edits=edits)
-        for verdict in get_args(Verdict)
-        for name, edits in getattr(found, verdict).items()
+        for verdict, named in found.items()
+        for name, edits in named.items()
     )

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from grader.intake.program import Program, does_nothing, imported_paths, parse_experiment, path_of
+from grader.intake.program import does_nothing, imported_paths, parse_experiment, path_of
 from harness.recipe import Area
 
 AREAS: dict[str, Area] = {
@@ -94,13 +94,9 @@ def changed_areas(before: str, after: str) -> frozenset[Area]:
     return frozenset(AREAS[name] for name in functions_changed(before, after) & AREAS.keys())
 
 
-def _parts(source: str) -> dict[str, _Part]:
-    return _parts_of(Program.of(source))
-
-
 @lru_cache(maxsize=256)
-def _parts_of(program: Program) -> dict[str, _Part]:
-    tree = parse_experiment(program.source)
+def _parts(source: str) -> dict[str, _Part]:
+    tree = parse_experiment(source)
     paths = imported_paths(tree)
     grouped: dict[str, list[ast.stmt]] = {}
     for statement in tree.body:

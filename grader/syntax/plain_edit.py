@@ -21,7 +21,6 @@ from functools import lru_cache
 from typing import Literal
 
 from grader.intake.program import (
-    Program,
     Unparsable,
     blocks,
     does_nothing,
@@ -195,22 +194,12 @@ class Suspicion:
     message: str
 
 
+@lru_cache(maxsize=256)
 def plain_edit(broken: str, submitted: str) -> tuple[Suspicion, ...]:
     """Return what is not plain in an edit of one of our experiments, in the order of lines; () for a plain edit.
 
     Raises `Unparsable` if `broken` does not parse.
     """
-    # Many students write the same program; only the lines of what is not plain depend on their comments.
-    return () if _is_plain(broken, Program.of(submitted)) else _suspicions(broken, submitted)
-
-
-@lru_cache(maxsize=256)
-def _is_plain(broken: str, program: Program) -> bool:
-    return not _suspicions(broken, program.source)
-
-
-@lru_cache(maxsize=256)
-def _suspicions(broken: str, submitted: str) -> tuple[Suspicion, ...]:
     ours = _statements_of(broken)
     try:
         tree = parse_experiment(submitted)

@@ -8,16 +8,9 @@ from functools import lru_cache
 
 _LIMIT = 64  # characters of one number
 _NON_FINITE = {"nan": math.nan, "inf": math.inf, "infinity": math.inf}
-_NARROW = "\u00a0\u2007\u2009\u202f"  # spaces that group digits
-_RAISED = str.maketrans("⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹−", "+-0123456789-")
-
-
-_WHOLE = re.compile(
-    rf"(?P<sign>[+\-−])?(?P<digits>\d{{1,3}}(?P<group>[ {_NARROW}'’_,.])\d{{3}}(?:(?P=group)\d{{3}})*(?!\d)(?:[.,]\d+)?"
-    r"|\d+(?:[.,]\d+)?\.?|\.\d+)"
-    r"(?:[eE](?P<power>[+\-−]?\d{1,3})"
-    r"|\s?[x×*·⋅]\s?10(?:(?:\^|\*\*)[{(]?(?P<raised>[+\-−]?\d{1,3})[})]?|(?P<small>[⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹]{1,4})))?"
-    r"(?P<percent>\s?[%％])?",
+_NUMBER = re.compile(
+    r"(?P<digits>[+-]?(?:\d+(?:[.,]\d*)?|\d{1,3}(?:,\d{3})+\.\d*|\.\d+))"
+    r"(?:[eE](?P<power>[+-]?\d{1,3}))?(?P<percent> ?%)?",
     re.ASCII,
 )
 # A float64 has at most 767 significant digits and exponents down to -324: nothing here is ever rounded.
@@ -36,8 +29,8 @@ class Reading:
 def read_number(text: str) -> tuple[Reading, ...] | float:
     """Return every way to read a number, or the float that NaN or an infinity names.
 
-    `1,234.5`, `1 234.5`, `1'234.5`, `3.2e-7`, `3.2 x 10^-7` and `93.1 %` are numbers; `1,234` is one thousand or a bit
-    more than one. A per cent sign divides by 100. Raises `ValueError` if the text is not one number.
+    `0.93`, `31,84`, `1,234.5`, `3.2e-7` and `93.1 %` are numbers; `1,234` is one thousand or a bit more than one. A per
+    cent sign divides by 100. Raises `ValueError` if the text is not one number.
     """
     if len(text) > _LIMIT:
         raise ValueError(f"a number of more than {_LIMIT} characters")
@@ -46,45 +39,30 @@ def read_number(text: str) -> tuple[Reading, ...] | float:
     non_finite = _NON_FINITE.get(name.lower().removeprefix("."))
     if non_finite is not None:
         return -non_finite if words.startswith("-") else non_finite
-    match = _WHOLE.fullmatch(words)
+    match = _NUMBER.fullmatch(words.replace("−", "-"))
     if match is None:
         raise ValueError("not a number")
     return _readings(match)
 
 
 def _readings(match: re.Match[str]) -> tuple[Reading, ...]:
-    power = match["power"] or match["raised"] or match["small"] or "0"
-    shift = int(power.translate(_RAISED)) - (2 if match["percent"] else 0)
-    sign = "-" if match["sign"] in ("-", "−") else ""
+    digits, power = match["digits"], match["power"]
+    shift = int(power or 0) - (2 if match["percent"] else 0)
+    ways = {digits.replace(",", "" if "." in digits else ".")}
+    if re.fullmatch(r"[+-]?[1-9]\d{0,2},\d{3}", digits):
+        ways.add(digits.replace(",", ""))
     found = []
-    for digits in _digits(match["digits"]):
-        mantissa = decimal.Decimal(sign + digits)
+    for written in ways:
+        mantissa = decimal.Decimal(written)
         last = int(mantissa.as_tuple().exponent)
-        if last == 0 and not (match["power"] or match["raised"] or match["small"]):
+        if last == 0 and not power:
             # 18000 may be 18,234 rounded to two digits; a single digit and zeros is exact.
-            significant = digits.rstrip("0")
-            last = len(digits) - len(significant) if len(significant) >= 2 else 0
+            significant = written.strip("+-").rstrip("0")
+            last = len(written.strip("+-")) - len(significant) if len(significant) >= 2 else 0
         value = mantissa.scaleb(shift, _EXACT)
         last = last + shift if value else min(last + shift, 0)  # 0e9 is not less precise than 0
         found.append(Reading(value, decimal.Decimal(1).scaleb(last, _EXACT)))
     return tuple(found)
-
-
-def _digits(text: str) -> list[str]:
-    """Return the ways to read digits with points, commas and spaces, as Python writes them."""
-    text = re.sub(rf"[ {_NARROW}'’_]", "", text)
-    marks = [mark for mark in text if mark in ".,"]
-    if not marks:
-        return [text]
-    if len(set(marks)) == 2:  # the last one is the decimal mark
-        other = "," if marks[-1] == "." else "."
-        return [text.replace(other, "").replace(marks[-1], ".")]
-    if len(marks) > 1:
-        return [text.replace(marks[0], "")]
-    decimal_form = text.replace(",", ".")
-    head, tail = decimal_form.split(".")
-    grouped = marks == [","] and len(tail) == 3 and 1 <= len(head) <= 3 and head != "0"
-    return [decimal_form, head + tail] if grouped else [decimal_form]
 
 
 def agrees(written: str | float, true: float, *, fraction: bool = False) -> bool:
