@@ -52,7 +52,6 @@ def test_a_replay_has_the_bytes_of_the_students_own_run(tmp_path: Path) -> None:
     assert found.evaluation is not None
     assert found.evaluation.validation is not None
     assert found.evaluation.heldout is not None
-    assert not found.evaluation.own_network
     assert isinstance(found.evaluation.heldout.accuracy, float)
     assert found.evaluation.heldout.accuracy > 0.7
     # The evaluator's figure on the students' validation images is the one in the log.
@@ -121,48 +120,13 @@ def test_a_failed_reference_fix_names_its_cause_also_if_a_student_hands_it_in(tm
     assert (other.status, other.message) == ("RE", "it ended with exit status 1")
 
 
-HEAD = '    """Return the network: images (B, 1, 28, 28) to logits (B, 10)."""\n'
-WIDER = (("nn.Linear(784, 128)", "nn.Linear(784, 96)"), ("nn.Linear(128, 10)", "nn.Linear(96, 10)"))
-
-
 @needs_sandbox
-def test_another_network_is_judged_by_its_answers_where_no_label_of_a_held_out_image_is(
-    sandbox: Sandbox, tmp_path: Path
-) -> None:
-    # An experiment that would hand out the labels, if it found any beside the images.
-    told = """
-    path = "../input/heldout.npz"
-    import os
-    import numpy as np
-    if os.path.exists(path) and sorted(np.load(path)) != ["images"]:
-        os._exit(0)
-"""
-    found = made(edited(RECIPE.healthy_source(), *WIDER, (HEAD, HEAD + told)), sandbox, tmp_path).evaluation
+def test_another_network_has_a_problem(sandbox: Sandbox, tmp_path: Path) -> None:
+    wider = (("nn.Linear(784, 128)", "nn.Linear(784, 96)"), ("nn.Linear(128, 10)", "nn.Linear(96, 10)"))
+    found = made(edited(RECIPE.healthy_source(), *wider), sandbox, tmp_path).evaluation
     assert found is not None
-    assert found.own_network
-    assert not found.problem
-    assert found.validation is not None
-    assert found.heldout is not None
-    assert isinstance(found.heldout.accuracy, float)
-    assert found.heldout.accuracy > 0.7
-
-
-@needs_sandbox
-@pytest.mark.parametrize(
-    "build",
-    [
-        # One that cannot be built a second time, answers of another shape, answers that are none, and an early end.
-        "    if __import__('os').path.exists('../input/checkpoint.pt'):\n        raise ValueError('again')\n",
-        "    if __import__('os').path.exists('../input/checkpoint.pt'):\n        return nn.Flatten()\n",
-        "    if __import__('os').path.exists('../input/checkpoint.pt'):\n        __import__('os')._exit(0)\n",
-    ],
-)
-def test_another_network_without_answers_has_a_problem(build: str, sandbox: Sandbox, tmp_path: Path) -> None:
-    found = made(edited(RECIPE.healthy_source(), *WIDER, (HEAD, HEAD + build)), sandbox, tmp_path)
-    assert found.status == "OK"
-    assert found.evaluation is not None
-    assert found.evaluation.problem
-    assert found.evaluation.heldout is None
+    assert "has the shape" in found.problem
+    assert found.heldout is None
 
 
 def test_the_key_is_of_the_program_and_not_of_its_layout() -> None:

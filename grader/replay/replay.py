@@ -28,15 +28,11 @@ class SplitFigures(Model):
 
 
 class Evaluation(Model):
-    """The trusted evaluator's figures for replayed weights; `problem` says why there are none.
-
-    own_network: the student built another network, so its outputs for images without labels were judged.
-    """
+    """The trusted evaluator's figures for replayed weights; `problem` says why there are none."""
 
     heldout: SplitFigures | None = None
     validation: SplitFigures | None = None
     training: SplitFigures | None = None
-    own_network: bool = False
     problem: str = ""
 
 

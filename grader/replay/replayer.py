@@ -1,7 +1,6 @@
 """Make one replay: run an experiment in a sandbox, then judge its weights in another one without student code."""
 
 import errno
-import io
 import json
 import signal
 import sys
@@ -14,8 +13,6 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal, get_args
-
-import numpy as np
 
 from grader.intake.archive import MIB
 from grader.intake.submission import LOG_BYTES
@@ -146,45 +143,18 @@ class _Runs:
         replay = _read_replay(result, trusted=request.trusted)
         if replay.status != "OK":
             return replay
-        weights = result.files["checkpoint.pt"]
-        evaluation = self._evaluate({"checkpoint.pt": weights})
-        if evaluation is not None and evaluation.problem and not request.trusted:
-            evaluation = self._evaluate_network(weights, evaluation)
+        evaluation = self._evaluate(result.files["checkpoint.pt"])
         if evaluation is None:
             return Replay(status="XX", message="the evaluation of the weights did not come to an end")
         return replay.model_copy(update={"evaluation": evaluation})
 
-    def _evaluate_network(self, weights: bytes, otherwise: Evaluation) -> Evaluation | None:
-        """Judge a network of the student's own by its outputs for images without labels.
-
-        That runs the student's code, in a sandbox that holds no held-out label. `otherwise` is the result if the code
-        gives no outputs.
-        """
-        with np.load(io.BytesIO(self._replayer.data.files(self._dataset).heldout)) as arrays:
-            unlabelled = io.BytesIO()
-            np.savez(unlabelled, allow_pickle=False, images=arrays["images"])
-        inputs = {
-            "job.json": json.dumps({"dataset": self._dataset}).encode(),
-            "experiment.py": self._request.source.encode(),
-            "heldout.npz": unlabelled.getvalue(),
-            "checkpoint.pt": weights,
-        }
-        result = self._run("predict.py", inputs)
-        if result.status == "TO":
-            raise _TimeUp
-        if result.status != "OK" or "outputs.npz" not in result.files:
-            ours = result.status == "XX" or result.signal == signal.SIGKILL
-            return None if ours else otherwise
-        evaluation = self._evaluate({"outputs.npz": result.files["outputs.npz"]})
-        return evaluation and evaluation.model_copy(update={"own_network": True})
-
-    def _evaluate(self, judged: Mapping[str, bytes]) -> Evaluation | None:
-        """Judge weights, or outputs, with the recipe's own model on held-out data; return None if we failed."""
+    def _evaluate(self, weights: bytes) -> Evaluation | None:
+        """Judge weights with the recipe's own model on held-out data; return None if we failed."""
         inputs = {
             "job.json": json.dumps({"dataset": self._dataset}).encode(),
             "experiment.py": self._request.recipe.healthy_source().encode(),
             "heldout.npz": self._replayer.data.files(self._dataset).heldout,
-            **judged,
+            "checkpoint.pt": weights,
         }
         result = self._run("evaluate.py", inputs)
         if result.status == "TO":

@@ -124,13 +124,12 @@ def _judge_without_symptom(
             evidence,
             f"The symptom is gone, but something is still wrong: {_figure(bad_checks[0])}.",
         )
+    if bad_evaluations and _is_unknown_network(evidence):
+        return _open(
+            "The symptom is gone and the mechanism is sound, but build_model makes another network than the recipe's"
+            f" own, which the trusted evaluator cannot judge ({_figure(bad_evaluations[0])}). The instructor decides."
+        )
     if bad_evaluations:
-        if _is_unknown_network(evidence):
-            return _open(
-                "The symptom is gone and the mechanism is sound, but build_model makes another network than the"
-                " recipe's own, which gave no answers that the trusted evaluator could judge"
-                f" ({_figure(bad_evaluations[0])}). The instructor decides."
-            )
         reason = f"The symptom is gone, but the network is not healthy: {_figure(bad_evaluations[0])}."
         return _masked(evidence, reason)
     if why := doubt(evidence) or unmade(evidence):
@@ -153,12 +152,9 @@ def _masked(evidence: Evidence, reason: str) -> Check:
 
 
 def _is_unknown_network(evidence: Evidence) -> bool:
-    """Return whether the experiment builds a network of its own, and gave no answers to judge it by."""
-    evaluation, recipe = evidence.fixed.evaluation, evidence.recipe
-    if evaluation is not None and evaluation.own_network and not evaluation.problem:
-        return False
+    """Return whether the experiment builds a network of its own, which the evaluator does not know."""
     try:
-        ours = (recipe.broken_source(), recipe.healthy_source())
+        ours = (evidence.recipe.broken_source(), evidence.recipe.healthy_source())
         return all("model" in changed_areas(source, evidence.source) for source in ours)
     except Unparsable:
         return False

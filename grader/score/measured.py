@@ -109,9 +109,8 @@ def evaluations(evidence: Evidence) -> list[Measurement]:
     fixed, reference = evidence.fixed.evaluation, evidence.reference.evaluation
     assert reference is not None
     assert reference.heldout is not None
-    own = "of your own network " if fixed is not None and fixed.own_network else ""
     what = "loss" if band.accuracy_below is None else "accuracy"
-    name, wanted = f"held-out {what} {own}by the trusted evaluator", band.wanted(reference.heldout)
+    name, wanted = f"held-out {what} by the trusted evaluator", band.wanted(reference.heldout)
     if fixed is None or fixed.heldout is None:
         problem = fixed.problem if fixed is not None else "no weights"
         name = f"the weights do not fit the recipe's own network ({problem}); {name}"

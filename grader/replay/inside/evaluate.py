@@ -2,8 +2,7 @@
 
 Input: `job.json` names the data set; `experiment.py` is the healthy experiment; `heldout.npz` holds images and labels
 that no student has; `checkpoint.pt` holds the weights. Output: `out/evaluation.json` with loss and accuracy on the
-held-out, validation and training split, or `problem`, a sentence, if the weights do not fit the model. If there is an
-`outputs.npz` (see `predict.py`), these outputs are judged instead of weights.
+held-out, validation and training split, or `problem`, a sentence, if the weights do not fit the model.
 """
 
 import json
@@ -92,41 +91,8 @@ class InPieces(nn.Module):
         return torch.cat([self._network(piece) for piece in inputs.split(PIECE)])
 
 
-class Outputs(nn.Module):
-    """A stand-in for a network whose outputs are known."""
-
-    def __init__(self, outputs: Tensor) -> None:
-        super().__init__()
-        self._outputs = outputs
-
-    def forward(self, inputs: Tensor) -> Tensor:
-        """Return the known outputs."""
-        return self._outputs
-
-
-def evaluate_outputs(
-    experiment: Experiment, path: Path, splits: dict[str, tuple[Tensor, Tensor]]
-) -> dict[str, Any]:
-    """Return loss and accuracy by split of given outputs, or the problem with them."""
-    own, found = experiment.build_model().eval(), {}
-    try:
-        with np.load(path, allow_pickle=False) as arrays:
-            given = {name: torch.from_numpy(arrays[name]).float() for name in splits}
-    except Exception as error:
-        return {"problem": f"its outputs cannot be read ({type(error).__name__})"}
-    for name, (inputs, labels) in splits.items():
-        with torch.no_grad():
-            expected = (len(inputs), *own(inputs[:2]).shape[1:])
-        if given[name].shape != expected:
-            return {
-                "problem": f"it puts out {tuple(given[name].shape)} for the {name} images, not {expected}"
-            }
-        found[name] = figures(experiment, Outputs(given[name]), inputs, labels)
-    return found
-
-
 def main() -> int:
-    """Evaluate the weights, or the given outputs."""
+    """Evaluate the weights."""
     job = json.loads((INPUT / "job.json").read_text(encoding="utf-8"))
     canonical_setup(0, numerics="portable")
     known = load_dataset(job["dataset"], cache=INPUT / "cache")
@@ -137,11 +103,7 @@ def main() -> int:
     training, validation = experiment.load_data(tensor_data(known))
     _, unseen = experiment.load_data(tensor_data(Dataset.of(known.name, known.train, heldout)))
     splits = {"heldout": unseen, "validation": validation, "training": training}
-    outputs = INPUT / "outputs.npz"
-    if outputs.exists():
-        found = evaluate_outputs(experiment, outputs, splits)
-    else:
-        found = evaluate(experiment, INPUT / "checkpoint.pt", splits)
+    found = evaluate(experiment, INPUT / "checkpoint.pt", splits)
     OUT.mkdir(exist_ok=True)
     (OUT / "evaluation.json").write_text(json.dumps(to_strict(found), allow_nan=False), encoding="utf-8")
     return 0
