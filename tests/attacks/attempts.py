@@ -432,13 +432,18 @@ ATTEMPTS: tuple[Callable[[Known], object], ...] = (
 
 
 def gains(known: Known) -> dict[str, str]:
-    """Make every attempt; return what each gained, those that gained nothing left out."""
+    """Make every attempt; return what each gained, those that gained nothing left out.
+
+    Only the system refuses by an `OSError`; any other error is a fault of the attempt, which nothing may hide.
+    """
     found = {}
     for attempt in ATTEMPTS:
         try:
             gained = attempt(known)
-        except BaseException:  # whatever stopped it, stopped it
+        except OSError:
             continue
+        except BaseException as error:
+            gained = error
         if gained:
             found[attempt.__name__] = repr(gained)[:300]
     return found
