@@ -34,7 +34,6 @@ def cli() -> None:
 @click.argument("submissions", type=click.Path(path_type=Path))
 @_reports
 @_jobs
-@click.option("--only", metavar="NAME", multiple=True, help="Score this submission only; repeatable.")
 @click.option("--rubric", type=_FILE, help="Weights to use in place of grader/score/rubric.toml.")
 @click.option(
     "--trust-submissions", is_flag=True,

@@ -23,14 +23,13 @@ from grader.replay.replay import Replay
 from grader.replay.request import Request, Role, canary_requests, in_time, recipe_of, requests_of
 from grader.report.gradebook import GRADEBOOK
 from grader.report.progress import Progress, shown_progress
-from grader.report.scores_file import SCORES, read_scores
 from grader.report.write import INDEX, write_reports
 from grader.score.canaries import canary_problem
 from grader.score.evidence import must_agree
 from grader.score.fix import further_requests
 from grader.score.identity import compared, left_out
 from grader.score.scoring import Score, score_submission, unjudged, unscored
-from grader.score.verdict import Scores, SubmissionScore
+from grader.score.verdict import Scores
 from grader.score.weights import DEFAULT_RUBRIC, load_weights
 from grader.session import Grading, ScoreOptions, hold_reports_folder, open_grading, provenance_of
 from grader.written.grade import AnswerGrader
@@ -44,23 +43,19 @@ def score_folder(folder: Path, options: ScoreOptions) -> int:
 
     Raises `UserError` for wrong use: no such folder, no tarball, no sandbox, an unusable rubric or decisions.
     """
-    paths = tarballs(folder, options.only)
+    paths = tarballs(folder)
     weights = load_weights(options.rubric or DEFAULT_RUBRIC)
     decisions = load_decisions(options.out)
-    if options.only:
-        decisions = tuple(item for item in decisions if item.submission in options.only)
     console = Console(stderr=True)
     with (
         open_grading(options, weights, console) as grading,
         hold_reports_folder(options.out),
         shown_progress(console) as progress,
     ):
-        others = _rows_that_stay(options)
         graded = grade(paths, grading, progress)
         scores = Scores(provenance=provenance_of(options), submissions=tuple(item.row for item in graded))
-        rows = (*apply_decisions(scores, decisions).submissions, *others)
-        rows = compared(sorted(rows, key=lambda row: row.submission))
-        scores = scores.model_copy(update={"submissions": rows})
+        scores = apply_decisions(scores, decisions)
+        scores = scores.model_copy(update={"submissions": compared(scores.submissions)})
         exhibits = {item.row.submission: item.exhibits for item in graded}
         write_reports(scores, exhibits, options.out, titles=_titles(), progress=progress)
     with naming(Path("standard output")):  # an error would name the reports, which are written
@@ -224,19 +219,6 @@ def _score_one(submission: Submission, replays: Mapping[Role, Replay], grading: 
 
 
 # --- Report ---
-
-
-def _rows_that_stay(options: ScoreOptions) -> tuple[SubmissionScore, ...]:
-    """Return the rows of earlier reports that stay if only some submissions are scored."""
-    if not options.only or not (options.out / SCORES).exists():
-        return ()
-    earlier = read_scores(options.out)
-    if earlier.provenance != provenance_of(options):
-        raise UserError(
-            f"{options.out} holds scores by another grader or rubric, which do not fit together: score the whole"
-            " class, or name another folder with --out."
-        )
-    return tuple(row for row in earlier.submissions if row.submission not in options.only)
 
 
 def _titles() -> Mapping[str, str]:

@@ -31,7 +31,6 @@ class ScoreOptions:
 
     out: Path
     jobs: int
-    only: tuple[str, ...] = ()
     rubric: Path | None = None
     trust_submissions: bool = False
     engine: Engine = "warm"

@@ -160,7 +160,7 @@ _FLAGS = (
     Flag(id="same_fix", message="The same syntax tree as 2 others: alan_steep, ida_steep."),
 )
 _OUT = "The archive holds ../../etc/passwd, a path that leads out of it: build it with make submit."
-_UNJUDGED = "The sandbox did not start, twice (XX): grade it again with --only."
+_UNJUDGED = "The sandbox did not start, twice (XX): score the class again."
 STORIES: tuple[dict[str, Any], ...] = (
     {"changes": {}},
     {"changes": changed("fix.minimal", lost, "The edit has 14 nodes.", "Change one value.", points=5.0)},

@@ -5,7 +5,7 @@ import json
 import os
 import re
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -180,22 +180,16 @@ def submission_name(path: Path) -> str:
     return stem.decode("utf-8", "backslashreplace")
 
 
-def tarballs(folder: Path, only: Sequence[str] = ()) -> list[Path]:
-    """Return the tarballs in a folder, sorted. Raises `UserError` if there are none, or not those in `only`."""
+def tarballs(folder: Path) -> list[Path]:
+    """Return the tarballs in a folder, sorted. Raises `UserError` if there are none."""
     if not folder.is_dir():
         raise UserError(f"There is no folder {folder}: name the one that holds the students' .tar.gz files.")
     paths = sorted(path for path in folder.iterdir() if path.name.endswith(SUFFIX))
-    found = {submission_name(path): path for path in paths}
-    if not found:
+    if not paths:
         raise UserError(
             f"{folder} holds no .tar.gz file: put the students' tarballs there, as make submit wrote them."
         )
-    for name in only:
-        if name not in found:
-            raise UserError(
-                f"There is no {folder / name}{SUFFIX}: --only takes a tarball's name without its ending."
-            )
-    return [path for name, path in found.items() if not only or name in only]
+    return paths
 
 
 def unread_names(folder: Path) -> list[str]:

@@ -36,10 +36,9 @@ def write_reports(
 ) -> list[Path]:
     """Write `index.html`, a page for each submission, `gradebook.csv` and `scores.json`; return their paths.
 
-    exhibits: what the page of each submission shows. If a submission has none, its page in `out` stays; if it has no
-    page either, the new one shows the score alone. titles: the title of each recipe. The same input gives the same
-    bytes. Whatever stops this leaves the earlier reports as they were. Raises `UserError` as `check_reports_folder`
-    does, and `OSError` if the disk is full.
+    exhibits: what the page of each submission shows beside the score. titles: the title of each recipe. The same input
+    gives the same bytes. Whatever stops this leaves the earlier reports as they were. Raises `UserError` as
+    `check_reports_folder` does, and `OSError` if the disk is full.
     """
     progress, titles = progress or Progress(), titles or {}
     check_reports_folder(out)
@@ -52,14 +51,13 @@ def write_reports(
         with naming(out):
             progress.begin("pages", len(scores.submissions))
             for row in scores.submissions:
-                page = f"{file_stem(row.submission)}.html"
-                shown = exhibits.get(row.submission)
-                if shown is None and MARKER.encode() in _beginning(folder / page):
-                    shutil.copy2(folder / page, scratch / page)
-                else:
-                    title = titles.get(row.recipe, "")
-                    html = render_submission(row, shown, title=title, provenance=scores.provenance)
-                    (scratch / page).write_text(html, encoding="utf-8")
+                html = render_submission(
+                    row,
+                    exhibits.get(row.submission),
+                    title=titles.get(row.recipe, ""),
+                    provenance=scores.provenance,
+                )
+                (scratch / f"{file_stem(row.submission)}.html").write_text(html, encoding="utf-8")
                 progress.done()
             (scratch / INDEX).write_text(render_class_page(scores), encoding="utf-8")
             (scratch / GRADEBOOK).write_bytes(gradebook(scores))
