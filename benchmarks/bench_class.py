@@ -30,13 +30,11 @@ from benchmarks.measure import (
     this_machine,
 )
 from benchmarks.repack import repacked
-from grader.course.demo import VERDICTS, first_fixes
-from grader.course.examples import broken_workspace, example_submission
-from grader.report.scores_file import read_scores
+from grader.course.demo import VERDICTS, broken_workspace, example_submission, first_fixes
 from grader.sandbox import sandbox_problem
-from grader.score.known_edits import KnownFix
-from grader.score.verdict import SubmissionScore
-from grader.selfcheck.fixes import EXPECTED
+from grader.score.solutions import KnownFix
+from grader.score.verdict import SubmissionScore, read_scores
+from grader.selfcheck.command import EXPECTED
 from harness.errors import UserError
 from harness.recipe import recipe_ids
 from harness.run.provenance import usable_cores

@@ -81,8 +81,8 @@ def export(platform: Literal["canvas", "moodle"], out: Path) -> None:
     """Write the scores for Canvas or Moodle, below export/ in the reports."""
     from grader.report.gradebook import export as exported
     from grader.report.gradebook import not_exported
-    from grader.report.scores_file import read_scores
     from grader.report.text import clipped
+    from grader.score.verdict import read_scores
     from harness.files import write_whole
 
     scores = read_scores(out)

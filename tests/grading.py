@@ -13,9 +13,8 @@ from grader.intake.submission import Claim
 from grader.replay.inside.evaluate import evaluate
 from grader.replay.replay import CheckResult, Evaluation, Replay
 from grader.replay.request import check_request, mechanism_checks, own_settings
-from grader.score.canaries import own_evidence
+from grader.score.canaries import own_evidence, reference_report
 from grader.score.evidence import Evidence
-from grader.score.reference_report import reference_report
 from grader.selfcheck.runs import request_of
 from harness.checks import make_check
 from harness.checks.core.subject import Subject

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from grader.course.examples import broken_workspace, example_submission
+from grader.course.demo import broken_workspace, example_submission
 from grader.grade import grade
 from grader.replay.replayer import Replayer
 from grader.replay.replays import Replays, local_executor
 from grader.replay.request import Request
 from grader.report.progress import Progress
 from grader.sandbox import run_in_sandbox
-from grader.score.known_edits import known_fixes
+from grader.score.solutions import known_fixes
 from grader.score.weights import load_weights
 from grader.session import Grading, locked
 from harness.recipe import load_recipe

@@ -4,13 +4,11 @@ import hashlib
 from collections.abc import Callable
 from typing import Any
 
-from grader.score.exhibits import (
-    Exhibits,
-    Measurement,
-)
 from grader.score.verdict import (
     Check,
+    Exhibits,
     Flag,
+    Measurement,
     RuleVerdict,
     Scores,
     SubmissionScore,

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from grader.replay.replay import Replay
-from grader.score.canaries import own_evidence
+from grader.score.canaries import own_evidence, reference_report
 from grader.score.evidence import Evidence
-from grader.score.reference_report import reference_report
 from harness.recipe import load_recipe
 
 # Made by `python tests/mini_experiments.py`, in portable numerics, and `gzip -9n`; tests/test_recipes.py checks them.

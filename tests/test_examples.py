@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.course.examples import example_answer
+from grader.course.demo import example_answer
 from grader.intake.submission import Answer, parse_submission
 from grader.written.grade import solution
 from harness.written.exercise import file_exercise_ids, find_file_exercise, stub

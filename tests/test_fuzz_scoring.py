@@ -13,10 +13,9 @@ from recorded_logs import log_bytes, recorded_evidence
 from grader.intake.submission import Submission, parse_manifest
 from grader.replay.replay import CheckResult, Evaluation, Replay, SplitFigures
 from grader.replay.request import Role
-from grader.report.scores_file import scores_bytes
 from grader.report.submission_page import render_submission
 from grader.score.scoring import score_submission
-from grader.score.verdict import CRITERIA, Scores
+from grader.score.verdict import CRITERIA, Scores, scores_bytes
 from grader.score.weights import load_weights
 from harness.recipe import load_recipe
 from harness.submission.archive import Manifest

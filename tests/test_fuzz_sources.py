@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grader.intake.program import Unparsable, parse_experiment, program_digest
-from grader.score.minimality import judge_minimality
+from grader.score.fix import judge_minimality
 from grader.syntax.edit_size import changed_areas, edit_sizes
 from grader.syntax.plain_edit import plain_edit
 from harness.recipe import experiment_source, load_recipe

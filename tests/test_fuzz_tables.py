@@ -14,10 +14,9 @@ from grader.replay.cache import Cache
 from grader.replay.replay import Replay
 from grader.report.class_page import render_class_page
 from grader.report.gradebook import export, gradebook
-from grader.report.scores_file import read_scores, scores_bytes
 from grader.report.submission_page import render_submission
-from grader.score.known_edits import load_variants
-from grader.score.solutions import SOLUTIONS
+from grader.score.solutions import SOLUTIONS, load_variants
+from grader.score.verdict import read_scores, scores_bytes
 from grader.score.weights import DEFAULT_RUBRIC, load_weights
 from harness.errors import UserError
 from harness.recipe import EXERCISES, load_recipe

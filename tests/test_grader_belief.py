@@ -3,7 +3,7 @@
 import pytest
 from grading import evidence, replay
 
-from grader.score.belief import doubt, figure_doubt
+from grader.score.evidence import doubt, figure_doubt
 from grader.score.scoring import flags_of
 from grader.syntax.plain_edit import Suspicion
 from harness.recipe import load_recipe

@@ -6,9 +6,8 @@ import pytest
 from grading import claim, evidence, replay
 
 from grader.replay.replay import Evaluation, Replay, SplitFigures
-from grader.score.belief import overclaim
 from grader.score.diagnostics import judge_diagnostics
-from grader.score.evidence import Evidence
+from grader.score.evidence import Evidence, overclaim
 from grader.syntax.plain_edit import Suspicion
 from harness.recipe import load_recipe
 

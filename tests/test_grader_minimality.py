@@ -5,8 +5,8 @@ from fix_styles import HONEST, honest_fixes, styled_fixes
 from mini_experiments import edited
 
 from grader.intake.program import MAX_BYTES
-from grader.score.known_edits import known_fixes
-from grader.score.minimality import judge_minimality
+from grader.score.fix import judge_minimality
+from grader.score.solutions import known_fixes
 from grader.score.verdict import Check
 from harness.recipe import Recipe, load_recipe, load_recipes
 

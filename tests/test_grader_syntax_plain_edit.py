@@ -6,7 +6,7 @@ import pytest
 from fix_styles import HONEST, OTHER_WAYS, honest_fixes, styled_fixes
 from mini_experiments import edited
 
-from grader.score.known_edits import known_fixes
+from grader.score.solutions import known_fixes
 from grader.syntax import plain_edit as grammar
 from grader.syntax.plain_edit import MOST_NODES, plain_edit
 from harness.recipe import Recipe, experiment_source, load_recipes

@@ -13,11 +13,10 @@ from grader.cli import cli
 from grader.course.decisions import Decision, apply_decisions
 from grader.intake.submission import submission_name, tarballs
 from grader.report.gradebook import export
-from grader.report.scores_file import SCORES, scores_bytes
 from grader.report.submission_page import render_submission
 from grader.score.identity import compared, identified, left_out
 from grader.score.scoring import unscored
-from grader.score.verdict import SubmissionScore
+from grader.score.verdict import SCORES, SubmissionScore, scores_bytes
 
 
 def ids(name: str, student: str | None = "ada", exercise: str | None = "huge_lr") -> list[str]:

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.score.known_edits import known_fixes, load_shared_edits, load_variants
-from grader.score.solutions import SOLUTIONS
+from grader.score.solutions import SOLUTIONS, known_fixes, load_shared_edits, load_variants
 from harness.errors import UserError
 from harness.recipe import Recipe, experiment_names, experiment_source, load_recipes
 

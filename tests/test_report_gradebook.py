@@ -11,8 +11,7 @@ from made_up_class import HOSTILE, changed, make_row, scores_of
 
 from grader.cli import cli
 from grader.report.gradebook import Platform, csv_bytes, export, gradebook, not_exported
-from grader.report.scores_file import SCORES, scores_bytes
-from grader.score.verdict import Flag, SubmissionScore, lost, open_check
+from grader.score.verdict import SCORES, Flag, SubmissionScore, lost, open_check, scores_bytes
 from harness.submission.document import visible
 
 

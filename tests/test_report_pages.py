@@ -15,8 +15,16 @@ from page_reader import Page
 from grader.report.class_page import lost_checks, means, render_class_page
 from grader.report.submission_page import render_submission
 from grader.report.template import MARKER
-from grader.score.exhibits import Exhibits, Measurement
-from grader.score.verdict import Flag, RuleVerdict, Scores, SubmissionScore, lost, open_check
+from grader.score.verdict import (
+    Exhibits,
+    Flag,
+    Measurement,
+    RuleVerdict,
+    Scores,
+    SubmissionScore,
+    lost,
+    open_check,
+)
 
 SCORES, EXHIBITS = made_up_class(40)
 ROWS = {row.submission: row for row in SCORES.submissions}

@@ -9,8 +9,8 @@ from commands import snapshot
 from made_up_class import TITLES, made_up_class, make_row, scores_of
 
 from grader.report import write
-from grader.report.scores_file import read_scores
 from grader.report.write import check_reports_folder, write_reports
+from grader.score.verdict import read_scores
 from harness.errors import UserError
 
 SCORES, EXHIBITS = made_up_class(20)

@@ -8,8 +8,7 @@ from made_up_class import changed, make_row, scores_of
 
 from grader.cli import cli
 from grader.course.decisions import load_decisions
-from grader.report.scores_file import SCORES, scores_bytes
-from grader.score.verdict import open_check
+from grader.score.verdict import SCORES, open_check, scores_bytes
 
 
 @pytest.fixture

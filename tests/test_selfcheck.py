@@ -12,15 +12,12 @@ from sandbox_marks import needs_sandbox
 
 from grader.cli import cli
 from grader.replay.replay import Replay
-from grader.score.known_edits import KnownFix, Verdict
-from grader.score.solutions import SOLUTIONS, outcomes_of, trips_of
+from grader.score.solutions import SOLUTIONS, KnownFix, Verdict, outcomes_of, trips_of
 from grader.score.verdict import Check, full, lost, open_check
 from grader.selfcheck import trips
-from grader.selfcheck.bands import band_of, entry, sound_edits
-from grader.selfcheck.command import SelfcheckOptions, run_selfcheck
-from grader.selfcheck.fixes import problem_of
+from grader.selfcheck.command import SelfcheckOptions, problem_of, run_selfcheck
 from grader.selfcheck.new_recipe import propose, recipe_toml
-from grader.selfcheck.seeds import SeedRuns, problems_of, quantity_row
+from grader.selfcheck.seeds import SeedRuns, band_of, entry, problems_of, quantity_row, sound_edits
 from harness.errors import UserError
 from harness.recipe import EXERCISES, load_recipe
 from harness.symptoms import judge_symptom

@@ -1,20 +1,24 @@
 """`grader demo`: make a small class from the known fixes, with every kind of verdict, and score it."""
 
 import shutil
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
 
 from rich.console import Console
 
-from grader.course.examples import broken_workspace, example_answer, example_submission
 from grader.grade import score_folder
-from grader.score.known_edits import KnownFix, known_fixes
+from grader.score.canaries import reference_report
+from grader.score.solutions import KnownFix, known_fixes
 from grader.session import ScoreOptions
 from grader.written.grade import solution
 from harness.errors import UserError
+from harness.exercise import RunOptions, start_exercise, verify_exercise
 from harness.recipe import load_recipe, recipe_ids
-from harness.written.exercise import file_exercise_ids, find_file_exercise, stub
+from harness.submission.archive import submit, submit_file
+from harness.written.exercise import FileExercise, file_exercise_ids, find_file_exercise, stub
+from harness.written.workspace import start_file_exercise
 
 _NAMES = ("ada", "alan", "barbara", "donald", "edsger", "emmy", "frances", "grace", "hedy", "ida", "john")
 _RECIPES, _FIXES = 7, 3  # the first recipes, and the fixes of each; of the very first one all kinds
@@ -71,3 +75,42 @@ def make_class(out: Path, work: Path, jobs: int) -> int:
             done.result()
     (out / f"half_{recipes[0]}.tar.gz").write_bytes(good[: len(good) // 2])
     return len(list(out.glob("*.tar.gz")))
+
+
+def broken_workspace(recipe: str, work: Path, options: RunOptions | None = None) -> Path:
+    """Make `work/<recipe>/` with its broken run, where it is not there yet, and return `work`."""
+    start_exercise(recipe, work, options or RunOptions(), bar=False)
+    return work
+
+
+def example_submission(
+    recipe: str,
+    student: str,
+    source: str,
+    template: Path,
+    work: Path,
+    out: Path,
+    *,
+    report: Callable[[str], str] | None = None,
+) -> Path:
+    """Return the tarball that a student with this experiment and report hands in.
+
+    `template` is a `work` folder in which the broken run was made; `report` changes the reference report. Raises
+    `UserError` if the experiment does not run or the report cannot be handed in.
+    """
+    shutil.copytree(template / recipe, work / recipe)
+    (work / recipe / "experiment.py").write_text(source, encoding="utf-8")
+    workspace = verify_exercise(recipe, work, RunOptions(), bar=False)
+    broken, fixed = (
+        (workspace.run_folder(run) / "metrics.log").read_text(encoding="utf-8") for run in ("broken", "fixed")
+    )
+    text = reference_report(recipe, broken, fixed)
+    workspace.report.write_text(report(text) if report else text, encoding="utf-8")
+    return submit(workspace, student, out).path
+
+
+def example_answer(exercise: FileExercise, student: str, text: str, work: Path, out: Path) -> Path:
+    """Return the tarball that a student hands in whose answer is this text."""
+    workspace, _ = start_file_exercise(exercise, work)
+    workspace.answer.write_text(text, encoding="utf-8")
+    return submit_file(workspace, student, out).path

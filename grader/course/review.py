@@ -13,9 +13,8 @@ from rich.console import Console
 from rich.text import Text
 
 from grader.course.decisions import Decision, decisions_path, keep_decision, load_decisions
-from grader.report.scores_file import read_scores
 from grader.report.text import clipped, file_stem, points
-from grader.score.verdict import Check, SubmissionScore
+from grader.score.verdict import Check, SubmissionScore, read_scores
 from harness.errors import Stopped
 
 _LIMIT = 600  # characters of one sentence

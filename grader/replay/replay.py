@@ -6,8 +6,7 @@ from functools import lru_cache
 from pydantic import Field, JsonValue
 
 from grader.sandbox import Status
-from grader.score.exhibits import Number
-from grader.score.verdict import Model
+from grader.score.verdict import Model, Number
 from harness.run.metrics_log import Record, log_lines, parse_log
 
 

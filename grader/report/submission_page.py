@@ -5,9 +5,8 @@ from collections.abc import Iterable, Mapping
 from grader.report.markdown import shown_report
 from grader.report.template import pill, render
 from grader.report.text import MISSING, clipped, plain_lines, source_diff
-from grader.score.exhibits import Exhibits, Number
 from grader.score.identity import own_flags
-from grader.score.verdict import SubmissionScore
+from grader.score.verdict import Exhibits, Number, SubmissionScore
 from harness.page.charts import number_text
 from harness.page.run_data import number
 

@@ -7,8 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from grader.replay.replay import SplitFigures
-from grader.score.exhibits import Number
-from grader.score.verdict import Model
+from grader.score.verdict import Model, Number
 from harness.toml_file import read_record
 
 BANDS = Path(__file__).with_name("bands.toml")

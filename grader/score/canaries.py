@@ -1,10 +1,15 @@
 """Check a recipe before its submissions: the reference fix must score 100, the untouched break nothing for its fix.
 
 If it does not, the grader does not grade this recipe right on this machine, and its submissions are not judged.
+`reference_report` writes the report that earns all points.
 """
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from itertools import islice
+from pathlib import Path
 
 from grader.intake.submission import Claim
 from grader.replay.replay import Replay
@@ -12,16 +17,28 @@ from grader.replay.request import recipe_of
 from grader.score.bands import load_band
 from grader.score.evidence import Evidence
 from grader.score.measured import measurements
-from grader.score.reference_report import reference_report
 from grader.score.scoring import score_evidence
-from grader.score.solutions import mechanisms_of
+from grader.score.solutions import SOLUTIONS, mechanisms_of, outcomes_of, trips_of
 from grader.score.verdict import total_of
 from grader.score.weights import Weights
+from grader.syntax.edit_size import functions_changed
 from grader.syntax.plain_edit import plain_edit
 from harness.checks import load_check
-from harness.recipe import Recipe
+from harness.errors import UserError
+from harness.recipe import Recipe, load_recipe
 from harness.run.settings import RunSettings
+from harness.submission.log_values import (
+    LogValues,
+    first_departure,
+    load_causes,
+    log_values,
+    place_of,
+)
+from harness.submission.report import HEALTHY
 
+Place = tuple[str, int]  # a signal, and a step or an epoch
+_RIVALS = 2
+_PREFERRED = ("val_accuracy", "val_loss", "loss")
 _CANARIES = ("The broken run", "The reference run", "The repeated reference run", "The checks")
 
 
@@ -88,3 +105,84 @@ def own_evidence(
 
 def _claim(replay: Replay) -> Claim:
     return Claim(replay.log.encode(), replay.checkpoint_sha256, replay.platform)
+
+
+def reference_report(recipe_id: str, broken_log: str, fixed_log: str, solutions: Path = SOLUTIONS) -> str:
+    """Return a whole `report.md` about these two logs.
+
+    It earns full marks if the fixed run is the reference fix's. With another fixed run it is as true, but may not tell
+    the first sign of the fault from what this fix changes.
+    """
+    recipe = load_recipe(recipe_id)
+    broken, fixed = log_values(broken_log), log_values(fixed_log)
+    changed = sorted(functions_changed(recipe.healthy_source(), recipe.broken_source()))
+    where = next((name for name in changed if f"def {name}(" in recipe.broken_source()), changed[0])
+    first = first_departure(broken, fixed)
+    sign = first or ("loss", 0)
+    cited = _value(broken, *sign)
+    first_wrong = cited
+    if first is None:
+        check, outcome = next(iter((trips_of(recipe_id, solutions) or {"loss_form": "agrees"}).items()))
+        first_wrong = f"check: {check}, outcome: {outcome}"
+    lines = islice(_ruled_out(recipe_id, solutions), _RIVALS)
+    rivals = "".join(f"  - {{{line}}}\n" for line in lines) or "  []\n"
+    recovered = _recovered(broken, fixed) or ("loss", 0)
+    matter = (
+        f"---\ndiagnosis:\n  - cause: {recipe_id}\n    where: {where}\n    first_wrong: {{{first_wrong}}}\n"
+        f"ruled_out:\n{rivals}"
+        f"evidence:\n  - {{run: broken, {cited}}}\n  - {{run: fixed, {_value(fixed, *recovered)}}}\n---\n"
+    )
+    return matter + _text(recipe, where, broken, sign, fixed, recovered)
+
+
+def _text(
+    recipe: Recipe, where: str, broken: LogValues, sign: Place, fixed: LogValues, recovered: Place
+) -> str:
+    known, place = sign
+    kind = place_of(known)
+    signal, at = recovered
+    record = json.dumps({kind: place, known: broken.series[known][place]})
+    return f"""
+# Symptom
+
+The broken run departs from a healthy one: `{known}` is {broken.series[known][place]:.6g} at {kind} {place}.
+
+```
+{record}
+```
+
+# Root cause
+
+In `{where}`: {recipe.cause}.
+
+# Fix
+
+I put the line of `{where}` right, and changed nothing else.
+
+# Verification
+
+In the fixed run `{signal}` is {fixed.series[signal][at]:.6g} at {place_of(signal)} {at}.
+"""
+
+
+def _value(log: LogValues, signal: str, place: int) -> str:
+    return f"signal: {signal}, {place_of(signal)}: {place}, value: {log.series[signal][place]:.6g}"
+
+
+def _ruled_out(recipe_id: str, solutions: Path) -> Iterator[str]:
+    """Yield one line for each other cause that the outcome of a check contradicts."""
+    found = outcomes_of(recipe_id, solutions)
+    for name in sorted(load_causes().keys() - {recipe_id, HEALTHY}):
+        with suppress(UserError):  # a recipe that was never measured
+            for check, outcome in trips_of(name, solutions).items():
+                if found.get(check, outcome) != outcome:
+                    yield f"cause: {name}, check: {check}, outcome: {found[check]}"
+                    break
+
+
+def _recovered(broken: LogValues, fixed: LogValues) -> Place | None:
+    """Return a signal and the last place at which the fixed run departs from the broken one."""
+    for signal in (*_PREFERRED, *fixed.series):
+        if places := list(fixed.departures(signal, broken)):
+            return signal, places[-1]
+    return None

@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from grader.replay.replay import Replay
-from grader.score.belief import figure_doubt, nothing_was_edited
-from grader.score.evidence import Evidence
+from grader.score.evidence import Evidence, figure_doubt, nothing_was_edited
 from grader.score.reproducibility import FIX_FIRST
 from grader.score.verdict import Check, Row, full, lost, open_check
 from harness.errors import UserError

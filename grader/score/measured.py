@@ -7,10 +7,9 @@ from typing import Any
 
 from grader.replay.replay import Evaluation, Replay
 from grader.score.bands import load_band
-from grader.score.belief import ACCURACY_APART
-from grader.score.evidence import Evidence
-from grader.score.exhibits import Measurement
+from grader.score.evidence import ACCURACY_APART, Evidence
 from grader.score.solutions import mechanisms_of
+from grader.score.verdict import Measurement
 from harness.checks import load_check
 from harness.data import CLASS_NAMES
 from harness.recipe import Recipe

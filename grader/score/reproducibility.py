@@ -3,8 +3,7 @@
 import math
 from collections.abc import Mapping
 
-from grader.score.belief import nothing_was_edited, same_bytes
-from grader.score.evidence import Evidence
+from grader.score.evidence import Evidence, nothing_was_edited, same_bytes
 from grader.score.verdict import Check, Row, full, lost, open_check
 from harness.errors import UserError
 from harness.run.metrics_log import batch_records, epoch_records, log_lines, parse_log

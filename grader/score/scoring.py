@@ -6,10 +6,8 @@ from dataclasses import dataclass, replace
 from grader.intake.submission import Answer, Submission
 from grader.replay.replay import Replay
 from grader.replay.request import Role
-from grader.score.belief import same_as_reference
 from grader.score.diagnostics import judge_diagnostics
-from grader.score.evidence import Evidence, evidence_of
-from grader.score.exhibits import Exhibits
+from grader.score.evidence import Evidence, evidence_of, same_as_reference
 from grader.score.explanation import judge_explanation
 from grader.score.fix import judge_fix
 from grader.score.identity import identified
@@ -20,6 +18,7 @@ from grader.score.verdict import (
     Check,
     Criterion,
     CriterionScore,
+    Exhibits,
     Flag,
     SubmissionScore,
     criterion_score,

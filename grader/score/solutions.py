@@ -1,17 +1,26 @@
-"""Read `solutions/<id>/measured.toml`: what every check finds on a recipe's broken experiment."""
+"""Read what `solutions/` holds: what every check finds on a broken experiment, and known edits with their verdicts.
 
+`<experiment>.edits.toml` holds edits of the *healthy* experiment that all its recipes share, `<id>/variants.toml` edits
+of the *broken* experiment that are special to a recipe. Both have one table per verdict with entries
+`id = [[find, replace], ...]`; both are optional.
+"""
+
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
 from harness.checks import check_names, load_check
-from harness.recipe import ROOT
+from harness.recipe import ROOT, Edit, Recipe, apply_edits
 from harness.toml_file import StrictModel, read_record
 
 SOLUTIONS = ROOT / "solutions"
 MEASURED = "measured.toml"
+# full: the fix and its equals. alternative: right in another way. masking: the symptom goes, the cause stays.
+# overreach: right, and changes what was sound. wrong: fixes nothing. sound: a change of a sound experiment.
+Verdict = Literal["full", "alternative", "masking", "overreach", "wrong", "sound"]
 
 
 def _pairs(words: Any) -> Any:
@@ -64,3 +73,86 @@ def mechanisms_of(recipe_id: str, solutions: Path = SOLUTIONS) -> dict[str, str]
 @cache
 def _measured(recipe_id: str, solutions: Path) -> _Measured:
     return read_record(solutions / recipe_id / MEASURED, _Measured)
+
+
+def _edit(pair: Any) -> Any:
+    if isinstance(pair, list) and len(pair) == 2:
+        return Edit.model_validate({"find": pair[0], "replace": pair[1]})
+    raise ValueError("an edit is a list of two strings, [find, replace]")
+
+
+_Edits = Annotated[tuple[Annotated[Edit, BeforeValidator(_edit)], ...], Field(min_length=1, strict=False)]
+_Named = dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")], _Edits]
+
+
+class KnownEdit(StrictModel):
+    """One edit of an experiment, with the verdict that it must get."""
+
+    id: str
+    verdict: Verdict
+    edits: tuple[Edit, ...]
+
+    def source(self, source: str) -> str:
+        """Return the edited source. Raises `ValueError` if a `find` does not occur exactly once."""
+        return apply_edits(source, self.edits, where=f"edit {self.id}")
+
+
+@dataclass(frozen=True)
+class KnownFix:
+    """An experiment as a student of a recipe may hand it in, and the verdict that it must get."""
+
+    recipe: Recipe
+    id: str
+    verdict: Verdict
+    source: str
+
+
+class _File(StrictModel):
+    model_config = ConfigDict(extra="allow")
+
+    format_version: Literal[1]
+    __pydantic_extra__: dict[Verdict, _Named]  # type: ignore[assignment]
+
+
+def load_variants(recipe_id: str, solutions: Path = SOLUTIONS) -> tuple[KnownEdit, ...]:
+    """Return the edits special to a recipe; none if it has no file. Raises `UserError` for a wrong file."""
+    return _load(solutions / recipe_id / "variants.toml")
+
+
+def load_shared_edits(experiment: str, solutions: Path = SOLUTIONS) -> tuple[KnownEdit, ...]:
+    """Return the edits that all recipes of an experiment share. Raises `UserError` for a wrong file."""
+    return _load(solutions / f"{experiment}.edits.toml")
+
+
+def known_fixes(recipe: Recipe, solutions: Path = SOLUTIONS) -> tuple[list[KnownFix], list[str]]:
+    """Return the known fixes of a recipe, the reference first, and the ids of the edits that were left out.
+
+    A masking edit of the experiment is left out if the break has changed its place. Raises `ValueError` for an edit
+    that does not fit its own source.
+    """
+    broken, healthy = recipe.broken_source(), recipe.healthy_source()
+    found = [KnownFix(recipe, "reference", "full", healthy)]
+    for item in load_variants(recipe.id, solutions):
+        found.append(KnownFix(recipe, item.id, item.verdict, item.source(broken)))
+    left_out = []
+    for item in load_shared_edits(recipe.experiment):
+        edited = item.source(healthy)
+        if item.verdict in ("masking", "wrong"):
+            try:
+                edited = item.source(broken)
+            except ValueError:
+                left_out.append(item.id)
+                continue
+        found.append(KnownFix(recipe, item.id, item.verdict, edited))
+    return found, left_out
+
+
+def _load(path: Path) -> tuple[KnownEdit, ...]:
+    if not path.is_file():
+        return ()
+    found = read_record(path, _File).__pydantic_extra__
+    return tuple(
+        KnownEdit(id=name, verdict=verdict, edits=edits)
+        for verdict, named in found.items()
+        for name, edits in named.items()
+    )

@@ -1,10 +1,14 @@
-"""The records of `scores.json`. Every report is a view of these rows and of the exhibits."""
+"""The records of `scores.json`, and of what a page shows beside a score. Every report is a view of them."""
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from harness.errors import UserError
+
+SCORES = "scores.json"
 Outcome = Literal["passed", "failed", "could not judge"]
 Status = Literal["graded", "rejected", "not judged"]
 Row = tuple[str, str, float]  # a check to judge: its id, its title, its points
@@ -145,3 +149,57 @@ def rescored(row: SubmissionScore, criteria: dict[Criterion, CriterionScore]) ->
     total = total_of(criteria)
     status, reason = ("not judged", _waiting(criteria)) if total is None else ("graded", "")
     return row.model_copy(update={"criteria": criteria, "status": status, "total": total, "reason": reason})
+
+
+# A number of a log; a non-finite one by its name, as strict JSON needs it.
+Number = float | Literal["NaN", "Infinity", "-Infinity"] | None
+
+
+class Measurement(Model):
+    """One figure that decided about the fix: a check's outcome, a symptom, or the trusted evaluator's."""
+
+    name: str
+    value: Number | str
+    wanted: str  # "below 1.0", "not above 50"
+    good: bool
+
+
+class Table(Model):
+    """A table of what was found in an answer that is one file: a caption, headings, and rows of as many cells."""
+
+    caption: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+class Exhibits(Model):
+    """Everything the page of one submission shows beside its score. All text is the student's own: untrusted.
+
+    answer_file: the name of the file if the answer is one file; then `fixed_source` is its text, and `findings` are
+    the tables about it.
+    """
+
+    submission: str
+    broken_source: str | None = None
+    fixed_source: str | None = None
+    report: str | None = None
+    answer_file: str = ""
+    findings: tuple[Table, ...] = ()
+    measurements: tuple[Measurement, ...] = ()
+    symptom: str = ""  # what the broken run shows, in the recipe's words
+
+
+def scores_bytes(scores: Scores) -> bytes:
+    """Return the content of `scores.json`: strict JSON, one key a line, in UTF-8."""
+    return scores.model_dump_json(indent=1).encode() + b"\n"
+
+
+def read_scores(out: Path) -> Scores:
+    """Return the scores in a folder of reports. Raises `UserError` if it holds none that can be read."""
+    path = out / SCORES
+    try:
+        return Scores.model_validate_json(path.read_bytes())
+    except FileNotFoundError:
+        raise UserError(f"There is no {path}: name the folder that grader score wrote.") from None
+    except ValidationError:
+        raise UserError(f"{path} does not hold scores of this version: score the class again.") from None

@@ -12,9 +12,8 @@ from typing import Literal
 
 import yaml
 
-from grader.score.exhibits import Table
 from grader.score.solutions import trips_of
-from grader.score.verdict import Criterion
+from grader.score.verdict import Criterion, Table
 from grader.written.judgement import Judgement, checks_of
 from harness.checks import check_names, load_check
 from harness.errors import UserError

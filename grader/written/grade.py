@@ -13,10 +13,9 @@ from grader.replay.provenance import code_and_machine_hash
 from grader.replay.replayer import Replayer
 from grader.report.progress import Progress
 from grader.sandbox import Stopped
-from grader.score.exhibits import Exhibits
 from grader.score.scoring import Score, ignored_flags, scored_row, unjudged
 from grader.score.solutions import SOLUTIONS
-from grader.score.verdict import total_of
+from grader.score.verdict import Exhibits, total_of
 from grader.written.decision_tree import judge_tree, reference_text
 from grader.written.derivation import judge_derivation
 from grader.written.judgement import Judgement, RunCommand, with_points

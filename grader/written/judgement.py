@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 
 from grader.sandbox import Command, SandboxResult
-from grader.score.exhibits import Table
 from grader.score.solutions import SOLUTIONS
 from grader.score.verdict import (
     Check,
@@ -12,6 +11,7 @@ from grader.score.verdict import (
     CriterionScore,
     Flag,
     Model,
+    Table,
     criterion_score,
     full,
     lost,

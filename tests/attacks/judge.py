@@ -18,9 +18,9 @@ from attacks.lab import Lab, Scored
 from grader.cli import cli
 from grader.intake.submission import submission_name
 from grader.report.gradebook import export
-from grader.report.scores_file import SCORES, read_scores
 from grader.report.text import file_stem
 from grader.score.identity import ABOUT_OTHERS
+from grader.score.verdict import SCORES, read_scores
 from harness.errors import UserError
 
 Row = Mapping[str, Any]
