@@ -27,27 +27,12 @@ class Row:
     criteria: tuple[float | None, ...]
 
 
-@dataclass(frozen=True)
-class LostCheck:
-    """How often a check did not earn all its points, among the submissions in which it was judged."""
-
-    address: str
-    title: str
-    max: float
-    lost: int
-    judged: int
-    open: int
-    share: float  # lost / judged
-    points_lost: float  # mean over the submissions in which it was judged
-
-
 def render_class_page(scores: Scores) -> str:
     """Return the page as HTML."""
     every = criteria_in(scores.submissions)
     criteria = every if len(every) <= _MOST_CRITERIA else ()
     rows = [_row(row, criteria) for row in scores.submissions]
     totals = [row.total for row in scores.submissions if row.status == "graded" and row.total is not None]
-    lost = lost_checks(scores.submissions)
     statuses = Counter(row.status for row in scores.submissions)
     return render(
         "index.html.j2",
@@ -64,16 +49,7 @@ def render_class_page(scores: Scores) -> str:
                 (clipped(recipe, 60), graded, *map(tenths, figures))
                 for recipe, graded, figures in means(scores.submissions)
             ],
-            "lost": lost,
-            "lost_rows": [
-                (
-                    f"{clipped(one.title, 200)} ({one.address})",
-                    f"{one.lost} of {one.judged}",
-                    f"{tenths(one.points_lost)} of {points(one.max)}",
-                    one.open or "",
-                )
-                for one in lost
-            ],
+            "lost": lost_checks(scores.submissions),
             "groups": list(_groups(rows)),
             "recipes": sorted({row.recipe for row in rows if row.recipe}),
             "provenance": fact_rows(scores.provenance),
@@ -109,17 +85,25 @@ def means(rows: Sequence[SubmissionScore]) -> list[tuple[str, int, list[float | 
     ]
 
 
-def lost_checks(rows: Sequence[SubmissionScore]) -> list[LostCheck]:
-    """Return every check of the rubrics, the most often lost first."""
-    found: dict[tuple[Criterion, str, float], list[Check]] = {}
+def lost_checks(rows: Sequence[SubmissionScore]) -> list[tuple[str, str, str, int]]:
+    """Return every check, the most often lost first: its name, how often it was lost, mean points lost, how many open.
+
+    It is lost if it was judged and did not earn all its points.
+    """
+    found: dict[str, list[Check]] = {}
     for row in rows:
-        for name, criterion in row.criteria.items():
-            for check in criterion.checks:
-                found.setdefault((name, check.id, check.max), []).append(check)
-    place = criteria_in(rows).index
-    ordered = sorted(found.items(), key=lambda item: (place(item[0][0]), item[0][1:]))
-    every = [_lost_check(f"{criterion}.{id}", checks) for (criterion, id, _), checks in ordered]
-    return sorted(every, key=lambda one: (-one.share, -one.points_lost))
+        for name in criteria_in([row]):
+            for check in row.criteria[name].checks if name in row.criteria else ():
+                found.setdefault(f"{name}.{check.id}", []).append(check)
+    ranked = []
+    for address, checks in found.items():
+        missing = [check.max - check.points for check in checks if check.points is not None]
+        lost = sum(points > 0 for points in missing)
+        mean, share = (fmean(missing), lost / len(missing)) if missing else (0.0, 0.0)
+        name = f"{clipped(checks[0].title, 200)} ({address})"
+        line = (name, f"{lost} of {len(missing)}", tenths(mean), len(checks) - len(missing))
+        ranked.append(((-share, -mean), line))
+    return [line for _, line in sorted(ranked, key=lambda item: item[0])]
 
 
 def _row(row: SubmissionScore, criteria: Iterable[Criterion]) -> Row:
@@ -169,18 +153,3 @@ def _criterion_mean(rows: Iterable[SubmissionScore], name: Criterion) -> float |
 def _mean(values: Iterable[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return fmean(known) if known else None
-
-
-def _lost_check(address: str, checks: Sequence[Check]) -> LostCheck:
-    missing = [check.max - check.points for check in checks if check.points is not None]
-    lost = sum(points > 0 for points in missing)
-    return LostCheck(
-        address,
-        checks[0].title,
-        checks[0].max,
-        lost=lost,
-        judged=len(missing),
-        open=len(checks) - len(missing),
-        share=lost / len(missing) if missing else 0.0,
-        points_lost=fmean(missing) if missing else 0.0,
-    )
