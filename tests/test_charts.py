@@ -11,7 +11,6 @@ from harness.page.charts import (
     DASHES,
     Axis,
     LineChart,
-    Mark,
     Series,
     line_chart,
     make_axis,
@@ -88,8 +87,7 @@ def test_lines_differ_by_dash_pattern_as_well_as_by_colour_and_solid_ones_lie_be
 
 def test_the_drawing_is_named_and_all_text_is_escaped() -> None:
     series = [Series(HOSTILE, values([1.0, 2.0]))]
-    marks = [Mark(1, HOSTILE, 0)]
-    chart = line_chart("c", HOSTILE, series, y_label=HOSTILE, x_label=HOSTILE, signal=HOSTILE, marks=marks)
+    chart = line_chart("c", HOSTILE, series, y_label=HOSTILE, x_label=HOSTILE, signal=HOSTILE)
     assert chart is not None
     svg = drawn(chart).find("svg")
     assert svg is not None
@@ -97,7 +95,7 @@ def test_the_drawing_is_named_and_all_text_is_escaped() -> None:
     title = svg.find(f"title[@id='{svg.get('aria-labelledby')}']")
     assert title is not None and title.text == HOSTILE
     assert svg.find(f"desc[@id='{svg.get('aria-describedby')}']") is not None
-    assert [text.text for text in svg.iter("text")].count(HOSTILE) == 3
+    assert [text.text for text in svg.iter("text")].count(HOSTILE) == 2
     assert list(svg.iter("script")) == []
 
 

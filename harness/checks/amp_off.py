@@ -13,7 +13,7 @@ from statistics import median
 import torch
 from torch import nn
 
-from harness.checks.core.finding import Check, Finding, Plot, mechanism, short, sound
+from harness.checks.core.finding import Check, Finding, mechanism, short, sound
 from harness.checks.core.subject import Subject
 from harness.run.metrics_log import Record
 
@@ -49,7 +49,6 @@ def measure(subject: Subject) -> Finding:
     }
     lost = not zeros["as it is"] - zeros["AMP off"] <= MORE_ZEROS
     worse = not loss["as it is"] <= WORSE * loss["AMP off"]
-    lines = {name: [r["loss"] for r in records] for name, records in runs.items()}
     return Finding(
         "better-without" if lost or worse else "same",
         "; ".join(f"{name}: loss {short(loss[name])}, zeros {short(zeros[name])}" for name in runs),
@@ -57,7 +56,6 @@ def measure(subject: Subject) -> Finding:
             **{f"loss at the end, {name}": loss[name] for name in runs},
             **{f"zero gradient entries, {name}": zeros[name] for name in runs},
         },
-        plots=(Plot("Loss by precision", "loss", lines),),
     )
 
 

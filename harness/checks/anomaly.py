@@ -19,7 +19,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.module_tracker import ModuleTracker
 
-from harness.checks.core.finding import Cell, Check, Finding, Plot, Table, consequence, short, sound
+from harness.checks.core.finding import Cell, Check, Finding, Table, consequence, short, sound
 from harness.checks.core.subject import Subject, Trial
 from harness.checks.overfit import BLOW_UP
 from harness.run.metrics_log import Record
@@ -69,13 +69,11 @@ def measure(subject: Subject) -> Finding:
         at = losses.index(greatest)
         summary = f"all {len(records)} steps are finite; the greatest loss is {short(greatest)}, at step {at}"
     rows = tuple((record["step"], record["loss"], record["grad_norm"]) for record in records[-SHOWN:])
-    curve = {"loss": [record["loss"] for record in records]}
     return Finding(
         outcome,
         summary,
         figures,
         tables=(Table("The last steps", ("step", "loss", "norm of the gradient"), rows),),
-        plots=(Plot("Loss, to the end or to the first that is not finite", "loss", curve),),
     )
 
 

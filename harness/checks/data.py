@@ -1,11 +1,10 @@
 """Looks at what `load_data` and `prepare_batch` return: shapes, ranges, labels, duplicates, and who gets whose label.
 
-Compare the rows of a split with those of the batch: shapes, ranges, mean. Then look at the images in the page
-(`--html`): the label below each is the one that the network is told. Four things are checked. All values are
-finite. Every input keeps its label: an input of the first batches that is in the training split must have the
-label that it has there. In batches of our own, each input has one grey value, which grows with its label: after
-`prepare_batch`, sorting by brightness must sort the labels. No validation input is in the training split. Both
-splits are on one scale.
+Compare the rows of a split with those of the batch: shapes, ranges, mean. Then look at the images in `run.html`: the
+label below each is the one that the network is told. Four things are checked. All values are finite. Every input keeps
+its label: an input of the first batches that is in the training split must have the label that it has there. In batches
+of our own, each input has one grey value, which grows with its label: after `prepare_batch`, sorting by brightness must
+sort the labels. No validation input is in the training split. Both splits are on one scale.
 
 Sources of the bounds: a shuffle that happens to one batch in five escapes 30 draws once in 800. The two
 splits of the embedded data sets differ by at most 0.02 of a deviation, in mean and in deviation; 0.25 counts
@@ -22,7 +21,6 @@ from torch import Tensor
 
 from harness.checks.core.finding import Cell, Check, Finding, Table, mechanism, sound
 from harness.checks.core.subject import Subject, Trial, worst
-from harness.run.input_sheet import input_sheet
 
 CHECK = Check(
     order=20,
@@ -105,7 +103,6 @@ def measure(subject: Subject) -> Finding:
             Table("What load_data and prepare_batch return", columns, rows),
             *_histogram(trial.labels, trial.validation[1], labels),
         ),
-        sheet=input_sheet(inputs, labels, subject.tensors().class_names),
     )
 
 

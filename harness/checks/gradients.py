@@ -21,7 +21,6 @@ from harness.checks.core.finding import (
     Check,
     Finding,
     Limit,
-    Plot,
     Table,
     consequence,
     mechanism,
@@ -102,10 +101,6 @@ def measure(subject: Subject) -> Finding:
             "zero entries beyond those in float32": lost,
         },
         tables=(Table(caption, _COLUMNS, tuple(_rows(named, before, used))),),
-        plots=(
-            Plot("Norm of the gradient", "2-norm", {"used": norms}),
-            Plot("Distance from a fresh gradient", "distance", {"used": ratios}, scale="auto"),
-        ),
     )
 
 

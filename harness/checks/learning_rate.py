@@ -19,7 +19,7 @@ from statistics import median
 
 import torch.nn.functional as F
 
-from harness.checks.core.finding import Check, Finding, Limit, Plot, mechanism, short, sound
+from harness.checks.core.finding import Check, Finding, Limit, mechanism, short, sound
 from harness.checks.core.subject import Subject, worst
 from harness.checks.loss_form import mean_cross_entropy
 from harness.run.evaluation import is_classification
@@ -64,10 +64,6 @@ def measure(subject: Subject) -> Finding:
             "loss after plain steps": _level(own),
             "the same at a tenth or a hundredth of the rate": lower,
         },
-        plots=(
-            Plot("Learning rate", "rate", {"rate": rates}, scale="auto"),
-            Plot("Loss of plain steps", "loss", {"own rate": own}),
-        ),
     )
 
 

@@ -12,7 +12,7 @@ below 0.01 counts as far below.
 
 import math
 
-from harness.checks.core.finding import Cell, Check, Finding, Plot, consequence, short, sound
+from harness.checks.core.finding import Cell, Check, Finding, Table, consequence, short, sound
 from harness.checks.core.subject import Subject, worst
 from harness.checks.learning_rate import rates_of
 
@@ -39,6 +39,7 @@ CHECK = Check(
 )
 FIRST, LAST = 1e-6, 100.0
 STEPS = 96  # twelve a decade
+EVERY = 8  # of the steps that the table shows
 SMOOTHING = 0.9
 RISEN = 4.0
 FALLS = 0.95
@@ -64,18 +65,14 @@ def measure(subject: Subject) -> Finding:
         "loss risen again at": rates[-1],
         "least smoothed loss": smooth[best],
     }
-    marks: tuple[tuple[float, str], ...] = (
-        (used, f"used: {used:.3g}"),
-        (suggested, f"suggested: {suggested:.3g}"),
-    )
     if outcome == "flat":
         figures |= {"suggested": None, "rate of the least loss": None}
-        marks = marks[:1]
+    rows = zip(rates, losses, smooth, strict=False)  # a last loss that is not finite has no average
     return Finding(
         outcome,
         f"used {short(used)}, suggested {short(figures['suggested'])}, too high from {short(rates[-1])}",
         figures,
-        plots=(Plot("Loss", "loss", {"loss": losses, "smoothed": smooth}, rates=rates, marks=marks),),
+        tables=(Table("By rate", ("rate", "loss", "smoothed"), tuple(rows)[::EVERY]),),
     )
 
 

@@ -16,7 +16,7 @@ import math
 import torch
 from torch import nn
 
-from harness.checks.core.finding import Cell, Check, Finding, Plot, consequence, short, sound
+from harness.checks.core.finding import Cell, Check, Finding, consequence, short, sound
 from harness.checks.core.subject import Subject
 from harness.checks.first_loss import constant_guess
 from harness.run.experiment import disable_dropout
@@ -83,8 +83,7 @@ def measure(subject: Subject) -> Finding:
         "target": target,
         "reached at step": reached_at,
     }
-    plot = Plot("Loss on one batch", "loss", {"loss": losses, "target": [target] * len(losses)})
-    return Finding(outcome, summary, figures, plots=(plot,))
+    return Finding(outcome, summary, figures)
 
 
 def _falls(losses: list[float]) -> bool:

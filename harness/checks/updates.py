@@ -18,7 +18,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from harness.checks.core.finding import Check, Finding, Plot, consequence, mechanism, short, sound
+from harness.checks.core.finding import Check, Finding, consequence, mechanism, short, sound
 from harness.checks.core.step_gradients import Gradients, as_vector, reference_gradients, used_gradients
 from harness.checks.core.subject import Subject, Trial, worst
 
@@ -85,13 +85,6 @@ def measure(subject: Subject) -> Finding:
         _outcome(longest, direction, move),
         f"{short(longest)} times the length, {short(direction)} off the direction, {short(move)} off the move",
         {"times the length": longest, "off its direction": direction, "off the optimizer's move": move},
-        plots=(
-            Plot(
-                "Gradient used, off the direction of the loss's",
-                "distance",
-                {"used": directions},
-            ),
-        ),
     )
 
 

@@ -185,18 +185,14 @@ def line_chart(
     x_label: str = "step",
     signal: str = "",
     scale: Scale = "linear",
-    log_x: bool = False,
     include: Iterable[float] = (),
-    marks: Sequence[Mark] = (),
     width: int = WIDE,
 ) -> LineChart | None:
-    """Lay out a chart of `series` over whole-numbered x, or positive x; None if no series has a recorded value.
+    """Lay out a chart of `series` over whole-numbered x; None if no series has a recorded value.
 
     identifier: unique in its page, of letters, digits and hyphens; ids in the markup start with it.
     signal: the name of the quantity in metrics.log, shown beside the title.
-    log_x: x is any positive number, on a log axis, instead of a count.
     include: finite values that the y axis must show as well.
-    marks: further vertical marks; the first non-finite value of each line is marked in any case.
     """
     recorded = [y for one in series for _, y in one.points if y is not None]
     if not recorded:
@@ -204,7 +200,7 @@ def line_chart(
     finite = [y for y in recorded if math.isfinite(y)]
     y_axis = make_axis([*finite, *include], scale)
     ends = [point[0] for one in series if one.points for point in (one.points[0], one.points[-1])]
-    x_axis = make_axis(ends, "log") if log_x else count_axis(int(min(ends)), int(max(ends)))
+    x_axis = count_axis(int(min(ends)), int(max(ends)))
 
     def across(share: float) -> float:
         return round(_LEFT + share * (width - _MARGIN - _LEFT), 1)
@@ -217,8 +213,8 @@ def line_chart(
             return None
         return across(x_axis.position(x)), down(y_axis.position(y))
 
-    all_marks = [*marks, *(mark for one in series for mark in _non_finite_marks(one, x_label))]
-    distinct = {(mark.x, mark.label): mark.tone for mark in reversed(all_marks)}
+    marks = [mark for one in series for mark in _non_finite_marks(one, x_label)]
+    distinct = {(mark.x, mark.label): mark.tone for mark in reversed(marks)}
     return LineChart(
         identifier=identifier,
         title=title,

@@ -14,14 +14,10 @@ from harness.command_line import measure_options, work_option
 
 _target = click.argument("target", metavar="EXERCISE|SCRIPT.py")
 _json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-_html = click.option(
-    "--html", "page", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path),
-    help="Also write a page with curves and tables.",
-)  # fmt: skip
 
 
 def _on_a_target(command: Callable[..., None]) -> Callable[..., None]:
-    for option in (_html, _json, work_option, measure_options, _target):
+    for option in (_json, work_option, measure_options, _target):
         command = option(command)
     return command
 
@@ -43,34 +39,20 @@ def _command_of(check: Check) -> click.Command:
     return click.command(check.name.replace("_", "-"), help=words, short_help=check.question)(run)
 
 
-def _measure(
-    names: tuple[str, ...],
-    *,
-    target: str,
-    work: Path,
-    as_json: bool,
-    page: Path | None,
-    **options: Any,
-) -> None:
+def _measure(names: tuple[str, ...], *, target: str, work: Path, as_json: bool, **options: Any) -> None:
     """Find the experiment, make the checks, and show the findings in the way asked for."""
     from harness.checks import run_checks
-    from harness.checks.cli.show import CheckReport, print_json, show, write_page
+    from harness.checks.cli.show import CheckReport, print_json, show
     from harness.checks.cli.target import find_target
     from harness.exercise import RunOptions
 
     found = find_target(target, work, RunOptions(**options))
     findings = run_checks(found.source, found.settings, names, source_path=found.path, bar=True)
     reports = [CheckReport(load_check(name), target, finding) for name, finding in findings.items()]
-    whole = len(names) > 1
-    if whole and page is None and not as_json:
-        page = found.page
-    if page is not None:
-        what = "triage" if whole else names[0].replace("_", "-")
-        write_page(page, f"{Path(target).name}: {what}", found.words, reports)
     if as_json:
         print_json(found, reports)
     else:
-        show(reports, found.words, page)
+        show(reports, found.words)
 
 
 @click.command()

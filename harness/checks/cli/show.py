@@ -1,10 +1,8 @@
-"""Findings with what their checks say of the outcomes: on a terminal, in a page, and as JSON."""
+"""Findings with what their checks say of the outcomes: on a terminal, and as JSON."""
 
 import json
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -12,11 +10,7 @@ from rich.text import Text
 
 from harness.checks import Check, Finding, Outcome, load_check
 from harness.checks.cli.target import Target
-from harness.checks.core.finding import Cell, Table, short
-from harness.errors import naming
-from harness.page.charts import LineChart, Mark, Series, line_chart, number_text
-from harness.page.run_data import read_images
-from harness.page.run_page import render
+from harness.checks.core.finding import Table, short
 
 _READ = "read: "
 _MOST_NEXT = 3
@@ -93,20 +87,15 @@ def print_json(target: Target, reports: Sequence[CheckReport]) -> None:
     print(json.dumps(whole, allow_nan=False))
 
 
-# --- terminal -----------------------------------------------------------------------------------------------
-
-
-def show(reports: Sequence[CheckReport], heading: str, page: Path | None) -> None:
+def show(reports: Sequence[CheckReport], heading: str) -> None:
     """Print one finding in full, or several on one screen, and where to go on."""
     # Lines are neither wrapped nor styled: a path or command in them must survive being copied.
     console = Console(markup=False, emoji=False, highlight=False, soft_wrap=True)
     console.print(heading, style="bold")
     if len(reports) == 1:
-        _show_whole(console, reports[0], page)
+        _show_whole(console, reports[0])
     else:
         _show_walk(console, reports)
-    if page is not None:
-        console.print(f"With curves and tables: {page}")
     if lines := where_next(reports):
         console.print("Next:", style="bold")
         console.print("\n".join(f"  {line}" for line in lines))
@@ -116,15 +105,13 @@ def _style(sound: bool) -> str:
     return "green" if sound else "bold red"
 
 
-def _show_whole(console: Console, report: CheckReport, page: Path | None) -> None:
+def _show_whole(console: Console, report: CheckReport) -> None:
     finding = report.finding
     console.print(f"{report.check.question}\n  {report.check.summary}\n")
     console.print(Text.assemble((finding.outcome, _style(report.outcome.sound)), f": {finding.summary}"))
     lines = [f"  {name}: {short(value)}" for name, value in finding.figures.items()]
     for table in finding.tables:
         lines += _table(table)
-    if page is None and (finding.plots or finding.sheet):
-        lines.append("Add --html FILE for a page with its curves and images.")
     console.print("\n".join([*lines, "", report.outcome.reading]))
 
 
@@ -147,64 +134,3 @@ def _table(table: Table) -> Iterator[str]:
     for row in cells:
         rest = (cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))
         yield "  " + "  ".join((row[0].ljust(widths[0]), *rest)).rstrip()
-
-
-# --- page ---------------------------------------------------------------------------------------------------
-
-
-def write_page(path: Path, title: str, subject: str, reports: Sequence[CheckReport]) -> None:
-    """Write one self-contained page: the walk as a table, then what each check found. Equal findings give equal bytes.
-
-    Raises `OSError`, which names the file, on failure.
-    """
-    page = render(
-        "findings.html.j2",
-        title=title,
-        subject=subject,
-        reports=reports,
-        verdict=verdict(reports),
-        next_lines=where_next(reports),
-        tables_of=_tables,
-        charts_of=_charts,
-        images_of=lambda finding: read_images(finding.sheet) if finding.sheet else [],
-    )
-    with naming(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(page, encoding="utf-8", newline="\n")
-
-
-def _tables(report: CheckReport) -> Iterator[tuple[str, Sequence[str], Sequence[Sequence[str]]]]:
-    """Yield the caption, columns and rows of each table of the page; the figures come first."""
-    yield "Figures", (), [(name, _text(value)) for name, value in report.finding.figures.items()]
-    for table in report.finding.tables:
-        yield table.caption, table.columns, [[_text(cell) for cell in row] for row in table.rows]
-
-
-def _text(value: Cell) -> str:
-    return number_text(value) if isinstance(value, float) else short(value)
-
-
-def _charts(report: CheckReport) -> list[LineChart]:
-    charts = []
-    for index, plot in enumerate(report.finding.plots):
-        series = [
-            Series(
-                label=name if len(plot.lines) > 1 else "",
-                points=list(zip(plot.rates or range(len(values)), values, strict=False)),
-                tone=tone,
-                dash=tone,
-            )
-            for tone, (name, values) in enumerate(plot.lines.items())
-        ]
-        chart = line_chart(
-            f"{report.check.name.replace('_', '-')}-{index}",
-            plot.title,
-            series,
-            x_label="learning rate" if plot.rates else "step",
-            y_label=plot.y_label,
-            scale=plot.scale,
-            log_x=bool(plot.rates),
-            marks=[Mark(x, words, 6) for x, words in plot.marks if x > 0 and math.isfinite(x)],
-        )
-        charts += [chart] if chart is not None else []
-    return charts

@@ -22,7 +22,6 @@ class Target:
     name: str
     source: str
     settings: RunSettings
-    page: Path
     path: Path | None
 
     @property
@@ -42,12 +41,10 @@ def find_target(name: str, work: Path, options: RunOptions) -> Target:
         return _script(Path(name), options)
     recipe = load_recipe(name)
     if not (work / name / SETTINGS).is_file():
-        return Target(
-            name, recipe.broken_source(), options.settings(recipe), Path(f"triage_{name}.html"), None
-        )
+        return Target(name, recipe.broken_source(), options.settings(recipe), None)
     workspace = open_workspace(work, name)
-    settings, page = options.settings(recipe, workspace.settings), workspace.folder / "triage.html"
-    return Target(name, read_source(workspace.experiment), settings, page, workspace.experiment)
+    settings = options.settings(recipe, workspace.settings)
+    return Target(name, read_source(workspace.experiment), settings, workspace.experiment)
 
 
 def _script(path: Path, options: RunOptions) -> Target:
@@ -57,4 +54,4 @@ def _script(path: Path, options: RunOptions) -> Target:
     check_dataset(dataset, dataset)
     seed = DEFAULT_SEED if options.seed is None else options.seed
     settings = RunSettings(seed=seed, dataset=dataset, epochs=options.epochs, batch_size=options.batch_size)
-    return Target(str(path), read_source(path), settings, Path(f"triage_{path.stem}.html"), path)
+    return Target(str(path), read_source(path), settings, path)

@@ -1,9 +1,8 @@
-"""What a check declares and what it reports: `Check` and its outcomes, `Finding` with its tables and curves."""
+"""What a check declares and what it reports: `Check` and its outcomes, `Finding` with its tables."""
 
 import shlex
-from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any
 
 from harness.run.metrics_log import to_strict
 
@@ -98,33 +97,13 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Plot:
-    """Named lines over the steps, counted from 0, or over learning rates; `marks` are (rate, words).
-
-    A value of None is a gap; a value that is not finite is marked.
-    """
-
-    title: str
-    y_label: str
-    lines: Mapping[str, Sequence[float | None]]
-    scale: Literal["linear", "log", "auto"] = "log"
-    rates: Sequence[float] = ()
-    marks: tuple[tuple[float, str], ...] = ()
-
-
-@dataclass(frozen=True)
 class Finding:
-    """What one check found: its outcome, a summary in a few words, and the figures that decided.
-
-    `sheet` holds images with their labels, as `harness.run.input_sheet` makes them.
-    """
+    """What one check found: its outcome, a summary in a few words, and the figures that decided."""
 
     outcome: str
     summary: str
     figures: dict[str, Cell]
     tables: tuple[Table, ...] = ()
-    plots: tuple[Plot, ...] = ()
-    sheet: dict[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data for strict JSON: a number that is not finite becomes its name."""
