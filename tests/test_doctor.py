@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 import torch
 from commands import run_child
+from portable_check import QEMU, emulated_python, features
 
 from harness.canonical_setup import run_environment
 from harness.doctor import report
 from harness.doctor.golden import read_table
 from harness.doctor.operations import DIFFERS, OPERATIONS, SENTINELS
-from harness.doctor.portable_check import QEMU, emulated_python, features
 from harness.run.provenance import platform_class, same_class
 
 x86_64 = pytest.mark.skipif(platform.machine() != "x86_64", reason="the table is that of x86-64 processors")

@@ -70,6 +70,7 @@ def test_a_plain_line_is_plain(line: str) -> None:
     "from collections import OrderedDict\ndef f():\n    return nn.Sequential(OrderedDict([('a', nn.ReLU())]))",
     "from typing import NamedTuple\nclass Batch(NamedTuple):\n    x: torch.Tensor\n\ndef f(x):\n    return Batch(x).x",
     "def f(x):\n    return x.clamp(min=torch.finfo(x.dtype).tiny)",
+    "from typing import NamedTuple\nclass C(NamedTuple):\n    rate: float = 0.1\n\nCFG = C(rate=0.2)\nRATE = CFG.rate",
     "def g(step):\n    return 0.1 if step else 1.0\ndef f(o):\n    return torch.optim.lr_scheduler.LambdaLR(o, g)",
     "def f(o):\n    return torch.optim.lr_scheduler.LambdaLR(o, lambda step: 0.9 ** step * max(0.1, 1 - step / 10))",
 ])  # fmt: skip
@@ -118,6 +119,16 @@ TOP = {
         "X = nn.BatchNorm1d(1)", "X = torch.Generator()", "def f(x=[]):\n    return x",
         "def f(x=torch.zeros(1)):\n    return x", "def f(x=train_step):\n    pass", "X = lambda: 1", "X = train_step",
         "def f(**x):\n    pass", "def f():\n    def g():\n        pass\n    return g", "def f():\n    yield 1",
+    ],
+    "schedules": [
+        f"import time\ndef g(step):\n    {body}\ndef f(o):\n    return torch.optim.lr_scheduler.LambdaLR(o, {name})"
+        for body, name in (
+            ("return time.perf_counter()", "g"), ("torch.manual_seed(1)\n    return 1.0", "g"),
+            ("torch.set_grad_enabled(False)\n    return 1.0", "lr_lambda=g"), ("return time.time()", "[g]"),
+        )
+    ] + [
+        "class N(nn.Module):\n    def g(self, step):\n        return torch.rand(1)\n\n"
+        "def f(o):\n    return torch.optim.lr_scheduler.LambdaLR(o, N().g)",
     ],
     "data": [
         f"X = {'a' * 101!r}", f"X = {10**13}", "X = b'weights'", "X = 1j", f"X = {tuple([0.5] * MOST_NODES)}",

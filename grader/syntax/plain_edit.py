@@ -15,7 +15,7 @@ Plain code can behave differently for inputs that look like a check's; a student
 import ast
 import builtins
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
@@ -177,7 +177,7 @@ _CONSTANT = (
 )  # fmt: skip
 _PLAIN_STATEMENTS = (ast.If, ast.Expr, ast.Return, ast.Assert, ast.Break, ast.Continue, ast.Raise)
 # What a schedule may compute with besides.
-_COMPUTING = (*_CONSTANT, ast.IfExp, ast.Compare, ast.cmpop)
+_COMPUTING = (*_CONSTANT, ast.IfExp, ast.Compare, ast.cmpop, ast.Return, ast.If, ast.Assign, ast.Expr)
 _NUMBERS = _words("abs float int max min")
 
 
@@ -251,15 +251,15 @@ class _Judge:
     def __init__(self, tree: ast.Module, ours: set[str]) -> None:
         self.found: set[Suspicion] = set()
         nodes = list(ast.walk(tree))
-        functions = [node for node in nodes if isinstance(node, ast.FunctionDef)]
+        self._defined = [node for node in nodes if isinstance(node, ast.FunctionDef)]
         classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
         self._paths = imported_paths(tree)
-        self._functions = {node.name for node in functions} | {node.name for node in classes}
+        self._functions = {node.name for node in self._defined} | {node.name for node in classes}
         self._ours = ours & self._functions
         self._bound = {name for node in nodes for name in _bound_by(node)}
         # Attributes that classes here define: layers, constants and methods.
         self._own = {name for node in classes for part in ast.walk(node) for name in _attributes_of(part)}
-        self._tables = {node.name for node in classes if not node.bases}
+        self._tables = {node.name for node in classes if self._bases(node) in ([], ["typing.NamedTuple"])}
         # The names of loops over parameters, and of what functions make themselves.
         loops = [node for node in nodes if isinstance(node, ast.For) and "param" in ast.dump(node.iter)]
         self._looped = {name for loop in loops for part in ast.walk(loop.target) for name in _bound_by(part)}
@@ -267,7 +267,7 @@ class _Judge:
         lasting |= {
             name for node in tree.body for name in _names_of(node) if not isinstance(node, ast.FunctionDef)
         }
-        inside = (part for function in functions for part in ast.walk(function))
+        inside = (part for function in self._defined for part in ast.walk(function))
         self._made = {name for node in inside for name in self._made_by(node)} - lasting
         imported: dict[str, str] = {}
         for node in nodes:
@@ -325,7 +325,7 @@ class _Judge:
 
     def _class(self, node: ast.ClassDef) -> None:
         """Judge the head of a class: a network, or a dataclass of constants."""
-        bases = [path_of(base, self._paths) for base in node.bases]
+        bases = self._bases(node)
         makers = [item.func if isinstance(item, ast.Call) else item for item in node.decorator_list]
         is_table = not bases and [path_of(item, self._paths) for item in makers] == ["dataclasses.dataclass"]
         is_made = bases in (["torch.nn.Module"], ["typing.NamedTuple"]) and not makers
@@ -333,6 +333,9 @@ class _Judge:
             self.odd(node, "defines a class that is no torch.nn.Module, dataclass or NamedTuple")
         for item in node.decorator_list:
             self._value(item)
+
+    def _bases(self, node: ast.ClassDef) -> list[str]:
+        return [path_of(base, self._paths) for base in node.bases]
 
     def _in_init(self, node: ast.stmt) -> None:
         """Judge a statement of a network's __init__, which may set layers and constants."""
@@ -461,6 +464,8 @@ class _Judge:
                 if not _is_listed(path) if path else name not in _ATTRIBUTES | self._own:
                     self.odd(node, f"uses {path[:60] or f'.{name[:60]}'}, which is not listed")
                 if not path:
+                    if name in self._functions:
+                        self.odd(node, f"passes the method {name[:60]} on")
                     self._value(owner)
             case ast.Call():
                 self._call(node)
@@ -486,10 +491,16 @@ class _Judge:
         if any(keyword.arg is None or len(keyword.arg) > _LONGEST_NAME for keyword in node.keywords):
             self.odd(node, "passes arguments under names that cannot be read")
         for argument in (*node.args, *(keyword.value for keyword in node.keywords)):
-            if isinstance(argument, ast.Lambda) and path in _TAKES_LAMBDA:
-                self._schedule(argument)
-            elif path not in _TAKES_LAMBDA or getattr(argument, "id", "") not in self._functions:
+            name = getattr(argument, "id", "")
+            if path not in _TAKES_LAMBDA or not (isinstance(argument, ast.Lambda) or name in self._functions):
                 self._value(argument)
+            elif isinstance(argument, ast.Lambda):
+                self._schedule(argument, [argument.body])
+                self._value(argument.body)
+            else:
+                for function in self._defined:
+                    if function.name == name:
+                        self._schedule(function, function.body)
 
     def _method(self, node: ast.Call, function: ast.Attribute) -> None:
         self._value(function.value)
@@ -500,9 +511,9 @@ class _Judge:
         if function.attr in _GROWING and _root(function.value) not in self._made:
             self.odd(node, f"calls .{function.attr} on something that the function has not made")
 
-    def _schedule(self, node: ast.Lambda) -> None:
+    def _schedule(self, node: ast.Lambda | ast.FunctionDef, body: Iterable[ast.AST]) -> None:
         """Judge the function of a schedule: it may only compute with the step, because it runs after the checks."""
-        for part in ast.walk(node.body):
+        for part in (inner for item in body for inner in ast.walk(item)):
             if isinstance(part, ast.Call):
                 plain = getattr(part.func, "id", "") in _NUMBERS or self._in_math(part.func)
             else:
@@ -511,7 +522,6 @@ class _Judge:
                 self.odd(node, "makes a schedule that does more than compute with the step")
         if node.args.defaults or node.args.kw_defaults:
             self.odd(node, "makes a schedule with defaults")
-        self._value(node.body)
 
     def _in_math(self, node: ast.AST) -> bool:
         return path_of(node, self._paths).startswith("math.")
