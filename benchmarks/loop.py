@@ -13,11 +13,11 @@ import torch
 from harness.canonical_setup import canonical_setup
 from harness.data.loading import load_dataset
 from harness.recipe import experiment_source
-from harness.run.batches import deterministic_minibatches
 from harness.run.experiment import Experiment, TensorData, load_experiment, tensor_data
 from harness.run.guardrails import Guardrails
 from harness.run.metrics_log import LogWriter
 from harness.run.recorder import Recorder
+from harness.run.setup import deterministic_minibatches
 
 SEED = 42
 DATASETS = {"digits_mlp": "digits", "shapes_cnn": "shapes"}

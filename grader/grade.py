@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.console import Console
 
 from grader.course.decisions import apply_decisions, load_decisions
-from grader.intake.names import Rejected
+from grader.intake.archive import Rejected
 from grader.intake.submission import (
     Answer,
     Submission,
@@ -22,15 +22,14 @@ from grader.intake.submission import (
 from grader.replay.replay import Replay
 from grader.replay.request import Request, Role, canary_requests, in_time, recipe_of, requests_of
 from grader.report.gradebook import GRADEBOOK
-from grader.report.progress import Progress, shown_progress
+from grader.report.text import Progress, shown_progress
 from grader.report.write import INDEX, write_reports
 from grader.score.canaries import canary_problem
 from grader.score.evidence import must_agree
 from grader.score.fix import further_requests
 from grader.score.identity import compared, left_out
 from grader.score.scoring import Score, score_submission, unjudged, unscored
-from grader.score.verdict import Scores
-from grader.score.weights import DEFAULT_RUBRIC, load_weights
+from grader.score.verdict import DEFAULT_RUBRIC, Scores, load_weights
 from grader.session import Grading, ScoreOptions, hold_reports_folder, open_grading, provenance_of
 from grader.written.grade import AnswerGrader
 from harness.data import DATASETS

@@ -19,7 +19,7 @@ from grader.replay.replays import Replays, local_executor
 from grader.report.write import check_reports_folder
 from grader.sandbox import run_in_sandbox, run_unsandboxed, sandbox_problem
 from grader.score.scoring import WITHOUT_SANDBOX
-from grader.score.weights import DEFAULT_RUBRIC, Weights
+from grader.score.verdict import DEFAULT_RUBRIC, Weights
 from harness.data.loading import default_cache
 from harness.errors import UserError
 from harness.run.provenance import harness_hash

@@ -27,16 +27,14 @@ from torch import Tensor
 
 from harness.errors import UserError
 from harness.files import write_whole
-from harness.run.batches import deterministic_minibatches
 from harness.run.checkpoint import checkpoint_bytes, load_checkpoint, restore_rng_states, rng_states
 from harness.run.evaluation import evaluate_in_eval_mode, largest_change, statistics_of
 from harness.run.experiment import Experiment, TensorData
 from harness.run.guardrails import GuardrailFinding, Guardrails
-from harness.run.input_sheet import input_sheet
 from harness.run.metrics_log import LogWriter, Record, batch_records, read_metrics_log
 from harness.run.recorder import BatchMeasurements, Recorder
 from harness.run.settings import RunSettings
-from harness.run.setup import TrainingSetup
+from harness.run.setup import TrainingSetup, deterministic_minibatches, input_sheet
 from harness.workspace import CHECKPOINT, INPUT_SHEET, METRICS_LOG
 
 BEST_CHECKPOINT = "best.pt"

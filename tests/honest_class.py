@@ -14,10 +14,10 @@ from grader.grade import grade
 from grader.replay.replayer import Replayer
 from grader.replay.replays import Replays, local_executor
 from grader.replay.request import Request
-from grader.report.progress import Progress
+from grader.report.text import Progress
 from grader.sandbox import run_in_sandbox
 from grader.score.solutions import known_fixes
-from grader.score.weights import load_weights
+from grader.score.verdict import load_weights
 from grader.session import Grading, locked
 from harness.recipe import load_recipe
 

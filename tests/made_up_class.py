@@ -14,10 +14,10 @@ from grader.score.verdict import (
     SubmissionScore,
     criterion_score,
     full,
+    load_weights,
     lost,
     open_check,
 )
-from grader.score.weights import load_weights
 
 NAMES = (
     "ada", "alan", "annie", "barbara", "claude", "donald", "dorothy", "edsger", "emmy", "evelyn", "frances", "george",

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.data import downloads
+from harness.data import loading
 
 SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
 
@@ -27,6 +27,6 @@ def accept_stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
     folder = SHARED_DATA / "cifar-10-batches-py"
     digests = {
         name: hashlib.md5((folder / name).read_bytes(), usedforsecurity=False).hexdigest()
-        for name in downloads.CHECKSUMS["cifar10"]
+        for name in loading.CHECKSUMS["cifar10"]
     }
-    monkeypatch.setattr(downloads, "CHECKSUMS", {**downloads.CHECKSUMS, "cifar10": digests})
+    monkeypatch.setattr(loading, "CHECKSUMS", {**loading.CHECKSUMS, "cifar10": digests})

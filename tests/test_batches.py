@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from harness.run.batches import deterministic_minibatches
+from harness.run.setup import deterministic_minibatches
 
 
 def generator(seed: int) -> torch.Generator:

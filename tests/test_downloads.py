@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 from shared_data import SHARED_DATA, accept_stand_in, needs_shared_data
 
-from harness.data import downloads
-from harness.data.downloads import CHECKSUMS, IncompleteFilesError, read_downloaded
-from harness.data.loading import fetch_dataset, load_dataset
+from harness.data import loading
+from harness.data.loading import CHECKSUMS, IncompleteFilesError, fetch_dataset, load_dataset, read_downloaded
 from harness.errors import UserError
 
 MNIST, CIFAR10 = Path("MNIST", "raw"), Path("cifar-10-batches-py")
@@ -21,7 +20,7 @@ MNIST, CIFAR10 = Path("MNIST", "raw"), Path("cifar-10-batches-py")
 
 def serve_from(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
     for name in ("MNIST_URL", "CIFAR10_URL"):
-        monkeypatch.setattr(downloads, name, address)
+        monkeypatch.setattr(loading, name, address)
     for variable in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.delenv(variable, raising=False)
 

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from intake_archives import COMMANDS, contents, manifest, member, packed, parsed, tar_of, whole, with_members
 
-from grader.intake.archive import read_members
-from grader.intake.names import Rejected
+from grader.intake.archive import Rejected, read_members
 from grader.intake.submission import Submission, parse_manifest
 from grader.replay.request import requests_of
 from harness.recipe import experiment_source

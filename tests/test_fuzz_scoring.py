@@ -15,8 +15,7 @@ from grader.replay.replay import CheckResult, Evaluation, Replay, SplitFigures
 from grader.replay.request import Role
 from grader.report.submission_page import render_submission
 from grader.score.scoring import score_submission
-from grader.score.verdict import CRITERIA, Scores, scores_bytes
-from grader.score.weights import load_weights
+from grader.score.verdict import CRITERIA, Scores, load_weights, scores_bytes
 from harness.recipe import load_recipe
 from harness.submission.archive import Manifest
 from harness.workspace import RUNS, Run

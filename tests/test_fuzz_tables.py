@@ -16,8 +16,7 @@ from grader.report.class_page import render_class_page
 from grader.report.gradebook import export, gradebook
 from grader.report.submission_page import render_submission
 from grader.score.solutions import SOLUTIONS, load_variants
-from grader.score.verdict import read_scores, scores_bytes
-from grader.score.weights import DEFAULT_RUBRIC, load_weights
+from grader.score.verdict import DEFAULT_RUBRIC, load_weights, read_scores, scores_bytes
 from harness.errors import UserError
 from harness.recipe import EXERCISES, load_recipe
 

@@ -28,8 +28,7 @@ from grader.score import canaries
 from grader.score.canaries import canary_problem
 from grader.score.evidence import Evidence
 from grader.score.scoring import score_evidence
-from grader.score.verdict import CRITERIA, Criterion, CriterionScore
-from grader.score.weights import Weights, load_weights
+from grader.score.verdict import CRITERIA, Criterion, CriterionScore, Weights, load_weights
 from harness.exercise import RunOptions
 from harness.recipe import load_recipe
 

@@ -24,7 +24,7 @@ from grader.replay.data import DataFiles, ReplayData
 from grader.replay.replay import Replay
 from grader.replay.replays import Replays
 from grader.replay.request import Request, requests_of
-from grader.report.progress import Progress
+from grader.report.text import Progress
 from harness.errors import UserError
 from harness.recipe import load_recipe
 from harness.run.settings import RunSettings

@@ -13,11 +13,10 @@ from grader.grade import grade
 from grader.intake.submission import Submission, tarballs
 from grader.replay.replayer import Replayer
 from grader.replay.replays import Replays, local_executor
-from grader.report.progress import Progress
+from grader.report.text import Progress
 from grader.sandbox import run_in_sandbox
 from grader.score.scoring import Score, ignored_flags
-from grader.score.verdict import SubmissionScore
-from grader.score.weights import load_weights
+from grader.score.verdict import SubmissionScore, load_weights
 from grader.session import Grading
 from harness.errors import UserError
 

@@ -22,8 +22,7 @@ from intake_archives import (
 )
 from made_up_runs import make_workspace
 
-from grader.intake.archive import UNPACKED_BYTES
-from grader.intake.names import Rejected
+from grader.intake.archive import UNPACKED_BYTES, Rejected
 from grader.intake.submission import Submission, read_submission, unread_names
 from harness.run.settings import RunSettings
 from harness.submission.archive import FILES, build_submission, submit

@@ -12,7 +12,7 @@ from grader.replay.replay import Replay
 from grader.replay.replayer import Replayer, Sandbox
 from grader.replay.replays import Replays, local_executor
 from grader.replay.request import RUN_LIMITS, Request, in_time, trusted_requests
-from grader.report.progress import Progress
+from grader.report.text import Progress
 from grader.sandbox import Command, SandboxResult, Status, StopSignal
 from harness.errors import UserError
 from harness.recipe import load_recipe

@@ -2,8 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.score.verdict import CRITERIA, full, lost, open_check
-from grader.score.weights import DEFAULT_RUBRIC, load_weights, weighted
+from grader.score.verdict import CRITERIA, DEFAULT_RUBRIC, full, load_weights, lost, open_check, weighted
 from harness.errors import UserError
 
 

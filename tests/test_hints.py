@@ -9,11 +9,11 @@ from commands import mistake, succeed
 from intake_archives import packed, parsed, whole
 from made_up_runs import make_workspace
 
-from grader.intake.names import Rejected
+from grader.intake.archive import Rejected
 from grader.replay.replay import Replay
 from grader.replay.request import Role
 from grader.score.scoring import score_submission
-from grader.score.weights import load_weights
+from grader.score.verdict import load_weights
 from harness.errors import UserError
 from harness.hints import LEVELS, give_hint, hints_given
 from harness.recipe import load_recipe, recipe_ids

@@ -67,8 +67,6 @@ def test_modules_that_do_not_train_do_not_import_torch() -> None:
     # What a command needs before any run, and the whole of what is drawn, checked and packed after it.
     paths = modules("harness/page", "harness/submission")
     drawn = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in paths]
-    light = [
-        name for name in drawn if not name.endswith(("__init__", "input_sheet"))
-    ]  # it loads data as tensors
+    light = [name for name in drawn if not name.endswith("__init__")]
     assert "torch" not in loaded("harness.exercise", "harness.summary", "harness.run.run_job", *light)
     assert "torch" in loaded("harness.trainer")  # so the line above looks at something

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from harness.run.input_sheet import MOST_IMAGES, input_sheet
+from harness.run.setup import MOST_IMAGES, input_sheet
 
 NAMES = ("zero", "one", "two")
 

@@ -14,7 +14,7 @@ from grader.cli import cli
 from grader.replay.replay import Replay
 from grader.score.solutions import SOLUTIONS, KnownFix, Verdict, outcomes_of, trips_of
 from grader.score.verdict import Check, full, lost, open_check
-from grader.selfcheck import trips
+from grader.selfcheck import seeds as trips
 from grader.selfcheck.command import SelfcheckOptions, problem_of, run_selfcheck
 from grader.selfcheck.new_recipe import propose, recipe_toml
 from grader.selfcheck.seeds import SeedRuns, band_of, entry, problems_of, quantity_row, sound_edits

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.submission.numbers import agrees, read_number
+from harness.submission.report import agrees, read_number
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,7 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from grader.intake.archive import MIB, gunzip, read_members, read_tarball
-from grader.intake.names import Rejected
+from grader.intake.archive import MIB, Rejected, gunzip, read_members, read_tarball
 from grader.intake.program import program_digest
 from harness.data import DATASETS
 from harness.errors import UserError, printable

@@ -22,11 +22,10 @@ from pathlib import Path
 from typing import Any
 
 from grader.replay.data import DataFiles, ReplayData
-from grader.replay.provenance import code_hash, machine_state
 from grader.replay.replay import Replay
 from grader.replay.replayer import Replayer, open_sandbox
 from grader.replay.replays import Executor, Made
-from grader.replay.request import Request, recipe_of
+from grader.replay.request import Request, code_hash, machine_state, recipe_of
 from grader.sandbox import sandbox_problem
 from harness.data import EMBEDDED
 from harness.doctor.report import examine_machine

@@ -10,8 +10,7 @@ import numpy as np
 
 from harness.data import EMBEDDED
 from harness.data.datasets import draw_subset, read_embedded
-from harness.data.downloads import read_downloaded
-from harness.data.loading import load_dataset, subset_file
+from harness.data.loading import load_dataset, read_downloaded, subset_file
 
 HELDOUT_FOLDER = Path(__file__).with_name("heldout")
 _HELDOUT_IMAGES = 500  # as many as in a validation split

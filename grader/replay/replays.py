@@ -12,7 +12,7 @@ from grader.replay.cache import Cache
 from grader.replay.replay import Replay
 from grader.replay.replayer import Replayer
 from grader.replay.request import Request
-from grader.report.progress import Progress
+from grader.report.text import Progress
 
 Made = tuple[Request, Replay]
 # Makes replays and yields each as soon as it is finished.

@@ -1,22 +1,27 @@
-"""What is replayed, and the key under which a replay is remembered: everything that determines its result."""
+"""What is replayed, and the key under which a replay is remembered: everything that determines its result.
+
+That is the request, the code of this repository, and the machine.
+"""
 
 import ast
 import hashlib
 import json
+import platform
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cache, cached_property, lru_cache
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any, Literal
 
 from grader.intake.program import tree_digest
 from grader.intake.submission import Submission
 from grader.replay.data import HELDOUT_FOLDER
 from grader.replay.inside import INSIDE
-from grader.replay.provenance import machine_state
 from grader.replay.replay import Replay
 from grader.sandbox import Limits
 from harness.checks import check_names, load_check
-from harness.recipe import Recipe, load_recipe
+from harness.recipe import EXERCISES, ROOT, Recipe, load_recipe
 from harness.run.provenance import harness_hash
 from harness.run.settings import RunSettings
 
@@ -48,6 +53,10 @@ Role = Literal[
 OWN: tuple[Role, Role, Role] = ("own broken", "own reference", "own fixed")
 
 recipe_of = cache(load_recipe)
+_CPUINFO = Path("/proc/cpuinfo")
+# The lines about the first processor that name its model and its instructions; the others hold clocks and counts.
+_LINES = ("vendor_id", "model name", "flags", "CPU implementer", "CPU part", "Features")
+_SUFFIXES = {".py", ".toml", ".md", ".yaml", ".json"}
 
 
 @dataclass(frozen=True)
@@ -190,3 +199,33 @@ def in_time(request: Request, earlier: Mapping[Request, Replay]) -> Request:
     left = RUN_LIMITS.seconds - sum(spent)
     enough = left >= 2 * max(spent, default=0.0) and not any(replay.lasting for replay in earlier.values())
     return replace(request, seconds=min(request.seconds, left) if enough else 0.0)
+
+
+@cache
+def machine_state() -> str:
+    """Return processor, C library, Python and packages in words. Replays of two machines that differ are kept apart.
+
+    This is stricter than a platform class, which takes a second to compute (`harness.doctor.golden.platform_class`).
+    """
+    packages = (f"{name} {version(name)}" for name in ("torch", "numpy"))
+    first = _CPUINFO.read_text(encoding="utf-8", errors="replace").partition("\n\n")[0]
+    processor = [line for line in first.splitlines() if line.startswith(_LINES)]
+    return " ".join(
+        (platform.machine(), *platform.libc_ver(), platform.python_version(), *packages, *processor)
+    )
+
+
+@cache
+def code_and_machine_hash() -> str:
+    """Return the SHA-256 of the code and of this machine, computed once a process."""
+    return hashlib.sha256(f"{code_hash()} {machine_state()}".encode()).hexdigest()
+
+
+def code_hash() -> str:
+    """Return the SHA-256 of programs, recipes and solutions, as the files are now. Templates are left out."""
+    total = hashlib.sha256()
+    for folder in (ROOT / "grader", EXERCISES, ROOT / "harness", ROOT / "solutions"):
+        for path in sorted(folder.rglob("*")):
+            if path.suffix in _SUFFIXES or path.name == "SHA256SUMS":
+                total.update(f"{path.relative_to(ROOT).as_posix()}\0".encode() + path.read_bytes() + b"\0")
+    return total.hexdigest()

@@ -1,10 +1,18 @@
-"""Make untrusted text and source safe to show: nothing invisible, nothing that moves the text beside it."""
+"""Text on pages and terminals: untrusted text made safe to show, and a bar for the replays.
+
+Safe text holds nothing invisible, and nothing that moves the text beside it.
+"""
 
 import difflib
 import hashlib
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
+
+from rich import progress as rich_progress
+from rich.console import Console
 
 from harness.submission.document import visible
 
@@ -17,6 +25,8 @@ _DERIVED = re.compile(r".*-[0-9a-f]{16}", re.DOTALL)
 
 LINES, COLUMNS = 1000, 300  # an experiment has about 90 lines; a hostile one must not make the page grow
 _CONTEXT = 3  # unchanged lines around a change
+# Replays end in bursts, as many at a time as run in parallel: estimate the time left over some minutes.
+_ESTIMATE_OVER = 300.0  # seconds
 
 
 def clipped(text: str, limit: int) -> str:
@@ -85,3 +95,36 @@ def source_diff(broken: str, fixed: str) -> list[list[DiffLine]]:
                 lines += [DiffLine("added", None, j + 1, new[j]) for j in range(new_start, new_end)]
         groups.append(lines)
     return groups
+
+
+class Progress:
+    """Follows the stages of a grading, and shows one stage at a time; without a bar it shows nothing."""
+
+    def __init__(self, bar: rich_progress.Progress | None = None) -> None:
+        self._bar = bar
+
+    def begin(self, stage: str, total: int) -> None:
+        """Start a stage of `total` items."""
+        if self._bar is not None:
+            for task in self._bar.task_ids:
+                self._bar.remove_task(task)
+            self._bar.add_task(stage, total=total)
+
+    def done(self) -> None:
+        """Count one item of the stage."""
+        if self._bar is not None:
+            [task] = self._bar.task_ids
+            self._bar.advance(task)
+
+
+@contextmanager
+def shown_progress(console: Console) -> Iterator[Progress]:
+    """Show a progress bar if the console is a terminal, and nothing otherwise; the bar goes when the block ends."""
+    if not console.is_terminal:
+        yield Progress()
+        return
+    columns = (*rich_progress.Progress.get_default_columns(), rich_progress.MofNCompleteColumn())
+    with rich_progress.Progress(
+        *columns, console=console, transient=True, speed_estimate_period=_ESTIMATE_OVER
+    ) as bar:
+        yield Progress(bar)

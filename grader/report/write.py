@@ -9,10 +9,9 @@ from pathlib import Path
 
 from grader.report.class_page import render_class_page
 from grader.report.gradebook import COLUMNS, GRADEBOOK, csv_bytes, gradebook
-from grader.report.progress import Progress
 from grader.report.submission_page import render_submission
 from grader.report.template import MARKER
-from grader.report.text import file_stem
+from grader.report.text import Progress, file_stem
 from grader.score.verdict import SCORES, Exhibits, Scores, scores_bytes
 from harness.errors import UserError, naming, printable
 from harness.files import scratch_path

@@ -14,13 +14,11 @@ from pathlib import Path
 from grader.intake.submission import Claim
 from grader.replay.replay import Replay
 from grader.replay.request import recipe_of
-from grader.score.bands import load_band
 from grader.score.evidence import Evidence
-from grader.score.measured import measurements
+from grader.score.measured import load_band, measurements
 from grader.score.scoring import score_evidence
 from grader.score.solutions import SOLUTIONS, mechanisms_of, outcomes_of, trips_of
-from grader.score.verdict import total_of
-from grader.score.weights import Weights
+from grader.score.verdict import Weights, total_of
 from grader.syntax.edit_size import functions_changed
 from grader.syntax.plain_edit import plain_edit
 from harness.checks import load_check

@@ -21,10 +21,11 @@ from grader.score.verdict import (
     Exhibits,
     Flag,
     SubmissionScore,
+    Weights,
     criterion_score,
     rescored,
+    weighted,
 )
-from grader.score.weights import Weights, weighted
 from harness.hints import LEVELS
 
 WITHOUT_SANDBOX = "Students' code ran WITHOUT a sandbox (--trust-submissions): nothing kept it from lying."

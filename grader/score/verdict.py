@@ -1,4 +1,7 @@
-"""The records of `scores.json`, and of what a page shows beside a score. Every report is a view of them."""
+"""The records of `scores.json`, and of what a page shows beside a score. Every report is a view.
+
+The weights of the checks, which `rubric.toml` holds, are here too.
+"""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -7,6 +10,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from harness.errors import UserError
+from harness.toml_file import StrictModel, read_record
 
 SCORES = "scores.json"
 Outcome = Literal["passed", "failed", "could not judge"]
@@ -15,6 +19,11 @@ Row = tuple[str, str, float]  # a check to judge: its id, its title, its points
 # A written exercise has criteria of its own, in its `rubric.toml`.
 Criterion = Annotated[str, Field(pattern="^[a-z][a-z_]{0,39}$")]
 CRITERIA: tuple[Criterion, ...] = ("reproducibility", "diagnostics", "fix", "explanation")
+# A number of a log; a non-finite one by its name, as strict JSON needs it.
+Number = float | Literal["NaN", "Infinity", "-Infinity"] | None
+DEFAULT_RUBRIC = Path(__file__).resolve().parent / "rubric.toml"
+Weights = Mapping[Criterion, Mapping[str, float]]
+_Points = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
 
 
 class Model(BaseModel):
@@ -151,10 +160,6 @@ def rescored(row: SubmissionScore, criteria: dict[Criterion, CriterionScore]) ->
     return row.model_copy(update={"criteria": criteria, "status": status, "total": total, "reason": reason})
 
 
-# A number of a log; a non-finite one by its name, as strict JSON needs it.
-Number = float | Literal["NaN", "Infinity", "-Infinity"] | None
-
-
 class Measurement(Model):
     """One figure that decided about the fix: a check's outcome, a symptom, or the trusted evaluator's."""
 
@@ -203,3 +208,43 @@ def read_scores(out: Path) -> Scores:
         raise UserError(f"There is no {path}: name the folder that grader score wrote.") from None
     except ValidationError:
         raise UserError(f"{path} does not hold scores of this version: score the class again.") from None
+
+
+class _Rubric(StrictModel):
+    """A table of points by check for each criterion."""
+
+    model_config = ConfigDict(extra="allow")
+
+    format_version: Literal[1]
+    __pydantic_extra__: dict[Criterion, dict[str, _Points]]
+
+
+def load_weights(path: Path = DEFAULT_RUBRIC) -> Weights:
+    """Return the points of every check. Raises `UserError` that names what is wrong with the file, and where."""
+    weights = read_weights(path)
+    ours, theirs = (
+        {f"{criterion}.{name}": None for criterion, checks in table.items() for name in checks}
+        for table in (read_weights(DEFAULT_RUBRIC), weights)
+    )
+    for name in theirs.keys() - ours.keys():
+        raise UserError(f"{path}: there is no check {name}: remove that line. There are {', '.join(ours)}.")
+    for name in ours.keys() - theirs.keys():
+        raise UserError(f"{path}: {name} is missing: give it points, 0 to leave it out.")
+    return weights
+
+
+def read_weights(path: Path) -> Weights:
+    """Return the points of every check in a file. Raises `UserError` as `load_weights` does."""
+    weights = read_record(path, _Rubric).__pydantic_extra__
+    total = sum(sum(checks.values()) for checks in weights.values())
+    if round(total, 6) != 100:
+        raise UserError(f"{path}: the points add up to {total:g}, not to 100: change some of them.")
+    return weights
+
+
+def weighted(check: Check, maximum: float) -> Check:
+    """Return the check scaled to another maximum."""
+    if check.max == maximum:
+        return check
+    points = None if check.points is None else round(check.points * maximum / check.max, 2)
+    return check.model_copy(update={"max": maximum, "points": points})

@@ -10,14 +10,24 @@ from rich.markdown import Markdown
 from grader.replay.cache import default_folder
 from grader.replay.request import Request, Role, own_settings, trusted_requests
 from grader.sandbox import sandbox_problem
-from grader.score.bands import load_band
 from grader.score.canaries import own_evidence
 from grader.score.fix import CORRECT, MINIMAL, further_requests, judge_fix
+from grader.score.measured import load_band
 from grader.score.solutions import SOLUTIONS, KnownFix, Verdict, known_fixes, trips_of
 from grader.score.verdict import Check
-from grader.selfcheck import trips
 from grader.selfcheck.runs import Runs, open_runs, request_of
-from grader.selfcheck.seeds import SeedRuns, problems_of, quantity_row, run_seeds, write_bands
+from grader.selfcheck.seeds import (
+    Measured,
+    SeedRuns,
+    measure,
+    measured_path,
+    measured_toml,
+    pair_differences,
+    problems_of,
+    quantity_row,
+    run_seeds,
+    write_bands,
+)
 from grader.written.grade import AnswerGrader
 from harness.errors import UserError
 from harness.files import write_whole
@@ -116,13 +126,13 @@ def check_recipes(
     A recipe that cannot be checked is named, and the others are checked.
     """
     sections, plans = [], []
-    measured = trips.measure(wanted, runs)
+    measured = measure(wanted, runs)
     for recipe in wanted:
         try:
             plans.append(_plan(recipe, measured.get(recipe.id), options))
         except (UserError, ValueError, LookupError) as error:
             sections.append(Section(recipe.id, problems=[str(error)]))
-    proxies = {item.experiment: item for item in reversed(every) if trips.measured_path(item.id).is_file()}
+    proxies = {item.experiment: item for item in reversed(every) if measured_path(item.id).is_file()}
     seed_runs = run_seeds([plan.recipe for plan in plans], proxies, options.seeds, runs)
     if options.write:
         write_bands(seed_runs, proxies, runs)
@@ -135,13 +145,13 @@ def check_recipes(
     return sections
 
 
-def _plan(recipe: Recipe, measured: trips.Measured | None, options: SelfcheckOptions) -> _Plan:
+def _plan(recipe: Recipe, measured: Measured | None, options: SelfcheckOptions) -> _Plan:
     """Return what to check, after writing `measured.toml` if asked. Raises an error if something is missing."""
     if measured is None:
         raise UserError(f"{recipe.id}: the checks fail on its experiment; harness triage says why.")
-    path = trips.measured_path(recipe.id, options.solutions)
+    path = measured_path(recipe.id, options.solutions)
     if options.write:
-        write_whole({path: trips.measured_toml(measured).encode()})
+        write_whole({path: measured_toml(measured).encode()})
     else:
         load_band(recipe.experiment, recipe.dataset)
     trips_of(recipe.id, options.solutions)  # raises for a wrong file
@@ -172,7 +182,7 @@ def _recipe_section(plan: _Plan, own: Sequence[SeedRuns], judged: Sequence[str])
 
 
 def _pairs_section(seed_runs: Sequence[SeedRuns], measured: Mapping[str, Mapping[str, str]]) -> Section:
-    pairs = trips.pair_differences(seed_runs, measured)
+    pairs = pair_differences(seed_runs, measured)
     close = [(*pair, found[0]) for pair, found in pairs.items() if len(found) == 1]
     alike = [f"nothing tells {one} and {two} apart" for (one, two), found in pairs.items() if not found]
     says = f"{len(pairs) - len(alike)} of {len(pairs)} pairs are told apart; the table lists those with one difference."

@@ -11,9 +11,8 @@ from typing import get_args
 
 from grader.intake.program import Unparsable
 from grader.sandbox import sandbox_problem
-from grader.selfcheck import trips
 from grader.selfcheck.runs import open_runs
-from grader.selfcheck.seeds import SeedRuns, quantity_row, run_seeds
+from grader.selfcheck.seeds import SeedRuns, measure, measured_path, measured_toml, quantity_row, run_seeds
 from grader.syntax.edit_size import changed_areas
 from harness.errors import UserError
 from harness.files import write_whole
@@ -50,7 +49,7 @@ def write_recipe(
     """
     if not re.fullmatch(r"[a-z][a-z0-9_]{2,39}", recipe_id):
         raise UserError(f"{recipe_id!r} cannot be an id: use 3 to 40 lower-case letters, digits and _.")
-    folder, measured = EXERCISES / recipe_id, trips.measured_path(recipe_id)
+    folder, measured = EXERCISES / recipe_id, measured_path(recipe_id)
     if folder.exists() or measured.parent.exists():
         raise UserError(
             f"There is already an exercise {recipe_id}: choose another id, or delete its two folders."
@@ -93,12 +92,12 @@ def _measure(draft: Recipe, measured: Path, seeds: int, jobs: int) -> tuple[Mapp
     proxies = {recipe.experiment: recipe for recipe in reversed(load_recipes()[0])}
     proxies.setdefault(draft.experiment, draft)
     with open_runs(jobs=jobs) as runs:
-        found = trips.measure([draft], runs).get(draft.id)
+        found = measure([draft], runs).get(draft.id)
         if found is None:
             raise UserError("The checks fail on the broken experiment: does it run at all?")
         measured.parent.mkdir()
         # A replay measures the checks that are listed there.
-        measured.write_text(trips.measured_toml(found), encoding="utf-8")
+        measured.write_text(measured_toml(found), encoding="utf-8")
         made = run_seeds([draft], proxies, seeds, runs)
     own = next(item for item in made if item.dataset == draft.dataset)
     for name, side in own.sides.items():

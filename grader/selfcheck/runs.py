@@ -12,12 +12,11 @@ from rich.console import Console
 
 from grader.intake.program import program_digest, tree_digest
 from grader.replay.cache import Cache, default_folder, trim
-from grader.replay.provenance import machine_state
 from grader.replay.replay import Replay
 from grader.replay.replayer import Replayer, open_sandbox
 from grader.replay.replays import Replays, local_executor
-from grader.replay.request import Request
-from grader.report.progress import Progress, shown_progress
+from grader.replay.request import Request, machine_state
+from grader.report.text import Progress, shown_progress
 from grader.score.verdict import Model
 from harness.checks import run_checks
 from harness.data.loading import default_cache

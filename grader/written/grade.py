@@ -9,9 +9,9 @@ from pathlib import Path
 
 from grader.intake.submission import Answer
 from grader.replay.cache import Cache
-from grader.replay.provenance import code_and_machine_hash
 from grader.replay.replayer import Replayer
-from grader.report.progress import Progress
+from grader.replay.request import code_and_machine_hash
+from grader.report.text import Progress
 from grader.sandbox import Stopped
 from grader.score.scoring import Score, ignored_flags, scored_row, unjudged
 from grader.score.solutions import SOLUTIONS

@@ -12,12 +12,14 @@ from grader.score.verdict import (
     Flag,
     Model,
     Table,
+    Weights,
     criterion_score,
     full,
     lost,
     open_check,
+    read_weights,
+    weighted,
 )
-from grader.score.weights import Weights, read_weights, weighted
 from harness.written.derivation_judge import AnswerCheck
 
 # Runs a command in the sandbox, as `grader.replay.replayer.Replayer.run` does.

@@ -27,8 +27,7 @@ from harness.checks.core.finding import (
     short,
     sound,
 )
-from harness.checks.core.step_gradients import Gradients, reference_gradients, used_gradients
-from harness.checks.core.subject import Subject, Trial, worst
+from harness.checks.core.subject import Gradients, Subject, Trial, reference_gradients, used_gradients, worst
 from harness.run.metrics_log import Record
 from harness.run.recorder import Recorder
 

@@ -28,8 +28,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from harness.checks.core.finding import Cell, Check, Finding, Table, mechanism, short, sound
-from harness.checks.core.step_gradients import as_vector, fresh_gradients, reference_gradients
-from harness.checks.core.subject import Subject, Trial, worst
+from harness.checks.core.subject import Subject, Trial, as_vector, fresh_gradients, reference_gradients, worst
 from harness.run.evaluation import is_classification
 from harness.run.experiment import Experiment
 

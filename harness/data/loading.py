@@ -3,23 +3,54 @@
 The first use of MNIST or CIFAR-10 draws a subset and keeps it in one file, which later uses read.
 """
 
+import gzip
+import hashlib
 import io
+import pickle
+import socket
+import tarfile
+import zlib
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from urllib.request import urlretrieve
 
 import numpy as np
+from numpy.typing import NDArray
 
 from harness.data import DATASETS, EMBEDDED
 from harness.data.datasets import Dataset, Split, draw_subset, read_embedded
-from harness.data.downloads import IncompleteFilesError, download, read_downloaded
 from harness.errors import UserError
-from harness.files import cache_folder, write_whole
+from harness.files import cache_folder, scratch_path, write_whole
 
 # Part of the name of every cached subset: raise it when the drawing changes.
 _DRAWING_VERSION = 1
 _TRAIN_SIZE, _VALIDATION_SIZE, _SEED = 2000, 500, 0
 _SPLITS = ("train", "validation")
+Arrays = tuple[NDArray[np.uint8], NDArray[np.int64]]
+MNIST_URL = "https://ossci-datasets.s3.amazonaws.com/mnist"
+CIFAR10_URL = "https://www.cs.toronto.edu/~kriz"
+_CIFAR10_ARCHIVE = "cifar-10-python.tar.gz"
+_FOLDERS = {"mnist": Path("MNIST", "raw"), "cifar10": Path("cifar-10-batches-py")}
+# By file: the SHA-256 of MNIST's unpacked files; the MD5 of CIFAR-10's, because its publisher gives no other digests.
+CHECKSUMS: Mapping[str, Mapping[str, str]] = {
+    "mnist": {
+        "train-images-idx3-ubyte": "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
+        "train-labels-idx1-ubyte": "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
+        "t10k-images-idx3-ubyte": "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
+        "t10k-labels-idx1-ubyte": "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
+    },
+    "cifar10": {
+        "data_batch_1": "c99cafc152244af753f735de768cd75f",
+        "data_batch_2": "d4bba439e000b95fd0a9bffe97cbabec",
+        "data_batch_3": "54ebc095f3ab1f0389bbae665268c751",
+        "data_batch_4": "634d18415352ddfa80567beed471001a",
+        "data_batch_5": "482c414d41f54cd18b22e5b47cb7c3cb",
+        "test_batch": "40351d587109b95175f43aff81a1287e",
+    },
+}
+_SERVER_TIMEOUT = 30.0  # seconds without a byte; urllib's default is to wait forever
 
 
 def default_cache() -> Path:
@@ -92,3 +123,107 @@ def write_subset(path: Path, dataset: Dataset) -> None:
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole({path: buffer.getvalue()})
+
+
+class IncompleteFilesError(UserError):
+    """Files are missing or cut short; a download would bring them."""
+
+
+def download(name: str, root: Path) -> None:
+    """Download "mnist" or "cifar10" into `root`; progress goes to stderr.
+
+    An archive of CIFAR-10 that is already there is unpacked without a network.
+    Raises `UserError` without a network, if the server fails, and if `root` cannot be written to.
+    """
+    folder = root / _FOLDERS[name]
+    archives = [folder / f"{file}.gz" for file in CHECKSUMS["mnist"]]
+    try:
+        if name == "mnist":
+            for archive in archives:
+                _fetch(f"{MNIST_URL}/{archive.name}", archive)
+            return
+        archives = [root / _CIFAR10_ARCHIVE]
+        if not archives[0].is_file():
+            _fetch(f"{CIFAR10_URL}/{_CIFAR10_ARCHIVE}", archives[0])
+        with tarfile.open(archives[0]) as tar:
+            tar.extractall(root, filter="data")
+    except (OSError, EOFError, tarfile.TarError, zlib.error) as error:
+        by_hand = ", ".join(archive.name for archive in archives)
+        raise UserError(
+            f"The data set {name} could not be downloaded ({error}): check the network and {root}, and run `make data "
+            f"DATASET={name}` again; or put {by_hand} into {archives[0].parent} and run it again."
+        ) from error
+
+
+def _fetch(url: str, path: Path) -> None:
+    """Download a file, which appears whole or not at all."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial, before = scratch_path(path), socket.getdefaulttimeout()
+    socket.setdefaulttimeout(_SERVER_TIMEOUT)
+    try:
+        with Progress(console=Console(stderr=True)) as progress:
+            bar = progress.add_task(path.name)
+
+            def report(blocks: int, size: int, total: int) -> None:
+                progress.update(bar, completed=blocks * size, total=total)
+
+            urlretrieve(url, partial, report)  # noqa: S310 (our own address); raises if it is cut short
+        partial.replace(path)
+    finally:
+        socket.setdefaulttimeout(before)
+        partial.unlink(missing_ok=True)
+
+
+def read_downloaded(name: str, root: Path) -> tuple[Arrays, Arrays]:
+    """Return training and test arrays of "mnist" or "cifar10" from the files in `root`: images uint8 (N, C, H, W).
+
+    Raises `UserError` if a file is missing, altered or unreadable.
+    """
+    contents = [_content(name, root / _FOLDERS[name], *item) for item in CHECKSUMS[name].items()]
+    if name == "mnist":
+        train_images, train_labels, test_images, test_labels = contents
+        return _mnist(train_images, train_labels), _mnist(test_images, test_labels)
+    return _cifar10(contents[:-1]), _cifar10(contents[-1:])
+
+
+def _mnist(images: bytes, labels: bytes) -> Arrays:
+    # The IDX format: a header of 16 bytes before images and of 8 before labels.
+    pixels = np.frombuffer(images, np.uint8, offset=16).reshape(-1, 1, 28, 28)
+    return pixels, np.frombuffer(labels, np.uint8, offset=8).astype(np.int64)
+
+
+def _cifar10(batches: Sequence[bytes]) -> Arrays:
+    loaded = [pickle.loads(batch, encoding="latin1") for batch in batches]  # noqa: S301  # digests checked
+    images = np.concatenate([batch["data"] for batch in loaded]).reshape(-1, 3, 32, 32)
+    return images, np.concatenate([np.asarray(batch["labels"], dtype=np.int64) for batch in loaded])
+
+
+def _content(name: str, folder: Path, file: str, digest: str) -> bytes:
+    """Return the content of a file, packed (.gz) or not, after comparing its digest."""
+    path = folder / file
+    if name == "mnist" and not path.is_file():
+        path = folder / f"{file}.gz"
+    again = f"delete it and fetch it again with `make data DATASET={name}`"
+    try:
+        content = path.read_bytes()
+        content = gzip.decompress(content) if path.suffix == ".gz" else content
+    except FileNotFoundError:
+        raise IncompleteFilesError(
+            f"The data set {name} is not complete, {path} is missing: fetch it with `make data DATASET={name}`, or, "
+            "without a network, put it there."
+        ) from None
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise IncompleteFilesError(f"{path} is damaged ({error}): {again}.") from error
+    except OSError as error:
+        raise UserError(f"{path} cannot be read ({error}): check its permissions.") from error
+    algorithm = "md5" if len(digest) == 32 else "sha256"
+    found = hashlib.new(algorithm, content, usedforsecurity=False).hexdigest()
+    if found != digest:
+        raise UserError(
+            f"{path} is not the published file of {name}, its {algorithm.upper()} is {found} and not "
+            f"{digest}: {again}."
+        )
+    return content

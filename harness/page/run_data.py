@@ -59,7 +59,7 @@ def number(value: object) -> float | None:
 
 
 def read_images(sheet: Record) -> list[InputImage]:
-    """Return the images of an input sheet, as `harness.run.input_sheet` makes it."""
+    """Return the images of an input sheet, as `harness.run.setup` makes it."""
     if not sheet["pixels"]:
         return []
     count, channels, height, width = sheet["shape"]

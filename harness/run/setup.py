@@ -1,16 +1,18 @@
-"""An experiment set up to train from the seed: its data, network, optimizer and schedule."""
+"""An experiment set up to train from the seed: its data and batches, network, optimizer and schedule."""
 
-from collections.abc import Callable
+import base64
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from harness.canonical_setup import canonical_setup
-from harness.run.batches import run_generators
 from harness.run.experiment import Experiment, TensorData, disable_dropout
 from harness.run.settings import RunSettings
 
 Adapt = Callable[[nn.Module, torch.optim.Optimizer], None]
+MOST_IMAGES = 24
 
 
 class TrainingSetup:
@@ -66,3 +68,48 @@ class TrainingSetup:
         if self.scheduler is not None:
             self.scheduler.step()
         return loss
+
+
+def deterministic_minibatches(
+    inputs: Tensor, labels: Tensor, batch_size: int, rng: torch.Generator
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Return one epoch of shuffled batches `(inputs, labels)`, as copies; examples that fill no batch are left out.
+
+    `rng` is a generator on the CPU, so the order is the same on every device. One permutation advances it when this
+    function is called, however many batches are read.
+    """
+    order = torch.randperm(len(inputs), generator=rng).to(inputs.device)
+    batches = order.split(batch_size)[: len(inputs) // batch_size]
+    return ((inputs[batch], labels[batch]) for batch in batches)
+
+
+def run_generators(seed: int) -> dict[str, torch.Generator]:
+    """Return the generators of a run: one for the order of the examples, one for augmentation.
+
+    They are two, so that the augmentation of an experiment never changes the order of its examples.
+    """
+    return {
+        "order": torch.Generator().manual_seed(seed),
+        "augmentation": torch.Generator().manual_seed(seed + 2**32),
+    }
+
+
+def input_sheet(inputs: Tensor, labels: Tensor, class_names: Sequence[str]) -> dict[str, Any]:
+    """Return the first images of a batch (B, C, H, W) as bytes, with their labels in words.
+
+    The pixels are scaled to 0..255 over the whole sheet. `labels` is null for a regression; `pixels` is empty if the
+    inputs are not images.
+    """
+    names = None
+    if labels.dim() == 1 and not labels.is_floating_point():
+        names = [
+            class_names[i] if 0 <= i < len(class_names) else str(i) for i in labels[:MOST_IMAGES].tolist()
+        ]
+    images = inputs[:MOST_IMAGES].detach().double().cpu()
+    if images.dim() != 4 or images.shape[1] not in (1, 3):
+        return {"shape": list(images.shape), "pixels": "", "labels": names}
+    images = images.nan_to_num(0.0, 0.0, 0.0)
+    low, high = images.min(), images.max()
+    pixels = ((images - low) / (high - low).clamp(min=1e-12) * 255).round().byte()
+    encoded = base64.b64encode(pixels.numpy().tobytes()).decode("ascii")
+    return {"shape": list(images.shape), "pixels": encoded, "labels": names}

@@ -11,8 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from harness.errors import UserError, printable
 from harness.recipe import Symptom, load_recipes, suggestion
 from harness.run.metrics_log import Record, log_lines, parse_log
-from harness.submission.numbers import agrees
-from harness.submission.report import HEALTHY, Sign
+from harness.submission.report import HEALTHY, Sign, agrees
 from harness.symptoms import judge_symptom, signal_values
 
 # Only a student's kit has this file; the suite itself has the recipes.

@@ -3,7 +3,10 @@
 The front matter is YAML. Its values are kept as they were written: the digits of a number say how precise it is.
 """
 
+import decimal
+import math
 import re
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated
@@ -24,7 +27,6 @@ from harness.files import read_text
 from harness.plain_yaml import LIMIT, PlainYaml, read_plain_yaml
 from harness.recipe import suggestion
 from harness.submission.document import Body, read_body
-from harness.submission.numbers import read_number
 from harness.workspace import Run
 
 # Bytes: 500 words are a few KiB, but a picture may be written into a report. The grader refuses more.
@@ -33,6 +35,37 @@ WORD_LIMIT = 500
 PARTS = ("symptom", "root cause", "fix", "verification")
 HEALTHY = "healthy"  # the cause of a run that is not broken
 FENCE = "---"
+_Word = Annotated[str, Field(min_length=1, max_length=200)]
+_CheckName = Annotated[_Word, AfterValidator(lambda name: name.replace("-", "_"))]
+# `value: 1,234.5` in braces is one number, though a comma ends a value there: it is read as if it had quotes.
+_WITH_COMMAS = re.compile(
+    r"(\bvalue: {0,9})([+\-−]?[0-9.]{1,20},[0-9.,]{0,40}[0-9](?:[eE][+\-]?[0-9]{1,3})?(?: ?[%％])?)"
+)
+# What to write for each key.
+_REMEDIES = {
+    "diagnosis": "name the cause that you found; harness causes lists them",
+    "ruled_out": "name two other causes, each with a fact that contradicts it",
+    "evidence": "cite at least one value of each run, one to a line; harness show prints such lines",
+    "cause": "write the id of a cause; harness causes lists them",
+    "where": "name the function of experiment.py that holds the cause",
+    "first_wrong": "cite the first wrong value of runs/broken/metrics.log",
+    "signal": "name a quantity of metrics.log, such as loss or val_accuracy",
+    "step": "write the step whose value you cite, counted from 0, or take it out",
+    "epoch": "write the epoch whose value you cite, counted from 0, or take it out",
+    "value": "write the number that metrics.log holds there",
+    "check": "name a check, such as first-loss; harness --help lists them",
+    "outcome": "write the outcome that the check prints",
+    "run": "write broken or fixed",
+}
+_LIMIT = 64  # characters of one number
+_NON_FINITE = {"nan": math.nan, "inf": math.inf, "infinity": math.inf}
+_NUMBER = re.compile(
+    r"(?P<digits>[+-]?(?:\d+(?:[.,]\d*)?|\d{1,3}(?:,\d{3})+\.\d*|\.\d+))"
+    r"(?:[eE](?P<power>[+-]?\d{1,3}))?(?P<percent> ?%)?",
+    re.ASCII,
+)
+# A float64 has at most 767 significant digits and exponents down to -324: nothing here is ever rounded.
+_EXACT = decimal.Context(prec=2000, Emax=10**6, Emin=-(10**6))
 
 
 def _index(text: object) -> int:
@@ -50,9 +83,7 @@ def _number(text: object) -> str:
     return text.strip()
 
 
-_Word = Annotated[str, Field(min_length=1, max_length=200)]
 _Index = Annotated[int, BeforeValidator(_index)]
-_CheckName = Annotated[_Word, AfterValidator(lambda name: name.replace("-", "_"))]
 
 
 class Sign(BaseModel):
@@ -194,28 +225,6 @@ def body_of(text: str) -> Body:
         return read_body(text)
 
 
-# `value: 1,234.5` in braces is one number, though a comma ends a value there: it is read as if it had quotes.
-_WITH_COMMAS = re.compile(
-    r"(\bvalue: {0,9})([+\-−]?[0-9.]{1,20},[0-9.,]{0,40}[0-9](?:[eE][+\-]?[0-9]{1,3})?(?: ?[%％])?)"
-)
-# What to write for each key.
-_REMEDIES = {
-    "diagnosis": "name the cause that you found; harness causes lists them",
-    "ruled_out": "name two other causes, each with a fact that contradicts it",
-    "evidence": "cite at least one value of each run, one to a line; harness show prints such lines",
-    "cause": "write the id of a cause; harness causes lists them",
-    "where": "name the function of experiment.py that holds the cause",
-    "first_wrong": "cite the first wrong value of runs/broken/metrics.log",
-    "signal": "name a quantity of metrics.log, such as loss or val_accuracy",
-    "step": "write the step whose value you cite, counted from 0, or take it out",
-    "epoch": "write the epoch whose value you cite, counted from 0, or take it out",
-    "value": "write the number that metrics.log holds there",
-    "check": "name a check, such as first-loss; harness --help lists them",
-    "outcome": "write the outcome that the check prints",
-    "run": "write broken or fixed",
-}
-
-
 def _message(problem: ErrorDetails, front: PlainYaml, source: str) -> str:
     location, given = problem["loc"], problem["input"]
     where, key = f"{source}, line {front.line(location)}", printable(location[-1])
@@ -233,3 +242,81 @@ def _message(problem: ErrorDetails, front: PlainYaml, source: str) -> str:
     elif isinstance(given, str) or problem["type"] != "value_error":
         reason = f"`{key}`{f' is {printable(given)!r}' if isinstance(given, str) else ''}: {reason}"
     return f"{where}: {reason}."
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One way to read a number: its value, and the unit of the last digit that was written."""
+
+    value: decimal.Decimal
+    unit: decimal.Decimal
+
+
+@lru_cache(maxsize=4096)
+def read_number(text: str) -> tuple[Reading, ...] | float:
+    """Return every way to read a number, or the float that NaN or an infinity names.
+
+    `0.93`, `31,84`, `1,234.5`, `3.2e-7` and `93.1 %` are numbers; `1,234` is one thousand or a bit more than one. A per
+    cent sign divides by 100. Raises `ValueError` if the text is not one number.
+    """
+    if len(text) > _LIMIT:
+        raise ValueError(f"a number of more than {_LIMIT} characters")
+    words = text.strip()
+    name = words[1:] if words[:1] in ("+", "-") else words
+    non_finite = _NON_FINITE.get(name.lower().removeprefix("."))
+    if non_finite is not None:
+        return -non_finite if words.startswith("-") else non_finite
+    match = _NUMBER.fullmatch(words.replace("−", "-"))
+    if match is None:
+        raise ValueError("not a number")
+    return _readings(match)
+
+
+def _readings(match: re.Match[str]) -> tuple[Reading, ...]:
+    digits, power = match["digits"], match["power"]
+    shift = int(power or 0) - (2 if match["percent"] else 0)
+    ways = {digits.replace(",", "" if "." in digits else ".")}
+    if re.fullmatch(r"[+-]?[1-9]\d{0,2},\d{3}", digits):
+        ways.add(digits.replace(",", ""))
+    found = []
+    for written in ways:
+        mantissa = decimal.Decimal(written)
+        last = int(mantissa.as_tuple().exponent)
+        if last == 0 and not power:
+            # 18000 may be 18,234 rounded to two digits; a single digit and zeros is exact.
+            significant = written.strip("+-").rstrip("0")
+            last = len(written.strip("+-")) - len(significant) if len(significant) >= 2 else 0
+        value = mantissa.scaleb(shift, _EXACT)
+        last = last + shift if value else min(last + shift, 0)  # 0e9 is not less precise than 0
+        found.append(Reading(value, decimal.Decimal(1).scaleb(last, _EXACT)))
+    return tuple(found)
+
+
+def agrees(written: str | float, true: float, *, fraction: bool = False) -> bool:
+    """Return whether a number as written is the true one, rounded or truncated to the digits that were written.
+
+    `0.93` agrees with 0.9312 and with 0.9388, `0.930` with neither. NaN agrees with NaN, an infinity with the same
+    one. With `fraction`, `93.1` may also stand for 0.931. A text that is not a number agrees with nothing.
+    """
+    try:
+        number = read_number(written if isinstance(written, str) else repr(written))
+    except ValueError:
+        return False
+    if isinstance(number, float):
+        return number == true or (math.isnan(number) and math.isnan(true))
+    if not math.isfinite(true):
+        return False
+    # People round what the log prints, programs round the number itself: they differ in the 16th digit.
+    values = (decimal.Decimal(repr(float(true))), decimal.Decimal(float(true)))
+    shares = [reading for reading in number if fraction and reading.value > 1]
+    hundredth = decimal.Decimal("0.01")
+    readings = [*number, *(Reading(r.value * hundredth, r.unit * hundredth) for r in shares)]
+    return any(_agrees(reading, value) for reading in readings for value in values)
+
+
+def _agrees(reading: Reading, true: decimal.Decimal) -> bool:
+    distance = _EXACT.subtract(reading.value, true).copy_abs()
+    if _EXACT.multiply(distance, decimal.Decimal(2)) <= reading.unit:
+        return True
+    truncated = reading.value and reading.value.is_signed() == true.is_signed()
+    return bool(truncated and reading.value.copy_abs() <= true.copy_abs() and distance < reading.unit)

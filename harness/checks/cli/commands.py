@@ -42,8 +42,7 @@ def _command_of(check: Check) -> click.Command:
 def _measure(names: tuple[str, ...], *, target: str, work: Path, as_json: bool, **options: Any) -> None:
     """Find the experiment, make the checks, and show the findings in the way asked for."""
     from harness.checks import run_checks
-    from harness.checks.cli.show import CheckReport, print_json, show
-    from harness.checks.cli.target import find_target
+    from harness.checks.cli.show import CheckReport, find_target, print_json, show
     from harness.exercise import RunOptions
 
     found = find_target(target, work, RunOptions(**options))

@@ -1,19 +1,45 @@
-"""Findings with what their checks say of the outcomes: on a terminal, and as JSON."""
+"""What a check command measures, and its findings: on a terminal, and as JSON."""
 
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
 from harness.checks import Check, Finding, Outcome, load_check
-from harness.checks.cli.target import Target
 from harness.checks.core.finding import Table, short
+from harness.errors import UserError
+from harness.exercise import DEFAULT_SEED, RunOptions, check_dataset
+from harness.recipe import load_recipe
+from harness.run.settings import RunSettings
+from harness.workspace import SETTINGS, open_workspace, read_source
 
 _READ = "read: "
 _MOST_NEXT = 3
+DEFAULT_DATASET = "digits"
+
+
+@dataclass(frozen=True)
+class Target:
+    """An experiment and the settings of its run.
+
+    `name` is what commands call it, `path` the file that errors name, None for an experiment as it was handed out.
+    """
+
+    name: str
+    source: str
+    settings: RunSettings
+    path: Path | None
+
+    @property
+    def words(self) -> str:
+        """What is measured, in one line."""
+        which = f"{self.name}: {self.path or 'the experiment as it was handed out'}"
+        which = self.name if str(self.path) == self.name else which
+        return f"{which}, seed {self.settings.seed}, data {self.settings.dataset}"
 
 
 @dataclass(frozen=True)
@@ -134,3 +160,28 @@ def _table(table: Table) -> Iterator[str]:
     for row in cells:
         rest = (cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))
         yield "  " + "  ".join((row[0].ljust(widths[0]), *rest)).rstrip()
+
+
+def find_target(name: str, work: Path, options: RunOptions) -> Target:
+    """Return the script of this name, or the experiment of an exercise: the workspace's, else as handed out.
+
+    Raises `UserError` for an unknown exercise, a file or workspace that cannot be read, and data that do not fit.
+    """
+    if name.endswith(".py"):
+        return _script(Path(name), options)
+    recipe = load_recipe(name)
+    if not (work / name / SETTINGS).is_file():
+        return Target(name, recipe.broken_source(), options.settings(recipe), None)
+    workspace = open_workspace(work, name)
+    settings = options.settings(recipe, workspace.settings)
+    return Target(name, read_source(workspace.experiment), settings, workspace.experiment)
+
+
+def _script(path: Path, options: RunOptions) -> Target:
+    if not path.is_file():
+        raise UserError(f"There is no file {path}: name a training script, or an exercise.")
+    dataset = options.dataset or DEFAULT_DATASET
+    check_dataset(dataset, dataset)
+    seed = DEFAULT_SEED if options.seed is None else options.seed
+    settings = RunSettings(seed=seed, dataset=dataset, epochs=options.epochs, batch_size=options.batch_size)
+    return Target(str(path), read_source(path), settings, path)

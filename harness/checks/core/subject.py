@@ -1,21 +1,26 @@
 """The experiment that a check measures: loaded anew for each measurement, and stepped as a run steps it."""
 
+import copy
 import itertools
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
+import torch
+from torch import Tensor, nn
+from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from harness.data.datasets import Dataset
-from harness.run.batches import deterministic_minibatches
 from harness.run.experiment import Experiment, TensorData, load_experiment, tensor_data
 from harness.run.metrics_log import Record
 from harness.run.recorder import Recorder
 from harness.run.settings import RunSettings
-from harness.run.setup import Adapt, TrainingSetup
+from harness.run.setup import Adapt, TrainingSetup, deterministic_minibatches
+
+Gradients = dict[str, Tensor]
 
 
 @dataclass(frozen=True)
@@ -74,3 +79,61 @@ class Trial(TrainingSetup):
 def worst(values: list[float]) -> float:
     """Return the largest value, or NaN if any value is NaN: taking the largest alone would hide it."""
     return math.nan if any(math.isnan(value) for value in values) else max(values)
+
+
+@contextmanager
+def fresh_gradients(model: nn.Module) -> Iterator[Gradients]:
+    """Collect what backward passes add to each parameter, before anything clears, scales or clips it."""
+    gradients: Gradients = {}
+
+    def collect(name: str) -> Callable[[Tensor], None]:
+        def add(gradient: Tensor) -> None:
+            gradients[name] = gradients[name] + gradient if name in gradients else gradient.clone()
+
+        return add
+
+    handles = [p.register_hook(collect(name)) for name, p in model.named_parameters() if p.requires_grad]
+    try:
+        yield gradients
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+@contextmanager
+def used_gradients(model: nn.Module) -> Iterator[Gradients]:
+    """Collect the gradient of each parameter when an optimizer first uses it, without the factor of a scaler."""
+    gradients: Gradients = {}
+
+    def collect(optimizer: torch.optim.Optimizer, *_: object) -> None:
+        scale = getattr(optimizer, "grad_scale", None)
+        for name, parameter in model.named_parameters():
+            if parameter.grad is not None and name not in gradients:
+                gradients[name] = parameter.grad.detach() / (1.0 if scale is None else scale)
+
+    handle = register_optimizer_step_pre_hook(collect)
+    try:
+        yield gradients
+    finally:
+        handle.remove()
+
+
+def reference_gradients(
+    model: nn.Module, loss: Callable[[Tensor, Tensor], Tensor], inputs: Tensor, labels: Tensor
+) -> Gradients:
+    """Return the gradients of a loss on one batch, for a copy of the network in training mode.
+
+    Dropout draws what the next step on the network itself will draw: the state of chance is put back.
+    """
+    reference = copy.deepcopy(model).train()
+    reference.zero_grad()
+    state = torch.get_rng_state()
+    loss(reference(inputs), labels).backward()
+    torch.set_rng_state(state)
+    return {name: p.grad for name, p in reference.named_parameters() if p.grad is not None}
+
+
+def as_vector(gradients: Gradients, like: Gradients) -> Tensor:
+    """Return the gradients of the parameters in `like` as one float64 vector, with zeros for those that are missing."""
+    parts = [gradients.get(name, torch.zeros_like(one)) for name, one in like.items()]
+    return torch.cat([part.double().flatten() for part in parts])
