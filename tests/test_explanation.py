@@ -75,7 +75,7 @@ def points(text: str | None, accepted: bool | None = True, **changes: Any) -> di
 def test_the_reference_report_earns_everything(recipe: str) -> None:
     evidence = recorded_evidence(recipe)
     assert {check.id: check.points for check in judge_explanation(evidence, True)} == WHOLE
-    cited = [check for check in judge_diagnostics(evidence) if check.id != "recovery"]
+    cited = [check for check in judge_diagnostics(evidence, True) if check.id != "recovery"]
     assert [check.reason for check in cited if check.points != check.max] == []
 
 

@@ -3,13 +3,11 @@ import json
 from typing import Any
 
 import pytest
-from grading import claim, evidence, replay
+from grading import claim, evidence
 
-from grader.replay.replay import Evaluation, Replay, SplitFigures
+from grader.replay.replay import Replay
 from grader.score.diagnostics import judge_diagnostics
-from grader.score.evidence import Evidence, overclaim
-from grader.syntax.plain_edit import Suspicion
-from harness.recipe import load_recipe
+from grader.score.evidence import Evidence
 
 pytestmark = pytest.mark.usefixtures("torch_as_found")
 RECIPE = "huge_lr"
@@ -23,8 +21,8 @@ WHOLE = {
 }
 
 
-def points(of: Evidence) -> dict[str, float | None]:
-    return {check.id: check.points for check in judge_diagnostics(of)}
+def points(of: Evidence, accepted: bool | None = True) -> dict[str, float | None]:
+    return {check.id: check.points for check in judge_diagnostics(of, accepted)}
 
 
 def report(*lines: str, body: str = "# Symptom\n\nIt explodes.\n\n```\nloss 2.30\n```\n") -> str:
@@ -58,7 +56,7 @@ def test_a_log_without_one_batchs_activations_is_not_complete() -> None:
     lines = plain.broken.log.splitlines(keepends=True)
     lines[5] = json.dumps({**json.loads(lines[5]), "activations": {}}) + "\n"
     claims = {**plain.claims, "broken": claim(plain.broken, log="".join(lines).encode())}
-    found = judge_diagnostics(dataclasses.replace(plain, claims=claims))[0]
+    found = judge_diagnostics(dataclasses.replace(plain, claims=claims), True)[0]
     assert found.points == 0
     assert "step 5" in found.reason
 
@@ -123,12 +121,9 @@ def test_a_number_of_a_run_that_did_not_recover_shows_no_recovery() -> None:
     assert scored(*lines, fixed=plain.broken)["recovery"] == 0
 
 
-def test_recovery_by_suspicious_code_waits_for_the_instructor_unless_the_bytes_tell() -> None:
-    suspicion = (Suspicion(line=1, message="line 1 changes torch.nn"),)
-    assert points(honest(suspicions=suspicion)) == WHOLE
-    other = honest().fixed.model_copy(update={"checkpoint_sha256": "0" * 64})
-    assert points(honest(suspicions=suspicion, fixed=other)) == {**WHOLE, "recovery": None}
-    assert points(honest(fixed=other)) == WHOLE
+@pytest.mark.parametrize(("accepted", "expected"), [(True, 4), (None, None), (False, 0)])
+def test_recovery_counts_only_with_a_right_fix(accepted: bool | None, expected: float | None) -> None:
+    assert points(honest(), accepted) == {**WHOLE, "recovery": expected}
 
 
 @pytest.mark.parametrize("text", [None, "", "no front matter", "---\n[\n---\n"])
@@ -155,25 +150,3 @@ def with_values(fixed: Replay, **values: float) -> Replay:
     changed = [{**record, **{k: v for k, v in values.items() if k in record}} for record in records]
     log = "".join(json.dumps(record) + "\n" for record in changed)
     return fixed.model_copy(update={"log": log, "checkpoint_sha256": "0" * 64})
-
-
-@pytest.mark.parametrize("signal", ["val_accuracy", "val_loss", "loss"])
-def test_a_recovery_that_the_evaluator_does_not_find_waits_for_the_instructor(signal: str) -> None:
-    """`return {"val_loss": 0.2, "val_accuracy": 0.94}` is plain code, and so is a step that returns 0.3."""
-    honest_run = replay(RECIPE, load_recipe(RECIPE).healthy_source())
-    figures = SplitFigures(loss=2.31, accuracy=0.1)  # weights that learnt nothing
-    evaluation = Evaluation(heldout=figures, validation=figures, training=figures)
-    unhealthy = honest_run.model_copy(update={"evaluation": evaluation})
-    worse = {"val_accuracy": 0.1, "val_loss": 2.3, "loss": 2.3}
-    lying = with_values(unhealthy, **{name: value for name, value in worse.items() if name != signal})
-    assert "the trusted evaluator finds" in overclaim(evidence(RECIPE, fixed=lying))
-    # What says no more than is found flatters nobody.
-    assert overclaim(evidence(RECIPE, fixed=with_values(unhealthy, **worse))) == ""
-    assert overclaim(evidence(RECIPE, fixed=with_values(honest_run))) == ""
-    found = {check.id: check for check in judge_diagnostics(evidence(RECIPE, fixed=with_values(unhealthy)))}
-    assert found["recovery"].points is None
-    assert "The instructor decides" in found["recovery"].reason
-    unknown = with_values(honest_run).model_copy(
-        update={"evaluation": Evaluation(problem="it has 6 tensors")}
-    )
-    assert "does not know the network" in overclaim(evidence(RECIPE, fixed=unknown))

@@ -84,12 +84,6 @@ def test_each_text_of_a_failing_program_is_told_its_own_line(tmp_path: Path) -> 
         assert replayed(folder, *sources)[0] == []
 
 
-def test_what_may_not_end_is_begun_first(tmp_path: Path) -> None:
-    endless = "while True:\n    pass\n"
-    asked, _ = replayed(tmp_path, SOUND, "y = 2\n", endless)
-    assert asked == [endless, SOUND, "y = 2\n"]
-
-
 def test_a_fault_of_ours_is_not_remembered(tmp_path: Path) -> None:
     for _ in range(2):
         stand = Stand()

@@ -105,7 +105,7 @@ def test_a_claimed_log_that_is_refused_costs_its_points_with_a_reason(name: str,
     forged = on_another_class(honest, with_field(honest.broken.log, name, value))
     assert points(forged) == {**WHOLE, "broken_log": 0, "broken_checkpoint": 0}
     assert "the log cannot be read" in judge_reproducibility(forged)[1].reason
-    complete = judge_diagnostics(forged)[0]
+    complete = judge_diagnostics(forged, False)[0]
     assert complete.points == 0
     assert "metrics.log, line 1" in complete.reason
 

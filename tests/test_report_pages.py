@@ -194,8 +194,8 @@ class TestSubmissionPage:
         page = page_of(make_row("s", "ada", "steep", {}), SHOWN)
         for words in (
             "1 line removed, 2 added.",
-            "9 \N{MINUS SIGN} removed return torch.optim.SGD(model.parameters(), lr=10.0",
-            "10 + added return torch.optim.SGD(model.parameters(), lr=0.1",
+            "\N{MINUS SIGN} removed return torch.optim.SGD(model.parameters(), lr=10.0",
+            "+ added return torch.optim.SGD(model.parameters(), lr=0.1",
             "largest rate 0.1 below 1.0 met",
             "not above 50 not met",
             "diagnosis: - {cause: steep, where: build_optimizer",

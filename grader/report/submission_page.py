@@ -27,7 +27,7 @@ def render_submission(
     broken, fixed = exhibits.broken_source, exhibits.fixed_source
     compared = broken is not None and fixed is not None
     diff = source_diff(broken or "", fixed or "") if compared else None
-    kinds = [line.kind for lines in diff or () for line in lines]
+    kinds = [line[0] for line in diff or ()]
     return render(
         "submission.html.j2",
         {
@@ -40,8 +40,8 @@ def render_submission(
                 for one in exhibits.findings
             ],
             "diff": diff,
-            "removed": kinds.count("removed"),
-            "added": kinds.count("added"),
+            "removed": kinds.count("-"),
+            "added": kinds.count("+"),
             "source": [] if compared else plain_lines(fixed or ""),
             "measurements": [
                 (

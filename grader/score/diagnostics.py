@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from grader.replay.replay import Replay
-from grader.score.evidence import Evidence, figure_doubt, nothing_was_edited
+from grader.score.evidence import Evidence, nothing_was_edited
 from grader.score.reproducibility import FIX_FIRST
 from grader.score.verdict import Check, Row, full, lost, open_check
 from harness.errors import UserError
@@ -22,8 +22,11 @@ _SHOWN = ("shown", "A plot or a snippet of the log shows the symptom", 2.0)
 _CITE = "Cite a value of the {run} run as its metrics.log has it, rounded as you like."
 
 
-def judge_diagnostics(evidence: Evidence) -> tuple[Check, ...]:
-    """Return the six checks of the criterion. Cited values are compared with the replay, never with the claim."""
+def judge_diagnostics(evidence: Evidence, accepted: bool | None) -> tuple[Check, ...]:
+    """Return the six checks of the criterion. Cited values are compared with the replay, never with the claim.
+
+    accepted: whether the fix was judged right; None if the instructor has to decide that.
+    """
     try:
         report = parse_report(evidence.report or "")
     except UserError as error:
@@ -31,7 +34,8 @@ def judge_diagnostics(evidence: Evidence) -> tuple[Check, ...]:
         remedy = "Fill in the front matter of report.md; make check says what is missing."
         cited = [lost(*row, problem, remedy) for row in (_BROKEN_CITED, _KEY_SIGNAL, _RECOVERY)]
     else:
-        cited = [_broken_cited(evidence, report), _key_signal(evidence, report), _recovery(evidence, report)]
+        cited = [_broken_cited(evidence, report), _key_signal(evidence, report)]
+        cited.append(_recovery(evidence, report, accepted))
     return _complete(evidence, "broken", 8.0), _complete(evidence, "fixed", 4.0), *cited, _shown(evidence)
 
 
@@ -121,7 +125,10 @@ def _key_signal(evidence: Evidence, report: Report) -> Check:
     return lost(*_KEY_SIGNAL, reason, remedy)
 
 
-def _recovery(evidence: Evidence, report: Report) -> Check:
+def _recovery(evidence: Evidence, report: Report, accepted: bool | None) -> Check:
+    # Without a right fix nothing has recovered, and code that only hides the fault may have written the value.
+    if accepted is False:
+        return lost(*_RECOVERY, "The fix is not right, so no value shows recovery.", FIX_FIRST)
     others = {"broken": evidence.broken, "healthy": evidence.reference}
     found = _cited(_RECOVERY, evidence, report, "fixed", others)
     if isinstance(found, Check):
@@ -130,9 +137,8 @@ def _recovery(evidence: Evidence, report: Report) -> Check:
     broken, fixed, healthy = (log_values(replay.log) for replay in replays)
     for sign, place in found:
         if fixed.departs(sign.signal, place, broken) and _has_recovered(sign.signal, place, fixed, healthy):
-            if doubt := figure_doubt(evidence):
-                reason = f"The value is true of the replay's log, but {doubt}. The instructor decides."
-                return open_check(*_RECOVERY, reason)
+            if accepted is None:
+                return open_check(*_RECOVERY, "It counts only if the fix is right. The instructor decides.")
             return full(*_RECOVERY, f"{sign} is {sign.value}: recovered.")
     reason = f"{found[0][0]} is {found[0][0].value}, which shows no recovery."
     remedy = "Cite a value of the fixed run that was wrong in the broken run and is healthy now."

@@ -4,7 +4,6 @@ The student's own process wrote that log. Equal bytes, our own runs and the eval
 is not plain, its own measurements prove nothing: the instructor decides.
 """
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -16,19 +15,11 @@ from grader.replay.replayer import HARNESS_BROKE
 from grader.replay.request import OWN, Role, own_settings, recipe_of
 from grader.syntax.plain_edit import Suspicion, plain_edit
 from harness.recipe import Recipe
-from harness.run.metrics_log import batch_records, epoch_records
 from harness.run.provenance import same_class
 from harness.run.settings import RunSettings
 from harness.submission.document import Body
 from harness.submission.report import body_of
 from harness.workspace import Run
-
-# The log's last validation and the evaluator's, on the same images, differ by rounding.
-ACCURACY_APART = 0.005
-# A loss in the log below this share of the evaluator's is not believed. No known fix of any recipe comes near, though
-# losses are compared across loss functions, dropout and the last steps of training.
-_LOSS_SHARE, _LOSS_APART = 0.5, 0.05
-_LAST_STEPS = 20
 
 
 @dataclass(frozen=True)
@@ -148,44 +139,3 @@ def doubt(evidence: Evidence) -> str:
     if not evidence.suspicions or same_as_reference(evidence):
         return ""
     return evidence.suspicions[0].message
-
-
-def figure_doubt(evidence: Evidence) -> str:
-    """Return why a number in the fixed run's log is not believed, as a clause, or ""."""
-    return doubt(evidence) or overclaim(evidence)
-
-
-def overclaim(evidence: Evidence) -> str:
-    """Return where the fixed run's log is better than the trusted evaluator's figures, as a clause, or ""."""
-    fixed = evidence.fixed
-    if fixed.status != "OK" or fixed.evaluation is None or same_as_reference(evidence):
-        return ""
-    validation, training = fixed.evaluation.validation, fixed.evaluation.training
-    if validation is None:
-        return "the trusted evaluator does not know the network that it trains"
-    last = epoch_records(fixed.records())[-1]
-    accuracy, found = last.get("val_accuracy"), validation.accuracy
-    right = found if isinstance(found, int | float) else 0.0
-    if isinstance(accuracy, int | float) and not accuracy <= right + ACCURACY_APART:
-        return _clause("the last validation accuracy", accuracy, found)
-    losses = [record.get("loss") for record in batch_records(fixed.records())[-_LAST_STEPS:]]
-    numbers = [loss for loss in losses if isinstance(loss, int | float)]
-    if _is_better(last.get("val_loss"), validation.loss):
-        return _clause("the last validation loss", last["val_loss"], validation.loss)
-    if numbers and training is not None and _is_better(mean := sum(numbers) / len(numbers), training.loss):
-        return _clause("the loss in the last batches", mean, training.loss)
-    return ""
-
-
-def _is_better(claimed: object, found: object) -> bool:
-    """Return whether the log's loss is far below the evaluator's; a non-finite loss is the worst."""
-    if not isinstance(claimed, int | float):
-        return False
-    if not isinstance(found, int | float):
-        return math.isfinite(claimed)
-    return claimed < found * _LOSS_SHARE - _LOSS_APART
-
-
-def _clause(what: str, claimed: float, found: object) -> str:
-    shown = f"{found:.4g}" if isinstance(found, int | float) else f"{found}"
-    return f"its log has {what} as {claimed:.4g}, and the trusted evaluator finds {shown} for the weights"

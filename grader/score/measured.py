@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from grader.replay.replay import Evaluation, Replay, SplitFigures
-from grader.score.evidence import ACCURACY_APART, Evidence
+from grader.score.evidence import Evidence
 from grader.score.solutions import mechanisms_of
 from grader.score.verdict import Measurement, Model, Number
 from harness.checks import load_check
@@ -21,8 +21,8 @@ from harness.run.metrics_log import epoch_records, to_strict
 from harness.symptoms import judge_symptom, reduce_values, signal_values
 from harness.toml_file import read_record
 
-# The log's last validation loss and the evaluator's, on the same images, differ by rounding.
-_LOSS_APART = 0.01
+# The log's last validation and the evaluator's, on the same images, differ by rounding.
+_ACCURACY_APART, _LOSS_APART = 0.005, 0.01
 # A network that guesses is right in one of so many classes; one that has learnt is right at least twice as often.
 _TIMES_CHANCE = 2
 BANDS = Path(__file__).with_name("bands.toml")
@@ -137,7 +137,7 @@ def _claimed(evidence: Evidence, evaluation: Evaluation) -> list[Measurement]:
     wanted, good = "a number", False
     if isinstance(found, int | float):
         wanted = f"the evaluator's {found:.4g} on the same images"
-        apart = _LOSS_APART * abs(found) if by_loss else ACCURACY_APART
+        apart = _LOSS_APART * abs(found) if by_loss else _ACCURACY_APART
         good = isinstance(claimed, int | float) and abs(claimed - found) <= apart
     return [_measured("the log's last validation", claimed, wanted, good)]
 

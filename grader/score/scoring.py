@@ -48,10 +48,7 @@ def score_submission(
     """Score one submission by its replays; if a check is open, the row waits for the instructor."""
     evidence = evidence_of(submission, replays)
     hints = submission.manifest.hints
-    flags = [
-        *flags_of(evidence),
-        *ignored_flags(submission.ignored),
-    ]
+    flags = [*flags_of(evidence), *ignored_flags(submission.ignored)]
     facts: dict[str, Fact] = {
         "seed": submission.settings.seed,
         "dataset": submission.settings.dataset,
@@ -84,20 +81,12 @@ def scored_row(
 
     student, exercise: what the manifest says.
     """
-    student, exercise, names = identified(name, student, exercise)
+    row = unscored(name, "", student=student, exercise=exercise).row
     warning = {} if sandboxed else {"warning": WITHOUT_SANDBOX}
     no_sandbox = () if sandboxed else (Flag(id="no sandbox", message=WITHOUT_SANDBOX),)
-    row = SubmissionScore(
-        submission=name,
-        student=student,
-        recipe=exercise,
-        status="not judged",
-        total=None,
-        criteria={},
-        flags=(*no_sandbox, *flags, *names),
-        provenance={**warning, "tarball_sha256": sha256, "sandbox": sandboxed, **facts},
-    )
-    return rescored(row, criteria)
+    provenance = {**warning, "tarball_sha256": sha256, "sandbox": sandboxed, **facts}
+    known = {"flags": (*no_sandbox, *flags, *row.flags), "provenance": provenance}
+    return rescored(row.model_copy(update=known), criteria)
 
 
 def unjudged(read: Submission | Answer, reason: str) -> Score:
@@ -140,14 +129,12 @@ def ignored_flags(ignored: Sequence[str]) -> tuple[Flag, ...]:
 def score_evidence(evidence: Evidence, weights: Weights) -> dict[Criterion, CriterionScore]:
     """Return every criterion with its weighted checks."""
     fix = judge_fix(evidence)
-    correct = fix[0].outcome
+    accepted = None if fix[0].outcome == "could not judge" else fix[0].outcome == "passed"
     judged: Mapping[Criterion, tuple[Check, ...]] = {
         "reproducibility": judge_reproducibility(evidence),
-        "diagnostics": judge_diagnostics(evidence),
+        "diagnostics": judge_diagnostics(evidence, accepted),
         "fix": fix,
-        "explanation": judge_explanation(
-            evidence, None if correct == "could not judge" else correct == "passed"
-        ),
+        "explanation": judge_explanation(evidence, accepted),
     }
     return {
         criterion: criterion_score(
