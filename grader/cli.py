@@ -177,7 +177,7 @@ def kit(to: Path) -> None:
 @cli.command("clear-cache")
 def clear_cache() -> None:
     """Delete the cached replays; the next grading makes them again."""
-    from grader.replay.cache import default_folder, trim
+    from grader.replay.replays import default_folder, trim
 
     count, size = trim(default_folder(), days=-1.0)
     click.echo(f"Deleted {count} entries ({size / 1e6:.1f} MB).")

@@ -13,9 +13,8 @@ from pathlib import Path
 from rich.console import Console
 
 import harness
-from grader.replay.cache import NO_SANDBOX, default_folder, trim
 from grader.replay.replayer import Engine, Replayer, Sandbox, open_sandbox
-from grader.replay.replays import Replays, local_executor
+from grader.replay.replays import NO_SANDBOX, Replays, default_folder, local_executor, trim
 from grader.report.write import check_reports_folder
 from grader.sandbox import run_in_sandbox, run_unsandboxed, sandbox_problem
 from grader.score.scoring import WITHOUT_SANDBOX

@@ -13,7 +13,7 @@ from recorded_logs import log_bytes, recorded_evidence
 from grader.intake.submission import Submission, parse_manifest
 from grader.replay.replay import CheckResult, Evaluation, Replay, SplitFigures
 from grader.replay.request import Role
-from grader.report.submission_page import render_submission
+from grader.report.pages import render_submission
 from grader.score.scoring import score_submission
 from grader.score.verdict import CRITERIA, Scores, load_weights, scores_bytes
 from harness.recipe import load_recipe

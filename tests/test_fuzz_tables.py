@@ -10,11 +10,10 @@ from hypothesis import given
 from made_up_class import made_up_class
 
 from grader.course.decisions import apply_decisions, decisions_path, load_decisions
-from grader.replay.cache import Cache
 from grader.replay.replay import Replay
-from grader.report.class_page import render_class_page
+from grader.replay.replays import Cache
 from grader.report.gradebook import export, gradebook
-from grader.report.submission_page import render_submission
+from grader.report.pages import render_class_page, render_submission
 from grader.score.solutions import SOLUTIONS, load_variants
 from grader.score.verdict import DEFAULT_RUBRIC, load_weights, read_scores, scores_bytes
 from harness.errors import UserError

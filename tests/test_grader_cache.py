@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 from grader.cli import cli
-from grader.replay.cache import Cache, trim
 from grader.replay.replay import Replay
+from grader.replay.replays import Cache, trim
 from harness.files import scratch_path
 
 KEY = "ab" * 32

@@ -17,9 +17,8 @@ from grader.grade import score_folder
 from grader.intake.archive import Rejected
 from grader.intake.submission import Answer, Submission, parse_submission
 from grader.replay.replayer import Replayer
-from grader.report.class_page import render_class_page
 from grader.report.gradebook import gradebook
-from grader.report.submission_page import render_submission
+from grader.report.pages import render_class_page, render_submission
 from grader.report.text import Progress
 from grader.sandbox import run_in_sandbox
 from grader.score.verdict import CRITERIA, Scores, SubmissionScore, criteria_in

@@ -13,7 +13,7 @@ from grader.cli import cli
 from grader.course.decisions import Decision, apply_decisions
 from grader.intake.submission import submission_name, tarballs
 from grader.report.gradebook import export
-from grader.report.submission_page import render_submission
+from grader.report.pages import render_submission
 from grader.score.identity import compared, identified, left_out
 from grader.score.scoring import unscored
 from grader.score.verdict import SCORES, SubmissionScore, scores_bytes

@@ -12,9 +12,8 @@ import pytest
 from made_up_class import HOSTILE, RUBRIC, TITLES, changed, made_up_class, make_exhibits, make_row
 from page_reader import Page
 
-from grader.report.class_page import lost_checks, means, render_class_page
-from grader.report.submission_page import render_submission
-from grader.report.template import MARKER
+from grader.report.pages import lost_checks, means, render_class_page, render_submission
+from grader.report.text import MARKER
 from grader.score.verdict import (
     Exhibits,
     Flag,

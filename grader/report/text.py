@@ -1,17 +1,24 @@
-"""Text on pages and terminals: untrusted text made safe to show, and a bar for the replays.
+"""What pages and terminals show: untrusted text made safe, pages from templates, a bar for the replays.
 
 Safe text holds nothing invisible, and nothing that moves the text beside it.
 """
 
+import base64
 import difflib
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
 
+from markupsafe import Markup
 from rich import progress as rich_progress
 from rich.console import Console
 
+from harness.page.run_page import TEMPLATES as RUN_TEMPLATES
+from harness.page.run_page import page_environment
 from harness.submission.document import visible
 
 MISSING = "\N{EM DASH}"
@@ -24,6 +31,9 @@ _DERIVED = re.compile(r".*-[0-9a-f]{16}", re.DOTALL)
 LINES, COLUMNS = 1000, 300  # an experiment has about 90 lines; a hostile one must not make the page grow
 # Replays end in bursts, as many at a time as run in parallel: estimate the time left over some minutes.
 _ESTIMATE_OVER = 300.0  # seconds
+TEMPLATES = Path(__file__).parent / "templates"
+# In the head of every page. `write_reports` recognizes its own pages by it.
+MARKER = '<meta name="generator" content="trainwreck grader">'
 
 
 def clipped(text: str, limit: int) -> str:
@@ -102,3 +112,45 @@ def shown_progress(console: Console) -> Iterator[Progress]:
         *columns, console=console, transient=True, speed_estimate_period=_ESTIMATE_OVER
     ) as bar:
         yield Progress(bar)
+
+
+def render(
+    template: str, context: Mapping[str, Any], *, script: str | None = None, pictures: bool = False
+) -> str:
+    """Return a page as HTML, in which hidden characters are spelled out.
+
+    script: the one file of `templates/` that may run as a script; with None no script runs.
+    pictures: allow pictures whose bytes stand in the page itself. No page ever loads anything.
+
+    The content security policy allows style and script by their SHA-256, so nothing else could act if it got in.
+    """
+    style = _source("run.css", RUN_TEMPLATES) + _source("report.css", TEMPLATES)
+    code = _source(script, TEMPLATES) if script else ""
+    policy = f"default-src 'none'; base-uri 'none'; form-action 'none'; style-src {_hash_of(style)}"
+    policy += f"; script-src {_hash_of(code)}" if code else ""
+    policy += "; img-src data:" if pictures else ""
+    environment = page_environment(TEMPLATES, RUN_TEMPLATES, finalize=_finalize)
+    environment.filters |= {"points": points, "tenths": tenths, "clipped": clipped}
+    # Safe to insert unescaped: these files are ours and hold no closing tag.
+    own = {"style": Markup(style), "script": Markup(code), "marker": Markup(MARKER), "missing": MISSING}
+    return environment.get_template(template).render({**context, **own, "policy": policy})
+
+
+def pill(words: str, kind: str) -> Markup:
+    """Return a few words as a coloured label; kind: good, bad or warn."""
+    return Markup('<span class="pill {}">{}</span>').format(kind, words)
+
+
+def _finalize(value: object) -> object:
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+@cache
+def _source(name: str, folder: Path) -> str:
+    return (folder / name).read_text(encoding="utf-8")
+
+
+@cache
+def _hash_of(source: str) -> str:
+    digest = base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()
+    return f"'sha256-{digest}'"

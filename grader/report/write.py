@@ -7,11 +7,9 @@ import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from grader.report.class_page import render_class_page
 from grader.report.gradebook import COLUMNS, GRADEBOOK, csv_bytes, gradebook
-from grader.report.submission_page import render_submission
-from grader.report.template import MARKER
-from grader.report.text import Progress, file_stem
+from grader.report.pages import render_class_page, render_submission
+from grader.report.text import MARKER, Progress, file_stem
 from grader.score.verdict import SCORES, Exhibits, Scores, scores_bytes
 from harness.errors import UserError, naming, printable
 from harness.files import scratch_path

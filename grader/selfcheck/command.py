@@ -7,7 +7,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.markdown import Markdown
 
-from grader.replay.cache import default_folder
+from grader.replay.replays import default_folder
 from grader.replay.request import Request, Role, own_settings, trusted_requests
 from grader.sandbox import sandbox_problem
 from grader.score.canaries import own_evidence

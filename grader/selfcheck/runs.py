@@ -11,10 +11,9 @@ from pathlib import Path
 from rich.console import Console
 
 from grader.intake.program import program_digest, tree_digest
-from grader.replay.cache import Cache, default_folder, trim
 from grader.replay.replay import Replay
 from grader.replay.replayer import Replayer, open_sandbox
-from grader.replay.replays import Replays, local_executor
+from grader.replay.replays import Cache, Replays, default_folder, local_executor, trim
 from grader.replay.request import Request, machine_state
 from grader.report.text import Progress, shown_progress
 from grader.score.verdict import Model

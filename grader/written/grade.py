@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 from grader.intake.submission import Answer
-from grader.replay.cache import Cache
 from grader.replay.replayer import Replayer
+from grader.replay.replays import Cache
 from grader.replay.request import code_and_machine_hash
 from grader.report.text import Progress
 from grader.sandbox import Stopped

@@ -1,20 +1,33 @@
-"""Render `index.html`: the whole class on one page."""
+"""Render `index.html`, the whole class on one page, and a page for each submission, to hand to the student."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
-from grader.report.submission_page import fact_rows
-from grader.report.template import render
-from grader.report.text import clipped, file_stem, points, tenths
-from grader.score.verdict import Check, Criterion, Scores, SubmissionScore, criteria_in
+from grader.report.markdown import shown_report
+from grader.report.text import (
+    MISSING,
+    clipped,
+    file_stem,
+    pill,
+    plain_lines,
+    points,
+    render,
+    source_diff,
+    tenths,
+)
+from grader.score.identity import own_flags
+from grader.score.verdict import Check, Criterion, Exhibits, Number, Scores, SubmissionScore, criteria_in
+from harness.page.charts import number_text
+from harness.page.run_data import number
 
 _BIN = 10  # points of a histogram bar
 _PLOT_HEIGHT = 200
 _NAME_LIMIT = 80  # characters of a recipe's name; the filter compares the name as it is shown
 _REASON_LIMIT = 500
 _MOST_CRITERIA = 5  # columns that the table of submissions has room for; the gradebook has all
+Facts = Mapping[str, str | int | float | bool | None]
 
 
 @dataclass(frozen=True)
@@ -153,3 +166,67 @@ def _criterion_mean(rows: Iterable[SubmissionScore], name: Criterion) -> float |
 def _mean(values: Iterable[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return fmean(known) if known else None
+
+
+def render_submission(
+    row: SubmissionScore, exhibits: Exhibits | None, *, title: str = "", provenance: Facts | None = None
+) -> str:
+    """Return the page as HTML: a pure function, the same bytes for the same input.
+
+    exhibits: what the page shows beside the score; with None it shows the score alone. title: the recipe's.
+    provenance: the provenance of the whole class; a "warning" in it stands on top.
+    """
+    row = row.model_copy(update={"flags": own_flags(row)})
+    exhibits = exhibits or Exhibits(submission=row.submission)
+    facts = {**row.provenance, **(provenance or {})}
+    broken, fixed = exhibits.broken_source, exhibits.fixed_source
+    compared = broken is not None and fixed is not None
+    diff = source_diff(broken or "", fixed or "") if compared else None
+    kinds = [line[0] for line in diff or ()]
+    return render(
+        "submission.html.j2",
+        {
+            "row": row,
+            "title": title,
+            "warning": facts.get("warning"),
+            "exhibits": exhibits,
+            "findings": [
+                (clipped(one.caption, 200), _cells([one.columns], 60)[0], _cells(one.rows[:200], 400))
+                for one in exhibits.findings
+            ],
+            "diff": diff,
+            "removed": kinds.count("-"),
+            "added": kinds.count("+"),
+            "source": [] if compared else plain_lines(fixed or ""),
+            "measurements": [
+                (
+                    clipped(one.name, 300), measured(one.value), clipped(one.wanted, 200),
+                    pill("met", "good") if one.good else pill("not met", "bad"),
+                )
+                for one in exhibits.measurements
+            ],
+            "report": None if exhibits.report is None else shown_report(exhibits.report),
+            "provenance": fact_rows(facts),
+        },
+        pictures=True,
+    )  # fmt: skip
+
+
+def fact_rows(facts: Facts) -> list[tuple[str, str]]:
+    """Return the rows of a table of provenance, sorted by name."""
+    return [
+        (clipped(name, 200), MISSING if value is None else clipped(str(value), 2000))
+        for name, value in sorted(facts.items())
+    ]
+
+
+def measured(value: Number | str) -> str:
+    """Return an outcome as it is, a number with six digits, its name if it is not finite, a dash for None."""
+    if isinstance(value, str) and value not in ("NaN", "Infinity", "-Infinity"):
+        return clipped(value, 100)
+    figure = number(value)
+    return MISSING if figure is None else number_text(figure)
+
+
+def _cells(rows: Iterable[Iterable[str]], limit: int) -> list[list[str]]:
+    return [[clipped(cell, limit) for cell in row] for row in rows]
