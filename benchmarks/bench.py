@@ -43,9 +43,7 @@ def exercise(rounds: int) -> Row:
         },
         rounds,
     )
-    return ratio_row(
-        "harness exercise (MLP), whole process / plain script", 1.5, seconds, "harness", "plain script"
-    )
+    return ratio_row("harness exercise (MLP), whole process / plain script", 1.5, seconds, "harness", "plain script")
 
 
 def recording(experiment: str, label: str, target: float) -> Callable[[int], Row]:
@@ -54,9 +52,7 @@ def recording(experiment: str, label: str, target: float) -> Callable[[int], Row
     def measured(rounds: int) -> Row:
         words = [sys.executable, HERE / "loop.py", experiment, str(rounds)]
         seconds = json.loads(run(words, run_environment("portable")))
-        return ratio_row(
-            f"training loop with recording, {label} / without", target, seconds, "recorded", "plain"
-        )
+        return ratio_row(f"training loop with recording, {label} / without", target, seconds, "recorded", "plain")
 
     return measured
 
@@ -115,9 +111,7 @@ def replay(rounds: int) -> Row:
 
         score()
         environment = run_environment("portable")
-        seconds = interleaved(
-            {"grader": score, "plain script": lambda: seconds_of(PLAIN, environment)}, rounds
-        )
+        seconds = interleaved({"grader": score, "plain script": lambda: seconds_of(PLAIN, environment)}, rounds)
     what = "grader score of one new submission (MLP), whole process / plain script"
     return ratio_row(what, 2.5, seconds, "grader", "plain script")
 

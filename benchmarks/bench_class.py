@@ -20,15 +20,7 @@ from typing import Literal
 
 import click
 
-from benchmarks.measure import (
-    PAGE,
-    BenchmarkError,
-    Row,
-    command_path,
-    finish,
-    run,
-    this_machine,
-)
+from benchmarks.measure import PAGE, BenchmarkError, Row, command_path, finish, run, this_machine
 from benchmarks.repack import repacked
 from grader.course.demo import VERDICTS, broken_workspace, example_submission, first_fixes
 from grader.sandbox import sandbox_problem
@@ -187,9 +179,7 @@ def _say(message: str) -> None:
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option(
-    "--size", type=click.IntRange(min=1), default=SIZE, show_default=True, help="How many submissions."
-)
+@click.option("--size", type=click.IntRange(min=1), default=SIZE, show_default=True, help="How many submissions.")
 @click.option("--write", is_flag=True, help=f"Write the table into {PAGE.parent.name}/{PAGE.name}, too.")
 def main(size: int, write: bool) -> None:
     """Measure what grading a whole class costs, and exit with 1 if a target is missed."""

@@ -197,9 +197,7 @@ def activated(python: Path, folder: Path) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(outside)}
     path = f"{python.parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
     jupyter = [f"JUPYTER_{name}_DIR" for name in ("CONFIG", "DATA", "RUNTIME")]
-    own = {
-        name: str(folder / "own" / name.lower()) for name in (*jupyter, "IPYTHONDIR", "TRAINWRECK_REPLAYS")
-    }
+    own = {name: str(folder / "own" / name.lower()) for name in (*jupyter, "IPYTHONDIR", "TRAINWRECK_REPLAYS")}
     return {**kept, "PATH": path, "VIRTUAL_ENV": str(python.parent.parent), **own}
 
 
@@ -362,9 +360,7 @@ def ready_environment(tool: Tool, folder: Path) -> Path:
     if marker.is_file() and json.loads(marker.read_text(encoding="utf-8")) == wanted:
         return python
     if place.exists() and not marker.is_file():
-        raise BenchmarkError(
-            f"{place} is not an environment of this benchmark: name another folder with --envs."
-        )
+        raise BenchmarkError(f"{place} is not an environment of this benchmark: name another folder with --envs.")
     marker.write_text("{}", encoding="utf-8")  # an interrupted installation starts again
     run([sys.executable, "-m", "venv", "--clear", place])
     install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
@@ -383,12 +379,7 @@ def run_watched(
     with tempfile.TemporaryFile("w+", errors="replace") as printed:
         start = perf_counter()
         process = psutil.Popen(
-            words,
-            cwd=folder,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=printed,
-            stderr=subprocess.STDOUT,
+            words, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=printed, stderr=subprocess.STDOUT
         )
         try:
             status: int | None = process.wait(timeout=limit)
@@ -421,14 +412,10 @@ def measure(tool: Tool, python: Path, handed_in: Sequence[HandedIn], folder: Pat
     late = handed_in if tool.together else [one for one in handed_in if one.hostile]
     tool.prepare(python, mixed, late)
     rest = _graded(tool, python, mixed, late)[1]
-    return Measured(
-        tool, seconds / len(honest), again / len(honest), tuple(rest if tool.together else found + rest)
-    )
+    return Measured(tool, seconds / len(honest), again / len(honest), tuple(rest if tool.together else found + rest))
 
 
-def _graded(
-    tool: Tool, python: Path, folder: Path, handed_in: Sequence[HandedIn]
-) -> tuple[float, list[Outcome]]:
+def _graded(tool: Tool, python: Path, folder: Path, handed_in: Sequence[HandedIn]) -> tuple[float, list[Outcome]]:
     total, found = 0.0, list[Outcome]()
     for group in [handed_in] if tool.together else [[one] for one in handed_in]:
         names = [one.student for one in group]
@@ -441,9 +428,7 @@ def _graded(
         click.echo(f"{tool.name}: {', '.join(names)}: {seconds:.1f} s, {how}", err=True)
         (folder / f"{'_'.join(names)}.log").write_text(output, encoding="utf-8")
         hung = Lost(f"never returned: ended after {LIMIT_SECONDS:g} s, no result")
-        found += [
-            Outcome(one.kind, hung if status is None else tool.verdict(folder, one.student)) for one in group
-        ]
+        found += [Outcome(one.kind, hung if status is None else tool.verdict(folder, one.student)) for one in group]
     return total, found
 
 
@@ -457,9 +442,7 @@ def outcome_cell(outcome: Outcome) -> str:
 
 
 def _full_points(outcomes: Sequence[Outcome]) -> int:
-    return sum(
-        isinstance(one.verdict, Verdict) and one.verdict.points == one.verdict.maximum for one in outcomes
-    )
+    return sum(isinstance(one.verdict, Verdict) and one.verdict.points == one.verdict.maximum for one in outcomes)
 
 
 def _share(outcomes: Sequence[Outcome]) -> str:
@@ -522,9 +505,7 @@ def main(envs: Path, write: bool) -> None:
         with tempfile.TemporaryDirectory(prefix="trainwreck-peers-") as scratch:
             click.echo("the ten submissions, each with its runs ...", err=True)
             handed_in = make_submissions(Path(scratch) / "made", jobs)
-            columns = [
-                measure(tool, python, handed_in, Path(scratch) / tool.name) for tool, python in pythons
-            ]
+            columns = [measure(tool, python, handed_in, Path(scratch) / tool.name) for tool, python in pythons]
     except (BenchmarkError, UserError) as error:
         raise click.ClickException(str(error)) from None
     heading, *rows = table(columns)

@@ -55,9 +55,7 @@ def run(
     texts = list(map(str, words))
     done = subprocess.run(texts, env=environment, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode not in allowed:
-        raise BenchmarkError(
-            f"{' '.join(texts)} ended with status {done.returncode}:\n{done.stdout}{done.stderr}"
-        )
+        raise BenchmarkError(f"{' '.join(texts)} ended with status {done.returncode}:\n{done.stdout}{done.stderr}")
     return done.stdout
 
 
@@ -92,25 +90,17 @@ def interleaved(kinds: Mapping[str, Callable[[], float]], rounds: int) -> dict[s
     return seconds
 
 
-def ratio_row(
-    what: str, target: float, seconds: Mapping[str, Sequence[float]], measured: str, yardstick: str
-) -> Row:
+def ratio_row(what: str, target: float, seconds: Mapping[str, Sequence[float]], measured: str, yardstick: str) -> Row:
     """Return the median over the rounds of measured / yardstick, both timed in one round."""
     ratios = [a / b for a, b in zip(seconds[measured], seconds[yardstick], strict=True)]
     best = min(seconds[measured]) / min(seconds[yardstick])
     medians = f"{_time(median(seconds[measured]))} against {_time(median(seconds[yardstick]))}"
     return Row(
-        what,
-        median(ratios),
-        "x",
-        target,
-        f"{medians}; ratio of the fastest rounds {best:.2f}; {len(ratios)} rounds",
+        what, median(ratios), "x", target, f"{medians}; ratio of the fastest rounds {best:.2f}; {len(ratios)} rounds"
     )
 
 
-def seconds_row(
-    what: str, target: float, seconds: Mapping[str, Sequence[float]], measured: str, yardstick: str
-) -> Row:
+def seconds_row(what: str, target: float, seconds: Mapping[str, Sequence[float]], measured: str, yardstick: str) -> Row:
     """Return the median time of the rounds, with a yardstick beside it."""
     took, other = seconds[measured], median(seconds[yardstick])
     ratio = median(took) / other

@@ -94,9 +94,7 @@ def export(platform: Literal["canvas", "moodle"], out: Path) -> None:
     if waiting := sum(row.status == "not judged" for row in scores.submissions):
         click.echo(f"{waiting} not judged, and without a grade in it: grader review {out} shows why.")
     if outside := not_exported(scores):
-        click.echo(
-            f"{len(outside)} not in it: grade them there by hand, or decide (docs/grading.md).", err=True
-        )
+        click.echo(f"{len(outside)} not in it: grade them there by hand, or decide (docs/grading.md).", err=True)
         for name, why in outside.items():
             click.echo(f"  {clipped(name, 80)}: {clipped(why, 200)}", err=True)
 

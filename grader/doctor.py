@@ -33,9 +33,7 @@ def run_doctor() -> int:
         _line(console, name, _data_problem(name) or "there", "")
     _line(console, "cores", str(usable_cores()), "")
     console.print("Next:", style="bold")
-    console.print(
-        "  grader score submissions/" if good else "  fix what is wrong above, then run grader doctor again"
-    )
+    console.print("  grader score submissions/" if good else "  fix what is wrong above, then run grader doctor again")
     return 0 if good else 1
 
 
@@ -70,9 +68,7 @@ def _cgroup_limit() -> int | None:
 
 
 def _line(console: Console, what: str, text: str, style: str) -> None:
-    console.print(
-        f"{what:>9}{':' if what else ' '} {text}", markup=False, highlight=False, soft_wrap=True, style=style
-    )
+    console.print(f"{what:>9}{':' if what else ' '} {text}", markup=False, highlight=False, soft_wrap=True, style=style)
 
 
 def _numerics_problem() -> str | None:

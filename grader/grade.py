@@ -11,14 +11,7 @@ from rich.console import Console
 
 from grader.course.decisions import apply_decisions, load_decisions
 from grader.intake.archive import Rejected
-from grader.intake.submission import (
-    Answer,
-    Submission,
-    read_submission,
-    submission_name,
-    tarballs,
-    unread_names,
-)
+from grader.intake.submission import Answer, Submission, read_submission, submission_name, tarballs, unread_names
 from grader.replay.replay import Replay
 from grader.replay.request import Request, Role, canary_requests, in_time, recipe_of, requests_of
 from grader.report.gradebook import GRADEBOOK
@@ -70,14 +63,10 @@ def grade(paths: Sequence[Path], grading: Grading, progress: Progress) -> list[S
     replays = _replay(sound, grading, progress)
     scores = _score(sound, replays, grading, progress)
     answers = [item for item in read.values() if isinstance(item, Answer)]
-    answer_grader = AnswerGrader(
-        grading.replayer, grading.cache, jobs=grading.jobs, sandboxed=grading.sandboxed
-    )
+    answer_grader = AnswerGrader(grading.replayer, grading.cache, jobs=grading.jobs, sandboxed=grading.sandboxed)
     scores += answer_grader.grade(answers, progress)
     scores += [item for item in read.values() if isinstance(item, Score)]
-    scores += [
-        unjudged(item, problems[item.recipe]) for item in submissions.values() if item.recipe in problems
-    ]
+    scores += [unjudged(item, problems[item.recipe]) for item in submissions.values() if item.recipe in problems]
     return sorted(scores, key=lambda item: item.row.submission)
 
 
@@ -148,9 +137,7 @@ def _noting(problems: dict[str, str], recipe: str) -> Iterator[None]:
     except Exception as error:
         if not isinstance(error, UserError):
             traceback.print_exc()
-        problems[recipe] = (
-            f"The exercise {recipe} cannot be graded here: {str(error) or type(error).__name__}"
-        )
+        problems[recipe] = f"The exercise {recipe} cannot be graded here: {str(error) or type(error).__name__}"
 
 
 def _replay(

@@ -74,9 +74,7 @@ def run_environment(numerics: Numerics, base: Mapping[str, str] | None = None) -
     """
     base = os.environ if base is None else base
     kept = {
-        name: value
-        for name, value in base.items()
-        if not name.startswith(_REMOVED_FAMILIES) or name in _KEPT_OF_PYTHON
+        name: value for name, value in base.items() if not name.startswith(_REMOVED_FAMILIES) or name in _KEPT_OF_PYTHON
     }
     return kept | COMMON_VARIABLES | (portable_variables() if numerics == "portable" else {})
 

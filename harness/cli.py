@@ -9,14 +9,7 @@ from typing import Any, NoReturn
 import click
 
 from harness.checks.cli.commands import add_check_commands
-from harness.command_line import (
-    HELP_OPTIONS,
-    resume_option,
-    run_command,
-    run_options,
-    whole_number,
-    work_option,
-)
+from harness.command_line import HELP_OPTIONS, resume_option, run_command, run_options, whole_number, work_option
 from harness.errors import Stopped, UserError, naming
 
 # Everything else is imported inside the command that needs it: `harness --help` must be instant.
@@ -34,9 +27,7 @@ class _Commands(click.Group):
         names = self.list_commands(ctx)
         for heading, group in (("Commands", _VERBS), ("Checks", [n for n in names if n not in _VERBS])):
             with formatter.section(heading):
-                formatter.write_dl(
-                    [(n, self.commands[n].get_short_help_str(80)) for n in group if n in self.commands]
-                )
+                formatter.write_dl([(n, self.commands[n].get_short_help_str(80)) for n in group if n in self.commands])
 
 
 _VERBS = (
@@ -125,9 +116,7 @@ def watch(recipe: str, work: Path) -> None:
 @cli.command()
 @_recipe
 @work_option
-@click.option(
-    "--level", metavar="N", type=whole_number(1, 3), help="The hint to give: 1, 2 or 3, one after the other."
-)
+@click.option("--level", metavar="N", type=whole_number(1, 3), help="The hint to give: 1, 2 or 3, one after the other.")
 def hint(recipe: str, work: Path, level: int | None) -> None:
     """Give a hint (it is noted), or show the ones you had."""
     from harness.hints import show_hint
@@ -161,15 +150,11 @@ def causes() -> None:
 @work_option
 @click.option("--step", metavar="N", type=whole_number(0, 10**9), help="The step (a batch, counted from 0).")
 @click.option("--epoch", metavar="N", type=whole_number(0, 10**9), help="The epoch, counted from 0.")
-@click.option(
-    "--signal", "signals", multiple=True, help="This signal only, such as grad_mean.1.weight; repeatable."
-)
+@click.option("--signal", "signals", multiple=True, help="This signal only, such as grad_mean.1.weight; repeatable.")
 @click.option(
     "--run", type=click.Choice(["broken", "fixed"]), default="broken", show_default=True, help="Of which run."
 )
-def show(
-    recipe: str, work: Path, step: int | None, epoch: int | None, signals: tuple[str, ...], run: str
-) -> None:
+def show(recipe: str, work: Path, step: int | None, epoch: int | None, signals: tuple[str, ...], run: str) -> None:
     """Print values of a log as evidence, to copy into report.md."""
     from harness.recipe import load_recipe
     from harness.run.metrics_log import read_metrics_log
@@ -216,9 +201,7 @@ def check(recipe: str, work: Path) -> None:
 @_recipe
 @work_option
 @click.option(
-    "--student",
-    metavar="NAME",
-    help="Your login on the platform of the course: letters, digits, . _ -  [required]",
+    "--student", metavar="NAME", help="Your login on the platform of the course: letters, digits, . _ -  [required]"
 )
 @click.option(
     "--out", type=click.Path(file_okay=False, path_type=Path), default=Path("submissions"), show_default=True,

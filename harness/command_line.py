@@ -90,9 +90,7 @@ def _drop_unwritten(stream: TextIO) -> None:
 
 def _report_fault() -> NoReturn:
     traceback.print_exc()
-    click.echo(
-        "This is a bug in trainwreck, not your mistake. Please report it with the lines above.", err=True
-    )
+    click.echo("This is a bug in trainwreck, not your mistake. Please report it with the lines above.", err=True)
     sys.exit(3)
 
 
@@ -125,12 +123,8 @@ _seed = click.option(
     "--seed", metavar="N", type=whole_number(0, 2**32 - 1),
     help="The seed of the run, 0 to 4294967295. Default: the recipe's, or 42.",
 )  # fmt: skip
-_dataset = click.option(
-    "--dataset", metavar="NAME", help="digits, shapes, mnist or cifar10. Default: the recipe's."
-)
-_device = click.option(
-    "--device", type=click.Choice(["cpu", "cuda"]), help="The device to train on. Default: cpu."
-)
+_dataset = click.option("--dataset", metavar="NAME", help="digits, shapes, mnist or cifar10. Default: the recipe's.")
+_device = click.option("--device", type=click.Choice(["cpu", "cuda"]), help="The device to train on. Default: cpu.")
 _epochs = positive_option("--epochs", "epochs", "Passes over the training data. Default: the experiment's.")
 _batch = positive_option("--batch", "batch_size", "Examples in a batch. Default: the experiment's.")
 

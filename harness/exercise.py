@@ -111,13 +111,7 @@ def verify_exercise(
 
 
 def workspace_job(
-    workspace: Workspace,
-    recipe: Recipe,
-    run: RunName,
-    source: str,
-    *,
-    resume: bool = False,
-    folder: Path | None = None,
+    workspace: Workspace, recipe: Recipe, run: RunName, source: str, *, resume: bool = False, folder: Path | None = None
 ) -> RunJob:
     """Return the job of one run of a workspace, into its own place or into `folder`."""
     fixed = run == "fixed"
@@ -152,16 +146,12 @@ def single_run_job(
     else:
         recipe = load_recipe(break_id)
         if experiment not in (None, recipe.experiment):
-            raise UserError(
-                f"{break_id} breaks {recipe.experiment}, not {experiment}: leave --experiment out."
-            )
+            raise UserError(f"{break_id} breaks {recipe.experiment}, not {experiment}: leave --experiment out.")
         name, title, source, run = recipe.experiment, recipe.title, recipe.broken_source(), "broken"
     job = RunJob(settings, break_id, name, title, run, source, str(folder.resolve()), resume=resume)
     if script is None:
         return job
-    return dataclasses.replace(
-        job, run="fixed", source=read_source(script), source_path=str(script.resolve())
-    )
+    return dataclasses.replace(job, run="fixed", source=read_source(script), source_path=str(script.resolve()))
 
 
 def default_dataset(break_id: str, experiment: str | None) -> str:

@@ -80,13 +80,9 @@ def read_plain_yaml(text: str, source: str, name: str, *, first_line: int = 1) -
             mark = getattr(error, "context_mark", None) or mark
         problem = printable(getattr(error, "problem", None) or getattr(error, "reason", None) or "not YAML")
         where = source if mark is None else f"{source}, line {line_of(mark)}"
-        raise UserError(
-            f"{where}: {name} is not YAML ({problem}): compare that line with the others."
-        ) from None
+        raise UserError(f"{where}: {name} is not YAML ({problem}): compare that line with the others.") from None
     except (ValueError, OverflowError) as error:  # an escape beyond Unicode, a version of 5,000 digits
-        raise UserError(
-            f"{source}: {name} is not YAML ({printable(error)}): compare it with PROMPT.md."
-        ) from None
+        raise UserError(f"{source}: {name} is not YAML ({printable(error)}): compare it with PROMPT.md.") from None
     if not isinstance(node, yaml.MappingNode):
         advice = "write keys with values, as PROMPT.md shows"
         raise UserError(f"{source}, line {first_line}: {name} holds no keys with values: {advice}.")

@@ -226,9 +226,7 @@ def load_recipe(recipe_id: str, exercises: Path = EXERCISES) -> Recipe:
     others = sorted(path.parent.name for path in exercises.glob(f"*/{FILE_EXERCISE}"))
     if recipe_id in others:
         raise UserError(f"{recipe_id} trains nothing, so it has no run: make check judges what you wrote.")
-    raise UserError(
-        f"There is no exercise {recipe_id!r}: {suggestion(recipe_id, [*recipe_ids(exercises), *others])}"
-    )
+    raise UserError(f"There is no exercise {recipe_id!r}: {suggestion(recipe_id, [*recipe_ids(exercises), *others])}")
 
 
 def _read(recipe_id: str, exercises: Path) -> Recipe:

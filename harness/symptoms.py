@@ -27,9 +27,7 @@ def signal_values(records: Sequence[Record], signal: str) -> list[tuple[int, flo
     `eval_disagreement` is the relative distance between the losses of two evaluations of the same weights.
     """
     if signal in _BATCH_SIGNALS:
-        pairs: Iterable[tuple[int, float | None]] = (
-            (r["step"], r.get(signal)) for r in batch_records(records)
-        )
+        pairs: Iterable[tuple[int, float | None]] = ((r["step"], r.get(signal)) for r in batch_records(records))
     else:
         pairs = ((r.get("epoch", 0), _epoch_value(r, signal)) for r in epoch_records(records))
     return [(index, float(value)) for index, value in pairs if value is not None]

@@ -45,7 +45,6 @@ def read_record(path: Path, model: type[Model], **more: Any) -> Model:
         return model.model_validate({**table, **more})
     except ValidationError as error:
         problems = "; ".join(
-            f"{'.'.join(map(str, item['loc']))}: {item['msg'].removeprefix('Value error, ')}"
-            for item in error.errors()
+            f"{'.'.join(map(str, item['loc']))}: {item['msg'].removeprefix('Value error, ')}" for item in error.errors()
         )
         raise UserError(f"{path} cannot be used: {problems}.") from None

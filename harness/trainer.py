@@ -65,12 +65,7 @@ class Training(TrainingSetup):
     """One run: the loop over its batches, and its files; `position` holds the epoch, the step and the best metric."""
 
     def __init__(
-        self,
-        experiment: Experiment,
-        data: TensorData,
-        settings: RunSettings,
-        folder: Path,
-        progress: Progress | None,
+        self, experiment: Experiment, data: TensorData, settings: RunSettings, folder: Path, progress: Progress | None
     ) -> None:
         super().__init__(experiment, data, settings)
         self.folder = folder

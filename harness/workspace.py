@@ -171,9 +171,7 @@ def open_workspace(work: Path, recipe: str) -> Workspace:
         # The constructor refuses unknown names; pydantic checks types and choices, and is strict only with JSON.
         TypeAdapter(RunSettings).validate_json(json.dumps(record["settings"]), strict=True)
     except FileNotFoundError:
-        raise UserError(
-            f"There is no workspace {path.parent}: make exercise BREAK={recipe} makes it."
-        ) from None
+        raise UserError(f"There is no workspace {path.parent}: make exercise BREAK={recipe} makes it.") from None
     except (ValueError, KeyError, TypeError, RecursionError):
         raise UserError(
             f"{path} does not hold the settings of {recipe}: start over with make clean-work BREAK={recipe},"
@@ -201,9 +199,7 @@ def remove_workspace(work: Path, recipe: str) -> Path:
         if path.name not in _MADE_BY_HARNESS:
             path.rename(target / path.name)
     if folder.is_symlink():
-        raise UserError(
-            f"{folder} is a link: your files are in {target}; remove the link and what it points to."
-        )
+        raise UserError(f"{folder} is a link: your files are in {target}; remove the link and what it points to.")
     shutil.rmtree(folder)
     return target
 

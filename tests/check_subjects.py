@@ -34,9 +34,7 @@ def mini_subject(source: str = MINI, *, seed: int = 1) -> Subject:
 def real_subject(recipe_id: str, *, healthy: bool = False, seed: int = 42) -> Subject:
     """Return a recipe's experiment, broken or healthy, on the recipe's own data."""
     recipe = load_recipe(recipe_id)
-    return source_subject(
-        recipe.healthy_source() if healthy else recipe.broken_source(), recipe.dataset, seed
-    )
+    return source_subject(recipe.healthy_source() if healthy else recipe.broken_source(), recipe.dataset, seed)
 
 
 def source_subject(source: str, dataset: str = "digits", seed: int = 42) -> Subject:

@@ -64,9 +64,7 @@ class Lab:
         self.scheduler.kill()
         self.scheduler.wait()
 
-    def _start(
-        self, kind: str, *words: str, name: str = "scheduler", **variables: str
-    ) -> "subprocess.Popen[bytes]":
+    def _start(self, kind: str, *words: str, name: str = "scheduler", **variables: str) -> "subprocess.Popen[bytes]":
         with (self._folder / f"{name}.log").open("wb") as said:
             return subprocess.Popen(
                 [
@@ -126,6 +124,5 @@ def dask_setup(worker: object) -> None:
     """Set a worker up; Dask calls this."""
     Replayer.make = make  # type: ignore[method-assign]
     vars(cluster).update(
-        description=lambda: description(os.environ[_CODE]),
-        sandbox_problem=lambda: os.environ[_SANDBOX],
+        description=lambda: description(os.environ[_CODE]), sandbox_problem=lambda: os.environ[_SANDBOX]
     )

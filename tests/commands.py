@@ -30,9 +30,7 @@ def run_command(
     """Run a command to its end, without a terminal to ask at."""
     options.setdefault("env", command_environment())
     options.setdefault("stdin", subprocess.DEVNULL)
-    return subprocess.run(
-        [*program, *map(str, words)], cwd=cwd, capture_output=True, text=True, timeout=120, **options
-    )
+    return subprocess.run([*program, *map(str, words)], cwd=cwd, capture_output=True, text=True, timeout=120, **options)
 
 
 def succeed(*words: str | Path, cwd: Path, **options: Any) -> str:
@@ -113,9 +111,7 @@ def is_running(process: int) -> bool:
 def snapshot(folder: Path) -> dict[str, bytes]:
     """Return the files of a folder and what lies below it, by name."""
     return {
-        path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
+        path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()
     }
 
 

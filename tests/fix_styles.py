@@ -182,9 +182,7 @@ OTHER_WAYS: dict[str, list[Edits]] = {
         [("nn.Softmax(dim=1)", "nn.LogSoftmax(dim=1)"), ("F.cross_entropy(", "F.nll_loss(")],
         [(MEAN, "F.nll_loss(torch.log(outputs + 1e-9), labels)")],
     ],
-    "label_permute": [
-        [("return inputs, labels[order]", "return inputs, labels[order][torch.argsort(order)]")]
-    ],
+    "label_permute": [[("return inputs, labels[order]", "return inputs, labels[order][torch.argsort(order)]")]],
     "forgotten_eval": [[(OUT, EVAL + OUT), (ZERO, "    model.train()\n" + ZERO)]],
     "amp_no_scaling": [[("torch.float16", "torch.bfloat16")]],
     "frozen_layer": [[(LAST, "[{'params': model[1].parameters()}, {'params': model[-1].parameters()}]")]],
@@ -205,9 +203,7 @@ def styled_fixes(recipe: Recipe) -> Iterator[tuple[str, str]]:
     yield "comments", re.sub(r"(?m)(?<=[^\\\n])$", "  # as it was", source)
     yield "typed anew", ast.unparse(ast.parse(source))
     yield "renamed", re.sub(r"\bloss\b", "batch_loss", re.sub(r"\boptimizer\b", "opt", source))
-    hinted = source.replace("(model)", "(model: nn.Module)", 1).replace(
-        "    loss = ", "    loss: torch.Tensor = "
-    )
+    hinted = source.replace("(model)", "(model: nn.Module)", 1).replace("    loss = ", "    loss: torch.Tensor = ")
     yield "type hints", hinted
     yield "other docstrings", re.sub(r'    """.*?"""\n', '    """Fixed on Tuesday evening."""\n', source)
     yield "prints", source.replace("    return loss\n", "    print('loss', loss.item())\n    return loss\n")

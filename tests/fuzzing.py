@@ -61,9 +61,7 @@ def mutated(draw: st.DrawFn, seeds: Sequence[bytes], tokens: Sequence[bytes]) ->
 
 def mutated_text(seeds: Sequence[str], tokens: Sequence[str]) -> st.SearchStrategy[str]:
     """Return the same for texts; bytes that are not UTF-8 any more become replacement characters."""
-    of_bytes = mutated(
-        [seed.encode() for seed in seeds], [token.encode("utf-8", "replace") for token in tokens]
-    )
+    of_bytes = mutated([seed.encode() for seed in seeds], [token.encode("utf-8", "replace") for token in tokens])
     return of_bytes.map(lambda data: data.decode("utf-8", "replace"))
 
 
@@ -82,9 +80,7 @@ def outcome(call: Callable[[], Result], *refusals: type[Exception], strangers: b
     return result
 
 
-def _once(
-    call: Callable[[], Result], refusals: tuple[type[Exception], ...]
-) -> tuple[Result | None, str | None]:
+def _once(call: Callable[[], Result], refusals: tuple[type[Exception], ...]) -> tuple[Result | None, str | None]:
     random.seed(0)
     before = signal.signal(signal.SIGPROF, _hung)
     signal.setitimer(signal.ITIMER_PROF, _HANG_SECONDS)

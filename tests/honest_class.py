@@ -54,9 +54,7 @@ class HonestClass:
         return shutil.copytree(self.folder / "replays", memory, ignore=left_out)
 
 
-def make_submissions(
-    template: Path, work: Path, *, others: Sequence[str] = (), jobs: int
-) -> dict[str, bytes]:
+def make_submissions(template: Path, work: Path, *, others: Sequence[str] = (), jobs: int) -> dict[str, bytes]:
     """Make the honest submissions, and one right fix of each of `others`; return them by file name.
 
     `template` becomes a `work` folder with the broken run of each recipe.
@@ -68,19 +66,14 @@ def make_submissions(
         STUDENTS["masked"]: (RECIPE, clipped.source),
         STUDENTS["untouched"]: (RECIPE, broken),
         STUDENTS["wrong"]: (RECIPE, broken.replace("lr=10.0", "lr=9.0")),
-        **{
-            f"dan{number}": (other, load_recipe(other).healthy_source())
-            for number, other in enumerate(others)
-        },
+        **{f"dan{number}": (other, load_recipe(other).healthy_source()) for number, other in enumerate(others)},
     }
 
     def made(student: str) -> Path:
         recipe, source = sources[student]
         knows = student in (STUDENTS["untouched"], STUDENTS["wrong"])
         report = right_diagnosis if knows else None
-        return example_submission(
-            recipe, student, source, template, work / student, work / "out", report=report
-        )
+        return example_submission(recipe, student, source, template, work / student, work / "out", report=report)
 
     def right_diagnosis(text: str) -> str:
         # A student who knows the cause and fixes nothing: attacks must not earn more by their fix or their logs.

@@ -22,9 +22,7 @@ def contents(**changed: bytes | None) -> dict[str, bytes]:
     files["command.txt"] = COMMANDS
     for name, content in changed.items():
         path = name.replace("__", "/")
-        path = {"experiment": "experiment.py", "report": "report.md", "command": "command.txt"}.get(
-            path, path
-        )
+        path = {"experiment": "experiment.py", "report": "report.md", "command": "command.txt"}.get(path, path)
         if content is None:
             del files[path]
         else:
@@ -86,9 +84,7 @@ def member(name: str, content: bytes = b"", **fields: Any) -> tuple[tarfile.TarI
 def tar_of(*members: tuple[tarfile.TarInfo, bytes], form: int = tarfile.USTAR_FORMAT) -> bytes:
     """Return an uncompressed tar archive of these members, however strange they are, after a whole submission."""
     buffer = io.BytesIO()
-    with tarfile.open(
-        fileobj=buffer, mode="w", format=form, encoding="utf-8", errors="surrogateescape"
-    ) as tar:
+    with tarfile.open(fileobj=buffer, mode="w", format=form, encoding="utf-8", errors="surrogateescape") as tar:
         for name, content in whole().items():
             info, _ = member(name, content)
             tar.addfile(info, io.BytesIO(content))

@@ -43,9 +43,7 @@ def build_optimizer(model):
 """
 FIXED = BROKEN.replace("EPOCHS =", "# my fix: see report.md\nEPOCHS =").replace("lr=10.0", "lr=0.1")
 
-HOSTILE = (
-    """</title></style><script>alert("1")</script><img src=x onerror=alert(2)>]]>&amp;\u202eevil\x1b[31m"""
-)
+HOSTILE = """</title></style><script>alert("1")</script><img src=x onerror=alert(2)>]]>&amp;\u202eevil\x1b[31m"""
 
 RUBRIC = load_weights()
 CHECK_TITLES = {"fix.correct": "The cause is gone", "fix.minimal": "Nothing else was changed"}
@@ -94,9 +92,7 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def make_row(
-    submission: str, student: str, recipe: str, changes: dict[str, Check], **more: object
-) -> SubmissionScore:
+def make_row(submission: str, student: str, recipe: str, changes: dict[str, Check], **more: object) -> SubmissionScore:
     """Return a row in which every check is earned but those in `changes`, by their address."""
     earned = {
         f"{name}.{id_}": full(id_, _title(f"{name}.{id_}"), most, "It agrees with the replay, byte for byte.")
@@ -104,8 +100,7 @@ def make_row(
         for id_, most in checks.items()
     } | changes
     criteria = {
-        name: criterion_score(tuple(earned[f"{name}.{id_}"] for id_ in checks))
-        for name, checks in RUBRIC.items()
+        name: criterion_score(tuple(earned[f"{name}.{id_}"] for id_ in checks)) for name, checks in RUBRIC.items()
     }
     points = [one.points for one in criteria.values()]
     total = None if None in points else round(sum(p for p in points if p is not None), 2)
@@ -136,21 +131,15 @@ def _title(address: str) -> str:
     return CHECK_TITLES.get(address, f"The check {address}")
 
 
-_DECIDED = lost(
-    "cause", "The right cause", 3, "Set by the instructor.", "Name one cause only.", points=2
-).model_copy(
+_DECIDED = lost("cause", "The right cause", 3, "Set by the instructor.", "Name one cause only.", points=2).model_copy(
     update={
         "rule": RuleVerdict(outcome="could not judge", points=None, reason="The report offers two causes."),
         "comment": "Right cause, but hedged: see me about the second paragraph.",
     }
 )
 _WRONG = {
-    **changed(
-        "fix.minimal", lost, "Judged only for a correct fix.", "Fix the cause first; then this counts."
-    ),
-    **changed(
-        "fix.correct", lost, "The evaluator measured an accuracy of 0.112.", "Fix the cause.", points=4.0
-    ),
+    **changed("fix.minimal", lost, "Judged only for a correct fix.", "Fix the cause first; then this counts."),
+    **changed("fix.correct", lost, "The evaluator measured an accuracy of 0.112.", "Fix the cause.", points=4.0),
     **changed("reproducibility.fixed_checkpoint", lost, "The checkpoints differ.", "Run make verify."),
 }
 _FLAGS = (

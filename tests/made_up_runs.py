@@ -41,9 +41,7 @@ def make_run(
         records += [_batch(step, epoch, parameters, explode_at) for step in steps]
         loss = math.nan if explode_at is not None else 0.25 + 0.4 * math.exp(-epoch)
         accuracy = None if regression else 0.1 if explode_at is not None else 0.95 - 0.12 * math.exp(-epoch)
-        records.append(
-            {"epoch": epoch, "val_loss": loss, "val_accuracy": accuracy, "eval_buffer_change": 0.0}
-        )
+        records.append({"epoch": epoch, "val_loss": loss, "val_accuracy": accuracy, "eval_buffer_change": 0.0})
     for suffix in ("repeated", "eval_mode"):
         records[-1] |= {f"val_loss_{suffix}": loss, f"val_accuracy_{suffix}": accuracy}
     write_log(folder, records)
@@ -82,11 +80,7 @@ def make_run(
     side = 28 if channels == 1 else 32
     pixels = bytes(index % 251 for index in range(24 * channels * side * side))
     labels = None if regression else [class_names[index % len(class_names)] for index in range(24)]
-    sheet = {
-        "shape": [24, channels, side, side],
-        "pixels": base64.b64encode(pixels).decode(),
-        "labels": labels,
-    }
+    sheet = {"shape": [24, channels, side, side], "pixels": base64.b64encode(pixels).decode(), "labels": labels}
     write_json(folder / "inputs.json", sheet)
     return folder
 
@@ -119,10 +113,7 @@ def _batch(step: int, epoch: int, parameters: Sequence[str], explode_at: int | N
         "grad_zero_fraction": min(1.0, 0.35 + 0.0005 * step),
         "stale_grad_ratio": 0.0,
         "optimizer_steps": 1,
-        "activations": {
-            "first": {"mean": -0.1 * var, "var": var},
-            "last": {"mean": 0.02 * var, "var": 3 * var},
-        },
+        "activations": {"first": {"mean": -0.1 * var, "var": var}, "last": {"mean": 0.02 * var, "var": 3 * var}},
     }
 
 

@@ -101,10 +101,7 @@ CHANCE = edited(
 # A scaler whose scale grows every third step: its state has to be kept, too.
 AMP = edited(
     MINI,
-    (
-        "AMP = False",
-        'AMP = True\n\nscaler = torch.amp.GradScaler("cpu", init_scale=256.0, growth_interval=3)',
-    ),
+    ("AMP = False", 'AMP = True\n\nscaler = torch.amp.GradScaler("cpu", init_scale=256.0, growth_interval=3)'),
     ("SGD(model.parameters(), lr=0.05, momentum=0.9)", "Adam(model.parameters(), lr=0.01, fused=True)"),
     (
         _STEP,
@@ -186,9 +183,7 @@ class Run:
         return epoch_records(self.records)
 
 
-def mini_run(
-    folder: Path, source: str = MINI, *, resume: bool = False, train_size: int = 40, **options: Any
-) -> Run:
+def mini_run(folder: Path, source: str = MINI, *, resume: bool = False, train_size: int = 40, **options: Any) -> Run:
     """Train a miniature experiment in this process; options are those of `RunSettings`."""
     experiment = load(folder, source)
     settings = RunSettings(**{"seed": 1, "dataset": "digits", **options})
@@ -200,10 +195,7 @@ def main(folder: Path, recipe_ids: list[str]) -> None:
     """Train the recipes, broken and healthy, on their own data; those that take seconds are trained twice."""
     for recipe in map(load_recipe, recipe_ids):
         data, settings = real_data(recipe.dataset), RunSettings(seed=recipe.seed, dataset=recipe.dataset)
-        for name, source in (
-            (recipe.id, recipe.broken_source()),
-            (recipe.experiment, recipe.healthy_source()),
-        ):
+        for name, source in ((recipe.id, recipe.broken_source()), (recipe.experiment, recipe.healthy_source())):
             for target in (name, f"{name}-again") if recipe.experiment == "digits_mlp" else (name,):
                 if not (folder / target).exists():
                     train(load(folder / target, source), data, settings, folder / target)

@@ -64,9 +64,7 @@ class Page(HTMLParser):
             assert self.all(tag) == []
         assert not [name for _, attributes in self.tags for name in attributes if name.startswith("on")]
         assert not [text for text in self.code["style"] if "url(" in text or "@import" in text]
-        assert all(
-            str(picture["src"]).startswith("data:image/") and picture["alt"] for picture in self.all("img")
-        )
+        assert all(str(picture["src"]).startswith("data:image/") and picture["alt"] for picture in self.all("img"))
         assert len(set(self.ids)) == len(self.ids)
         for _, attributes in self.tags:
             for name in ("aria-labelledby", "aria-describedby", "aria-controls"):

@@ -89,9 +89,7 @@ class Warm:
     def __init__(self, folder: Path, preload: str) -> None:
         self.folder = folder
         (folder / "preload.py").write_text(preload, encoding="utf-8")
-        self.interpreter = Interpreter(
-            (sys.executable, "-P"), {}, (Path(sys.prefix), folder), folder / "preload.py"
-        )
+        self.interpreter = Interpreter((sys.executable, "-P"), {}, (Path(sys.prefix), folder), folder / "preload.py")
         self.sandbox = ForkingSandbox(jobs=2)
 
     def command(self, code: str, limits: Limits = SMALL) -> Command:

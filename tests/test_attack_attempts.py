@@ -16,12 +16,8 @@ from harness.recipe import ROOT
 INSIDE = [attempts.signals_upwards]
 
 
-@pytest.mark.parametrize(
-    "attempt", [one for one in ATTEMPTS if one not in INSIDE], ids=lambda one: one.__name__
-)
-def test_an_attempt_gains_something_where_no_sandbox_is(
-    attempt: Callable[[Known], object], tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("attempt", [one for one in ATTEMPTS if one not in INSIDE], ids=lambda one: one.__name__)
+def test_an_attempt_gains_something_where_no_sandbox_is(attempt: Callable[[Known], object], tmp_path: Path) -> None:
     known = {"suite": str(ROOT), "machine": os.uname().nodename}
     for name, file in (("canary", "home/canary.txt"), ("submissions", "submissions/ada_huge_lr.tar.gz")):
         (tmp_path / file).parent.mkdir()

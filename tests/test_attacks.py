@@ -70,10 +70,7 @@ def with_row(scored: Scored, name: str, **changed: Any) -> None:
         (lambda lab, scored: replace(scored, ended=Ended(3, "", "Traceback")), "the grader ended with 3"),
         (lambda lab, scored: replace(scored, changes=("created /tmp/x",)), "created /tmp/x"),
         (lambda lab, scored: replace(scored, ended=Ended(0, "\x1b[2J", "")), "is in the terminal"),
-        (
-            lambda lab, scored: (scored.reports / "x").write_text(lab.base.secret),
-            "the canary's secret is in x",
-        ),
+        (lambda lab, scored: (scored.reports / "x").write_text(lab.base.secret), "the canary's secret is in x"),
         (lambda lab, scored: (scored.reports / BREACHED).touch(), "the mark of a breach"),
         (lambda lab, scored: (scored.reports / f"ada_{RECIPE}.html").unlink(), "the page of ada"),
         (lambda lab, scored: with_row(scored, f"ada_{RECIPE}", total=1), "the score of ada"),

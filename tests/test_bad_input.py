@@ -55,9 +55,7 @@ def run_script(folder: Path, find: str, replace: str) -> "subprocess.CompletedPr
 
 
 @pytest.fixture(scope="module")
-def experiments(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> "dict[str, Future[subprocess.CompletedProcess[str]]]":
+def experiments(tmp_path_factory: pytest.TempPathFactory) -> "dict[str, Future[subprocess.CompletedProcess[str]]]":
     """Run all the experiments, two at a time: most of the time is the import of torch."""
     folder = tmp_path_factory.mktemp("experiments")
     with ThreadPoolExecutor(2) as pool:
@@ -104,9 +102,7 @@ def test_a_fault_in_the_process_that_trains_keeps_its_traceback_and_exits_3(
     ],
     ids=lambda value: " ".join(value)[:50] if isinstance(value, tuple) else None,
 )  # fmt: skip
-def test_a_name_that_is_wrong_is_told_with_the_right_one(
-    words: tuple[str, ...], message: str, tmp_path: Path
-) -> None:
+def test_a_name_that_is_wrong_is_told_with_the_right_one(words: tuple[str, ...], message: str, tmp_path: Path) -> None:
     (tmp_path / "a_file").write_text("precious")
     (tmp_path / "blocked").mkdir()
     (tmp_path / "blocked/huge_lr").write_text("precious")
@@ -134,9 +130,7 @@ def test_a_file_that_may_not_grow_is_named(tmp_path: Path) -> None:
         [*TRAINER, *RUN], cwd=tmp_path, capture_output=True, text=True, preexec_fn=limit_files, check=False
     )
     said = sentence(done)
-    assert re.fullmatch(
-        rf"File too large at {re.escape(str(tmp_path))}/run\.partial\S*: raise the limit on .*", said
-    )
+    assert re.fullmatch(rf"File too large at {re.escape(str(tmp_path))}/run\.partial\S*: raise the limit on .*", said)
     assert not (tmp_path / "run").exists()
 
 
@@ -145,10 +139,7 @@ def test_a_full_disk_is_told_and_the_run_goes_on_from_there(tmp_path: Path) -> N
     disk = tmp_path / "disk"
     disk.mkdir()
     mount = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=3500k", "full", disk],
-        capture_output=True,
-        text=True,
-        check=False,
+        ["mount", "-t", "tmpfs", "-o", "size=3500k", "full", disk], capture_output=True, text=True, check=False
     )
     if mount.returncode:
         pytest.skip(f"no small disk to fill: {mount.stderr.strip()}")

@@ -9,16 +9,7 @@ from click.testing import CliRunner
 from recorded_logs import log_bytes
 
 from benchmarks import bench
-from benchmarks.measure import (
-    HEADINGS,
-    PAGE,
-    Row,
-    interleaved,
-    markdown_table,
-    ratio_row,
-    this_machine,
-    write_section,
-)
+from benchmarks.measure import HEADINGS, PAGE, Row, interleaved, markdown_table, ratio_row, this_machine, write_section
 from harness.canonical_setup import run_environment
 from harness.exercise import single_run_job
 from harness.run.launch import launch
@@ -105,9 +96,7 @@ def test_the_page_shows_every_row_and_the_machine_without_its_name(tmp_path: Pat
 
 @pytest.mark.parametrize(("target", "status"), [(1.0, 0), (0.0, 1)])
 def test_a_missed_target_exits_with_1(target: float, status: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(
-        bench.BENCHMARKS, "triage", (lambda rounds: Row("t", rounds / 10, "s", target, ""), 20)
-    )
+    monkeypatch.setitem(bench.BENCHMARKS, "triage", (lambda rounds: Row("t", rounds / 10, "s", target, ""), 20))
     done = CliRunner().invoke(bench.main, ["--only", "triage", "--rounds", "2"])
     assert done.exit_code == status
     assert "0.20 s" in done.stdout

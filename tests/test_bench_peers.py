@@ -54,9 +54,7 @@ def test_ten_different_experiments_are_handed_in() -> None:
             Lost("no result: no row in scores.json")),
     ],
 )  # fmt: skip
-def test_what_a_tool_wrote_is_read(
-    read: Callable[[str], Verdict | Lost], name: str, verdict: Verdict | Lost
-) -> None:
+def test_what_a_tool_wrote_is_read(read: Callable[[str], Verdict | Lost], name: str, verdict: Verdict | Lost) -> None:
     assert read((RESULTS / name).read_text(encoding="utf-8") if name else "") == verdict
 
 

@@ -7,14 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.page.charts import (
-    DASHES,
-    Axis,
-    LineChart,
-    Series,
-    line_chart,
-    make_axis,
-)
+from harness.page.charts import DASHES, Axis, LineChart, Series, line_chart, make_axis
 from harness.page.run_page import TEMPLATES, page_environment
 
 ANY_VALUE = st.one_of(st.none(), st.floats())
@@ -57,9 +50,7 @@ def test_any_values_give_a_drawing_inside_its_frame(lines: list[list[float | Non
 
 def test_the_first_non_finite_step_of_each_line_is_marked_and_described() -> None:
     ys: list[float | None] = [2.0, 3.0, math.inf, math.nan]
-    chart = chart_of(
-        Series("a", values(ys)), Series("b", values(ys), 1, 1), Series("c", values([1.0, math.nan]))
-    )
+    chart = chart_of(Series("a", values(ys)), Series("b", values(ys), 1, 1), Series("c", values([1.0, math.nan])))
     assert [mark.label for mark in chart.marks] == ["first NaN: step 1", "first Infinity: step 2"]
     assert "b: 4 values, from 2 at step 0 to NaN at step 3; least 2 at step 0" in chart.description
     assert "first Infinity: step 2" in chart.description

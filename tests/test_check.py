@@ -110,9 +110,7 @@ def test_an_experiment_edited_after_its_run_is_found(workspace: Workspace) -> No
     assert list(failures(check_workspace(workspace))) == ["experiment: verified"]
 
 
-@pytest.mark.parametrize(
-    ("comment", "message"), [("", "you have not changed"), ("# why\n", "comments and layout")]
-)
+@pytest.mark.parametrize(("comment", "message"), [("", "you have not changed"), ("# why\n", "comments and layout")])
 def test_an_experiment_that_was_not_edited_is_found(workspace: Workspace, comment: str, message: str) -> None:
     source = workspace.broken_source() + comment
     workspace.experiment.write_text(source)
@@ -155,18 +153,11 @@ def test_a_cited_number_that_is_not_in_the_log_is_shown_beside_it(workspace: Wor
         ("cause: loss_sum", "cause: double_softmax", "ruled out 1", "which double_softmax allows: cite"),
         ("cause: loss_sum", "cause: forgotten_eval", "ruled out", "must rule out two other causes"),
         ("# Fix\n", "", "parts", "write symptom, root cause, fix, verification"),
-        (
-            "too large.",
-            "![plot](plot.png)",
-            "snippet",
-            "has the picture plot.png, which your instructor will not see",
-        ),
+        ("too large.", "![plot](plot.png)", "snippet", "has the picture plot.png, which your instructor will not see"),
         ("cause: huge_lr", "cause:", "front matter", "line 3, diagnosis 1: `cause` is not filled in"),
     ],
 )
-def test_an_imperfect_report_is_found(
-    workspace: Workspace, old: str, new: str, item: str, message: str
-) -> None:
+def test_an_imperfect_report_is_found(workspace: Workspace, old: str, new: str, item: str, message: str) -> None:
     assert message in edit_report(workspace, old, new)[f"report: {item}"]
 
 
@@ -182,9 +173,7 @@ def test_no_message_knows_the_answer(workspace: Workspace) -> None:
         ("loss_from", "agrees", "no check 'loss_from': did you mean loss_form?"),
     ],
 )
-def test_a_check_that_is_cited_is_made(
-    workspace: Workspace, check: str, found: str, message: str | None
-) -> None:
+def test_a_check_that_is_cited_is_made(workspace: Workspace, check: str, found: str, message: str | None) -> None:
     second = f"{{cause: loss_sum, check: {check}, outcome: agrees}}"
     open_items = edit_report(workspace, "{cause: loss_sum, signal: loss, step: 0, value: 2.300}", second)
     assert "make check" in open_items["report: ruled out 1"], "the files alone do not tell"

@@ -123,9 +123,7 @@ FULL = {"tables": (Table("A table", ("name", "x"), (("first", 1e-9), (HOSTILE, m
 def reports(more: dict[str, Any] | None = None, **outcomes: str) -> list[CheckReport]:
     figures: dict[str, Cell] = {"a figure": 0.123456, "another": math.inf, "none": None, "yes": True}
     return [
-        CheckReport(
-            load_check(name), "huge_lr", Finding(outcome, f"0.5 of 1 {HOSTILE}", figures, **(more or {}))
-        )
+        CheckReport(load_check(name), "huge_lr", Finding(outcome, f"0.5 of 1 {HOSTILE}", figures, **(more or {})))
         for name, outcome in outcomes.items()
     ]
 

@@ -10,12 +10,7 @@ from mini_experiments import MINI, edited, mini_run
 from torch import nn
 
 from harness.errors import UserError
-from harness.run.checkpoint import (
-    checkpoint_bytes,
-    load_checkpoint,
-    restore_rng_states,
-    rng_states,
-)
+from harness.run.checkpoint import checkpoint_bytes, load_checkpoint, restore_rng_states, rng_states
 
 pytestmark = pytest.mark.usefixtures("torch_as_found")
 
@@ -138,10 +133,7 @@ MISFITS = {
     "another width": (MINI, edited(MINI, ("36, 16", "36, 17"), ("16, 10", "17, 10"))),
     "a scheduler that was not there": (
         MINI,
-        edited(
-            MINI,
-            ("    return None\n", "    return warmup_cosine(optimizer, warmup_steps=2, total_steps=9)\n"),
-        ),
+        edited(MINI, ("    return None\n", "    return warmup_cosine(optimizer, warmup_steps=2, total_steps=9)\n")),
     ),
     "a scaler that was not there": (MINI, MINI + '\n\nscaler = torch.amp.GradScaler("cpu")\n'),
 }

@@ -183,9 +183,7 @@ REAL = [
 
 
 @pytest.mark.parametrize(("recipe", "name", "outcome"), REAL)
-def test_a_real_break_trips_the_check_and_its_healthy_experiment_does_not(
-    recipe: str, name: str, outcome: str
-) -> None:
+def test_a_real_break_trips_the_check_and_its_healthy_experiment_does_not(recipe: str, name: str, outcome: str) -> None:
     assert make_check(real_subject(recipe), name).outcome == outcome
     healthy = make_check(real_subject(recipe, healthy=True), name)
     assert load_check(name).outcome(healthy.outcome).sound
@@ -211,11 +209,7 @@ def test_a_check_declares_what_it_needs(name: str) -> None:
 
 
 def test_every_outcome_of_every_check_is_tested_above() -> None:
-    tested = (
-        {(name, outcome) for name, outcome, _ in OUTCOMES}
-        | {row[1:] for row in REAL}
-        | {("repeat", "differs")}
-    )
+    tested = {(name, outcome) for name, outcome, _ in OUTCOMES} | {row[1:] for row in REAL} | {("repeat", "differs")}
     assert {(name, one.id) for name in check_names() for one in load_check(name).outcomes} == tested
 
 

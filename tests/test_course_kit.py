@@ -54,14 +54,10 @@ def python(kit: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_it_holds_what_students_use_and_nothing_of_the_instructors(files: dict[str, bytes]) -> None:
-    exercises = {
-        f"exercises/{name}/{file}" for name in ALL for file in ("PROMPT.md", "recipe.toml", "experiment.py")
-    }
+    exercises = {f"exercises/{name}/{file}" for name in ALL for file in ("PROMPT.md", "recipe.toml", "experiment.py")}
     for exercise in map(load_exercise, file_exercise_ids()):
         assert isinstance(exercise, FileExercise)
-        exercises |= {
-            f"exercises/{exercise.id}/{name}" for name in ("PROMPT.md", "exercise.toml", exercise.file)
-        }
+        exercises |= {f"exercises/{exercise.id}/{name}" for name in ("PROMPT.md", "exercise.toml", exercise.file)}
     assert {name for name in files if name.startswith("exercises/")} == exercises
     assert {name.split("/")[0] for name in files} == {
         "Makefile", "README.md", "docs", "exercises", "harness", "kit.sha256", "pyproject.toml",
@@ -124,10 +120,7 @@ def test_an_exercise_that_holds_its_answer_stops_the_kit(monkeypatch: pytest.Mon
 
 
 def test_its_makefile_and_its_project_are_the_students_part_of_ours(texts: dict[str, str]) -> None:
-    project, theirs = (
-        tomllib.loads((ROOT / "pyproject.toml").read_text()),
-        tomllib.loads(texts["pyproject.toml"]),
-    )
+    project, theirs = (tomllib.loads((ROOT / "pyproject.toml").read_text()), tomllib.loads(texts["pyproject.toml"]))
     for key in ("name", "version", "requires-python", "dependencies"):
         assert theirs["project"][key] == project["project"][key]
     assert "grader" not in texts["pyproject.toml"]
@@ -145,10 +138,7 @@ def test_its_pages_name_only_what_is_there(texts: dict[str, str], files: dict[st
     for name, text in texts.items():
         if name.endswith(".md") and name.count("/") < 2:
             for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", text):
-                assert posixpath.normpath(posixpath.join(posixpath.dirname(name), target)) in files, (
-                    name,
-                    target,
-                )
+                assert posixpath.normpath(posixpath.join(posixpath.dirname(name), target)) in files, (name, target)
 
 
 def test_the_listing_names_every_file_and_the_bytes_are_the_same_anywhere(

@@ -6,14 +6,7 @@ import numpy as np
 import pytest
 
 from grader.replay.data import HELDOUT_FOLDER
-from harness.data.datasets import (
-    EMBEDDED_FOLDER,
-    Dataset,
-    Split,
-    digest_of_splits,
-    draw_subset,
-    read_embedded,
-)
+from harness.data.datasets import EMBEDDED_FOLDER, Dataset, Split, digest_of_splits, draw_subset, read_embedded
 from harness.errors import UserError
 
 
@@ -41,10 +34,7 @@ def test_the_digest_is_of_the_values_and_fixed_for_good() -> None:
 
 @pytest.mark.parametrize("name", ["digits", "shapes"])
 def test_embedded_splits_are_disjoint_balanced_and_shuffled(name: str) -> None:
-    splits = [
-        *read_embedded(name, ["train", "validation"]),
-        *read_embedded(name, ["heldout"], HELDOUT_FOLDER),
-    ]
+    splits = [*read_embedded(name, ["train", "validation"]), *read_embedded(name, ["heldout"], HELDOUT_FOLDER)]
     images = np.concatenate([split.images for split in splits])
     assert len({image.tobytes() for image in images}) == len(images)
     for split in splits:

@@ -11,9 +11,7 @@ from harness.errors import UserError
 def without_checks(status: str, total: float | None) -> SubmissionScore:
     name = status[0]
     why = "No archive."
-    return make_row(
-        f"{name}_huge_lr", name, "huge_lr", {}, status=status, total=total, reason=why, criteria={}
-    )
+    return make_row(f"{name}_huge_lr", name, "huge_lr", {}, status=status, total=total, reason=why, criteria={})
 
 
 FAILED = changed("fix.correct", lost, "The check fails.", "Fix it.", points=4.0)
@@ -51,12 +49,8 @@ def test_points_stand_in_place_of_the_rule_and_are_added_up(tmp_path: Path) -> N
     assert SCORES.submissions[0].total == 92
 
 
-def test_what_was_passed_can_be_lost_and_an_open_check_that_is_decided_makes_it_graded(
-    tmp_path: Path,
-) -> None:
-    text = one('check = "explanation.form"\npoints = 0') + one(
-        'check = "fix.minimal"\npoints = 3', "bob_huge_lr"
-    )
+def test_what_was_passed_can_be_lost_and_an_open_check_that_is_decided_makes_it_graded(tmp_path: Path) -> None:
+    text = one('check = "explanation.form"\npoints = 0') + one('check = "fix.minimal"\npoints = 3', "bob_huge_lr")
     rows = applied(tmp_path, text)
     assert rows["ada_huge_lr"].criteria["explanation"].checks[-1].outcome == "failed"
     assert rows["ada_huge_lr"].total == 89
@@ -78,9 +72,7 @@ def test_it_stays_open_while_a_criterion_is_missing(tmp_path: Path) -> None:
     row = row.model_copy(
         update={"criteria": {"fix": criterion_score((full("a", "A", 3, ""), open_check("b", "B", 2, "")))}}
     )
-    [after] = apply_decisions(
-        scores_of(row), loaded(tmp_path, one('check = "fix.b"\npoints = 2'))
-    ).submissions
+    [after] = apply_decisions(scores_of(row), loaded(tmp_path, one('check = "fix.b"\npoints = 2'))).submissions
     assert (after.status, after.total, after.criteria["fix"].points) == ("not judged", None, 5)
 
 
@@ -89,9 +81,7 @@ def test_a_total_is_for_what_has_no_checks(tmp_path: Path, status: str) -> None:
     name = f"{status[0]}_huge_lr"
     row = applied(tmp_path, one("total = 40", name))[name]
     assert (row.status, row.total) == ("graded", 40)
-    assert (
-        row.reason == f"The instructor decided: 40 of 100. Looked at it. (The grader: {status}. No archive.)"
-    )
+    assert row.reason == f"The instructor decided: 40 of 100. Looked at it. (The grader: {status}. No archive.)"
 
 
 @pytest.mark.parametrize("text", ["", "# none yet\noverride = []\n"])
@@ -105,15 +95,9 @@ def test_no_decision_changes_nothing(tmp_path: Path, text: str) -> None:
     [
         (one('check = "fix.correct"\npoints = 13'), "fix.correct is worth 0 to 12, not 13"),
         (one('check = "fix.corect"\npoints = 1'), "no check 'fix.corect': did you mean fix.correct?"),
-        (
-            one('check = "fix.correct"\npoints = 1', "ada_huge_rl"),
-            "no such submission: did you mean ada_huge_lr",
-        ),
+        (one('check = "fix.correct"\npoints = 1', "ada_huge_rl"), "no such submission: did you mean ada_huge_lr"),
         (one('check = "fix.correct"\npoints = 1', "zzz"), "the names are those in scores.json"),
-        (
-            one('check = "fix.correct"\npoints = 1', "r_huge_lr"),
-            "is rejected and has no checks: give it a `total`",
-        ),
+        (one('check = "fix.correct"\npoints = 1', "r_huge_lr"), "is rejected and has no checks: give it a `total`"),
         (one("total = 40"), "has checks, and its total is their sum"),
     ],
 )
@@ -165,10 +149,7 @@ def test_what_was_reviewed_is_kept_beside_the_reports_and_applied(tmp_path: Path
 
 def test_what_was_reviewed_of_another_tarball_or_before_its_checks_is_flagged_and_not_applied() -> None:
     when = "2026-01-01"
-    for decision in (
-        reviewed(sha256="0" * 64, when=when),
-        reviewed(check=None, points=None, total=40.0, when=when),
-    ):
+    for decision in (reviewed(sha256="0" * 64, when=when), reviewed(check=None, points=None, total=40.0, when=when)):
         row = apply_decisions(SCORES, [decision]).submissions[1]
         assert (row.status, [flag.id for flag in row.flags][-1]) == ("not judged", "old_decision")
     assert apply_decisions(SCORES, [reviewed(submission="gone_huge_lr", when=when)]) == SCORES

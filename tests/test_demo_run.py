@@ -56,15 +56,10 @@ def test_the_same_command_leaves_the_same_bytes_wherever_it_is_given(tmp_path: P
 
     checkpoint = plain / result["checkpoint_path"]
     assert hashlib.sha256(checkpoint.read_bytes()).hexdigest() == result["checkpoint_sha256"]
-    for folder, sums in (
-        (plain, "run_missing_zero_grad_7.tgz.sha256"),
-        (checkpoint.parent, "checkpoint.pt.sha256"),
-    ):
+    for folder, sums in ((plain, "run_missing_zero_grad_7.tgz.sha256"), (checkpoint.parent, "checkpoint.pt.sha256")):
         subprocess.run(["sha256sum", "--check", "--quiet", sums], cwd=folder, check=True)
     commit = json.loads((checkpoint.parent / "checkpoint.pt.meta.json").read_text())["git_commit"]
-    known = subprocess.run(
-        ["git", "-C", ROOT, "rev-parse", "HEAD"], capture_output=True, text=True, check=False
-    )
+    known = subprocess.run(["git", "-C", ROOT, "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
     assert commit == (known.stdout.strip() or None)
 
 

@@ -85,8 +85,7 @@ def test_the_sentinels_notice_a_setting_undone(facts: dict[str, Any], setting: s
 @x86_64
 @one_path_only
 @pytest.mark.parametrize(
-    "name",
-    ["MKL_CBWR", "ATEN_CPU_CAPABILITY", "GLIBC_TUNABLES", "NPY_DISABLE_CPU_FEATURES", "OPENBLAS_CORETYPE"],
+    "name", ["MKL_CBWR", "ATEN_CPU_CAPABILITY", "GLIBC_TUNABLES", "NPY_DISABLE_CPU_FEATURES", "OPENBLAS_CORETYPE"]
 )
 def test_the_sentinels_notice_a_variable_missing(name: str) -> None:
     # Without canonical_setup, which would refuse the process.
@@ -118,12 +117,7 @@ def test_platform_class_names_the_card() -> None:
 
 @pytest.mark.parametrize(
     ("change", "same"),
-    [
-        ({}, True),
-        ({"golden": False}, False),
-        ({"golden": None}, False),
-        ({"device": "a card", "golden": None}, True),
-    ],
+    [({}, True), ({"golden": False}, False), ({"golden": None}, False), ({"device": "a card", "golden": None}, True)],
 )
 def test_equal_records_are_one_class_only_if_the_bytes_must_agree(change: dict[str, Any], same: bool) -> None:
     record = {"numerics": "portable", "device": "cpu", "torch": "2.13.0", "golden": True, **change}

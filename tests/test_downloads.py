@@ -28,9 +28,7 @@ def serve_from(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
 @pytest.fixture
 def mirror(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Serve the MNIST files of ../shared/data."""
-    handler = functools.partial(
-        http.server.SimpleHTTPRequestHandler, directory=str(SHARED_DATA / "MNIST" / "raw")
-    )
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(SHARED_DATA / "MNIST" / "raw"))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()

@@ -78,9 +78,7 @@ def test_a_student_goes_from_the_broken_run_to_the_tarball(tmp_path: Path) -> No
     succeed("submit", "huge_lr", "--student", "ada", cwd=tmp_path)
     assert tarball.read_bytes() == content
     with tarfile.open(tarball) as tar:
-        assert {"manifest.json", "experiment.py", "report.md", "runs/broken/metrics.log"} <= set(
-            tar.getnames()
-        )
+        assert {"manifest.json", "experiment.py", "report.md", "runs/broken/metrics.log"} <= set(tar.getnames())
 
 
 @pytest.mark.slow
@@ -97,9 +95,7 @@ def test_settings_that_cannot_be_met_do_not_tie_the_workspace(tmp_path: Path) ->
         " or start over with make clean-work BREAK=huge_lr."
     )
     # The seed that it has, without the epochs that it was made with, is no contradiction.
-    assert "nothing in it was changed" in succeed(
-        "exercise", "huge_lr", "--seed", "42", "--work", work, cwd=tmp_path
-    )
+    assert "nothing in it was changed" in succeed("exercise", "huge_lr", "--seed", "42", "--work", work, cwd=tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,7 @@ from mini_experiments import MINI, edited, load, mini_data
 from torch import nn
 
 from harness.errors import UserError
-from harness.run.experiment import (
-    FUNCTIONS,
-    Experiment,
-    HarnessFault,
-    disable_dropout,
-)
+from harness.run.experiment import FUNCTIONS, Experiment, HarnessFault, disable_dropout
 from harness.run.settings import RunSettings
 
 pytestmark = pytest.mark.usefixtures("torch_as_found")
@@ -56,9 +51,7 @@ def test_a_syntax_error_names_file_and_line(tmp_path: Path) -> None:
         ("raise SystemExit(3)", "SystemExit: 3"),
     ],
 )
-def test_an_exception_at_import_shows_the_lines_of_the_student(
-    statement: str, says: str, tmp_path: Path
-) -> None:
+def test_an_exception_at_import_shows_the_lines_of_the_student(statement: str, says: str, tmp_path: Path) -> None:
     source = MINI + f"\n\ndef prepare():\n    {statement}\n\n\nif True: prepare()\n"
     message = refusal(tmp_path, source)
     assert says in message
@@ -118,12 +111,7 @@ WRONG = [
     ("load_data", "((data.train.images, torch.tensor(3)),) * 2", PAIRS, "a tensor of shape ()"),
     ("load_data", "((data.train.images, data.train.labels[:-1]),) * 2", "as many labels as inputs", "(39,)"),
     ("load_data", "((torch.zeros(0, 2), torch.zeros(0)),) * 2", "and at least one", "(0, 2)"),
-    (
-        "load_data",
-        "((data.train.images, data.train.labels),) * 2",
-        "floating-point numbers or",
-        "torch.uint8",
-    ),
+    ("load_data", "((data.train.images, data.train.labels),) * 2", "floating-point numbers or", "torch.uint8"),
     ("build_model", "nn.Linear", "a torch.nn.Module", "type"),
     ("build_scheduler", "0.1", "a scheduler of torch.optim.lr_scheduler", "float '0.1'"),
     ("build_scheduler", "torch.optim.lr_scheduler.ReduceLROnPlateau", "steps once a batch, or None", "type"),
@@ -145,9 +133,7 @@ def replaced(name: str, body: str) -> str:
 
 
 @pytest.mark.parametrize(("name", "returned", "expected", "found"), WRONG)
-def test_what_a_function_must_return(
-    name: str, returned: str, expected: str, found: str, tmp_path: Path
-) -> None:
+def test_what_a_function_must_return(name: str, returned: str, expected: str, found: str, tmp_path: Path) -> None:
     source = replaced(name, f"    return {returned}\n")
     with pytest.raises(UserError) as error:
         call(load(tmp_path, source), name)

@@ -85,9 +85,7 @@ def test_a_report_in_any_language_earns_everything(body: str) -> None:
 
 
 def test_nonsense_with_the_right_words_earns_nothing_for_them() -> None:
-    body = (
-        "# Symptom\nlearning rate\n# Cause\ntoo large huge_lr\n# Fix\nlr\n# Verification\nbuild_optimizer\n"
-    )
+    body = "# Symptom\nlearning rate\n# Cause\ntoo large huge_lr\n# Fix\nlr\n# Verification\nbuild_optimizer\n"
     found = points(report(body, cause="loss_sum", where="evaluate", first_wrong="signal: loss, step: 60, value: 1",
                           rivals=["{cause: huge_lr, signal: loss, step: 0, value: 2.3025}"]))  # fmt: skip
     assert found == {**dict.fromkeys(WHOLE, 0), "form": 3}
@@ -97,9 +95,7 @@ def test_nonsense_with_the_right_words_earns_nothing_for_them() -> None:
 
 
 def test_several_causes_are_no_diagnosis() -> None:
-    second = (
-        "  - {cause: loss_sum, where: compute_loss, first_wrong: {signal: loss, step: 1, value: 31.84}}\n"
-    )
+    second = "  - {cause: loss_sum, where: compute_loss, first_wrong: {signal: loss, step: 1, value: 31.84}}\n"
     text = report().replace("ruled_out:\n", f"{second}ruled_out:\n", 1)
     assert (points(text)["cause"], points(text)["where"]) == (0, 0)
 

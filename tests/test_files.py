@@ -56,9 +56,7 @@ def test_writers_of_one_file_do_not_disturb_each_other(tmp_path: Path) -> None:
     assert [left.name for left in tmp_path.iterdir()] == ["scores.json"]
 
 
-@pytest.mark.parametrize(
-    "size", [0, 1, BLOCK_SIZE - 1, BLOCK_SIZE, BLOCK_SIZE + 1, 2 * BLOCK_SIZE, 3 * BLOCK_SIZE + 7]
-)
+@pytest.mark.parametrize("size", [0, 1, BLOCK_SIZE - 1, BLOCK_SIZE, BLOCK_SIZE + 1, 2 * BLOCK_SIZE, 3 * BLOCK_SIZE + 7])
 def test_stored_formats_are_read_by_others_and_block_by_block(size: int) -> None:
     data = bytes(index % 251 for index in range(size))
     assert zlib.decompress(stored_zlib(data)) == data

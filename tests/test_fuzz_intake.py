@@ -36,9 +36,7 @@ _JSON_TOKENS = (
     b"1" * 4400, b"\xef\xbb\xbf", b"1.0", b'"' + b"x" * 500 + b'"',
 )  # fmt: skip
 _NAMES = st.one_of(
-    st.sampled_from(
-        (*FILES, "", ".", "..", "a/../b", "\x1b[2J", "a\nb", "A", "a", "ﬁ", "fi", "\u202e", "x" * 300)
-    ),
+    st.sampled_from((*FILES, "", ".", "..", "a/../b", "\x1b[2J", "a\nb", "A", "a", "ﬁ", "fi", "\u202e", "x" * 300)),
     st.text(max_size=12),
 )
 
@@ -113,9 +111,7 @@ _COMMAND_TOKENS = (
     source=st.one_of(st.binary(max_size=100), st.just(experiment_source("digits_mlp").encode())),
 )
 @examples(0.25)
-def test_what_a_submission_says_of_itself_is_taken_or_refused(
-    commands: str, meta: bytes, source: bytes
-) -> None:
+def test_what_a_submission_says_of_itself_is_taken_or_refused(commands: str, meta: bytes, source: bytes) -> None:
     files = {
         **_submission(),
         "command.txt": commands.encode("utf-8", "replace"),

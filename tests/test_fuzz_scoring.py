@@ -26,19 +26,7 @@ PLATFORM = {"device": "cpu", "golden": True}
 _LOGS = tuple(log_bytes(name).decode() for name in ("huge_lr", "digits_mlp"))
 _REPORTS = (recorded_evidence("huge_lr").report or "",)
 _SOURCES = (RECIPE.healthy_source(), RECIPE.broken_source())
-_LOG_TOKENS = (
-    "{",
-    "}",
-    '"NaN"',
-    '"Infinity"',
-    "null",
-    "\n",
-    '{"step": 0}\n',
-    "-1",
-    "1e308",
-    "[",
-    '"loss": null',
-)
+_LOG_TOKENS = ("{", "}", '"NaN"', '"Infinity"', "null", "\n", '{"step": 0}\n', "-1", "1e308", "[", '"loss": null')
 _REPORT_TOKENS = (
     "---\n", "- {run: broken, signal: loss, step: 0, value: 2.3}\n", "signal: ", "step: 99", "epoch: 0", "value: NaN",
     "value: 1e999", "grad_mean.0.weight", "activations.first.mean", "\u202e", "\0", "# Fix\n", "not ", "`", "|",

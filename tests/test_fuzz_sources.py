@@ -31,9 +31,7 @@ _TOKENS = (
     "lr=0.1", "optimizer.step()\n", "model.train()\n", "EPOCHS = 1\n", "BATCH_SIZE = x\n", "torch.nn.Linear(1, 2)",
     "return", "->", "assert x, y\n", "raise X from Y\n", "global EPOCHS, lr\n", "__import__('os')", "\r",
 )  # fmt: skip
-_TEXTS = st.one_of(
-    mutated_text(_SOURCES, _TOKENS), st.lists(st.sampled_from(_TOKENS), max_size=30).map("".join)
-)
+_TEXTS = st.one_of(mutated_text(_SOURCES, _TOKENS), st.lists(st.sampled_from(_TOKENS), max_size=30).map("".join))
 
 
 @given(_TEXTS)

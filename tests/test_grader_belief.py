@@ -21,6 +21,4 @@ def test_an_edit_that_is_not_plain_is_doubted_unless_its_bytes_are_the_reference
     other = replay(RECIPE, HEALTHY).model_copy(update={"checkpoint_sha256": "0" * 64})
     assert doubt(evidence(RECIPE, fixed=other)) == ""
     assert doubt(evidence(RECIPE, fixed=other, suspicions=ODD)) == ODD[0].message
-    assert any(
-        ODD[0].message in flag.message for flag in flags_of(evidence(RECIPE, fixed=other, suspicions=ODD))
-    )
+    assert any(ODD[0].message in flag.message for flag in flags_of(evidence(RECIPE, fixed=other, suspicions=ODD)))

@@ -30,10 +30,7 @@ def remember(folder: Path, number: int, *, days: float = 0.0) -> Path:
 
 @pytest.mark.parametrize("damage", [b"", b"x", b"0" * 64 + b"\n{}"])
 def test_a_record_comes_back_as_it_was_and_a_damaged_one_is_missing(damage: bytes, tmp_path: Path) -> None:
-    cache, replay = (
-        Cache(tmp_path, Replay),
-        Replay(status="OK", message="naïve\nline", log='{"loss": "NaN"}\n'),
-    )
+    cache, replay = (Cache(tmp_path, Replay), Replay(status="OK", message="naïve\nline", log='{"loss": "NaN"}\n'))
     cache.put(KEY, replay)
     assert (cache.get(KEY), cache.get("cd" * 32)) == (replay, None)
     (path,) = tmp_path.rglob("*.json")

@@ -234,13 +234,7 @@ def test_a_recipe_that_is_not_graded_right_here_has_a_problem(
     broken, reference, repeated, checks = map(known.of, canary_requests(RECIPE))
 
     def problem(**changed: Replay) -> str:
-        replays = {
-            "broken": broken,
-            "reference": reference,
-            "repeated": repeated,
-            "checks": checks,
-            **changed,
-        }
+        replays = {"broken": broken, "reference": reference, "repeated": repeated, "checks": checks, **changed}
         return canary_problem(RECIPE, list(replays.values()), load_weights())
 
     assert problem() == ""
@@ -259,9 +253,7 @@ def test_a_recipe_that_is_not_graded_right_here_has_a_problem(
         ),
     ):
         assert said in problem(repeated=repeated.model_copy(update=changes))
-    assert "The check learning-rate could not be made" in problem(
-        checks=checks.model_copy(update={"checks": ()})
-    )
+    assert "The check learning-rate could not be made" in problem(checks=checks.model_copy(update={"checks": ()}))
     # A rubric that takes any experiment for a fix.
     perfect: list[dict[Criterion, CriterionScore]] = []
 

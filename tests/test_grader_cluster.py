@@ -105,9 +105,7 @@ def test_replays_come_back_whole_and_data_sets_travel(lab: Lab, tmp_path: Path) 
     assert {source: replay.log_sha256 for source, replay in found.items()} == expected
 
 
-def test_what_several_workers_die_under_is_not_judged_and_nothing_else_suffers(
-    lab: Lab, tmp_path: Path
-) -> None:
+def test_what_several_workers_die_under_is_not_judged_and_nothing_else_suffers(lab: Lab, tmp_path: Path) -> None:
     lab.start("one", "two", "three", "four", "five")
     found = Class(lab, tmp_path, request("die"), *(request(f"sound {number}") for number in range(8))).end()
     died = found.pop("die")
@@ -130,10 +128,7 @@ def test_who_comes_late_gets_its_share(lab: Lab, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("worker", "said"),
     [
-        (
-            {"code": "another"},
-            "unfit .*: it has another version of trainwreck: install the commit that is here",
-        ),
+        ({"code": "another"}, "unfit .*: it has another version of trainwreck: install the commit that is here"),
         ({"problem": "The sandbox needs bubblewrap."}, r"unfit \(tcp.*: The sandbox needs bubblewrap"),
     ],
 )
@@ -147,9 +142,7 @@ def test_a_worker_that_does_not_fit_ends_the_command_by_name(
     assert course.kept() == 0
 
 
-def test_without_a_worker_nothing_is_replayed(
-    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_worker_nothing_is_replayed(lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "WORKER_WAIT_SECONDS", 0.0)
     with pytest.raises(UserError, match="has no worker: start some"):
         Class(lab, tmp_path, request("one")).end()
@@ -164,9 +157,7 @@ def test_a_worker_whose_sandbox_breaks_down_spoils_nothing(lab: Lab, tmp_path: P
     assert course.kept() <= 1
 
 
-def test_what_is_finished_is_kept_when_the_scheduler_goes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_finished_is_kept_when_the_scheduler_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "description", description)
     monkeypatch.setattr(module, "CONNECT_SECONDS", 5)
     own = Lab(tmp_path)
@@ -207,9 +198,7 @@ def test_a_cluster_runs_nothing_without_a_sandbox(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_class_gets_the_same_bytes_from_a_cluster_that_loses_a_worker(
-    honest: HonestClass, tmp_path: Path
-) -> None:
+def test_a_class_gets_the_same_bytes_from_a_cluster_that_loses_a_worker(honest: HonestClass, tmp_path: Path) -> None:
     for name, data in honest.tarballs.items():
         (tmp_path / name).write_bytes(data)
     missing = [requests_of(taken(tmp_path / name))["fixed"] for name in honest.tarballs]
@@ -226,9 +215,7 @@ def test_a_class_gets_the_same_bytes_from_a_cluster_that_loses_a_worker(
         real.close()
     with score(tmp_path, "known", "here") as grader:
         grader.communicate(timeout=PATIENCE)
-    here, there = (
-        {path.name: path.read_bytes() for path in (tmp_path / out).iterdir()} for out in ("here", "there")
-    )
+    here, there = ({path.name: path.read_bytes() for path in (tmp_path / out).iterdir()} for out in ("here", "there"))
     assert "scores.json" in here
     assert here == there
 

@@ -11,14 +11,7 @@ from grader.score.evidence import Evidence
 
 pytestmark = pytest.mark.usefixtures("torch_as_found")
 RECIPE = "huge_lr"
-WHOLE = {
-    "broken_complete": 8,
-    "fixed_complete": 4,
-    "broken_cited": 6,
-    "key_signal": 6,
-    "recovery": 4,
-    "shown": 2,
-}
+WHOLE = {"broken_complete": 8, "fixed_complete": 4, "broken_cited": 6, "key_signal": 6, "recovery": 4, "shown": 2}
 
 
 def points(of: Evidence, accepted: bool | None = True) -> dict[str, float | None]:
@@ -61,9 +54,7 @@ def test_a_log_without_one_batchs_activations_is_not_complete() -> None:
     assert "step 5" in found.reason
 
 
-@pytest.mark.parametrize(
-    "log", [b"", b"\xff\xfe", b"{}\n", b'{"step": 0}\n', b'{"step": {}, "grad_mean": 3}\n', None]
-)
+@pytest.mark.parametrize("log", [b"", b"\xff\xfe", b"{}\n", b'{"step": 0}\n', b'{"step": {}, "grad_mean": 3}\n', None])
 def test_a_log_that_is_none_or_ends_early_is_not_complete(log: bytes | None) -> None:
     plain = honest()
     half = plain.fixed.log.encode()[: len(plain.fixed.log) * 2 // 5]
@@ -101,9 +92,7 @@ def test_a_key_signal_departs_from_the_healthy_run() -> None:
 
 
 @pytest.mark.parametrize(("broken", "fixed", "expected"), [(1e-12, 0.0, 4), (0.0, 0.0, 0), (0.0, 1e-3, 0)])
-def test_an_exact_zero_is_a_recovery_however_small_it_was(
-    broken: float, fixed: float, expected: float
-) -> None:
+def test_an_exact_zero_is_a_recovery_however_small_it_was(broken: float, fixed: float, expected: float) -> None:
     plain = honest()
     runs = {
         "broken": with_values(plain.broken, stale_grad_ratio=broken),

@@ -56,9 +56,7 @@ def found_by(name: str, outcome: str = "", problem: str = "") -> dict[str, tuple
     """The checks of a fix, one of which found something else, beside the reference's."""
     sound = checks(RECIPE, BROKEN.replace("lr=10.0", "lr=0.1"))
     others = tuple(result for result in sound.checks if result.check != name)
-    changed = sound.model_copy(
-        update={"checks": (*others, CheckResult(check=name, outcome=outcome, problem=problem))}
-    )
+    changed = sound.model_copy(update={"checks": (*others, CheckResult(check=name, outcome=outcome, problem=problem))})
     return {"checks": (changed, sound)}
 
 
@@ -87,9 +85,7 @@ def test_a_check_that_cannot_be_made_waits_for_the_instructor() -> None:
 
 
 @pytest.mark.parametrize(("accuracy", "points"), [(0.5, 4), (0.2, 4), (0.11, 0), ("NaN", 0)])
-def test_a_network_that_is_not_healthy_earns_points_only_if_it_has_learnt(
-    accuracy: float | str, points: float
-) -> None:
+def test_a_network_that_is_not_healthy_earns_points_only_if_it_has_learnt(accuracy: float | str, points: float) -> None:
     fixed = replay(RECIPE, OTHER)
     assert fixed.evaluation is not None
     assert fixed.evaluation.heldout is not None
@@ -128,9 +124,7 @@ def test_suspicious_code_waits_for_the_instructor_unless_the_bytes_tell() -> Non
     assert correct(evidence(RECIPE, suspicions=suspicion)).points == 12
 
 
-@pytest.mark.parametrize(
-    ("status", "points"), [("RE", 0), ("TO", 0), ("ML", 0), ("SG", 0), ("OL", 0), ("XX", None)]
-)
+@pytest.mark.parametrize(("status", "points"), [("RE", 0), ("TO", 0), ("ML", 0), ("SG", 0), ("OL", 0), ("XX", None)])
 def test_a_replay_that_failed_is_a_zero_only_if_it_is_the_students(status: str, points: float | None) -> None:
     fixed = Replay.model_validate({"status": status, "message": "line 51, in train_step"})
     found = evidence(RECIPE, OTHER, fixed=fixed)
@@ -151,9 +145,7 @@ def test_a_masked_cause_earns_nothing_by_a_log_that_its_code_may_have_made_up() 
     assert correct(evidence(RECIPE, OTHER, suspicions=suspicion, **TOO_LARGE)).points is None
 
 
-@pytest.mark.parametrize(
-    ("recipe", "batch"), [("loss_sum", 1), ("label_permute", 1), ("missing_zero_grad", 10**5)]
-)
+@pytest.mark.parametrize(("recipe", "batch"), [("loss_sum", 1), ("label_permute", 1), ("missing_zero_grad", 10**5)])
 def test_settings_under_which_nothing_fails_are_replaced_by_the_recipes_own(recipe: str, batch: int) -> None:
     """A sum of one is a mean, one label has no order, and a gradient that stays after the last step does no harm."""
     loaded = load_recipe(recipe)
@@ -165,12 +157,8 @@ def test_settings_under_which_nothing_fails_are_replaced_by_the_recipes_own(reci
         "reference": loaded.healthy_source(),
         "fixed": touched,
     }
-    requests = {
-        role: request_of(loaded, source, chosen, trusted=role != "fixed") for role, source in sources.items()
-    }
-    replays: dict[Role, Replay] = {
-        role: replay_with(recipe, one.source, chosen) for role, one in requests.items()
-    }
+    requests = {role: request_of(loaded, source, chosen, trusted=role != "fixed") for role, source in sources.items()}
+    replays: dict[Role, Replay] = {role: replay_with(recipe, one.source, chosen) for role, one in requests.items()}
     further = further_requests(requests, replays)
     assert {role: (one.settings, one.source) for role, one in further.items()} == {
         f"own {role}": (own, source) for role, source in sources.items()

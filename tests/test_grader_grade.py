@@ -25,9 +25,7 @@ def graded(submissions: Path, cache: Path) -> Mapping[str, Score]:
     """Grade a class whose replays are in the cache."""
     replayer = Replayer(run_in_sandbox, cache / "no data")
     replays = Replays(local_executor(replayer, jobs=1), cache)
-    found = grade(
-        tarballs(submissions), Grading(replays, replayer, cache, load_weights(), jobs=1), Progress()
-    )
+    found = grade(tarballs(submissions), Grading(replays, replayer, cache, load_weights(), jobs=1), Progress())
     names = [item.row.submission for item in found]
     assert names == sorted(names)
     return dict(zip(names, found, strict=True))
@@ -75,6 +73,4 @@ def test_a_recipe_that_cannot_be_graded_costs_its_own_submissions_only(
 
 def test_a_flag_names_the_files_that_were_ignored() -> None:
     [flag] = ignored_flags([f"file {number}" for number in range(12)])
-    assert flag.message.endswith(
-        "were ignored: " + ", ".join(f"file {n}" for n in range(10)) + " and 2 more."
-    )
+    assert flag.message.endswith("were ignored: " + ", ".join(f"file {n}" for n in range(10)) + " and 2 more.")

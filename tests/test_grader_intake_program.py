@@ -115,9 +115,7 @@ def test_a_text_that_is_no_program_has_a_digest_of_its_own() -> None:
 
 
 def test_a_name_stands_for_the_path_of_its_import() -> None:
-    tree = ast.parse(
-        "import torch.nn as n, a.b\nfrom torch.nn import functional as F\nfrom . import x\nF.relu; y.z"
-    )
+    tree = ast.parse("import torch.nn as n, a.b\nfrom torch.nn import functional as F\nfrom . import x\nF.relu; y.z")
     paths = imported_paths(tree)
     assert paths == {"n": "torch.nn", "a": "a", "F": "torch.nn.functional", "x": "..x"}
     assert [path_of(item.value, paths) for item in tree.body if isinstance(item, ast.Expr)] == [

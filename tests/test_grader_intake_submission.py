@@ -8,18 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from intake_archives import (
-    COMMAND,
-    COMMANDS,
-    contents,
-    manifest,
-    member,
-    packed,
-    taken,
-    whole,
-    with_members,
-    written,
-)
+from intake_archives import COMMAND, COMMANDS, contents, manifest, member, packed, taken, whole, with_members, written
 from made_up_runs import make_workspace
 
 from grader.intake.archive import UNPACKED_BYTES, Rejected
@@ -91,9 +80,7 @@ def test_a_student_may_have_any_name_that_can_be_seen(tmp_path: Path, student: s
         (["x" * 99 + "/" + "y" * 99 + "/" + "z" * 99], "name too long"),
     ],
 )
-def test_names_that_are_not_plain_or_not_different_are_refused(
-    tmp_path: Path, names: list[str], code: str
-) -> None:
+def test_names_that_are_not_plain_or_not_different_are_refused(tmp_path: Path, names: list[str], code: str) -> None:
     data = with_members(*(member(name, b"x") for name in names), form=tarfile.PAX_FORMAT)
     refusal = refused(tmp_path, data)
     assert (refusal.code, refusal.student, refusal.recipe) == (code, "ada", "huge_lr")
@@ -138,9 +125,7 @@ def test_a_file_that_is_not_there_is_no_fault_of_a_student(tmp_path: Path) -> No
         manifest({}, dataset_digest="x"),
         manifest({}, format_version="1"),
         *(
-            json.dumps(
-                {key: value for key, value in json.loads(manifest({})).items() if key != missing}
-            ).encode()
+            json.dumps({key: value for key, value in json.loads(manifest({})).items() if key != missing}).encode()
             for missing in json.loads(manifest({}))
         ),
     ],
@@ -206,9 +191,7 @@ def test_the_settings_of_both_runs_are_read(tmp_path: Path, commands: bytes, cha
         COMMANDS.replace(b"digits", b"digits --epochs 3", 1),
     ],
 )  # fmt: skip
-def test_commands_that_the_harness_does_not_write_are_a_problem(
-    tmp_path: Path, commands: bytes | None
-) -> None:
+def test_commands_that_the_harness_does_not_write_are_a_problem(tmp_path: Path, commands: bytes | None) -> None:
     submission = with_commands(tmp_path, commands)
     assert submission.command_problem.endswith(".") and submission.command_problem.isprintable()
     assert submission.settings.device == "cpu" and (submission.settings.epochs or 0) <= 1000

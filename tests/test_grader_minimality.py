@@ -55,9 +55,7 @@ def test_a_fix_of_the_cause_is_minimal_in_any_style(recipe: Recipe) -> None:
     ([("    return torch", "    model.train()\n" * 8 + "    return torch"), RATE], 5, "25 nodes"),
     ([], 8, "Your edit changes nothing"),
 ])  # fmt: skip
-def test_what_else_an_edit_changes_costs_points(
-    edits: list[tuple[str, str]], points: float, says: str
-) -> None:
+def test_what_else_an_edit_changes_costs_points(edits: list[tuple[str, str]], points: float, says: str) -> None:
     check = huge_lr(*edits)
     assert (check.points, says in check.reason) == (points, True), check.reason
 

@@ -55,9 +55,7 @@ def test_a_replay_has_the_bytes_of_the_students_own_run(tmp_path: Path) -> None:
     assert isinstance(found.evaluation.heldout.accuracy, float)
     assert found.evaluation.heldout.accuracy > 0.7
     # The evaluator's figure on the students' validation images is the one in the log.
-    assert found.evaluation.validation.accuracy == pytest.approx(
-        found.records()[-1]["val_accuracy"], abs=1e-6
-    )
+    assert found.evaluation.validation.accuracy == pytest.approx(found.records()[-1]["val_accuracy"], abs=1e-6)
     assert found.evaluation.heldout != found.evaluation.validation
 
 
@@ -112,10 +110,7 @@ def test_a_failed_reference_fix_names_its_cause_also_if_a_student_hands_it_in(tm
     stderr = b"Traceback (most recent call last):\nImportError: no torch here\n"
     failed = SandboxResult("RE", 1, None, "it ended with exit status 1", stderr=stderr)
     found = Replayer(lambda *_: failed, tmp_path).replay(request(RECIPE.healthy_source()))
-    assert (found.status, found.message) == (
-        "XX",
-        "RE: it ended with exit status 1 ImportError: no torch here",
-    )
+    assert (found.status, found.message) == ("XX", "RE: it ended with exit status 1 ImportError: no torch here")
     other = Replayer(lambda *_: failed, tmp_path).replay(request(RECIPE.broken_source()))
     assert (other.status, other.message) == ("RE", "it ended with exit status 1")
 
@@ -131,9 +126,7 @@ def test_another_network_has_a_problem(sandbox: Sandbox, tmp_path: Path) -> None
 
 def test_the_key_is_of_the_program_and_not_of_its_layout() -> None:
     source = RECIPE.healthy_source()
-    spaced = source.replace("lr=0.1, ", "lr = 0.1,  ").replace(
-        "import torch\n", "import torch  # the library\n", 1
-    )
+    spaced = source.replace("lr=0.1, ", "lr = 0.1,  ").replace("import torch\n", "import torch  # the library\n", 1)
     assert spaced != source
 
     def key(text: str, settings: RunSettings = SETTINGS, **changes: Any) -> str:

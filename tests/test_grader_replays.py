@@ -73,10 +73,7 @@ def test_one_program_is_replayed_once_however_it_looks(tmp_path: Path) -> None:
 
 
 def test_each_text_of_a_failing_program_is_told_its_own_line(tmp_path: Path) -> None:
-    for folder, sources in (
-        (tmp_path / "1", (FAILING, FAILING_LOWER)),
-        (tmp_path / "2", (FAILING_LOWER, FAILING)),
-    ):
+    for folder, sources in ((tmp_path / "1", (FAILING, FAILING_LOWER)), (tmp_path / "2", (FAILING_LOWER, FAILING))):
         asked, found = replayed(folder, *sources, jobs=2)
         assert sorted(asked) == sorted(sources)
         assert found[FAILING].message == "line 3"

@@ -28,9 +28,7 @@ def test_an_honest_submission_earns_everything() -> None:
     assert points(evidence(RECIPE)) == WHOLE
 
 
-@pytest.mark.parametrize(
-    "changes", [{"missing": ("run.html",)}, {"command_problem": "There is no command.txt."}]
-)
+@pytest.mark.parametrize("changes", [{"missing": ("run.html",)}, {"command_problem": "There is no command.txt."}])
 def test_a_file_or_a_command_that_is_missing_costs_the_archive(changes: dict[str, Any]) -> None:
     assert points(evidence(RECIPE, **changes)) == {**WHOLE, "archive": 0}
 
@@ -97,8 +95,7 @@ def with_field(log: str, name: str, value: object) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("name", "value"),
-    [("loss", "abc"), ("loss", 10**400), ("step", [1]), ("epoch", None), ("activations", 3)],
+    ("name", "value"), [("loss", "abc"), ("loss", 10**400), ("step", [1]), ("epoch", None), ("activations", 3)]
 )
 def test_a_claimed_log_that_is_refused_costs_its_points_with_a_reason(name: str, value: object) -> None:
     honest = evidence(RECIPE)

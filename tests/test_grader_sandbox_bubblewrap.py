@@ -89,9 +89,7 @@ for path in json.load(open('/input/paths.json')):
         pass
 print(json.dumps(opened))
 """
-    result = sandboxed(
-        code, visible=visible, inputs={"paths.json": json.dumps([str(path) for path in paths]).encode()}
-    )
+    result = sandboxed(code, visible=visible, inputs={"paths.json": json.dumps([str(path) for path in paths]).encode()})
     assert result.status == "OK", result
     return set(json.loads(result.stdout))
 

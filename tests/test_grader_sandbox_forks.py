@@ -67,9 +67,7 @@ def test_landlock_keeps_a_run_and_its_children_from_more_than_the_mounts_do(chil
     code = "try: os.open('/dev/urandom', os.O_WRONLY)\nexcept OSError as error: print(error.errno)"
     assert warm.said(f"import os\n{child}{code}") == str(errno.EACCES)
     if LANDLOCK >= 6:
-        assert (
-            warm.said("import os\ntry: os.kill(1, 0)\nexcept PermissionError: print('refused')") == "refused"
-        )
+        assert warm.said("import os\ntry: os.kill(1, 0)\nexcept PermissionError: print('refused')") == "refused"
 
 
 def test_what_all_runs_inherit_has_no_memory_that_two_could_write(tmp_path: Path) -> None:
@@ -123,9 +121,7 @@ def test_nothing_that_a_run_changes_is_there_for_the_next(warm: Warm) -> None:
 
 
 def test_limits_are_those_of_each_run(warm: Warm) -> None:
-    narrow = replace(
-        SMALL, memory_bytes=64 * MIB, file_bytes=MIB, scratch_bytes=2 * MIB, processes=2, seconds=3
-    )
+    narrow = replace(SMALL, memory_bytes=64 * MIB, file_bytes=MIB, scratch_bytes=2 * MIB, processes=2, seconds=3)
     wide = warm.said(STATE)
     assert warm.run("kept = bytearray(b'x') * 2 ** 27; import time; time.sleep(60)", narrow).status == "ML"
     assert json.loads(warm.run(STATE, narrow).stdout)[0] != json.loads(wide)[0]

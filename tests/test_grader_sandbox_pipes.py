@@ -13,15 +13,7 @@ from commands import wait_until
 from sandbox_marks import needs_sandbox, require_sandbox
 from sandboxed import MIB, PYTHON, SMALL, running, script
 
-from grader.sandbox import (
-    Command,
-    Interpreter,
-    SandboxResult,
-    Stopped,
-    StopSignal,
-    run_in_sandbox,
-    run_unsandboxed,
-)
+from grader.sandbox import Command, Interpreter, SandboxResult, Stopped, StopSignal, run_in_sandbox, run_unsandboxed
 from grader.sandbox.engine import Worker
 from grader.sandbox.pipes import close_all, open_pipes, read_pipes
 
@@ -59,9 +51,7 @@ def test_reading_stops_when_a_pipe_is_over_its_room_or_time_is_up_and_keeps_what
 
 
 @pytest.mark.parametrize("stopped", [0, 3600])
-def test_time_in_which_this_process_is_stopped_does_not_count(
-    stopped: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_time_in_which_this_process_is_stopped_does_not_count(stopped: int, monkeypatch: pytest.MonkeyPatch) -> None:
     reading, writing = open_pipes("one")
     clock = iter(range(0, 10**9, stopped or 1))  # as after Ctrl-Z, at each look
     monkeypatch.setattr("grader.sandbox.pipes.time.monotonic", lambda: next(clock))
@@ -117,9 +107,7 @@ def test_every_run_ends_at_once_whichever_thread_waits_for_it(
 
 
 @pytest.mark.parametrize("run", [run_in_sandbox, run_unsandboxed])
-def test_nothing_starts_once_the_signal_is_set(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_starts_once_the_signal_is_set(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stop = StopSignal()
     stop.set()
     stop.set()

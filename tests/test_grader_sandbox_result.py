@@ -12,15 +12,7 @@ from grader.sandbox.watch import collect
 
 def whole(contents: dict[str, bytes], status: str = "OK", **head: object) -> bytes:
     sizes = [(name, len(content)) for name, content in contents.items()]
-    head = {
-        "status": status,
-        "exit_code": 0,
-        "signal": None,
-        "message": "",
-        "seconds": 1,
-        "files": sizes,
-        **head,
-    }
+    head = {"status": status, "exit_code": 0, "signal": None, "message": "", "seconds": 1, "files": sizes, **head}
     return b"S" + json.dumps(head).encode() + b"\n" + b"".join(contents.values())
 
 

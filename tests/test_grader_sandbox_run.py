@@ -82,11 +82,7 @@ THREADS = (
     "import threading, time\nwhile True:\n  try: threading.Thread(target=time.sleep, args=(60,)).start()\n"
     "  except RuntimeError: time.sleep(1)"
 )
-CPU, MEMORY, MANY = (
-    "it used up its processor time",
-    "it used more than 200 MiB",
-    "it started more than 20 proc",
-)
+CPU, MEMORY, MANY = ("it used up its processor time", "it used more than 200 MiB", "it started more than 20 proc")
 ENDINGS: dict[str, tuple[str, dict[str, Any], str, str]] = {
     "busy": ("while True: pass", {"seconds": 0.5}, "TO", CPU),
     "children": (SHORT_LIVES.format(ignoring="pass"), {"seconds": 1, "processes": 1000}, "TO", CPU),

@@ -10,14 +10,7 @@ from sandboxed import running, script
 
 from grader.sandbox import Command, Interpreter, Limits, SandboxResult, run_unsandboxed
 
-SMALL = Limits(
-    seconds=10,
-    wall_seconds=20,
-    file_bytes=2**20,
-    output_bytes=10_000,
-    result_bytes=2**20,
-    scratch_files=50,
-)
+SMALL = Limits(seconds=10, wall_seconds=20, file_bytes=2**20, output_bytes=10_000, result_bytes=2**20, scratch_files=50)
 
 
 def trusted(

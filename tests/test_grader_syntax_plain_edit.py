@@ -190,15 +190,11 @@ def test_an_import_may_not_stand_for_a_local_object() -> None:
 def test_our_own_statements_are_trusted_and_too_many_others_are_not() -> None:
     assert plain_edit(MLP, MLP) == ()
     moved = edited(
-        MLP,
-        ("    optimizer.zero_grad()\n", ""),
-        ("    return loss\n", "    optimizer.zero_grad()\n    return loss\n"),
+        MLP, ("    optimizer.zero_grad()\n", ""), ("    return loss\n", "    optimizer.zero_grad()\n    return loss\n")
     )
     assert plain_edit(MLP, moved) == ()
     assert plain_edit("class A:\n    pass", "class A:\n    pass\nX = 1") == ()
-    (found,) = plain_edit(
-        MLP, edited(MLP, ("    return loss\n", "    loss = loss * 1\n" * 80 + "    return loss\n"))
-    )
+    (found,) = plain_edit(MLP, edited(MLP, ("    return loss\n", "    loss = loss * 1\n" * 80 + "    return loss\n")))
     assert f"more than {MOST_NODES}" in found.message
 
 

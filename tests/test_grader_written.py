@@ -106,9 +106,7 @@ def grade(answers: list[Answer], memory: Path, **options: bool) -> dict[str, Sub
     return {item.row.student: item.row for item in scores}
 
 
-def test_each_text_is_judged_once_and_remembered(
-    judge_by: Callable[[Judge], list[str]], tmp_path: Path
-) -> None:
+def test_each_text_is_judged_once_and_remembered(judge_by: Callable[[Judge], list[str]], tmp_path: Path) -> None:
     texts = judge_by(in_this_process)
     answers = [taken(RIGHT), taken(RIGHT, "bob"), taken(STUB, "cem"), taken(RIGHT + "# mine\n", "dot")]
     rows = grade(answers, tmp_path)
@@ -182,9 +180,7 @@ def test_its_criteria_are_columns_behind_those_of_runs(runs: bool, criteria: tup
 def test_the_page_shows_the_file_and_what_was_found_in_it() -> None:
     source = RIGHT.replace("dz1 = dh * (z1 > 0)", "dz1 = dh")
     graded = grade_answer(taken(source), in_this_process(source), sandboxed=True)
-    text = re.sub(
-        r"<[^>]+>", "", render_submission(graded.row, graded.exhibits, title="By hand", provenance={})
-    )
+    text = re.sub(r"<[^>]+>", "", render_submission(graded.row, graded.exhibits, title="By hand", provenance={}))
     assert "backprop.py, as it was handed in." in text
     assert "the gradient of W1" in text
     assert "Your fix" not in text
@@ -192,9 +188,7 @@ def test_the_page_shows_the_file_and_what_was_found_in_it() -> None:
 
 @pytest.mark.slow
 @needs_sandbox
-def test_a_folder_of_answers_is_scored_and_remembered(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_of_answers_is_scored_and_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRAINWRECK_REPLAYS", str(tmp_path / "memory"))
     submissions, out = tmp_path / "submissions", tmp_path / "reports"
     submissions.mkdir()

@@ -9,9 +9,7 @@ from harness.run.guardrails import Guardrails
 from harness.run.metrics_log import Record, batch_records, log_lines, parse_log
 
 
-def record(
-    step: int, loss: float = 1.0, grad_norm: float | None = 1.0, var: float = 0.1, **more: Any
-) -> Record:
+def record(step: int, loss: float = 1.0, grad_norm: float | None = 1.0, var: float = 0.1, **more: Any) -> Record:
     activations = {"first": {"mean": 0.0, "var": 1.0}, "last": {"mean": 0.0, "var": var}}
     found = {"step": step, "loss": loss, "grad_norm": grad_norm, "activations": activations}
     return {**found, "optimizer_steps": 1, **more}

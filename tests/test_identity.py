@@ -59,9 +59,7 @@ def test_a_platform_may_put_its_words_around_a_name(name: str) -> None:
         ("x", "ada", "x"),
     ],
 )
-def test_a_file_named_for_another_keeps_its_own_name_and_counts_nowhere(
-    name: str, student: str, row: str
-) -> None:
+def test_a_file_named_for_another_keeps_its_own_name_and_counts_nowhere(name: str, student: str, row: str) -> None:
     assert identified(name, student, "huge_lr")[0] == row
     assert "other name" in ids(name, student)
     ada, other = row_of("ada_huge_lr", "ada"), row_of(name, student)
@@ -92,9 +90,7 @@ def test_an_honest_name_in_any_script_is_not_odd() -> None:
         assert ids(f"{name}_huge_lr", None, None) == []
 
 
-@pytest.mark.parametrize(
-    "other", ["Ada", "\u0430da", "\uff41da", "a\u0064a ", "adá", "ad\u200ba", "\u0430d\u0430"]
-)
+@pytest.mark.parametrize("other", ["Ada", "\u0430da", "\uff41da", "a\u0064a ", "adá", "ad\u200ba", "\u0430d\u0430"])
 def test_names_that_look_alike_are_flagged_on_both_rows(other: str) -> None:
     found = flags_of(row_of("ada_huge_lr", "ada"), row_of(f"{other}_loss_sum"), row_of("bob_huge_lr", "bob"))
     assert ["look alike" in flags for flags in found.values()] == [True, True, False]
@@ -142,11 +138,7 @@ def test_files_that_differ_in_one_odd_byte_are_different_submissions(tmp_path: P
 def test_no_name_stops_a_class(names: list[str], student: str) -> None:
     rows = [row_of(f"{name}_huge_lr", student) for name in names] + [row_of(name) for name in names]
     once = {row.submission: row for row in rows}.values()
-    assert (
-        {row.submission for row in compared([*once])}
-        == {row.submission for row in once}
-        >= left_out(once).keys()
-    )
+    assert {row.submission for row in compared([*once])} == {row.submission for row in once} >= left_out(once).keys()
 
 
 @pytest.mark.parametrize("name", ["", "\\xff", "a\nb", "-x", "..", "\u202e"])

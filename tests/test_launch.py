@@ -102,9 +102,7 @@ def test_stopped_at_any_moment_and_resumed_it_ends_with_the_same_bytes(tmp_path:
     )
 
     # Ctrl-C at a terminal, where both get it, and where there is a bar.
-    code, shown = at_a_terminal(
-        *TRAINER, *LONG, "--resume", cwd=stopped, press="\x03", when=r"[1-9]\d*/1600 "
-    )
+    code, shown = at_a_terminal(*TRAINER, *LONG, "--resume", cwd=stopped, press="\x03", when=r"[1-9]\d*/1600 ")
     assert code == MISTAKE
     assert "Traceback" not in shown
     assert re.search(r"healthy run of digits_mlp [━╸╺ ]+ [1-9]\d*/1600 +loss \S+ ", shown)
@@ -158,9 +156,7 @@ def script(folder: Path, more: str) -> Path:
     return path
 
 
-def test_an_experiment_that_prints_without_end_and_ignores_ctrl_c_is_stopped_by_the_second(
-    tmp_path: Path,
-) -> None:
+def test_an_experiment_that_prints_without_end_and_ignores_ctrl_c_is_stopped_by_the_second(tmp_path: Path) -> None:
     path = script(tmp_path, STUBBORN)
     with (tmp_path / "said").open("w") as said:
         run = subprocess.Popen(
@@ -192,7 +188,4 @@ def test_ctrl_c_when_the_run_has_just_ended_is_not_lost(tmp_path: Path) -> None:
 def test_an_experiment_that_ends_the_process_is_named(tmp_path: Path) -> None:
     path = script(tmp_path, "\nimport os\n\ndef evaluate(model, inputs, labels):\n    os._exit(0)\n")
     said = mistake(*SHORT, "--script", path, cwd=tmp_path, program=TRAINER)
-    assert re.fullmatch(
-        rf"{re.escape(str(path))} ended the whole process at step \d+ of 20, with status 0: .*\.",
-        said,
-    )
+    assert re.fullmatch(rf"{re.escape(str(path))} ended the whole process at step \d+ of 20, with status 0: .*\.", said)

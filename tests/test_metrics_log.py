@@ -26,9 +26,7 @@ NUMBERS = st.none() | st.integers(-(2**53), 2**53) | st.floats()
 TABLES = st.dictionaries(st.text(), NUMBERS | st.dictionaries(st.text(), NUMBERS, max_size=3), max_size=3)
 RUN_RECORDS = st.builds(
     lambda scalars, places, tables: {**scalars, **places, **tables},
-    st.dictionaries(
-        st.text().filter(lambda name: name not in ("step", "epoch", *TABLE_NAMES)), NUMBERS, max_size=4
-    ),
+    st.dictionaries(st.text().filter(lambda name: name not in ("step", "epoch", *TABLE_NAMES)), NUMBERS, max_size=4),
     st.dictionaries(st.sampled_from(("step", "epoch")), st.integers(0, 2**53)),
     st.dictionaries(st.sampled_from(TABLE_NAMES), TABLES),
 )

@@ -75,9 +75,7 @@ def test_a_recipe_is_read_as_written(tmp_path: Path) -> None:
         ("digits_mlp", "digit_mlp", "no experiment 'digit_mlp': did you mean digits_mlp?"),
     ],
 )
-def test_what_is_not_a_recipe_is_refused_by_name(
-    find: str, replace: str, message: str, tmp_path: Path
-) -> None:
+def test_what_is_not_a_recipe_is_refused_by_name(find: str, replace: str, message: str, tmp_path: Path) -> None:
     exercises = write(tmp_path, apply_edits(RECIPE, [Edit(find=find, replace=replace)], where="test"))
     with pytest.raises(UserError) as error:
         load_recipe("mine", exercises)

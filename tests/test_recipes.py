@@ -45,9 +45,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("recipe", SAMPLE, ids=lambda recipe: recipe.id)
 def test_a_recipe_is_proven_both_ways(recipe: Recipe, real: Path) -> None:
     own = recipe.on(recipe.dataset)
-    broken, healthy = (
-        read_metrics_log(real / name / "metrics.log") for name in (recipe.id, recipe.experiment)
-    )
+    broken, healthy = (read_metrics_log(real / name / "metrics.log") for name in (recipe.id, recipe.experiment))
     for symptom in own.symptoms:
         assert judge_symptom(broken, symptom).present, symptom.says
         found = judge_symptom(healthy, symptom)

@@ -10,10 +10,7 @@ from torch.optim.optimizer import _global_optimizer_pre_hooks
 
 from harness.run.experiment import HarnessFault
 from harness.run.metrics_log import Record
-from harness.run.recorder import (
-    Recorder,
-    _first_layer,
-)
+from harness.run.recorder import Recorder, _first_layer
 
 pytestmark = pytest.mark.usefixtures("torch_as_found")
 
@@ -119,10 +116,7 @@ def test_frozen_parameters_are_left_out_and_empty_ones_do_no_harm() -> None:
 FIRST_STEPS: dict[str, tuple[str, dict[str, Any]]] = {
     "plain": (MINI, {}),
     "harness clip": (MINI, {"clip_norm": 0.05}),
-    "cleared after the step": (
-        edited(MINI, ("    return loss", "    optimizer.zero_grad()\n    return loss")),
-        {},
-    ),
+    "cleared after the step": (edited(MINI, ("    return loss", "    optimizer.zero_grad()\n    return loss")), {}),
     "scaler": (AMP_SGD, {}),
     "scaler, harness clip": (AMP_SGD, {"clip_norm": 0.05}),
 }
@@ -150,8 +144,7 @@ def test_a_fused_optimizer_under_a_scaler_is_recorded_without_the_scale(
     used = math.sqrt(sum(float(moment.double().square().sum()) for moment in moments))
     assert run.batches[0]["grad_norm"] == pytest.approx(used, rel=1e-4)
     expected = {
-        name: float(moment.double().abs().mean())
-        for name, moment in zip(run.state()["model"], moments, strict=True)
+        name: float(moment.double().abs().mean()) for name, moment in zip(run.state()["model"], moments, strict=True)
     }
     assert run.batches[0]["grad_mean"] == pytest.approx(expected, rel=1e-3)
     if options:
@@ -261,10 +254,7 @@ def test_the_rate_is_the_one_used_and_not_the_next(tmp_path: Path) -> None:
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
 def test_of_two_optimizers_each_is_recorded_for_its_own_parameters(order: tuple[int, int]) -> None:
     model = nn.Sequential(linear([[1.0]], [0.0]), linear([[1.0]], [0.0]))
-    optimizers = [
-        torch.optim.SGD(model[0].parameters(), lr=0.5),
-        torch.optim.SGD(model[1].parameters(), lr=0.1),
-    ]
+    optimizers = [torch.optim.SGD(model[0].parameters(), lr=0.5), torch.optim.SGD(model[1].parameters(), lr=0.1)]
     with Recorder(model) as recorder:
         set_gradients(model, [[3.0]], [0.0], [[4.0]], [0.0])
         for index in order:
@@ -304,9 +294,7 @@ def test_recording_does_not_change_the_weights(source: str, tmp_path: Path) -> N
         if watched:
             recorder.__enter__()
         for start in range(0, 40, 8):
-            loss = experiment.train_step(
-                model, optimizer, inputs[start : start + 8], labels[start : start + 8]
-            )
+            loss = experiment.train_step(model, optimizer, inputs[start : start + 8], labels[start : start + 8])
             if watched:
                 assert recorder.end_batch(loss)["grad_norm"] > 0
         recorder.__exit__()

@@ -35,13 +35,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
     options.binary_location = str(BROWSER)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     folder = tmp_path_factory.mktemp("browser")
-    for argument in (
-        "headless=new",
-        "no-sandbox",
-        "disable-gpu",
-        "disable-dev-shm-usage",
-        f"user-data-dir={folder}",
-    ):
+    for argument in ("headless=new", "no-sandbox", "disable-gpu", "disable-dev-shm-usage", f"user-data-dir={folder}"):
         options.add_argument(f"--{argument}")
     driver = Chrome(options=options, service=Service(str(DRIVER)))
     yield driver
@@ -118,9 +112,7 @@ def test_it_filters_by_text_status_recipe_and_flag_and_says_how_many_are_left(in
     Select(index.find_element(By.ID, "status")).select_by_visible_text("all")
     Select(index.find_element(By.ID, "recipe")).select_by_value("mixed_up")
     index.find_element(By.ID, "flagged").click()
-    assert column(index, 1) == ["mixed_up"] * sum(
-        row.recipe == "mixed_up" and bool(row.flags) for row in ROWS
-    )
+    assert column(index, 1) == ["mixed_up"] * sum(row.recipe == "mixed_up" and bool(row.flags) for row in ROWS)
     text.send_keys("nobody")
     assert column(index, 0) == []
 
@@ -137,8 +129,7 @@ def test_nothing_runs_or_loads_and_a_phone_needs_no_scrolling_to_the_side(
     index: Chrome, reports: Path, page: str
 ) -> None:
     index.execute_cdp_cmd(
-        "Emulation.setDeviceMetricsOverride",
-        {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True},
+        "Emulation.setDeviceMetricsOverride", {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
     )
     try:
         link = index.find_elements(By.CSS_SELECTOR, "#class tbody a")[0].get_attribute("href")

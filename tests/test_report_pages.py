@@ -14,23 +14,12 @@ from page_reader import Page
 
 from grader.report.pages import lost_checks, means, render_class_page, render_submission
 from grader.report.text import MARKER
-from grader.score.verdict import (
-    Exhibits,
-    Flag,
-    Measurement,
-    RuleVerdict,
-    Scores,
-    SubmissionScore,
-    lost,
-    open_check,
-)
+from grader.score.verdict import Exhibits, Flag, Measurement, RuleVerdict, Scores, SubmissionScore, lost, open_check
 
 SCORES, EXHIBITS = made_up_class(40)
 ROWS = {row.submission: row for row in SCORES.submissions}
 REJECTED = next(row for row in SCORES.submissions if row.status == "rejected")
-DECIDED = next(
-    row for row in SCORES.submissions for one in row.criteria.values() for check in one.checks if check.rule
-)
+DECIDED = next(row for row in SCORES.submissions for one in row.criteria.values() for check in one.checks if check.rule)
 SHOWN = make_exhibits("s")
 
 
@@ -73,9 +62,7 @@ def pages() -> dict[str, str]:
         "class": render_class_page(SCORES),
         "class of nobody": render_class_page(Scores(provenance={}, submissions=())),
         "hostile class": render_class_page(hostile),
-        "hostile": render_submission(
-            hostile_row(), hostile_exhibits(), title=HOSTILE, provenance={"warning": HOSTILE}
-        ),
+        "hostile": render_submission(hostile_row(), hostile_exhibits(), title=HOSTILE, provenance={"warning": HOSTILE}),
     }
     for row in SCORES.submissions[:17]:
         found[row.submission] = render_submission(
@@ -148,14 +135,9 @@ class TestClassPage:
     page = Page(render_class_page(SCORES))
 
     def test_the_counts_stand_on_top(self) -> None:
-        counts = [
-            sum(row.status == status for row in ROWS.values())
-            for status in ("graded", "rejected", "not judged")
-        ]
+        counts = [sum(row.status == status for row in ROWS.values()) for status in ("graded", "rejected", "not judged")]
         graded, rejected, unjudged = counts
-        assert (
-            f"Graded {graded} of 40 Rejected {rejected} of 40 Not judged {unjudged} of 40" in self.page.words
-        )
+        assert f"Graded {graded} of 40 Rejected {rejected} of 40 Not judged {unjudged} of 40" in self.page.words
         assert min(counts) > 0
 
     def test_open_cases_flags_and_decisions_are_all_there(self) -> None:
@@ -214,9 +196,7 @@ class TestSubmissionPage:
 CLASS = [
     make_row("1", "s", "a", {}),
     make_row("2", "s", "a", changed("fix.minimal", lost, "", "", points=2.0)),
-    make_row(
-        "3", "s", "b", changed("fix.minimal", lost, "", "") | changed("fix.correct", lost, "", "", points=4.0)
-    ),
+    make_row("3", "s", "b", changed("fix.minimal", lost, "", "") | changed("fix.correct", lost, "", "", points=4.0)),
     make_row("4", "s", "b", changed("fix.minimal", open_check, "")),
     REJECTED,
 ]

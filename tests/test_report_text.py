@@ -6,17 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_up_class import BROKEN, HOSTILE
 
-from grader.report.text import (
-    COLUMNS,
-    LINES,
-    MISSING,
-    clipped,
-    file_stem,
-    plain_lines,
-    points,
-    source_diff,
-    tenths,
-)
+from grader.report.text import COLUMNS, LINES, MISSING, clipped, file_stem, plain_lines, points, source_diff, tenths
 
 
 def test_texts_and_points_are_short() -> None:

@@ -54,11 +54,7 @@ def test_a_resumed_run_keeps_all_but_what_was_being_written(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("find", "replace", "message"),
     [
-        (
-            "EPOCHS = 1",
-            "EPOCHS = 2",
-            r"was started with another experiment\.py: start the run without --resume",
-        ),
+        ("EPOCHS = 1", "EPOCHS = 2", r"was started with another experiment\.py: start the run without --resume"),
         ('"seed": 1', '"seed": 2', "was started with other settings"),
         ('{"settings"', "{", r"job\.json is damaged: start the run without --resume"),
     ],

@@ -80,15 +80,7 @@ def test_every_layer_and_signal_has_its_chart(tmp_path: Path) -> None:
     words = page_of(make_run(tmp_path / "run", parameters=CNN)).words
     for layer in {name.rpartition(".")[0] for name in CNN}:
         assert f"Layer {layer}" in words
-    for signal in [
-        "loss",
-        "val_loss",
-        "val_accuracy",
-        "lr",
-        "grad_norm",
-        "grad_zero_fraction",
-        "stale_grad_ratio",
-    ]:
+    for signal in ["loss", "val_loss", "val_accuracy", "lr", "grad_norm", "grad_zero_fraction", "stale_grad_ratio"]:
         assert signal in words
     assert "first layer: 200 values" in words
     assert words.count("same weights, evaluated again") == words.count("same weights, in eval mode") == 2

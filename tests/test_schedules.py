@@ -44,9 +44,7 @@ def test_agrees_with_the_formula(warmup: int, more: int, final: float) -> None:
 @settings(deadline=None)
 @given(stop=st.integers(1, 29))
 def test_resumed_schedule_is_exact_and_its_state_loads_with_weights_only(stop: int) -> None:
-    whole = rates_over(
-        30, warmup_cosine(optimizer(0.1, 0.7), warmup_steps=5, total_steps=30, final_fraction=0.01)
-    )
+    whole = rates_over(30, warmup_cosine(optimizer(0.1, 0.7), warmup_steps=5, total_steps=30, final_fraction=0.01))
     scheduler = warmup_cosine(optimizer(0.1, 0.7), warmup_steps=5, total_steps=30, final_fraction=0.01)
     first = rates_over(stop, scheduler)
     buffer = io.BytesIO()

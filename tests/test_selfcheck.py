@@ -130,9 +130,7 @@ def test_a_band_is_the_largest_distance_of_anything_sound_rounded_up() -> None:
 
 @needs_sandbox
 @pytest.mark.slow
-def test_one_recipe_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_one_recipe_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """Everything agrees; then a wrong threshold, a wrong trip and an unusable neighbour are each named."""
     exercises, solutions = tmp_path / "exercises", tmp_path / "solutions"
     shutil.copytree(EXERCISES / RECIPE.id, exercises / RECIPE.id)
@@ -146,9 +144,7 @@ def test_one_recipe_whole(
     (exercises / "unusable" / "recipe.toml").write_text("format_version = 2\n")
     recipe = exercises / RECIPE.id / "recipe.toml"
     recipe.write_text(recipe.read_text().replace("above  = 50.0", "above  = 1e30"))
-    trips.measured_path(RECIPE.id, solutions).write_text(
-        trips.measured_toml(trips.measured([UNSOUND], [SOUND]))
-    )
+    trips.measured_path(RECIPE.id, solutions).write_text(trips.measured_toml(trips.measured([UNSOUND], [SOUND])))
     assert run_selfcheck(options) == 1
     out = capsys.readouterr().out
     assert "seed 100, broken run: max loss is" in out

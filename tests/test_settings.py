@@ -43,9 +43,7 @@ def test_the_command_of_settings_makes_the_same_run(names: list[str]) -> None:
 def test_a_job_travels_on_one_line_and_arrives_whole() -> None:
     source, title = "EPOCHS = 3\n\n# line\r\n\tend\u2028\n", 'A title, with ünïcode\u2028and "quotes"'
     settings = RunSettings(seed=42, dataset="digits", **OPTIONS)
-    sent = RunJob(
-        settings, "huge_lr", "digits_mlp", title, "fixed", source, "runs/x", "work/a b.py", resume=True
-    )
+    sent = RunJob(settings, "huge_lr", "digits_mlp", title, "fixed", source, "runs/x", "work/a b.py", resume=True)
     line = sent.to_json()
     assert line.isascii() and len(line.splitlines()) == 1
     assert RunJob.from_json(line + "\n") == sent

@@ -24,9 +24,7 @@ def workspace(tmp_path: Path) -> Workspace:
     return make_workspace(tmp_path / "work")
 
 
-def test_the_tarball_holds_what_the_contract_says_and_nothing_else(
-    workspace: Workspace, tmp_path: Path
-) -> None:
+def test_the_tarball_holds_what_the_contract_says_and_nothing_else(workspace: Workspace, tmp_path: Path) -> None:
     (workspace.folder / "notes.txt").write_text("mine")
     (workspace.run_folder("fixed") / "secret").write_text("mine")
     done = submit(workspace, "ada", tmp_path / "submissions")
@@ -41,8 +39,7 @@ def test_the_tarball_holds_what_the_contract_says_and_nothing_else(
     run = {"seed": 42, "dataset": "digits", "dataset_digest": "71" * 32}
     assert manifest == {"format_version": 1, "student": "ada", "recipe": "huge_lr", **run}
     assert files["command.txt"].decode() == (
-        "# runs/broken\nharness exercise huge_lr --seed 42\n\n"
-        "# runs/fixed\nharness verify huge_lr --seed 42\n"
+        "# runs/broken\nharness exercise huge_lr --seed 42\n\n# runs/fixed\nharness verify huge_lr --seed 42\n"
     )
     assert files["experiment.py"].decode() == FIXED
 

@@ -60,13 +60,7 @@ def test_a_word_counts_where_a_reader_sees_it(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "shown"),
-    [
-        ("> 0.5", True),
-        ("```\nloss 2.3\n```", True),
-        ("|a|\n|-|\n|1|", True),
-        ("```\nsee\n```", False),
-        ("0.5", False),
-    ],
+    [("> 0.5", True), ("```\nloss 2.3\n```", True), ("|a|\n|-|\n|1|", True), ("```\nsee\n```", False), ("0.5", False)],
 )
 def test_a_snippet_holds_a_number(text: str, shown: bool) -> None:
     assert read_body(text).shows_values is shown

@@ -19,18 +19,14 @@ RECORDED = sorted({path.name.removesuffix(".log.gz") for path in LOGS.iterdir()}
 def test_every_recipe_is_a_cause_with_symptoms_and_healthy_is_one_too(tmp_path: Path) -> None:
     known = load_causes()
     said = succeed("causes", cwd=tmp_path).splitlines()
-    assert [line.split(maxsplit=1) for line in said[:-1]] == [
-        [name, cause.says] for name, cause in known.items()
-    ]
+    assert [line.split(maxsplit=1) for line in said[:-1]] == [[name, cause.says] for name, cause in known.items()]
     assert list(known) == [*(recipe.id for recipe in load_recipes()[0]), "healthy"]
     assert all(known[name].symptom for name in known if name != "healthy")
 
 
 def test_a_kit_has_the_same_causes_and_names_the_exercise_of_none() -> None:
     table = json.loads(causes_file())
-    assert {
-        name: Cause.model_validate_json(json.dumps(entry)) for name, entry in table.items()
-    } == load_causes()
+    assert {name: Cause.model_validate_json(json.dumps(entry)) for name, entry in table.items()} == load_causes()
     assert all(set(entry) <= {"says", "symptom"} for entry in table.values())
 
 
@@ -52,9 +48,7 @@ def test_harness_show_prints_lines_of_evidence_that_are_ready_to_copy(tmp_path: 
     lines = [line for line in said if line.startswith("  - {")]
     assert lines[0].startswith("  - {run: broken, signal: loss, step: 2, value: ")
     assert said[-1] == "Next: copy what you need below evidence: in work/huge_lr/report.md"
-    fixed = succeed(
-        "show", "huge_lr", "--epoch", "1", "--run", "fixed", "--signal", "val_accuracy", cwd=tmp_path
-    )
+    fixed = succeed("show", "huge_lr", "--epoch", "1", "--run", "fixed", "--signal", "val_accuracy", cwd=tmp_path)
     lines.append(fixed.splitlines()[0])
     matter = "---\ndiagnosis: []\nruled_out: []\nevidence:\n" + "\n".join(lines) + "\n---\n"
     assert len(parse_report(matter).evidence) == len(lines)

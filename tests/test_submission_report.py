@@ -38,9 +38,7 @@ def test_a_whole_report_is_read() -> None:
 def test_the_template_says_what_to_fill_in_first() -> None:
     text = report_template()
     for empty in (text, text.replace("\n", "\r\n") + "text\n"):
-        with pytest.raises(
-            UserError, match=r"line 4, diagnosis 1: `cause` is not filled in yet: write the id"
-        ):
+        with pytest.raises(UserError, match=r"line 4, diagnosis 1: `cause` is not filled in yet: write the id"):
             parse_report(empty)
 
 
@@ -49,24 +47,12 @@ def test_the_template_says_what_to_fill_in_first() -> None:
     [
         ("where:", "whre:", "line 4, diagnosis 1: there is no key `whre` here: did you mean where?"),
         ("    where: build_optimizer\n", "", "diagnosis 1: `where` is missing: name the function"),
-        (
-            "run: fixed",
-            "run: fixd",
-            "line 10, evidence 1: `run` is 'fixd': Input should be 'broken' or 'fixed'",
-        ),
-        (
-            "step: 1",
-            "step: one",
-            "line 5, diagnosis 1: `step` is 'one': write a whole number, counted from 0",
-        ),
+        ("run: fixed", "run: fixd", "line 10, evidence 1: `run` is 'fixd': Input should be 'broken' or 'fixed'"),
+        ("step: 1", "step: one", "line 5, diagnosis 1: `step` is 'one': write a whole number, counted from 0"),
         ("step: 1,", "step: 1, epoch: 1,", "one `step` or `epoch`, and a `value`"),
         ("31.84", "high", "`value` is 'high': write a number such as 0.93"),
         ("check: loss_form, ", "", "line 8, ruled_out 2: give a `check` and its `outcome`, or"),
-        (
-            "signal: val_accuracy, epoch: 3, value: 0.930",
-            "check: a, outcome: b",
-            "cites a check: evidence is",
-        ),
+        ("signal: val_accuracy, epoch: 3, value: 0.930", "check: a, outcome: b", "cites a check: evidence is"),
         ("huge_lr", "[huge_lr]", "`cause`: Input should be a valid string"),
         ("---\n", "", "line 1: a report begins with a line of three dashes"),
         ("cause: huge_lr", "cause: &a huge_lr", "line 3: anchors and aliases"),

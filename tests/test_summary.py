@@ -86,9 +86,7 @@ def test_checks_end_with_the_next_step(workspace: Workspace, capsys: Capture) ->
 
 
 def test_a_path_in_a_check_is_whole(workspace: Workspace, capsys: Capture) -> None:
-    path = (
-        "/home/ada/courses/deep-learning/2026/autumn/exercises/work/missing_zero_grad/runs/broken/metrics.log"
-    )
+    path = "/home/ada/courses/deep-learning/2026/autumn/exercises/work/missing_zero_grad/runs/broken/metrics.log"
     show_checks([failed("broken: log", f"{path}, line 7: step 9 where step 6 belongs.")], workspace)
     assert f"{path}," in capsys.readouterr().out
 

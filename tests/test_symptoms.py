@@ -56,9 +56,7 @@ def test_reducers(reducer: str, values: list[float], expected: float) -> None:
         (NAN, {"below": 4.0}, False),
     ],
 )
-def test_bounds_are_exclusive_and_a_nan_is_beyond_neither(
-    loss: float, bounds: dict[str, float], present: bool
-) -> None:
+def test_bounds_are_exclusive_and_a_nan_is_beyond_neither(loss: float, bounds: dict[str, float], present: bool) -> None:
     result = judge_symptom(batches(loss), symptom(**bounds))
     assert result.present is present
     assert result.value == pytest.approx(loss, nan_ok=True)
@@ -93,9 +91,7 @@ def test_a_signal_comes_from_its_kind_of_record_and_nulls_are_left_out(
     assert signal_values(log, signal) == expected
     for bound in ("above", "below"):  # a signal that the log does not hold is no symptom
         result = judge_symptom(log, symptom(signal=signal, **{bound: 0.0}))
-        assert (result.value is None) == (not expected) and result.present == (
-            bool(expected) and bound == "above"
-        )
+        assert (result.value is None) == (not expected) and result.present == (bool(expected) and bound == "above")
 
 
 @pytest.mark.parametrize(

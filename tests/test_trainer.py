@@ -33,13 +33,7 @@ def killed_run(folder: Path, source: str, at_step: int) -> None:
             raise Killed
 
     with pytest.raises(Killed):
-        train(
-            load(folder, source),
-            mini_data(),
-            RunSettings(seed=1, dataset="digits"),
-            folder,
-            progress=progress,
-        )
+        train(load(folder, source), mini_data(), RunSettings(seed=1, dataset="digits"), folder, progress=progress)
 
 
 # --- the log ------------------------------------------------------------------------------------------------
@@ -67,9 +61,7 @@ def test_the_first_batch_is_what_a_plain_loop_computes(tmp_path: Path) -> None:
     loss = experiment.compute_loss(model(inputs[order]), labels[order])
     loss.backward()
     assert run.batches[0]["loss"] == loss.item()
-    expected = {
-        name: p.grad.abs().mean().item() for name, p in model.named_parameters() if p.grad is not None
-    }
+    expected = {name: p.grad.abs().mean().item() for name, p in model.named_parameters() if p.grad is not None}
     assert run.batches[0]["grad_mean"] == pytest.approx(expected, rel=1e-5)
 
 
@@ -96,9 +88,7 @@ def test_a_run_repeats_to_the_byte_and_another_seed_does_not(name: str, tmp_path
 
 @pytest.mark.parametrize("name", SOURCES)
 @pytest.mark.parametrize("at_step", [3, 5, 7, 10, 15])
-def test_a_killed_run_resumes_to_the_bytes_of_one_that_was_not(
-    name: str, at_step: int, tmp_path: Path
-) -> None:
+def test_a_killed_run_resumes_to_the_bytes_of_one_that_was_not(name: str, at_step: int, tmp_path: Path) -> None:
     """Three epochs of five steps, killed within each of them and after their last batches."""
     expected = mini_run(tmp_path / "whole", SOURCES[name])
     folder = tmp_path / "killed"
@@ -237,17 +227,10 @@ def test_verify_computes_in_float64(tmp_path: Path) -> None:
 # --- evaluation ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "drawing",
-    ["torch.rand(5)", "torch.manual_seed(0)", "random.random()", "np.random.rand(3)"],
-)
-def test_an_evaluation_that_draws_random_numbers_does_not_alter_the_training(
-    drawing: str, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("drawing", ["torch.rand(5)", "torch.manual_seed(0)", "random.random()", "np.random.rand(3)"])
+def test_an_evaluation_that_draws_random_numbers_does_not_alter_the_training(drawing: str, tmp_path: Path) -> None:
     plain = mini_run(tmp_path / "plain", CHANCE)
-    drawn = mini_run(
-        tmp_path / "drawn", edited(CHANCE, ("    model.eval()\n", f"    model.eval()\n    {drawing}\n"))
-    )
+    drawn = mini_run(tmp_path / "drawn", edited(CHANCE, ("    model.eval()\n", f"    model.eval()\n    {drawing}\n")))
     assert drawn.batches == plain.batches
     assert drawn.bytes("checkpoint.pt") == plain.bytes("checkpoint.pt")
 
@@ -283,6 +266,4 @@ def test_a_regression_has_no_accuracy(tmp_path: Path) -> None:
     for name in ("val_accuracy", "val_accuracy_repeated", "val_accuracy_eval_mode"):
         assert last[name] is None
     assert json.loads(run.bytes("inputs.json"))["labels"] is None
-    assert (
-        run.state("best.pt")["epoch"] == min(run.epochs, key=lambda record: record["val_loss"])["epoch"] + 1
-    )
+    assert run.state("best.pt")["epoch"] == min(run.epochs, key=lambda record: record["val_loss"])["epoch"] + 1

@@ -7,12 +7,7 @@ from made_up_runs import BROKEN, FIXED, make_workspace
 
 from harness.errors import UserError
 from harness.run.settings import RunSettings
-from harness.workspace import (
-    create_workspace,
-    open_workspace,
-    remove_workspace,
-    report_template,
-)
+from harness.workspace import create_workspace, open_workspace, remove_workspace, report_template
 
 SETTINGS = RunSettings(seed=42, dataset="digits")
 
@@ -75,9 +70,7 @@ GOOD_RECORD = {"format_version": 1, "recipe": "huge_lr", "settings": {"seed": 42
 def test_settings_that_cannot_be_read_are_named(tmp_path: Path, text: str) -> None:
     (tmp_path / "huge_lr").mkdir()
     (tmp_path / "huge_lr" / "workspace.json").write_text(text)
-    with pytest.raises(
-        UserError, match=r"workspace\.json does not hold the settings of huge_lr: start over with"
-    ):
+    with pytest.raises(UserError, match=r"workspace\.json does not hold the settings of huge_lr: start over with"):
         open_workspace(tmp_path, "huge_lr")
 
 

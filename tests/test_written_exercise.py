@@ -51,11 +51,7 @@ def test_all_exercises_are_listed_the_broken_runs_first() -> None:
 @pytest.mark.parametrize(
     ("find", "replace", "said"),
     [
-        (
-            'kind = "derivation"',
-            'kind = "derivations"',
-            "has an unknown kind: did you mean derivation?",
-        ),
+        ('kind = "derivation"', 'kind = "derivations"', "has an unknown kind: did you mean derivation?"),
         ('kind = "derivation"\n', "", "has an unknown kind"),
         ('problem = "mlp"', 'problem = "cnn"', "problem: Input should be 'mlp' or 'layernorm'"),
         ("format_version = 1", "format_version = 2", "format_version: Input should be 1"),

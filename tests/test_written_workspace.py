@@ -110,10 +110,7 @@ def test_from_the_first_command_to_starting_over(tmp_path: Path) -> None:
         (("exercise", EXERCISE, "--seed", "3"), "backprop_mlp trains nothing: leave --seed (SEED=) out."),
         (("exercise", EXERCISE, "--resume"), "leave --resume (RESUME=) out."),
         (("verify", EXERCISE), "backprop_mlp trains nothing, so it has no run"),
-        (
-            ("check", EXERCISE),
-            "There is no workspace work/backprop_mlp: make exercise BREAK=backprop_mlp makes",
-        ),
+        (("check", EXERCISE), "There is no workspace work/backprop_mlp: make exercise BREAK=backprop_mlp makes"),
         (("submit", EXERCISE), "Say who hands this in"),
         (("clean-work", EXERCISE), "nothing to start over"),
     ],

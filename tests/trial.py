@@ -61,9 +61,7 @@ def table(rows: Iterable[Row]) -> str:
         for name in (row["recipe"], "all"):
             counts.setdefault((row["label"], name), Counter()).update([points, "fixes"])
     lines = ["| label | recipe | fixes | 0 | 4 | 12 | waits |", "| --- | --- | --- | --- | --- | --- | --- |"]
-    for (label, name), found in sorted(
-        counts.items(), key=lambda item: (item[0][0], item[0][1] == "all", item[0])
-    ):
+    for (label, name), found in sorted(counts.items(), key=lambda item: (item[0][0], item[0][1] == "all", item[0])):
         cells = (label, name, found["fixes"], *(found[points] for points in _POINTS))
         lines.append(f"| {' | '.join(map(str, cells))} |")
     return "\n".join(lines)

@@ -93,9 +93,7 @@ class Watched:
 
     def worker(self) -> int | None:
         """Return the worker that has forked a run of `replay.py`, if there is one."""
-        workers = (
-            process for process in self.processes() if "worker import" in "".join(_command_line(process)[1:4])
-        )
+        workers = (process for process in self.processes() if "worker import" in "".join(_command_line(process)[1:4]))
         return None if self.run("replay.py") is None else next(workers, None)
 
     def kill(self, *, everything: bool) -> None:

@@ -12,15 +12,7 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from grader.score.identity import decided_student
-from grader.score.verdict import (
-    Check,
-    Flag,
-    RuleVerdict,
-    Scores,
-    SubmissionScore,
-    criterion_score,
-    rescored,
-)
+from grader.score.verdict import Check, Flag, RuleVerdict, Scores, SubmissionScore, criterion_score, rescored
 from harness.errors import UserError, printable
 from harness.files import write_whole
 from harness.recipe import suggestion
@@ -126,15 +118,11 @@ def apply_decisions(scores: Scores, decisions: Sequence[Decision]) -> Scores:
 def _applied(row: SubmissionScore, decision: Decision, reviewed: bool) -> SubmissionScore:
     other_tarball = decision.sha256 not in (None, row.provenance.get("tarball_sha256"))
     if other_tarball or (reviewed and decision.total is not None and row.criteria):
-        message = (
-            f"You decided about {decision.what} before this tarball was scored; the decision was not applied."
-        )
+        message = f"You decided about {decision.what} before this tarball was scored; the decision was not applied."
         return row.model_copy(update={"flags": (*row.flags, Flag(id="old_decision", message=message))})
     if decision.student is not None:
         return decided_student(row, decision.student, decision.comment)
-    return (
-        _with_total(row, decision) if decision.check is None else _with_check(row, decision.check, decision)
-    )
+    return _with_total(row, decision) if decision.check is None else _with_check(row, decision.check, decision)
 
 
 def _with_check(row: SubmissionScore, name: str, decision: Decision) -> SubmissionScore:
@@ -170,9 +158,7 @@ def _decided(check: Check, decision: Decision) -> Check:
 
 def _with_total(row: SubmissionScore, decision: Decision) -> SubmissionScore:
     if row.criteria:
-        raise _unfit(
-            decision, "it has checks, and its total is their sum: set `points` of a `check` instead."
-        )
+        raise _unfit(decision, "it has checks, and its total is their sum: set `points` of a `check` instead.")
     decided = f"The instructor decided: {decision.total:g} of 100. {decision.comment}"
     reason = f"{decided} (The grader: {row.status}. {row.reason})"
     return row.model_copy(update={"status": "graded", "total": decision.total, "reason": reason})

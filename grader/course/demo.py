@@ -57,9 +57,7 @@ def make_class(out: Path, work: Path, jobs: int) -> int:
     """Make the submissions, `jobs` runs at a time, and return how many there are."""
     students = (f"{name}{'' if turn == 0 else turn}" for turn in count() for name in _NAMES)
     recipes = recipe_ids()[:_RECIPES]
-    fixes = [
-        fix for recipe in recipes for fix in first_fixes(recipe)[: None if recipe == recipes[0] else _FIXES]
-    ]
+    fixes = [fix for recipe in recipes for fix in first_fixes(recipe)[: None if recipe == recipes[0] else _FIXES]]
 
     def hand_in(fix: KnownFix, student: str) -> Path:
         return example_submission(fix.recipe.id, student, fix.source, work / "template", work / student, out)

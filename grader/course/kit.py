@@ -75,9 +75,7 @@ def _refuse_answers(recipe: Recipe, files: Mapping[str, bytes]) -> None:
                 texts = [] if edit.find in edit.replace else [edit.find]
             for text in filter(None, texts):
                 if text in content.decode():
-                    raise UserError(
-                        f"The kit would give an answer away: {name} of {recipe.id} holds {text!r}."
-                    )
+                    raise UserError(f"The kit would give an answer away: {name} of {recipe.id} holds {text!r}.")
 
 
 def describe_kit(files: Mapping[str, bytes]) -> str:

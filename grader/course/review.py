@@ -56,10 +56,7 @@ def review(out: Path, who: str, console: Console) -> None:
         if item.row is not shown:
             shown = item.row
             console.rule(Text(clipped(shown.submission, 80), style="bold"))
-            _say(
-                console,
-                f"{shown.student}, {shown.recipe}: {(out / file_stem(shown.submission)).resolve()}.html",
-            )
+            _say(console, f"{shown.student}, {shown.recipe}: {(out / file_stem(shown.submission)).resolve()}.html")
             for flag in shown.flags:
                 _say(console, f"Flag {flag.id}: {flag.message}", "yellow")
         title = "no check could be judged" if item.check is None else f"{item.name}: {item.check.title}"

@@ -53,9 +53,7 @@ class Rejected(Exception):
     `student` and `recipe` come from the manifest, if it could be read.
     """
 
-    def __init__(
-        self, code: str, message: str, student: str | None = None, recipe: str | None = None
-    ) -> None:
+    def __init__(self, code: str, message: str, student: str | None = None, recipe: str | None = None) -> None:
         super().__init__(message)
         self.code = code
         self.message = message

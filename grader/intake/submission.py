@@ -19,15 +19,7 @@ from harness.data import DATASETS
 from harness.errors import UserError, printable
 from harness.recipe import listed_ids
 from harness.run.settings import RunSettings
-from harness.submission.archive import (
-    COMMANDS,
-    FILES,
-    FORMAT_VERSION,
-    MANIFEST,
-    SUFFIX,
-    FileManifest,
-    Manifest,
-)
+from harness.submission.archive import COMMANDS, FILES, FORMAT_VERSION, MANIFEST, SUFFIX, FileManifest, Manifest
 from harness.submission.report import SIZE_LIMIT as REPORT_BYTES
 from harness.workspace import EXPERIMENT, META, METRICS_LOG, REPORT, RUNS, Run
 from harness.written.exercise import FileExercise, file_exercise_ids, load_exercise
@@ -134,10 +126,7 @@ class Submission:
             return settings, f"There is no {COMMANDS}."
         found = _COMMANDS.fullmatch(self.files[COMMANDS].decode("utf-8", "replace").replace("\r\n", "\n"))
         if found is None:
-            return (
-                settings,
-                f"{COMMANDS} does not hold the commands of both runs, as make submit writes them.",
-            )
+            return (settings, f"{COMMANDS} does not hold the commands of both runs, as make submit writes them.")
         epochs, batch_size = (_option(name, found["fixed"]) for name in ("epochs", "batch"))
         settings = replace(settings, epochs=epochs, batch_size=batch_size)
         scripts: dict[Run, str | None] = {"broken": None, "fixed": EXPERIMENT}
@@ -185,9 +174,7 @@ def tarballs(folder: Path) -> list[Path]:
         raise UserError(f"There is no folder {folder}: name the one that holds the students' .tar.gz files.")
     paths = sorted(path for path in folder.iterdir() if path.name.endswith(SUFFIX))
     if not paths:
-        raise UserError(
-            f"{folder} holds no .tar.gz file: put the students' tarballs there, as make submit wrote them."
-        )
+        raise UserError(f"{folder} holds no .tar.gz file: put the students' tarballs there, as make submit wrote them.")
     return paths
 
 
@@ -353,9 +340,7 @@ def _check_run(run: Run, members: Mapping[str, bytes]) -> None:
     log = members.get(_LOGS[run], b"")
     if len(log) > LOG_BYTES:
         limit = LOG_BYTES // MIB
-        raise Rejected(
-            "log too large", f"The log of the {run} run is larger than {limit} MiB: train for less."
-        )
+        raise Rejected("log too large", f"The log of the {run} run is larger than {limit} MiB: train for less.")
     if any(line.count(b"{") + line.count(b"[") > LINE_BRACKETS for line in log.split(b"\n")):
         raise Rejected("no log", f"The log of the {run} run is not one that a run writes: {_REMEDY}.")
     if len(members.get(f"runs/{run}/{META}", b"")) > META_BYTES:

@@ -61,9 +61,7 @@ def description() -> Mapping[str, str]:
 def _unfit_reason(wanted: Mapping[str, str]) -> str:
     """Return why this worker cannot make replays for a grader with this description, or ""."""
     ours = description()
-    differing = [
-        f"{name} {ours[name]}, here {wanted.get(name)}" for name in ours if wanted.get(name) != ours[name]
-    ]
+    differing = [f"{name} {ours[name]}, here {wanted.get(name)}" for name in ours if wanted.get(name) != ours[name]]
     if wanted.get("code") != ours["code"] or code_hash() != _LOADED:
         return "it has another version of trainwreck: install the commit that is here, and restart the worker"
     if differing:
@@ -104,9 +102,7 @@ def replay(job: bytes, subset: bytes = b"", heldout: bytes = b"") -> bytes:
     except OSError as error:  # its disk is full
         unfit = f"{error}: fix that, and restart the worker"
     worker = get_worker()
-    answer = (
-        {"unfit": f"{worker.name} ({worker.address}): {unfit}"} if unfit else made.model_dump(mode="json")
-    )
+    answer = {"unfit": f"{worker.name} ({worker.address}): {unfit}"} if unfit else made.model_dump(mode="json")
     return json.dumps(answer).encode()
 
 
@@ -204,9 +200,7 @@ class _Cluster:
         job = fields | {
             "recipe": request.recipe.id, "settings": asdict(request.settings), "wanted": description()
         }  # fmt: skip
-        return self._client.submit(
-            replay, json.dumps(job).encode(), *self._files.get(dataset, ()), pure=False
-        )
+        return self._client.submit(replay, json.dumps(job).encode(), *self._files.get(dataset, ()), pure=False)
 
     def _received(self, future: Any) -> Replay:
         """Return the replay that a worker made. Raises `UserError` if it could not make any."""
@@ -215,9 +209,7 @@ class _Cluster:
         try:
             answer = json.loads(future.result())
         except KilledWorker as error:
-            return Replay(
-                status="XX", message=f"several workers died while they replayed it ({str(error)[:300]})"
-            )
+            return Replay(status="XX", message=f"several workers died while they replayed it ({str(error)[:300]})")
         except Exception as error:
             self._wait_for_a_worker()
             raise UserError(

@@ -129,9 +129,7 @@ class _Runs:
             "source": request.source,
             "platform": request.trusted,
         }
-        result = self._run(
-            "check.py" if request.checks else "replay.py", {"job.json": json.dumps(job).encode()}
-        )
+        result = self._run("check.py" if request.checks else "replay.py", {"job.json": json.dumps(job).encode()})
         if result.status != "OK":
             ours = request.trusted or request.source == request.recipe.healthy_source()
             replay = _unfinished(result, ours=ours)

@@ -80,9 +80,7 @@ class Request:
     @property
     def is_ours(self) -> bool:
         """Whether no student has a part in this run: the source is the suite's own, and so are the settings."""
-        return self.trusted and (
-            self.checks or self.settings == own_settings(self.recipe, self.settings.dataset)
-        )
+        return self.trusted and (self.checks or self.settings == own_settings(self.recipe, self.settings.dataset))
 
     @cached_property
     def key(self) -> str:
@@ -161,9 +159,7 @@ def check_request(request: Request) -> Request:
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
     }
     settings = replace(
-        own_settings(recipe, request.settings.dataset),
-        epochs=constants["EPOCHS"],
-        batch_size=constants["BATCH_SIZE"],
+        own_settings(recipe, request.settings.dataset), epochs=constants["EPOCHS"], batch_size=constants["BATCH_SIZE"]
     )
     return replace(request, settings=settings, repetition=0, checks=True)
 
@@ -210,9 +206,7 @@ def machine_state() -> str:
     packages = (f"{name} {version(name)}" for name in ("torch", "numpy"))
     first = _CPUINFO.read_text(encoding="utf-8", errors="replace").partition("\n\n")[0]
     processor = [line for line in first.splitlines() if line.startswith(_LINES)]
-    return " ".join(
-        (platform.machine(), *platform.libc_ver(), platform.python_version(), *packages, *processor)
-    )
+    return " ".join((platform.machine(), *platform.libc_ver(), platform.python_version(), *packages, *processor))
 
 
 @cache

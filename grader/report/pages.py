@@ -6,17 +6,7 @@ from dataclasses import dataclass
 from statistics import fmean, median
 
 from grader.report.markdown import shown_report
-from grader.report.text import (
-    MISSING,
-    clipped,
-    file_stem,
-    pill,
-    plain_lines,
-    points,
-    render,
-    source_diff,
-    tenths,
-)
+from grader.report.text import MISSING, clipped, file_stem, pill, plain_lines, points, render, source_diff, tenths
 from grader.score.identity import own_flags
 from grader.score.verdict import Check, Criterion, Exhibits, Number, Scores, SubmissionScore, criteria_in
 from harness.page.charts import number_text
@@ -84,16 +74,9 @@ def means(rows: Sequence[SubmissionScore]) -> list[tuple[str, int, list[float | 
     """Return (recipe, number graded, mean total and mean of each criterion) by recipe, and last those of all."""
     graded, every = [row for row in rows if row.status == "graded"], criteria_in(rows)
     names = sorted({row.recipe for row in graded})
-    groups = [
-        *((name, [row for row in graded if row.recipe == name]) for name in names),
-        ("All recipes", graded),
-    ]
+    groups = [*((name, [row for row in graded if row.recipe == name]) for name in names), ("All recipes", graded)]
     return [
-        (
-            recipe,
-            len(group),
-            [_mean(row.total for row in group), *(_criterion_mean(group, name) for name in every)],
-        )
+        (recipe, len(group), [_mean(row.total for row in group), *(_criterion_mean(group, name) for name in every)])
         for recipe, group in groups
     ]
 
@@ -133,9 +116,7 @@ def _groups(rows: Sequence[Row]) -> Iterator[tuple[str, list[tuple[Row, str]]]]:
         for check in criterion.checks
     ]
     waiting = [(row, f"{where}: {check.reason}") for row, where, check in checks if check.points is None]
-    waiting += [
-        (row, row.score.reason) for row in rows if row.score.status == "not judged" and not row.score.criteria
-    ]
+    waiting += [(row, row.score.reason) for row in rows if row.score.status == "not judged" and not row.score.criteria]
     rejected = [(row, row.score.reason) for row in rows if row.score.status == "rejected"]
     flags: dict[str, list[tuple[Row, str]]] = {}
     for row in rows:
@@ -146,9 +127,7 @@ def _groups(rows: Sequence[Row]) -> Iterator[tuple[str, list[tuple[Row, str]]]]:
         for row, where, check in checks
         if check.rule is not None and (by_rule := points(check.rule.points))
     ]
-    decided += [
-        (row, row.score.reason) for row in rows if row.score.status == "graded" and not row.score.criteria
-    ]
+    decided += [(row, row.score.reason) for row in rows if row.score.status == "graded" and not row.score.criteria]
     for title, lines in (
         ("Waits for you: decide with grader review, then score again", waiting),
         ("Rejected: the grader cannot read the archive", rejected),

@@ -108,15 +108,11 @@ def shown_progress(console: Console) -> Iterator[Progress]:
         yield Progress()
         return
     columns = (*rich_progress.Progress.get_default_columns(), rich_progress.MofNCompleteColumn())
-    with rich_progress.Progress(
-        *columns, console=console, transient=True, speed_estimate_period=_ESTIMATE_OVER
-    ) as bar:
+    with rich_progress.Progress(*columns, console=console, transient=True, speed_estimate_period=_ESTIMATE_OVER) as bar:
         yield Progress(bar)
 
 
-def render(
-    template: str, context: Mapping[str, Any], *, script: str | None = None, pictures: bool = False
-) -> str:
+def render(template: str, context: Mapping[str, Any], *, script: str | None = None, pictures: bool = False) -> str:
     """Return a page as HTML, in which hidden characters are spelled out.
 
     script: the one file of `templates/` that may run as a script; with None no script runs.

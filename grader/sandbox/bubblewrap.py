@@ -48,12 +48,7 @@ def bwrap_version() -> tuple[int, ...] | None:
 
 
 def bwrap_command(
-    *,
-    files: Mapping[str, bytes],
-    visible: Sequence[Path],
-    scratch_bytes: int,
-    nested: bool,
-    keep: Keep,
+    *, files: Mapping[str, bytes], visible: Sequence[Path], scratch_bytes: int, nested: bool, keep: Keep
 ) -> list[str]:
     """Return the bubblewrap command, to be followed by the program; `files` maps absolute paths inside to contents.
 
@@ -97,11 +92,7 @@ def hidden_paths() -> tuple[Path, ...]:
     """Return the files and folders that a sandboxed process must not see, even inside a visible folder."""
     names = ("exercises", "grader", "solutions", "submissions", "tests")
     # The whole repository may lie inside a system folder (/usr/src), or a caller may show it.
-    paths = [
-        _ROOT,
-        *(_ROOT / name for name in names),
-        *(_ROOT / "harness" / name for name in HIDDEN_FROM_STUDENTS),
-    ]
+    paths = [_ROOT, *(_ROOT / name for name in names), *(_ROOT / "harness" / name for name in HIDDEN_FROM_STUDENTS)]
     with contextlib.suppress(RuntimeError):  # some users have no home
         paths.append(Path.home())
     return tuple(paths)

@@ -23,15 +23,7 @@ from grader.sandbox.bubblewrap import (
     bwrap_command,
     bwrap_version,
 )
-from grader.sandbox.pipes import (
-    MemoryFiles,
-    Readings,
-    Stopped,
-    StopSignal,
-    open_pipes,
-    passed_on,
-    read_pipes,
-)
+from grader.sandbox.pipes import MemoryFiles, Readings, Stopped, StopSignal, open_pipes, passed_on, read_pipes
 from grader.sandbox.result import (
     MIB,
     BrokenReport,
@@ -147,9 +139,7 @@ class Worker:
     not absolute.
     """
 
-    def __init__(
-        self, interpreter: Interpreter, once: Command | None = None, stop: StopSignal | None = None
-    ) -> None:
+    def __init__(self, interpreter: Interpreter, once: Command | None = None, stop: StopSignal | None = None) -> None:
         if stop is not None and stop.is_set():
             raise Stopped
         self.interpreter = interpreter
@@ -172,9 +162,7 @@ class Worker:
                 raise
 
     def _start(self, output: int) -> None:
-        files = {f"/worker/{name}": (_HERE / name).read_bytes() for name in _SOURCES} | {
-            str(_EMPTY_SCRIPT): b""
-        }
+        files = {f"/worker/{name}": (_HERE / name).read_bytes() for name in _SOURCES} | {str(_EMPTY_SCRIPT): b""}
         once, interpreter = self._once, self.interpreter
         if once is not None:
             files |= {f"/input/{name}": content for name, content in once.inputs.items()}
@@ -215,10 +203,7 @@ class Worker:
         job = launcher_limits(limits) | {
             "script": str(command.script),
             "inputs": dict(command.inputs),
-            "writable": [
-                (SCRATCH, limits.scratch_bytes),
-                *((folder, SMALL_BYTES) for folder in SMALL_FOLDERS),
-            ],
+            "writable": [(SCRATCH, limits.scratch_bytes), *((folder, SMALL_BYTES) for folder in SMALL_FOLDERS)],
             "shown": self._visible_in_writable(),
             "seccomp": filter_program(platform.machine()),
         }
@@ -239,11 +224,7 @@ class Worker:
         prefix = Path(sys.base_prefix)
         paths = [*self.interpreter.visible, Path(sys.prefix), prefix, prefix.resolve(), base_python()]
         covered = [path for path in paths if any(path.is_relative_to(folder) for folder in WRITABLE)]
-        return [
-            str(path)
-            for path in dict.fromkeys(covered)
-            if not any(parent in covered for parent in path.parents)
-        ]
+        return [str(path) for path in dict.fromkeys(covered) if not any(parent in covered for parent in path.parents)]
 
     def is_alive(self) -> bool:
         """Return whether the worker still runs."""
@@ -302,9 +283,7 @@ def _outcome(readings: Readings, limits: Limits) -> SandboxResult:
         return ended("XX", f"the sandbox did not start: {last_words}")
     if readings.timed_out:
         # It did not use up its time, so it waited for the machine.
-        return ended(
-            "XX", f"this machine is too busy: the run did not end within {limits.wall_seconds:g} seconds"
-        )
+        return ended("XX", f"this machine is too busy: the run did not end within {limits.wall_seconds:g} seconds")
     # Our launcher does not die by itself: the run used up the memory or the processes.
     return ended("SG", "the whole sandbox was killed", signal.SIGKILL)
 
@@ -332,8 +311,7 @@ def sandbox_problem() -> str | None:
     if _APPARMOR.exists() and _APPARMOR.read_text().strip() == "1":
         return message + "allow it with sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0."
     return (
-        message
-        + "allow user namespaces (sudo sysctl user.max_user_namespaces=15000); in a container such as Docker,"
+        message + "allow user namespaces (sudo sysctl user.max_user_namespaces=15000); in a container such as Docker,"
         " start it with --privileged."
     )
 

@@ -186,9 +186,7 @@ def parse_report(data: bytes, result_bytes: int) -> SandboxResult | None:
         raise BrokenReport("the files are larger than is allowed")
     if position < len(contents):
         raise BrokenReport("bytes after the end")
-    result = SandboxResult(
-        head.status, head.exit_code, head.signal, head.message, files=files, seconds=head.seconds
-    )
+    result = SandboxResult(head.status, head.exit_code, head.signal, head.message, files=files, seconds=head.seconds)
     return result if position == len(contents) else None
 
 

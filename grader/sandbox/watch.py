@@ -116,9 +116,7 @@ def memory_of(status: bytes) -> int:
     Counts allocated memory, swapped out or not, and page tables: a process can fill memory with these by reading
     memory that it never writes. Files and libraries do not count.
     """
-    lines = (
-        line.split() for line in status.splitlines() if line.startswith((b"RssAnon:", b"VmSwap:", b"VmPTE:"))
-    )
+    lines = (line.split() for line in status.splitlines() if line.startswith((b"RssAnon:", b"VmSwap:", b"VmPTE:")))
     return sum(int(words[1]) * 1024 for words in lines)
 
 
@@ -147,9 +145,7 @@ class TooMuch(Exception):
     """The results exceed a limit."""
 
 
-def collect_if_ended(
-    ending: Ending, scratch: str, job: dict[str, Any]
-) -> tuple[Ending, list[tuple[str, bytes]]]:
+def collect_if_ended(ending: Ending, scratch: str, job: dict[str, Any]) -> tuple[Ending, list[tuple[str, bytes]]]:
     """Return how a run ended and, if it ended by itself, the files that it left in `out/`; too many are an ending."""
     if ending[0] not in ("OK", "RE", "SG"):
         return ending, []

@@ -93,9 +93,7 @@ def _check_imported() -> None:
     """Raise `RuntimeError` if a fork cannot pass the imports on safely."""
     threads = len(os.listdir("/proc/self/task"))
     if threads != 1:
-        raise RuntimeError(
-            f"there are {threads} threads after the imports: a fork would leave their locks behind"
-        )
+        raise RuntimeError(f"there are {threads} threads after the imports: a fork would leave their locks behind")
     with open("/proc/self/smaps", encoding="utf-8", errors="replace") as file:
         # The flag "sh" means shared memory that is or may become writable.
         if any(line.startswith("VmFlags:") and "sh" in line.split() for line in file):
@@ -113,9 +111,7 @@ def _launch(job_descriptor: int, stdout: int, stderr: int, pipe: int, *, forked:
         for number, descriptor in enumerate((os.open("/dev/null", os.O_RDONLY), stdout, stderr)):
             os.dup2(descriptor, number)
         _keep_open(0, 1, 2, pipe)
-        signal.pthread_sigmask(
-            signal.SIG_BLOCK, [signal.SIGCHLD]
-        )  # `_make_run` waits for it between two looks
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])  # `_make_run` waits for it between two looks
         if forked:
             _enter_namespaces()
             _make_world(job)
@@ -237,11 +233,7 @@ def _enter_namespaces() -> None:
     # An undumpable process may not write the files below.
     _call("prctl", _PR_SET_DUMPABLE, 1, 0, 0, 0)
     _call("unshare", _NAMESPACES)
-    for name, content in (
-        ("setgroups", "deny"),
-        ("uid_map", f"{user} {user} 1"),
-        ("gid_map", f"{group} {group} 1"),
-    ):
+    for name, content in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
         with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
             file.write(content)
 
@@ -292,9 +284,7 @@ def _be_first(job: dict[str, Any], writing: int, forked: bool) -> NoReturn:
     try:
         # Only the launcher keeps the pipe for results: a process that could write to it could forge an outcome.
         _keep_open(0, 1, 2, writing)
-        if (
-            forked
-        ):  # as process 1 of a new namespace: when this process ends, the kernel kills all others there
+        if forked:  # as process 1 of a new namespace: when this process ends, the kernel kills all others there
             _call("unshare", _CLONE_NEWNS)
             _hide_processes()
         reading, failing = os.pipe()

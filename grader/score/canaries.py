@@ -25,13 +25,7 @@ from harness.checks import load_check
 from harness.errors import UserError
 from harness.recipe import Recipe, load_recipe
 from harness.run.settings import RunSettings
-from harness.submission.log_values import (
-    LogValues,
-    first_departure,
-    load_causes,
-    log_values,
-    place_of,
-)
+from harness.submission.log_values import LogValues, first_departure, load_causes, log_values, place_of
 from harness.submission.report import HEALTHY
 
 Place = tuple[str, int]  # a signal, and a step or an epoch
@@ -57,9 +51,7 @@ def canary_problem(recipe_id: str, replays: Sequence[Replay], weights: Weights) 
     criteria = score_evidence(perfect, weights)
     if (total := total_of(criteria)) != 100:
         checks = ((name, check) for name, score in criteria.items() for check in score.checks)
-        lost = next(
-            f"{name}.{check.id}: {check.reason}" for name, check in checks if check.points != check.max
-        )
+        lost = next(f"{name}.{check.id}: {check.reason}" for name, check in checks if check.points != check.max)
         return f"{solution} got {total}, not 100 ({lost})."
     outcomes = {result.check: result.outcome for result in made.checks}
     for name in mechanisms_of(recipe_id):
@@ -133,9 +125,7 @@ def reference_report(recipe_id: str, broken_log: str, fixed_log: str, solutions:
     return matter + _text(recipe, where, broken, sign, fixed, recovered)
 
 
-def _text(
-    recipe: Recipe, where: str, broken: LogValues, sign: Place, fixed: LogValues, recovered: Place
-) -> str:
+def _text(recipe: Recipe, where: str, broken: LogValues, sign: Place, fixed: LogValues, recovered: Place) -> str:
     known, place = sign
     kind = place_of(known)
     signal, at = recovered

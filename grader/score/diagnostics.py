@@ -74,12 +74,7 @@ def _first_fault(log: bytes, name: str) -> tuple[str, int]:
 
 
 def _cited(
-    row: Row,
-    evidence: Evidence,
-    report: Report,
-    run: Run,
-    others: Mapping[str, Replay],
-    within: int = 0,
+    row: Row, evidence: Evidence, report: Report, run: Run, others: Mapping[str, Replay], within: int = 0
 ) -> list[tuple[Sign, int]] | Check:
     """Return the cited values that the replay's log holds, each with its place there, or the verdict if there are none.
 

@@ -99,9 +99,7 @@ def must_agree(submission: Submission, broken: Replay) -> bool:
     """Return whether the student's machine must give the same bytes as our replay of the broken run."""
     ours = broken.platform
     claimed = [claim.platform for claim in submission.claims.values() if claim.platform is not None]
-    return ours is None or all(
-        "golden" in item and "device" in item and same_class(item, ours) for item in claimed
-    )
+    return ours is None or all("golden" in item and "device" in item and same_class(item, ours) for item in claimed)
 
 
 def _without_fake_fault(replay: Replay, suspected: tuple[Suspicion, ...]) -> Replay:

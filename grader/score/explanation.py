@@ -13,24 +13,8 @@ from grader.score.verdict import Check, Row, full, lost, open_check
 from grader.syntax.edit_size import functions_changed
 from harness.errors import UserError, printable
 from harness.submission.document import TOO_LONG, Body
-from harness.submission.log_values import (
-    OFF_BY,
-    contradicted,
-    first_departure,
-    load_causes,
-    log_values,
-    place_of,
-)
-from harness.submission.report import (
-    HEALTHY,
-    PARTS,
-    WORD_LIMIT,
-    Diagnosis,
-    Report,
-    RuledOut,
-    Sign,
-    parse_report,
-)
+from harness.submission.log_values import OFF_BY, contradicted, first_departure, load_causes, log_values, place_of
+from harness.submission.report import HEALTHY, PARTS, WORD_LIMIT, Diagnosis, Report, RuledOut, Sign, parse_report
 
 _CAUSE = ("cause", "The diagnosis names the cause", 3.0)
 _WHERE = ("where", "It names the function that holds the cause", 2.0)
@@ -142,9 +126,7 @@ def _judge_first_wrong(evidence: Evidence, diagnosis: Sequence[Diagnosis]) -> Ch
 
 def _judge_first_check(evidence: Evidence, sign: Sign, *, shown_by_log: bool, remedy: str) -> Check:
     if shown_by_log:
-        reason = (
-            f"You cite the {sign}, but the log shows the fault: a check stands in only if no signal does."
-        )
+        reason = f"You cite the {sign}, but the log shows the fault: a check stands in only if no signal does."
         return lost(*_FIRST_WRONG, reason, remedy)
     trips = trips_of(evidence.recipe.id)
     if trips.get(sign.check) == sign.outcome:

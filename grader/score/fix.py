@@ -41,9 +41,7 @@ def judge_fix(evidence: Evidence) -> tuple[Check, ...]:
     """Return the two checks of the criterion; only a correct fix can be minimal."""
     correct = _judge_correct(evidence.judged)
     if correct.outcome == "could not judge":
-        return correct, open_check(
-            *_MINIMAL, "Only a correct fix gets these points, and that is not decided yet."
-        )
+        return correct, open_check(*_MINIMAL, "Only a correct fix gets these points, and that is not decided yet.")
     if correct.outcome == "failed":
         return correct, lost(*_MINIMAL, "Only a correct fix gets these points.", "Fix the cause first.")
     recipe = evidence.recipe
@@ -64,23 +62,15 @@ def further_requests(requests: Mapping[Role, Request], replays: Mapping[Role, Re
         settings = own_settings(recipe, dataset)
         if requests["fixed"].settings != settings and OWN[0] not in replays:
             roles: tuple[Role, ...] = ("broken", "reference", "fixed")
-            return {
-                own: replace(requests[role], settings=settings) for own, role in zip(OWN, roles, strict=True)
-            }
+            return {own: replace(requests[role], settings=settings) for own, role in zip(OWN, roles, strict=True)}
         if OWN[0] in replays:
             broken, reference, fixed = (replays[role] for role in OWN)
     decided = (
-        fixed.status != "OK"
-        or reference.status != "OK"
-        or same_bytes(fixed, reference)
-        or same_bytes(fixed, broken)
+        fixed.status != "OK" or reference.status != "OK" or same_bytes(fixed, reference) or same_bytes(fixed, broken)
     )
     if decided or "fixed checks" in replays or _bad(symptoms(recipe, dataset, fixed, reference)):
         return {}
-    return {
-        "fixed checks": check_request(requests["fixed"]),
-        "reference checks": check_request(requests["reference"]),
-    }
+    return {"fixed checks": check_request(requests["fixed"]), "reference checks": check_request(requests["reference"])}
 
 
 def _differ_clearly(recipe: Recipe, dataset: str, broken: Replay, reference: Replay) -> bool:
@@ -123,10 +113,7 @@ def _judge_without_symptom(
             f" ({_figure(bad_evaluations[0])})."
         )
     if bad_checks:
-        return _masked(
-            evidence,
-            f"The symptom is gone, but something is still wrong: {_figure(bad_checks[0])}.",
-        )
+        return _masked(evidence, f"The symptom is gone, but something is still wrong: {_figure(bad_checks[0])}.")
     if bad_evaluations and _is_unknown_network(evidence):
         return _open(
             "The symptom is gone and the mechanism is sound, but build_model makes another network than the recipe's"
@@ -140,9 +127,7 @@ def _judge_without_symptom(
             "The figures are those of a correct fix, but the experiment's own process measured some of them, and"
             f" {why}. The instructor decides."
         )
-    return full(
-        *_CORRECT, "The trusted evaluator finds it healthy, no symptom is left, and every check is sound."
-    )
+    return full(*_CORRECT, "The trusted evaluator finds it healthy, no symptom is left, and every check is sound.")
 
 
 def _masked(evidence: Evidence, reason: str) -> Check:

@@ -42,9 +42,7 @@ def identified(name: str, student: str | None, exercise: str | None) -> tuple[st
     named = name.removesuffix(f"_{known}") if known else name
     flags = []
     if student is not None and exercise is not None and not _agree(name, student, exercise):
-        message = (
-            f"Its manifest says {printable(student)} and {printable(exercise)}, and the file's name does not."
-        )
+        message = f"Its manifest says {printable(student)} and {printable(exercise)}, and the file's name does not."
         flags.append(Flag(id=OTHER_NAME, message=message))
         student = None
     odd = ((text, _oddity(text)) for text in (name, student or ""))
@@ -73,16 +71,12 @@ def left_out(rows: Iterable[SubmissionScore]) -> dict[str, str]:
     """Return which submissions have no place in gradebook and exports until the instructor decides, and why."""
     rows = tuple(rows)
     other = {row.submission: flag.message for row in rows for flag in row.flags if flag.id == OTHER_NAME}
-    return other | {
-        name: why for name, (row, why) in _same_student(rows).items() if not why.endswith(_COUNTS)
-    }
+    return other | {name: why for name, (row, why) in _same_student(rows).items() if not why.endswith(_COUNTS)}
 
 
 def decided_student(row: SubmissionScore, student: str, comment: str) -> SubmissionScore:
     """Return the row as that of the student whom the instructor named: it counts before all others."""
-    flag = Flag(
-        id=DECIDED_NAME, message=f"The instructor decided that it is {printable(student)}'s. {comment}"
-    )
+    flag = Flag(id=DECIDED_NAME, message=f"The instructor decided that it is {printable(student)}'s. {comment}")
     flags = (flag, *(flag for flag in row.flags if flag.id != OTHER_NAME))
     return row.model_copy(update={"student": student, "flags": flags})
 
@@ -141,9 +135,7 @@ def _same_student(rows: Iterable[SubmissionScore]) -> dict[str, tuple[Submission
         exact = [row for row in group if same_name(row.submission) == f"{student}_{exercise}"]
         chosen = decided or exact
         for row in group if len(group) > 1 else ():
-            which = (
-                f"none of these files is named {printable(f'{student}_{exercise}')}.tar.gz, and none counts."
-            )
+            which = f"none of these files is named {printable(f'{student}_{exercise}')}.tar.gz, and none counts."
             if len(chosen) == 1:
                 which = _COUNTS if row is chosen[0] else f"{printable(chosen[0].submission)} counts."
             files = f"{printable(row.submission)} is one of {len(group)} files of {printable(student)}"

@@ -84,9 +84,7 @@ def checks(evidence: Evidence) -> list[Measurement]:
         if own[name].problem or reference[name].outcome not in sound:
             continue
         wanted = [reference[name].outcome] if name in tripped else sound
-        found.append(
-            _measured(f"check {name.replace('_', '-')}", outcome, " or ".join(wanted), outcome in wanted)
-        )
+        found.append(_measured(f"check {name.replace('_', '-')}", outcome, " or ".join(wanted), outcome in wanted))
         if name in tripped and (limit := check.outcome(tripped[name]).in_log) is not None:
             # The check sees only the first steps.
             values = [item for _, item in signal_values(evidence.fixed.records(), limit.signal)]
@@ -130,10 +128,7 @@ def _claimed(evidence: Evidence, evaluation: Evaluation) -> list[Measurement]:
     if not epochs or own is None:
         return []
     by_loss = own.accuracy is None
-    claimed, found = (
-        epochs[-1].get("val_loss" if by_loss else "val_accuracy"),
-        own.loss if by_loss else own.accuracy,
-    )
+    claimed, found = (epochs[-1].get("val_loss" if by_loss else "val_accuracy"), own.loss if by_loss else own.accuracy)
     wanted, good = "a number", False
     if isinstance(found, int | float):
         wanted = f"the evaluator's {found:.4g} on the same images"

@@ -55,9 +55,7 @@ def _repeats(evidence: Evidence, run: Run, file: str) -> Check:
         return open_check(*row, f"The replay failed, and that is not your fault: {replay.message}")
     if replay.status != "OK":
         ended = f"did not come to its end when we ran it again ({replay.status}): {replay.message}"
-        return lost(
-            *row, f"The {run} run {ended}", "Hand in an experiment that runs to its end with make verify."
-        )
+        return lost(*row, f"The {run} run {ended}", "Hand in an experiment that runs to its end with make verify.")
     if claimed == ours:
         lines = f"All {len(log_lines(replay.log))} records are the same, byte for byte."
         return full(*row, lines if is_log else f"SHA-256 {str(ours)[:16]} came out again.")
@@ -102,9 +100,7 @@ def _outside_band(evidence: Evidence, run: Run) -> str:
     if len(batch_records(claimed)) != len(batch_records(ours)):
         return "the log has another number of batches"
     # The first batch cannot have drifted yet.
-    figures = [
-        ("the first loss", claimed[0].get("loss"), ours[0]["loss"], abs(ours[0]["loss"]) * _RELATIVE_BAND)
-    ]
+    figures = [("the first loss", claimed[0].get("loss"), ours[0]["loss"], abs(ours[0]["loss"]) * _RELATIVE_BAND)]
     if run == "broken":
         for symptom in evidence.recipe.on(evidence.settings.dataset).symptoms:
             if judge_symptom(claimed, symptom).present != judge_symptom(ours, symptom).present:

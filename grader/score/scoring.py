@@ -137,18 +137,14 @@ def score_evidence(evidence: Evidence, weights: Weights) -> dict[Criterion, Crit
         "explanation": judge_explanation(evidence, accepted),
     }
     return {
-        criterion: criterion_score(
-            tuple(weighted(check, weights[criterion][check.id]) for check in judged[criterion])
-        )
+        criterion: criterion_score(tuple(weighted(check, weights[criterion][check.id]) for check in judged[criterion]))
         for criterion in CRITERIA
     }
 
 
 def flags_of(evidence: Evidence) -> tuple[Flag, ...]:
     """Return the flags for the instructor."""
-    flags = [
-        Flag(id="suspicious code", message=f"{suspicion.message}.") for suspicion in evidence.suspicions[:10]
-    ]
+    flags = [Flag(id="suspicious code", message=f"{suspicion.message}.") for suspicion in evidence.suspicions[:10]]
     if evidence.suspicions and evidence.fixed.status == "OK" and same_as_reference(evidence):
         message = "The result has the same bytes as the reference fix, so the code above cost nothing."
         flags.append(Flag(id="suspicious code", message=message))

@@ -25,9 +25,7 @@ Verdict = Literal["full", "alternative", "masking", "overreach", "wrong", "sound
 
 def _pairs(words: Any) -> Any:
     """Turn a list of "check outcome" into a table. Raises `ValueError` for anything else."""
-    if not isinstance(words, list) or not all(
-        isinstance(word, str) and word.count(" ") == 1 for word in words
-    ):
+    if not isinstance(words, list) or not all(isinstance(word, str) and word.count(" ") == 1 for word in words):
         raise ValueError('it is a list of "check outcome"')
     return dict(word.split(" ") for word in words)
 

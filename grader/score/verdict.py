@@ -108,9 +108,7 @@ def full(id: str, title: str, maximum: float, reason: str) -> Check:
 
 def lost(id: str, title: str, maximum: float, reason: str, remedy: str, *, points: float = 0.0) -> Check:
     """Return a check with `points`, fewer than all."""
-    return Check(
-        id=id, title=title, outcome="failed", points=points, max=maximum, reason=reason, remedy=remedy
-    )
+    return Check(id=id, title=title, outcome="failed", points=points, max=maximum, reason=reason, remedy=remedy)
 
 
 def open_check(id: str, title: str, maximum: float, reason: str) -> Check:
@@ -147,9 +145,7 @@ def _sum(points: Iterable[float | None]) -> float | None:
 
 
 def _waiting(criteria: Mapping[Criterion, CriterionScore]) -> str:
-    open_checks = [
-        check.title for score in criteria.values() for check in score.checks if check.points is None
-    ]
+    open_checks = [check.title for score in criteria.values() for check in score.checks if check.points is None]
     return f"It waits for the instructor: {'; '.join(open_checks)}."
 
 

@@ -163,9 +163,7 @@ def _recipe_section(plan: _Plan, own: Sequence[SeedRuns], judged: Sequence[str])
     """Return the section of a recipe; `judged` holds a problem or "" for each known edit."""
     recipe = plan.recipe
     rows = [
-        quantity_row(item, symptom)
-        for item in own
-        for symptom in (*item.recipe.symptoms, *item.recipe.observations)
+        quantity_row(item, symptom) for item in own for symptom in (*item.recipe.symptoms, *item.recipe.observations)
     ]
     problems = [*(problem for item in own for problem in problems_of(item)), *filter(None, judged)]
     if not recipe.symptoms and not plan.trips:
@@ -241,9 +239,7 @@ def judge_fixes(fixes: Sequence[KnownFix], runs: Runs) -> Iterator[tuple[KnownFi
     made = runs.replays("checks of known edits", _all(requests))
     for fix, wanted in requests.items():
         replays = {role: made[request] for role, request in wanted.items()}
-        evidence = own_evidence(
-            fix.recipe, fix.source, replays["broken"], replays["reference"], replays["fixed"]
-        )
+        evidence = own_evidence(fix.recipe, fix.source, replays["broken"], replays["reference"], replays["fixed"])
         if "fixed checks" in replays:
             evidence = replace(evidence, checks=(replays["fixed checks"], replays["reference checks"]))
         yield fix, judge_fix(evidence)

@@ -51,9 +51,7 @@ def write_recipe(
         raise UserError(f"{recipe_id!r} cannot be an id: use 3 to 40 lower-case letters, digits and _.")
     folder, measured = EXERCISES / recipe_id, measured_path(recipe_id)
     if folder.exists() or measured.parent.exists():
-        raise UserError(
-            f"There is already an exercise {recipe_id}: choose another id, or delete its two folders."
-        )
+        raise UserError(f"There is already an exercise {recipe_id}: choose another id, or delete its two folders.")
     if (problem := sandbox_problem()) is not None:
         raise UserError(problem)
     draft = _draft(recipe_id, experiment, edits, dataset)

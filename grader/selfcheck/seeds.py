@@ -54,9 +54,7 @@ class SeedRuns:
         return {"broken": self.broken, "healthy": self.healthy}
 
 
-def run_seeds(
-    recipes: Sequence[Recipe], proxies: Mapping[str, Recipe], seeds: int, runs: Runs
-) -> list[SeedRuns]:
+def run_seeds(recipes: Sequence[Recipe], proxies: Mapping[str, Recipe], seeds: int, runs: Runs) -> list[SeedRuns]:
     """Run every recipe, broken and healthy, twice on each seed and data set.
 
     `proxies` holds one recipe of each experiment. Its healthy runs stand for those of all recipes of the
@@ -66,8 +64,7 @@ def run_seeds(
     def requests(recipe: Recipe, source: str, dataset: str) -> Mapping[int, tuple[Request, Request]]:
         every = [RunSettings(seed=seed, dataset=dataset) for seed in range(FIRST_SEED, FIRST_SEED + seeds)]
         return {
-            one.seed: (request_of(recipe, source, one), request_of(recipe, source, one, repetition=1))
-            for one in every
+            one.seed: (request_of(recipe, source, one), request_of(recipe, source, one, repetition=1)) for one in every
         }
 
     wanted = []
@@ -133,9 +130,7 @@ def problems_of(runs: SeedRuns) -> Iterator[str]:
                     yield f"{where}: {item.reduce} {item.signal} is {found.value:.6g} ({item.says})"
 
 
-def write_bands(
-    seed_runs: Sequence[SeedRuns], proxies: Mapping[str, Recipe], runs: Runs, path: Path = BANDS
-) -> None:
+def write_bands(seed_runs: Sequence[SeedRuns], proxies: Mapping[str, Recipe], runs: Runs, path: Path = BANDS) -> None:
     """Measure the band of each experiment and data set from its healthy runs, and write them all to `path`.
 
     Bands of other data sets are kept: not every machine has MNIST.

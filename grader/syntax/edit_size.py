@@ -37,9 +37,7 @@ _ACTING = frozenset({
 })  # fmt: skip
 # Calls that fill the container they belong to, and what makes one.
 _FILLING = frozenset({"add", "append", "clear", "extend", "insert", "pop", "setdefault", "update"})
-_CONTAINERS = frozenset(
-    {"Counter", "defaultdict", "deque", "dict", "empty", "list", "ones", "set", "tensor", "zeros"}
-)
+_CONTAINERS = frozenset({"Counter", "defaultdict", "deque", "dict", "empty", "list", "ones", "set", "tensor", "zeros"})
 # A bound for hostile text: constants that stand in many places.
 _MOST_IN_LITERAL = 9
 _LITERAL = (ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop)
@@ -81,9 +79,7 @@ def functions_changed(before: str, after: str) -> frozenset[str]:
 
     Raises `Unparsable`.
     """
-    old, new = (
-        {(name, part.code) for name, part in _parts(source).items() if name} for source in (before, after)
-    )
+    old, new = ({(name, part.code) for name, part in _parts(source).items() if name} for source in (before, after))
     changed = {name for name, _ in old ^ new}
     shared = changed - AREAS.keys()
     return frozenset(changed | {name for name, part in _parts(after).items() if name and part.reads & shared})
@@ -168,9 +164,7 @@ def _makes_container(statement: ast.stmt) -> bool:
     value = getattr(statement, "value", None)
     if isinstance(value, ast.Call):
         return _called(value) in _CONTAINERS
-    return isinstance(
-        value, ast.List | ast.Dict | ast.Set | ast.ListComp | ast.DictComp | ast.SetComp | ast.Constant
-    )
+    return isinstance(value, ast.List | ast.Dict | ast.Set | ast.ListComp | ast.DictComp | ast.SetComp | ast.Constant)
 
 
 def _acting_helpers(functions: Sequence[ast.FunctionDef], containers: set[str]) -> set[str]:
@@ -180,10 +174,7 @@ def _acting_helpers(functions: Sequence[ast.FunctionDef], containers: set[str]) 
         found = {
             item.name
             for item in functions
-            if any(
-                not isinstance(one, ast.Return)
-                for one in _slice_of(item, containers, acting).block(item.body)
-            )
+            if any(not isinstance(one, ast.Return) for one in _slice_of(item, containers, acting).block(item.body))
         }
         if found <= acting:
             return acting
@@ -261,9 +252,7 @@ class _Slice:
                 ]
             case ast.If() | ast.For() | ast.While() | ast.With():
                 fields = dict(ast.iter_fields(statement))
-                fields.update(
-                    (name, self.block(fields[name])) for name in ("body", "orelse") if name in fields
-                )
+                fields.update((name, self.block(fields[name])) for name in ("body", "orelse") if name in fields)
                 return [type(statement)(**fields)] if fields["body"] or fields.get("orelse") else []
             case ast.Assert() | ast.Pass() | ast.Raise() | ast.Global() | ast.Nonlocal():
                 return []

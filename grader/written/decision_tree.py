@@ -61,9 +61,7 @@ def experiments() -> dict[str, Trips]:
 
 
 _LOOK = "The table below shows each walk, and what else ends there."
-_CHEAPER = (
-    "Begin with the check that tells most apart for its minutes, and leave out checks that change nothing."
-)
+_CHEAPER = "Begin with the check that tells most apart for its minutes, and leave out checks that change nothing."
 # By id of the check: its criterion, its title, and how to earn what is missing.
 _CHECKS: Mapping[str, tuple[Criterion, str, str]] = {
     "tree": ("form", "The tree ends, and its conclusions depend on checks", ""),
@@ -115,11 +113,7 @@ def arrivals(tree: Tree, known: Mapping[str, Trips]) -> list[Arrival]:
     for truth, trips in known.items():
         alike = {other for other, its in known.items() if its == trips}
         mine = {walked.steps for walked in walks[truth]}
-        others = [
-            other
-            for other in known
-            if other not in alike and mine & {walked.steps for walked in walks[other]}
-        ]
+        others = [other for other in known if other not in alike and mine & {walked.steps for walked in walks[other]}]
         concluded = {walked.conclusion for walked in walks[truth]}
         verdict: Verdict = "wrong"
         if UNKNOWN in concluded:
@@ -222,6 +216,4 @@ def _table(found: Sequence[Arrival], reference: Sequence[Arrival]) -> Table:
             minutes = f"{walked.minutes:g}", f"{its.minutes:g}"
             rows.append((mine.truth, walked.path, *minutes, walked.conclusion, verdict))
     columns = ("Experiment", "Walk", "Minutes", "Reference", "Concludes", "Verdict")
-    return Table(
-        caption="The walk of each experiment, in minutes of the checks", columns=columns, rows=tuple(rows)
-    )
+    return Table(caption="The walk of each experiment, in minutes of the checks", columns=columns, rows=tuple(rows))

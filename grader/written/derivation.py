@@ -53,14 +53,7 @@ def judge_derivation(exercise: Derivation, text: str, run: RunCommand) -> Judgem
     problem, suspicious = PROBLEMS[exercise.problem], suspicions(text)
     cases = draw_cases(problem, text)
     job = {"problem": problem.name, "file": exercise.file, "text": text}
-    done = run(
-        Command(
-            _SCRIPT,
-            _interpreter(),
-            {"job.json": json.dumps(job).encode()},
-            LIMITS,
-        )
-    )
+    done = run(Command(_SCRIPT, _interpreter(), {"job.json": json.dumps(job).encode()}, LIMITS))
     # A plain answer raises no signals, and cannot end the process with our status.
     ours = not suspicious and (done.status == "SG" or done.exit_code == _OUR_FAULT)
     message = done.message or f"it ended with {done.status}"
@@ -92,9 +85,7 @@ def with_imports_judged(findings: list[AnswerCheck], text: str) -> list[AnswerCh
             remedy = "Import only numpy, and math if you need it."
             return replace(item, reason=f"L{imports[0][1:]}.", remedy=remedy, points=0.0)
         if unusual:
-            reason = (
-                f"The file does something unusual for a derivation: {unusual[0]}. The instructor decides."
-            )
+            reason = f"The file does something unusual for a derivation: {unusual[0]}. The instructor decides."
             return replace(item, reason=reason, points=None)
         return item
 

@@ -26,10 +26,7 @@ from harness.written.exercise import DecisionTree, Derivation, FileExercise, stu
 def grade_answer(answer: Answer, judgement: Judgement, *, sandboxed: bool) -> Score:
     """Return the row of an answer and what its page shows; the row is not judged if the grader failed on it."""
     exhibits = Exhibits(
-        submission=answer.name,
-        fixed_source=answer.text,
-        answer_file=answer.exercise.file,
-        findings=judgement.findings,
+        submission=answer.name, fixed_source=answer.text, answer_file=answer.exercise.file, findings=judgement.findings
     )
     exercise, student = answer.recipe, answer.student
     if judgement.fault:
@@ -84,10 +81,7 @@ class AnswerGrader:
             progress.begin("answers", len(distinct))
         pool = ThreadPoolExecutor(self._jobs)
         try:
-            futures = {
-                pool.submit(self.judge, alike[0].exercise, alike[0].text): alike
-                for alike in distinct.values()
-            }
+            futures = {pool.submit(self.judge, alike[0].exercise, alike[0].text): alike for alike in distinct.values()}
             for future in as_completed(futures):
                 judgement, alike = future.result(), futures[future]
                 scores += [grade_answer(item, judgement, sandboxed=self._sandboxed) for item in alike]

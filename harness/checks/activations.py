@@ -89,10 +89,7 @@ def measure(subject: Subject) -> Finding:
             "variance of the output, before": start,
             "variance of the output, after": end,
         },
-        tables=(
-            Table("Before the first step", _COLUMNS, before),
-            Table(f"After {STEPS} steps", _COLUMNS, after),
-        ),
+        tables=(Table("Before the first step", _COLUMNS, before), Table(f"After {STEPS} steps", _COLUMNS, after)),
     )
 
 

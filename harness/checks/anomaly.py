@@ -70,10 +70,7 @@ def measure(subject: Subject) -> Finding:
         summary = f"all {len(records)} steps are finite; the greatest loss is {short(greatest)}, at step {at}"
     rows = tuple((record["step"], record["loss"], record["grad_norm"]) for record in records[-SHOWN:])
     return Finding(
-        outcome,
-        summary,
-        figures,
-        tables=(Table("The last steps", ("step", "loss", "norm of the gradient"), rows),),
+        outcome, summary, figures, tables=(Table("The last steps", ("step", "loss", "norm of the gradient"), rows),)
     )
 
 

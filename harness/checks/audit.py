@@ -26,9 +26,7 @@ CHECK = Check(
             look="build_optimizer: which parameters it gets; build_model: which ones require a gradient",
         ),
         mechanism(
-            "none-moves",
-            "No step changes any parameter.",
-            look="build_optimizer: tensors and rates; train_step",
+            "none-moves", "No step changes any parameter.", look="build_optimizer: tensors and rates; train_step"
         ),
     ),
 )

@@ -16,17 +16,7 @@ from statistics import median
 
 from torch import Tensor, nn
 
-from harness.checks.core.finding import (
-    Cell,
-    Check,
-    Finding,
-    Limit,
-    Table,
-    consequence,
-    mechanism,
-    short,
-    sound,
-)
+from harness.checks.core.finding import Cell, Check, Finding, Limit, Table, consequence, mechanism, short, sound
 from harness.checks.core.subject import Gradients, Subject, Trial, reference_gradients, used_gradients, worst
 from harness.run.metrics_log import Record
 from harness.run.recorder import Recorder

@@ -53,9 +53,7 @@ CHECK = Check(
             "The loss that the step minimizes is another function of the outputs than the stable form.",
             look="compute_loss, and what train_step does with the loss before the backward pass",
         ),
-        mechanism(
-            "overflows", "Large outputs give a loss that is not finite.", look="compute_loss: exp and log"
-        ),
+        mechanism("overflows", "Large outputs give a loss that is not finite.", look="compute_loss: exp and log"),
         sound("no-reference", "The regression has a loss of its own: nothing to compare it with.", "lr_find"),
     ),
 )
@@ -99,18 +97,14 @@ def _trial(subject: Subject) -> Trial:
     return subject.trial(disable_amp=True)
 
 
-def _classification(
-    subject: Subject, trial: Trial, inputs: Tensor, outputs: Tensor, labels: Tensor
-) -> Finding:
+def _classification(subject: Subject, trial: Trial, inputs: Tensor, outputs: Tensor, labels: Tensor) -> Finding:
     experiment, model = trial.experiment, trial.model
     given = {f"first batch, {len(labels)} examples": outputs}
     if not are_probabilities(outputs):
         # Every second example is right beyond doubt, the others as wrong.
         signs = torch.where(torch.arange(len(labels)) % 2 == 0, 1.0, -1.0).unsqueeze(1)
         given[f"outputs of +-{LARGE:.0f}"] = LARGE * signs * F.one_hot(labels, outputs.shape[1])
-    rows = tuple(
-        (name, *_losses(experiment, mean_cross_entropy, scores, labels)) for name, scores in given.items()
-    )
+    rows = tuple((name, *_losses(experiment, mean_cross_entropy, scores, labels)) for name, scores in given.items())
     least = _least(experiment, model, inputs)
     distance, growth = _gradient_figures(subject)
     summary = f"gradient {short(distance)} away from the mean's; whole batch over half of it {short(growth)}"
@@ -144,17 +138,13 @@ def _regression(experiment: Experiment, outputs: Tensor, labels: Tensor) -> Find
         outcome = "no-reference"
     else:
         outcome = "agrees" if _apart_at_outputs(experiment, outputs, labels) < CLOSE else "differs"
-    words = (
-        f"loss / mean squared error {short(ratio)}; with each example twice, {short(growth)} times the loss"
-    )
+    words = f"loss / mean squared error {short(ratio)}; with each example twice, {short(growth)} times the loss"
     figures: dict[str, Cell] = {"loss over the stable form": ratio, "loss of each example twice": growth}
     rows = (f"first batch, {len(labels)} examples", *once), ("the same, each example twice", *twice)
     return _finding(outcome, words, figures, rows)
 
 
-def _finding(
-    outcome: str, summary: str, figures: dict[str, Cell], rows: tuple[tuple[Cell, ...], ...]
-) -> Finding:
+def _finding(outcome: str, summary: str, figures: dict[str, Cell], rows: tuple[tuple[Cell, ...], ...]) -> Finding:
     table = Table("Losses", ("outputs", "experiment", "stable form"), rows)
     return Finding(outcome, summary, figures, tables=(table,))
 
@@ -185,9 +175,7 @@ def _least(experiment: Experiment, model: nn.Module, inputs: Tensor) -> float | 
     for parameter in layers[-1].parameters(recurse=False) if layers else ():
         parameter.mul_(SURE)
     stretched = sure(inputs).float()
-    if not abs(once - shifted) < CLOSE * max(abs(once), 1.0) or _spread(stretched) > GROWTH * _spread(
-        outputs
-    ):
+    if not abs(once - shifted) < CLOSE * max(abs(once), 1.0) or _spread(stretched) > GROWTH * _spread(outputs):
         return None
     return float(experiment.compute_loss(stretched, stretched.argmax(dim=1)))
 

@@ -74,9 +74,7 @@ def measure(subject: Subject) -> Finding:
     else:
         outcome = "agree" if _distance(first, trusted) <= SAME else "other-mode"
     columns = "evaluated", "loss", "loss again", "accuracy", "accuracy again", "buffers moved"
-    rows = tuple(
-        (name, once[0], again[0], once[1], again[1], change) for name, (once, again, change) in found.items()
-    )
+    rows = tuple((name, once[0], again[0], once[1], again[1], change) for name, (once, again, change) in found.items())
     return Finding(
         outcome,
         f"loss as written {short(first[0])}, again {short(second[0])}, eval mode {short(trusted[0])}",

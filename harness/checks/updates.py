@@ -19,15 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from harness.checks.core.finding import Check, Finding, consequence, mechanism, short, sound
-from harness.checks.core.subject import (
-    Gradients,
-    Subject,
-    Trial,
-    as_vector,
-    reference_gradients,
-    used_gradients,
-    worst,
-)
+from harness.checks.core.subject import Gradients, Subject, Trial, as_vector, reference_gradients, used_gradients, worst
 
 CHECK = Check(
     order=75,

@@ -79,9 +79,7 @@ def load_dataset(name: str, *, cache: Path | None = None) -> Dataset:
     if known := read_subset(kept, name):
         return known
     train, test = read_downloaded(name, root)
-    drawn = Dataset.of(
-        name, draw_subset(*train, _TRAIN_SIZE, _SEED), draw_subset(*test, _VALIDATION_SIZE, _SEED)
-    )
+    drawn = Dataset.of(name, draw_subset(*train, _TRAIN_SIZE, _SEED), draw_subset(*test, _VALIDATION_SIZE, _SEED))
     write_subset(kept, drawn)
     return drawn
 
@@ -223,7 +221,6 @@ def _content(name: str, folder: Path, file: str, digest: str) -> bytes:
     found = hashlib.new(algorithm, content, usedforsecurity=False).hexdigest()
     if found != digest:
         raise UserError(
-            f"{path} is not the published file of {name}, its {algorithm.upper()} is {found} and not "
-            f"{digest}: {again}."
+            f"{path} is not the published file of {name}, its {algorithm.upper()} is {found} and not {digest}: {again}."
         )
     return content

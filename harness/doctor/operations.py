@@ -33,9 +33,7 @@ def classes(count: int, number: int) -> Tensor:
     return (torch.arange(count, dtype=torch.int64) * 7 + 3) % number
 
 
-def _both_ways(
-    function: Callable[..., Tensor], *inputs: Tensor, weights: Iterable[Tensor] = ()
-) -> list[Tensor]:
+def _both_ways(function: Callable[..., Tensor], *inputs: Tensor, weights: Iterable[Tensor] = ()) -> list[Tensor]:
     """Return `function(*inputs)` and the gradients of inputs and weights, for an uneven gradient from above."""
     leaves = [value.clone().requires_grad_() for value in inputs]
     output = function(*leaves)
@@ -44,18 +42,12 @@ def _both_ways(
 
 
 def _computes(
-    function: Callable[..., Tensor],
-    *shapes: tuple[int, ...],
-    low: float = -1.0,
-    dtype: torch.dtype = torch.float32,
+    function: Callable[..., Tensor], *shapes: tuple[int, ...], low: float = -1.0, dtype: torch.dtype = torch.float32
 ) -> Operation:
     """Apply the function to inputs of these shapes, by default one of 64 x 65."""
     return lambda: _both_ways(
         function,
-        *(
-            numbers(*shape, salt=salt, low=low, dtype=dtype)
-            for salt, shape in enumerate(shapes or ((64, 65),))
-        ),
+        *(numbers(*shape, salt=salt, low=low, dtype=dtype) for salt, shape in enumerate(shapes or ((64, 65),))),
     )
 
 
@@ -190,9 +182,7 @@ OPERATIONS: dict[str, Operation] = {
     "matmul": _computes(torch.matmul, (64, 130), (130, 47)),
     "conv2d": _computes(lambda x, w, b: F.conv2d(x, w, b, padding=1), (4, 3, 16, 16), (8, 3, 3, 3), (8,)),
     # NNPACK takes over from a batch of 16 on.
-    "conv2d nnpack": _computes(
-        lambda x, w, b: F.conv2d(x, w, b, padding=1), (16, 3, 8, 8), (6, 3, 3, 3), (6,)
-    ),
+    "conv2d nnpack": _computes(lambda x, w, b: F.conv2d(x, w, b, padding=1), (16, 3, 8, 8), (6, 3, 3, 3), (6,)),
     "batch norm": _computes(_batch_norm, (8, 6, 9, 9), (6,), (6,)),
     "layer norm": _computes(lambda x, w, b: F.layer_norm(x, (65,), w, b), (33, 65), (65,), (65,)),
     "relu": _computes(F.relu),
@@ -220,9 +210,7 @@ OPERATIONS: dict[str, Operation] = {
     "atan": _computes(lambda x: torch.atan(x * 8)),
     "sum": _reduces(torch.sum),
     "var": _reduces(torch.var),
-    "randn": _seeded(
-        lambda g: torch.cat([torch.randn(n, generator=g, dtype=torch.float32) for n in (7, 4000)])
-    ),
+    "randn": _seeded(lambda g: torch.cat([torch.randn(n, generator=g, dtype=torch.float32) for n in (7, 4000)])),
     "rand": _seeded(lambda g: torch.rand(4000, generator=g, dtype=torch.float32)),
     "randperm": _seeded(lambda g: torch.randperm(2000, generator=g)),
     "initialization": _initialization,

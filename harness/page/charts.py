@@ -73,9 +73,7 @@ def _linear_axis(low: float, high: float) -> Axis:
     step = _nice_step((high - low) / 4.5)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
     digits = max(6, len(str(abs(first))) + 1, len(str(abs(last))) + 1)  # neighbouring labels must differ
-    ticks = (
-        ((index - first) / (last - first), f"{index * step:.{digits}g}") for index in range(first, last + 1)
-    )
+    ticks = (((index - first) / (last - first), f"{index * step:.{digits}g}") for index in range(first, last + 1))
     return Axis(first * step, last * step, tuple(ticks))
 
 
@@ -226,8 +224,7 @@ def line_chart(
         y_ticks=tuple((down(at), label) for at, label in y_axis.ticks),
         lines=tuple(_drawn(one, [place(*point) for point in one.points]) for one in series),
         marks=tuple(
-            Mark(across(x_axis.position(x)), label, tone % TONES)
-            for (x, label), tone in sorted(distinct.items())
+            Mark(across(x_axis.position(x)), label, tone % TONES) for (x, label), tone in sorted(distinct.items())
         ),
         message="" if finite else "no finite value",
         width=width,
@@ -237,9 +234,7 @@ def line_chart(
 def _drawn(one: Series, places: Sequence[Position]) -> DrawnLine:
     few = len(places) <= _DOTS_UP_TO
     dots = "".join(f"M{place[0]} {place[1]}h0" for place in places if place and few)
-    return DrawnLine(
-        one.label, one.tone % TONES, DASHES[one.dash % len(DASHES)], line_path(thin(places)), dots
-    )
+    return DrawnLine(one.label, one.tone % TONES, DASHES[one.dash % len(DASHES)], line_path(thin(places)), dots)
 
 
 def thin(places: Sequence[Position], parts: int = 350) -> list[Position]:

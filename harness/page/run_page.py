@@ -47,9 +47,7 @@ def render_run_page(run_dir: Path, *, title: str, compare_with: Path | None = No
     except (KeyError, IndexError, TypeError, ValueError) as error:
         if compare_with is None:
             raise
-        raise UserError(
-            f"{compare_with} holds what no run writes ({error!r}): make that run again."
-        ) from None
+        raise UserError(f"{compare_with} holds what no run writes ({error!r}): make that run again.") from None
 
 
 def _render_runs(runs: Sequence[RunFiles], title: str) -> str:

@@ -94,9 +94,7 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
         state = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
     except Exception as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise UserError(
-            f"{path} is damaged ({reason[:120]}): start the run again without --resume."
-        ) from None
+        raise UserError(f"{path} is damaged ({reason[:120]}): start the run again without --resume.") from None
     if not isinstance(state, dict) or state.get("format_version") != 1:
         raise UserError(f"{path} is not a checkpoint of this program: start the run again without --resume.")
     return state

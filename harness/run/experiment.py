@@ -166,9 +166,7 @@ class Experiment:
             raise self._wrong("compute_loss", "a scalar tensor", loss)
         return loss
 
-    def train_step(
-        self, model: nn.Module, optimizer: torch.optim.Optimizer, inputs: Tensor, labels: Tensor
-    ) -> Tensor:
+    def train_step(self, model: nn.Module, optimizer: torch.optim.Optimizer, inputs: Tensor, labels: Tensor) -> Tensor:
         """Make one step and return the loss, a detached scalar tensor."""
         loss = self.call("train_step", model, optimizer, inputs, labels)
         if isinstance(loss, float):

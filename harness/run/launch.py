@@ -106,9 +106,7 @@ def launch_child(job: ChildJob, *, bar: bool = True) -> dict[str, Any]:
         hint = ", as the system does when memory runs out" if code == -signal.SIGKILL else ""
         killer = f"{signal.Signals(-code).name}{hint}"
         raise UserError(f"The {job.what} was killed {when} by {killer}: {job.go_on}.")
-    raise UserError(
-        f"{job.place} ended the whole process {when}, with status {code}: remove the line that exits."
-    )
+    raise UserError(f"{job.place} ended the whole process {when}, with status {code}: remove the line that exits.")
 
 
 @contextmanager

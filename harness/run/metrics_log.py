@@ -146,9 +146,7 @@ def parse_log(lines: Iterable[str], source: str) -> list[Record]:
             records.append(_parse_record(line))
         except (ValueError, RecursionError) as error:
             reason = "nested too deeply" if isinstance(error, RecursionError) else error
-            raise UserError(
-                f"{source}, line {number}: not a record of a run ({reason}): make the run again."
-            ) from None
+            raise UserError(f"{source}, line {number}: not a record of a run ({reason}): make the run again.") from None
     return records
 
 

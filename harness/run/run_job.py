@@ -42,9 +42,7 @@ def make_run(job: RunJob, reporter: Reporter) -> None:
     settings = job.settings
     apply_numerics(settings.numerics, settings.device)
     if settings.device.startswith("cuda") and not torch.cuda.is_available():
-        raise UserError(
-            "There is no CUDA card that this PyTorch can use: leave DEVICE=cuda out to run on the CPU."
-        )
+        raise UserError("There is no CUDA card that this PyTorch can use: leave DEVICE=cuda out to run on the CPU.")
     folder = Path(job.folder)
     refuse_foreign_folder(folder)
     partial = partial_folder(folder)
@@ -87,9 +85,7 @@ def _complete_folder(job: RunJob, folder: Path, training: "Training", data: "Dat
             "checkpoint_path": CHECKPOINT,
             "checkpoint_sha256": hashlib.sha256(checkpoint).hexdigest(),
             "final_train_loss": training.last_batch["loss"],
-            "final_val_metric": last["val_accuracy"]
-            if last["val_accuracy"] is not None
-            else last["val_loss"],
+            "final_val_metric": last["val_accuracy"] if last["val_accuracy"] is not None else last["val_loss"],
             "final_val_loss": last["val_loss"],
             "final_val_accuracy": last["val_accuracy"],
             "steps": training.steps,

@@ -88,10 +88,7 @@ def run_generators(seed: int) -> dict[str, torch.Generator]:
 
     They are two, so that the augmentation of an experiment never changes the order of its examples.
     """
-    return {
-        "order": torch.Generator().manual_seed(seed),
-        "augmentation": torch.Generator().manual_seed(seed + 2**32),
-    }
+    return {"order": torch.Generator().manual_seed(seed), "augmentation": torch.Generator().manual_seed(seed + 2**32)}
 
 
 def input_sheet(inputs: Tensor, labels: Tensor, class_names: Sequence[str]) -> dict[str, Any]:
@@ -102,9 +99,7 @@ def input_sheet(inputs: Tensor, labels: Tensor, class_names: Sequence[str]) -> d
     """
     names = None
     if labels.dim() == 1 and not labels.is_floating_point():
-        names = [
-            class_names[i] if 0 <= i < len(class_names) else str(i) for i in labels[:MOST_IMAGES].tolist()
-        ]
+        names = [class_names[i] if 0 <= i < len(class_names) else str(i) for i in labels[:MOST_IMAGES].tolist()]
     images = inputs[:MOST_IMAGES].detach().double().cpu()
     if images.dim() != 4 or images.shape[1] not in (1, 3):
         return {"shape": list(images.shape), "pixels": "", "labels": names}

@@ -29,13 +29,7 @@ SUFFIX = ".tar.gz"
 MANIFEST = "manifest.json"
 COMMANDS = "command.txt"
 # Every member of a submission of two runs.
-FILES = (
-    MANIFEST,
-    EXPERIMENT,
-    REPORT,
-    COMMANDS,
-    *(f"runs/{run}/{name}" for run in RUNS for name in RUN_FILES),
-)
+FILES = (MANIFEST, EXPERIMENT, REPORT, COMMANDS, *(f"runs/{run}/{name}" for run in RUNS for name in RUN_FILES))
 
 _STUDENT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
 _Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]

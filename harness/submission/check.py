@@ -24,16 +24,7 @@ from harness.submission.check_run import (
 )
 from harness.submission.document import EMBEDDED, TOO_LONG
 from harness.submission.log_values import OFF_BY, LogValues, contradicted, load_causes
-from harness.submission.report import (
-    HEALTHY,
-    PARTS,
-    WORD_LIMIT,
-    Diagnosis,
-    Report,
-    RuledOut,
-    Sign,
-    read_report,
-)
+from harness.submission.report import HEALTHY, PARTS, WORD_LIMIT, Diagnosis, Report, RuledOut, Sign, read_report
 from harness.workspace import METRICS_LOG, RUNS, Run, Workspace
 
 # Makes the named checks of the broken experiment, and returns their outcomes.
@@ -66,9 +57,7 @@ def render_checks(items: Sequence[CheckItem]) -> Text:
     text = Text()
     for item in items:
         word = "open" if item.outcome == "could not judge" else item.outcome
-        text.append(f"{word:<6}", style=_STYLES[item.outcome]).append(
-            f"  {item.id:<{width}}  {item.message}\n"
-        )
+        text.append(f"{word:<6}", style=_STYLES[item.outcome]).append(f"  {item.id:<{width}}  {item.message}\n")
     counts = {outcome: sum(item.outcome == outcome for item in items) for outcome in _STYLES}
     return text.append(f"\n{', '.join(f'{count} {outcome}' for outcome, count in counts.items() if count)}.")
 
@@ -80,10 +69,7 @@ def check_report(workspace: Workspace, outcomes: Outcomes | None) -> list[CheckI
     except UserError as error:
         return [failed("report: front matter", str(error), blocks=True)]
     counts = f"{len(report.diagnosis)} diagnosis, {len(report.ruled_out)} ruled out, {len(report.evidence)} evidence"
-    return [
-        passed("report: front matter", f"{counts}."),
-        *_ReportJudge(workspace, report, outcomes).items(),
-    ]
+    return [passed("report: front matter", f"{counts}."), *_ReportJudge(workspace, report, outcomes).items()]
 
 
 class _Open(Exception):
@@ -148,14 +134,8 @@ class _ReportJudge:
         self._fact("broken", sign)
         fixed = self.logs.get("fixed")
         healthy = fixed.series.get(sign.signal, {}) if fixed is not None else {}
-        if (
-            fixed
-            and sign.index in healthy
-            and not self.logs["broken"].departs(sign.signal, sign.index, fixed)
-        ):
-            message = (
-                f"{sign} is {sign.value} in the broken run, and {healthy[sign.index]:.6g} in the fixed run"
-            )
+        if fixed and sign.index in healthy and not self.logs["broken"].departs(sign.signal, sign.index, fixed):
+            message = f"{sign} is {sign.value} in the broken run, and {healthy[sign.index]:.6g} in the fixed run"
             raise UserError(f"{message}: cite the first value that the fault changes.")
         return f"{sign} is {sign.value or sign.outcome} in the broken run."
 
@@ -231,9 +211,7 @@ class _ReportJudge:
             counted = "front matter, code blocks and tables do not count"
             raise UserError(f"{self.workspace.report} has {excess} ({counted}).")
         if not self.report.body.prose_words:
-            raise UserError(
-                f"{self.workspace.report} has no text yet: write what you found under its headings."
-            )
+            raise UserError(f"{self.workspace.report} has no text yet: write what you found under its headings.")
         return f"{words} words of {WORD_LIMIT}."
 
     def _parts(self) -> str:

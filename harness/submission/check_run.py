@@ -74,9 +74,7 @@ def check_run(workspace: Workspace, run: str) -> list[CheckItem]:
     """Check the files of one run, without making it again."""
     folder, again = workspace.run_folder(run), remedy(workspace, run)
 
-    def item(
-        name: str, find: Callable[[], str], good: str, cure: str = again, *, blocks: bool = True
-    ) -> CheckItem:
+    def item(name: str, find: Callable[[], str], good: str, cure: str = again, *, blocks: bool = True) -> CheckItem:
         """Return the item for the fault that `find` returns or raises, or "" for none."""
         try:
             fault = find()
@@ -109,9 +107,7 @@ def check_run(workspace: Workspace, run: str) -> list[CheckItem]:
 
 
 def _checksum_fault(folder: Path) -> str:
-    if (folder / CHECKSUM).read_bytes() == sha256_line(
-        (folder / CHECKPOINT).read_bytes(), CHECKPOINT
-    ).encode():
+    if (folder / CHECKSUM).read_bytes() == sha256_line((folder / CHECKPOINT).read_bytes(), CHECKPOINT).encode():
         return ""
     return f"{folder / CHECKSUM} is not the SHA-256 of {CHECKPOINT}, so one was changed after the run"
 

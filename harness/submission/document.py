@@ -24,8 +24,7 @@ _CELLS = 5_000
 
 # Formats that hold pixels and nothing else (an SVG is a program), and how their bytes begin.
 EMBEDDED = re.compile(
-    "data:image/(?:png;base64,iVBORw0KGgo|jpeg;base64,/9j/|gif;base64,R0lGOD|webp;base64,UklGR)"
-    "[A-Za-z0-9+/]{64,}={0,2}"
+    "data:image/(?:png;base64,iVBORw0KGgo|jpeg;base64,/9j/|gif;base64,R0lGOD|webp;base64,UklGR)[A-Za-z0-9+/]{64,}={0,2}"
 )
 _PLACE = re.compile(r"embedded-picture-([0-9]{1,4})")
 _BOLD_LIMIT = 80  # characters of a bold line that is a heading

@@ -92,9 +92,7 @@ class LogValues:
         index = step if place == "step" else epoch
         if index is None:
             once, other = ("a batch", "epoch") if place == "step" else ("an epoch", "step")
-            raise UserError(
-                f"{printable(signal)} is written once {once}: cite it with {place}:, not {other}:."
-            )
+            raise UserError(f"{printable(signal)} is written once {once}: cite it with {place}:, not {other}:.")
         values = self.series.get(signal)
         if values is None:
             below = [name for name in self.series if name.startswith(f"{top}.")]
@@ -125,9 +123,7 @@ class LogValues:
         values = self.series.get(signal, {})
         return place in values and agrees(written, values[place], fraction=is_fraction(signal))
 
-    def evidence(
-        self, run: str, step: int | None, epoch: int | None, signals: Sequence[str] = ()
-    ) -> Iterator[str]:
+    def evidence(self, run: str, step: int | None, epoch: int | None, signals: Sequence[str] = ()) -> Iterator[str]:
         """Yield a line of evidence for each signal at a step or at an epoch, or for these signals only.
 
         Without names, nested signals are left out: there is one for each parameter. Raises `UserError`, a sentence
@@ -241,9 +237,7 @@ def causes_file() -> bytes:
     return _CAUSES.dump_json(dict(load_causes()), indent=1, exclude_none=True) + b"\n"
 
 
-def contradicted(
-    sign: Sign, symptoms: Sequence[Symptom], records: Sequence[Record], log: LogValues
-) -> Symptom | None:
+def contradicted(sign: Sign, symptoms: Sequence[Symptom], records: Sequence[Record], log: LogValues) -> Symptom | None:
     """Return the first of a rival's symptoms that a cited value of this run contradicts, or None.
 
     The run must not show the symptom, and the value must lie beyond its bounds, in the part of the run that it is

@@ -11,15 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationError,
-    model_validator,
-)
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
 from harness.errors import UserError, printable
@@ -107,9 +99,7 @@ class Sign(BaseModel):
         is_check = self.check and self.outcome and not (self.signal or self.value or places)
         is_value = self.signal and self.value and len(places) == 1 and not (self.check or self.outcome)
         if not (is_check or is_value):
-            raise ValueError(
-                "give a `check` and its `outcome`, or a `signal`, one `step` or `epoch`, and a `value`"
-            )
+            raise ValueError("give a `check` and its `outcome`, or a `signal`, one `step` or `epoch`, and a `value`")
         return self
 
     @property

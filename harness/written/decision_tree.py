@@ -118,10 +118,7 @@ def _wrong_names(tree: Tree) -> Iterator[tuple[Location, str]]:
             yield (*at, "check"), _unknown("check", node.check, checks)
         outcomes = checks.get(node.check, tuple(node.outcomes))
         if missing := ", ".join(outcome for outcome in outcomes if outcome not in node.outcomes):
-            yield (
-                (*at, "outcomes"),
-                f"there is no step for {missing} of {node.check}: every outcome needs one.",
-            )
+            yield ((*at, "outcomes"), f"there is no step for {missing} of {node.check}: every outcome needs one.")
         for outcome, step in node.outcomes.items():
             place: Location = (*at, "outcomes", outcome)
             if outcome not in outcomes:

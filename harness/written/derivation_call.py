@@ -43,9 +43,7 @@ def call_cases(problem: Problem, file: str, text: str, cases: Mapping[str, Input
     try:
         with np.errstate(all="ignore"):
             answer = load_answer(text, file, problem)
-            return Results(
-                cases={case: call_answer(problem, answer, given, file) for case, given in cases.items()}
-            )
+            return Results(cases={case: call_answer(problem, answer, given, file) for case, given in cases.items()})
     except WrongForm as error:
         return Results(str(error))
 
@@ -79,9 +77,7 @@ def call_answer(problem: Problem, answer: ModuleType, inputs: Inputs, file: str)
             called.problems[name] = f"{name} raised {_described(error, file)}"
         if next(iter(problem.stages)) in called.problems:
             break
-    called.changed = [
-        name for name, array in given.items() if not np.array_equal(array, inputs[name], equal_nan=True)
-    ]
+    called.changed = [name for name, array in given.items() if not np.array_equal(array, inputs[name], equal_nan=True)]
     return called
 
 

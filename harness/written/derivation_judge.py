@@ -80,9 +80,7 @@ def _finding(criterion: str, id: str, title: str, right: str, wrong: str, remedy
 
 
 class _Judge:
-    def __init__(
-        self, problem: Problem, cases: Mapping[str, Inputs], called: Mapping[str, CallResult]
-    ) -> None:
+    def __init__(self, problem: Problem, cases: Mapping[str, Inputs], called: Mapping[str, CallResult]) -> None:
         self.problem = problem
         self.called = {case: called.get(case, CallResult()) for case in cases}
         self.right = {case: right_outputs(problem, inputs) for case, inputs in cases.items()}
@@ -125,10 +123,7 @@ class _Judge:
         """Yield the checks of the values of the forward pass or of the gradients, and those of special cases."""
         if criterion == "forward":
             outputs = self.problem.forward
-            reason, remedy = (
-                " ".join(filter(None, map(self.wrong.get, outputs))),
-                "Write each formula as one line.",
-            )
+            reason, remedy = (" ".join(filter(None, map(self.wrong.get, outputs))), "Write each formula as one line.")
             right = f"{' and '.join(outputs)}: right."
             yield _finding(criterion, "values", "The forward pass is right", right, reason, remedy)
         else:
@@ -168,7 +163,5 @@ class _Judge:
             return f"{reason} It is right to {error:.1e}, as differences are: a derived formula is right to 1e-15."
         factor = float((found * right).sum() / max(float((right * right).sum()), 1e-300))
         if factor and relative_error(found, factor * right) < 1e-9:
-            return (
-                f"{reason} It is {factor:.6g} times what is right (is the mean over the batch taken once?)."
-            )
+            return f"{reason} It is {factor:.6g} times what is right (is the mean over the batch taken once?)."
         return reason

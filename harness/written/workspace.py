@@ -59,9 +59,7 @@ def open_file_workspace(exercise: FileExercise, work: Path) -> FileWorkspace:
     """Return an existing workspace. Raises `UserError` if there is none."""
     workspace = FileWorkspace(work / exercise.id, exercise)
     if workspace.state() == "not started":
-        raise UserError(
-            f"There is no workspace {workspace.folder}: make exercise BREAK={exercise.id} makes it."
-        )
+        raise UserError(f"There is no workspace {workspace.folder}: make exercise BREAK={exercise.id} makes it.")
     return workspace
 
 

@@ -35,9 +35,7 @@ def main() -> int:
     failed = 0
     with tempfile.TemporaryDirectory(prefix="red-team-") as name:
         lab = make_lab(Path(name), others=OTHERS, jobs=asked.jobs, engine=asked.engine)
-        print(
-            f"{len(lab.honest)} honest submissions, {len(attacks)} attacks, engine {asked.engine}", flush=True
-        )
+        print(f"{len(lab.honest)} honest submissions, {len(attacks)} attacks, engine {asked.engine}", flush=True)
         if not asked.together:
             with ThreadPoolExecutor(asked.jobs) as pool:
                 failed += sum(pool.map(lambda attack: not _alone(lab, attack, asked.engine), attacks))
@@ -61,9 +59,7 @@ def _together(lab: Lab, attacks: Sequence[Attack], jobs: int, engine: Engine) ->
     scored = score_class(lab, "together", attacks, memory=None, jobs=jobs, engine=engine)
     faults = list(class_faults(lab, scored))
     for attack in attacks:
-        faults += [
-            f"{attack.id}, {_given(attack, scored)}: {one}" for one in attack_faults(attack, lab, scored)
-        ]
+        faults += [f"{attack.id}, {_given(attack, scored)}: {one}" for one in attack_faults(attack, lab, scored)]
     _say("all together", f"{len(attacks)} attacks in one class", scored.seconds, faults)
     return len(faults)
 
@@ -83,15 +79,11 @@ def _say(what: str, given: str, seconds: float, faults: Sequence[str]) -> bool:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make redteam", description=__doc__)
-    parser.add_argument(
-        "--only", action="append", default=[], metavar="ID", help="this attack alone; repeatable"
-    )
+    parser.add_argument("--only", action="append", default=[], metavar="ID", help="this attack alone; repeatable")
     parser.add_argument("--family", choices=get_args(Family), help="the attacks of one family")
     parser.add_argument("--together", action="store_true", help="all in one class, none alone")
     parser.add_argument("--jobs", type=int, default=usable_cores(), help="classes side by side")
-    parser.add_argument(
-        "--sandbox", dest="engine", choices=ENGINES, default="warm", help="as of `grader score`"
-    )
+    parser.add_argument("--sandbox", dest="engine", choices=ENGINES, default="warm", help="as of `grader score`")
     return parser.parse_args()
 
 

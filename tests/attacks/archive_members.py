@@ -57,9 +57,7 @@ def _kind(kind: bytes, **fields: Any) -> Build:
 
 
 def _pax(**headers: str) -> Build:
-    return _strange(
-        member("x", b"x", pax_headers={name.replace("_", "."): text for name, text in headers.items()})
-    )
+    return _strange(member("x", b"x", pax_headers={name.replace("_", "."): text for name, text in headers.items()}))
 
 
 def _whole_blocks(content: bytes) -> bytes:

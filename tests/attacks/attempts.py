@@ -335,9 +335,7 @@ def shared_files(known: Known) -> object:
     for path in (known["canary"], os.__file__, *glob.glob("/usr/lib/*/libc.so.6")):
         with contextlib.suppress(OSError), open(path, "rb") as file:
             # A lease: whoever opens the file waits for 45 seconds. A lock, a lock of an open file, a notice.
-            taken: dict[str, tuple[Any, ...]] = {
-                "lease": (fcntl.fcntl, file, fcntl.F_SETLEASE, fcntl.F_RDLCK)
-            }
+            taken: dict[str, tuple[Any, ...]] = {"lease": (fcntl.fcntl, file, fcntl.F_SETLEASE, fcntl.F_RDLCK)}
             taken["lock"] = (fcntl.flock, file, fcntl.LOCK_SH)
             taken["range"] = (fcntl.fcntl, file, 37, struct.pack("hhqqi4x", fcntl.F_RDLCK, 0, 0, 1, 0))
             taken["owner"] = (fcntl.fcntl, file, fcntl.F_SETOWN, os.getpid())
@@ -354,10 +352,7 @@ def shared_files(known: Known) -> object:
 
 def uncounted_memory(known: Known) -> object:
     """Make memory that no limit counts: shared, nameless, of queues, and of the kernel itself."""
-    results = {
-        "shared": 0 if works(mmap.mmap, -1, 1 << 20) else -1,
-        "segment": call(29, 194, 0, 1 << 20, 0o1666),
-    }
+    results = {"shared": 0 if works(mmap.mmap, -1, 1 << 20) else -1, "segment": call(29, 194, 0, 1 << 20, 0o1666)}
     results["queue"] = call(68, 186, 0, 0o1666)
     for name, x86, arm in (("segment", 31, 195), ("queue", 71, 187)):
         if results[name] >= 0:
@@ -384,10 +379,7 @@ def uncounted_memory(known: Known) -> object:
 
 def other_programs(known: Known) -> object:
     """Start a program: a shell, a compiler, one with the rights of its owner."""
-    asked = {
-        name: lambda name=name: subprocess.run([name, "--version"], capture_output=True)
-        for name in ("sh", "env")
-    }
+    asked = {name: lambda name=name: subprocess.run([name, "--version"], capture_output=True) for name in ("sh", "env")}
     return [name for name, attempt in asked.items() if works(attempt)]
 
 

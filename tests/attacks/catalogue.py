@@ -8,9 +8,7 @@ from typing import get_args
 
 from attacks.attack import Attack, Family
 
-_MODULES = [
-    path.stem for path in sorted(Path(__file__).parent.glob("*.py")) if path.stem.startswith(get_args(Family))
-]
+_MODULES = [path.stem for path in sorted(Path(__file__).parent.glob("*.py")) if path.stem.startswith(get_args(Family))]
 _FOUND = (import_module(f"attacks.{name}").ATTACKS for name in _MODULES)
 ALL: tuple[Attack, ...] = tuple(chain.from_iterable(_FOUND))
 

@@ -33,26 +33,11 @@ UNFIT = re.compile(
 _POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; style-src 'sha256-"
 # What no page has; the class page, which has a script of its own, has the last three as well.
 _NEVER = {
-    *(
-        "iframe",
-        "frame",
-        "object",
-        "embed",
-        "form",
-        "base",
-        "link",
-        "video",
-        "audio",
-        "source",
-        "track",
-        "math",
-    ),
+    *("iframe", "frame", "object", "embed", "form", "base", "link", "video", "audio", "source", "track", "math"),
     *("foreignobject", "animate", "set", "use", "image", "portal", "noscript"),
 }
 _WITH_SCRIPT = {"script", "input", "button", "select"}
-_ADDRESSES = {
-    *("href", "src", "srcset", "action", "formaction", "data", "poster", "background", "xlink:href", "ping"),
-}
+_ADDRESSES = {*("href", "src", "srcset", "action", "formaction", "data", "poster", "background", "xlink:href", "ping")}
 _LINK = re.compile(r"https?://|mailto:|#|[A-Za-z0-9_][A-Za-z0-9._-]*\.(html|csv)$", re.IGNORECASE)
 _PICTURE = re.compile(r"data:image/(png|jpeg|gif|webp);base64,[A-Za-z0-9+/=]+$")
 # Where a spreadsheet begins a cell, and what it then computes.

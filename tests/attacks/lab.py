@@ -110,9 +110,7 @@ def score_class(
         attack.place(submissions / attack.tarball, attack.build(base))
     watched = (folder, lab.base.canary.parent)
     before, kept = _traces(watched, (out, replays)), _traces([replays])
-    environment = {
-        name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL", "VIRTUAL_ENV") if name in os.environ
-    }
+    environment = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL", "VIRTUAL_ENV") if name in os.environ}
     environment |= {
         "HOME": str(lab.base.canary.parent),
         "TMPDIR": str(folder / "tmp"),
@@ -164,6 +162,4 @@ def _changes(before: Mapping[str, object], after: Mapping[str, object]) -> list[
     """Return what appeared, changed or went, each in a few words."""
     found = [f"created {path}" for path in after.keys() - before.keys()]
     found += [f"removed {path}" for path in before.keys() - after.keys()]
-    return sorted(
-        found + [f"changed {path}" for path in before.keys() & after.keys() if before[path] != after[path]]
-    )
+    return sorted(found + [f"changed {path}" for path in before.keys() & after.keys() if before[path] != after[path]])

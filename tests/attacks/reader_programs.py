@@ -83,17 +83,12 @@ _LOGS = {
     "log_one_line": ("one line of 8 MB", _logged('{"x": "' + "x" * 8_000_000 + '"}')),
     "log_not_utf8": ("a log that is no text", _logged(b"\xff\xfe" * 1000)),
     "log_surrogates": ("a log of half characters", _logged('{"step": 0, "\\ud800": 1}')),
-    "log_hidden": (
-        "a key that clears the screen",
-        _logged(json.dumps({"step": 0, "\x1b[2J\u202e=1+1": "x"})),
-    ),
+    "log_hidden": ("a key that clears the screen", _logged(json.dumps({"step": 0, "\x1b[2J\u202e=1+1": "x"}))),
     "log_last_nan": ("an accuracy that is no number", _last(val_accuracy="NaN")),
     "log_last_huge": ("an accuracy of 1e308", _last(val_accuracy=1e308)),
     "log_epoch": ("an epoch of 10 ** 15", _last(epoch=10**15)),
 }
-_MARKED = json.dumps(
-    {"platform_class": {"golden": False, "device": "\x1b[2J\u202e<script>alert(1)</script>"}}
-)
+_MARKED = json.dumps({"platform_class": {"golden": False, "device": "\x1b[2J\u202e<script>alert(1)</script>"}})
 _LARGE_META = b'{"platform_class": {"golden": true, "device": "cpu", "x": [' + b"[]," * 10_000_000 + b"0]}}"
 _SUITE = ("parentheses", "sum")
 

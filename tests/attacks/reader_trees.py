@@ -22,8 +22,7 @@ def _ring(length: int) -> str:
     """Return a tree of nodes that go round."""
     steps = "{reaches: {means: abc, go: n%d}, stalls: {means: abc, go: n%d}, diverges: {means: abc, conclude: healthy}}"
     nodes = [
-        f"  n{n}: {{check: overfit, outcomes: {steps % ((n + 1) % length, (n + 1) % length)}}}"
-        for n in range(length)
+        f"  n{n}: {{check: overfit, outcomes: {steps % ((n + 1) % length, (n + 1) % length)}}}" for n in range(length)
     ]
     return "start: n0\nnodes:\n" + "\n".join(nodes) + "\n"
 

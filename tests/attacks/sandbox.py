@@ -36,9 +36,7 @@ def _add(id: str, says: str, code: Callable[[Base], str], because: str, slow: bo
     _attacks.append(Attack(id, "sandbox", says, expected, build, slow=slow, in_suite=in_suite))
 
 
-def _attack(
-    because: str, *, slow: bool = False, in_suite: bool = False
-) -> Callable[[Callable[..., None]], None]:
+def _attack(because: str, *, slow: bool = False, in_suite: bool = False) -> Callable[[Callable[..., None]], None]:
     """Plant a function that runs at once or, if it takes the folder of results and the canary, at the end."""
 
     def add(function: Callable[..., None]) -> None:
@@ -233,11 +231,7 @@ def never_ends() -> None:
 @_attack(_NO_RESULT, in_suite=True)
 def links_as_results(out: str, canary: str) -> None:
     """Put links to the grader's files in place of the results."""
-    for name, target in (
-        ("metrics.log", canary),
-        ("checkpoint.pt", "/proc/self/environ"),
-        ("checks.json", "/"),
-    ):
+    for name, target in (("metrics.log", canary), ("checkpoint.pt", "/proc/self/environ"), ("checks.json", "/")):
         os.remove(f"{out}/{name}")
         with suppress(OSError):
             os.symlink(target, f"{out}/{name}")
@@ -295,10 +289,7 @@ def odd_names_of_results(out: str, canary: str) -> None:
 @_attack(_NO_RESULT)
 def results_of_another_form(out: str, canary: str) -> None:
     """Leave a log of gigantic numbers and deep lists, and findings that nest without end."""
-    lines = [
-        '{"step": 0, "epoch": 0, "loss": ' + "9" * 5000 + "}",
-        '{"step": ' + "[" * 5000 + "]" * 5000 + "}",
-    ]
+    lines = ['{"step": 0, "epoch": 0, "loss": ' + "9" * 5000 + "}", '{"step": ' + "[" * 5000 + "]" * 5000 + "}"]
     for name, text in (("metrics.log", "\n".join([*lines, ""])), ("checks.json", "[" * 100_000)):
         with open(f"{out}/{name}", "w") as file:
             file.write(text)

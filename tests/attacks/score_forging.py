@@ -100,13 +100,7 @@ def _other_recipe(base: Base) -> bytes:
 
 
 def _writes(
-    id: str,
-    says: str,
-    code: str,
-    because: str,
-    status: tuple[Status, ...] = ("graded",),
-    *,
-    in_suite: bool = False,
+    id: str, says: str, code: str, because: str, status: tuple[Status, ...] = ("graded",), *, in_suite: bool = False
 ) -> Attack:
     """Run code as the experiment is loaded that writes results and ends the process, if it does not fail."""
 

@@ -20,9 +20,7 @@ def tricks() -> Iterator[tuple[str, str, str, str]]:
     for path in sorted(_FOLDER.glob("*.toml")):
         for name, trick in tomllib.loads(path.read_text(encoding="utf-8")).items():
             edits = [Edit(find=find, replace=replace) for find, replace in trick["edits"]]
-            source = apply_edits(
-                load_recipe(trick["recipe"]).broken_source(), edits, where=f"{path.name} {name}"
-            )
+            source = apply_edits(load_recipe(trick["recipe"]).broken_source(), edits, where=f"{path.name} {name}")
             yield f"{path.stem}_{name}", trick["recipe"], trick["says"], source
 
 
@@ -30,9 +28,7 @@ def _attack(name: str, says: str, source: str) -> Attack:
     def build(base: Base) -> bytes:
         return with_members(base.untouched, {"experiment.py": source.encode()}, student=name)
 
-    return Attack(
-        name, "score", says, Expected(("graded", "not judged"), gains_over="masked"), build, in_suite=False
-    )
+    return Attack(name, "score", says, Expected(("graded", "not judged"), gains_over="masked"), build, in_suite=False)
 
 
 ATTACKS = tuple(_attack(name, says, source) for name, recipe, says, source in tricks() if recipe == RECIPE)

@@ -16,9 +16,7 @@ from grader.sandbox import sandbox_problem
 def main(words: list[str]) -> int:
     """Do what is asked for and show it; 0 if everything held, 1 if something did not, 2 without a sandbox."""
     parser = argparse.ArgumentParser(prog="python -m faults")
-    parser.add_argument(
-        "--only", action="append", default=[], metavar="ID", help="this fault alone; repeatable"
-    )
+    parser.add_argument("--only", action="append", default=[], metavar="ID", help="this fault alone; repeatable")
     parser.add_argument("--kills", type=int, default=100, metavar="N")
     parser.add_argument("--seed", type=int, default=0, help="of the moments of the kills")
     asked = parser.parse_args(words)
@@ -29,9 +27,7 @@ def main(words: list[str]) -> int:
     def play(lab: Lab, place: Place) -> str:
         return play_kills(lab, place, kills=asked.kills, seed=asked.seed)
 
-    killed = Fault(
-        "killed", f"SIGKILL at {asked.kills} random moments: the same bytes.", play, in_suite=False
-    )
+    killed = Fault("killed", f"SIGKILL at {asked.kills} random moments: the same bytes.", play, in_suite=False)
     faults = [fault for fault in (*FAULTS, killed) if not asked.only or fault.id in asked.only]
     if unknown := set(asked.only) - {fault.id for fault in faults}:
         parser.error(f"there is no fault {', '.join(sorted(unknown))}")

@@ -80,9 +80,7 @@ def disk_full_reports(lab: Lab, place: Place) -> str:
             disk.fill(room)
             sentence = must_refuse(one.score(enter=disk.enter), *_NO_SPACE, one.out)
             disk.empty()
-            must_be_equal(
-                content(disk.inside), {f"reports/{name}": data for name, data in lab.before.items()}
-            )
+            must_be_equal(content(disk.inside), {f"reports/{name}": data for name, data in lab.before.items()})
         ended = one.score(enter=disk.enter)
         must(ended.status == 0, f"exit {ended.status} with room again: {ended.err}")
         must_be_equal(content(reports), lab.reports)
@@ -270,9 +268,7 @@ def two_on_reports(lab: Lab, place: Place) -> str:
     must(first.wait_until(lambda: _is_held(place)), "the first did not hold its folder")
     sentence = must_refuse(place.score(), "Another grader", place.out, "--out")
     must(not first.has_ended(), "the first was through before the second could meet it")
-    must_be_equal(
-        {name: data for name, data in content(place.out).items() if not is_scratch(name)}, lab.before
-    )
+    must_be_equal({name: data for name, data in content(place.out).items() if not is_scratch(name)}, lab.before)
     first.kill(everything=True)
     first.finish()
     must(not _is_held(place), "the folder of a killed grader is held")

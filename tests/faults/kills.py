@@ -80,10 +80,7 @@ def _look_after(place: Place, seen: Mapping[str, Stamp]) -> dict[str, Stamp]:
     must(seen.items() <= found.items(), "an entry that was there was made again")
     must(found.keys() <= stamps(lab.store).keys(), "an entry that no undisturbed run makes")
     for name, data in content(place.out).items() if place.out.exists() else ():
-        must(
-            data in (lab.reports.get(name), lab.before.get(name)),
-            f"{name} is neither as it was nor as it is to be",
-        )
+        must(data in (lab.reports.get(name), lab.before.get(name)), f"{name} is neither as it was nor as it is to be")
     return found
 
 
@@ -123,10 +120,7 @@ def kill_always(finder: Finder, place: Place, engine: Engine = "fresh") -> str:
     """Kill a process of ours whenever it runs: its submission waits, the others are scored."""
     place.remember(without="bob")
     count, ended = _score_and_kill(place, finder, engine, 10)
-    must(
-        (count, ended.status) == (2, 1),
-        f"it was tried {count} times, and the grader ended with {ended.status}",
-    )
+    must((count, ended.status) == (2, 1), f"it was tried {count} times, and the grader ended with {ended.status}")
     rows, right = (
         {row["submission"]: row for row in json.loads(data)["submissions"]}
         for data in ((place.out / "scores.json").read_bytes(), place.lab.reports["scores.json"])

@@ -42,9 +42,7 @@ def must(condition: bool, words: str) -> None:
 
 def content(folder: Path) -> Files:
     """Return every file in a folder and below it, hidden ones too, by its path there."""
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()
-    }
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def write_files(folder: Path, files: Mapping[str, bytes]) -> None:

@@ -46,9 +46,7 @@ def main() -> int:
         child = os.fork()
         if child == 0:
             try:
-                (OUT / f"{check}.json").write_text(
-                    json.dumps(make(job, check), allow_nan=False), encoding="utf-8"
-                )
+                (OUT / f"{check}.json").write_text(json.dumps(make(job, check), allow_nan=False), encoding="utf-8")
                 os._exit(0)
             except BaseException:
                 traceback.print_exc()
