@@ -23,8 +23,8 @@ resume   = $(if $(RESUME),--resume)
 #:   make submit BREAK=huge_lr STUDENT=ada    write the file that you hand in
 #:   make clean-work BREAK=huge_lr      start over
 #:   make data DATASET=mnist            download MNIST or CIFAR-10
-#:   make doctor | test-portable        does this machine compute the same bytes as others?
-.PHONY: help exercises exercise triage verify watch hint check submit clean-work data doctor test-portable
+#:   make doctor                        does this machine compute the same bytes as others?
+.PHONY: help exercises exercise triage verify watch hint check submit clean-work data doctor
 help:
 	@sed -n 's/^#: \{0,1\}//p' Makefile
 
@@ -71,9 +71,6 @@ data: $(RUN)
 doctor: $(RUN)
 	@$(BIN)/harness doctor
 
-test-portable: $(RUN)
-	@PYTHONPATH=tests $(BIN)/python -m portable_check
-
 # --- for instructors and maintainers; a kit ends above this line ---
 
 #:
@@ -87,9 +84,10 @@ test-portable: $(RUN)
 #:   make trial                         judge the labelled fixes of other hands
 #:   make redteam [FAMILY=archive]      run every attack on the grader
 #:   make faults | fuzz                 kills and full disks; mutated files
+#:   make test-portable                 the same bytes on emulated processors
 #:   make lint | test | test-slow       what a change must pass
 #:   make bench | bench-class | bench-peers
-.PHONY: grade demo kit selfcheck trial redteam faults fuzz lint test test-slow bench bench-class bench-peers
+.PHONY: grade demo kit selfcheck trial redteam faults fuzz lint test test-slow test-portable bench bench-class bench-peers
 DEV := $(VENV)/.installed-dev
 GRADER := $(VENV)/.installed-grader
 jobs = $(if $(JOBS),--jobs "$(JOBS)")
@@ -141,6 +139,9 @@ test: $(DEV)
 
 test-slow: $(DEV)
 	@$(BIN)/python -m pytest -n auto --dist loadfile -m slow
+
+test-portable: $(RUN)
+	@PYTHONPATH=tests $(BIN)/python -m portable_check
 
 bench: $(DEV)
 	@$(BIN)/python -m benchmarks.bench $(if $(ONLY),--only "$(ONLY)") $(if $(WRITE),--write)
