@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.cli import cli
 from harness.errors import UserError
 from harness.recipe import EXERCISES, ROOT, Edit, apply_edits, load_recipe, load_recipes, recipe_ids
 from harness.written.exercise import file_exercise_ids
@@ -191,3 +192,11 @@ def test_the_prompt_gives_the_title_and_not_the_fix(name: str) -> None:
     assert names
     told = {word for word in names if re.search(rf"(?<![\w.]){re.escape(word)}(?![\w])", text)}
     assert not told, f"the prompt of {name} names {told}"
+
+
+@pytest.mark.parametrize("name", recipe_ids())
+def test_every_command_that_a_hint_names_exists(name: str) -> None:
+    """Hints are read when somebody is stuck: a command in one must work as it stands."""
+    commands = re.findall(r"`harness ([^`]+)`", " ".join(load_recipe(name).hints))
+    for words in map(str.split, commands):
+        cli.commands[words[0]].make_context(words[0], words[1:])
