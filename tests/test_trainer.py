@@ -172,6 +172,10 @@ def test_the_best_checkpoint_is_that_of_the_best_epoch(metrics: str, best: int, 
 # --- switches -----------------------------------------------------------------------------------------------
 
 
+def test_one_batch_is_repeated_for_as_many_steps_as_asked(tmp_path: Path) -> None:
+    assert len(mini_run(tmp_path, max_steps=20, overfit_batch=2).batches) == 20
+
+
 @pytest.mark.parametrize(("max_steps", "epochs"), [(1, 1), (5, 1), (7, 2), (99, 3)])
 def test_max_steps_ends_the_run_with_a_whole_log(max_steps: int, epochs: int, tmp_path: Path) -> None:
     run = mini_run(tmp_path, max_steps=max_steps)

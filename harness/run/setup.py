@@ -43,7 +43,8 @@ class TrainingSetup:
         self.steps_per_epoch = len(self.inputs) // min(experiment.batch_size, len(self.inputs))
         self.steps = steps or experiment.epochs * self.steps_per_epoch
         if settings.max_steps is not None:
-            self.steps = min(self.steps, settings.max_steps)
+            # One batch over and over has no end of its own.
+            self.steps = settings.max_steps if settings.overfit_batch else min(self.steps, settings.max_steps)
         self.model = experiment.build_model().to(self.device)
         if settings.disable_dropout or settings.overfit_batch:
             disable_dropout(self.model)
