@@ -222,7 +222,7 @@ class Worker:
     def _visible_in_writable(self) -> list[str]:
         """Return the visible paths in folders that each run gets empty; leave out paths inside another such path."""
         prefix = Path(sys.base_prefix)
-        paths = [*self.interpreter.visible, Path(sys.prefix), prefix, prefix.resolve(), base_python()]
+        paths = [*self.interpreter.visible, prefix, prefix.resolve(), base_python()]
         covered = [path for path in paths if any(path.is_relative_to(folder) for folder in WRITABLE)]
         return [str(path) for path in dict.fromkeys(covered) if not any(parent in covered for parent in path.parents)]
 
