@@ -37,6 +37,7 @@ _LEAST_MARGIN = 0.1
 _MOST = 2
 # A figure this many times smaller than the other side's counts as zero when a bound is placed between them.
 _FLOOR = 1e-4
+_ROUNDING = 1e-6  # accuracies are float32
 
 
 def write_recipe(
@@ -186,7 +187,7 @@ def _between(
     """Return the symptom that separates the two ranges, and its margin, 1 for ranges without any ratio."""
     above = broken[0] > healthy[1]
     low, high = (healthy[1], broken[0]) if above else (broken[1], healthy[0])
-    if not low < high:
+    if not high - low > (_ROUNDING if measure.signal == "eval_mode_gain" else 0.0):
         return None
     bound = middle(low, high)
     margin = 1.0 if math.inf in (abs(low), abs(high)) else (high - low) / (abs(high) + abs(low))
