@@ -59,7 +59,9 @@ def grade(paths: Sequence[Path], grading: Grading, progress: Progress) -> list[S
     read = _read(paths, progress)
     submissions = {path: item for path, item in read.items() if isinstance(item, Submission)}
     problems = _check_recipes({item.recipe for item in submissions.values()}, grading, progress)
-    sound = {path: item for path, item in submissions.items() if item.recipe not in problems}
+    # Equal programs one after the other, so that their log is parsed once.
+    ordered = sorted(submissions.items(), key=lambda pair: (pair[1].recipe, pair[1].tree))
+    sound = {path: item for path, item in ordered if item.recipe not in problems}
     replays = _replay(sound, grading, progress)
     scores = _score(sound, replays, grading, progress)
     answers = [item for item in read.values() if isinstance(item, Answer)]
@@ -189,8 +191,7 @@ def _score(
 ) -> list[Score]:
     progress.begin("scoring", len(submissions))
     scores = []
-    # Equal programs one after the other, so that their log is parsed once.
-    for path, item in sorted(submissions.items(), key=lambda pair: (pair[1].recipe, pair[1].tree)):
+    for path, item in submissions.items():
         scores.append(_score_one(item, replays[path], grading))
         progress.done()
     return scores

@@ -8,6 +8,7 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 
 from grader.score.verdict import Flag, SubmissionScore
 from harness.errors import printable
@@ -38,7 +39,7 @@ def identified(name: str, student: str | None, exercise: str | None) -> tuple[st
     student, exercise: what the manifest says, or None if it cannot be read. The file's name decides about the student
     if the manifest says something else.
     """
-    known = next((known for known in exercise_ids() if name.endswith(f"_{known}")), "")
+    known = next((known for known in _exercises() if name.endswith(f"_{known}")), "")
     named = name.removesuffix(f"_{known}") if known else name
     flags = []
     if student is not None and exercise is not None and not _agree(name, student, exercise):
@@ -48,6 +49,11 @@ def identified(name: str, student: str | None, exercise: str | None) -> tuple[st
     odd = ((text, _oddity(text)) for text in (name, student or ""))
     flags += [Flag(id="odd name", message=f"{printable(text)} {why}.") for text, why in odd if why][:1]
     return student or named, exercise or known, tuple(flags)
+
+
+@cache
+def _exercises() -> tuple[str, ...]:
+    return tuple(exercise_ids())
 
 
 def compared(rows: Sequence[SubmissionScore]) -> tuple[SubmissionScore, ...]:
