@@ -183,7 +183,7 @@ def _pairs_section(seed_runs: Sequence[SeedRuns], measured: Mapping[str, Mapping
     pairs = pair_differences(seed_runs, measured)
     close = [(*pair, found[0]) for pair, found in pairs.items() if len(found) == 1]
     alike = [f"nothing tells {one} and {two} apart" for (one, two), found in pairs.items() if not found]
-    says = f"{len(pairs) - len(alike)} of {len(pairs)} pairs are told apart; the table lists those with one difference."
+    says = f"{len(pairs) - len(alike)} of {len(pairs)} pairs differ. The table lists those that differ in one thing."
     return Section("What tells two recipes apart", (says,), ("recipe", "recipe", "by"), close, alike)
 
 
