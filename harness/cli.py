@@ -256,8 +256,8 @@ def fetch(dataset: str) -> None:
 
     fetched = fetch_dataset(dataset)
     click.echo(
-        f"{fetched.name}: {len(fetched.train.labels)} training and {len(fetched.validation.labels)} validation images,"
-        f" digest {fetched.digest[:16]}. Next: make exercise BREAK=huge_lr DATASET={fetched.name}"
+        f"{fetched.name}: {len(fetched.train)} training and {len(fetched.validation)} validation examples, digest"
+        f" {fetched.digest[:16]}. Next: make exercise BREAK=huge_lr DATASET={fetched.name}"
     )
 
 

@@ -54,16 +54,12 @@ class RunOptions:
 
 
 def check_dataset(name: str, default: str) -> None:
-    """Raise `UserError` unless the images of the data set have the shape of those of `default`."""
+    """Raise `UserError` unless the data set has the form of `default`."""
     if name not in DATASETS:
         raise UserError(f"There is no data set {name!r}: {suggestion(name, list(DATASETS))}")
     if DATASETS[name] != DATASETS[default]:
-        fitting = [other for other, shape in DATASETS.items() if shape == DATASETS[default]]
-        channels, height, width = DATASETS[default]
-        raise UserError(
-            f"This experiment reads {height}x{width} images of {channels} channel(s), unlike {name}:"
-            f" choose from {', '.join(fitting)}."
-        )
+        fitting = [other for other, form in DATASETS.items() if form == DATASETS[default]]
+        raise UserError(f"This experiment reads {DATASETS[default]}, unlike {name}: choose from {', '.join(fitting)}.")
 
 
 def start_exercise(

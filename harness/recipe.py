@@ -28,6 +28,7 @@ Signal = Literal[
     "stale_grad_ratio",
     "val_loss",
     "val_accuracy",
+    "val_accuracy_served",
     "eval_buffer_change",
     "eval_mode_gain",
     "eval_disagreement",

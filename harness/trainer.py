@@ -141,6 +141,8 @@ class Training(TrainingSetup):
             again = self.experiment.evaluate(copy.deepcopy(self.model), *self.validation)
             record |= {f"{name}_repeated": value for name, value in again.items()}
             record |= evaluate_in_eval_mode(self.experiment, copy.deepcopy(self.model), *self.validation)
+            if self.experiment.serves:
+                record["val_accuracy_served"] = self.served_accuracy(copy.deepcopy(self.model))
         restore_rng_states(generators)
         return record
 
@@ -187,6 +189,7 @@ class Training(TrainingSetup):
             generator.set_state(state["generators"][name])
         restore_rng_states(state["rng"])
         self.position = {key: state[key] for key in self.position}
+        self.made = self.position["step"]
         records = _truncate_log(self.folder / METRICS_LOG, epochs=self.position["epoch"])
         for record in batch_records(records):
             self._note(record)

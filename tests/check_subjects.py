@@ -25,7 +25,7 @@ def mini_subject(source: str = MINI, *, seed: int = 1) -> Subject:
     data = mini_data()
 
     def split(part: TensorSplit) -> Split:
-        return Split(part.images.numpy(), part.labels.numpy())
+        return Split(part.inputs.numpy(), part.labels.numpy())
 
     dataset = Dataset.of("digits", split(data.train), split(data.validation))
     return Subject(Path("experiment.py"), source, RunSettings(seed=seed, dataset="digits"), dataset)

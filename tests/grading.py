@@ -76,7 +76,6 @@ def _evaluated(recipe: Recipe, folder: Path) -> Evaluation:
     heldout = read_embedded(recipe.dataset, ["heldout"], HELDOUT)[0]
     experiment = load(folder / "healthy", recipe.healthy_source())
     splits = {
-        "training": experiment.load_data(tensor_data(known))[0],
         "validation": experiment.load_data(tensor_data(known))[1],
         "heldout": experiment.load_data(tensor_data(Dataset.of(known.name, known.train, heldout)))[1],
     }

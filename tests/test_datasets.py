@@ -17,15 +17,15 @@ def _split(fill: int = 0, images: int = 4) -> Split:
 def test_the_digest_is_of_the_values_and_fixed_for_good() -> None:
     plain = _split()
     assert digest_of_splits(plain) == "240adf3d786fce3df45db3818393d487a01be083bde85db1d410e5b613d2a3dd"
-    turned = Split(np.asfortranarray(plain.images), plain.labels.astype(">i8"))
+    turned = Split(np.asfortranarray(plain.inputs), plain.labels.astype(">i8"))
     assert digest_of_splits(turned) == digest_of_splits(plain)
     others = [
         _split(fill=1),
         _split(images=5),
-        Split(plain.images.reshape(4, 1, 3, 2), plain.labels),
-        Split(plain.images.astype(np.float32), plain.labels),
-        Split(plain.images, plain.labels[::-1]),
-        Split(plain.images, plain.labels.astype(np.int32)),
+        Split(plain.inputs.reshape(4, 1, 3, 2), plain.labels),
+        Split(plain.inputs.astype(np.float32), plain.labels),
+        Split(plain.inputs, plain.labels[::-1]),
+        Split(plain.inputs, plain.labels.astype(np.int32)),
     ]
     assert len({digest_of_splits(split) for split in [plain, *others]}) == 7
     first, second = Dataset.of("some", plain, others[0]), Dataset.of("some", others[0], plain)
@@ -35,7 +35,7 @@ def test_the_digest_is_of_the_values_and_fixed_for_good() -> None:
 @pytest.mark.parametrize("name", ["digits", "shapes"])
 def test_embedded_splits_are_disjoint_balanced_and_shuffled(name: str) -> None:
     splits = [*read_embedded(name, ["train", "validation"]), *read_embedded(name, ["heldout"], HELDOUT_FOLDER)]
-    images = np.concatenate([split.images for split in splits])
+    images = np.concatenate([split.inputs for split in splits])
     assert len({image.tobytes() for image in images}) == len(images)
     for split in splits:
         counts = np.bincount(split.labels)
@@ -71,7 +71,7 @@ _IMAGES = np.arange(450, dtype=np.uint16).view(np.uint8).reshape(450, 1, 1, 2)
 
 def _drawn(size: int, seed: int, *, from_end: bool = False) -> list[int]:
     split = draw_subset(_IMAGES, _LABELS, size, seed, from_end=from_end)
-    indices = [int(index) for index in split.images.reshape(-1, 2).view(np.uint16)[:, 0]]
+    indices = [int(index) for index in split.inputs.reshape(-1, 2).view(np.uint16)[:, 0]]
     assert len(set(indices)) == size
     assert (split.labels == _LABELS[indices]).all()
     assert np.bincount(split.labels).tolist() == [size // 10] * 10

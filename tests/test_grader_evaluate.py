@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from grader.replay.inside.evaluate import PIECE, InPieces, fitting_weights, read_weights
+from grader.replay.inside.evaluate import fitting_weights, read_weights
 
 
 def network() -> nn.Module:
@@ -42,15 +42,6 @@ def test_weights_are_taken_by_name_or_else_in_their_order() -> None:
 def test_another_network_does_not_fit(other: nn.Module, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         fitting_weights(network(), other.state_dict())
-
-
-def test_pieces_are_put_together_as_if_all_were_judged_at_once() -> None:
-    own = network().train()
-    own(torch.randn(20, 3))
-    inputs = torch.randn(2 * PIECE + 1, 3)
-    in_pieces = InPieces(own).eval()
-    assert not own.training
-    torch.testing.assert_close(in_pieces(inputs), own(inputs))
 
 
 class Trap:

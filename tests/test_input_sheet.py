@@ -44,6 +44,8 @@ def test_only_the_first_images_are_kept_and_set_the_scale() -> None:
         ((3, 1, 2, 2), torch.tensor([0, 3, -1]), ["zero", "3", "-1"]),
         ((2, 1, 2, 2), torch.rand(2), None),
         ((2, 784), torch.tensor([0, 1]), ["zero", "one"]),
+        ((2, 3), torch.tensor([[0.5], [2.0]]), ["0.5", "2"]),
+        ((2, 3), torch.tensor([[1, 2, 0], [2, 0, 0]]), ["1 2 0", "2 0 0"]),
         ((2, 2, 4, 4), torch.zeros(2, 3, dtype=torch.long), None),
     ],
 )
@@ -53,3 +55,8 @@ def test_labels_without_names_and_inputs_that_are_no_images(
     sheet = input_sheet(torch.rand(shape), labels, NAMES)
     assert sheet["labels"] == names
     assert bool(sheet["pixels"]) is (len(shape) == 4 and shape[1] == 1)
+    assert len(sheet.get("rows", ())) == (shape[0] if len(shape) == 2 else 0)
+
+
+def test_symbols_are_shown_as_they_are() -> None:
+    assert input_sheet(torch.tensor([[3, 12, 0]]), torch.tensor([1]), NAMES)["rows"] == [["3", "12", "0"]]

@@ -4,12 +4,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from shared_data import accept_stand_in, link_shared_data, needs_shared_data
 
+from grader.replay.data import HELDOUT_FOLDER
 from harness.data import CLASS_NAMES, DATASETS
-from harness.data.datasets import Dataset, Split
+from harness.data.datasets import Dataset, Split, read_embedded
 from harness.data.loading import default_cache, load_dataset, read_subset, write_subset
 from harness.errors import UserError
+from harness.run.experiment import tensor_data
 
 
 @pytest.mark.parametrize(
@@ -33,11 +36,34 @@ def test_a_data_set_has_its_sizes_types_and_digest(
     assert (dataset.name, dataset.digest) == (name, digest)
     assert len(set(CLASS_NAMES[name])) == 10
     for split, size in zip((dataset.train, dataset.validation), sizes, strict=True):
-        assert split.images.shape == (size, *DATASETS[name])
-        assert split.images.dtype == np.uint8
-        assert (split.images.min(), split.images.max()) == (0, 255)
+        assert split.inputs.shape == (size, *DATASETS[name].shape)
+        assert split.inputs.dtype == np.uint8
+        assert (split.inputs.min(), split.inputs.max()) == (0, 255)
         assert split.labels.shape == (size,)
         assert split.labels.dtype == np.int64
+
+
+@pytest.mark.parametrize("name", [name for name, form in DATASETS.items() if form.kind == "table"])
+def test_a_table_is_sorted_and_held_out_rows_are_put_aside_like_validation_rows(name: str) -> None:
+    known = load_dataset(name)
+    heldout = read_embedded(name, ["heldout"], HELDOUT_FOLDER)[0]
+    for other in (known.validation, heldout):
+        data = tensor_data(Dataset.of(name, known.train, other))
+        first, *_ = data.table.values()
+        assert tuple(data.table) == DATASETS[name].columns
+        assert bool((first.diff() >= 0).all())
+        aside = first >= 80 if name == "orders" else first % 5 == 0
+        assert int(aside.sum()) == len(other)
+        target = DATASETS[name].columns[-1]
+        assert sorted(data.table[target][aside].tolist()) == sorted(other.labels.tolist())
+
+
+@pytest.mark.parametrize("name", ["phrases", "marks"])
+def test_no_text_is_in_two_splits(name: str) -> None:
+    splits = [*read_embedded(name, ["train", "validation"]), *read_embedded(name, ["heldout"], HELDOUT_FOLDER)]
+    texts = [text.tobytes() for split in splits for text in split.inputs]
+    assert len(set(texts)) == len(texts) == 2240
+    assert tensor_data(load_dataset(name)).train.symbols.dtype == torch.int64
 
 
 def test_an_unknown_data_set_is_refused_with_the_known_ones() -> None:
@@ -102,7 +128,7 @@ def test_a_kept_subset_is_read_back_and_nothing_else_is_left(tmp_path: Path) -> 
     known = read_subset(path, "some")
     assert known is not None
     assert known.digest == _DATASET.digest
-    assert known.train.images.flags.writeable
+    assert known.train.inputs.flags.writeable
     assert list(path.parent.iterdir()) == [path]
 
 

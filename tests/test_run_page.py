@@ -142,7 +142,14 @@ def test_inputs_that_are_no_images_are_said_to_be_none(healthy: Path) -> None:
     write_json(healthy / "inputs.json", {"shape": [24, 784], "pixels": "", "labels": None})
     page = page_of(healthy)
     assert page.all("img") == []
-    assert "The inputs are not images." in page.words
+    assert "The inputs are neither images nor rows of numbers." in page.words
+
+
+def test_rows_of_a_table_are_shown_with_their_targets(healthy: Path) -> None:
+    sheet = {"shape": [2, 3], "pixels": "", "rows": [["1.5", "-2", "0"], ["0", "7", "8"]], "labels": ["stays", "goes"]}
+    write_json(healthy / "inputs.json", sheet)
+    page = page_of(healthy)
+    assert "0 1.5 -2 0 stays 1 0 7 8 goes" in page.words
 
 
 def test_a_broken_run_that_somebody_edited_is_a_sentence(healthy: Path, exploded: Path) -> None:

@@ -271,3 +271,50 @@ def test_a_regression_has_no_accuracy(tmp_path: Path) -> None:
         assert last[name] is None
     assert json.loads(run.bytes("inputs.json"))["labels"] is None
     assert run.state("best.pt")["epoch"] == min(run.epochs, key=lambda record: record["val_loss"])["epoch"] + 1
+
+
+INTERRUPTED = edited(
+    MINI,
+    ("nn.ReLU(), nn.Linear(16, 10)", "nn.ReLU(), nn.Dropout(0.5), nn.Linear(16, 10)"),
+    ("    return None\n", "    return warmup_cosine(optimizer, warmup_steps=5, total_steps=total_steps)\n"),
+    (
+        "AMP = False\n",
+        "AMP = False\nINTERRUPTED_AT = 7\n\n\n"
+        "def save_checkpoint(model, optimizer, scheduler):\n"
+        "    parts = {'model': model, 'optimizer': optimizer, 'scheduler': scheduler}\n"
+        "    return {name: part.state_dict() for name, part in parts.items()} | {'rng': torch.get_rng_state()}\n\n\n"
+        "def load_checkpoint(state, model, optimizer, scheduler):\n"
+        "    model.load_state_dict(state['model'])\n"
+        "    optimizer.load_state_dict(state['optimizer'])\n"
+        "    scheduler.load_state_dict(state['scheduler'])\n"
+        "    torch.set_rng_state(state['rng'])\n",
+    ),
+)
+
+
+def test_an_interrupted_run_goes_on_through_what_the_experiment_saves_and_loads(tmp_path: Path) -> None:
+    whole = mini_run(tmp_path / "whole", edited(INTERRUPTED, ("INTERRUPTED_AT = 7\n", "")))
+    interrupted = mini_run(tmp_path / "interrupted", INTERRUPTED)
+    assert interrupted.bytes("metrics.log") == whole.bytes("metrics.log")
+    assert interrupted.bytes("checkpoint.pt") == whole.bytes("checkpoint.pt")
+
+
+@pytest.mark.parametrize("part", ["model", "optimizer", "scheduler", "rng"])
+def test_what_an_experiment_does_not_save_is_lost_in_an_interruption(part: str, tmp_path: Path) -> None:
+    lines = [line for line in INTERRUPTED.splitlines(keepends=True) if f"state['{part}']" not in line]
+    logs = [
+        mini_run(tmp_path / name, source).batches for name, source in (("whole", INTERRUPTED), ("cut", "".join(lines)))
+    ]
+    assert logs[0][:7] == logs[1][:7]
+    assert logs[0][7:] != logs[1][7:]
+
+
+def test_what_is_served_is_measured_on_raw_validation_examples(tmp_path: Path) -> None:
+    served = "def predict(model, raw):\n    return model(raw.float() / 255).argmax(dim=1)\n\n\ndef evaluate"
+    last = mini_run(tmp_path, edited(MINI, ("@torch.no_grad()\ndef evaluate", served))).epochs[-1]
+    assert last["val_accuracy_served"] == pytest.approx(last["val_accuracy"])
+    assert "val_accuracy_served" not in mini_run(tmp_path / "plain").epochs[-1]
+    with pytest.raises(UserError, match=r"predict must return classes, a tensor \(B,\)"):
+        mini_run(
+            tmp_path / "wrong", edited(MINI, ("@torch.no_grad()\ndef evaluate", served.replace(".argmax(dim=1)", "")))
+        )

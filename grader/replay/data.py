@@ -1,4 +1,4 @@
-"""The data that replays read: the subset that runs train on, and the held-out images that no student has."""
+"""The data that replays read: the subset that runs train on, and the held-out examples that no student has."""
 
 import io
 import threading
@@ -17,10 +17,10 @@ _HELDOUT_IMAGES = 500  # as many as in a validation split
 
 
 class DataFiles(NamedTuple):
-    """Two .npz files of a data set: the subset that runs train on, and held-out `images` and `labels`.
+    """Two .npz files of a data set: the subset that runs train on, and held-out `inputs` and `labels`.
 
-    The images are uint8 (N, C, H, W), the labels int64 (N,). The harness brings the subset of embedded data itself, so
-    it is empty here.
+    Both are as in `harness.data.datasets.Split`. The harness brings the subset of embedded data itself, so it is empty
+    here.
     """
 
     subset: bytes
@@ -41,7 +41,7 @@ def read_files(name: str, cache: Path) -> DataFiles:
         _, test = read_downloaded(name, cache)
         heldout = draw_subset(*test, _HELDOUT_IMAGES, 0, from_end=True)
     buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, images=heldout.images, labels=heldout.labels)
+    np.savez(buffer, allow_pickle=False, inputs=heldout.inputs, labels=heldout.labels)
     return DataFiles(subset, buffer.getvalue())
 
 

@@ -31,7 +31,6 @@ class Evaluation(Model):
 
     heldout: SplitFigures | None = None
     validation: SplitFigures | None = None
-    training: SplitFigures | None = None
     problem: str = ""
 
 

@@ -41,7 +41,7 @@ RUN_LIMITS = Limits(
     result_bytes=96 * 2**20,
 )
 # Raise this when the content of a replay changes.
-_FORMAT = 4
+_FORMAT = 5
 
 # What a score rests on; "again" only if the student's machine need not agree with ours to the byte, "own" (at the
 # recipe's own settings) only if the student's settings tell nothing, "checks" only if the bytes do not decide.

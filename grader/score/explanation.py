@@ -56,7 +56,7 @@ def _judge_cause(evidence: Evidence, diagnosis: Sequence[Diagnosis]) -> Check:
         return lost(*_CAUSE, f"You name {len(diagnosis)} causes, and this run has one.", right)
     named = diagnosis[0].cause
     if named == recipe.id:
-        return full(*_CAUSE, f"{recipe.id} it is: {recipe.cause}.")
+        return full(*_CAUSE, f"The cause is {recipe.id}: {recipe.cause}.")
     known = "" if named in load_causes() else ", which is no cause that harness causes lists"
     return lost(*_CAUSE, f"You name {printable(named)}{known}.", right)
 

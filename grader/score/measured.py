@@ -23,8 +23,9 @@ from harness.toml_file import read_record
 
 # The log's last validation and the evaluator's, on the same images, differ by rounding.
 _ACCURACY_APART, _LOSS_APART = 0.005, 0.01
-# A network that guesses is right in one of so many classes; one that has learnt is right at least twice as often.
-_TIMES_CHANCE = 2
+# Of what lies between a guess and certainty, one that has learnt is right in at least a ninth: twice the chance of ten
+# classes.
+_ABOVE_CHANCE = 1 / 9
 BANDS = Path(__file__).with_name("bands.toml")
 
 
@@ -51,7 +52,7 @@ def has_learnt(replay: Replay, dataset: str) -> bool:
     if accuracy is None:  # the targets are no classes
         return isinstance(loss, int | float)
     chance = 1 / len(CLASS_NAMES[dataset])
-    return isinstance(accuracy, int | float) and accuracy >= _TIMES_CHANCE * chance
+    return isinstance(accuracy, int | float) and accuracy >= chance + _ABOVE_CHANCE * (1 - chance)
 
 
 def symptoms(recipe: Recipe, dataset: str, run: Replay, reference: Replay) -> list[Measurement]:

@@ -87,9 +87,9 @@ def run_seeds(recipes: Sequence[Recipe], proxies: Mapping[str, Recipe], seeds: i
 
 
 def _data_sets_for(recipe: Recipe) -> Iterator[str]:
-    """Yield the recipe's data set and the others of its shape that are on this machine."""
-    for name, shape in DATASETS.items():
-        if shape == DATASETS[recipe.dataset]:
+    """Yield the recipe's data set and the others of its form that are on this machine."""
+    for name, form in DATASETS.items():
+        if form == DATASETS[recipe.dataset]:
             try:
                 load_dataset(name)
             except UserError:  # MNIST or CIFAR-10 was not fetched

@@ -118,8 +118,8 @@ _ERRORS = frozenset(
 _ATTRIBUTES = _words(
     """
     T bias data device dtype grad images in_features indices is_cuda is_leaf labels last_epoch momentum name ndim
-    num_features out_features p param_groups requires_grad running_mean running_var shape smallest_normal tiny train
-    training type validation values weight
+    num_features out_features p param_groups requires_grad running_mean running_var shape smallest_normal symbols
+    table tiny train training type validation values weight
     """
 )
 # Methods of tensors, networks, optimizers, schedules, gradient scalers and containers.

@@ -1,23 +1,69 @@
-"""The data sets by name: their shapes and classes, known before anything is loaded or NumPy imported."""
+"""The data sets by name: their form and classes, known before anything is loaded or NumPy imported."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
 
-# The shape (C, H, W) of an image: it says whether a data set fits an experiment.
-DATASETS: Mapping[str, tuple[int, int, int]] = {
-    "digits": (1, 28, 28),
-    "shapes": (3, 32, 32),
-    "mnist": (1, 28, 28),
-    "cifar10": (3, 32, 32),
+
+@dataclass(frozen=True)
+class Form:
+    """What an example of a data set is: it says whether the data set fits an experiment.
+
+    `shape` is that of one example: (C, H, W) of an image, (F,) of a row of a table, (T,) of a text of T symbols.
+    `columns` names the columns of a table; its last name is the target's.
+    """
+
+    kind: Literal["images", "table", "tokens"]
+    shape: tuple[int, ...]
+    columns: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        if self.kind == "images":
+            channels, height, width = self.shape
+            return f"{height}x{width} images of {channels} channel(s)"
+        what = "symbols" if self.kind == "tokens" else f"columns, from {self.columns[0]} to {self.columns[-1]}"
+        return f"{'texts' if self.kind == 'tokens' else 'rows'} of {self.shape[0]} {what}"
+
+
+def _table(columns: str) -> Form:
+    names = tuple(columns.split())
+    return Form("table", (len(names) - 1,), names)
+
+
+_GREY, _COLOUR = Form("images", (1, 28, 28)), Form("images", (3, 32, 32))
+DATASETS: Mapping[str, Form] = {
+    "digits": _GREY,
+    "shapes": _COLOUR,
+    "mnist": _GREY,
+    "cifar10": _COLOUR,
+    "visits": _table(
+        "patient day age weight pressure pulse sleep steps stress income distance pain days_until_next returned"
+    ),
+    "machines": _table("machine t1 t2 t3 t4 t5 t6 t7 t8 t9 t10 load speed heat noise failed"),
+    "orders": _table("week price items weight stock staff traffic late"),
+    "strength": _table("sample cement slag ash water plasticizer coarse fine age strength"),
+    "alarms": _table("reading s1 s2 s3 s4 s5 s6 s7 s8 s9 s10 alarm"),
+    "phrases": Form("tokens", (17,)),
+    "marks": Form("tokens", (24,)),
 }
 
-EMBEDDED = ("digits", "shapes")
+# The repository carries these; the others are downloaded.
+EMBEDDED = tuple(name for name in DATASETS if name not in ("mnist", "cifar10"))
 
 _NUMERALS = ("0", "1", "2", "3", "4", "5", "6", "7", "8", "9")
 _FIGURES = ("disc", "ring", "square", "triangle", "star", "cross", "crescent", "heart", "arrow", "hourglass")
 _OBJECTS = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+# What the numbers of a class target mean; none for a target that is a measurement.
 CLASS_NAMES: Mapping[str, tuple[str, ...]] = {
     "digits": _NUMERALS,
     "shapes": _FIGURES,
     "mnist": _NUMERALS,
     "cifar10": _OBJECTS,
+    "visits": ("stays away", "returns"),
+    "machines": ("runs", "fails"),
+    "orders": ("in time", "late"),
+    "strength": (),
+    "alarms": ("quiet", "alarm"),
+    "phrases": ("a", "b", "c", "d", "e", "f", "g", "h"),
+    "marks": ("north", "east", "south", "west"),
 }

@@ -23,12 +23,13 @@ CLASSES = 10
 class Split:
     """Examples and their labels, in a fixed order.
 
-    images: uint8 (N, C, H, W), 0 is black and 255 is full brightness.
-    labels: int64 (N,), each an index into the data set's class names.
+    inputs: images uint8 (N, C, H, W), 0 is black and 255 is full brightness; the columns of a table float32 (N, F); or
+    symbols uint8 (N, T).
+    labels: int64 (N,), each an index into the data set's class names; float32 (N,) if the target is a measurement.
     """
 
-    images: NDArray[Any]
-    labels: NDArray[np.int64]
+    inputs: NDArray[Any]
+    labels: NDArray[Any]
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -53,7 +54,7 @@ def digest_of_splits(*splits: Split) -> str:
     """Return the SHA-256 (hex) over type, shape and bytes of each split's two arrays, in order."""
     digest = hashlib.sha256()
     for split in splits:
-        for array in (split.images, split.labels):
+        for array in (split.inputs, split.labels):
             # Little-endian on every machine: the digest is of the values.
             plain = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
             digest.update(f"{plain.dtype.str}{plain.shape}".encode())
@@ -77,7 +78,8 @@ def read_embedded(name: str, splits: Sequence[str], folder: Path = EMBEDDED_FOLD
     if f"{hashlib.sha256(content).hexdigest()}  {archive.name}" not in lines:
         raise UserError(f"{archive} was altered, its SHA-256 is not the one in {sums.name}: {remedy}")
     with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-        return [Split(arrays[f"{split}_images"], arrays[f"{split}_labels"]) for split in splits]
+        what = "images" if f"{splits[0]}_images" in arrays else "inputs"
+        return [Split(arrays[f"{split}_{what}"], arrays[f"{split}_labels"]) for split in splits]
 
 
 def draw_subset(

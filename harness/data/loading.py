@@ -1,4 +1,4 @@
-"""Loads a data set by name: two that the repository carries, two that are downloaded.
+"""Loads a data set by name: two are downloaded, the repository carries the others.
 
 The first use of MNIST or CIFAR-10 draws a subset and keeps it in one file, which later uses read.
 """
@@ -66,7 +66,7 @@ def subset_file(name: str, cache: Path) -> Path:
 def load_dataset(name: str, *, cache: Path | None = None) -> Dataset:
     """Return a data set from this machine, without downloading anything.
 
-    "digits" and "shapes" come whole. "mnist" and "cifar10" are class-balanced subsets of the files in `cache` (default:
+    "mnist" and "cifar10" are class-balanced subsets of the files in `cache` (default:
     `default_cache()`): 2,000 images of the training set, and 500 of the test set for validation.
     Raises `UserError` for an unknown name, a missing or altered file, and a full disk.
     """
@@ -116,7 +116,7 @@ def write_subset(path: Path, dataset: Dataset) -> None:
     """
     buffer, arrays = io.BytesIO(), dict[str, np.ndarray[Any, Any]]()
     for name, split in zip(_SPLITS, (dataset.train, dataset.validation), strict=True):
-        arrays |= {f"{name}_images": split.images, f"{name}_labels": split.labels}
+        arrays |= {f"{name}_images": split.inputs, f"{name}_labels": split.labels}
     np.savez(buffer, allow_pickle=False, **arrays, digest=np.array(dataset.digest))
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -28,7 +28,7 @@ class InputImage:
 
 @dataclass(frozen=True)
 class RunFiles:
-    """The content of one run's folder. There are no `images` if the inputs are none."""
+    """The content of one run's folder. Its inputs are `images` or `rows` of words, the label last, or neither."""
 
     name: str
     batches: Sequence[Record]
@@ -36,6 +36,7 @@ class RunFiles:
     result: Record
     provenance: Record
     images: Sequence[InputImage]
+    rows: Sequence[Sequence[str]]
 
 
 def read_run(run_dir: Path) -> RunFiles:
@@ -46,7 +47,11 @@ def read_run(run_dir: Path) -> RunFiles:
     except UserError as error:
         raise UserError(f"{error}: run the experiment again to write it anew.") from None
     batches, epochs = batch_records(records), epoch_records(records)
-    return RunFiles(str(provenance["run"]), batches, epochs, result, provenance, read_images(sheet))
+    rows = [
+        (str(index), *row, label)
+        for index, (row, label) in enumerate(zip(sheet.get("rows", ()), sheet["labels"] or (), strict=False))
+    ]
+    return RunFiles(str(provenance["run"]), batches, epochs, result, provenance, read_images(sheet), rows)
 
 
 def number(value: object) -> float | None:

@@ -108,9 +108,13 @@ def _outcome(run: RunFiles) -> str:
     return f"{words}." if step is None else f"{words}; at step {step} it was first not finite."
 
 
+def _shown(run: RunFiles) -> tuple[object, object]:
+    return run.images, run.rows
+
+
 def _sheets(runs: Sequence[RunFiles]) -> list[tuple[str, RunFiles]]:
     """Return the input sheets to show, each with the names of its runs; two equal ones are shown once."""
-    if len(runs) > 1 and runs[0].images and runs[0].images == runs[1].images:
+    if len(runs) > 1 and (runs[0].images or runs[0].rows) and _shown(runs[0]) == _shown(runs[1]):
         return [(f"{runs[0].name} and {runs[1].name}: the same", runs[0])]
     return [(run.name if len(runs) > 1 else "", run) for run in runs]
 
@@ -148,6 +152,7 @@ _HEADLINE: list[tuple[str, Read]] = [
     ("Validation accuracy", _last("val_accuracy")),
     ("… same weights, evaluated again", _last("val_accuracy_repeated")),
     ("… same weights, in eval mode", _last("val_accuracy_eval_mode")),
+    ("… same weights, as served", _last("val_accuracy_served")),
     ("Steps", lambda run: str(len(run.batches))),
     ("Epochs", lambda run: str(len(run.epochs))),
     ("First step without a finite loss", _first_non_finite),

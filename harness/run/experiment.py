@@ -1,6 +1,8 @@
 """Loads an `experiment.py` and calls its functions; an error names the line in the student's file.
 
-An experiment is a module with the functions in `FUNCTIONS` and the constants in `CONSTANTS`.
+An experiment is a module with the functions in `FUNCTIONS` and the constants in `CONSTANTS`. It may have `predict`, the
+classes that are served for raw examples, and `save_checkpoint` with `load_checkpoint`, through which a run goes on that
+is interrupted before step `INTERRUPTED_AT`.
 """
 
 import inspect
@@ -8,8 +10,8 @@ import io
 import linecache
 import sys
 import traceback
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
@@ -19,7 +21,7 @@ from torch import Tensor, nn
 from torch.nn.modules.dropout import _DropoutNd
 from torch.optim.lr_scheduler import LRScheduler
 
-from harness.data import CLASS_NAMES
+from harness.data import CLASS_NAMES, DATASETS
 from harness.data.datasets import Dataset, Split
 from harness.errors import UserError
 from harness.recipe import suggestion
@@ -30,6 +32,7 @@ FUNCTIONS = (
     "evaluate",
 )  # fmt: skip
 CONSTANTS = ("EPOCHS", "BATCH_SIZE")
+OPTIONAL_FUNCTIONS = ("save_checkpoint", "load_checkpoint", "predict")
 _MODULE_NAME = "experiment"
 T = TypeVar("T")
 
@@ -40,29 +43,53 @@ class HarnessFault(Exception):
 
 @dataclass(frozen=True)
 class TensorSplit:
-    """One split as torch sees it: images uint8 (N, C, H, W), labels int64 (N,)."""
+    """One split as torch sees it: inputs and labels as in `harness.data.datasets.Split`; symbols are int64."""
 
-    images: Tensor
+    inputs: Tensor
     labels: Tensor
+
+    @property
+    def images(self) -> Tensor:
+        """The inputs of a data set of images, uint8 (N, C, H, W)."""
+        return self.inputs
+
+    @property
+    def symbols(self) -> Tensor:
+        """The inputs of a data set of texts, int64 (N, T)."""
+        return self.inputs
 
 
 @dataclass(frozen=True)
 class TensorData:
-    """The argument of `load_data`."""
+    """The argument of `load_data`.
+
+    Images and texts come in two splits. Of a table, `table` holds the columns and the target of all known rows by name,
+    each (N,), sorted by the first column: the experiment splits it itself.
+    """
 
     name: str
     train: TensorSplit
     validation: TensorSplit
     class_names: tuple[str, ...]
+    table: Mapping[str, Tensor] = field(default_factory=dict)
 
 
 def tensor_data(data: Dataset) -> TensorData:
     """Return the data set as torch tensors, copied so that an experiment may change them."""
 
-    def split(part: Split) -> TensorSplit:
-        return TensorSplit(torch.tensor(part.images), torch.tensor(part.labels))
+    form = DATASETS[data.name]
 
-    return TensorData(data.name, split(data.train), split(data.validation), CLASS_NAMES[data.name])
+    def split(part: Split) -> TensorSplit:
+        inputs = torch.tensor(part.inputs)
+        return TensorSplit(inputs.long() if form.kind == "tokens" else inputs, torch.tensor(part.labels))
+
+    train, validation = split(data.train), split(data.validation)
+    table: dict[str, Tensor] = {}
+    if form.kind == "table":
+        rows, target = torch.cat([train.inputs, validation.inputs]), torch.cat([train.labels, validation.labels])
+        order = rows[:, 0].argsort(stable=True)
+        table = dict(zip(form.columns, (*rows[order].unbind(dim=1), target[order]), strict=True))
+    return TensorData(data.name, train, validation, CLASS_NAMES[data.name], table)
 
 
 class Experiment:
@@ -74,7 +101,9 @@ class Experiment:
     def __init__(self, path: Path, module: ModuleType) -> None:
         self.path = path
         self.module = module
-        self._functions: dict[str, Callable[..., Any]] = {name: getattr(module, name) for name in FUNCTIONS}
+        self._functions: dict[str, Callable[..., Any]] = {
+            name: getattr(module, name) for name in (*FUNCTIONS, *OPTIONAL_FUNCTIONS) if hasattr(module, name)
+        }
 
     @property
     def epochs(self) -> int:
@@ -90,6 +119,17 @@ class Experiment:
     def uses_amp(self) -> bool:
         """Whether the constant AMP says that the experiment trains under autocast."""
         return bool(getattr(self.module, "AMP", False))
+
+    @property
+    def interrupted_at(self) -> int | None:
+        """The step before which the run is interrupted, if it can go on through a checkpoint of its own."""
+        own = {"save_checkpoint", "load_checkpoint"} <= self._functions.keys()
+        return getattr(self.module, "INTERRUPTED_AT", None) if own else None
+
+    @property
+    def serves(self) -> bool:
+        """Whether it has a function `predict`."""
+        return "predict" in self._functions
 
     def apply(self, settings: RunSettings) -> None:
         """Set the constants that the settings ask for; constants that the experiment lacks are left out."""
@@ -189,6 +229,13 @@ class Experiment:
                 raise self._wrong("evaluate", f"a number as {name!r}", value)
             metrics[name] = None if value is None else float(value)
         return metrics
+
+    def predict(self, model: nn.Module, raw: Tensor) -> Tensor:
+        """Return the class that is served for each raw example, int64 (B,)."""
+        served = self._call_for("classes, a tensor (B,) of torch.int64", Tensor, "predict", model, raw)
+        if served.shape != raw.shape[:1] or served.is_floating_point():
+            raise self._wrong("predict", "classes, a tensor (B,) of torch.int64", served)
+        return served
 
     def _call_for(self, expected: str, kind: type[T], name: str, *arguments: object) -> T:
         result = self.call(name, *arguments)

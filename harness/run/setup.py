@@ -1,6 +1,7 @@
 """An experiment set up to train from the seed: its data and batches, network, optimizer and schedule."""
 
 import base64
+import io
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from harness.run.settings import RunSettings
 
 Adapt = Callable[[nn.Module, torch.optim.Optimizer], None]
 MOST_IMAGES = 24
+MOST_COLUMNS = 32
 
 
 class TrainingSetup:
@@ -53,6 +55,9 @@ class TrainingSetup:
             adapt(self.model, self.optimizer)
         self.scheduler = experiment.build_scheduler(self.optimizer, self.steps)
         self.generators = run_generators(settings.seed)
+        self.served = data.validation
+        self.interrupted_at = None if settings.overfit_batch else experiment.interrupted_at
+        self.made = 0
 
     def _place(self, split: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
         dtype = torch.get_default_dtype()
@@ -65,10 +70,35 @@ class TrainingSetup:
 
     def train_on(self, inputs: Tensor, labels: Tensor) -> Tensor:
         """Make one step of the experiment and of its schedule on a prepared batch; return the loss."""
+        if self.made == self.interrupted_at:
+            self._interrupt()
+        self.made += 1
         loss = self.experiment.train_step(self.model, self.optimizer, inputs, labels)
         if self.scheduler is not None:
             self.scheduler.step()
         return loss
+
+    def _interrupt(self) -> None:
+        """Go on as a new process would: everything is as at the start, but for what the experiment saves and loads."""
+        parts = self.model, self.optimizer, self.scheduler
+        buffer = io.BytesIO()
+        torch.save(self.experiment.call("save_checkpoint", *parts), buffer)
+        torch.manual_seed(self.settings.seed)
+        model = self.experiment.build_model().to(self.device)
+        optimizer = self.experiment.build_optimizer(model)
+        scheduler = self.experiment.build_scheduler(optimizer, self.steps)
+        # In place: the recorder watches these tensors.
+        self.model.load_state_dict(model.state_dict())
+        self.optimizer.load_state_dict(optimizer.state_dict())
+        if self.scheduler is not None and scheduler is not None:
+            self.scheduler.load_state_dict(scheduler.state_dict())
+        self.experiment.call("load_checkpoint", torch.load(io.BytesIO(buffer.getvalue())), *parts)
+
+    @torch.no_grad()
+    def served_accuracy(self, model: nn.Module) -> float:
+        """Return the accuracy of what `predict` serves for the raw validation examples."""
+        raw, labels = self.served.inputs.to(self.device), self.served.labels.to(self.device)
+        return (self.experiment.predict(model, raw) == labels).double().mean().item()
 
 
 def deterministic_minibatches(
@@ -93,15 +123,20 @@ def run_generators(seed: int) -> dict[str, torch.Generator]:
 
 
 def input_sheet(inputs: Tensor, labels: Tensor, class_names: Sequence[str]) -> dict[str, Any]:
-    """Return the first images of a batch (B, C, H, W) as bytes, with their labels in words.
+    """Return the first examples of a batch, with their labels in words.
 
-    The pixels are scaled to 0..255 over the whole sheet. `labels` is null for a regression; `pixels` is empty if the
-    inputs are not images.
+    Images (B, C, H, W) come as bytes, scaled to 0..255 over the whole sheet; without images `pixels` is empty. Rows of
+    a table (B, F) and texts (B, T) come as `rows` of words. `labels` is null for a regression on images.
     """
     names = None
     if labels.dim() == 1 and not labels.is_floating_point():
         names = [class_names[i] if 0 <= i < len(class_names) else str(i) for i in labels[:MOST_IMAGES].tolist()]
+    elif labels.dim() <= 2 and inputs.dim() == 2:
+        names = [" ".join(_words(row)) for row in labels[:MOST_IMAGES]]
     images = inputs[:MOST_IMAGES].detach().double().cpu()
+    if inputs.dim() == 2:
+        rows = [_words(row[:MOST_COLUMNS]) for row in inputs[:MOST_IMAGES]]
+        return {"shape": list(images.shape), "pixels": "", "rows": rows, "labels": names}
     if images.dim() != 4 or images.shape[1] not in (1, 3):
         return {"shape": list(images.shape), "pixels": "", "labels": names}
     images = images.nan_to_num(0.0, 0.0, 0.0)
@@ -109,3 +144,8 @@ def input_sheet(inputs: Tensor, labels: Tensor, class_names: Sequence[str]) -> d
     pixels = ((images - low) / (high - low).clamp(min=1e-12) * 255).round().byte()
     encoded = base64.b64encode(pixels.numpy().tobytes()).decode("ascii")
     return {"shape": list(images.shape), "pixels": encoded, "labels": names}
+
+
+def _words(row: Tensor) -> list[str]:
+    """Return the entries of a row: symbols as they are, other numbers in four digits."""
+    return [f"{value:.4g}" if isinstance(value, float) else str(value) for value in row.reshape(-1).tolist()]

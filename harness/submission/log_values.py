@@ -30,6 +30,7 @@ EPOCH_SIGNALS = (
     "val_accuracy_repeated",
     "val_loss_eval_mode",
     "val_accuracy_eval_mode",
+    "val_accuracy_served",
 )
 # Computed from the record of an epoch (`harness.symptoms`).
 DERIVED_SIGNALS = ("eval_mode_gain", "eval_disagreement")

@@ -61,7 +61,7 @@ def _lie(
 def _mean_images() -> str:
     """Return ten mean images of 14 x 14, a letter for each grey value: weights that were made at home."""
     train = load_dataset("digits").train
-    images = train.images.reshape(-1, 14, 2, 14, 2).mean((2, 4)) / 255
+    images = train.inputs.reshape(-1, 14, 2, 14, 2).mean((2, 4)) / 255
     means = [images[train.labels == label].mean(0) for label in range(10)]
     letters = (chr(97 + int(25 * value / max(mean.max(), 1e-9))) for mean in means for value in mean.reshape(-1))
     return re.sub(r"[^A-Za-z]", "", "".join(letters))

@@ -1,8 +1,8 @@
 """Inside a sandbox without any student code: evaluate weights with the recipe's own model on held-out data.
 
-Input: `job.json` names the data set; `experiment.py` is the healthy experiment; `heldout.npz` holds images and labels
+Input: `job.json` names the data set; `experiment.py` is the healthy experiment; `heldout.npz` holds inputs and labels
 that no student has; `checkpoint.pt` holds the weights. Output: `out/evaluation.json` with loss and accuracy on the
-held-out, validation and training split, or `problem`, a sentence, if the weights do not fit the model.
+held-out and validation split, or `problem`, a sentence, if the weights do not fit the model.
 """
 
 import json
@@ -23,8 +23,6 @@ from harness.run.metrics_log import Record, to_strict
 
 INPUT = Path("../input")
 OUT = Path("out")
-# The activations of this many images fit into a 500 MB worker; those of 2,400 did not.
-PIECE = 500
 Tensors = dict[str, Tensor]
 
 
@@ -75,20 +73,8 @@ def evaluate(experiment: Experiment, path: Path, splits: dict[str, tuple[Tensor,
         return {"problem": str(error)}
     found: dict[str, Any] = {}
     for name, (inputs, labels) in splits.items():
-        found[name] = figures(experiment, InPieces(model), inputs, labels)
+        found[name] = figures(experiment, model, inputs, labels)
     return found
-
-
-class InPieces(nn.Module):
-    """A network applied to a few examples at a time; in eval mode examples are independent."""
-
-    def __init__(self, network: nn.Module) -> None:
-        super().__init__()
-        self._network = network
-
-    def forward(self, inputs: Tensor) -> Tensor:
-        """Return the network's outputs for all inputs."""
-        return torch.cat([self._network(piece) for piece in inputs.split(PIECE)])
 
 
 def main() -> int:
@@ -97,12 +83,12 @@ def main() -> int:
     canonical_setup(0, numerics="portable")
     known = load_dataset(job["dataset"], cache=INPUT / "cache")
     with np.load(INPUT / "heldout.npz", allow_pickle=False) as arrays:
-        heldout = Split(arrays["images"], arrays["labels"])
+        heldout = Split(arrays["inputs"], arrays["labels"])
     source = (INPUT / "experiment.py").read_text(encoding="utf-8")
     experiment = load_experiment(Path("experiment.py"), source)
-    training, validation = experiment.load_data(tensor_data(known))
+    _, validation = experiment.load_data(tensor_data(known))
     _, unseen = experiment.load_data(tensor_data(Dataset.of(known.name, known.train, heldout)))
-    splits = {"heldout": unseen, "validation": validation, "training": training}
+    splits = {"heldout": unseen, "validation": validation}
     found = evaluate(experiment, INPUT / "checkpoint.pt", splits)
     OUT.mkdir(exist_ok=True)
     (OUT / "evaluation.json").write_text(json.dumps(to_strict(found), allow_nan=False), encoding="utf-8")
