@@ -113,7 +113,7 @@ def doctor() -> None:
     help="Run every recipe from so many seeds.",
 )  # fmt: skip
 @click.option("--only", metavar="EXERCISE", multiple=True, help="Check this exercise alone; repeatable.")
-@click.option("--write", is_flag=True, help="Write what was measured, and docs/calibration.md.")
+@click.option("--write", is_flag=True, help="Write what was measured, and the pages that follow from it.")
 @_jobs
 def selfcheck(**options: Any) -> None:
     """Prove every recipe, and the judge of fixes on known edits.

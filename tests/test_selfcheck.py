@@ -16,10 +16,11 @@ from grader.score.solutions import SOLUTIONS, KnownFix, Verdict, outcomes_of, tr
 from grader.score.verdict import Check, full, lost, open_check
 from grader.selfcheck import seeds as trips
 from grader.selfcheck.command import SelfcheckOptions, problem_of, run_selfcheck
+from grader.selfcheck.guide import field_guide, interview_cards, matrix, parts_of
 from grader.selfcheck.new_recipe import propose, recipe_toml
 from grader.selfcheck.seeds import SeedRuns, band_of, entry, problems_of, quantity_row, sound_edits
 from harness.errors import UserError
-from harness.recipe import EXERCISES, load_recipe
+from harness.recipe import EXERCISES, load_recipe, load_recipes
 from harness.symptoms import judge_symptom
 from harness.written.exercise import load_exercise
 
@@ -217,3 +218,17 @@ def test_a_mistake_in_the_command_is_named(given: tuple[str, ...], message: str)
     result = CliRunner().invoke(cli, given)
     assert isinstance(result.exception, UserError)
     assert re.search(message, str(result.exception))
+
+
+def test_the_guides_tell_of_every_recipe_whatever_was_measured() -> None:
+    recipes, _ = load_recipes()
+    for page in (
+        field_guide(recipes, {}),
+        interview_cards(recipes),
+        matrix(recipes, {"huge_lr": {"overfit": "diverges"}}),
+    ):
+        assert all(recipe.id in page for recipe in recipes)
+    guide = field_guide(recipes, {"huge_lr": {"overfit": "diverges", "learning_rate": "too-large"}})
+    assert "`overfit` says `diverges`, `learning-rate` says `too-large`." in guide
+    assert "| huge_lr | ○ |" in matrix(recipes, {"huge_lr": {"overfit": "diverges"}})
+    assert all(len(parts_of(recipe)) == 5 for recipe in recipes)

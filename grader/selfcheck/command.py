@@ -15,6 +15,7 @@ from grader.score.fix import CORRECT, MINIMAL, further_requests, judge_fix
 from grader.score.measured import load_band
 from grader.score.solutions import SOLUTIONS, KnownFix, Verdict, known_fixes, trips_of
 from grader.score.verdict import Check
+from grader.selfcheck.guide import field_guide, interview_cards, matrix
 from grader.selfcheck.runs import Runs, open_runs, request_of
 from grader.selfcheck.seeds import (
     Measured,
@@ -35,7 +36,7 @@ from harness.recipe import EXERCISES, ROOT, Recipe, load_recipes
 from harness.toml_file import read_table
 from harness.written.exercise import FileExercise, exercise_ids, load_exercise
 
-PAGE = ROOT / "docs" / "calibration.md"
+DOCS = ROOT / "docs"
 _LEAST_SEEDS = 5
 # Points for a correct and for a minimal fix that each verdict must get: at least, at most.
 EXPECTED: Mapping[Verdict, tuple[tuple[float, float], tuple[float, float]]] = {
@@ -74,7 +75,8 @@ class Section:
 def run_selfcheck(options: SelfcheckOptions) -> int:
     """Check the exercises, print the result, and return 0 if all agrees, 1 if something does not.
 
-    With `write`, the measured files of the recipes are rewritten first, and `docs/calibration.md` at the end.
+    With `write`, the measured files of the recipes are rewritten first, and at the end the pages in `docs/` that follow
+    from the recipes.
     Raises `UserError` for wrong use: an unknown exercise, no sandbox, a page of only some exercises.
     """
     if options.write and options.only:
@@ -101,7 +103,14 @@ def run_selfcheck(options: SelfcheckOptions) -> int:
     console = Console(highlight=False)
     console.print(Markdown(text) if console.is_terminal else text, markup=False, soft_wrap=True)
     if options.write:
-        write_whole({PAGE: text.encode()})
+        trips = {recipe.id: trips_of(recipe.id, options.solutions) for recipe in recipes}
+        pages = {
+            "calibration.md": text,
+            "faults.md": field_guide(recipes, trips),
+            "interview-cards.md": interview_cards(recipes),
+            "matrix.md": matrix(recipes, trips),
+        }
+        write_whole({DOCS / name: content.encode() for name, content in pages.items()})
     count = sum(len(section.problems) for section in sections)
     console.print(f"Exercises checked: {len(chosen)}. Disagreements: {count}.")
     return 1 if count else 0

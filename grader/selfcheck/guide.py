@@ -1,0 +1,92 @@
+"""The documents that follow from the recipes: the field guide, the interview cards, and the matrix of checks.
+
+Instructors read them. A kit holds none: they name the cause of every case.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import get_args
+
+from grader.score.solutions import SOLUTIONS
+from harness.checks import check_names, load_check
+from harness.errors import UserError
+from harness.recipe import EXERCISES, Area, Recipe
+from harness.workspace import PROMPT
+
+Trips = Mapping[str, Mapping[str, str]]  # by recipe, what its break trips: {check: outcome}
+_PART = re.compile(r"^\*\*(.+?)\.\*\* (.+?)(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)
+_MADE = "Written by `grader selfcheck --write` from the recipes: change those."
+
+
+def parts_of(recipe: Recipe) -> Mapping[str, str]:
+    """Return the parts of a recipe's notes by name ("Cause", "Fix" ...), each on one line.
+
+    Raises `UserError` for notes that cannot be read.
+    """
+    path = SOLUTIONS / recipe.id / "notes.md"
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{path} cannot be read ({error}): write the notes of this recipe.") from None
+    return {name: " ".join(body.split()) for name, body in _PART.findall(text)}
+
+
+def field_guide(recipes: Sequence[Recipe], trips: Trips) -> str:
+    """Return docs/faults.md: by area, symptom, cause, way to find it, fix and tempting wrong fix of each fault."""
+    lines = ["# Field guide to faults", "", _MADE]
+    lines += ["", "| area | faults |", "| --- | --- |"]
+    by_area = {area: [recipe for recipe in recipes if recipe.area == area] for area in get_args(Area)}
+    lines += [f"| {area} | {', '.join(f'[{own.id}](#{own.id})' for own in found)} |" for area, found in by_area.items()]
+    for area, found in by_area.items():
+        lines += ["", f"## {area.capitalize()}"]
+        lines += [line for recipe in found for line in _fault(recipe, trips.get(recipe.id, {}))]
+    return "\n".join(lines) + "\n"
+
+
+def _fault(recipe: Recipe, trips: Mapping[str, str]) -> Iterator[str]:
+    parts = parts_of(recipe)
+    seen = "; ".join(symptom.says for symptom in recipe.symptoms) or "nothing in the log"
+    finds = [f"`{check.replace('_', '-')}` says `{outcome}`" for check, outcome in trips.items()]
+    yield from ("", f"### {recipe.id}", "", f"*{recipe.title}* ({recipe.experiment})", "")
+    yield f"- **Symptom.** {seen[0].upper()}{seen[1:]}."
+    yield f"- **How to find it.** {', '.join(finds) or 'No check trips: the log shows it'}."
+    yield from (f"- **{name}.** {parts.get(name, '')}" for name in ("Cause", "Why it looks so", "Fix"))
+    yield f"- **The tempting wrong fix.** {parts.get('What masks it', '')}"
+
+
+def interview_cards(recipes: Sequence[Recipe]) -> str:
+    """Return docs/interview-cards.md: the story of each fault as a question, and what a good answer says."""
+    lines = ["# Interview cards", "", _MADE, "Read the question aloud, and let the candidate ask for figures."]
+    for recipe in recipes:
+        story = (EXERCISES / recipe.id / PROMPT).read_text(encoding="utf-8").split("\n", 1)[1].strip()
+        parts = parts_of(recipe)
+        lines += ["", f"## {recipe.title}", "", story, "", f"<details><summary>{recipe.id}</summary>", ""]
+        lines += [f"{parts.get(name, '')}\n" for name in ("Cause", "Why it looks so", "Fix", "Interview question")]
+        lines += ["</details>"]
+    return "\n".join(lines) + "\n"
+
+
+def matrix(recipes: Sequence[Recipe], trips: Trips) -> str:
+    """Return docs/matrix.md: which checks each break trips; ● shows the fault itself, ○ a consequence."""
+    names = [name for name in check_names() if any(name in found for found in trips.values())]
+    lines = [
+        "# Recipes and checks",
+        "",
+        _MADE,
+        "● is an outcome that shows the fault itself, ○ one of its consequences.",
+    ]
+    lines += [
+        "",
+        f"| recipe | {' | '.join(name.replace('_', ' ') for name in names)} |",
+        "| --- |" + " :-: |" * len(names),
+    ]
+    for recipe in recipes:
+        cells = [_mark(name, trips.get(recipe.id, {}).get(name)) for name in names]
+        lines.append(f"| {recipe.id} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _mark(check: str, outcome: str | None) -> str:
+    if outcome is None:
+        return ""
+    return "●" if load_check(check).outcome(outcome).mechanism else "○"
