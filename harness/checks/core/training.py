@@ -30,6 +30,7 @@ from harness.run.setup import Adapt
 
 Batches = Iterable[Any]
 _NOT_USERS = (str(Path(torch.__file__).parent), str(Path(__file__).parents[2]), functools.__file__)
+_SCHEDULED = "_wrapped_by_lr_sched"
 _HOOKS = "_optimizer_step_pre_hooks", "_optimizer_step_post_hooks"
 
 
@@ -125,6 +126,8 @@ class Training:
             parts = copy.deepcopy(self._parts, memo)
             for name in _HOOKS:  # torch leaves them out of a copy
                 setattr(parts.optimizer, name, copy.deepcopy(getattr(self._parts.optimizer, name), memo))
+            if hasattr(self._parts.optimizer.step, _SCHEDULED):
+                _mark_as_scheduled(parts.optimizer)
         except (RuntimeError, TypeError) as error:
             raise UserError(
                 f"{self.path}: checks train copies, and something that the model, the optimizer, train_step or evaluate"
@@ -216,7 +219,7 @@ class OwnExperiment(Experiment):
 
     def scalers(self) -> dict[str, torch.amp.GradScaler]:
         """Return the gradient scalers of the object whose method `train_step` is."""
-        found = inside((self._parts.train_step,) if self._parts else (), torch.amp.GradScaler)
+        found = inside((self._copies().train_step,), torch.amp.GradScaler)
         return {str(index): scaler for index, scaler in enumerate(found)}
 
     def load_data(self, data: TensorData) -> tuple[Batch, Batch]:
@@ -228,9 +231,9 @@ class OwnExperiment(Experiment):
         return self._parts.model
 
     def _build_optimizer(self, model: nn.Module) -> torch.optim.Optimizer:
-        if self._parts is None or model is not self._parts.model:
+        if model is not self._copies().model:
             raise NotGiven("it needs an optimizer for a network of its own")
-        return self._parts.optimizer
+        return self._copies().optimizer
 
     def _build_scheduler(self, optimizer: torch.optim.Optimizer, total_steps: int) -> LRScheduler | None:
         return self.training.scheduler(optimizer, total_steps) if self.training.scheduler else None
@@ -240,7 +243,7 @@ class OwnExperiment(Experiment):
         return inputs, labels
 
     def _compute_loss(self, outputs: Tensor, labels: Tensor) -> Any:
-        return (self._parts or self.training.copied(in_float64=self._in_float64)).loss_fn(outputs, labels)
+        return self._copies().loss_fn(outputs, labels)
 
     def _train_step(self, model: nn.Module, optimizer: torch.optim.Optimizer, *batch: Tensor) -> Any:
         with nullcontext() if self.uses_amp else _no_autocast():
@@ -273,13 +276,17 @@ class OwnExperiment(Experiment):
 
     def _of(self, model: nn.Module, optimizer: torch.optim.Optimizer | None = None) -> _Parts:
         """Return the copies; for another network than theirs, copies whose objects hold that network."""
+        parts = self._copies()
+        if model is parts.model:
+            return parts
+        memo: dict[int, Any] = {id(one): one for one in self.training.not_copied}
+        memo |= {id(parts.model): model, id(parts.optimizer): optimizer or parts.optimizer}
+        return copy.deepcopy(parts, memo)
+
+    def _copies(self) -> _Parts:
         if self._parts is None:
             self._parts = self.training.copied(in_float64=self._in_float64)
-        if model is self._parts.model:
-            return self._parts
-        memo: dict[int, Any] = {id(one): one for one in self.training.not_copied}
-        memo |= {id(self._parts.model): model, id(self._parts.optimizer): optimizer or self._parts.optimizer}
-        return copy.deepcopy(self._parts, memo)
+        return self._parts
 
 
 class OwnTrial(Trial):
@@ -301,6 +308,18 @@ class OwnTrial(Trial):
         """Return copies of the batches, at most so many."""
         given = itertools.cycle(self.experiment.training.batches)
         return itertools.islice((self.prepare(*self.experiment.place(batch, self.device)) for batch in given), most)
+
+
+def _mark_as_scheduled(optimizer: torch.optim.Optimizer) -> None:
+    """Mark a copy as an optimizer that a schedule steps, as the schedule marks its own: without, it warns."""
+    step = optimizer.step
+
+    @functools.wraps(step)
+    def marked(*arguments: Any, **options: Any) -> Any:
+        return step(*arguments, **options)
+
+    vars(marked)[_SCHEDULED] = True
+    vars(optimizer).update(step=marked, _opt_called=True)
 
 
 def _source_of(*candidates: object) -> Path:
