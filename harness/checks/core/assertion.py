@@ -32,8 +32,8 @@ def assert_sound(training: Training, *names: str) -> dict[str, Finding]:
         try:
             with training.subject() as subject:
                 found[check] = make_check(subject, check.name)
-        except UserError:
-            raise
+        except UserError as error:
+            raise UserError(str(error)) from error.__cause__  # without our frames: pytest shows yours
         except Exception as error:
             reason = str(error) if isinstance(error, NotGiven) else f"{type(error).__name__}: {error}"
             if names:

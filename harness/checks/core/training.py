@@ -254,7 +254,7 @@ class OwnExperiment(Experiment):
                 loss.backward()
                 optimizer.step()
                 return loss
-            return step(*batch) if _accepts(step, 2) else step(model, optimizer, *batch)
+            return step(*batch) if _has_its_own(model, step) else step(model, optimizer, *batch)
 
     def _evaluate(self, model: nn.Module, *batch: Tensor) -> Any:
         evaluate = self._of(model).evaluate
@@ -262,7 +262,7 @@ class OwnExperiment(Experiment):
             if not self._evaluates:
                 raise NotGiven("give evaluate=...")
             return self._own_evaluation(model, *batch)
-        found = evaluate(*batch) if _accepts(evaluate, 2) else evaluate(model, *batch)
+        found = evaluate(*batch) if _has_its_own(model, evaluate) else evaluate(model, *batch)
         if isinstance(found, tuple) and len(found) == 2:
             return {"val_loss": found[0], "val_accuracy": found[1]}
         return found if isinstance(found, dict) else {"val_loss": found}
@@ -335,13 +335,13 @@ def _source_of(*candidates: object) -> Path:
     return Path("your training")
 
 
-def _accepts(function: Callable[..., Any], count: int) -> bool:
-    """Return whether a function can be called with so many arguments."""
+def _has_its_own(model: nn.Module, function: Callable[..., Any]) -> bool:
+    """Return whether a function belongs to an object that holds the model, and takes a batch alone."""
     try:
-        inspect.signature(function).bind(*range(count))
+        inspect.signature(function).bind("inputs", "targets")
     except TypeError:
         return False
-    return True
+    return any(one is model for one in inside((function,), nn.Module))
 
 
 @contextmanager
