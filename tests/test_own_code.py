@@ -1,6 +1,7 @@
 """docs/own-code.md: each example runs, passes as it is, and fails with its fault by the message that the page shows."""
 
 import importlib
+import os
 import re
 import subprocess
 import sys
@@ -92,8 +93,12 @@ def test_a_fault_is_found_by_the_message_that_the_page_shows(example: Example, l
 @pytest.mark.slow
 @pytest.mark.parametrize("example", EXAMPLES.values(), ids=list(EXAMPLES))
 def test_an_example_runs_in_an_ordinary_pytest(example: Example, tmp_path: Path) -> None:
+    # Two threads on busy cores wait for each other most of the time.
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+
     def run(*words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([sys.executable, *words], cwd=tmp_path, capture_output=True, text=True, check=False)
+        command = [sys.executable, *words]
+        return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
 
     path = example.write(tmp_path, example.script)
     assert run(f"{example.name}.py").returncode == 0
