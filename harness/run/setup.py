@@ -8,7 +8,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from harness.canonical_setup import canonical_setup
 from harness.run.experiment import Experiment, TensorData, disable_dropout
 from harness.run.settings import RunSettings
 
@@ -33,14 +32,14 @@ class TrainingSetup:
         steps: int | None = None,
         adapt: Adapt | None = None,
     ) -> None:
-        canonical_setup(settings.seed, settings.verify)
+        experiment.set_up(settings)
         self.experiment, self.settings = experiment, settings
         self.device = torch.device(settings.device)
         experiment.apply(settings)
         self.class_names = data.class_names
         training, validation = experiment.load_data(data)
-        self.inputs, self.labels = self._place(training)
-        self.validation = self._place(validation)
+        self.inputs, self.labels = experiment.place(training, self.device)
+        self.validation = experiment.place(validation, self.device)
         self.batch_size = min(settings.overfit_batch or experiment.batch_size, len(self.inputs))
         self.steps_per_epoch = len(self.inputs) // min(experiment.batch_size, len(self.inputs))
         self.steps = steps or experiment.epochs * self.steps_per_epoch
@@ -58,11 +57,6 @@ class TrainingSetup:
         self.served = data.validation
         self.interrupted_at = None if settings.overfit_batch else experiment.interrupted_at
         self.made = 0
-
-    def _place(self, split: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
-        dtype = torch.get_default_dtype()
-        inputs, labels = (part.to(self.device, dtype if part.is_floating_point() else None) for part in split)
-        return inputs, labels
 
     def prepare(self, inputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
         """Return a batch as the network is to see it."""
