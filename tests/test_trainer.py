@@ -318,3 +318,22 @@ def test_what_is_served_is_measured_on_raw_validation_examples(tmp_path: Path) -
         mini_run(
             tmp_path / "wrong", edited(MINI, ("@torch.no_grad()\ndef evaluate", served.replace(".argmax(dim=1)", "")))
         )
+
+
+STOPPING = edited(
+    MINI,
+    (
+        "@torch.no_grad()\ndef evaluate",
+        "def end_epoch(model, metrics):\n    return metrics['val_loss'] < 2.3\n\n\n@torch.no_grad()\ndef evaluate",
+    ),
+    ("EPOCHS = 3", "EPOCHS = 9"),
+)
+
+
+def test_an_experiment_may_stop_early_and_the_last_epoch_is_audited(tmp_path: Path) -> None:
+    run = mini_run(tmp_path, STOPPING)
+    assert run.epochs[-1]["val_loss"] < 2.3 <= run.epochs[-2]["val_loss"]
+    assert "val_loss_repeated" in run.epochs[-1]
+    before = files(tmp_path)
+    mini_run(tmp_path, STOPPING, resume=True)
+    assert files(tmp_path) == before
