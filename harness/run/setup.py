@@ -21,7 +21,7 @@ class TrainingSetup:
     """The parts of a training, in the state before its first step.
 
     `steps` is the length of the schedule, by default that of the whole run. `adapt` may change network and optimizer
-    before the schedule is made.
+    before the schedule is made. With `interrupted`, an experiment that asks for it is interrupted.
     """
 
     def __init__(
@@ -32,6 +32,7 @@ class TrainingSetup:
         *,
         steps: int | None = None,
         adapt: Adapt | None = None,
+        interrupted: bool = False,
     ) -> None:
         canonical_setup(settings.seed, settings.verify)
         self.experiment, self.settings = experiment, settings
@@ -56,7 +57,7 @@ class TrainingSetup:
         self.scheduler = experiment.build_scheduler(self.optimizer, self.steps)
         self.generators = run_generators(settings.seed)
         self.served = data.validation
-        self.interrupted_at = None if settings.overfit_batch else experiment.interrupted_at
+        self.interrupted_at = experiment.interrupted_at if interrupted else None
         self.made = 0
 
     def _place(self, split: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
