@@ -40,7 +40,7 @@ class Student(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.network = nn.Sequential(nn.Flatten(), nn.Linear(784, 16), nn.ReLU(), nn.Linear(16, 10))
+        self.network = nn.Sequential(nn.Flatten(), nn.Linear(784, 32), nn.ReLU(), nn.Linear(32, 10))
         self.teacher = Teacher().requires_grad_(False)
 
     def forward(self, images):
