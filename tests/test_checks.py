@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from check_subjects import mini_subject, real_subject
-from mini_experiments import AMP, CHANCE, MINI, edited, mini_run, train_step
+from mini_experiments import AMP, CHANCE, INTERRUPTED, MINI, edited, mini_run, train_step
 
 from harness.checks import check_names, load_check, make_check
 from harness.checks.cli.commands import documentation
@@ -81,6 +81,34 @@ CLIPPED = "    torch.nn.utils.clip_grad_norm_(model.parameters(), 0.01)\n    opt
 TWICE = "    optimizer.step()\n    optimizer.step()\n"
 NEGATED = "    for p in model.parameters():\n        p.grad.neg_()\n    optimizer.step()\n"
 
+SERVED = mini(
+    (
+        "@torch.no_grad()",
+        "def predict(model, raw):\n    return model.eval()(raw.float() / 255).argmax(dim=1)\n\n\n@torch.no_grad()",
+    )
+)
+MOVED = mini((PREPARED, "    moves = torch.randint(0, 6, (len(inputs),), generator=rng).tolist()\n"
+    "    return torch.stack([x.roll(m, 2) for x, m in zip(inputs, moves)]), labels\n"))  # fmt: skip
+REPLICAS = mini(
+    (MODEL, "    network = " + MODEL.removeprefix("    return ") + "    return Replicas(network)\n"),
+    ("def build_model", "class Replicas(nn.Module):\n"
+     "    def __init__(self, network):\n"
+     "        super().__init__()\n"
+     "        self.replicas = nn.ModuleList([network, copy.deepcopy(network)])\n\n"
+     "    def forward(self, x):\n"
+     "        return self.replicas[0](x)\n\n\n"
+     "def build_model"),
+    ("import random\n", "import copy\nimport random\n"),
+    (STEP, "    optimizer.zero_grad()\n"
+     "    for rank, replica in enumerate(model.replicas):\n"
+     "        loss = compute_loss(replica(inputs[rank::2]), labels[rank::2])\n"
+     "        loss.backward()\n"
+     "    for one, other in zip(*(replica.parameters() for replica in model.replicas)):\n"
+     "        mean = (one.grad + other.grad) / 2\n"
+     "        one.grad.copy_(mean)\n"
+     "        other.grad.copy_(mean)\n"),
+)  # fmt: skip
+
 OUTCOMES: list[tuple[str, str, str]] = [
     ("overfit", "reaches", edited(CHANCE, ("momentum=0.9", "momentum=0.9, weight_decay=1.0"))),
     ("overfit", "reaches", REGRESSION),
@@ -153,6 +181,24 @@ OUTCOMES: list[tuple[str, str, str]] = [
     ("gradcheck", "not-in-float64", mini((PREPARED, "    return inputs.float(), labels\n"))),
     ("anomaly", "finite", edited(AMP, ("init_scale=256.0", "init_scale=2.0**30"))),
     ("anomaly", "non-finite", EXPONENTIAL),
+    ("resume", "not-resumed", MINI),
+    ("resume", "continues", INTERRUPTED),
+    ("resume", "departs", edited(INTERRUPTED, ("    optimizer.load_state_dict(state['optimizer'])\n", ""))),
+    ("serving", "not-served", MINI),
+    ("serving", "same", SERVED),
+    ("serving", "differs", edited(SERVED, ("raw.float() / 255", "1 - raw.float() / 255"))),
+    ("augmentation", "none", MINI),
+    ("augmentation", "none", mini((PREPARED, "    return inputs * 2, labels\n"))),
+    ("augmentation", "independent", MOVED),
+    ("augmentation", "same-draws", edited(MOVED, ("(len(inputs),)", "(len(inputs) // 2,)"),
+     (".tolist()", ".repeat_interleave(2).tolist()"))),
+    ("augmentation", "repeats", edited(MOVED, ("generator=rng", "generator=torch.Generator()"))),
+    ("replicas", "no-replicas", MINI),
+    ("replicas", "equal", REPLICAS),
+    ("replicas", "apart", edited(REPLICAS, ("        other.grad.copy_(mean)\n", ""))),
+    ("replicas", "same-examples", edited(REPLICAS, ("inputs[rank::2]), labels[rank::2]", "inputs[::2]), labels[::2]"))),
+    ("loss_form", "agrees", REPLICAS),
+    ("updates", "follows", REPLICAS),
 ]  # fmt: skip
 
 

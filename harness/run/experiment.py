@@ -1,8 +1,8 @@
 """Loads an `experiment.py` and calls its functions; an error names the line in the student's file.
 
 An experiment is a module with the functions in `FUNCTIONS` and the constants in `CONSTANTS`. It may have `predict`, the
-classes that are served for raw examples, and `save_checkpoint` with `load_checkpoint`, through which a run goes on that
-is interrupted before step `INTERRUPTED_AT`.
+classes that are served for raw examples, `end_epoch`, which says whether to stop early, and `save_checkpoint` with
+`load_checkpoint`, through which a run goes on that is interrupted before step `INTERRUPTED_AT`.
 """
 
 import inspect
@@ -33,7 +33,7 @@ FUNCTIONS = (
     "evaluate",
 )  # fmt: skip
 CONSTANTS = ("EPOCHS", "BATCH_SIZE")
-OPTIONAL_FUNCTIONS = ("save_checkpoint", "load_checkpoint", "predict")
+OPTIONAL_FUNCTIONS = ("save_checkpoint", "load_checkpoint", "predict", "end_epoch")
 _MODULE_NAME = "experiment"
 T = TypeVar("T")
 
@@ -244,6 +244,12 @@ class Experiment:
                 raise self._wrong("evaluate", f"a number as {name!r}", value)
             metrics[name] = None if value is None else float(value)
         return metrics
+
+    def end_epoch(self, model: nn.Module, metrics: dict[str, float | None]) -> bool:
+        """Give the experiment what `evaluate` returned; return whether the training is to stop."""
+        if "end_epoch" not in self._functions:
+            return False
+        return bool(self.call("end_epoch", model, metrics))
 
     def predict(self, model: nn.Module, raw: Tensor) -> Tensor:
         """Return the class that is served for each raw example, int64 (B,)."""

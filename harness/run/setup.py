@@ -20,7 +20,7 @@ class TrainingSetup:
     """The parts of a training, in the state before its first step.
 
     `steps` is the length of the schedule, by default that of the whole run. `adapt` may change network and optimizer
-    before the schedule is made.
+    before the schedule is made. With `interrupted`, an experiment that asks for it is interrupted.
     """
 
     def __init__(
@@ -31,6 +31,7 @@ class TrainingSetup:
         *,
         steps: int | None = None,
         adapt: Adapt | None = None,
+        interrupted: bool = False,
     ) -> None:
         experiment.set_up(settings)
         self.experiment, self.settings = experiment, settings
@@ -55,7 +56,7 @@ class TrainingSetup:
         self.scheduler = experiment.build_scheduler(self.optimizer, self.steps)
         self.generators = run_generators(settings.seed)
         self.served = data.validation
-        self.interrupted_at = None if settings.overfit_batch else experiment.interrupted_at
+        self.interrupted_at = experiment.interrupted_at if interrupted else None
         self.made = 0
 
     def prepare(self, inputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:

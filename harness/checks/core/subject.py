@@ -3,6 +3,7 @@
 import copy
 import itertools
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -42,10 +43,12 @@ class Subject:
         """Return a copy of the data as `load_data` receives it."""
         return tensor_data(self.data)
 
-    def trial(self, *, steps: int | None = None, adapt: Adapt | None = None, **switches: Any) -> "Trial":
+    def trial(
+        self, *, steps: int | None = None, adapt: Adapt | None = None, interrupted: bool = False, **switches: Any
+    ) -> "Trial":
         """Return a trial of the experiment; `switches` are further settings, such as `disable_amp=True`."""
         settings = replace(self.settings, **switches)
-        return Trial(self.experiment(), self.tensors(), settings, steps=steps, adapt=adapt)
+        return Trial(self.experiment(), self.tensors(), settings, steps=steps, adapt=adapt, interrupted=interrupted)
 
 
 class Trial(TrainingSetup):
@@ -83,12 +86,21 @@ def worst(values: list[float]) -> float:
 
 @contextmanager
 def fresh_gradients(model: nn.Module) -> Iterator[Gradients]:
-    """Collect what backward passes add to each parameter, before anything clears, scales or clips it."""
+    """Collect what backward passes add to each parameter, before anything clears, scales or clips it.
+
+    Of data-parallel replicas, the mean is collected under the names of the first one.
+    """
     gradients: Gradients = {}
+    replicas = getattr(model, "replicas", None)
+    share = 1 / len(replicas) if isinstance(replicas, nn.ModuleList) else 1.0
 
     def collect(name: str) -> Callable[[Tensor], None]:
+        if share != 1.0:
+            name = re.sub(r"^replicas\.\d+\.", "replicas.0.", name)
+
         def add(gradient: Tensor) -> None:
-            gradients[name] = gradients[name] + gradient if name in gradients else gradient.clone()
+            own = gradient * share
+            gradients[name] = gradients[name] + own if name in gradients else own
 
         return add
 
