@@ -16,24 +16,14 @@ def load_data(data):
     return split(data.train), split(data.validation)
 
 
-class Conv2dNormActivation(nn.Sequential):
-    def __init__(self, in_channels, out_channels, stride, norm_layer):
-        super().__init__(
-            nn.Conv2d(in_channels, out_channels, stride, stride, bias=False), norm_layer(out_channels), nn.GELU()
-        )
-
-
 class MaxVit(nn.Module):
     def __init__(self, norm_layer=None):
         super().__init__()
         if norm_layer is None:
-            norm_layer = partial(nn.BatchNorm2d, eps=1e-3, momentum=0.99)
-        self.stem = nn.Sequential(
-            Conv2dNormActivation(3, 16, 4, norm_layer),
-            Conv2dNormActivation(16, 32, 2, norm_layer),
-        )
+            norm_layer = partial(nn.BatchNorm1d, eps=1e-3, momentum=0.99)
+        self.stem = nn.Sequential(nn.Conv2d(3, 16, 4, 4), nn.GELU(), nn.Conv2d(16, 32, 2, 2), nn.Flatten())
         self.classifier = nn.Sequential(
-            nn.Flatten(), nn.Linear(512, 64), nn.BatchNorm1d(64, eps=1e-3, momentum=0.1), nn.Tanh(), nn.Linear(64, 10, bias=False)
+            norm_layer(512), nn.Linear(512, 64), norm_layer(64), nn.Tanh(), nn.Linear(64, 10, bias=False)
         )
 
     def forward(self, x):

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 EPOCHS = 4
 BATCH_SIZE = 64
 nConv = 2
-nChannel = 16
+nChannel = 8
 
 
 def load_data(data):
@@ -26,13 +26,13 @@ class MyNet(nn.Module):
             conv2.append(nn.Conv2d(nChannel, nChannel, kernel_size=3, stride=1, padding=1))
             bn2.append(nn.BatchNorm2d(nChannel))
         self.conv2, self.bn2 = conv2, bn2
-        self.conv3 = nn.Conv2d(nChannel, 10, kernel_size=1)
+        self.conv3 = nn.Conv2d(nChannel, 10, kernel_size=2)
 
     def forward(self, x):
         x = self.bn1(F.relu(self.conv1(x)))
         for i in range(nConv):
             x = self.bn2[i](F.relu(self.conv2[i](x)))
-        return self.conv3(x).mean(dim=(2, 3))
+        return self.conv3(F.max_pool2d(x, 4)).flatten(1)
 
 
 def build_model():
@@ -40,7 +40,7 @@ def build_model():
 
 
 def build_optimizer(model):
-    return torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    return torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
 
 
 def build_scheduler(optimizer, total_steps):

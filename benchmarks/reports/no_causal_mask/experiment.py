@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-EPOCHS = 6
+EPOCHS = 10
 BATCH_SIZE = 40
 VOCAB, LENGTH, WIDTH = 10, 16, 32
 

@@ -5,10 +5,10 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-EPOCHS = 6
+EPOCHS = 8
 BATCH_SIZE = 64
 SEED = 317
-PAD = 6
+PAD = 4
 
 
 def load_data(data):
@@ -33,8 +33,8 @@ def prepare_batch(inputs, labels, rng):
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
-        self.conv1 = nn.Conv2d(1, 8, 5, stride=2)
-        self.conv2 = nn.Conv2d(8, 16, 5, stride=2)
+        self.conv1 = nn.Conv2d(1, 8, 4, stride=3)
+        self.conv2 = nn.Conv2d(8, 16, 3, stride=2)
         self.fc1 = nn.Linear(16 * 4 * 4, 64)
         self.fc2 = nn.Linear(64, 10)
 
@@ -50,7 +50,7 @@ def build_model():
 
 
 def build_optimizer(model):
-    return torch.optim.Adam(model.parameters(), lr=2e-3)
+    return torch.optim.Adam(model.parameters(), lr=4e-3)
 
 
 def build_scheduler(optimizer, total_steps):
