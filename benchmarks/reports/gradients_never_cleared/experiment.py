@@ -15,7 +15,7 @@ def utterances(n, seed):
     x = torch.randn(n, FRAMES, FEATURES, generator=g)
     start = torch.randint(FRAMES - 5, (n,), generator=g)
     for i in range(n):
-        x[i, start[i] : start[i] + 5] += 1.2 * shape[y[i]]
+        x[i, start[i] : start[i] + 5] += 0.7 * shape[y[i]]
     return x, y
 
 
@@ -41,7 +41,7 @@ def build_model():
 
 
 def build_optimizer(model):
-    return torch.optim.Adam(model.parameters(), lr=1e-2)
+    return torch.optim.Adam(model.parameters(), lr=5e-3)
 
 
 def build_scheduler(optimizer, total_steps):

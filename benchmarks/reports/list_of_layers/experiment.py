@@ -4,7 +4,7 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-EPOCHS = 4
+EPOCHS = 6
 BATCH_SIZE = 64
 nConv = 2
 nChannel = 8

@@ -14,7 +14,7 @@ def reviews(n, seed, positive):
     y = (torch.rand(n, generator=g) < positive).long()
     words = torch.randint(VOCAB, (n, LENGTH), generator=g)
     typical = torch.randint(10, (n, LENGTH), generator=g) + 10 * y.unsqueeze(1)
-    return torch.where(torch.rand(n, LENGTH, generator=g) < 0.12, typical, words), y
+    return torch.where(torch.rand(n, LENGTH, generator=g) < 0.22, typical, words), y
 
 
 def load_data(data):

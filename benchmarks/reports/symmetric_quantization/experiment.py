@@ -53,8 +53,8 @@ def uniform_quantize(x, num_bits=8, symmetric=True):
     else:
         qmin, qmax = 0.0, 2.0**num_bits - 1
         scale = (max_value - min_value) / (qmax - qmin)
-    levels = ((x - min_value) / scale + qmin).clamp(qmin, qmax).round()
-    return (levels - qmin) * scale + min_value
+    levels = ((x - min_value) / scale).clamp(qmin, qmax).round()
+    return levels * scale + min_value
 
 
 @torch.no_grad()
