@@ -154,6 +154,6 @@ bench-class: $(DEV)
 bench-peers: $(DEV)
 	@$(BIN)/python -m benchmarks.bench_peers $(if $(ENVS),--envs "$(ENVS)") $(if $(WRITE),--write)
 
-# Triage on public bug reports that are rebuilt as experiments, broken and corrected: twenty minutes.
+# Triage on public bug reports that are rebuilt as experiments, broken and corrected: about ten minutes.
 bench-reports: $(DEV)
 	@$(BIN)/python -m benchmarks.bench_reports $(if $(ONLY),--only "$(ONLY)") $(if $(WRITE),--write)
