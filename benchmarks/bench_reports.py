@@ -3,8 +3,8 @@
 Each folder of `benchmarks/reports` rebuilds one public bug report in the style of its reporter: `experiment.py` is the
 broken program, `report.toml` has the address, the cause and the edits that correct it. The benchmark makes all checks
 of triage on both programs, and compares the area of the cause with the areas that the unsound outcomes point at. Takes
-ten minutes on an idle machine; docs/reports.md holds the results. Exits with 1 unless every fault is found in its area and
-no corrected program raises an alarm.
+ten minutes on an idle machine; docs/reports.md holds the results. Exits with 1 unless every fault is found in its area
+and no corrected program raises an alarm.
 """
 
 import datetime

@@ -13,9 +13,10 @@ def load_data(data):
     first, other = torch.randint(40, (2, 1500), generator=g)
     same = torch.rand(1500, generator=g) < 0.5
     second = torch.where(same, first, other)
-    noise = torch.where(torch.rand(1500, 1, generator=g) < 0.02, 0.0, 0.6)  # a few sentences occur twice
-    a = meanings[first]
-    b = meanings[second] + noise * torch.randn(1500, 16, generator=g)
+    a = meanings[first] + 0.5 * torch.randn(1500, 16, generator=g)
+    b = meanings[second] + 0.5 * torch.randn(1500, 16, generator=g)
+    twice = same & (torch.rand(1500, generator=g) < 0.03)  # the same sentence in both places
+    b[twice] = a[twice]
     pairs = torch.stack([a, b], dim=1)
     target = (first != second).float().unsqueeze(1)
     return (pairs[:1200], target[:1200]), (pairs[1200:], target[1200:])
