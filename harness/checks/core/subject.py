@@ -51,8 +51,22 @@ class Subject:
 class Trial(TrainingSetup):
     """A short training of the experiment, which a check steps and looks into.
 
-    The first epoch has the batches of the run, to the bit.
+    The first epoch has the batches of the run, to the bit. The schedule is that of the run; a trial of `steps` steps
+    stretches it over so many. A trial that makes more steps than its schedule has keeps the last rate.
     """
+
+    def __init__(
+        self,
+        experiment: Experiment,
+        data: TensorData,
+        settings: RunSettings,
+        *,
+        steps: int | None = None,
+        adapt: Adapt | None = None,
+    ) -> None:
+        super().__init__(experiment, data, settings, adapt=adapt)
+        self.stretched_to = steps or self.steps
+        self.made = 0
 
     def batches(self, most: int | None = None) -> Iterator[tuple[Tensor, Tensor]]:
         """Return prepared training batches, epoch after epoch; at most so many."""
@@ -65,8 +79,19 @@ class Trial(TrainingSetup):
 
     def step(self, inputs: Tensor, labels: Tensor) -> Tensor:
         """Make one training step on a prepared batch; return the loss."""
-        self.model.train()
+        if self.made % self.steps_per_epoch == 0:
+            self.model.train()  # as a run does: what the experiment does to the mode lasts until the epoch ends
         return self.train_on(inputs, labels)
+
+    def train_on(self, inputs: Tensor, labels: Tensor) -> Tensor:
+        """Make one step of the experiment, and as many of its schedule as it takes to stretch it; return the loss."""
+        loss = self.experiment.train_step(self.model, self.optimizer, inputs, labels)
+        due = [made * self.steps // self.stretched_to for made in (self.made, self.made + 1)]
+        self.made += 1
+        if self.scheduler is not None:
+            for _ in range(min(due[1], self.steps) - min(due[0], self.steps)):
+                self.scheduler.step()
+        return loss
 
     def records(self, batches: Iterable[tuple[Tensor, Tensor]]) -> Iterator[Record]:
         """Make a step on each prepared batch, and yield what the log of a run would hold."""
