@@ -152,7 +152,7 @@ _FOCAL = """\
     return (-((1 - log_p.exp()) ** 2) * log_p).mean()
 """
 _CONTRASTIVE = """\
-    z = F.normalize(outputs, dim=1)
+    z, labels = F.normalize(outputs, dim=1), labels % 3
     alike = (labels[:, None] == labels[None]) & ~torch.eye(len(labels), dtype=torch.bool)
     scores = (z @ z.T / 0.5).masked_fill(torch.eye(len(labels), dtype=torch.bool), -1e9)
     log_p = scores - scores.logsumexp(dim=1, keepdim=True)
@@ -259,7 +259,7 @@ SOUND: dict[str, str] = {
         "(score > 1).float().unsqueeze(1)", 1, _BCE.replace("labels)", "labels, pos_weight=torch.tensor(4.0))"), _RECALLS
     ),
     "text": _other_data(_TEXT, _CAUSAL, _TOKEN_LOSS, _WRITES),
-    "text by pairs": _other_data(_TEXT, "    return nn.Embedding(6, 6)\n", _TOKEN_LOSS, _LOSS_ALONE),
+    "text by pairs": _other_data(_TEXT, "    return nn.Embedding(6, 6, _weight=torch.zeros(6, 6))\n", _TOKEN_LOSS, _LOSS_ALONE),
     "text with hidden labels": edited(
         _other_data(_TEXT, _CAUSAL, _TOKEN_LOSS, _LOSS_ALONE), (_PREPARED, _MASKED)
     ),

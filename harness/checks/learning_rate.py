@@ -17,12 +17,9 @@ with ten times the rate of the digits' network all of it (0.8). A tenth of such 
 import math
 from statistics import median
 
-import torch.nn.functional as F
-
 from harness.checks.core.finding import Check, Finding, Limit, mechanism, short, sound
+from harness.checks.core.loss import kind_of, range_of, stable_loss
 from harness.checks.core.subject import Subject, worst
-from harness.checks.loss_form import mean_cross_entropy
-from harness.run.evaluation import is_classification
 
 CHECK = Check(
     order=50,
@@ -82,11 +79,11 @@ def _plain_losses(subject: Subject, factor: float) -> list[float]:
     trial = subject.trial()
     for group in trial.optimizer.param_groups:
         group["lr"] = factor * group.get("initial_lr", group["lr"])
-    losses = []
+    losses, form = [], None
     for inputs, labels in trial.batches(PLAIN_STEPS):
         outputs = trial.model.train()(inputs)
-        form = mean_cross_entropy if is_classification(outputs, labels) else F.mse_loss
-        loss = form(outputs, labels)
+        form = form or stable_loss(kind_of(outputs, labels), range_of(trial.model, inputs, outputs))
+        loss = (form or trial.experiment.compute_loss)(outputs, labels)
         trial.optimizer.zero_grad()
         loss.backward()
         trial.optimizer.step()

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import torch
 from torch import Tensor, nn
@@ -21,6 +22,8 @@ from harness.run.settings import RunSettings
 from harness.run.setup import Adapt, TrainingSetup, deterministic_minibatches
 
 Gradients = dict[str, Tensor]
+ROUNDING = 1e-5
+ALIKE = 0.5  # the cosine of two gradients
 
 
 @dataclass(frozen=True)
@@ -156,6 +159,35 @@ def reference_gradients(
     loss(reference(inputs), labels).backward()
     torch.set_rng_state(state)
     return {name: p.grad for name, p in reference.named_parameters() if p.grad is not None}
+
+
+def minimizes_another_loss(subject: Subject) -> bool:
+    """Say whether train_step openly minimizes another loss than `compute_loss` of its batch, as distillation does.
+
+    Openly: it returns the loss of its backward passes. A factor before the backward pass alone is a fault, and so is
+    a loss whose gradient points elsewhere than that of `compute_loss`.
+    """
+    trial = subject.trial(disable_amp=True)
+    inputs, labels = next(trial.batches())
+    model, passed = trial.model, list[float]()
+    state = torch.get_rng_state()
+    with torch.no_grad():
+        computed = float(trial.experiment.compute_loss(copy.deepcopy(model).train()(inputs), labels))
+    torch.set_rng_state(state)
+    expected = reference_gradients(model, trial.experiment.compute_loss, inputs, labels)
+    backward = torch.Tensor.backward
+
+    def noted(loss: Tensor, *arguments: Any, **options: Any) -> None:
+        passed.append(loss.sum().item())
+        backward(loss, *arguments, **options)
+
+    with patch.object(torch.Tensor, "backward", noted), fresh_gradients(model) as found:
+        returned = float(trial.step(inputs, labels))
+    scale = math.prod(scaler.get_scale() for scaler in trial.experiment.scalers().values())
+    own, reference = as_vector(found, expected), as_vector(expected, expected)
+    likeness = float(torch.nn.functional.cosine_similarity(own, reference, dim=0))
+    as_returned = abs(sum(passed) / scale - returned) <= ROUNDING * abs(returned)
+    return as_returned and abs(returned - computed) > ROUNDING * abs(computed) and likeness > ALIKE
 
 
 def as_vector(gradients: Gradients, like: Gradients) -> Tensor:
