@@ -161,7 +161,7 @@ _CONTRASTIVE = """\
 _STANDARD = "inputs.flatten(1).{}(dim=1).view(-1, 1, 1, 1)"
 _BY_ITSELF = f"    inputs = (inputs - {_STANDARD.format('mean')}) / ({_STANDARD.format('std')} + 1e-6)\n" + _PREPARED
 _FROZEN = """\
-    model = nn.Sequential(nn.Flatten(), nn.Linear(36, 16), nn.ReLU(), nn.Linear(16, 10))
+    model = nn.Sequential(nn.Flatten(), nn.Linear(36, 128), nn.ReLU(), nn.Linear(128, 10))
     model[1].requires_grad_(False)
     return model
 """

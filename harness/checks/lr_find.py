@@ -52,7 +52,7 @@ def measure(subject: Subject) -> Finding:
     rates, losses, smooth = _range_test(subject)
     best = min(range(len(smooth)), key=smooth.__getitem__)
     suggested = rates[best] / 10
-    if smooth[best] > FALLS * smooth[0]:
+    if smooth[0] - smooth[best] < (1 - FALLS) * abs(smooth[0]):
         outcome = "flat"
     elif used >= rates[-1]:
         outcome = "above"
@@ -81,8 +81,9 @@ def _range_test(subject: Subject) -> tuple[list[float], list[float], list[float]
     trial = subject.trial()
     trial.scheduler = None
     groups = trial.optimizer.param_groups
-    highest = max(float(group["lr"]) for group in groups) or 1.0
-    shares = [float(group["lr"]) / highest for group in groups]
+    # A schedule may begin at zero: the rates that `build_optimizer` gave show the groups' shares.
+    given = [float(group.get("initial_lr", group["lr"])) for group in groups]
+    shares = [rate / (max(given) or 1.0) for rate in given]
     rates: list[float] = []
     losses: list[float] = []
     smooth: list[float] = []
@@ -96,6 +97,6 @@ def _range_test(subject: Subject) -> tuple[list[float], list[float], list[float]
             break
         average = SMOOTHING * average + (1 - SMOOTHING) * losses[-1]
         smooth.append(average / (1 - SMOOTHING ** (step + 1)))
-        if smooth[-1] > RISEN * min(smooth):
+        if smooth[-1] > min(smooth) + (RISEN - 1) * abs(min(smooth)):
             break
     return rates, losses, smooth or losses

@@ -117,19 +117,21 @@ def least_loss(loss: Loss, start: Tensor, labels: Tensor, rows: Tensor | None = 
         values = torch.zeros(int(rows.max()) + 1, *flat.shape[1:], dtype=flat.dtype).index_copy(0, rows, flat)
     values.requires_grad_()
     found = [math.inf]
+    with torch.no_grad():
+        first = abs(float(loss(start, labels))) or 1.0  # L-BFGS stops at fixed sizes of loss and gradient
 
     def outputs() -> Tensor:
         return values if rows is None else values[rows].view_as(start)
 
     def closure() -> Tensor:
         optimizer.zero_grad()
-        value = loss(outputs(), labels)
+        value = loss(outputs(), labels) / first
         value.backward()
         if math.isfinite(value.item()):
-            found.append(value.item())
+            found.append(value.item() * first)
         return value
 
-    optimizer = torch.optim.LBFGS([values], max_iter=steps, line_search_fn="strong_wolfe")
+    optimizer = torch.optim.LBFGS([values], max_iter=steps, tolerance_grad=0.0, line_search_fn="strong_wolfe")
     with torch.enable_grad():
         if loss(outputs(), labels).requires_grad:
             optimizer.step(closure)

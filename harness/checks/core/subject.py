@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
+from harness.canonical_setup import canonical_setup
 from harness.data.datasets import Dataset
 from harness.run.experiment import Experiment, TensorData, load_experiment, tensor_data
 from harness.run.metrics_log import Record
@@ -48,6 +49,8 @@ class Subject:
     def trial(self, *, steps: int | None = None, adapt: Adapt | None = None, **switches: Any) -> "Trial":
         """Return a trial of the experiment; `switches` are further settings, such as `disable_amp=True`."""
         settings = replace(self.settings, **switches)
+        # Tensors that the experiment makes when it is loaded have the dtype of its training.
+        canonical_setup(settings.seed, settings.verify)
         return Trial(self.experiment(), self.tensors(), settings, steps=steps, adapt=adapt)
 
 
