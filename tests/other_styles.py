@@ -215,7 +215,7 @@ SOUND: dict[str, str] = {
     ),
     "mixup in the step": images(
         (_STEP,
-         "    share, other = 0.8, torch.arange(len(labels)).roll(1)\n"
+         "    share, other = 0.9, torch.arange(len(labels)).roll(1)\n"
          "    optimizer.zero_grad()\n"
          "    outputs = model(share * inputs + (1 - share) * inputs[other])\n"
          "    loss = share * compute_loss(outputs, labels) + (1 - share) * compute_loss(outputs, labels[other])\n"
@@ -223,7 +223,7 @@ SOUND: dict[str, str] = {
     ),
     "hinge": images(("F.cross_entropy", "F.multi_margin_loss")),
     "focal": images((_LOSS, _FOCAL)),
-    "contrastive": images((_LOSS, _CONTRASTIVE), (_ACCURACY, ""), (', "val_accuracy": accuracy.item()', "")),
+    "contrastive": images((_LOSS, _CONTRASTIVE), (_SGD, _ADAM), (_ACCURACY, ""), (', "val_accuracy": accuracy.item()', "")),
     "evaluated in batches": images((_EVALUATED, _IN_BATCHES)),
     "evaluate normalizes": images(
         (_PREPARED, "    return (inputs - 0.4) / 0.2, labels\n"),

@@ -7,7 +7,7 @@ gradients are too long.
 Sources of the bounds: the loss is smoothed with a moving average with bias correction and the test ends at
 four times the least loss, as in fastai's learning-rate finder. A loss that no rate brings down by 5 % is flat
 (labels that tell nothing: 0.1 %). Healthy experiments use 0.3 to 12 times the suggested rate over ten seeds;
-below 0.01 counts as far below.
+below 0.01 of the rate at which nine tenths of the fall are done, over ten, counts as far below.
 """
 
 import math
@@ -43,6 +43,7 @@ EVERY = 8  # of the steps that the table shows
 SMOOTHING = 0.9
 RISEN = 4.0
 FALLS = 0.95
+MOST_OF_FALL = 0.9
 FAR_BELOW = 0.01
 
 
@@ -57,7 +58,10 @@ def measure(subject: Subject) -> Finding:
     elif used >= rates[-1]:
         outcome = "above"
     else:
-        outcome = "below" if used < FAR_BELOW * suggested else "within"
+        # A network that has learnt all it can has its least loss at any later rate.
+        fallen = smooth[0] - MOST_OF_FALL * (smooth[0] - smooth[best])
+        enough = rates[next(at for at, loss in enumerate(smooth) if loss <= fallen)]
+        outcome = "below" if used < FAR_BELOW * enough / 10 else "within"
     figures: dict[str, Cell] = {
         "highest rate of the schedule": used,
         "suggested": suggested,

@@ -5,8 +5,8 @@ A network, loss and optimizer that work bring the loss of one batch below 0.01 n
 of outputs that are fitted to the targets of this batch without any network. It is 0 for plain cross-entropy, more with
 label smoothing or mixed targets, and the entropy of a language in which equal texts go on in several ways. With a floor
 above 0.01, and for a regression, a tenth of the way from the best constant to the floor may be left. The check makes
-120 steps, and up to 480 while the loss still falls. A head on a trunk that is meant to rest (FROZEN) takes its time: its
-loss counts as learnt if it has halved and falls to the end. If `train_step` minimizes another loss than `compute_loss`,
+120 steps, and up to 480 while the loss still falls. A head on a trunk that is meant to rest (FROZEN) takes its
+time: a loss that has halved and falls to the end counts as learnt. If `train_step` minimizes another loss than `compute_loss`,
 classes count as learnt if the network names them all.
 
 `stalls` means that more data or more steps will not help. The level of the curve says something: ln 10 = 2.303 is a

@@ -1,8 +1,8 @@
 """Compares the gradient that each update uses with the gradient of the loss, and the weights' move with both.
 
 For the first six updates, the check computes the gradient of `compute_loss` itself, on a copy of the network with the
-same weights, batch and dropout. A step that openly minimizes more than `compute_loss`, such as a distillation, is
-compared with the gradient of its own backward passes. The optimizer may use a shorter one: clipped, divided, averaged over accumulated
+same weights, batch and dropout. A step that openly minimizes another loss, such as a distillation, is compared with the
+gradient of its own backward passes. The optimizer may use a shorter one: clipped, divided, averaged over accumulated
 batches. It may not use a longer one (`times the length` above 1: summed, still scaled) or one of another direction
 (`off its direction`: left over from earlier batches, changed after the backward pass). Then a copy of the optimizer
 steps with the gradient that was used: the weights must move as it moves them. An update that a gradient scaler skips
