@@ -68,7 +68,7 @@ _KINDS = """\
     return (x[:160], y[:160]), (x[160:], y[160:])
 """
 _TOKEN_LOSS = "    return F.cross_entropy(outputs.flatten(0, 1), labels.flatten())\n"
-_CAUSAL = '''\
+_CAUSAL = """\
     class Net(nn.Module):
         def __init__(self):
             super().__init__()
@@ -85,7 +85,7 @@ _CAUSAL = '''\
             return self.head(x + self.mlp(x))
 
     return Net()
-'''
+"""
 _READER = """\
     class Net(nn.Module):
         def __init__(self):

@@ -6,8 +6,8 @@ of outputs that are fitted to the targets of this batch without any network. It 
 label smoothing or mixed targets, and the entropy of a language in which equal texts go on in several ways. With a floor
 above 0.01, and for a regression, a tenth of the way from the best constant to the floor may be left. The check makes
 120 steps, and up to 480 while the loss still falls. A head on a trunk that is meant to rest (FROZEN) takes its
-time: a loss that has halved and falls to the end counts as learnt. If `train_step` minimizes another loss than `compute_loss`,
-classes count as learnt if the network names them all.
+time: a loss that has halved and falls to the end counts as learnt. If `train_step` minimizes another loss than
+`compute_loss`, classes count as learnt if the network names them all.
 
 `stalls` means that more data or more steps will not help. The level of the curve says something: ln 10 = 2.303 is a
 guess among ten classes. The summary says whether Adam with the stable form of the loss learns the same batch with the
