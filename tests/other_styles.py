@@ -173,7 +173,7 @@ SOUND: dict[str, str] = {
         ("    return None\n", "    return torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.1, EPOCHS * 5)\n"),
     ),
     "one cycle of total": images(
-        ("    return None\n", "    return torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.1, total_steps=total_steps)\n"),
+        ("    return None\n", "    return torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.1, total_steps)\n"),
     ),
     "steps of an epoch": images(
         ("    return None\n",
@@ -209,9 +209,11 @@ SOUND: dict[str, str] = {
          "    return inputs, share * soft + (1 - share) * soft[other]\n"),
     ),
     "mixup with two sets of labels": images(
-        (_PREPARED, _MIXED + "    return inputs, torch.stack([labels, labels[other], torch.full_like(labels, int(1000 * share))], dim=1)\n"),
+        (_PREPARED, _MIXED + "    shares = torch.full_like(labels, int(1000 * share))\n"
+         "    return inputs, torch.stack([labels, labels[other], shares], dim=1)\n"),
         (_LOSS, _LABELS_OR + "    share = labels[0, 2] / 1000\n"
-         "    return share * F.cross_entropy(outputs, labels[:, 0]) + (1 - share) * F.cross_entropy(outputs, labels[:, 1])\n"),
+         "    losses = [F.cross_entropy(outputs, labels[:, which]) for which in (0, 1)]\n"
+         "    return share * losses[0] + (1 - share) * losses[1]\n"),
     ),
     "mixup in the step": images(
         (_STEP,
@@ -223,7 +225,9 @@ SOUND: dict[str, str] = {
     ),
     "hinge": images(("F.cross_entropy", "F.multi_margin_loss")),
     "focal": images((_LOSS, _FOCAL)),
-    "contrastive": images((_LOSS, _CONTRASTIVE), (_SGD, _ADAM), (_ACCURACY, ""), (', "val_accuracy": accuracy.item()', "")),
+    "contrastive": images(
+        (_LOSS, _CONTRASTIVE), (_SGD, _ADAM), (_ACCURACY, ""), (', "val_accuracy": accuracy.item()', ""),
+    ),
     "evaluated in batches": images((_EVALUATED, _IN_BATCHES)),
     "evaluate normalizes": images(
         (_PREPARED, "    return (inputs - 0.4) / 0.2, labels\n"),

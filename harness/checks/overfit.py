@@ -178,7 +178,7 @@ def _equal_rows(model: nn.Module, loaded: Tensor, inputs: Tensor, outputs: Tenso
     """Return for each row of outputs the number of the rows that the network cannot but answer alike.
 
     For one output an example these are equal inputs, as loaded. In a text they depend on what the network reads: its
-    weights are moved a little, as it may begin with equal outputs for all, and equal outputs are one.
+    weights are moved a little, as it may begin with equal outputs for all, and equal outputs for equal symbols are one.
     """
     if outputs.dim() == 3 and outputs.shape[:2] == inputs.shape[:2]:
         rng = torch.Generator().manual_seed(0)
@@ -187,6 +187,7 @@ def _equal_rows(model: nn.Module, loaded: Tensor, inputs: Tensor, outputs: Tenso
                 parameter.add_(0.1 * torch.randn(parameter.shape, generator=rng).to(parameter))
             answers = model(inputs).float().flatten(0, 1)
         rows = (answers / answers.std().clamp(min=1e-12) * 1e4).round()
+        rows = torch.cat([rows, inputs.reshape(len(rows), -1).to(rows)], dim=1)
     elif len(outputs) == len(loaded) and outputs.dim() == 2:
         rows = loaded.reshape(len(loaded), -1)
     else:
