@@ -255,15 +255,20 @@ SOUND: dict[str, str] = {
     "a trunk that rests": images(("AMP = False\n", 'AMP = False\nFROZEN = ("1.",)\n'), (_MODEL, _FROZEN)),
     "table of classes": table("(score > 0).long()", 2),
     "table of numbers": table("score.unsqueeze(1)", 1, _MSE, _LOSS_ALONE),
-    "table of large numbers": table("1000 * score.unsqueeze(1) + 5000", 1, "    return F.mse_loss(outputs, (labels - 5000) / 1000)\n", _LOSS_ALONE),
+    "table of large numbers": table(
+        "1000 * score.unsqueeze(1) + 5000", 1, _MSE.replace("labels", "(labels - 5000) / 1000"), _LOSS_ALONE
+    ),
     "table of flat numbers": table("score", 1, "    return F.mse_loss(outputs.squeeze(1), labels)\n", _LOSS_ALONE),
     "table of absolute errors": table("score.unsqueeze(1)", 1, _MSE.replace("mse", "l1"), _LOSS_ALONE),
     "table of alarms": table("(score > 1).float().unsqueeze(1)", 1, _BCE, _RECALLS),
     "table of weighted alarms": table(
-        "(score > 1).float().unsqueeze(1)", 1, _BCE.replace("labels)", "labels, pos_weight=torch.tensor(4.0))"), _RECALLS
+        "(score > 1).float().unsqueeze(1)", 1,
+        _BCE.replace("labels)", "labels, pos_weight=torch.tensor(4.0))"), _RECALLS,
     ),
     "text": _other_data(_TEXT, _CAUSAL, _TOKEN_LOSS, _WRITES),
-    "text by pairs": _other_data(_TEXT, "    return nn.Embedding(6, 6, _weight=torch.zeros(6, 6))\n", _TOKEN_LOSS, _LOSS_ALONE),
+    "text by pairs": _other_data(
+        _TEXT, "    return nn.Embedding(6, 6, _weight=torch.zeros(6, 6))\n", _TOKEN_LOSS, _LOSS_ALONE
+    ),
     "text with hidden labels": edited(
         _other_data(_TEXT, _CAUSAL, _TOKEN_LOSS, _LOSS_ALONE), (_PREPARED, _MASKED)
     ),

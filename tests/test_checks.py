@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 from check_subjects import mini_subject, real_subject
 from mini_experiments import AMP, CHANCE, MINI, edited, mini_run, train_step
 from other_styles import SOUND
@@ -14,6 +15,7 @@ from harness.checks import check_names, load_check, make_check
 from harness.checks.cli.commands import documentation
 from harness.checks.core.finding import Finding
 from harness.errors import UserError
+from harness.run.evaluation import loss_and_accuracy
 from harness.run.metrics_log import format_record
 
 pytestmark = pytest.mark.usefixtures("torch_as_found")
@@ -88,7 +90,8 @@ OUTCOMES: list[tuple[str, str, str]] = [
     ("overfit", "stalls", mini(("lr=0.05, momentum=0.9", "lr=0.1"))),
     ("overfit", "stalls", edited(SOUND["label smoothing"], ("lr=0.05", "lr=1e-4"))),
     ("overfit", "stalls", edited(SOUND["table of numbers"], (MSE, "((outputs - labels.squeeze(1)) ** 2).mean()"))),
-    ("overfit", "stalls", edited(SOUND["text"], ("return self.head(x", "return self.head(0 * x"), ("self.mlp(x))", "0)"))),
+    ("overfit", "stalls", edited(SOUND["text"],
+     ("return self.head(x", "return self.head(0 * x"), ("self.mlp(x))", "0)"))),
     ("overfit", "diverges", mini(("lr=0.05", "lr=1e30"))),
     ("data", "sound", MINI),
     ("data", "sound", REGRESSION),
@@ -293,6 +296,21 @@ def test_a_channel_is_dead_only_if_it_is_zero_at_every_place() -> None:
     ))  # fmt: skip
     before = make_check(mini_subject(convolution), "activations").tables[0].rows
     assert before[1][-2:] == (0.25, None)
+
+
+def test_a_run_whose_evaluate_prepares_its_inputs_ends_without_figures_of_the_harness(tmp_path: Path) -> None:
+    last = mini_run(tmp_path, SOUND["evaluate moves axes"]).epochs[-1]
+    assert math.isnan(last["val_loss_eval_mode"])
+    assert last["val_accuracy_eval_mode"] is None
+
+
+def test_accuracy_of_tokens_leaves_out_those_that_are_hidden() -> None:
+    trial = mini_subject(SOUND["text with hidden labels"]).trial()
+    inputs, labels = trial.validation
+    outputs = trial.model(inputs)
+    hidden = torch.where(labels == labels[0, 0], -100, labels)
+    expected = (outputs.argmax(dim=2) == labels)[hidden != -100].double().mean().item()
+    assert loss_and_accuracy(trial.experiment, trial.model, inputs, hidden)[1] == expected
 
 
 def test_chance_outside_the_seed_is_found_where_it_first_shows() -> None:
