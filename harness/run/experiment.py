@@ -145,6 +145,12 @@ class Experiment:
         inputs, labels = (part.to(device, dtype if part.is_floating_point() else None) for part in split)
         return inputs, labels
 
+    @property
+    def frozen(self) -> tuple[str, ...]:
+        """The prefixes of the names of parameters and buffers that are meant to rest: the constant FROZEN, if any."""
+        given = getattr(self.module, "FROZEN", ())
+        return (given,) if isinstance(given, str) else tuple(map(str, given))
+
     def apply(self, settings: RunSettings) -> None:
         """Set the constants that the settings ask for; constants that the experiment lacks are left out."""
         wanted = {

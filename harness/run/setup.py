@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.optim.lr_scheduler import LRScheduler
 
 from harness.run.experiment import Experiment, TensorData, disable_dropout
 from harness.run.settings import RunSettings
@@ -19,8 +20,8 @@ MOST_COLUMNS = 32
 class TrainingSetup:
     """The parts of a training, in the state before its first step.
 
-    `steps` is the length of the schedule, by default that of the whole run. `adapt` may change network and optimizer
-    before the schedule is made. With `interrupted`, an experiment that asks for it is interrupted.
+    `steps` is the length of the run and of its schedule. `adapt` may change network and optimizer before the schedule
+    is made. With `interrupted`, an experiment that asks for it is interrupted.
     """
 
     def __init__(
@@ -29,7 +30,6 @@ class TrainingSetup:
         data: TensorData,
         settings: RunSettings,
         *,
-        steps: int | None = None,
         adapt: Adapt | None = None,
         interrupted: bool = False,
     ) -> None:
@@ -43,7 +43,7 @@ class TrainingSetup:
         self.validation = experiment.place(validation, self.device)
         self.batch_size = min(settings.overfit_batch or experiment.batch_size, len(self.inputs))
         self.steps_per_epoch = len(self.inputs) // min(experiment.batch_size, len(self.inputs))
-        self.steps = steps or experiment.epochs * self.steps_per_epoch
+        self.steps = experiment.epochs * self.steps_per_epoch
         if settings.max_steps is not None:
             # One batch over and over has no end of its own.
             self.steps = settings.max_steps if settings.overfit_batch else min(self.steps, settings.max_steps)
@@ -67,11 +67,15 @@ class TrainingSetup:
         """Make one step of the experiment and of its schedule on a prepared batch; return the loss."""
         if self.made == self.interrupted_at:
             self._interrupt()
-        self.made += 1
         loss = self.experiment.train_step(self.model, self.optimizer, inputs, labels)
         if self.scheduler is not None:
-            self.scheduler.step()
+            self.step_schedule(self.scheduler)
+        self.made += 1
         return loss
+
+    def step_schedule(self, scheduler: LRScheduler) -> None:
+        """Step the schedule behind a step of the experiment."""
+        scheduler.step()
 
     def _interrupt(self) -> None:
         """Go on as a new process would: everything is as at the start, but for what the experiment saves and loads."""
