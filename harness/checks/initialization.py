@@ -92,7 +92,7 @@ def measure(subject: Subject) -> Finding:
     outputs = model(inputs.nan_to_num() if inputs.is_floating_point() else inputs).float()
     (outputs * torch.randn(outputs.shape, generator=torch.Generator().manual_seed(0))).sum().backward()
     norms = {name: _gradient_norm(layers[name]) for name in variances}
-    first, last = list(variances)[0], list(variances)[-1]
+    first, last = next(iter(variances)), list(variances)[-1]
     signal = _ratio(variances[last], variances[first])
     gradient = _ratio(norms[first], norms[last])
     dead = max((share for name, share in zeros.items() if name != first), default=0.0)

@@ -2,14 +2,14 @@
 
 A layer that is replaced after the optimizer was made, an optimizer of another network, a part of the network in a plain
 list and a `.detach()` in the middle look alike in the loss, and each parts two of these sets. Parameters that do not
-require a gradient are frozen on purpose: they may be missing everywhere. A gradient counts if a step of the run computes
-it, even if something clears it before the update.
+require a gradient are frozen on purpose: they may be missing everywhere. A gradient counts if a step of the run
+computes it, even if something clears it before the update.
 
 The bounds are exact, and need no source but the definition: sets are equal or not. The check makes four steps, because
 a network may leave a layer out by chance.
 """
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from harness.checks.core.finding import Check, Finding, Table, mechanism, sound
 from harness.checks.core.subject import Subject, Trial, fresh_gradients

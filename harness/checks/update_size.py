@@ -6,8 +6,8 @@ weight by about its rate, whatever the gradient. The check makes 10 steps of the
 Matrices that begin at zero are left out: they are meant to be replaced.
 
 Sources of the bound (1.5), over ten seeds: the longest update of healthy experiments and their sound variants is 0.005
-to 0.7 of its weights, those with momentum in the upper part; Adam with the rate of SGD rewrites a layer 3.7 times in one
-step, sums of a loss, inputs that are not normalized and rates a hundred times too large 40 to 300 times.
+to 0.7 of its weights, those with momentum in the upper part; Adam with the rate of SGD rewrites a layer 3.7 times in
+one step, sums of a loss, inputs that are not normalized and rates a hundred times too large 40 to 300 times.
 """
 
 from harness.checks.core.finding import Check, Finding, Table, consequence, short, sound
