@@ -4,7 +4,9 @@ A mean accuracy hides a class that is never predicted: one of ten costs 10 %, a 
 as left out if the network finds hardly any of its examples while it finds most of those of the other classes. A network
 that finds little of any class has learnt too little for this check.
 
-Sources of the bounds, over ten seeds: after 100 steps the healthy digits find 70 % and more of each class
+Sources of the bounds, over the healthy experiments: those whose median class is found to 0.85 find 0.4 and more of each
+class, and to 0.77, in the shortest runs, nothing of one (0.85). A loss that ignores a class finds nothing of it, and
+0.92 of the others (0.05).
 """
 
 import copy
@@ -12,7 +14,7 @@ from statistics import median
 
 import torch
 
-from harness.checks.core.finding import Check, Finding, Table, mechanism, short, sound
+from harness.checks.core.finding import Check, Finding, Table, consequence, short, sound
 from harness.checks.core.subject import Subject
 from harness.run.evaluation import is_classification
 
@@ -22,20 +24,22 @@ CHECK = Check(
     minutes=3,
     outcomes=(
         sound("all-found", "No class is left out by a network that finds the others.", "modes"),
-        sound("too-early", "The network finds too little of any class yet: this check cannot tell.", "overfit"),
+        sound("too-early", "The network does not find most classes yet: this check cannot tell.", "overfit"),
         sound(
             "no-classes", "The outputs are no scores of classes of single examples: this check does not apply.", "modes"
         ),
-        mechanism(
+        consequence(
             "left-out",
             "The network finds the other classes, and hardly anything of one: an accuracy hides this.",
+            "loss_form",
+            "data",
             look="compute_loss: which labels count, and how much; load_data: how many examples each class has",
         ),
     ),
 )
 STEPS = 100
 FEWEST = 5
-FOUND, LOST = 0.6, 0.05
+FOUND, LOST = 0.85, 0.05
 
 
 def measure(subject: Subject) -> Finding:
