@@ -2,8 +2,8 @@
 
 Applies to inputs of symbols, int64 (N, T). Labels (N, T) that are the inputs moved by one place ask for the next
 symbol: then no output may follow a later symbol, and the order of the earlier ones must count. Labels that are the
-inputs themselves ask for nothing. If texts are padded with 0 behind their end, less padding must leave the outputs as they
-are. The first symbol must get a gradient wherever the outputs follow it: otherwise something cuts the path back.
+inputs themselves ask for nothing. If texts are padded with 0 behind their end, less padding must leave the outputs as
+they are. The first symbol must get a gradient wherever the outputs follow it: otherwise something cuts the path back.
 
 Sources of the bounds, over ten seeds of a transformer and a recurrent network: outputs that must stay do so to 2e-7, a
 missing mask moves them by 0.08 of what an edit moves others, and padding by 0.8 of their spread (1e-4). Two symbols in
