@@ -104,8 +104,9 @@ def _compare(
 
 def _gradient(trial: Trial, outputs: Tensor, labels: Tensor) -> Tensor:
     leaf = outputs.detach().clone().requires_grad_()
-    (gradient,) = torch.autograd.grad(trial.experiment.compute_loss(leaf, labels), leaf, materialize_grads=True)
-    return gradient.nan_to_num()
+    loss = trial.experiment.compute_loss(leaf, labels)
+    gradient: Tensor = torch.autograd.grad(loss, leaf, materialize_grads=True)[0].nan_to_num()
+    return gradient
 
 
 def _change(before: Tensor, after: Tensor) -> Tensor:
