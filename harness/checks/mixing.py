@@ -105,13 +105,13 @@ def _compare(
 def _gradient(trial: Trial, outputs: Tensor, labels: Tensor) -> Tensor:
     leaf = outputs.detach().clone().requires_grad_()
     loss = trial.experiment.compute_loss(leaf, labels)
-    gradient: Tensor = torch.autograd.grad(loss, leaf, materialize_grads=True)[0].nan_to_num()
-    return gradient
+    return torch.autograd.grad(loss, leaf, materialize_grads=True)[0].nan_to_num()
 
 
 def _change(before: Tensor, after: Tensor) -> Tensor:
     """Return the length of each row's change, (B,)."""
-    return (after.double() - before.double()).nan_to_num().reshape(len(before), -1).norm(dim=1)
+    change = (after.double() - before.double()).nan_to_num().reshape(len(before), -1)
+    return change.square().sum(dim=1).sqrt()
 
 
 def _share(changes: Tensor, own: int) -> float:
