@@ -111,8 +111,128 @@ REPLICAS = mini(
      "        one.grad.copy_(mean)\n"
      "        other.grad.copy_(mean)\n"),
 )  # fmt: skip
+ADAM = ("SGD(model.parameters(), lr=0.05, momentum=0.9)", "Adam(model.parameters(), lr=0.01, weight_decay=1.0)")
+TRAIN = "    train = (data.train.images.float() / 255, data.train.labels)\n"
+RELABELLED = (TRAIN, TRAIN.replace("data.train.labels", "(data.train.labels + 1) % 10"))
+# Texts of nine symbols, of which each tells the next; one layer of attention reads them.
+TEXTS = edited(
+    MINI,
+    (TRAIN + VALIDATION,
+     "    text = torch.randint(1, 10, (60, 9), generator=torch.Generator().manual_seed(0))\n"
+     "    return (text[:40, :-1], text[:40, 1:]), (text[40:, :-1], text[40:, 1:])\n"),
+    (LOSS, "F.cross_entropy(outputs.flatten(0, 1), labels.flatten())"),
+    ("def build_model",
+     "class Reader(nn.Module):\n"
+     "    def __init__(self):\n"
+     "        super().__init__()\n"
+     "        self.symbols, self.places = nn.Embedding(10, 8), nn.Embedding(8, 8)\n"
+     "        self.keys, self.head = nn.Linear(8, 8), nn.Linear(8, 10)\n\n"
+     "    def forward(self, text):\n"
+     "        x = self.symbols(text) + self.places(torch.arange(text.shape[1]))\n"
+     "        scores = self.keys(x) @ x.transpose(1, 2)\n"
+     "        future = torch.ones(scores.shape[1:], dtype=torch.bool).triu(1)\n"
+     "        return self.head(x + scores.masked_fill(future, -1e9).softmax(dim=2) @ x)\n\n\n"
+     "def build_model"),
+    (MODEL, "    return Reader()\n"),
+)  # fmt: skip
+# Texts of two to six symbols, padded with 0; a recurrent cell reads them.
+PADDED = edited(
+    MINI,
+    (TRAIN + VALIDATION,
+     "    rng = torch.Generator().manual_seed(0)\n"
+     "    text, length = torch.randint(1, 10, (60, 8), generator=rng), torch.randint(2, 7, (60, 1), generator=rng)\n"
+     "    text = text * (torch.arange(8) < length)\n"
+     "    return (text[:40], text[:40, 0]), (text[40:], text[40:, 0])\n"),
+    ("def build_model",
+     "class Reader(nn.Module):\n"
+     "    def __init__(self):\n"
+     "        super().__init__()\n"
+     "        self.symbols, self.cell, self.head = nn.Embedding(10, 8), nn.GRUCell(8, 8), nn.Linear(8, 10)\n\n"
+     "    def forward(self, text):\n"
+     "        state = torch.zeros(len(text), 8)\n"
+     "        for symbol in text.T:\n"
+     "            new = self.cell(self.symbols(symbol), state)\n"
+     "            state = torch.where((symbol != 0).unsqueeze(1), new, state)\n"
+     "        return self.head(state)\n\n\n"
+     "def build_model"),
+    (MODEL, "    return Reader()\n"),
+)  # fmt: skip
+NORM = ("nn.ReLU()", "nn.BatchNorm1d(16), nn.ReLU(), nn.Dropout(0.5)")
 
 OUTCOMES: list[tuple[str, str, str]] = [
+    ("preparation", "alike", CHANCE),
+    ("preparation", "alike", mini((VALIDATION, "    return (train[0][:16], train[1][:16]), train\n"))),
+    ("preparation", "own-data", TEXTS),
+    ("preparation", "alike", mini((TRAIN, "    data.train.images[0] = 0\n" + TRAIN))),
+    ("preparation", "other-inputs", mini((VALIDATION, VALIDATION.replace("/ 255", "/ 256")))),
+    ("preparation", "other-inputs", mini((VALIDATION, VALIDATION.replace("/ 255", "/ 255 - 0.1")))),
+    ("preparation", "other-labels", mini(RELABELLED)),
+    ("labels", "agree", CHANCE),
+    ("labels", "too-hard", mini((TRAIN, "    data.validation.images.random_()\n" + TRAIN))),
+    ("labels", "no-classes", REGRESSION),
+    ("labels", "no-classes", TEXTS),
+    ("labels", "strangers", mini((TRAIN + VALIDATION, "    train, validation = data.train, data.validation\n"
+     "    return (train.images.flip(3).roll(2, 2) / 255, train.labels % 2), (validation.images / 255,"
+     " validation.labels % 2)\n"))),
+    ("labels", "scrambled", mini((TRAIN, TRAIN.replace("labels)", "labels[torch.randperm(40)])")))),
+    ("labels", "scrambled", mini((PREPARED, "    return inputs, labels[torch.randperm(8, generator=rng)]\n"))),
+    ("labels", "renamed", mini(RELABELLED)),
+    ("mixing", "apart", CHANCE),
+    ("mixing", "apart", AMP),
+    ("mixing", "apart", REGRESSION),
+    ("mixing", "apart", TEXTS),
+    ("mixing", "apart", mini((PREPARED, "    return (inputs - inputs.mean()) / inputs.std() / 100, labels\n"),
+     (LOSS, "F.cross_entropy(outputs, labels, weight=torch.arange(1.0, 11.0))"))),
+    ("mixing", "apart", mini((PREPARED, "    soft = F.one_hot(labels, 10).float()\n"
+     "    return inputs + inputs.roll(1, 0), (soft + soft.roll(1, 0)) / 2\n"))),
+    ("mixing", "mixes-inputs", mini((PREPARED, "    return inputs + inputs.roll(1, 0), labels\n"))),
+    ("mixing", "mixes-outputs", mini(("nn.ReLU()", "nn.Softmax(0)"))),
+    ("mixing", "mixes-losses", mini((LOSS, "F.nll_loss(F.log_softmax(outputs, dim=0), labels)"))),
+    ("tokens", "in-order", TEXTS),
+    ("tokens", "in-order", PADDED),
+    ("tokens", "no-texts", MINI),
+    ("tokens", "copies", edited(TEXTS, ("text[:40, 1:]", "text[:40, :-1]"))),
+    ("tokens", "sees-later", edited(TEXTS, (".masked_fill(future, -1e9)", ""))),
+    ("tokens", "sees-later", edited(TEXTS, ("softmax(dim=2)", "softmax(dim=1)"))),
+    ("tokens", "sees-padding", edited(PADDED, ("torch.where((symbol != 0).unsqueeze(1), new, state)", "new"))),
+    ("tokens", "ignores-order", edited(TEXTS, (" + self.places(torch.arange(text.shape[1]))", ""))),
+    ("tokens", "cut", edited(PADDED, ("self.symbols(symbol), state)", "self.symbols(symbol), state.detach())"))),
+    ("initialization", "scaled", CHANCE),
+    ("initialization", "scaled", TEXTS),
+    ("initialization", "scaled", with_model("    model[3].weight.data.zero_()\n")),
+    ("initialization", "exploding", with_model("    model[1].weight.data.mul_(1e5)\n")),
+    ("initialization", "vanishing", with_model("    model[1].weight.data.mul_(1e-4)\n")),
+    ("initialization", "vanishing", with_layer("Cut", "x.detach()", ("nn.ReLU()", "nn.ReLU(), Cut()"))),
+    ("initialization", "dead", with_model("    model[1].bias.data.fill_(-100.0)\n")),
+    ("parameters", "same", AMP),
+    ("parameters", "same", with_model("    model[1].requires_grad_(False)\n")),
+    ("parameters", "same", train_step(STEP + "    optimizer.zero_grad()\n    optimizer.step()\n")),
+    ("parameters", "foreign", mini(("SGD(model.parameters()", "SGD(build_model().parameters()"))),
+    ("parameters", "missing", mini(("SGD(model.parameters()", "SGD(model[1].parameters()"))),
+    ("parameters", "unregistered", mini(("nn.ReLU()", "Hidden()"), ("def build_model",
+     "class Hidden(nn.Module):\n    own = [nn.Linear(16, 16)]\n\n    def forward(self, x):\n"
+     "        return self.own[0](x).relu()\n\n\ndef build_model"))),
+    ("parameters", "unreached", with_layer("Cut", "x.detach()", ("nn.ReLU()", "nn.ReLU(), Cut()"))),
+    ("schedule", "lasts", CHANCE),
+    ("schedule", "constant", MINI),
+    ("schedule", "spent", mini((NO_SCHEDULE, WARM_UP.replace("5, total_steps=total_steps", "0, total_steps=3")))),
+    ("update_size", "short", CHANCE),
+    ("update_size", "rewrites", mini(("lr=0.05", "lr=50.0"))),
+    ("decay", "no-decay", MINI),
+    ("decay", "slight", mini(("momentum=0.9", "momentum=0.9, weight_decay=1e-3"))),
+    ("decay", "slight", mini((ADAM[0], ADAM[1].replace("Adam", "AdamW").replace("1.0", "0.1")))),
+    ("decay", "excessive", mini(("momentum=0.9", "momentum=0.9, weight_decay=1.0"))),
+    ("decay", "coupled", mini(ADAM)),
+    ("training_mode", "training", CHANCE),
+    ("training_mode", "training", AMP),
+    ("training_mode", "eval-mode", train_step("    model.eval()\n" + STEP + "    optimizer.step()\n")),
+    ("training_mode", "eval-mode", edited(train_step("    model[2].eval()\n" + STEP + "    optimizer.step()\n"), NORM)),
+    ("training_mode", "idle", mini(("nn.ReLU()", "nn.BatchNorm1d(16, momentum=0.0), nn.ReLU()"))),
+    ("classes", "all-found", mini(("EPOCHS = 3", "EPOCHS = 30"), (VALIDATION,
+     VALIDATION.replace("return train, (", "own = (").replace("\n", "")
+     + "\n    return train, tuple(map(torch.cat, zip(train, own)))\n"))),
+    ("classes", "too-early", mini(("lr=0.05", "lr=1e-6"))),
+    ("classes", "no-classes", REGRESSION),
     ("overfit", "reaches", edited(CHANCE, ("momentum=0.9", "momentum=0.9, weight_decay=1.0"))),
     ("overfit", "reaches", REGRESSION),
     ("overfit", "stalls", mini(("lr=0.05, momentum=0.9", "lr=0.1"))),
@@ -275,6 +395,7 @@ REAL = [
     ("loss_sum", "loss_form", "grows"),
     ("double_softmax", "loss_form", "bounded"),
     ("label_permute", "lr_find", "flat"),
+    ("ignore_index_zero", "classes", "left-out"),
     ("missing_zero_grad", "gradients", "stale"),
     ("amp_no_scaling", "gradients", "underflow"),
 ]

@@ -206,3 +206,28 @@ def as_vector(gradients: Gradients, like: Gradients) -> Tensor:
     """Return the gradients of the parameters in `like` as one float64 vector, with zeros for those that are missing."""
     parts = [gradients.get(name, torch.zeros_like(one)) for name, one in like.items()]
     return torch.cat([part.double().flatten() for part in parts])
+
+
+def matrix_layers(model: nn.Module) -> dict[str, nn.Module]:
+    """Return the modules that hold a parameter of two or more dimensions themselves, by name."""
+    return {
+        name or type(module).__name__: module
+        for name, module in model.named_modules()
+        if any(parameter.dim() > 1 for parameter in module.parameters(recurse=False))
+    }
+
+
+@torch.no_grad()
+def without_zeros(model: nn.Module) -> nn.Module:
+    """Give every matrix that begins at zero small weights, as torch draws them for a layer; return the network.
+
+    Behind a last layer of zeros, or at the end of a residual branch that begins as nothing, no measurement would see
+    anything. The state of chance is left as it is.
+    """
+    generator = torch.Generator().manual_seed(0)
+    for layer in matrix_layers(model).values():
+        for parameter in layer.parameters(recurse=False):
+            if parameter.dim() > 1 and not parameter.any():
+                bound = parameter[0].numel() ** -0.5
+                parameter.copy_((2 * torch.rand(parameter.shape, generator=generator) - 1) * bound)
+    return model
