@@ -68,6 +68,7 @@ CHECK = Check(
 )
 STEPS = 300
 CLEAR = 2.0
+NUDGE = 1e-5
 TRACED = 0.99
 MOST_COLUMNS = 200
 PERFECT = 0.1
@@ -152,6 +153,18 @@ class _Raw:
         data = replace(self.subject.data, train=splits[0], validation=splits[1])
         return self.subject.experiment().load_data(tensor_data(data))
 
+    def nudged(self, which: NDArray[np.bool_]) -> NDArray[Any]:
+        """Return the inputs with small changes in some rows of a table; other examples are exchanged.
+
+        Changes are so small that a selection of rows (age above 50) stays what it is, and whole numbers stay.
+        """
+        if not self.columns:
+            return self.exchanged(which)
+        signs = np.random.RandomState(0).choice([-1.0, 1.0], self.inputs.shape)
+        whole = (self.inputs == np.round(self.inputs)).all(axis=0)
+        change = np.where(whole, 0.0, NUDGE * self.inputs.std(axis=0)) * signs * which[:, None]
+        return np.asarray(self.inputs + change, self.inputs.dtype)
+
     def exchanged(self, which: NDArray[np.bool_]) -> NDArray[Any]:
         """Return the inputs with the values of far-away rows in some rows; the first column of a table stays."""
         changed = self.inputs.copy()
@@ -162,15 +175,15 @@ class _Raw:
     def trace(self) -> list[NDArray[np.int64]]:
         """Return the number of the raw row that each training and each validation input is made of; -1 if unknown.
 
-        Call by call, the rows are exchanged that have a 1 at one place of their number in binary digits, and then those
-        that have a 0: the input of a row moves in one of the two.
+        Call by call, the rows change that have a 1 at one place of their number in binary digits, and then those that
+        have a 0: the input of a row moves in one of the two.
         """
         before = self.load(self.inputs)
         numbers = np.arange(len(self.inputs))
         traces = [np.zeros(len(inputs), np.int64) for inputs, _ in before]
         for place in range(len(numbers).bit_length()):
             ones = (numbers >> place & 1).astype(bool)
-            with_one, with_zero = (self.load(self.exchanged(which)) for which in (ones, ~ones))
+            with_one, with_zero = (self.load(self.nudged(which)) for which in (ones, ~ones))
             for trace, (old, _), (one, _), (zero, _) in zip(traces, before, with_one, with_zero, strict=True):
                 if not old.shape == one.shape == zero.shape:
                     trace[:] = -1
