@@ -232,8 +232,10 @@ class _Raw:
 
         numbers = range(1, len(self.columns))
         least, most = loss(), loss(*numbers)
+        if not most > least:  # a network that gives all rows the same output rests on no column
+            return least, most, {}
         shares = {self.columns[number]: (loss(number) - least) / (most - least) for number in (0, *numbers)}
-        return least, most, shares if most > least else {}
+        return least, most, shares
 
 
 def _distance(old: Tensor, new: Tensor) -> NDArray[np.float64]:
