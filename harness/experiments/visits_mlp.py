@@ -29,10 +29,8 @@ FOLDS = 5
 # Visits from this day on count twice in training: they are more like the next ones.
 RECENT = 800
 
-# What is known on the day of the visit.
-MEASURED = ("age", "weight", "pressure", "pulse", "sleep", "steps", "stress", "pain")
-SKEWED = ("income", "distance")
-KNOWN = ("day", *MEASURED, *SKEWED)
+# What is known on the day of the visit, in the order in which the network gets it.
+KNOWN = ("day", "age", "weight", "pressure", "pulse", "sleep", "steps", "stress", "pain", "income", "distance")
 # Pairs of which one may strengthen or weaken the other.
 INTERACTIONS = (
     ("sleep", "steps"),
@@ -57,7 +55,19 @@ MAX_NORM = 2.0
 
 def raw_columns(table):
     """Return the known columns of all visits by name, each (N,)."""
-    return {name: table[name].float() for name in KNOWN}
+    return {
+        "day": table["day"].float(),
+        "age": table["age"].float(),
+        "weight": table["weight"].float(),
+        "pressure": table["pressure"].float(),
+        "pulse": table["pulse"].float(),
+        "sleep": table["sleep"].float(),
+        "steps": table["steps"].float(),
+        "stress": table["stress"].float(),
+        "pain": table["pain"].float(),
+        "income": table["income"].float(),
+        "distance": table["distance"].float(),
+    }
 
 
 def cleaned(columns):
@@ -65,12 +75,13 @@ def cleaned(columns):
 
     Some steps and distances were entered as negative numbers; they count as 0. Incomes below 100 are mistakes.
     """
-    columns = dict(columns)
-    columns["steps"] = columns["steps"].clamp(min=0.0)
-    columns["income"] = columns["income"].clamp(min=100.0).log()
-    columns["distance"] = columns["distance"].clamp(min=0.0).log1p()
-    columns["sleep"] = columns["sleep"].clamp(0.0, 24.0)
-    return columns
+    return {
+        **columns,
+        "sleep": columns["sleep"].clamp(0.0, 24.0),
+        "steps": columns["steps"].clamp(min=0.0),
+        "income": columns["income"].clamp(min=100.0).log(),
+        "distance": (columns["distance"].clamp(min=0.0) + 1.0).log(),
+    }
 
 
 def season_of(day):
