@@ -253,6 +253,13 @@ OUTCOMES: list[tuple[str, str, str]] = [
     ("data", "overlap", mini((VALIDATION, "    return train, (train[0][:20], train[1][:20])\n"))),
     ("data", "unlike", mini((VALIDATION, VALIDATION.replace(" / 255", "")))),
     ("data", "non-finite", mini((VALIDATION, "    return (train[0] / 0, train[1]), train\n"))),
+    ("leakage", "sound", CHANCE),
+    ("leakage", "untraced", mini((VALIDATION, "    mixed = train[0] + train[0].roll(1, 0)\n"
+     + VALIDATION.replace("train,", "(mixed, train[1]),")))),
+    ("leakage", "overlap", mini((VALIDATION, "    noise = 0.01 * torch.rand(20, 1, 6, 6)\n"
+     "    return train, (train[0][:20] + noise, train[1][:20])\n"))),
+    ("leakage", "statistics", mini((VALIDATION, "    mean = data.validation.images.float().mean() / 255\n"
+     + VALIDATION.replace("train,", "(train[0] - mean, train[1]),")))),
     ("first_loss", "chance", CHANCE),
     ("first_loss", "chance", REGRESSION),
     ("first_loss", "high", mini((LOSS, f"10 * {LOSS}"))),
@@ -398,6 +405,9 @@ REAL = [
     ("ignore_index_zero", "classes", "left-out"),
     ("missing_zero_grad", "gradients", "stale"),
     ("amp_no_scaling", "gradients", "underflow"),
+    ("group_leakage", "leakage", "groups"),
+    ("temporal_leakage", "leakage", "future"),
+    ("target_leakage", "leakage", "one-column"),
 ]
 
 
