@@ -1,7 +1,6 @@
 """A recurrent network names the direction that a text is marked with: one of four marks among its first three symbols.
 
-Texts have 4 to 24 symbols and are filled up with 0. They are read in windows, as a longer text would be; the state goes
-from one window to the next.
+Texts have 4 to 24 symbols and are filled up with 0.
 """
 
 import torch
@@ -14,7 +13,6 @@ BATCH_SIZE = 64
 SYMBOLS = 13  # the padding, eight letters and four marks
 CLASSES = 4
 PAD = 0  # the rank of the padding: no other symbol is as frequent
-WINDOW = 4  # symbols that are read at a time
 
 WIDTH = 32
 RATE = 0.01
@@ -44,17 +42,9 @@ class Reader(nn.Module):
         self.gru = nn.GRU(WIDTH, WIDTH, batch_first=True)
         self.head = nn.Linear(WIDTH, CLASSES)
 
-    def read(self, texts):
-        """Return the state after each symbol, (B, T, WIDTH)."""
-        state, states = None, []
-        for window in self.symbols(texts).split(WINDOW, dim=1):
-            read, state = self.gru(window, state)
-            states.append(read)
-        return torch.cat(states, dim=1)
-
     def forward(self, texts):
         """Return the logits, from the state after the last symbol of each text."""
-        states = self.read(texts)
+        states, _ = self.gru(self.symbols(texts))
         last = (texts != PAD).sum(dim=1) - 1
         return self.head(states[torch.arange(len(texts), device=texts.device), last])
 

@@ -21,10 +21,10 @@ LENGTH = 16  # letters that the network sees at most
 
 WIDTH = 32
 HEADS = 2
-BLOCKS = 2
+BLOCKS = 1
 EXPANSION = 4  # how much wider the feed-forward network is than the stream
 
-PEAK_RATE = 0.01
+PEAK_RATE = 0.03
 WARMUP = 0.1  # share of the steps in which the rate rises
 WEIGHT_DECAY = 0.01
 LONGEST_GRADIENT = 1.0
