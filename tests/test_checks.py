@@ -9,6 +9,8 @@ import pytest
 from check_subjects import mini_subject, real_subject
 from mini_experiments import AMP, CHANCE, MINI, edited, mini_run, train_step
 
+from other_styles import SOUND
+
 from harness.checks import check_names, load_check, make_check
 from harness.checks.cli.commands import documentation
 from harness.checks.core.finding import Finding
@@ -93,14 +95,33 @@ OUTCOMES: list[tuple[str, str, str]] = [
     ("data", "unlike", mini((VALIDATION, VALIDATION.replace(" / 255", "")))),
     ("data", "non-finite", mini((VALIDATION, "    return (train[0] / 0, train[1]), train\n"))),
     ("first_loss", "chance", CHANCE),
-    ("first_loss", "high", REGRESSION),
+    ("first_loss", "chance", REGRESSION),
+    ("first_loss", "high", mini((LOSS, f"10 * {LOSS}"))),
+    ("first_loss", "high", mini((LOSS, "F.multi_margin_loss(50 * outputs, labels)"))),
+    ("first_loss", "high", edited(SOUND["table of numbers"], (MSE, f"{MSE} * len(labels)"))),
     ("first_loss", "low", mini((LOSS, f"{LOSS} / 10"))),
     ("first_loss", "non-finite", mini((LOSS, "F.cross_entropy(outputs / 0, labels)"))),
     ("loss_form", "agrees", AMP),
     ("loss_form", "agrees", CHANCE),
     ("loss_form", "agrees", REGRESSION),
     ("loss_form", "agrees", mini((LOSS, "F.nll_loss(F.log_softmax(outputs, dim=1), labels)"))),
-    ("loss_form", "differs", mini((LOSS, "F.cross_entropy(outputs, labels, label_smoothing=0.1)"))),
+    ("loss_form", "agrees", SOUND["label smoothing"]),
+    ("loss_form", "agrees", SOUND["class weights"]),
+    ("loss_form", "agrees", SOUND["text with hidden labels"]),
+    ("loss_form", "agrees", SOUND["table of alarms"]),
+    ("loss_form", "differs", mini((LOSS, "F.cross_entropy(outputs, labels, ignore_index=0)"))),
+    ("loss_form", "differs", mini((LOSS, "F.nll_loss(outputs, labels)"))),
+    ("loss_form", "differs", mini((LOSS, "F.nll_loss(outputs.log_softmax(dim=0), labels)"))),
+    ("loss_form", "differs", mini((LOSS, "F.cross_entropy(outputs, (labels + 1) % 10, label_smoothing=0.1)"))),
+    ("loss_form", "differs", train_step(STEP.replace("loss =", "loss = 2 *") + "    optimizer.step()\n")),
+    ("loss_form", "grows", mini((LOSS, "F.multi_margin_loss(outputs, labels, reduction='sum')"))),
+    ("loss_form", "bounded", edited(SOUND["table of alarms"], ("nn.Linear(32, 1)", "nn.Linear(32, 1), nn.Sigmoid()"))),
+    ("loss_form", "all-pairs", edited(SOUND["table of flat numbers"],
+     ("F.mse_loss(outputs.squeeze(1), labels)", "((outputs - labels) ** 2).mean()"))),
+    ("loss_form", "all-pairs", edited(SOUND["table of numbers"],
+     (MSE, "((outputs - labels.squeeze(1)) ** 2).mean()"))),
+    ("loss_form", "no-reference", SOUND["focal"]),
+    ("loss_form", "no-reference", SOUND["mixup in the step"]),
     ("loss_form", "bounded", mini(("nn.Linear(16, 10)", "nn.Linear(16, 10), nn.Softmax(1), nn.Hardtanh()"))),
     ("loss_form", "overflows", mini((LOSS, f"{LOSS} * float('nan')"))),
     ("loss_form", "overflows",

@@ -9,7 +9,7 @@ or an endless warm-up hides a rate that is too large. If 80 plain steps have lea
 at a tenth and a hundredth of the rate, too.
 
 Sources of the bounds: no usual rate of any optimizer reaches 1. The defaults of torch.optim are 0.001 to 0.01,
-and only Adadelta, which sets its own step, has 1.0; Smith's range tests (arXiv:1506.01186) of plain networks
+and only Adadelta and L-BFGS, which set their own step and may, have 1.0; Smith's range tests (arXiv:1506.01186) of plain networks
 end below 1. After 80 plain steps healthy experiments and their sound variants have at most 0.5 of the first loss, and
 with ten times the rate of the digits' network all of it (0.8). A tenth of such a rate leaves a fifth of the loss (0.3).
 """
@@ -17,12 +17,11 @@ with ten times the rate of the digits' network all of it (0.8). A tenth of such 
 import math
 from statistics import median
 
-import torch.nn.functional as F
+import torch
 
 from harness.checks.core.finding import Check, Finding, Limit, mechanism, short, sound
+from harness.checks.core.loss import kind_of, range_of, stable_loss
 from harness.checks.core.subject import Subject, worst
-from harness.checks.loss_form import mean_cross_entropy
-from harness.run.evaluation import is_classification
 
 CHECK = Check(
     order=50,
@@ -50,12 +49,13 @@ def measure(subject: Subject) -> Finding:
     rates = rates_of(subject)
     built = subject.trial().optimizer.param_groups
     largest = worst([*rates, *(float(group.get("initial_lr", group["lr"])) for group in built)])
+    sets_its_own = isinstance(subject.trial().optimizer, torch.optim.Adadelta | torch.optim.LBFGS)
     own, lower = _plain_losses(subject, 1.0), None
     if not _level(own) < LEARNS_NOTHING * own[0]:
         lower = min(_level(_plain_losses(subject, factor)) for factor in (0.1, 0.01))
     overshoots = lower is not None and lower < BETTER * _level(own)
     return Finding(
-        "usual" if largest < LARGEST and not overshoots else "too-large",
+        "usual" if (largest < LARGEST or sets_its_own) and not overshoots else "too-large",
         f"largest rate {short(largest)}; loss after {PLAIN_STEPS} plain steps {short(_level(own))}",
         {
             "largest rate": largest,
@@ -70,9 +70,10 @@ def measure(subject: Subject) -> Finding:
 def rates_of(subject: Subject) -> list[float]:
     """Return the largest learning rate of each step of the run; the first steps are made, the others only scheduled."""
     trial = subject.trial()
-    rates = [float(record["lr"] or 0.0) for record in trial.records(trial.batches(STEPS))]
+    first = min(STEPS, trial.steps)
+    rates = [float(record["lr"] or 0.0) for record in trial.records(trial.batches(first))]
     if trial.scheduler is not None:
-        for _ in range(trial.steps - STEPS):
+        for _ in range(trial.steps - first):
             trial.scheduler.step()
             rates.append(worst([float(group["lr"]) for group in trial.optimizer.param_groups]))
     return rates
@@ -82,14 +83,14 @@ def _plain_losses(subject: Subject, factor: float) -> list[float]:
     trial = subject.trial()
     for group in trial.optimizer.param_groups:
         group["lr"] = factor * group.get("initial_lr", group["lr"])
-    losses = []
+    losses, form = [], None
     for inputs, labels in trial.batches(PLAIN_STEPS):
         outputs = trial.model.train()(inputs)
-        form = mean_cross_entropy if is_classification(outputs, labels) else F.mse_loss
-        loss = form(outputs, labels)
+        form = form or stable_loss(kind_of(outputs, labels), range_of(trial.model, inputs, outputs))
+        loss = (form or trial.experiment.compute_loss)(outputs, labels)
         trial.optimizer.zero_grad()
         loss.backward()
-        trial.optimizer.step()
+        trial.optimizer.step(loss.item)  # L-BFGS asks for the loss again
         losses.append(loss.item())
     return losses
 

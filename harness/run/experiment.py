@@ -131,6 +131,11 @@ class Experiment:
         """Whether it has a function `predict`."""
         return "predict" in self._functions
 
+    def frozen(self) -> tuple[str, ...]:
+        """The prefixes of the names of parameters and buffers that are meant to rest: the constant FROZEN, if any."""
+        given = getattr(self.module, "FROZEN", ())
+        return (given,) if isinstance(given, str) else tuple(map(str, given))
+
     def apply(self, settings: RunSettings) -> None:
         """Set the constants that the settings ask for; constants that the experiment lacks are left out."""
         wanted = {

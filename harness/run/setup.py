@@ -20,8 +20,8 @@ MOST_COLUMNS = 32
 class TrainingSetup:
     """The parts of a training, in the state before its first step.
 
-    `steps` is the length of the schedule, by default that of the whole run. `adapt` may change network and optimizer
-    before the schedule is made.
+    `steps` is the length of the run and of its schedule. `adapt` may change network and optimizer before the schedule
+    is made.
     """
 
     def __init__(
@@ -30,7 +30,6 @@ class TrainingSetup:
         data: TensorData,
         settings: RunSettings,
         *,
-        steps: int | None = None,
         adapt: Adapt | None = None,
     ) -> None:
         canonical_setup(settings.seed, settings.verify)
@@ -43,7 +42,7 @@ class TrainingSetup:
         self.validation = self._place(validation)
         self.batch_size = min(settings.overfit_batch or experiment.batch_size, len(self.inputs))
         self.steps_per_epoch = len(self.inputs) // min(experiment.batch_size, len(self.inputs))
-        self.steps = steps or experiment.epochs * self.steps_per_epoch
+        self.steps = experiment.epochs * self.steps_per_epoch
         if settings.max_steps is not None:
             # One batch over and over has no end of its own.
             self.steps = settings.max_steps if settings.overfit_batch else min(self.steps, settings.max_steps)

@@ -33,9 +33,9 @@ class Outcome:
     in_log: Limit | None
 
 
-def sound(id: str, reading: str, *next: str) -> Outcome:
-    """Return an outcome that rules something out."""
-    return Outcome(id, reading, True, False, next, "", None)
+def sound(id: str, reading: str, *next: str, look: str = "") -> Outcome:
+    """Return an outcome that rules something out, or that could not judge."""
+    return Outcome(id, reading, True, False, next, look, None)
 
 
 def mechanism(id: str, reading: str, *next: str, look: str = "", in_log: Limit | None = None) -> Outcome:

@@ -8,11 +8,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import torch
 from torch import Tensor, nn
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
+from harness.canonical_setup import canonical_setup
 from harness.data.datasets import Dataset
 from harness.run.experiment import Experiment, TensorData, load_experiment, tensor_data
 from harness.run.metrics_log import Record
@@ -21,6 +23,8 @@ from harness.run.settings import RunSettings
 from harness.run.setup import Adapt, TrainingSetup, deterministic_minibatches
 
 Gradients = dict[str, Tensor]
+ROUNDING = 1e-5
+ALIKE = 0.5  # the cosine of two gradients
 
 
 @dataclass(frozen=True)
@@ -45,14 +49,30 @@ class Subject:
     def trial(self, *, steps: int | None = None, adapt: Adapt | None = None, **switches: Any) -> "Trial":
         """Return a trial of the experiment; `switches` are further settings, such as `disable_amp=True`."""
         settings = replace(self.settings, **switches)
+        # Tensors that the experiment makes when it is loaded have the dtype of its training.
+        canonical_setup(settings.seed, settings.verify)
         return Trial(self.experiment(), self.tensors(), settings, steps=steps, adapt=adapt)
 
 
 class Trial(TrainingSetup):
     """A short training of the experiment, which a check steps and looks into.
 
-    The first epoch has the batches of the run, to the bit.
+    The first epoch has the batches of the run, to the bit. The schedule is that of the run; a trial of `steps` steps
+    stretches it over so many. A trial that makes more steps than its schedule has keeps the last rate.
     """
+
+    def __init__(
+        self,
+        experiment: Experiment,
+        data: TensorData,
+        settings: RunSettings,
+        *,
+        steps: int | None = None,
+        adapt: Adapt | None = None,
+    ) -> None:
+        super().__init__(experiment, data, settings, adapt=adapt)
+        self.stretched_to = steps or self.steps
+        self.made = 0
 
     def batches(self, most: int | None = None) -> Iterator[tuple[Tensor, Tensor]]:
         """Return prepared training batches, epoch after epoch; at most so many."""
@@ -65,8 +85,19 @@ class Trial(TrainingSetup):
 
     def step(self, inputs: Tensor, labels: Tensor) -> Tensor:
         """Make one training step on a prepared batch; return the loss."""
-        self.model.train()
+        if self.made % self.steps_per_epoch == 0:
+            self.model.train()  # as a run does: what the experiment does to the mode lasts until the epoch ends
         return self.train_on(inputs, labels)
+
+    def train_on(self, inputs: Tensor, labels: Tensor) -> Tensor:
+        """Make one step of the experiment, and as many of its schedule as it takes to stretch it; return the loss."""
+        loss = self.experiment.train_step(self.model, self.optimizer, inputs, labels)
+        due = [made * self.steps // self.stretched_to for made in (self.made, self.made + 1)]
+        self.made += 1
+        if self.scheduler is not None:
+            for _ in range(min(due[1], self.steps) - min(due[0], self.steps)):
+                self.scheduler.step()
+        return loss
 
     def records(self, batches: Iterable[tuple[Tensor, Tensor]]) -> Iterator[Record]:
         """Make a step on each prepared batch, and yield what the log of a run would hold."""
@@ -131,6 +162,35 @@ def reference_gradients(
     loss(reference(inputs), labels).backward()
     torch.set_rng_state(state)
     return {name: p.grad for name, p in reference.named_parameters() if p.grad is not None}
+
+
+def minimizes_another_loss(subject: Subject) -> bool:
+    """Say whether train_step openly minimizes another loss than `compute_loss` of its batch, as distillation does.
+
+    Openly: it returns the loss of its backward passes. A factor before the backward pass alone is a fault, and so is
+    a loss whose gradient points elsewhere than that of `compute_loss`.
+    """
+    trial = subject.trial(disable_amp=True)
+    inputs, labels = next(trial.batches())
+    model, passed = trial.model, list[float]()
+    state = torch.get_rng_state()
+    with torch.no_grad():
+        computed = float(trial.experiment.compute_loss(copy.deepcopy(model).train()(inputs), labels))
+    torch.set_rng_state(state)
+    expected = reference_gradients(model, trial.experiment.compute_loss, inputs, labels)
+    backward = torch.Tensor.backward
+
+    def noted(loss: Tensor, *arguments: Any, **options: Any) -> None:
+        passed.append(loss.sum().item())
+        backward(loss, *arguments, **options)
+
+    with patch.object(torch.Tensor, "backward", noted), fresh_gradients(model) as found:
+        returned = float(trial.step(inputs, labels))
+    scale = math.prod(scaler.get_scale() for scaler in trial.experiment.scalers().values())
+    own, reference = as_vector(found, expected), as_vector(expected, expected)
+    likeness = float(torch.nn.functional.cosine_similarity(own, reference, dim=0))
+    as_returned = abs(sum(passed) / scale - returned) <= ROUNDING * abs(returned)
+    return as_returned and abs(returned - computed) > ROUNDING * abs(computed) and likeness > ALIKE
 
 
 def as_vector(gradients: Gradients, like: Gradients) -> Tensor:
