@@ -131,6 +131,7 @@ class Experiment:
         """Whether it has a function `predict`."""
         return "predict" in self._functions
 
+    @property
     def frozen(self) -> tuple[str, ...]:
         """The prefixes of the names of parameters and buffers that are meant to rest: the constant FROZEN, if any."""
         given = getattr(self.module, "FROZEN", ())
