@@ -15,7 +15,7 @@ from harness.checks.core.finding import Cell, Check, Finding, mechanism, short, 
 from harness.checks.core.subject import Subject
 
 CHECK = Check(
-    order=105,
+    order=103,
     question="Does augmentation draw anew for every example and batch?",
     minutes=2,
     outcomes=(

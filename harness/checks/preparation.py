@@ -49,9 +49,9 @@ Pair = tuple[Tensor, Tensor]
 def measure(subject: Subject) -> Finding:
     """Load the made data set, and compare both splits row by row."""
     train = subject.data.train
-    order = np.argsort(-train.images.reshape(len(train), -1).astype(np.int64).sum(axis=1), kind="stable")
-    ordered = Split(train.images[order], train.labels[order])
-    half = Split(ordered.images[: len(order) // 2], ordered.labels[: len(order) // 2])
+    order = np.argsort(-train.inputs.reshape(len(train), -1).astype(np.int64).sum(axis=1), kind="stable")
+    ordered = Split(train.inputs[order], train.labels[order])
+    half = Split(ordered.inputs[: len(order) // 2], ordered.labels[: len(order) // 2])
     try:
         trial = replace(subject, data=Dataset.of(subject.data.name, ordered, half)).trial()
     except UserError:

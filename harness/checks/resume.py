@@ -16,7 +16,7 @@ from harness.checks.core.finding import Check, Finding, Table, mechanism, short,
 from harness.checks.core.subject import Subject, Trial
 
 CHECK = Check(
-    order=140,
+    order=143,
     question="Does an interrupted run go on as if it had not been interrupted?",
     minutes=3,
     outcomes=(
