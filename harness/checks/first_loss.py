@@ -41,7 +41,7 @@ CHECK = Check(
             "high",
             "The loss is off before any optimizer acts: its scale, or the scale of the first outputs, is wrong.",
             "loss_form",
-            "activations",
+            "initialization",
         ),
         consequence("non-finite", "The very first forward pass gives no finite loss.", "data", "anomaly"),
     ),

@@ -45,7 +45,7 @@ CHECK = Check(
             "amp_off",
         ),
         consequence("exploding", "The gradient grows far beyond its first size.", "lr_find"),
-        consequence("vanishing", "Some layer gets next to nothing of the gradient.", "activations", "audit"),
+        consequence("vanishing", "Some layer gets next to nothing of the gradient.", "initialization", "audit"),
     ),
 )
 STEPS = 20
