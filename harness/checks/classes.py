@@ -53,9 +53,9 @@ def measure(subject: Subject) -> Finding:
     for batch in trial.batches(min(STEPS, trial.steps)):
         trial.step(*batch)
     with torch.no_grad():
-        predicted = trial.model.eval()(inputs).argmax(dim=1)
+        predicted = trial.model.eval()(inputs).argmax(dim=-1)
     rows = []
-    for label in range(outputs.shape[1]):
+    for label in range(outputs.shape[-1]):
         own, training = int((labels == label).sum()), int((trial.labels == label).sum())
         recall = float((predicted[labels == label] == label).double().mean()) if own else None
         rows.append((str(label), training, own, int((predicted == label).sum()), recall))

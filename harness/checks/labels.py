@@ -67,7 +67,8 @@ def measure(subject: Subject) -> Finding:
     names = torch.stack([labels[nearest][their_labels == label].mode().values for label in their_labels])
     # Renamed classes stay apart; neighbours of one class for all of them say nothing.
     apart = 2 * len(names.unique()) > len(their_labels.unique())
-    renamed = float((labels[nearest] == names).double().mean()) if apart else 0.0
+    other = float((names != their_labels).double().mean()) > RENAMED
+    renamed = float((labels[nearest] == names).double().mean()) if apart and other else 0.0
     if validation < TELLS:
         outcome = "too-hard"
     elif within < LESS * validation:

@@ -4,8 +4,9 @@ The rates of the first six steps are read when an optimizer steps, whichever opt
 the later steps are those of the schedule. A rate is right only together with its optimizer: about 0.1 for SGD
 with momentum, 0.001 for Adam. `harness lr-find` shows the range for the experiment at hand.
 
-A plain step uses the rate of build_optimizer, the mean loss and its gradient as it is: clipping, dividing the gradient
-or an endless warm-up hides a rate that is too large. If 80 plain steps have learnt nothing, the check makes them
+A plain step uses the rate of build_optimizer, the mean loss and its gradient as it is, up to 5 times its usual length
+(an outlier among the examples says nothing about the rate): clipping, dividing the gradient or an endless warm-up hides
+a rate that is too large. If 80 plain steps have learnt nothing, the check makes them
 at a tenth and a hundredth of the rate, too.
 
 Sources of the bounds: no usual rate of any optimizer reaches 1. The defaults of torch.optim are 0.001 to 0.01,
@@ -22,7 +23,7 @@ import torch
 
 from harness.checks.core.finding import Check, Finding, Limit, mechanism, short, sound
 from harness.checks.core.loss import kind_of, range_of, stable_loss
-from harness.checks.core.subject import Subject, worst
+from harness.checks.core.subject import Subject, as_vector, reference_gradients, worst
 
 CHECK = Check(
     order=50,
@@ -42,6 +43,7 @@ LARGEST = 1.0
 STEPS = 6
 PLAIN_STEPS = 80
 LAST = 10
+LONGEST = 5.0
 LEARNS_NOTHING, BETTER = 0.8, 0.3
 
 
@@ -85,15 +87,27 @@ def _plain_losses(subject: Subject, factor: float) -> list[float]:
     for group in trial.optimizer.param_groups:
         group["lr"] = factor * group.get("initial_lr", group["lr"])
     losses, form = [], None
+    limit = LONGEST * _usual_norm(subject)
     for inputs, labels in trial.batches(PLAIN_STEPS):
         outputs = trial.model.train()(inputs)
         form = form or stable_loss(kind_of(outputs, labels), range_of(trial.model, inputs, outputs))
         loss = (form or trial.experiment.compute_loss)(outputs, labels)
         trial.optimizer.zero_grad()
         loss.backward()
+        torch.nn.utils.clip_grad_norm_(trial.model.parameters(), limit)
         trial.optimizer.step(loss.item)  # L-BFGS asks for the loss again
         losses.append(loss.item())
     return losses
+
+
+def _usual_norm(subject: Subject) -> float:
+    """Return the median norm of the gradients of the first batches at the first weights."""
+    trial = subject.trial()
+    norms = []
+    for inputs, labels in trial.batches(LAST):
+        gradients = reference_gradients(trial.model, trial.experiment.compute_loss, inputs, labels)
+        norms.append(float(as_vector(gradients, gradients).norm()))
+    return median(norms)
 
 
 def _level(losses: list[float]) -> float:

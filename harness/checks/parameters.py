@@ -12,7 +12,7 @@ a network may leave a layer out by chance.
 from torch import Tensor
 
 from harness.checks.core.finding import Check, Finding, Table, mechanism, sound
-from harness.checks.core.subject import Subject, Trial, fresh_gradients
+from harness.checks.core.subject import Subject, Trial, fresh_gradients, of_replica
 
 CHECK = Check(
     order=38,
@@ -58,7 +58,7 @@ def measure(subject: Subject) -> Finding:
             trial.step(*batch)
         reached |= set(gradients)
     missing = [name for name, tensor in named.items() if id(tensor) not in held]
-    unreached = [name for name in named if name not in reached]
+    unreached = [name for name in named if of_replica(name) not in reached]
     if held - own:
         outcome = "foreign"
     elif strangers:

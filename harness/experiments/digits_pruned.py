@@ -18,36 +18,36 @@ def load_data(data):
     return train, validation
 
 
-class Pruned(nn.Module):
+class Pruned(nn.Linear):
     """A linear layer of which a mask keeps the largest weights; the others are zero."""
 
-    def __init__(self, linear):
-        super().__init__()
-        self.linear = linear
-        size = linear.weight.detach().abs()
-        kept = int(KEPT * size.numel())
-        self.register_buffer("mask", size >= size.flatten().kthvalue(size.numel() - kept + 1).values)
-        self.prune()
-
-    @torch.no_grad()
-    def prune(self):
-        """Set the weights to zero that the mask does not keep."""
-        self.linear.weight.mul_(self.mask)
+    def __init__(self, weight, bias):
+        super().__init__(weight.shape[1], weight.shape[0])
+        kept = int(KEPT * weight.numel())
+        smallest = weight.abs().flatten().kthvalue(weight.numel() - kept + 1).values
+        self.register_buffer("mask", weight.abs() >= smallest)
+        with torch.no_grad():
+            self.weight.copy_(weight * self.mask)
+            self.bias.copy_(bias)
 
     def forward(self, x):
         """Return the outputs (B, out) for x (B, in)."""
-        return self.linear(x)
+        return F.linear(x, self.weight * self.mask, self.bias)
 
-    def served_weight(self):
+    def stored_weight(self):
         """Return the weights (out, in) that are stored: those that the mask keeps."""
-        return self.linear.weight * self.mask
+        return self.weight * self.mask
 
 
 def build_model():
     """Return the pruned network: images (B, 1, 28, 28) to logits (B, 10)."""
-    layers = nn.ModuleList([nn.Linear(784, 64), nn.Linear(64, 10)])
-    layers.load_state_dict(pretrained_weights("base"))
-    return nn.Sequential(nn.Flatten(), Pruned(layers[0]), nn.ReLU(), Pruned(layers[1]))
+    trained = pretrained_weights("base")
+    return nn.Sequential(
+        nn.Flatten(),
+        Pruned(trained["0.weight"], trained["0.bias"]),
+        nn.ReLU(),
+        Pruned(trained["1.weight"], trained["1.bias"]),
+    )
 
 
 def build_optimizer(model):
@@ -71,13 +71,11 @@ def compute_loss(outputs, labels):
 
 
 def train_step(model, optimizer, inputs, labels):
-    """Make one step of the optimizer on one batch and return the loss; what was pruned stays zero."""
+    """Make one step of the optimizer on one batch and return the loss."""
     optimizer.zero_grad()
     loss = compute_loss(model(inputs), labels)
     loss.backward()
     optimizer.step()
-    for layer in (model[1], model[3]):
-        layer.prune()
     return loss
 
 
@@ -95,6 +93,6 @@ def predict(model, images):
     """Return the digits (B,) that the stored weights read in grey images, uint8 (B, 1, 28, 28)."""
     x = images.float().flatten(1) / 255
     for layer in (model[1], model[3]):
-        x = F.linear(x, layer.served_weight(), layer.linear.bias)
+        x = F.linear(x, layer.stored_weight(), layer.bias)
         x = x.relu() if layer is model[1] else x
     return x.argmax(dim=1)

@@ -24,8 +24,6 @@ def load_data(data):
 class Observed(nn.Module):
     """A network of one hidden layer, which notes its largest hidden activation: the scale of its bits follows."""
 
-    largest: torch.Tensor
-
     def __init__(self):
         super().__init__()
         self.first, self.last = nn.Linear(784, 64), nn.Linear(64, 10)

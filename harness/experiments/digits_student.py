@@ -49,7 +49,7 @@ def build_model():
     return nn.Sequential(
         nn.Flatten(),
         nn.Linear(784, 32),
-        nn.ReLU(),
+        nn.GELU(),
         nn.Linear(32, 10),
     )
 

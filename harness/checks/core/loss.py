@@ -52,9 +52,13 @@ def are_probabilities(scores: Tensor) -> bool:
 
 @torch.no_grad()
 def stretched(model: nn.Module, inputs: Tensor) -> Tensor:
-    """Return what a network puts out if the weights of its last layer are a million times as large."""
+    """Return what a network puts out if the weights of the last layer that it calls are a million times as large."""
     sure = copy.deepcopy(model)
-    layers = [layer for layer in sure.modules() if next(layer.parameters(recurse=False), None) is not None]
+    layers: list[nn.Module] = []
+    for layer in sure.modules():
+        if next(layer.parameters(recurse=False), None) is not None:
+            layer.register_forward_pre_hook(lambda layer, _: layers.append(layer))
+    sure(inputs)
     for parameter in layers[-1].parameters(recurse=False) if layers else ():
         if not bool(parameter.any()):  # a layer that begins at zero
             parameter.copy_(torch.randn(parameter.shape, generator=torch.Generator().manual_seed(0)))

@@ -112,6 +112,11 @@ def worst(values: list[float]) -> float:
     return math.nan if any(math.isnan(value) for value in values) else max(values)
 
 
+def of_replica(name: str) -> str:
+    """Return the name of a parameter in the first of data-parallel replicas."""
+    return re.sub(r"^replicas\.\d+\.", "replicas.0.", name)
+
+
 @contextmanager
 def fresh_gradients(model: nn.Module) -> Iterator[Gradients]:
     """Collect what backward passes add to each parameter, before anything clears, scales or clips it.
@@ -123,8 +128,7 @@ def fresh_gradients(model: nn.Module) -> Iterator[Gradients]:
     share = 1 / len(replicas) if isinstance(replicas, nn.ModuleList) else 1.0
 
     def collect(name: str) -> Callable[[Tensor], None]:
-        if share != 1.0:
-            name = re.sub(r"^replicas\.\d+\.", "replicas.0.", name)
+        name = of_replica(name)
 
         def add(gradient: Tensor) -> None:
             own = gradient * share
