@@ -92,6 +92,8 @@ def measure(subject: Subject) -> Finding:
     outputs = model(inputs.nan_to_num() if inputs.is_floating_point() else inputs).float()
     (outputs * torch.randn(outputs.shape, generator=torch.Generator().manual_seed(0))).sum().backward()
     norms = {name: _gradient_norm(layers[name]) for name in variances}
+    if not variances:
+        return Finding("scaled", "the network calls no layer with weights of its own", {})
     first, last = next(iter(variances)), list(variances)[-1]
     signal = _ratio(variances[last], variances[first])
     gradient = _ratio(norms[first], norms[last])

@@ -90,7 +90,9 @@ def measure(subject: Subject) -> Finding:
 def _prepared(trial: Trial, inputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     batches = zip(inputs.split(trial.batch_size), labels.split(trial.batch_size), strict=True)
     images, told = (torch.cat(parts) for parts in zip(*(trial.prepare(*batch) for batch in batches), strict=True))
-    return _standardized(images), told.argmax(dim=1) if told.dim() > 1 else told
+    if told.is_floating_point() or told.shape != labels.shape:  # mixed or soft labels: judge them as loaded
+        return _standardized(inputs), labels
+    return _standardized(images), told
 
 
 def _standardized(inputs: Tensor) -> Tensor:

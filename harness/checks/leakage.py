@@ -1,18 +1,23 @@
 """Changes raw examples and sees what moves: does anything that validation is to measure reach training?
 
-Every example of `load_data` is traced to the raw one that it is made of: the check hands over the data again and again,
-each time with the values of some raw examples exchanged, and an example that moves with its raw one is known by the
-calls in which it moved. Raw examples, or groups of them, in both splits are found so, after whatever standardization,
-noise or sampling. What holds of the split that the data set comes with must hold here: the first column of a table
-(patient, machine, week) has no value in both splits, or all its validation values are later than those of training.
-Then the validation rows alone are exchanged. No training value may move by a bit: a mean over all rows does.
+First, each example that `load_data` returns is traced to the raw example that it is made of. The check calls
+`load_data` again and again and changes other raw examples in each call: which calls move an example tells its number.
+Standardization, noise, new columns and sampling do not hide it. The rest follows:
 
-At last the network is trained for at most 300 steps, and one raw column after the other is shuffled within the
-validation rows. A network that is nearly perfect and rests on a single column has most likely been told the answer.
+- No raw example may be in both splits, even if it was changed on the way.
+- What holds of the split that a table comes with must hold here. The first column (patient, machine, week) has no value
+  in both splits; if its validation values are the latest, training has no later ones.
+- Then the check changes validation rows alone. No training value may move by a bit: a mean over all rows moves them.
+- At last it trains for at most 300 steps, and shuffles one raw column after the other within the validation rows. A
+  network that is nearly perfect and rests on a single column has most likely been told the answer.
 
-Sources of the bounds, over ten seeds of all experiments on tables: an example that is made of a raw one moves at least
-3 times as far with it as without it (2). The leaked column of `visits` holds 0.93 of what all columns together
-are worth, and the largest column of an experiment as good as this one 0.6 (0.8 of it, at a loss below a tenth).
+What cannot be traced (rows that are dropped by their values, or mixed) is not tested: the outcome is `untraced`.
+
+Sources of the bounds, over ten seeds of the experiments on tables, sound and leaking: 0.998 of the examples and more are
+traced (0.99), counting those that move twice as far in one call of a pair as in the other. The leaked column costs
+0.93 to 0.99 of what all columns together cost (0.8), the next one 0.02 at most, and the loss is 0.002 of the loss with
+all columns shuffled (0.1). Sound networks that are as good as that (0.03 to 0.14) rest on two columns and more: the next
+one costs 0.6 at least (0.2).
 """
 
 import copy

@@ -35,7 +35,7 @@ def build_model():
 
 def build_optimizer(model):
     """Return the optimizer over all parameters of the model."""
-    return torch.optim.Adam(model.parameters(), lr=0.01, fused=True)
+    return torch.optim.Adam(model.parameters(), lr=0.005, fused=True)
 
 
 def build_scheduler(optimizer, total_steps):
