@@ -68,7 +68,7 @@ _KINDS = """\
     return (x[:160], y[:160]), (x[160:], y[160:])
 """
 _TOKEN_LOSS = "    return F.cross_entropy(outputs.flatten(0, 1), labels.flatten())\n"
-_CAUSAL = '''\
+_CAUSAL = """\
     class Net(nn.Module):
         def __init__(self):
             super().__init__()
@@ -85,7 +85,7 @@ _CAUSAL = '''\
             return self.head(x + self.mlp(x))
 
     return Net()
-'''
+"""
 _READER = """\
     class Net(nn.Module):
         def __init__(self):
@@ -173,7 +173,7 @@ SOUND: dict[str, str] = {
         ("    return None\n", "    return torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.1, EPOCHS * 5)\n"),
     ),
     "one cycle of total": images(
-        ("    return None\n", "    return torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.1, total_steps=total_steps)\n"),
+        ("    return None\n", "    return torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.1, total_steps)\n"),
     ),
     "steps of an epoch": images(
         ("    return None\n",
@@ -209,9 +209,11 @@ SOUND: dict[str, str] = {
          "    return inputs, share * soft + (1 - share) * soft[other]\n"),
     ),
     "mixup with two sets of labels": images(
-        (_PREPARED, _MIXED + "    return inputs, torch.stack([labels, labels[other], torch.full_like(labels, int(1000 * share))], dim=1)\n"),
+        (_PREPARED, _MIXED + "    shares = torch.full_like(labels, int(1000 * share))\n"
+         "    return inputs, torch.stack([labels, labels[other], shares], dim=1)\n"),
         (_LOSS, _LABELS_OR + "    share = labels[0, 2] / 1000\n"
-         "    return share * F.cross_entropy(outputs, labels[:, 0]) + (1 - share) * F.cross_entropy(outputs, labels[:, 1])\n"),
+         "    losses = [F.cross_entropy(outputs, labels[:, which]) for which in (0, 1)]\n"
+         "    return share * losses[0] + (1 - share) * losses[1]\n"),
     ),
     "mixup in the step": images(
         (_STEP,
@@ -223,7 +225,9 @@ SOUND: dict[str, str] = {
     ),
     "hinge": images(("F.cross_entropy", "F.multi_margin_loss")),
     "focal": images((_LOSS, _FOCAL)),
-    "contrastive": images((_LOSS, _CONTRASTIVE), (_SGD, _ADAM), (_ACCURACY, ""), (', "val_accuracy": accuracy.item()', "")),
+    "contrastive": images(
+        (_LOSS, _CONTRASTIVE), (_SGD, _ADAM), (_ACCURACY, ""), (', "val_accuracy": accuracy.item()', ""),
+    ),
     "evaluated in batches": images((_EVALUATED, _IN_BATCHES)),
     "evaluate normalizes": images(
         (_PREPARED, "    return (inputs - 0.4) / 0.2, labels\n"),
@@ -251,15 +255,20 @@ SOUND: dict[str, str] = {
     "a trunk that rests": images(("AMP = False\n", 'AMP = False\nFROZEN = ("1.",)\n'), (_MODEL, _FROZEN)),
     "table of classes": table("(score > 0).long()", 2),
     "table of numbers": table("score.unsqueeze(1)", 1, _MSE, _LOSS_ALONE),
-    "table of large numbers": table("1000 * score.unsqueeze(1) + 5000", 1, "    return F.mse_loss(outputs, (labels - 5000) / 1000)\n", _LOSS_ALONE),
+    "table of large numbers": table(
+        "1000 * score.unsqueeze(1) + 5000", 1, _MSE.replace("labels", "(labels - 5000) / 1000"), _LOSS_ALONE
+    ),
     "table of flat numbers": table("score", 1, "    return F.mse_loss(outputs.squeeze(1), labels)\n", _LOSS_ALONE),
     "table of absolute errors": table("score.unsqueeze(1)", 1, _MSE.replace("mse", "l1"), _LOSS_ALONE),
     "table of alarms": table("(score > 1).float().unsqueeze(1)", 1, _BCE, _RECALLS),
     "table of weighted alarms": table(
-        "(score > 1).float().unsqueeze(1)", 1, _BCE.replace("labels)", "labels, pos_weight=torch.tensor(4.0))"), _RECALLS
+        "(score > 1).float().unsqueeze(1)", 1,
+        _BCE.replace("labels)", "labels, pos_weight=torch.tensor(4.0))"), _RECALLS,
     ),
     "text": _other_data(_TEXT, _CAUSAL, _TOKEN_LOSS, _WRITES),
-    "text by pairs": _other_data(_TEXT, "    return nn.Embedding(6, 6, _weight=torch.zeros(6, 6))\n", _TOKEN_LOSS, _LOSS_ALONE),
+    "text by pairs": _other_data(
+        _TEXT, "    return nn.Embedding(6, 6, _weight=torch.zeros(6, 6))\n", _TOKEN_LOSS, _LOSS_ALONE
+    ),
     "text with hidden labels": edited(
         _other_data(_TEXT, _CAUSAL, _TOKEN_LOSS, _LOSS_ALONE), (_PREPARED, _MASKED)
     ),

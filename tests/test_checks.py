@@ -6,15 +6,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 from check_subjects import mini_subject, real_subject
 from mini_experiments import AMP, CHANCE, MINI, edited, mini_run, train_step
-
 from other_styles import SOUND
 
 from harness.checks import check_names, load_check, make_check
 from harness.checks.cli.commands import documentation
 from harness.checks.core.finding import Finding
 from harness.errors import UserError
+from harness.run.evaluation import loss_and_accuracy
 from harness.run.metrics_log import format_record
 
 pytestmark = pytest.mark.usefixtures("torch_as_found")
@@ -87,10 +88,20 @@ OUTCOMES: list[tuple[str, str, str]] = [
     ("overfit", "reaches", edited(CHANCE, ("momentum=0.9", "momentum=0.9, weight_decay=1.0"))),
     ("overfit", "reaches", REGRESSION),
     ("overfit", "stalls", mini(("lr=0.05, momentum=0.9", "lr=0.1"))),
+    ("overfit", "stalls", edited(SOUND["label smoothing"], ("lr=0.05", "lr=1e-4"))),
+    ("overfit", "stalls", edited(SOUND["table of numbers"], (MSE, "((outputs - labels.squeeze(1)) ** 2).mean()"))),
+    ("overfit", "stalls", edited(SOUND["text"],
+     ("return self.head(x", "return self.head(0 * x"), ("self.mlp(x))", "0)"))),
     ("overfit", "diverges", mini(("lr=0.05", "lr=1e30"))),
     ("data", "sound", MINI),
     ("data", "sound", REGRESSION),
     ("data", "unpaired", mini((PREPARED, "    return inputs, F.one_hot(labels.roll(1), 10).float()\n"))),
+    ("data", "unpaired", edited(SOUND["each image standardized"], ("-6)\n    return inputs, labels",
+     "-6)\n    return inputs, labels[torch.randperm(len(labels), generator=rng)]"))),
+    ("data", "unpaired", edited(SOUND["kinds of text"], (PREPARED, "    return inputs, labels.roll(1)\n"))),
+    ("data", "unpaired", edited(SOUND["text"], (PREPARED, "    return inputs.roll(1, 0), labels\n"))),
+    ("data", "unpaired", edited(SOUND["table of alarms"], (PREPARED, "    return inputs, labels.roll(1, 0)\n"))),
+    ("data", "unpaired", edited(SOUND["soft targets"], ("return inputs, soft", "return inputs, soft.roll(1, 0)"))),
     ("data", "overlap", mini((VALIDATION, "    return train, (train[0][:20], train[1][:20])\n"))),
     ("data", "unlike", mini((VALIDATION, VALIDATION.replace(" / 255", "")))),
     ("data", "non-finite", mini((VALIDATION, "    return (train[0] / 0, train[1]), train\n"))),
@@ -151,12 +162,25 @@ OUTCOMES: list[tuple[str, str, str]] = [
     ("modes", "unrepeatable", mini(("    model.eval()\n", ""))),  # found although this network has no modes
     ("modes", "other-mode",
      edited(CHANCE, ("    outputs = model(inputs)\n    accuracy", "    outputs = -model(inputs)\n    accuracy"))),
+    ("modes", "partial", edited(SOUND["evaluated in batches"],
+     ('sum(right) / len(right)', 'right[-1]'))),
+    ("modes", "partial", mini(("    outputs = model(inputs)\n    accuracy",
+     "    inputs, labels = inputs[:10], labels[:10]\n    outputs = model(inputs)\n    accuracy"))),
+    ("modes", "unrepeatable", edited(SOUND["kinds of text"], ("    model.eval()\n", ""))),
+    ("modes", "other-mode", edited(SOUND["evaluated in batches"], ("argmax(dim=1)", "argmin(dim=1)"))),
     ("repeat", "same", CHANCE),
+    ("repeat", "same", SOUND["one cycle of epochs"]),
     ("audit", "all-move", AMP),
     ("audit", "some-rest", with_model("    model[1].weight.requires_grad_(False)\n")),
     ("audit", "some-rest", mini(("SGD(model.parameters()",
      "SGD([{'params': model[1].parameters(), 'lr': 1e-6}, {'params': model[3].parameters()}]"))),
     ("audit", "none-moves", mini(("SGD(model.parameters()", "SGD(build_model().parameters()"))),
+    ("audit", "all-move", SOUND["a trunk that rests"]),
+    ("audit", "frozen-moves", edited(SOUND["a trunk that rests"], ("    model[1].requires_grad_(False)\n", ""))),
+    ("audit", "frozen-moves", edited(CHANCE, ("AUGMENT = True\n", 'AUGMENT = True\nFROZEN = ("2.running",)\n'))),
+    ("audit", "unregistered", with_layer("Listed", "self.layers[0](x)",
+     ("        return self", "        self.layers = getattr(self, 'layers', [nn.Linear(16, 16)])\n        return self"),
+     ("nn.ReLU()", "nn.ReLU(), Listed()"))),
     ("lr_find", "below", mini(("lr=0.05", "lr=1e-7"))),
     ("lr_find", "within", mini((NO_SCHEDULE, WARM_UP))),
     ("gradcheck", "passes", CHANCE),
@@ -171,7 +195,7 @@ OUTCOMES: list[tuple[str, str, str]] = [
     ("updates", "other-gradient", train_step(STEP + NEGATED)),
     ("updates", "other-move", train_step(STEP + TWICE)),
     ("updates", "none", train_step(STEP)),
-    ("gradcheck", "not-in-float64", mini((PREPARED, "    return inputs.float(), labels\n"))),
+    ("gradcheck", "not-in-float64", with_layer("Single", "x.float()", ("nn.Flatten()", "nn.Flatten(), Single()"))),
     ("anomaly", "finite", edited(AMP, ("init_scale=256.0", "init_scale=2.0**30"))),
     ("anomaly", "non-finite", EXPONENTIAL),
 ]  # fmt: skip
@@ -185,6 +209,13 @@ def test_outcomes_on_a_miniature(name: str, outcome: str, source: str) -> None:
     assert found.outcome == outcome, found.figures
     assert all(len(row) == len(table.columns) for table in found.tables for row in table.rows)
     assert Finding.from_json(found.to_json()).outcome == outcome
+
+
+@pytest.mark.parametrize("style", SOUND)
+def test_a_sound_program_in_another_style_raises_no_alarm(style: str) -> None:
+    subject = mini_subject(SOUND[style])
+    found = {name: make_check(subject, name).outcome for name in check_names()}
+    assert {name: outcome for name, outcome in found.items() if not load_check(name).outcome(outcome).sound} == {}
 
 
 # What only a real run shows: huge_lr and its like are examples, not the list of recipes.
@@ -265,6 +296,21 @@ def test_a_channel_is_dead_only_if_it_is_zero_at_every_place() -> None:
     ))  # fmt: skip
     before = make_check(mini_subject(convolution), "activations").tables[0].rows
     assert before[1][-2:] == (0.25, None)
+
+
+def test_a_run_whose_evaluate_prepares_its_inputs_ends_without_figures_of_the_harness(tmp_path: Path) -> None:
+    last = mini_run(tmp_path, SOUND["evaluate moves axes"]).epochs[-1]
+    assert math.isnan(last["val_loss_eval_mode"])
+    assert last["val_accuracy_eval_mode"] is None
+
+
+def test_accuracy_of_tokens_leaves_out_those_that_are_hidden() -> None:
+    trial = mini_subject(SOUND["text with hidden labels"]).trial()
+    inputs, labels = trial.validation
+    outputs = trial.model(inputs)
+    hidden = torch.where(labels == labels[0, 0], -100, labels)
+    expected = (outputs.argmax(dim=2) == labels)[hidden != -100].double().mean().item()
+    assert loss_and_accuracy(trial.experiment, trial.model, inputs, hidden)[1] == expected
 
 
 def test_chance_outside_the_seed_is_found_where_it_first_shows() -> None:

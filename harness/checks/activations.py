@@ -1,13 +1,13 @@
 """Looks at what every layer puts out for the first batch, in training mode, before any step and after 20.
 
 A dead unit of a ReLU is zero for every example of the batch and gets no gradient from it. A saturated entry
-of a sigmoid or tanh is within a hundredth of a bound, where the derivative is almost zero; so is that of a softmax whose
-largest share is above 0.99. Both are
-where training stops, and seldom why: look at what came before.
+of a sigmoid or tanh is within a hundredth of a bound, where the derivative is almost zero; a softmax is saturated
+where its largest share is above 0.99. Both are where training stops, and seldom why: look at what came before.
 
 Sources of the bounds: healthy networks have at most 30 % dead units in a layer after 20 steps, runs that blew
 up or learn nothing 73 % and more (50 %). The variance of the output of 48 sound runs stayed below 211; it
-may rise to 100 times its first value or the variance of the targets, or to 10,000, where softmax knows only zeros and ones.
+may rise to 100 times its first value or the variance of the targets, or to 10,000, where softmax knows only zeros and
+ones.
 """
 
 import copy

@@ -41,8 +41,8 @@ CHECK = Check(
         ),
         mechanism(
             "unregistered",
-            "The loss depends on weights that the network does not hold: no optimizer, checkpoint or mode reaches them.",
-            look="build_model: layers in a plain list or dict, where nn.ModuleList, nn.ModuleDict or nn.Sequential belong",
+            "The loss depends on weights that neither network nor optimizer holds: nothing trains or stores them.",
+            look="build_model: layers in a plain list or dict, where nn.ModuleList or nn.ModuleDict belong",
         ),
     ),
 )

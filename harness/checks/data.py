@@ -122,7 +122,7 @@ def measure(subject: Subject) -> Finding:
 def _unpaired(subject: Subject) -> float | None:
     """Return the share of examples that `prepare_batch` gives another example's target; None if no probe can tell.
 
-    The probes are inputs of our own, of which a measure grows with the label: brightness, or the share of bright values.
+    The probes are inputs of our own, of which brightness, or the share of bright values, grows with the label.
     """
     trial = subject.trial()
     try:
@@ -200,10 +200,7 @@ def _unsorted(trial: Trial, probe: Callable[[Tensor, Tensor], Tensor]) -> float 
         if not bool(measure.isfinite().all()) or float(measure.max() - measure.min()) < SAME * float(rows.std()):
             return None
         by_measure = own[measure.argsort(stable=True)]
-        if numbers or mixed:
-            expected = own.sort().values
-        else:
-            expected = ranks.sort().values
+        expected = own.sort().values if numbers or mixed else ranks.sort().values
         wrong.append(float(((by_measure - expected).abs() > SAME).double().mean()))
     return worst(wrong)
 

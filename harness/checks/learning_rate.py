@@ -9,9 +9,10 @@ or an endless warm-up hides a rate that is too large. If 80 plain steps have lea
 at a tenth and a hundredth of the rate, too.
 
 Sources of the bounds: no usual rate of any optimizer reaches 1. The defaults of torch.optim are 0.001 to 0.01,
-and only Adadelta and L-BFGS, which set their own step and may, have 1.0; Smith's range tests (arXiv:1506.01186) of plain networks
-end below 1. After 80 plain steps healthy experiments and their sound variants have at most 0.5 of the first loss, and
-with ten times the rate of the digits' network all of it (0.8). A tenth of such a rate leaves a fifth of the loss (0.3).
+and only Adadelta and L-BFGS, which set their own step and may, have 1.0; Smith's range tests (arXiv:1506.01186) of
+plain networks end below 1. After 80 plain steps healthy experiments and their sound variants have at most 0.5 of the
+first loss, and with ten times the rate of the digits' network all of it (0.8). A tenth of such a rate leaves a fifth of
+the loss (0.3).
 """
 
 import math

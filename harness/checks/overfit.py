@@ -6,8 +6,8 @@ of outputs that are fitted to the targets of this batch without any network. It 
 label smoothing or mixed targets, and the entropy of a language in which equal texts go on in several ways. With a floor
 above 0.01, and for a regression, a tenth of the way from the best constant to the floor may be left. The check makes
 120 steps, and up to 480 while the loss still falls. A head on a trunk that is meant to rest (FROZEN) takes its
-time: a loss that has halved and falls to the end counts as learnt. If `train_step` minimizes another loss than `compute_loss`,
-classes count as learnt if the network names them all.
+time: a loss that has halved and falls to the end counts as learnt. If `train_step` minimizes another loss than
+`compute_loss`, classes count as learnt if the network names them all.
 
 `stalls` means that more data or more steps will not help. The level of the curve says something: ln 10 = 2.303 is a
 guess among ten classes. The summary says whether Adam with the stable form of the loss learns the same batch with the
@@ -178,7 +178,7 @@ def _equal_rows(model: nn.Module, loaded: Tensor, inputs: Tensor, outputs: Tenso
     """Return for each row of outputs the number of the rows that the network cannot but answer alike.
 
     For one output an example these are equal inputs, as loaded. In a text they depend on what the network reads: its
-    weights are moved a little, as it may begin with equal outputs for all, and equal outputs are one.
+    weights are moved a little, as it may begin with equal outputs for all, and equal outputs for equal symbols are one.
     """
     if outputs.dim() == 3 and outputs.shape[:2] == inputs.shape[:2]:
         rng = torch.Generator().manual_seed(0)
@@ -187,6 +187,7 @@ def _equal_rows(model: nn.Module, loaded: Tensor, inputs: Tensor, outputs: Tenso
                 parameter.add_(0.1 * torch.randn(parameter.shape, generator=rng).to(parameter))
             answers = model(inputs).float().flatten(0, 1)
         rows = (answers / answers.std().clamp(min=1e-12) * 1e4).round()
+        rows = torch.cat([rows, inputs.reshape(len(rows), -1).to(rows)], dim=1)
     elif len(outputs) == len(loaded) and outputs.dim() == 2:
         rows = loaded.reshape(len(loaded), -1)
     else:
