@@ -155,6 +155,8 @@ def _target(trial: Trial, inputs: Tensor, labels: Tensor) -> float:
     model, loss = copy.deepcopy(trial.model).eval(), trial.experiment.compute_loss
     with torch.no_grad():
         outputs = model(inputs).float()
+    if not bool(outputs.isfinite().all()):
+        return TARGET
     range, kind = range_of(model, inputs, outputs), kind_of(outputs, labels)
     # Probabilities are no logits: if the loss takes them for such, that is a fault, and the floor that of logits.
     with torch.no_grad():

@@ -20,14 +20,14 @@ LONGEST_GRADIENT = 1.0
 
 
 def load_data(data):
-    """Return both splits as (symbols (N, T), classes (N,)), both int64; symbols are numbered by `vocabulary`."""
-    ranks = vocabulary(data.train.symbols)
+    """Return both splits as (symbols (N, T), classes (N,)), both int64; symbols are numbered by their frequency."""
+    ranks = frequency_ranks(data.train.symbols)
     train = (ranks[data.train.symbols], data.train.labels)
     validation = (ranks[data.validation.symbols], data.validation.labels)
     return train, validation
 
 
-def vocabulary(texts):
+def frequency_ranks(texts):
     """Return the rank (SYMBOLS,) of each symbol in texts (N, T): 0 for the most frequent one."""
     frequent_first = texts.flatten().bincount(minlength=SYMBOLS).argsort(descending=True, stable=True)
     return frequent_first.argsort()

@@ -42,8 +42,8 @@ def load_data(data):
 
 
 def next_letters(texts):
-    """Cut texts (N, T + 1) into what is read and what is to be predicted: two tensors (N, T)."""
-    return texts[:, :-1], texts[:, 1:]
+    """Cut texts (N, LENGTH + 1) into what is read and what is to be predicted: two tensors (N, LENGTH)."""
+    return texts.narrow(1, 0, LENGTH), texts.narrow(1, 1, LENGTH)
 
 
 # --------------------------------------------------------------------------------------------- the network
