@@ -53,7 +53,7 @@ TOKEN_RATE = 1e-3
 def measure(subject: Subject) -> Finding:
     """Make the first steps of the run and see which parameters they move."""
     trial = subject.trial()
-    named = dict(trial.model.named_parameters())
+    named = dict(trial.model.named_parameters(remove_duplicate=False))
     numbered = enumerate(trial.optimizer.param_groups)
     groups = {id(tensor): index for index, group in numbered for tensor in group["params"]}
     # A schedule may have moved the rate that `build_optimizer` gave.
