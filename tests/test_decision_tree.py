@@ -30,6 +30,7 @@ nodes:
       agree: {means: "all is well", conclude: healthy}
       unrepeatable: {means: "two marks", conclude: forgotten_eval}
       other-mode: {means: "the wrong mark", conclude: unknown}
+      partial: {means: "some marks", conclude: unknown}
 """
 
 
