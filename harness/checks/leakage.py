@@ -13,11 +13,11 @@ Standardization, noise, new columns and sampling do not hide it. The rest follow
 
 What cannot be traced (rows that are dropped by their values, or mixed) is not tested: the outcome is `untraced`.
 
-Sources of the bounds, over ten seeds of experiments on tables, sound and leaking: 0.998 of the examples and more are
-traced (0.99), counting those that move twice as far in one call of a pair as in the other. The leaked column costs
+Sources of the bounds, over ten seeds of the experiments on tables, sound and leaking: at least 0.998 of the examples
+are traced (0.99): they move twice as far in one call of a pair as in the other. The leaked column costs
 0.93 to 0.99 of what all columns together cost (0.8), the next one 0.02 at most, and the loss is 0.002 of the loss with
-all columns shuffled (0.1). Sound networks that are as good (0.03 to 0.14) rest on two columns and more: the next
-one costs 0.6 at least (0.2).
+all columns shuffled (0.1). Sound networks that are nearly as good (0.03 to 0.14) rest on two columns and more: the
+next one costs 0.6 at least (0.2).
 """
 
 import copy
