@@ -87,7 +87,9 @@ doctor: $(RUN)
 #:   make test-portable                 the same bytes on emulated processors
 #:   make lint | test | test-slow       what a change must pass
 #:   make bench | bench-class | bench-peers | bench-reports
-.PHONY: grade demo kit selfcheck trial redteam faults fuzz lint test test-slow test-portable bench bench-class bench-peers bench-reports
+#:   make gallery                       draw the pictures of docs/curves.md again
+.PHONY: grade demo kit selfcheck trial redteam faults fuzz lint test test-slow test-portable
+.PHONY: bench bench-class bench-peers bench-reports gallery
 DEV := $(VENV)/.installed-dev
 GRADER := $(VENV)/.installed-grader
 jobs = $(if $(JOBS),--jobs "$(JOBS)")
@@ -157,3 +159,7 @@ bench-peers: $(DEV)
 # Triage on public bug reports that are rebuilt as experiments, broken and corrected: about ten minutes.
 bench-reports: $(DEV)
 	@$(BIN)/python -m benchmarks.bench_reports $(if $(ONLY),--only "$(ONLY)") $(if $(WRITE),--write)
+
+# Ten runs of one to four seconds each.
+gallery: $(RUN)
+	@$(BIN)/python -m benchmarks.gallery
