@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from harness.checks.core.finding import Cell, Check, Finding, mechanism, short, sound
+from harness.checks.core.loss import form_of
 from harness.checks.core.subject import Subject, Trial, without_zeros
 from harness.run.evaluation import is_classification
 
@@ -98,6 +99,8 @@ def _compare(
     replaced[own] = after[own]
     gradients = [_gradient(trial, before, prepared[1]), _gradient(trial, replaced, labels)]
     if is_classification(before, labels):
+        if form_of(trial.experiment.compute_loss, before, labels, "classes") == "relative":
+            return mixed, _share(_change(before, after), own), 0.0  # it compares examples on purpose
         gradients = [gradient / gradient.norm(dim=1, keepdim=True).clamp(min=1e-30) for gradient in gradients]
     return mixed, _share(_change(before, after), own), _share(_change(*gradients), own)
 

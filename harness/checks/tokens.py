@@ -110,13 +110,16 @@ def _later(model: nn.Module, texts: Tensor) -> float:
 
 
 def _order(model: nn.Module, texts: Tensor) -> float:
-    """Return how far the last output moves if the two first symbols change places, over what another symbol does."""
+    """Return how far the last output moves if the two first symbols change places, over what another symbol does.
+
+    1.0 for a network whose last output does not depend on the first symbol, so that no order counts.
+    """
     swapped, edited = texts.clone(), texts.clone()
     swapped[:, [0, 1]] = texts[:, [1, 0]]
     edited[:, 0] = _other(texts[:, 0], texts)
     before = model(texts)[:, -1]
     other = _moved(before, model(edited)[:, -1])
-    return _moved(before, model(swapped)[:, -1]) / other if other else 0.0
+    return _moved(before, model(swapped)[:, -1]) / other if other else 1.0
 
 
 def _padding(model: nn.Module, texts: Tensor) -> float | None:

@@ -6,6 +6,7 @@ Everything here is measured at outputs that no network put out, so that a loss c
 import copy
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Literal
 
 import torch
@@ -138,7 +139,8 @@ def least_loss(loss: Loss, start: Tensor, labels: Tensor, rows: Tensor | None = 
     optimizer = torch.optim.LBFGS([values], max_iter=steps, tolerance_grad=0.0, line_search_fn="strong_wolfe")
     with torch.enable_grad():
         if loss(outputs(), labels).requires_grad:
-            optimizer.step(closure)
+            with suppress(RuntimeError):  # a loss that is not finite leads the search nowhere
+                optimizer.step(closure)
     if rows is None and labels.is_floating_point() and labels.numel() == start.numel():
         found.append(float(loss(labels.view_as(start), labels)))
     return min(filter(math.isfinite, found), default=math.inf)

@@ -38,6 +38,10 @@ class NotGiven(HarnessFault):
     """A check needs something that the training lacks; the message says what."""
 
 
+class FileNeeded(NotGiven):
+    """A check measures what only an experiment file has: how it loads a data set."""
+
+
 @dataclass(frozen=True)
 class _Parts:
     """What a trial changes: copied together, so that the optimizer of a copy holds the parameters of its network."""
@@ -154,7 +158,7 @@ class TrainingSubject(Subject):
 
     def __getattr__(self, name: str) -> Any:
         if name in ("source", "data"):
-            raise NotGiven(f"it measures the {name} of an experiment file")
+            raise FileNeeded(f"it measures the {name} of an experiment file")
         raise AttributeError(name)
 
     def experiment(self) -> Experiment:
