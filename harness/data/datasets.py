@@ -63,19 +63,9 @@ def digest_of_splits(*splits: Split) -> str:
 
 
 def read_embedded(name: str, splits: Sequence[str], folder: Path = EMBEDDED_FOLDER) -> list[Split]:
-    """Return these splits of an archive that the repository carries.
+    """Return these splits of `folder`/`name`.npz, after comparing the file with the SHA256SUMS beside it.
 
     splits: "train" and "validation", or "heldout" in the folder that only the grader has.
-    Raises `UserError` as `read_archive` does.
-    """
-    arrays = read_archive(name, folder)
-    what = "images" if f"{splits[0]}_images" in arrays else "inputs"
-    return [Split(arrays[f"{split}_{what}"], arrays[f"{split}_labels"]) for split in splits]
-
-
-def read_archive(name: str, folder: Path = EMBEDDED_FOLDER) -> dict[str, NDArray[Any]]:
-    """Return the arrays of `folder`/`name`.npz, after comparing the file with the SHA256SUMS beside it.
-
     Raises `UserError` if a file is missing or its SHA-256 is not the listed one.
     """
     archive, sums = folder / f"{name}.npz", folder / "SHA256SUMS"
@@ -88,7 +78,8 @@ def read_archive(name: str, folder: Path = EMBEDDED_FOLDER) -> dict[str, NDArray
     if f"{hashlib.sha256(content).hexdigest()}  {archive.name}" not in lines:
         raise UserError(f"{archive} was altered, its SHA-256 is not the one in {sums.name}: {remedy}")
     with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-        return dict(arrays)
+        what = "images" if f"{splits[0]}_images" in arrays else "inputs"
+        return [Split(arrays[f"{split}_{what}"], arrays[f"{split}_labels"]) for split in splits]
 
 
 def draw_subset(
