@@ -86,8 +86,10 @@ doctor: $(RUN)
 #:   make faults | fuzz                 kills and full disks; mutated files
 #:   make test-portable                 the same bytes on emulated processors
 #:   make lint | test | test-slow       what a change must pass
-#:   make bench | bench-class | bench-peers
-.PHONY: grade demo kit selfcheck trial redteam faults fuzz lint test test-slow test-portable bench bench-class bench-peers
+#:   make bench | bench-class | bench-peers | bench-reports
+#:   make gallery                       draw the pictures of docs/curves.md again
+.PHONY: grade demo kit selfcheck trial redteam faults fuzz lint test test-slow test-portable
+.PHONY: bench bench-class bench-peers bench-reports gallery
 DEV := $(VENV)/.installed-dev
 GRADER := $(VENV)/.installed-grader
 jobs = $(if $(JOBS),--jobs "$(JOBS)")
@@ -153,3 +155,11 @@ bench-class: $(DEV)
 # A quarter of an hour; the first time ten minutes and 6 GB more, to install the other tools below ENVS.
 bench-peers: $(DEV)
 	@$(BIN)/python -m benchmarks.bench_peers $(if $(ENVS),--envs "$(ENVS)") $(if $(WRITE),--write)
+
+# Triage on public bug reports that are rebuilt as experiments, broken and corrected: about ten minutes.
+bench-reports: $(DEV)
+	@$(BIN)/python -m benchmarks.bench_reports $(if $(ONLY),--only "$(ONLY)") $(if $(WRITE),--write)
+
+# Ten runs of one to four seconds each.
+gallery: $(RUN)
+	@$(BIN)/python -m benchmarks.gallery

@@ -62,17 +62,20 @@ def train(
 
 
 class Training(TrainingSetup):
-    """One run: the loop over its batches, and its files; `position` holds the epoch, the step and the best metric."""
+    """One run: the loop over its batches, and its files.
+
+    `position` holds the epoch, the step, the best metric, and whether the experiment stopped early.
+    """
 
     def __init__(
         self, experiment: Experiment, data: TensorData, settings: RunSettings, folder: Path, progress: Progress | None
     ) -> None:
-        super().__init__(experiment, data, settings)
+        super().__init__(experiment, data, settings, interrupted=settings.overfit_batch is None)
         self.folder = folder
         self.progress = progress or (lambda step, steps, loss: None)
         self.guardrails = Guardrails()
         self.findings: list[GuardrailFinding] = []
-        self.position: dict[str, Any] = {"epoch": 0, "step": 0, "best": None}
+        self.position: dict[str, Any] = {"epoch": 0, "step": 0, "best": None, "stopped": False}
         self.first_non_finite_step: int | None = None
         self.last_batch: Record = {}
         self.last_epoch: Record = {}
@@ -87,7 +90,7 @@ class Training(TrainingSetup):
             LogWriter(file, self._note) as log,
             Recorder(self.model, clip_norm=self.settings.clip_norm) as recorder,
         ):
-            while self.position["step"] < self.steps:
+            while self.position["step"] < self.steps and not self.position["stopped"]:
                 self._epoch(recorder, log)
         return self
 
@@ -130,17 +133,21 @@ class Training(TrainingSetup):
     def evaluate(self, *, last: bool) -> Record:
         """Evaluate as the experiment does, without an effect on the training that follows.
 
-        The last evaluation is repeated with the same weights, and made once more by the harness in eval mode.
+        The last evaluation is repeated with the same weights, and made once more by the harness in eval mode. In
+        between, the experiment ends its epoch: it may keep weights, and stop the training.
         """
         generators = rng_states()
         before = [buffer.clone() for buffer in statistics_of(self.model)]
         record: Record = {"epoch": self.position["epoch"]}
-        record |= self.experiment.evaluate(self.model, *self.validation)
+        metrics = self.experiment.evaluate(self.model, *self.validation)
+        record |= metrics
         record["eval_buffer_change"] = largest_change(before, statistics_of(self.model))
-        if last:
-            again = self.experiment.evaluate(copy.deepcopy(self.model), *self.validation)
+        evaluated = copy.deepcopy(self.model)
+        self.position["stopped"] = self.experiment.end_epoch(self.model, metrics)
+        if last or self.position["stopped"]:
+            again = self.experiment.evaluate(copy.deepcopy(evaluated), *self.validation)
             record |= {f"{name}_repeated": value for name, value in again.items()}
-            record |= evaluate_in_eval_mode(self.experiment, copy.deepcopy(self.model), *self.validation)
+            record |= evaluate_in_eval_mode(self.experiment, evaluated, *self.validation)
             if self.experiment.serves:
                 record["val_accuracy_served"] = self.served_accuracy(copy.deepcopy(self.model))
         restore_rng_states(generators)

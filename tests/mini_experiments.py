@@ -118,6 +118,25 @@ AMP_SGD = edited(
     AMP, ("Adam(model.parameters(), lr=0.01, fused=True)", "SGD(model.parameters(), lr=0.05, momentum=0.9)")
 )
 
+# Before step 7 a new process goes on from what the first one saved.
+INTERRUPTED = edited(
+    MINI,
+    ("nn.ReLU(), nn.Linear(16, 10)", "nn.ReLU(), nn.Dropout(0.5), nn.Linear(16, 10)"),
+    ("    return None\n", "    return warmup_cosine(optimizer, warmup_steps=5, total_steps=total_steps)\n"),
+    (
+        "AMP = False\n",
+        "AMP = False\nINTERRUPTED_AT = 7\n\n\n"
+        "def save_checkpoint(model, optimizer, scheduler):\n"
+        "    parts = {'model': model, 'optimizer': optimizer, 'scheduler': scheduler}\n"
+        "    return {name: part.state_dict() for name, part in parts.items()} | {'rng': torch.get_rng_state()}\n\n\n"
+        "def load_checkpoint(state, model, optimizer, scheduler):\n"
+        "    model.load_state_dict(state['model'])\n"
+        "    optimizer.load_state_dict(state['optimizer'])\n"
+        "    scheduler.load_state_dict(state['scheduler'])\n"
+        "    torch.set_rng_state(state['rng'])\n",
+    ),
+)
+
 
 def train_step(body: str, source: str = MINI) -> str:
     """Return the source with another body of `train_step`, up to its `return loss`."""

@@ -1,4 +1,4 @@
-"""`make test-portable`: one run and the golden table, on this processor and on three emulated ones.
+"""`make test-portable`: three short runs and the golden table, on this processor and on three emulated ones.
 
 QEMU's user mode emulates the processor of one process, and not of the processes that it starts. So each emulated
 processor is a small script that stands for the Python interpreter, and `launch` starts the process that trains with it.
@@ -24,7 +24,8 @@ from harness.workspace import CHECKPOINT, METRICS_LOG
 QEMU = "qemu-x86_64"
 # From before AVX; with AVX2 and fused multiply-add; the same from AMD.
 PROCESSORS = ("Nehalem", "Haswell", "EPYC")
-RECIPE, SETTINGS = "missing_zero_grad", RunSettings(seed=42, dataset="digits", epochs=1, max_steps=10)
+# A perceptron, a transformer and a recurrent cell.
+RUNS = {"missing_zero_grad": "digits", "positions_missing": "phrases", "bptt_cut": "marks"}
 
 # /proc/cpuinfo is not emulated. NumPy asks the processor itself, and loads ten times as fast as torch.
 _FEATURES = "from numpy._core._multiarray_umath import __cpu_features__ as f; print(*(n for n in f if f[n]))"
@@ -48,13 +49,17 @@ def features(python: str) -> list[str]:
 
 
 def run_with(python: str, folder: Path) -> tuple[str, str, str]:
-    """Return the hashes of log and checkpoint of a run with this interpreter, and the wrong golden digests."""
+    """Return the hashes of the logs and checkpoints of the runs with this interpreter, and the wrong golden digests."""
     golden = json.loads(_output("portable", python, "-m", "harness.doctor.golden"))["operations"]
     wrong = ", ".join(name for name, verdict in golden.items() if verdict == "wrong")
+    logs, checkpoints = hashlib.sha256(), hashlib.sha256()
     with patch.object(sys, "executable", python):
-        result = launch(single_run_job(RECIPE, SETTINGS, folder), bar=False)
-    log = hashlib.sha256((folder / METRICS_LOG).read_bytes()).hexdigest()
-    return log, result["checkpoint_sha256"], wrong or "same"
+        for recipe, dataset in RUNS.items():
+            settings = RunSettings(seed=42, dataset=dataset, epochs=1, max_steps=10)
+            result = launch(single_run_job(recipe, settings, folder / recipe), bar=False)
+            logs.update((folder / recipe / METRICS_LOG).read_bytes())
+            checkpoints.update(result["checkpoint_sha256"].encode())
+    return logs.hexdigest(), checkpoints.hexdigest(), wrong or "same"
 
 
 def _output(numerics: Numerics, *command: str) -> str:

@@ -6,13 +6,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 from check_subjects import mini_subject, real_subject
-from mini_experiments import AMP, CHANCE, MINI, edited, mini_run, train_step
+from mini_experiments import AMP, CHANCE, INTERRUPTED, MINI, edited, mini_run, train_step
+from other_styles import SOUND
 
 from harness.checks import check_names, load_check, make_check
 from harness.checks.cli.commands import documentation
 from harness.checks.core.finding import Finding
 from harness.errors import UserError
+from harness.run.evaluation import loss_and_accuracy
 from harness.run.metrics_log import format_record
 
 pytestmark = pytest.mark.usefixtures("torch_as_found")
@@ -81,26 +84,210 @@ CLIPPED = "    torch.nn.utils.clip_grad_norm_(model.parameters(), 0.01)\n    opt
 TWICE = "    optimizer.step()\n    optimizer.step()\n"
 NEGATED = "    for p in model.parameters():\n        p.grad.neg_()\n    optimizer.step()\n"
 
+SERVED = mini(
+    (
+        "@torch.no_grad()",
+        "def predict(model, raw):\n    return model.eval()(raw.float() / 255).argmax(dim=1)\n\n\n@torch.no_grad()",
+    )
+)
+MOVED = mini((PREPARED, "    moves = torch.randint(0, 6, (len(inputs),), generator=rng).tolist()\n"
+    "    return torch.stack([x.roll(m, 2) for x, m in zip(inputs, moves)]), labels\n"))  # fmt: skip
+REPLICAS = mini(
+    (MODEL, "    network = " + MODEL.removeprefix("    return ") + "    return Replicas(network)\n"),
+    ("def build_model", "class Replicas(nn.Module):\n"
+     "    def __init__(self, network):\n"
+     "        super().__init__()\n"
+     "        self.replicas = nn.ModuleList([network, copy.deepcopy(network)])\n\n"
+     "    def forward(self, x):\n"
+     "        return self.replicas[0](x)\n\n\n"
+     "def build_model"),
+    ("import random\n", "import copy\nimport random\n"),
+    (STEP, "    optimizer.zero_grad()\n"
+     "    for rank, replica in enumerate(model.replicas):\n"
+     "        loss = compute_loss(replica(inputs[rank::2]), labels[rank::2])\n"
+     "        loss.backward()\n"
+     "    for one, other in zip(*(replica.parameters() for replica in model.replicas)):\n"
+     "        mean = (one.grad + other.grad) / 2\n"
+     "        one.grad.copy_(mean)\n"
+     "        other.grad.copy_(mean)\n"),
+)  # fmt: skip
+ADAM = ("SGD(model.parameters(), lr=0.05, momentum=0.9)", "Adam(model.parameters(), lr=0.01, weight_decay=1.0)")
+TRAIN = "    train = (data.train.images.float() / 255, data.train.labels)\n"
+RELABELLED = (TRAIN, TRAIN.replace("data.train.labels", "(data.train.labels + 1) % 10"))
+# Texts of nine symbols, of which each tells the next; one layer of attention reads them.
+TEXTS = edited(
+    MINI,
+    (TRAIN + VALIDATION,
+     "    text = torch.randint(1, 10, (60, 9), generator=torch.Generator().manual_seed(0))\n"
+     "    return (text[:40, :-1], text[:40, 1:]), (text[40:, :-1], text[40:, 1:])\n"),
+    (LOSS, "F.cross_entropy(outputs.flatten(0, 1), labels.flatten())"),
+    ("def build_model",
+     "class Reader(nn.Module):\n"
+     "    def __init__(self):\n"
+     "        super().__init__()\n"
+     "        self.symbols, self.places = nn.Embedding(10, 8), nn.Embedding(8, 8)\n"
+     "        self.keys, self.head = nn.Linear(8, 8), nn.Linear(8, 10)\n\n"
+     "    def forward(self, text):\n"
+     "        x = self.symbols(text) + self.places(torch.arange(text.shape[1]))\n"
+     "        scores = self.keys(x) @ x.transpose(1, 2)\n"
+     "        future = torch.ones(scores.shape[1:], dtype=torch.bool).triu(1)\n"
+     "        return self.head(x + scores.masked_fill(future, -1e9).softmax(dim=2) @ x)\n\n\n"
+     "def build_model"),
+    (MODEL, "    return Reader()\n"),
+)  # fmt: skip
+# Texts of two to six symbols, padded with 0; a recurrent cell reads them.
+PADDED = edited(
+    MINI,
+    (TRAIN + VALIDATION,
+     "    rng = torch.Generator().manual_seed(0)\n"
+     "    text, length = torch.randint(1, 10, (60, 8), generator=rng), torch.randint(2, 7, (60, 1), generator=rng)\n"
+     "    text = text * (torch.arange(8) < length)\n"
+     "    return (text[:40], text[:40, 0]), (text[40:], text[40:, 0])\n"),
+    ("def build_model",
+     "class Reader(nn.Module):\n"
+     "    def __init__(self):\n"
+     "        super().__init__()\n"
+     "        self.symbols, self.cell, self.head = nn.Embedding(10, 8), nn.GRUCell(8, 8), nn.Linear(8, 10)\n\n"
+     "    def forward(self, text):\n"
+     "        state = torch.zeros(len(text), 8)\n"
+     "        for symbol in text.T:\n"
+     "            new = self.cell(self.symbols(symbol), state)\n"
+     "            state = torch.where((symbol != 0).unsqueeze(1), new, state)\n"
+     "        return self.head(state)\n\n\n"
+     "def build_model"),
+    (MODEL, "    return Reader()\n"),
+)  # fmt: skip
+NORM = ("nn.ReLU()", "nn.BatchNorm1d(16), nn.ReLU(), nn.Dropout(0.5)")
+
 OUTCOMES: list[tuple[str, str, str]] = [
+    ("preparation", "alike", CHANCE),
+    ("preparation", "alike", mini((VALIDATION, "    return (train[0][:16], train[1][:16]), train\n"))),
+    ("preparation", "own-data", TEXTS),
+    ("preparation", "alike", mini((TRAIN, "    data.train.images[0] = 0\n" + TRAIN))),
+    ("preparation", "other-inputs", mini((VALIDATION, VALIDATION.replace("/ 255", "/ 256")))),
+    ("preparation", "other-inputs", mini((VALIDATION, VALIDATION.replace("/ 255", "/ 255 - 0.1")))),
+    ("preparation", "other-labels", mini(RELABELLED)),
+    ("labels", "agree", CHANCE),
+    ("labels", "too-hard", mini((TRAIN, "    data.validation.images.random_()\n" + TRAIN))),
+    ("labels", "no-classes", REGRESSION),
+    ("labels", "no-classes", TEXTS),
+    ("labels", "strangers", mini((TRAIN + VALIDATION, "    train, validation = data.train, data.validation\n"
+     "    return (train.images.flip(3).roll(2, 2) / 255, train.labels % 2), (validation.images / 255,"
+     " validation.labels % 2)\n"))),
+    ("labels", "scrambled", mini((TRAIN, TRAIN.replace("labels)", "labels[torch.randperm(40)])")))),
+    ("labels", "scrambled", mini((PREPARED, "    return inputs, labels[torch.randperm(8, generator=rng)]\n"))),
+    ("labels", "renamed", mini(RELABELLED)),
+    ("mixing", "apart", CHANCE),
+    ("mixing", "apart", AMP),
+    ("mixing", "apart", REGRESSION),
+    ("mixing", "apart", TEXTS),
+    ("mixing", "apart", mini((PREPARED, "    return (inputs - inputs.mean()) / inputs.std() / 100, labels\n"),
+     (LOSS, "F.cross_entropy(outputs, labels, weight=torch.arange(1.0, 11.0))"))),
+    ("mixing", "apart", mini((PREPARED, "    soft = F.one_hot(labels, 10).float()\n"
+     "    return inputs + inputs.roll(1, 0), (soft + soft.roll(1, 0)) / 2\n"))),
+    ("mixing", "mixes-inputs", mini((PREPARED, "    return inputs + inputs.roll(1, 0), labels\n"))),
+    ("mixing", "mixes-outputs", mini(("nn.ReLU()", "nn.Softmax(0)"))),
+    ("mixing", "mixes-losses", mini((LOSS, "F.nll_loss(F.log_softmax(outputs, dim=0), labels)"))),
+    ("tokens", "in-order", TEXTS),
+    ("tokens", "in-order", PADDED),
+    ("tokens", "no-texts", MINI),
+    ("tokens", "copies", edited(TEXTS, ("text[:40, 1:]", "text[:40, :-1]"))),
+    ("tokens", "sees-later", edited(TEXTS, (".masked_fill(future, -1e9)", ""))),
+    ("tokens", "sees-later", edited(TEXTS, ("softmax(dim=2)", "softmax(dim=1)"))),
+    ("tokens", "sees-padding", edited(PADDED, ("torch.where((symbol != 0).unsqueeze(1), new, state)", "new"))),
+    ("tokens", "ignores-order", edited(TEXTS, (" + self.places(torch.arange(text.shape[1]))", ""))),
+    ("tokens", "cut", edited(PADDED, ("self.symbols(symbol), state)", "self.symbols(symbol), state.detach())"))),
+    ("initialization", "scaled", CHANCE),
+    ("initialization", "scaled", TEXTS),
+    ("initialization", "scaled", with_model("    model[3].weight.data.zero_()\n")),
+    ("initialization", "exploding", with_model("    model[1].weight.data.mul_(1e5)\n")),
+    ("initialization", "vanishing", with_model("    model[1].weight.data.mul_(1e-4)\n")),
+    ("initialization", "vanishing", with_layer("Cut", "x.detach()", ("nn.ReLU()", "nn.ReLU(), Cut()"))),
+    ("initialization", "dead", with_model("    model[1].bias.data.fill_(-100.0)\n")),
+    ("parameters", "same", AMP),
+    ("parameters", "same", with_model("    model[1].requires_grad_(False)\n")),
+    ("parameters", "same", train_step(STEP + "    optimizer.zero_grad()\n    optimizer.step()\n")),
+    ("parameters", "foreign", mini(("SGD(model.parameters()", "SGD(build_model().parameters()"))),
+    ("parameters", "missing", mini(("SGD(model.parameters()", "SGD(model[1].parameters()"))),
+    ("parameters", "unregistered", mini(("nn.ReLU()", "Hidden()"), ("def build_model",
+     "class Hidden(nn.Module):\n    own = [nn.Linear(16, 16)]\n\n    def forward(self, x):\n"
+     "        return self.own[0](x).relu()\n\n\ndef build_model"))),
+    ("parameters", "unreached", with_layer("Cut", "x.detach()", ("nn.ReLU()", "nn.ReLU(), Cut()"))),
+    ("schedule", "lasts", CHANCE),
+    ("schedule", "constant", MINI),
+    ("schedule", "spent", mini((NO_SCHEDULE, WARM_UP.replace("5, total_steps=total_steps", "0, total_steps=3")))),
+    ("update_size", "short", CHANCE),
+    ("update_size", "rewrites", mini(("lr=0.05", "lr=50.0"))),
+    ("decay", "no-decay", MINI),
+    ("decay", "slight", mini(("momentum=0.9", "momentum=0.9, weight_decay=1e-3"))),
+    ("decay", "slight", mini((ADAM[0], ADAM[1].replace("Adam", "AdamW").replace("1.0", "0.1")))),
+    ("decay", "excessive", mini(("momentum=0.9", "momentum=0.9, weight_decay=1.0"))),
+    ("decay", "coupled", mini(ADAM)),
+    ("training_mode", "training", CHANCE),
+    ("training_mode", "training", AMP),
+    ("training_mode", "eval-mode", train_step("    model.eval()\n" + STEP + "    optimizer.step()\n")),
+    ("training_mode", "eval-mode", edited(train_step("    model[2].eval()\n" + STEP + "    optimizer.step()\n"), NORM)),
+    ("training_mode", "idle", mini(("nn.ReLU()", "nn.BatchNorm1d(16, momentum=0.0), nn.ReLU()"))),
+    ("classes", "all-found", mini(("EPOCHS = 3", "EPOCHS = 30"), (VALIDATION,
+     VALIDATION.replace("return train, (", "own = (").replace("\n", "")
+     + "\n    return train, tuple(map(torch.cat, zip(train, own)))\n"))),
+    ("classes", "too-early", mini(("lr=0.05", "lr=1e-6"))),
+    ("classes", "no-classes", REGRESSION),
     ("overfit", "reaches", edited(CHANCE, ("momentum=0.9", "momentum=0.9, weight_decay=1.0"))),
     ("overfit", "reaches", REGRESSION),
     ("overfit", "stalls", mini(("lr=0.05, momentum=0.9", "lr=0.1"))),
+    ("overfit", "stalls", edited(SOUND["label smoothing"], ("lr=0.05", "lr=1e-4"))),
+    ("overfit", "stalls", edited(SOUND["table of numbers"], (MSE, "((outputs - labels.squeeze(1)) ** 2).mean()"))),
+    ("overfit", "stalls", edited(SOUND["text"],
+     ("return self.head(x", "return self.head(0 * x"), ("self.mlp(x))", "0)"))),
     ("overfit", "diverges", mini(("lr=0.05", "lr=1e30"))),
     ("data", "sound", MINI),
     ("data", "sound", REGRESSION),
     ("data", "unpaired", mini((PREPARED, "    return inputs, F.one_hot(labels.roll(1), 10).float()\n"))),
+    ("data", "unpaired", edited(SOUND["each image standardized"], ("-6)\n    return inputs, labels",
+     "-6)\n    return inputs, labels[torch.randperm(len(labels), generator=rng)]"))),
+    ("data", "unpaired", edited(SOUND["kinds of text"], (PREPARED, "    return inputs, labels.roll(1)\n"))),
+    ("data", "unpaired", edited(SOUND["text"], (PREPARED, "    return inputs.roll(1, 0), labels\n"))),
+    ("data", "unpaired", edited(SOUND["table of alarms"], (PREPARED, "    return inputs, labels.roll(1, 0)\n"))),
+    ("data", "unpaired", edited(SOUND["soft targets"], ("return inputs, soft", "return inputs, soft.roll(1, 0)"))),
     ("data", "overlap", mini((VALIDATION, "    return train, (train[0][:20], train[1][:20])\n"))),
     ("data", "unlike", mini((VALIDATION, VALIDATION.replace(" / 255", "")))),
     ("data", "non-finite", mini((VALIDATION, "    return (train[0] / 0, train[1]), train\n"))),
+    ("leakage", "sound", CHANCE),
+    ("leakage", "untraced", mini((VALIDATION, "    mixed = train[0] + train[0].roll(1, 0)\n"
+     + VALIDATION.replace("train,", "(mixed, train[1]),")))),
+    ("leakage", "overlap", mini((VALIDATION, "    noise = 0.01 * torch.rand(20, 1, 6, 6)\n"
+     "    return train, (train[0][:20] + noise, train[1][:20])\n"))),
+    ("leakage", "statistics", mini((VALIDATION, "    mean = data.validation.images.float().mean() / 255\n"
+     + VALIDATION.replace("train,", "(train[0] - mean, train[1]),")))),
     ("first_loss", "chance", CHANCE),
-    ("first_loss", "high", REGRESSION),
+    ("first_loss", "chance", REGRESSION),
+    ("first_loss", "high", mini((LOSS, f"10 * {LOSS}"))),
+    ("first_loss", "high", mini((LOSS, "F.multi_margin_loss(50 * outputs, labels)"))),
+    ("first_loss", "high", edited(SOUND["table of numbers"], (MSE, f"{MSE} * len(labels)"))),
     ("first_loss", "low", mini((LOSS, f"{LOSS} / 10"))),
     ("first_loss", "non-finite", mini((LOSS, "F.cross_entropy(outputs / 0, labels)"))),
     ("loss_form", "agrees", AMP),
     ("loss_form", "agrees", CHANCE),
     ("loss_form", "agrees", REGRESSION),
     ("loss_form", "agrees", mini((LOSS, "F.nll_loss(F.log_softmax(outputs, dim=1), labels)"))),
-    ("loss_form", "differs", mini((LOSS, "F.cross_entropy(outputs, labels, label_smoothing=0.1)"))),
+    ("loss_form", "agrees", SOUND["label smoothing"]),
+    ("loss_form", "agrees", SOUND["class weights"]),
+    ("loss_form", "agrees", SOUND["text with hidden labels"]),
+    ("loss_form", "agrees", SOUND["table of alarms"]),
+    ("loss_form", "differs", mini((LOSS, "F.cross_entropy(outputs, labels, ignore_index=0)"))),
+    ("loss_form", "differs", mini((LOSS, "F.nll_loss(outputs, labels)"))),
+    ("loss_form", "differs", mini((LOSS, "F.nll_loss(outputs.log_softmax(dim=0), labels)"))),
+    ("loss_form", "differs", mini((LOSS, "F.cross_entropy(outputs, (labels + 1) % 10, label_smoothing=0.1)"))),
+    ("loss_form", "differs", train_step(STEP.replace("loss =", "loss = 2 *") + "    optimizer.step()\n")),
+    ("loss_form", "grows", mini((LOSS, "F.multi_margin_loss(outputs, labels, reduction='sum')"))),
+    ("loss_form", "bounded", edited(SOUND["table of alarms"], ("nn.Linear(32, 1)", "nn.Linear(32, 1), nn.Sigmoid()"))),
+    ("loss_form", "all-pairs", edited(SOUND["table of flat numbers"],
+     ("F.mse_loss(outputs.squeeze(1), labels)", "((outputs - labels) ** 2).mean()"))),
+    ("loss_form", "all-pairs", edited(SOUND["table of numbers"],
+     (MSE, "((outputs - labels.squeeze(1)) ** 2).mean()"))),
+    ("loss_form", "no-reference", SOUND["focal"]),
+    ("loss_form", "no-reference", SOUND["mixup in the step"]),
     ("loss_form", "bounded", mini(("nn.Linear(16, 10)", "nn.Linear(16, 10), nn.Softmax(1), nn.Hardtanh()"))),
     ("loss_form", "overflows", mini((LOSS, f"{LOSS} * float('nan')"))),
     ("loss_form", "overflows",
@@ -130,12 +317,25 @@ OUTCOMES: list[tuple[str, str, str]] = [
     ("modes", "unrepeatable", mini(("    model.eval()\n", ""))),  # found although this network has no modes
     ("modes", "other-mode",
      edited(CHANCE, ("    outputs = model(inputs)\n    accuracy", "    outputs = -model(inputs)\n    accuracy"))),
+    ("modes", "partial", edited(SOUND["evaluated in batches"],
+     ('sum(right) / len(right)', 'right[-1]'))),
+    ("modes", "partial", mini(("    outputs = model(inputs)\n    accuracy",
+     "    inputs, labels = inputs[:10], labels[:10]\n    outputs = model(inputs)\n    accuracy"))),
+    ("modes", "unrepeatable", edited(SOUND["kinds of text"], ("    model.eval()\n", ""))),
+    ("modes", "other-mode", edited(SOUND["evaluated in batches"], ("argmax(dim=1)", "argmin(dim=1)"))),
     ("repeat", "same", CHANCE),
+    ("repeat", "same", SOUND["one cycle of epochs"]),
     ("audit", "all-move", AMP),
     ("audit", "some-rest", with_model("    model[1].weight.requires_grad_(False)\n")),
     ("audit", "some-rest", mini(("SGD(model.parameters()",
      "SGD([{'params': model[1].parameters(), 'lr': 1e-6}, {'params': model[3].parameters()}]"))),
     ("audit", "none-moves", mini(("SGD(model.parameters()", "SGD(build_model().parameters()"))),
+    ("audit", "all-move", SOUND["a trunk that rests"]),
+    ("audit", "frozen-moves", edited(SOUND["a trunk that rests"], ("    model[1].requires_grad_(False)\n", ""))),
+    ("audit", "frozen-moves", edited(CHANCE, ("AUGMENT = True\n", 'AUGMENT = True\nFROZEN = ("2.running",)\n'))),
+    ("audit", "unregistered", with_layer("Listed", "self.layers[0](x)",
+     ("        return self", "        self.layers = getattr(self, 'layers', [nn.Linear(16, 16)])\n        return self"),
+     ("nn.ReLU()", "nn.ReLU(), Listed()"))),
     ("lr_find", "below", mini(("lr=0.05", "lr=1e-7"))),
     ("lr_find", "within", mini((NO_SCHEDULE, WARM_UP))),
     ("gradcheck", "passes", CHANCE),
@@ -150,9 +350,27 @@ OUTCOMES: list[tuple[str, str, str]] = [
     ("updates", "other-gradient", train_step(STEP + NEGATED)),
     ("updates", "other-move", train_step(STEP + TWICE)),
     ("updates", "none", train_step(STEP)),
-    ("gradcheck", "not-in-float64", mini((PREPARED, "    return inputs.float(), labels\n"))),
+    ("gradcheck", "not-in-float64", with_layer("Single", "x.float()", ("nn.Flatten()", "nn.Flatten(), Single()"))),
     ("anomaly", "finite", edited(AMP, ("init_scale=256.0", "init_scale=2.0**30"))),
     ("anomaly", "non-finite", EXPONENTIAL),
+    ("resume", "not-resumed", MINI),
+    ("resume", "continues", INTERRUPTED),
+    ("resume", "departs", edited(INTERRUPTED, ("    optimizer.load_state_dict(state['optimizer'])\n", ""))),
+    ("serving", "not-served", MINI),
+    ("serving", "same", SERVED),
+    ("serving", "differs", edited(SERVED, ("raw.float() / 255", "1 - raw.float() / 255"))),
+    ("augmentation", "none", MINI),
+    ("augmentation", "none", mini((PREPARED, "    return inputs * 2, labels\n"))),
+    ("augmentation", "independent", MOVED),
+    ("augmentation", "same-draws", edited(MOVED, ("(len(inputs),)", "(len(inputs) // 2,)"),
+     (".tolist()", ".repeat_interleave(2).tolist()"))),
+    ("augmentation", "repeats", edited(MOVED, ("generator=rng", "generator=torch.Generator()"))),
+    ("replicas", "no-replicas", MINI),
+    ("replicas", "equal", REPLICAS),
+    ("replicas", "apart", edited(REPLICAS, ("        other.grad.copy_(mean)\n", ""))),
+    ("replicas", "same-examples", edited(REPLICAS, ("inputs[rank::2]), labels[rank::2]", "inputs[::2]), labels[::2]"))),
+    ("loss_form", "agrees", REPLICAS),
+    ("updates", "follows", REPLICAS),
 ]  # fmt: skip
 
 
@@ -166,6 +384,13 @@ def test_outcomes_on_a_miniature(name: str, outcome: str, source: str) -> None:
     assert Finding.from_json(found.to_json()).outcome == outcome
 
 
+@pytest.mark.parametrize("style", SOUND)
+def test_a_sound_program_in_another_style_raises_no_alarm(style: str) -> None:
+    subject = mini_subject(SOUND[style])
+    found = {name: make_check(subject, name).outcome for name in check_names()}
+    assert {name: outcome for name, outcome in found.items() if not load_check(name).outcome(outcome).sound} == {}
+
+
 # What only a real run shows: huge_lr and its like are examples, not the list of recipes.
 REAL = [
     ("huge_lr", "overfit", "diverges"),
@@ -177,8 +402,12 @@ REAL = [
     ("loss_sum", "loss_form", "grows"),
     ("double_softmax", "loss_form", "bounded"),
     ("label_permute", "lr_find", "flat"),
+    ("ignore_index_zero", "classes", "left-out"),
     ("missing_zero_grad", "gradients", "stale"),
     ("amp_no_scaling", "gradients", "underflow"),
+    ("group_leakage", "leakage", "groups"),
+    ("temporal_leakage", "leakage", "future"),
+    ("target_leakage", "leakage", "one-column"),
 ]
 
 
@@ -244,6 +473,21 @@ def test_a_channel_is_dead_only_if_it_is_zero_at_every_place() -> None:
     ))  # fmt: skip
     before = make_check(mini_subject(convolution), "activations").tables[0].rows
     assert before[1][-2:] == (0.25, None)
+
+
+def test_a_run_whose_evaluate_prepares_its_inputs_ends_without_figures_of_the_harness(tmp_path: Path) -> None:
+    last = mini_run(tmp_path, SOUND["evaluate moves axes"]).epochs[-1]
+    assert math.isnan(last["val_loss_eval_mode"])
+    assert last["val_accuracy_eval_mode"] is None
+
+
+def test_accuracy_of_tokens_leaves_out_those_that_are_hidden() -> None:
+    trial = mini_subject(SOUND["text with hidden labels"]).trial()
+    inputs, labels = trial.validation
+    outputs = trial.model(inputs)
+    hidden = torch.where(labels == labels[0, 0], -100, labels)
+    expected = (outputs.argmax(dim=2) == labels)[hidden != -100].double().mean().item()
+    assert loss_and_accuracy(trial.experiment, trial.model, inputs, hidden)[1] == expected
 
 
 def test_chance_outside_the_seed_is_found_where_it_first_shows() -> None:

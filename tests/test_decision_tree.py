@@ -30,6 +30,7 @@ nodes:
       agree: {means: "all is well", conclude: healthy}
       unrepeatable: {means: "two marks", conclude: forgotten_eval}
       other-mode: {means: "the wrong mark", conclude: unknown}
+      partial: {means: "some marks", conclude: 'unknown'}
 """
 
 
@@ -73,7 +74,7 @@ def test_a_tree_is_what_its_text_says() -> None:
         ("conclude: huge_lr", "conclude: hugelr", 10, "there is no conclusion 'hugelr': did you mean huge_lr?"),
         ("conclude: huge_lr", "conclude: huge_lr\n        go: marks", 8, "needs either go or conclude, and not both"),
         ("means: \"it gets worse\"", "means: \"\"", 9, "means: String should have at least 3 characters."),
-        ("conclude: unknown}", "conclude: unknown", 16, "the tree is not YAML"),
+        ("conclude: unknown}", "conclude: unknown", 17, "the tree is not YAML"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_named_with_its_line(find: str, replace: str, line: int, said: str) -> None:
@@ -107,7 +108,7 @@ def test_a_message_names_a_few_problems_and_counts_the_others() -> None:
     with pytest.raises(UserError) as refusal:
         parse_tree(TEXT.replace("means", "mean"))
     assert str(refusal.value).count("line ") == MOST_PROBLEMS
-    assert str(refusal.value).endswith("\nand 7 more")
+    assert str(refusal.value).endswith("\nand 9 more")
 
 
 def test_the_example_of_the_prompt_is_a_tree_and_the_original_file_earns_nothing() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 import torch
-from mini_experiments import AMP, CHANCE, MINI, edited, load, mini_data, mini_run, train_step
+from mini_experiments import AMP, CHANCE, INTERRUPTED, MINI, edited, load, mini_data, mini_run, train_step
 
 from harness.errors import UserError
 from harness.run.metrics_log import format_record
@@ -273,25 +273,6 @@ def test_a_regression_has_no_accuracy(tmp_path: Path) -> None:
     assert run.state("best.pt")["epoch"] == min(run.epochs, key=lambda record: record["val_loss"])["epoch"] + 1
 
 
-INTERRUPTED = edited(
-    MINI,
-    ("nn.ReLU(), nn.Linear(16, 10)", "nn.ReLU(), nn.Dropout(0.5), nn.Linear(16, 10)"),
-    ("    return None\n", "    return warmup_cosine(optimizer, warmup_steps=5, total_steps=total_steps)\n"),
-    (
-        "AMP = False\n",
-        "AMP = False\nINTERRUPTED_AT = 7\n\n\n"
-        "def save_checkpoint(model, optimizer, scheduler):\n"
-        "    parts = {'model': model, 'optimizer': optimizer, 'scheduler': scheduler}\n"
-        "    return {name: part.state_dict() for name, part in parts.items()} | {'rng': torch.get_rng_state()}\n\n\n"
-        "def load_checkpoint(state, model, optimizer, scheduler):\n"
-        "    model.load_state_dict(state['model'])\n"
-        "    optimizer.load_state_dict(state['optimizer'])\n"
-        "    scheduler.load_state_dict(state['scheduler'])\n"
-        "    torch.set_rng_state(state['rng'])\n",
-    ),
-)
-
-
 def test_an_interrupted_run_goes_on_through_what_the_experiment_saves_and_loads(tmp_path: Path) -> None:
     whole = mini_run(tmp_path / "whole", edited(INTERRUPTED, ("INTERRUPTED_AT = 7\n", "")))
     interrupted = mini_run(tmp_path / "interrupted", INTERRUPTED)
@@ -318,3 +299,22 @@ def test_what_is_served_is_measured_on_raw_validation_examples(tmp_path: Path) -
         mini_run(
             tmp_path / "wrong", edited(MINI, ("@torch.no_grad()\ndef evaluate", served.replace(".argmax(dim=1)", "")))
         )
+
+
+STOPPING = edited(
+    MINI,
+    (
+        "@torch.no_grad()\ndef evaluate",
+        "def end_epoch(model, metrics):\n    return metrics['val_loss'] < 2.3\n\n\n@torch.no_grad()\ndef evaluate",
+    ),
+    ("EPOCHS = 3", "EPOCHS = 9"),
+)
+
+
+def test_an_experiment_may_stop_early_and_the_last_epoch_is_audited(tmp_path: Path) -> None:
+    run = mini_run(tmp_path, STOPPING)
+    assert run.epochs[-1]["val_loss"] < 2.3 <= run.epochs[-2]["val_loss"]
+    assert "val_loss_repeated" in run.epochs[-1]
+    before = files(tmp_path)
+    mini_run(tmp_path, STOPPING, resume=True)
+    assert files(tmp_path) == before

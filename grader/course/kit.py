@@ -48,6 +48,8 @@ def kit_files() -> dict[str, bytes]:
     files["README.md"] = readme.encode()
     for page in re.findall(r"\]\((docs/[\w.-]+)\)", readme):
         files[page] = (ROOT / page).read_bytes()
+        for picture in re.findall(r"!\[.*?\]\(([\w/-]+\.svg)\)", files[page].decode()):
+            files[f"docs/{picture}"] = (ROOT / "docs" / picture).read_bytes()
     for name in ("Makefile", "pyproject.toml"):
         files[name] = _NOT_FOR_STUDENTS.sub("", (ROOT / name).read_text(encoding="utf-8")).encode()
     for recipe in map(load_recipe, recipe_ids()):

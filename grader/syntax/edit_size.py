@@ -75,14 +75,17 @@ def names_defined(source: str) -> frozenset[str]:
 
 
 def functions_changed(before: str, after: str) -> frozenset[str]:
-    """Return the functions and constants that an edit changes, with those that use a constant or a helper of these.
+    """Return the functions and constants that an edit changes, with all that use a constant or a helper of these.
 
     Raises `Unparsable`.
     """
     old, new = ({(name, part.code) for name, part in _parts(source).items() if name} for source in (before, after))
     changed = {name for name, _ in old ^ new}
-    shared = changed - AREAS.keys()
-    return frozenset(changed | {name for name, part in _parts(after).items() if name and part.reads & shared})
+    parts = _parts(after)
+    # A network may be a class that is built of others, which read constants.
+    while using := {name for name, part in parts.items() if name and part.reads & (changed - AREAS.keys())} - changed:
+        changed |= using
+    return frozenset(changed)
 
 
 def changed_areas(before: str, after: str) -> frozenset[Area]:

@@ -3,6 +3,8 @@
 A check is a module of this folder. Its docstring is its documentation, `CHECK` declares its question and its
 closed set of outcomes, and `measure(subject)` returns a `Finding`. To add a check, add a file:
 nothing else lists them. What checks share lies in `core/`, their commands in `cli/`.
+
+In a test of your own project, `assert_sound(Training(model, optimizer, loss_fn, loader))` makes them of your training.
 """
 
 import ast
@@ -18,12 +20,34 @@ from harness.checks.core.finding import Check, Finding, Limit, Outcome
 from harness.errors import UserError
 
 if TYPE_CHECKING:  # measuring needs torch, which takes a second or two to import
+    from harness.checks.core.assertion import NotChecked, assert_sound
     from harness.checks.core.subject import Subject
+    from harness.checks.core.training import Training
     from harness.run.settings import RunSettings
 
-__all__ = ["Check", "Finding", "Limit", "Outcome", "check_names", "load_check", "make_check", "run_checks"]
+__all__ = [
+    "Check",
+    "Finding",
+    "Limit",
+    "NotChecked",
+    "Outcome",
+    "Training",
+    "assert_sound",
+    "check_names",
+    "load_check",
+    "make_check",
+    "run_checks",
+]
+_NEED_TORCH = {"NotChecked": "assertion", "assert_sound": "assertion", "Training": "training"}
 
 _FOLDER = Path(__file__).parent
+
+
+def __getattr__(name: str) -> Any:
+    """Import what needs torch when it is asked for."""
+    if name not in _NEED_TORCH:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"harness.checks.core.{_NEED_TORCH[name]}"), name)
 
 
 @cache

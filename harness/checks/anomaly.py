@@ -1,8 +1,8 @@
 """Makes the whole run until something is not finite, then makes that step again and watches each operation.
 
-It names the first operation whose result is NaN or infinite, with its layer, the tensor, the line of the
-experiment and the largest value that went in. What went in is the trace to follow: an exponential of 90
-overflows float32, a division by a norm of 0 gives NaN.
+It names the first operation that makes a NaN or an infinity out of values without one (a mask of minus infinity is
+given, not made), with its layer, the tensor, the line of the experiment and the largest value that went in. What went
+in is the trace to follow: an exponential of 90 overflows float32, a division by a norm of 0 gives NaN.
 
 Source of the bound: a loss of 100 times the first one has blown up (see `overfit`).
 """
@@ -122,9 +122,10 @@ class _OperationWatch(TorchDispatchMode):
         """Run one operation and look at its result."""
         given = [] if self.origin else _tensors((args, kwargs))
         largest = max((_largest(tensor) for tensor in given), default=0.0)
+        known = set().union(*map(_not_finite_values, given), _not_finite_scalars((args, kwargs)))
         result = func(*args, **(kwargs or {}))
         if self.origin is None and not func.__name__.startswith(_ANY_VALUE):
-            wrong = [tensor for tensor in _tensors(result) if not bool(tensor.detach().isfinite().all())]
+            wrong = [tensor for tensor in _tensors(result) if _not_finite_values(tensor) - known]
             if wrong:
                 self.origin = self._describe(func, wrong[0], largest)
         return result
@@ -159,6 +160,19 @@ def _tensors(values: Any) -> list[Tensor]:
         for value in tree_leaves(values)
         if isinstance(value, Tensor) and (value.is_floating_point() or value.is_complex()) and value.numel()
     ]
+
+
+def _not_finite_values(tensor: Tensor) -> set[str]:
+    """Return which of NaN and the two infinities a tensor holds, by name."""
+    values = torch.view_as_real(tensor.detach()) if tensor.is_complex() else tensor.detach()
+    tests = {"nan": torch.isnan, "inf": torch.isposinf, "-inf": torch.isneginf}
+    if bool(values.isfinite().all()):
+        return set()
+    return {name for name, test in tests.items() if bool(test(values).any())}
+
+
+def _not_finite_scalars(values: Any) -> set[str]:
+    return {str(value) for value in tree_leaves(values) if isinstance(value, float) and not math.isfinite(value)}
 
 
 def _largest(tensor: Tensor) -> float:

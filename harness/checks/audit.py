@@ -1,8 +1,10 @@
 """Makes six steps and looks at each parameter: is it trainable, which optimizer group holds it, did it move?
 
 A parameter without a group is in no optimizer; a parameter that does not move got no gradient, or a rate of zero. One
-whose rate is a token, below a thousandth of the largest, counts as at rest. If everything moves, frozen and forgotten
-parameters are ruled out.
+whose rate is a token, below a thousandth of the largest, counts as at rest. Those whose names begin with an entry of
+the constant FROZEN, such as `FROZEN = ("trunk.",)`, are meant to rest, and so are their buffers: batch norm's
+statistics. A tensor that the loss needs the gradient of, and that belongs neither to the network nor to the optimizer,
+is a layer that is not registered: in a list, say, where `nn.ModuleList` belongs.
 
 Source of the six steps: a gradient scaler skips its first steps until its factor fits, and a layer behind one
 that begins at zero waits a step for its gradient; the healthy experiments have moved every parameter within
@@ -12,14 +14,18 @@ three steps. Fine-tuning gives early layers a tenth or a hundredth of the rate, 
 import torch
 
 from harness.checks.core.finding import Check, Finding, Table, mechanism, sound
-from harness.checks.core.subject import Subject
+from harness.checks.core.subject import Subject, Trial
 
 CHECK = Check(
     order=120,
     question="Does a step move every parameter?",
     minutes=3,
     outcomes=(
-        sound("all-move", "Every parameter moves: the optimizer holds them all.", "gradients"),
+        sound(
+            "all-move",
+            "Every parameter that should moves, and the loss uses no other: frozen and forgotten ones are ruled out.",
+            "gradients",
+        ),
         mechanism(
             "some-rest",
             "Some parameters keep the values that they began with.",
@@ -27,6 +33,16 @@ CHECK = Check(
         ),
         mechanism(
             "none-moves", "No step changes any parameter.", look="build_optimizer: tensors and rates; train_step"
+        ),
+        mechanism(
+            "frozen-moves",
+            "Parameters or statistics move that the experiment means to rest: FROZEN names them.",
+            look="build_optimizer: which parameters it gets; train_step: the mode of the layers that rest",
+        ),
+        mechanism(
+            "unregistered",
+            "The loss depends on weights that neither network nor optimizer holds: nothing trains or stores them.",
+            look="build_model: layers in a plain list or dict, where nn.ModuleList or nn.ModuleDict belong",
         ),
     ),
 )
@@ -37,22 +53,36 @@ TOKEN_RATE = 1e-3
 def measure(subject: Subject) -> Finding:
     """Make the first steps of the run and see which parameters they move."""
     trial = subject.trial()
-    named = dict(trial.model.named_parameters())
+    named = dict(trial.model.named_parameters(remove_duplicate=False))
     numbered = enumerate(trial.optimizer.param_groups)
     groups = {id(tensor): index for index, group in numbered for tensor in group["params"]}
     # A schedule may have moved the rate that `build_optimizer` gave.
     rates = [float(group.get("initial_lr", group["lr"])) for group in trial.optimizer.param_groups]
     tokens = {index for index, rate in enumerate(rates) if rate < TOKEN_RATE * max(rates)}
-    start = {name: tensor.detach().clone() for name, tensor in named.items()}
+    resting = trial.experiment.frozen
+    buffers = {name: buffer for name, buffer in trial.model.named_buffers() if name.startswith(resting)}
+    watched = named | buffers
+    start = {name: tensor.detach().clone() for name, tensor in watched.items()}
+    strangers = _unregistered(subject.trial())
     moved_at: dict[str, int] = {}
     for index, batch in enumerate(trial.batches(STEPS)):
         trial.step(*batch)
-        for name, tensor in named.items():
-            token = groups.get(id(tensor)) in tokens
+        for name, tensor in watched.items():
+            token = groups.get(id(tensor)) in tokens and not name.startswith(resting)
             if name not in moved_at and not token and not torch.equal(tensor.detach(), start[name]):
                 moved_at[name] = index
-    outcome = "all-move" if len(moved_at) == len(named) else "some-rest"
-    moving = f"{len(moved_at)} of {len(named)}"
+    frozen_moves = sorted(name for name in moved_at if name.startswith(resting))
+    free = [name for name in named if not name.startswith(resting)]
+    moved = sum(name in moved_at for name in free)
+    if not moved:
+        outcome = "none-moves"
+    elif moved < len(free):
+        outcome = "some-rest"
+    elif frozen_moves:
+        outcome = "frozen-moves"
+    else:
+        outcome = "unregistered" if strangers else "all-move"
+    moving = f"{moved} of {len(free)}"
     rows = []
     for name, tensor in named.items():
         group = groups.get(id(tensor))
@@ -62,14 +92,39 @@ def measure(subject: Subject) -> Finding:
         rows.append((name, shape, tensor.requires_grad, group, rate, moved_at.get(name), share))
     columns = "parameter", "shape", "trainable", "group", "lr", "moved at step", "moved"
     return Finding(
-        outcome if moved_at else "none-moves",
-        f"{moving} parameters move in {STEPS} steps",
+        outcome,
+        f"{moving} parameters move in {STEPS} steps"
+        + (f", and {len(frozen_moves)} that should rest" if frozen_moves else "")
+        + (f"; the loss needs {strangers} tensors that the network does not hold" if strangers else ""),
         {
             "optimizer": type(trial.optimizer).__name__,
             "parameters that move": moving,
+            "meant to rest": sum(name.startswith(resting) for name in named),
+            "meant to rest, but moving": ", ".join(frozen_moves) or None,
+            "tensors of the loss in neither network nor optimizer": strangers,
             "parameters in no group": sum(id(tensor) not in groups for tensor in named.values()),
             "parameters not trainable": sum(not tensor.requires_grad for tensor in named.values()),
             "tensors of the optimizer that are no parameter": len(set(groups) - set(map(id, named.values()))),
         },
         tables=(Table("Parameters", columns, tuple(rows)),),
     )
+
+
+def _unregistered(trial: Trial) -> int:
+    """Return how many tensors the loss needs a gradient of that neither the network nor the optimizer holds."""
+    inputs, labels = next(trial.batches())
+    held = {id(tensor) for tensor in trial.model.parameters()}
+    held |= {id(tensor) for group in trial.optimizer.param_groups for tensor in group["params"]}
+    waiting = [trial.experiment.compute_loss(trial.model.train()(inputs), labels).grad_fn]
+    seen, strangers = set(waiting), set[int]()
+    while waiting:
+        node = waiting.pop()
+        if node is None:
+            continue
+        leaf = getattr(node, "variable", None)
+        if leaf is not None and id(leaf) not in held:
+            strangers.add(id(leaf))
+        following = {further for further, _ in node.next_functions} - seen
+        seen |= following
+        waiting += following
+    return len(strangers)

@@ -1,9 +1,15 @@
 """Compares the loss before the first update with the loss of a guess.
 
 A classifier that knows nothing gives each of C classes the same probability, and its mean cross-entropy is ln
-C (Karpathy, "A Recipe for Training Neural Networks", 2019, "verify loss @ init"). A regression that knows
-nothing predicts the mean, and its mean squared error is the variance of the targets. A ratio of 64 where the
-batch holds 64 examples is a sum where a mean should be.
+C (Karpathy, "A Recipe for Training Neural Networks", 2019, "verify loss @ init"); one that knows how frequent the
+classes are has less, the entropy of the labels. One output for yes or no begins at ln 2. A regression that knows
+nothing puts out one number, and its loss is that of the best number; with the mean squared error this is the variance
+of the targets. A network that begins near zero may have the loss of zeros, too, up to ten times as much. A ratio of 64
+where the batch holds 64 examples is a sum where a mean should be.
+
+A loss that is no cross-entropy (weighted, focal, hinge) is compared with its own value for outputs that are all
+equal; one that compares examples with each other, or has targets of its own, with its value for outputs in
+another order.
 
 Source of the bounds (0.5 and 1.5 times the guess): healthy experiments are at 0.99 to 1.08 over ten seeds, a
 network whose outputs start with deviation 1 at 1.2.
@@ -16,8 +22,8 @@ import torch
 from torch import Tensor
 
 from harness.checks.core.finding import Check, Finding, consequence, short, sound
+from harness.checks.core.loss import Kind, Loss, Range, form_of, into, kind_of, least_constant_loss, range_of
 from harness.checks.core.subject import Subject
-from harness.run.evaluation import is_classification
 
 CHECK = Check(
     order=30,
@@ -35,33 +41,71 @@ CHECK = Check(
             "high",
             "The loss is off before any optimizer acts: its scale, or the scale of the first outputs, is wrong.",
             "loss_form",
-            "activations",
+            "initialization",
         ),
         consequence("non-finite", "The very first forward pass gives no finite loss.", "data", "anomaly"),
     ),
 )
 LOW, HIGH = 0.5, 1.5
-
-
-def constant_guess(targets: Tensor) -> float:
-    """Return the mean squared error of a regression that always predicts the mean: the variance of all entries."""
-    return float(targets.double().var(correction=0))
+OFF_CENTRE = 10.0  # targets whose mean is three deviations from zero
 
 
 def measure(subject: Subject) -> Finding:
     """Make the first step of the run and compare the loss that `train_step` returns with the loss of a guess."""
     trial = subject.trial()
     inputs, labels = next(trial.batches())
+    model = copy.deepcopy(trial.model).eval()
     with torch.no_grad():
-        outputs = copy.deepcopy(trial.model).eval()(inputs)
+        outputs = model(inputs).float()
+    range, own = range_of(model, inputs, outputs), trial.labels
+    known = own if (own.dtype, own.dim()) == (labels.dtype, labels.dim()) else labels
+    name, least, guess = _guess(trial.experiment.compute_loss, outputs, labels, known, range)
     loss = float(trial.step(inputs, labels))
-    classes = int(outputs.shape[1]) if is_classification(outputs, labels) else None
-    guess = math.log(classes) if classes else constant_guess(labels)
-    name = f"ln {classes}" if classes else "variance of the targets"
-    ratio = loss / guess if guess else math.inf
-    outcome = "low" if ratio < LOW else "high" if ratio > HIGH else "chance"
+    outcome = "low" if loss < LOW * least else "high" if loss > HIGH * guess else "chance"
     return Finding(
         outcome if math.isfinite(loss) else "non-finite",
         f"first loss {short(loss)}, {name} = {short(guess)}",
-        {"first loss": loss, name: guess, "ratio": ratio},
+        {"first loss": loss, name: guess, "least loss of a guess": least, "ratio": loss / guess if guess else math.inf},
     )
+
+
+def _guess(loss: Loss, outputs: Tensor, labels: Tensor, known: Tensor, range: Range) -> tuple[str, float, float]:
+    """Return what a guess is, and the loss of one that knows how frequent the known targets are, and of a usual one."""
+    kind, outward = kind_of(outputs, labels), into(range, outputs)
+
+    def of_scores(scores: Tensor, targets: Tensor) -> Tensor:
+        return loss(outward(scores), targets)
+
+    form = form_of(of_scores, outputs, labels, kind) if kind in ("classes", "shares", "binary") else kind
+    zeros = torch.zeros_like(outputs)
+    if kind == "numbers":
+        share = _by_example(loss, zeros, labels)
+        best = share * least_constant_loss(loss, outputs, labels)
+        at_zero = share * float(loss(zeros, labels))
+        return "best constant", best, min(max(best, at_zero), OFF_CENTRE * best)
+    if kind == "own" or form == "relative":
+        moved = float(loss(outputs.roll(1, 0), labels))
+        return "outputs of another order", moved, moved
+    if form in ("weighted", "own"):
+        equal = _by_example(of_scores, zeros, labels) * float(of_scores(zeros, labels))
+        return "equal outputs", equal, equal
+    classes = 2 if kind == "binary" else outputs.shape[-1]
+    return f"ln {classes}", min(_entropy(known, kind, classes), math.log(classes)), math.log(classes)
+
+
+def _by_example(loss: Loss, outputs: Tensor, labels: Tensor) -> float:
+    """Return the mean loss of both halves of a batch over that of the whole: 1 for a mean, 0.5 for a sum."""
+    half, whole = len(labels) // 2, float(loss(outputs, labels))
+    if not half or not whole:
+        return 1.0
+    parts = loss(outputs[:half], labels[:half]), loss(outputs[half : 2 * half], labels[half : 2 * half])
+    return float(sum(parts)) / 2 / whole
+
+
+def _entropy(labels: Tensor, kind: Kind, classes: int) -> float:
+    """Return the entropy of the classes' frequencies, in nats."""
+    if kind == "shares":
+        frequent = labels.flatten(0, -2).double().mean(dim=0)
+    else:
+        frequent = torch.bincount(labels[labels >= 0].flatten().long(), minlength=classes).double()
+    return float(torch.distributions.Categorical(probs=frequent).entropy())

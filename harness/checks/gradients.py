@@ -45,7 +45,7 @@ CHECK = Check(
             "amp_off",
         ),
         consequence("exploding", "The gradient grows far beyond its first size.", "lr_find"),
-        consequence("vanishing", "Some layer gets next to nothing of the gradient.", "activations", "audit"),
+        consequence("vanishing", "Some layer gets next to nothing of the gradient.", "initialization", "audit"),
     ),
 )
 STEPS = 20
@@ -72,7 +72,10 @@ def measure(subject: Subject) -> Finding:
             excess += [(records[-1]["grad_zero_fraction"] or 0.0) - zeros] if late else []
     used = {name: gradient for name, gradient in used.items() if gradient.numel()}
     # A matrix has two or more dimensions: a bias before a batch norm has no gradient at all, and says nothing.
-    sizes = [float(g.double().square().mean().sqrt()) for g in used.values() if g.ndim > 1]
+    # Of an embedding, the rows of symbols that are in the batch count.
+    tables = {f"{name}.weight" for name, layer in model.named_modules() if isinstance(layer, nn.Embedding)}
+    matrices = [g[g.any(dim=1)] if name in tables else g for name, g in used.items() if g.ndim > 1]
+    sizes = [float(g.double().square().mean().sqrt()) if g.numel() else 0.0 for g in matrices]
     norms = [math.nan if record["grad_norm"] is None else record["grad_norm"] for record in records]
     ratios = [float(record["stale_grad_ratio"]) for record in records]
     stale, lost = worst(ratios), median(excess)

@@ -4,25 +4,26 @@ The rates of the first six steps are read when an optimizer steps, whichever opt
 the later steps are those of the schedule. A rate is right only together with its optimizer: about 0.1 for SGD
 with momentum, 0.001 for Adam. `harness lr-find` shows the range for the experiment at hand.
 
-A plain step uses the rate of build_optimizer, the mean loss and its gradient as it is: clipping, dividing the gradient
-or an endless warm-up hides a rate that is too large. If 80 plain steps have learnt nothing, the check makes them
+A plain step uses the rate of build_optimizer, the mean loss and its gradient as it is, up to 5 times its usual length
+(an outlier among the examples says nothing about the rate): clipping, dividing the gradient or an endless warm-up hides
+a rate that is too large. If 80 plain steps have learnt nothing, the check makes them
 at a tenth and a hundredth of the rate, too.
 
 Sources of the bounds: no usual rate of any optimizer reaches 1. The defaults of torch.optim are 0.001 to 0.01,
-and only Adadelta, which sets its own step, has 1.0; Smith's range tests (arXiv:1506.01186) of plain networks
-end below 1. After 80 plain steps healthy experiments and their sound variants have at most 0.5 of the first loss, and
-with ten times the rate of the digits' network all of it (0.8). A tenth of such a rate leaves a fifth of the loss (0.3).
+and only Adadelta and L-BFGS, which set their own step and may, have 1.0; Smith's range tests (arXiv:1506.01186) of
+plain networks end below 1. After 80 plain steps healthy experiments and their sound variants have at most 0.5 of the
+first loss, and with ten times the rate of the digits' network all of it (0.8). A tenth of such a rate leaves a fifth of
+the loss (0.3).
 """
 
 import math
 from statistics import median
 
-import torch.nn.functional as F
+import torch
 
 from harness.checks.core.finding import Check, Finding, Limit, mechanism, short, sound
-from harness.checks.core.subject import Subject, worst
-from harness.checks.loss_form import mean_cross_entropy
-from harness.run.evaluation import is_classification
+from harness.checks.core.loss import kind_of, range_of, stable_loss
+from harness.checks.core.subject import Subject, as_vector, reference_gradients, worst
 
 CHECK = Check(
     order=50,
@@ -42,6 +43,7 @@ LARGEST = 1.0
 STEPS = 6
 PLAIN_STEPS = 80
 LAST = 10
+LONGEST = 5.0
 LEARNS_NOTHING, BETTER = 0.8, 0.3
 
 
@@ -50,12 +52,13 @@ def measure(subject: Subject) -> Finding:
     rates = rates_of(subject)
     built = subject.trial().optimizer.param_groups
     largest = worst([*rates, *(float(group.get("initial_lr", group["lr"])) for group in built)])
+    sets_its_own = isinstance(subject.trial().optimizer, torch.optim.Adadelta | torch.optim.LBFGS)
     own, lower = _plain_losses(subject, 1.0), None
     if not _level(own) < LEARNS_NOTHING * own[0]:
         lower = min(_level(_plain_losses(subject, factor)) for factor in (0.1, 0.01))
     overshoots = lower is not None and lower < BETTER * _level(own)
     return Finding(
-        "usual" if largest < LARGEST and not overshoots else "too-large",
+        "usual" if (largest < LARGEST or sets_its_own) and not overshoots else "too-large",
         f"largest rate {short(largest)}; loss after {PLAIN_STEPS} plain steps {short(_level(own))}",
         {
             "largest rate": largest,
@@ -70,9 +73,10 @@ def measure(subject: Subject) -> Finding:
 def rates_of(subject: Subject) -> list[float]:
     """Return the largest learning rate of each step of the run; the first steps are made, the others only scheduled."""
     trial = subject.trial()
-    rates = [float(record["lr"] or 0.0) for record in trial.records(trial.batches(STEPS))]
+    first = min(STEPS, trial.steps)
+    rates = [float(record["lr"] or 0.0) for record in trial.records(trial.batches(first))]
     if trial.scheduler is not None:
-        for _ in range(trial.steps - STEPS):
+        for _ in range(trial.steps - first):
             trial.scheduler.step()
             rates.append(worst([float(group["lr"]) for group in trial.optimizer.param_groups]))
     return rates
@@ -82,16 +86,28 @@ def _plain_losses(subject: Subject, factor: float) -> list[float]:
     trial = subject.trial()
     for group in trial.optimizer.param_groups:
         group["lr"] = factor * group.get("initial_lr", group["lr"])
-    losses = []
+    losses, form = [], None
+    limit = LONGEST * _usual_norm(subject)
     for inputs, labels in trial.batches(PLAIN_STEPS):
         outputs = trial.model.train()(inputs)
-        form = mean_cross_entropy if is_classification(outputs, labels) else F.mse_loss
-        loss = form(outputs, labels)
+        form = form or stable_loss(kind_of(outputs, labels), range_of(trial.model, inputs, outputs))
+        loss = (form or trial.experiment.compute_loss)(outputs, labels)
         trial.optimizer.zero_grad()
         loss.backward()
-        trial.optimizer.step()
+        torch.nn.utils.clip_grad_norm_(trial.model.parameters(), limit)
+        trial.optimizer.step(loss.item)  # L-BFGS asks for the loss again
         losses.append(loss.item())
     return losses
+
+
+def _usual_norm(subject: Subject) -> float:
+    """Return the median norm of the gradients of the first batches at the first weights."""
+    trial = subject.trial()
+    norms = []
+    for inputs, labels in trial.batches(LAST):
+        gradients = reference_gradients(trial.model, trial.experiment.compute_loss, inputs, labels)
+        norms.append(float(as_vector(gradients, gradients).norm()))
+    return median(norms)
 
 
 def _level(losses: list[float]) -> float:

@@ -1,26 +1,29 @@
 """Compares the loss and its gradient in a training step with the stable form of the mean loss.
 
 The stable form is the mean cross-entropy, `logsumexp(z) - z[label]` for logits z (Goodfellow, Bengio and
-Courville, Deep Learning, 2016, section 4.1), `-log(p[label])` where the network puts out probabilities, and
-the mean squared error for a regression. For classes, the gradient that a step computes is compared on the
-first batch, on half of it, and on the next half batch: a mean does not depend on the size. The backward pass
-counts, before anything clips or divides the gradient; a step on every k-th batch may count each batch for
-1/k, and a gradient scaler's factor is taken out. For a regression, which may have any loss, the loss is
+Courville, Deep Learning, 2016, section 4.1), `-log(p[label])` where the network puts out probabilities, the binary
+cross-entropy for targets of zeros and ones, and the mean squared error for a regression. For classes, the gradient that
+a step computes is compared on the first batch, on half of it, and on the next half batch: a mean does not depend on the
+size. The backward pass counts, before anything clips or divides the gradient; a step on every k-th batch may count each
+batch for 1/k, and a gradient scaler's factor is taken out. For a regression, which may have any loss, the loss is
 compared on the outputs of the first batch.
+
+A loss for classes may weight the examples by class, or teach shares of the classes (label smoothing, mixup): that
+agrees, too. It may have another form (focal, hinge, contrastive) or depend on more than `compute_loss`: then there is
+nothing to compare it with.
 
 `grows`: the gradient of a whole batch and of half of it differ by the number of examples. `bounded`: the loss takes
 logits, and the network squashes what it puts out: with the weights of its last layer a million times as large its
 outputs hardly grow, so that there is a least loss, or a least gradient, that no training passes.
-`overflows`: logits of +-10,000 give no finite loss.
+`overflows`: logits of +-10,000 give no finite loss. `all-pairs`: the loss stays the same if the targets change places,
+so it does not compare each output with its own target: outputs (B, 1) and targets (B,) broadcast to (B, B).
 
 Sources of the bounds: sums of a batch in float32 differ by 1e-6 with the order of addition, gradients of
 healthy steps by at most 1e-6; 1e-3 is different. A sum grows by 2 from half a batch to a whole one; 1.5
 counts as growing. Logits grow as the weights of their layer do, the outputs of a softmax by a few hundred (1e3).
 """
 
-import copy
 import math
-from collections.abc import Callable
 from itertools import pairwise
 
 import torch
@@ -28,8 +31,28 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from harness.checks.core.finding import Cell, Check, Finding, Table, mechanism, short, sound
-from harness.checks.core.subject import Subject, Trial, as_vector, fresh_gradients, reference_gradients, worst
-from harness.run.evaluation import is_classification
+from harness.checks.core.loss import (
+    Kind,
+    Loss,
+    Range,
+    form_of,
+    into,
+    kind_of,
+    range_of,
+    stable_loss,
+    stretched,
+    ties_pairs,
+)
+from harness.checks.core.subject import (
+    Subject,
+    Trial,
+    as_vector,
+    fresh_gradients,
+    minimizes_another_loss,
+    reference_gradients,
+    worst,
+)
+from harness.run.evaluation import IGNORED
 from harness.run.experiment import Experiment
 
 CHECK = Check(
@@ -37,7 +60,11 @@ CHECK = Check(
     question="Is the loss, and its gradient, the mean that it should be?",
     minutes=3,
     outcomes=(
-        sound("agrees", "The loss is the mean it should be: the loss function is ruled out.", "lr_find"),
+        sound(
+            "agrees",
+            "The loss is the mean that it should be, and the step minimizes it: both are ruled out.",
+            "lr_find",
+        ),
         mechanism(
             "grows",
             "The loss depends on how many examples are in the batch, and so does the length of every update.",
@@ -54,19 +81,27 @@ CHECK = Check(
             look="compute_loss, and what train_step does with the loss before the backward pass",
         ),
         mechanism("overflows", "Large outputs give a loss that is not finite.", look="compute_loss: exp and log"),
-        sound("no-reference", "The regression has a loss of its own: nothing to compare it with.", "lr_find"),
+        mechanism(
+            "all-pairs",
+            "The loss compares each output with every target: outputs (B, 1) against targets (B,) broadcast to (B, B).",
+            look="the shapes of outputs and labels in compute_loss",
+        ),
+        sound(
+            "no-reference",
+            "The loss has a form of its own: it is a mean, but there is nothing to compare it with.",
+            "gradcheck",
+            "lr_find",
+        ),
     ),
 )
 LARGE = 1e4
 CLOSE = 1e-4
 GRADIENT_CLOSE = 1e-3
 GROWS = 1.5
-SURE = 1e6
 GROWTH = 1e3
+PARALLEL = 1e-2
 # Gradients are accumulated over a few batches; an experiment that steps more seldom is taken at each batch's word.
 MOST_ACCUMULATED = 8
-
-Loss = Callable[[Tensor, Tensor], Tensor]
 
 
 def measure(subject: Subject) -> Finding:
@@ -75,21 +110,10 @@ def measure(subject: Subject) -> Finding:
     inputs, labels = next(trial.batches())
     with torch.no_grad():
         outputs = trial.model.train()(inputs).float()
-    if is_classification(outputs, labels):
-        return _classification(subject, trial, inputs, outputs, labels)
-    return _regression(trial.experiment, outputs, labels)
-
-
-def mean_cross_entropy(scores: Tensor, labels: Tensor) -> Tensor:
-    """Return the mean cross-entropy of what a network puts out: probabilities as such, all else as logits."""
-    if are_probabilities(scores):
-        return F.nll_loss(scores.clamp(min=1e-30).log(), labels)
-    return F.cross_entropy(scores, labels)
-
-
-def are_probabilities(scores: Tensor) -> bool:
-    """Say whether outputs lie in 0 to 1, as those of softmax or sigmoid; equal logits of a network at zero do not."""
-    return bool(((scores >= 0) & (scores <= 1)).all()) and bool((scores != scores[0, 0]).any())
+    kind, range = kind_of(outputs, labels), range_of(trial.model, inputs, outputs)
+    if kind in ("classes", "shares", "binary"):
+        return _classification(subject, trial, kind, range, inputs, outputs, labels)
+    return _regression(trial.experiment, stable_loss(kind, range), outputs, labels)
 
 
 def _trial(subject: Subject) -> Trial:
@@ -97,51 +121,110 @@ def _trial(subject: Subject) -> Trial:
     return subject.trial(disable_amp=True)
 
 
-def _classification(subject: Subject, trial: Trial, inputs: Tensor, outputs: Tensor, labels: Tensor) -> Finding:
-    experiment, model = trial.experiment, trial.model
+def _classification(
+    subject: Subject, trial: Trial, kind: Kind, range: Range, inputs: Tensor, outputs: Tensor, labels: Tensor
+) -> Finding:
+    experiment, model, stable = trial.experiment, trial.model, stable_loss(kind, range)
+    assert stable is not None
     given = {f"first batch, {len(labels)} examples": outputs}
-    if not are_probabilities(outputs):
-        # Every second example is right beyond doubt, the others as wrong.
-        signs = torch.where(torch.arange(len(labels)) % 2 == 0, 1.0, -1.0).unsqueeze(1)
-        given[f"outputs of +-{LARGE:.0f}"] = LARGE * signs * F.one_hot(labels, outputs.shape[1])
-    rows = tuple((name, *_losses(experiment, mean_cross_entropy, scores, labels)) for name, scores in given.items())
-    least = _least(experiment, model, inputs)
-    distance, growth = _gradient_figures(subject)
+    if range != "probabilities":
+        sure = _sure_outputs(outputs, labels, kind)
+        given[f"outputs of +-{LARGE:.0f}"] = sure.log_softmax(dim=-1) if range == "log probabilities" else sure
+    rows = tuple((name, *_losses(experiment, stable, scores, labels)) for name, scores in given.items())
+    if kind == "binary":
+        least = _least_of_two(experiment, range, outputs, labels)
+    else:
+        least = _least(experiment, model, inputs, outputs, labels)
+    distance, off, growth = _gradient_figures(subject, stable)
     summary = f"gradient {short(distance)} away from the mean's; whole batch over half of it {short(growth)}"
     if not all(math.isfinite(loss) for _, loss, _ in rows):
         outcome = "overflows"
-    elif growth > GROWS or growth < 1 / GROWS:
+    elif kind == "binary" and not ties_pairs(_on_scores(experiment, range, outputs), outputs, labels):
+        outcome = "all-pairs"
+    elif off < PARALLEL and (growth > GROWS or growth < 1 / GROWS):
         outcome = "grows"
     elif least is not None:
         outcome = "bounded"
         summary = f"the least loss within the range of the outputs is {short(least)}"
+    elif distance < GRADIENT_CLOSE:
+        outcome = "agrees"
     else:
-        outcome = "agrees" if distance < GRADIENT_CLOSE else "differs"
+        outcome, words = _of_another_form(subject, trial, kind, range, outputs, labels, parallel=off < PARALLEL)
+        summary += f"; {words}"
     figures: dict[str, Cell] = {
         "distance of the step's gradient": distance,
+        "off its direction": off,
         "gradient of a whole batch over that of half of it": growth,
         "least loss within the outputs' range": least,
     }
     return _finding(outcome, summary, figures, rows)
 
 
-def _regression(experiment: Experiment, outputs: Tensor, labels: Tensor) -> Finding:
-    once = _losses(experiment, F.mse_loss, outputs, labels)
-    twice = _losses(experiment, F.mse_loss, torch.cat([outputs, outputs]), torch.cat([labels, labels]))
+def _on_scores(experiment: Experiment, range: Range, outputs: Tensor) -> Loss:
+    """Return the loss as a function of scores, for a network that makes something else of them."""
+    outward = into(range, outputs)
+    return lambda scores, labels: experiment.compute_loss(outward(scores), labels)
+
+
+def _of_another_form(
+    subject: Subject, trial: Trial, kind: Kind, range: Range, outputs: Tensor, labels: Tensor, *, parallel: bool
+) -> tuple[str, str]:
+    """Return the outcome of a step whose gradient is not that of the mean cross-entropy, and why."""
+    loss = trial.experiment.compute_loss
+    distance, _, growth = _gradient_figures(subject, loss)
+    if not distance < GRADIENT_CLOSE:
+        # A step may minimize more than compute_loss says: then it returns another loss, too.
+        if not parallel and minimizes_another_loss(subject):
+            return "no-reference", "train_step minimizes another loss than compute_loss, and returns it"
+        return "differs", "the step minimizes something else than compute_loss"
+    form = form_of(_on_scores(trial.experiment, range, outputs), outputs, labels, kind)
+    if form != "relative" and not _as_mean(growth * _twice(loss, outputs, labels)):
+        return "grows", "a sum"
+    if form in ("mean", "weighted"):
+        return "agrees", "a cross-entropy with weights or shares"
+    return ("no-reference" if form in ("own", "relative") else "differs"), f"the form is {form}"
+
+
+def _as_mean(growth: float) -> bool:
+    return 1 / GROWS < growth < GROWS
+
+
+@torch.no_grad()
+def _twice(loss: Loss, outputs: Tensor, labels: Tensor) -> float:
+    """Return the loss of a batch that holds each example twice over that of the batch."""
+    once, twice = (float(loss(torch.cat([outputs] * n), torch.cat([labels] * n))) for n in (1, 2))
+    return twice / once if once else math.inf if twice else 1.0
+
+
+def _regression(experiment: Experiment, stable: Loss | None, outputs: Tensor, labels: Tensor) -> Finding:
+    compared = stable or experiment.compute_loss
+    once = _losses(experiment, compared, outputs, labels)
+    twice = _losses(experiment, compared, torch.cat([outputs, outputs]), torch.cat([labels, labels]))
     growth = twice[0] / once[0] if once[0] else math.inf
     ratio = once[0] / once[1] if once[1] else math.inf
     if not math.isfinite(once[0]):
         outcome = "overflows"
+    elif stable is not None and not ties_pairs(experiment.compute_loss, outputs, labels):
+        outcome = "all-pairs"
     elif not abs(growth - 1) < CLOSE:
         outcome = "grows"
-    elif not abs(ratio - 1) < CLOSE:
+    elif stable is None or not abs(ratio - 1) < CLOSE:
         outcome = "no-reference"
     else:
-        outcome = "agrees" if _apart_at_outputs(experiment, outputs, labels) < CLOSE else "differs"
+        outcome = "agrees" if _apart_at_outputs(experiment, stable, outputs, labels) < CLOSE else "differs"
     words = f"loss / mean squared error {short(ratio)}; with each example twice, {short(growth)} times the loss"
     figures: dict[str, Cell] = {"loss over the stable form": ratio, "loss of each example twice": growth}
     rows = (f"first batch, {len(labels)} examples", *once), ("the same, each example twice", *twice)
     return _finding(outcome, words, figures, rows)
+
+
+def _sure_outputs(outputs: Tensor, labels: Tensor, kind: Kind) -> Tensor:
+    """Return outputs of +-10,000: every second example is right beyond doubt, the others as wrong."""
+    signs = torch.where(torch.arange(len(labels)) % 2 == 0, 1.0, -1.0).view(-1, *[1] * (outputs.dim() - 1))
+    if kind == "binary":
+        return LARGE * signs * (2 * labels.view_as(outputs) - 1)
+    largest = labels.clamp(min=0) if kind == "classes" else labels.argmax(dim=-1)
+    return LARGE * signs * F.one_hot(largest, outputs.shape[-1])
 
 
 def _finding(outcome: str, summary: str, figures: dict[str, Cell], rows: tuple[tuple[Cell, ...], ...]) -> Finding:
@@ -154,39 +237,50 @@ def _losses(experiment: Experiment, stable: Loss, outputs: Tensor, labels: Tenso
     return float(experiment.compute_loss(outputs, labels)), float(stable(outputs, labels))
 
 
-def _apart_at_outputs(experiment: Experiment, outputs: Tensor, labels: Tensor) -> float:
+def _apart_at_outputs(experiment: Experiment, form: Loss, outputs: Tensor, labels: Tensor) -> float:
     """Return the relative distance of a regression loss's gradient at the outputs from the mean squared error's."""
     leaf = outputs.clone().requires_grad_()
-    losses = experiment.compute_loss(leaf, labels), F.mse_loss(leaf, labels)
+    losses = experiment.compute_loss(leaf, labels), form(leaf, labels)
     own, stable = (torch.autograd.grad(loss, leaf, materialize_grads=True)[0].flatten() for loss in losses)
     return _distance(own.double(), stable.double())
 
 
 @torch.no_grad()
-def _least(experiment: Experiment, model: nn.Module, inputs: Tensor) -> float | None:
+def _least(experiment: Experiment, model: nn.Module, inputs: Tensor, outputs: Tensor, labels: Tensor) -> float | None:
     """Return the least loss of a network that squashes logits; None for one that does not.
 
     A loss takes logits if it stays the same when all outputs are shifted.
     """
-    outputs, sure = model(inputs).float(), copy.deepcopy(model)
-    answers = outputs.argmax(dim=1)
-    once, shifted = (float(experiment.compute_loss(outputs + by, answers)) for by in (0.0, 1.0))
-    layers = [layer for layer in sure.modules() if next(layer.parameters(recurse=False), None) is not None]
-    for parameter in layers[-1].parameters(recurse=False) if layers else ():
-        parameter.mul_(SURE)
-    stretched = sure(inputs).float()
-    if not abs(once - shifted) < CLOSE * max(abs(once), 1.0) or _spread(stretched) > GROWTH * _spread(outputs):
+
+    def least(outputs: Tensor) -> Tensor:
+        answers = outputs.argmax(dim=-1)
+        if labels.is_floating_point():
+            return F.one_hot(answers, outputs.shape[-1]).to(labels)
+        return torch.where(labels == IGNORED, labels, answers)
+
+    once, shifted = (float(experiment.compute_loss(outputs + by, least(outputs))) for by in (0.0, 1.0))
+    grown = stretched(model, inputs)
+    if not abs(once - shifted) < CLOSE * max(abs(once), 1.0) or _spread(grown) > GROWTH * _spread(outputs):
         return None
-    return float(experiment.compute_loss(stretched, stretched.argmax(dim=1)))
+    return float(experiment.compute_loss(grown, least(grown)))
+
+
+@torch.no_grad()
+def _least_of_two(experiment: Experiment, range: Range, outputs: Tensor, labels: Tensor) -> float | None:
+    """Return the least loss of probabilities that are taken for logits of zeros and ones; None if they are not."""
+    own, as_logits = _losses(experiment, F.binary_cross_entropy_with_logits, outputs, labels.view_as(outputs))
+    if range != "probabilities" or not abs(own - as_logits) < CLOSE:
+        return None
+    return float(experiment.compute_loss(labels.view_as(outputs), labels))
 
 
 def _spread(outputs: Tensor) -> float:
     """Return the mean distance between the greatest and the least output of an example."""
-    return float((outputs.amax(dim=1) - outputs.amin(dim=1)).mean())
+    return float((outputs.amax(dim=-1) - outputs.amin(dim=-1)).mean())
 
 
-def _gradient_figures(subject: Subject) -> tuple[float, float]:
-    """Return how far the gradients of two steps are from the mean's, and a whole batch's over half a batch's."""
+def _gradient_figures(subject: Subject, form: Loss) -> tuple[float, float, float]:
+    """Return how far two steps' gradients are from a loss's, how far off their line, and how a whole batch's grows."""
     trial = _trial(subject)
     batches = trial.batches()
     inputs, labels = next(batches)
@@ -196,7 +290,7 @@ def _gradient_figures(subject: Subject) -> tuple[float, float]:
     counter = trial.optimizer.register_step_pre_hook(lambda *_: stepped.append(call))
     pairs = []
     for part in (inputs, labels), (inputs[:half], labels[:half]):
-        pairs.append(_of_step(trial, *part))
+        pairs.append(_of_step(trial, form, *part))
         call += 1
     while call < 2 * MOST_ACCUMULATED and len(set(stepped)) < 2:
         trial.step(*next(batches))
@@ -206,14 +300,15 @@ def _gradient_figures(subject: Subject) -> tuple[float, float]:
     apart = [later - earlier for earlier, later in pairwise(dict.fromkeys(stepped))]
     share = 1 / apart[0] if apart else 1.0
     # At the same weights, so that only the number of examples differs.
-    from_half = _of_step(_trial(subject), inputs[:half], labels[:half])
+    from_half = _of_step(_trial(subject), form, inputs[:half], labels[:half])
     growth = _factor(*pairs[0]) / _factor(*from_half) if _factor(*from_half) else math.inf
-    return worst([_distance(found, share * expected) for found, expected in pairs]), growth
+    off = worst([_distance(found, _factor(found, expected) * expected) for found, expected in pairs])
+    return worst([_distance(found, share * expected) for found, expected in pairs]), off, growth
 
 
-def _of_step(trial: Trial, inputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the gradients of a training step and of the stable form at the same weights, as vectors."""
-    stable = reference_gradients(trial.model, mean_cross_entropy, inputs, labels)
+def _of_step(trial: Trial, form: Loss, inputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the gradients of a training step and of a loss at the same weights, as vectors."""
+    stable = reference_gradients(trial.model, form, inputs, labels)
     scale = math.prod(scaler.get_scale() for scaler in trial.experiment.scalers().values())
     with fresh_gradients(trial.model) as found:
         trial.step(inputs, labels)

@@ -7,7 +7,7 @@ gradients are too long.
 Sources of the bounds: the loss is smoothed with a moving average with bias correction and the test ends at
 four times the least loss, as in fastai's learning-rate finder. A loss that no rate brings down by 5 % is flat
 (labels that tell nothing: 0.1 %). Healthy experiments use 0.3 to 12 times the suggested rate over ten seeds;
-below 0.01 counts as far below.
+below 0.01 of the rate at which nine tenths of the fall are done, over ten, counts as far below.
 """
 
 import math
@@ -43,6 +43,7 @@ EVERY = 8  # of the steps that the table shows
 SMOOTHING = 0.9
 RISEN = 4.0
 FALLS = 0.95
+MOST_OF_FALL = 0.9
 FAR_BELOW = 0.01
 
 
@@ -52,12 +53,15 @@ def measure(subject: Subject) -> Finding:
     rates, losses, smooth = _range_test(subject)
     best = min(range(len(smooth)), key=smooth.__getitem__)
     suggested = rates[best] / 10
-    if smooth[best] > FALLS * smooth[0]:
+    if smooth[0] - smooth[best] < (1 - FALLS) * abs(smooth[0]):
         outcome = "flat"
     elif used >= rates[-1]:
         outcome = "above"
     else:
-        outcome = "below" if used < FAR_BELOW * suggested else "within"
+        # A network that has learnt all it can has its least loss at any later rate.
+        fallen = smooth[0] - MOST_OF_FALL * (smooth[0] - smooth[best])
+        enough = rates[next(at for at, loss in enumerate(smooth) if loss <= fallen)]
+        outcome = "below" if used < FAR_BELOW * enough / 10 else "within"
     figures: dict[str, Cell] = {
         "highest rate of the schedule": used,
         "suggested": suggested,
@@ -81,8 +85,9 @@ def _range_test(subject: Subject) -> tuple[list[float], list[float], list[float]
     trial = subject.trial()
     trial.scheduler = None
     groups = trial.optimizer.param_groups
-    highest = max(float(group["lr"]) for group in groups) or 1.0
-    shares = [float(group["lr"]) / highest for group in groups]
+    # A schedule may begin at zero: the rates that `build_optimizer` gave show the groups' shares.
+    given = [float(group.get("initial_lr", group["lr"])) for group in groups]
+    shares = [rate / (max(given) or 1.0) for rate in given]
     rates: list[float] = []
     losses: list[float] = []
     smooth: list[float] = []
@@ -96,6 +101,6 @@ def _range_test(subject: Subject) -> tuple[list[float], list[float], list[float]
             break
         average = SMOOTHING * average + (1 - SMOOTHING) * losses[-1]
         smooth.append(average / (1 - SMOOTHING ** (step + 1)))
-        if smooth[-1] > RISEN * min(smooth):
+        if smooth[-1] > min(smooth) + (RISEN - 1) * abs(min(smooth)):
             break
     return rates, losses, smooth or losses

@@ -5,13 +5,12 @@ a draw outside the seed, a clock, or state that is kept between runs.
 """
 
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 
 from harness.checks.core.finding import Check, Finding, consequence, sound
 from harness.checks.core.subject import Subject
 from harness.submission.log_values import log_difference
-from harness.trainer import train
+from harness.trainer import Training
 from harness.workspace import CHECKPOINT, METRICS_LOG
 
 CHECK = Check(
@@ -32,11 +31,13 @@ STEPS = 10
 
 def measure(subject: Subject) -> Finding:
     """Train twice for some steps, with an evaluation at the end, as a run does."""
-    settings = replace(subject.settings, max_steps=STEPS, epochs=1)
     logs, checkpoints = [], []
     for _ in range(2):
         with tempfile.TemporaryDirectory(prefix="trainwreck-") as scratch:
-            train(subject.experiment(), subject.tensors(), settings, Path(scratch))
+            training = Training(subject.experiment(), subject.tensors(), subject.settings, Path(scratch), None)
+            # The schedule is that of the whole run: it may depend on EPOCHS.
+            training.steps = min(STEPS, training.steps)
+            training.run(resume=False)
             logs.append((Path(scratch) / METRICS_LOG).read_bytes())
             checkpoints.append((Path(scratch) / CHECKPOINT).read_bytes())
     same_log, same_checkpoint = len(set(logs)) == 1, len(set(checkpoints)) == 1

@@ -1,7 +1,8 @@
 """Compares the gradient that each update uses with the gradient of the loss, and the weights' move with both.
 
 For the first six updates, the check computes the gradient of `compute_loss` itself, on a copy of the network with the
-same weights, batch and dropout. The optimizer may use a shorter one: clipped, divided, averaged over accumulated
+same weights, batch and dropout. A step that openly minimizes another loss, such as a distillation, is compared with the
+gradient of its own backward passes. The optimizer may use a shorter one: clipped, divided, averaged over accumulated
 batches. It may not use a longer one (`times the length` above 1: summed, still scaled) or one of another direction
 (`off its direction`: left over from earlier batches, changed after the backward pass). Then a copy of the optimizer
 steps with the gradient that was used: the weights must move as it moves them. An update that a gradient scaler skips
@@ -19,14 +20,28 @@ import torch
 from torch import Tensor, nn
 
 from harness.checks.core.finding import Check, Finding, consequence, mechanism, short, sound
-from harness.checks.core.subject import Gradients, Subject, Trial, as_vector, reference_gradients, used_gradients, worst
+from harness.checks.core.subject import (
+    Gradients,
+    Subject,
+    Trial,
+    as_vector,
+    fresh_gradients,
+    minimizes_another_loss,
+    reference_gradients,
+    used_gradients,
+    worst,
+)
 
 CHECK = Check(
     order=75,
     question="Does each update use the gradient of the loss, and nothing else?",
     minutes=3,
     outcomes=(
-        sound("follows", "Each update follows the gradient of its loss: train_step is ruled out.", "amp_off"),
+        sound(
+            "follows",
+            "Each update follows the gradient of its loss: clearing, scaling and stepping are ruled out.",
+            "amp_off",
+        ),
         mechanism(
             "longer",
             "The optimizer uses a gradient that is longer than that of the loss.",
@@ -59,12 +74,19 @@ def measure(subject: Subject) -> Finding:
     directions: list[float] = []
     moves: list[float] = []
     waiting: list[Gradients] = []
-    with used_gradients(trial.model) as used:
+    another = minimizes_another_loss(subject)
+    with used_gradients(trial.model) as used, fresh_gradients(trial.model) as fresh:
         for inputs, labels in trial.batches(UPDATES * MOST_ACCUMULATED):
             waiting.append(reference_gradients(trial.model, trial.experiment.compute_loss, inputs, labels))
+            fresh.clear()
             before = copy.deepcopy((trial.model, trial.optimizer))
             used.clear()
             trial.step(inputs, labels)
+            if another:
+                waiting[-1] = _unscaled(trial, fresh)
+            resting = [name for name in used if name.startswith(trial.experiment.frozen)]
+            for name in resting:  # no optimizer has to clear what it does not hold
+                del used[name]
             if not used:
                 continue
             own = as_vector(used, waiting[0])
@@ -85,6 +107,12 @@ def measure(subject: Subject) -> Finding:
         f"{short(longest)} times the length, {short(direction)} off the direction, {short(move)} off the move",
         {"times the length": longest, "off its direction": direction, "off the optimizer's move": move},
     )
+
+
+def _unscaled(trial: Trial, fresh: Gradients) -> Gradients:
+    """Return what the backward passes of a step added, without the factor of a scaler."""
+    scale = math.prod(scaler.get_scale() for scaler in trial.experiment.scalers().values())
+    return {name: gradient / scale for name, gradient in fresh.items()}
 
 
 def _outcome(length: float, direction: float, move: float) -> str:

@@ -63,9 +63,19 @@ def digest_of_splits(*splits: Split) -> str:
 
 
 def read_embedded(name: str, splits: Sequence[str], folder: Path = EMBEDDED_FOLDER) -> list[Split]:
-    """Return these splits of `folder`/`name`.npz, after comparing the file with the SHA256SUMS beside it.
+    """Return these splits of an archive that the repository carries.
 
     splits: "train" and "validation", or "heldout" in the folder that only the grader has.
+    Raises `UserError` as `read_archive` does.
+    """
+    arrays = read_archive(name, folder)
+    what = "images" if f"{splits[0]}_images" in arrays else "inputs"
+    return [Split(arrays[f"{split}_{what}"], arrays[f"{split}_labels"]) for split in splits]
+
+
+def read_archive(name: str, folder: Path = EMBEDDED_FOLDER) -> dict[str, NDArray[Any]]:
+    """Return the arrays of `folder`/`name`.npz, after comparing the file with the SHA256SUMS beside it.
+
     Raises `UserError` if a file is missing or its SHA-256 is not the listed one.
     """
     archive, sums = folder / f"{name}.npz", folder / "SHA256SUMS"
@@ -78,8 +88,7 @@ def read_embedded(name: str, splits: Sequence[str], folder: Path = EMBEDDED_FOLD
     if f"{hashlib.sha256(content).hexdigest()}  {archive.name}" not in lines:
         raise UserError(f"{archive} was altered, its SHA-256 is not the one in {sums.name}: {remedy}")
     with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-        what = "images" if f"{splits[0]}_images" in arrays else "inputs"
-        return [Split(arrays[f"{split}_{what}"], arrays[f"{split}_labels"]) for split in splits]
+        return dict(arrays)
 
 
 def draw_subset(

@@ -140,6 +140,64 @@ def _autocast() -> list[Tensor]:
     return [parameter.detach() for parameter in network.parameters()]
 
 
+def _trained(network: nn.Module, loss: Callable[[int], Tensor]) -> list[Tensor]:
+    """Make three clipped steps of AdamW on `loss(step)`, and return the weights of the network."""
+    optimizer = torch.optim.AdamW(network.parameters(), lr=0.01, fused=True)
+    for step in range(3):
+        optimizer.zero_grad()
+        loss(step).backward()
+        nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+        optimizer.step()
+    return [parameter.detach() for parameter in network.parameters()]
+
+
+def _transformer() -> list[Tensor]:
+    """Train a causal attention block on 6 texts of 12 letters; the embedding is the last layer, too."""
+    letters, norm, mix, out = nn.Embedding(8, 16), nn.LayerNorm(16), nn.Linear(16, 48), nn.Linear(16, 16)
+    network = _filled(nn.ModuleList([letters, norm, mix, out]).float())
+    text = classes(78, 8).reshape(6, 13)
+    later = torch.ones(12, 12, dtype=torch.bool).triu(1)
+
+    def loss(step: int) -> Tensor:
+        x = letters(text[:, :-1].roll(step, 0))
+        query, key, value = mix(norm(x)).chunk(3, dim=2)
+        weights = (query @ key.mT / 4).masked_fill(later, -math.inf).softmax(dim=2)
+        x = x + F.gelu(out(weights @ value))
+        return F.cross_entropy(F.linear(x, letters.weight).flatten(0, 1), text[:, 1:].roll(step, 0).flatten())
+
+    return _trained(network, loss)
+
+
+def _recurrent() -> list[Tensor]:
+    """Train a GRU, and a cell that rests behind the end of a text, on 6 texts of 9 symbols of four classes."""
+    symbols, layer = nn.Embedding(13, 12, padding_idx=0), nn.GRU(12, 20, batch_first=True)
+    cell, head = nn.GRUCell(20, 20), nn.Linear(20, 4)
+    network = _filled(nn.ModuleList([symbols, layer, cell, head]).float())
+    texts = classes(54, 13).reshape(6, 9).sort(dim=1, descending=True).values
+
+    def loss(step: int) -> Tensor:
+        states = layer(symbols(texts.roll(step, 0)))[0]
+        state = torch.zeros_like(states[:, 0])
+        for place in range(9):
+            going_on = (texts.roll(step, 0)[:, place] != 0).unsqueeze(1)
+            state = torch.where(going_on, cell(states[:, place], state), state)
+        return F.cross_entropy(head(state), classes(6, 4))
+
+    return _trained(network, loss)
+
+
+def _table() -> list[Tensor]:
+    """Train a perceptron with batch norm on 32 standardized rows of 7 columns to answer yes or no."""
+    network = _filled(nn.Sequential(nn.Linear(7, 24), nn.BatchNorm1d(24), nn.ReLU(), nn.Linear(24, 1)).float())
+
+    def loss(step: int) -> Tensor:
+        rows = 100 * numbers(32, 7, salt=step)
+        rows = (rows - rows.mean(dim=0)) / rows.std(dim=0)
+        return F.binary_cross_entropy_with_logits(network(rows).squeeze(1), (classes(32, 3) == 0).float())
+
+    return _trained(network, loss)
+
+
 def _python_math() -> list[Tensor]:
     """Return what Python's `math` gives on 2000 points, and a cosine schedule."""
     # A schedule calls these on step counts and fractions of them.
@@ -229,6 +287,9 @@ OPERATIONS: dict[str, Operation] = {
     "optimizer adamw": _optimizer(torch.optim.AdamW, lr=0.01),
     "optimizer rmsprop": _optimizer(torch.optim.RMSprop, lr=0.01),
     "optimizer adagrad": _optimizer(torch.optim.Adagrad, lr=0.01),
+    "transformer step": _transformer,
+    "recurrent step": _recurrent,
+    "table step": _table,
     "python math": _python_math,
     "numpy exp": _numpy(np.exp),
     "numpy matmul": _numpy(lambda x: x @ x),

@@ -1,15 +1,20 @@
 """Evaluations by the harness itself, independent of the experiment's own `evaluate`."""
 
+import math
+
 import torch
 from torch import Tensor, nn
 
 from harness.run.experiment import Experiment
 from harness.run.metrics_log import Record
 
+IGNORED = -100  # the label of what no loss and no accuracy counts, as in torch.nn.functional.cross_entropy
+
 
 def is_classification(outputs: Tensor, labels: Tensor) -> bool:
-    """Return whether outputs are scores of classes, (B, C), and labels class indices, (B,)."""
-    return outputs.dim() == 2 and labels.dim() == 1 and not labels.is_floating_point()
+    """Return whether outputs are scores of classes, (B, C) or (B, T, C), and labels class indices, (B,) or (B, T)."""
+    by_row = 2 <= outputs.dim() <= 3 and outputs.shape[-1] > 1 and outputs.shape[:-1] == labels.shape
+    return by_row and not labels.is_floating_point()
 
 
 @torch.no_grad()
@@ -20,14 +25,20 @@ def loss_and_accuracy(
     outputs = model(inputs)
     accuracy = None
     if is_classification(outputs, labels):
-        accuracy = (outputs.argmax(dim=1) == labels).double().mean().item()
+        accuracy = (outputs.argmax(dim=-1) == labels)[labels != IGNORED].double().mean().item()
     return experiment.compute_loss(outputs, labels).item(), accuracy
 
 
 def evaluate_in_eval_mode(experiment: Experiment, model: nn.Module, inputs: Tensor, labels: Tensor) -> Record:
-    """Return `val_loss_eval_mode` and `val_accuracy_eval_mode` (None for a regression)."""
+    """Return `val_loss_eval_mode` and `val_accuracy_eval_mode` (None for a regression).
+
+    An `evaluate` may prepare its inputs. If the network cannot take them as they are, the loss is NaN.
+    """
     model.eval()
-    loss, accuracy = loss_and_accuracy(experiment, model, inputs, labels)
+    try:
+        loss, accuracy = loss_and_accuracy(experiment, model, inputs, labels)
+    except (RuntimeError, ValueError, IndexError):
+        loss, accuracy = math.nan, None
     return {"val_loss_eval_mode": loss, "val_accuracy_eval_mode": accuracy}
 
 

@@ -1,8 +1,8 @@
 """Loads an `experiment.py` and calls its functions; an error names the line in the student's file.
 
 An experiment is a module with the functions in `FUNCTIONS` and the constants in `CONSTANTS`. It may have `predict`, the
-classes that are served for raw examples, and `save_checkpoint` with `load_checkpoint`, through which a run goes on that
-is interrupted before step `INTERRUPTED_AT`.
+classes that are served for raw examples, `end_epoch`, which says whether to stop early, and `save_checkpoint` with
+`load_checkpoint`, through which a run goes on that is interrupted before step `INTERRUPTED_AT`.
 """
 
 import inspect
@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import Any, TypeVar
 
 import torch
@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from torch.nn.modules.dropout import _DropoutNd
 from torch.optim.lr_scheduler import LRScheduler
 
+from harness.canonical_setup import canonical_setup
 from harness.data import CLASS_NAMES, DATASETS
 from harness.data.datasets import Dataset, Split
 from harness.errors import UserError
@@ -32,7 +33,7 @@ FUNCTIONS = (
     "evaluate",
 )  # fmt: skip
 CONSTANTS = ("EPOCHS", "BATCH_SIZE")
-OPTIONAL_FUNCTIONS = ("save_checkpoint", "load_checkpoint", "predict")
+OPTIONAL_FUNCTIONS = ("save_checkpoint", "load_checkpoint", "predict", "end_epoch")
 _MODULE_NAME = "experiment"
 T = TypeVar("T")
 
@@ -95,8 +96,11 @@ def tensor_data(data: Dataset) -> TensorData:
 class Experiment:
     """A loaded experiment. Each method calls the function of the same name and checks what it returns.
 
-    Every method raises `UserError` if the student's function raises or returns the wrong thing.
+    Every method raises `UserError` if the student's function raises or returns the wrong thing. `called` has what the
+    student calls a function, if not by its name here.
     """
+
+    called: Mapping[str, str] = MappingProxyType({})
 
     def __init__(self, path: Path, module: ModuleType) -> None:
         self.path = path
@@ -131,6 +135,22 @@ class Experiment:
         """Whether it has a function `predict`."""
         return "predict" in self._functions
 
+    def set_up(self, settings: RunSettings) -> None:
+        """Put the process into the state in which a training starts from the seed."""
+        canonical_setup(settings.seed, settings.verify)
+
+    def place(self, split: tuple[Tensor, Tensor], device: torch.device) -> tuple[Tensor, Tensor]:
+        """Return inputs and labels on the device, floating-point numbers in the default dtype."""
+        dtype = torch.get_default_dtype()
+        inputs, labels = (part.to(device, dtype if part.is_floating_point() else None) for part in split)
+        return inputs, labels
+
+    @property
+    def frozen(self) -> tuple[str, ...]:
+        """The prefixes of the names of parameters and buffers that are meant to rest: the constant FROZEN, if any."""
+        given = getattr(self.module, "FROZEN", ())
+        return (given,) if isinstance(given, str) else tuple(map(str, given))
+
     def apply(self, settings: RunSettings) -> None:
         """Set the constants that the settings ask for; constants that the experiment lacks are left out."""
         wanted = {
@@ -156,7 +176,8 @@ class Experiment:
             raise
         except (Exception, SystemExit) as error:
             raise UserError(
-                f"{self.path}: {name} raised {_headline(error)}\n{_student_lines(error, self.path)}"
+                f"{self.path}: {self.called.get(name, name)} raised {_headline(error)}\n"
+                f"{_student_lines(error, self.path)}"
                 "Fix that line, then run the same command again."
             ) from error
 
@@ -230,6 +251,12 @@ class Experiment:
             metrics[name] = None if value is None else float(value)
         return metrics
 
+    def end_epoch(self, model: nn.Module, metrics: dict[str, float | None]) -> bool:
+        """Give the experiment what `evaluate` returned; return whether the training is to stop."""
+        if "end_epoch" not in self._functions:
+            return False
+        return bool(self.call("end_epoch", model, metrics))
+
     def predict(self, model: nn.Module, raw: Tensor) -> Tensor:
         """Return the class that is served for each raw example, int64 (B,)."""
         served = self._call_for("classes, a tensor (B,) of torch.int64", Tensor, "predict", model, raw)
@@ -248,7 +275,8 @@ class Experiment:
         code = getattr(inspect.unwrap(self._functions[function]), "__code__", None)
         line = code.co_firstlineno if code is not None else "?"
         return UserError(
-            f"{self.path}, line {line}: {function} must return {expected}, but returned {_describe(found)}."
+            f"{self.path}, line {line}: {self.called.get(function, function)} must return {expected},"
+            f" but returned {_describe(found)}."
         )
 
 

@@ -88,7 +88,7 @@ def _complete_folder(job: RunJob, folder: Path, training: "Training", data: "Dat
             "final_val_metric": last["val_accuracy"] if last["val_accuracy"] is not None else last["val_loss"],
             "final_val_loss": last["val_loss"],
             "final_val_accuracy": last["val_accuracy"],
-            "steps": training.steps,
+            "steps": training.position["step"],
             "epochs": training.position["epoch"],
             "first_non_finite_step": training.first_non_finite_step,
             "guardrails": [

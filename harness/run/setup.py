@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.optim.lr_scheduler import LRScheduler
 
-from harness.canonical_setup import canonical_setup
 from harness.run.experiment import Experiment, TensorData, disable_dropout
 from harness.run.settings import RunSettings
 
@@ -20,8 +20,8 @@ MOST_COLUMNS = 32
 class TrainingSetup:
     """The parts of a training, in the state before its first step.
 
-    `steps` is the length of the schedule, by default that of the whole run. `adapt` may change network and optimizer
-    before the schedule is made.
+    `steps` is the length of the run and of its schedule. `adapt` may change network and optimizer before the schedule
+    is made. With `interrupted`, an experiment that asks for it is interrupted.
     """
 
     def __init__(
@@ -30,20 +30,20 @@ class TrainingSetup:
         data: TensorData,
         settings: RunSettings,
         *,
-        steps: int | None = None,
         adapt: Adapt | None = None,
+        interrupted: bool = False,
     ) -> None:
-        canonical_setup(settings.seed, settings.verify)
+        experiment.set_up(settings)
         self.experiment, self.settings = experiment, settings
         self.device = torch.device(settings.device)
         experiment.apply(settings)
         self.class_names = data.class_names
         training, validation = experiment.load_data(data)
-        self.inputs, self.labels = self._place(training)
-        self.validation = self._place(validation)
+        self.inputs, self.labels = experiment.place(training, self.device)
+        self.validation = experiment.place(validation, self.device)
         self.batch_size = min(settings.overfit_batch or experiment.batch_size, len(self.inputs))
         self.steps_per_epoch = len(self.inputs) // min(experiment.batch_size, len(self.inputs))
-        self.steps = steps or experiment.epochs * self.steps_per_epoch
+        self.steps = experiment.epochs * self.steps_per_epoch
         if settings.max_steps is not None:
             # One batch over and over has no end of its own.
             self.steps = settings.max_steps if settings.overfit_batch else min(self.steps, settings.max_steps)
@@ -56,13 +56,8 @@ class TrainingSetup:
         self.scheduler = experiment.build_scheduler(self.optimizer, self.steps)
         self.generators = run_generators(settings.seed)
         self.served = data.validation
-        self.interrupted_at = None if settings.overfit_batch else experiment.interrupted_at
+        self.interrupted_at = experiment.interrupted_at if interrupted else None
         self.made = 0
-
-    def _place(self, split: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
-        dtype = torch.get_default_dtype()
-        inputs, labels = (part.to(self.device, dtype if part.is_floating_point() else None) for part in split)
-        return inputs, labels
 
     def prepare(self, inputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
         """Return a batch as the network is to see it."""
@@ -72,11 +67,15 @@ class TrainingSetup:
         """Make one step of the experiment and of its schedule on a prepared batch; return the loss."""
         if self.made == self.interrupted_at:
             self._interrupt()
-        self.made += 1
         loss = self.experiment.train_step(self.model, self.optimizer, inputs, labels)
         if self.scheduler is not None:
-            self.scheduler.step()
+            self.step_schedule(self.scheduler)
+        self.made += 1
         return loss
+
+    def step_schedule(self, scheduler: LRScheduler) -> None:
+        """Step the schedule behind a step of the experiment."""
+        scheduler.step()
 
     def _interrupt(self) -> None:
         """Go on as a new process would: everything is as at the start, but for what the experiment saves and loads."""

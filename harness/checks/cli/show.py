@@ -1,7 +1,7 @@
 """What a check command measures, and its findings: on a terminal, and as JSON."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from harness.checks import Check, Finding, Outcome, load_check
-from harness.checks.core.finding import Table, short
+from harness.checks.core.finding import short
 from harness.errors import UserError
 from harness.exercise import DEFAULT_SEED, RunOptions, check_dataset
 from harness.recipe import load_recipe
@@ -137,7 +137,7 @@ def _show_whole(console: Console, report: CheckReport) -> None:
     console.print(Text.assemble((finding.outcome, _style(report.outcome.sound)), f": {finding.summary}"))
     lines = [f"  {name}: {short(value)}" for name, value in finding.figures.items()]
     for table in finding.tables:
-        lines += _table(table)
+        lines += table.lines()
     console.print("\n".join([*lines, "", report.outcome.reading]))
 
 
@@ -147,19 +147,10 @@ def _show_walk(console: Console, reports: Sequence[CheckReport]) -> None:
         outcome = (f"{report.outcome.id:<14} ", _style(report.outcome.sound))
         command = f"{report.command:<{width}}  {report.check.minutes:g} min"
         console.print(Text.assemble(f"{number:2} ", outcome, command))
-        console.print(f"     {report.finding.summary}")
-        console.print(f"     {report.outcome.reading}", style="dim")
+        if not report.outcome.sound:  # twenty sound checks must not hide the one that is not
+            console.print(f"     {report.finding.summary}")
+            console.print(f"     {report.outcome.reading}", style="dim")
     console.print(verdict(reports), style=_style(all(report.outcome.sound for report in reports)))
-
-
-def _table(table: Table) -> Iterator[str]:
-    """Yield the lines of a table, without a frame: even ten columns must fit a usual terminal."""
-    yield table.caption
-    cells = [table.columns, *(tuple(short(cell, digits=3) for cell in row) for row in table.rows)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    for row in cells:
-        rest = (cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))
-        yield "  " + "  ".join((row[0].ljust(widths[0]), *rest)).rstrip()
 
 
 def find_target(name: str, work: Path, options: RunOptions) -> Target:

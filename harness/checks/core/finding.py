@@ -1,6 +1,7 @@
 """What a check declares and what it reports: `Check` and its outcomes, `Finding` with its tables."""
 
 import shlex
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -33,9 +34,9 @@ class Outcome:
     in_log: Limit | None
 
 
-def sound(id: str, reading: str, *next: str) -> Outcome:
-    """Return an outcome that rules something out."""
-    return Outcome(id, reading, True, False, next, "", None)
+def sound(id: str, reading: str, *next: str, look: str = "") -> Outcome:
+    """Return an outcome that rules something out, or that could not judge."""
+    return Outcome(id, reading, True, False, next, look, None)
 
 
 def mechanism(id: str, reading: str, *next: str, look: str = "", in_log: Limit | None = None) -> Outcome:
@@ -94,6 +95,15 @@ class Table:
     caption: str
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
+
+    def lines(self) -> Iterator[str]:
+        """Yield the caption and the rows in aligned columns, without a frame: even ten must fit a usual terminal."""
+        yield self.caption
+        cells = [self.columns, *(tuple(short(cell, digits=3) for cell in row) for row in self.rows)]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        for row in cells:
+            rest = (cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))
+            yield "  " + "  ".join((row[0].ljust(widths[0]), *rest)).rstrip()
 
 
 @dataclass(frozen=True)

@@ -3,16 +3,20 @@
 import copy
 import itertools
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import torch
 from torch import Tensor, nn
+from torch.optim.lr_scheduler import LRScheduler
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
+from harness.canonical_setup import canonical_setup
 from harness.data.datasets import Dataset
 from harness.run.experiment import Experiment, TensorData, load_experiment, tensor_data
 from harness.run.metrics_log import Record
@@ -21,6 +25,8 @@ from harness.run.settings import RunSettings
 from harness.run.setup import Adapt, TrainingSetup, deterministic_minibatches
 
 Gradients = dict[str, Tensor]
+ROUNDING = 1e-5
+ALIKE, PARALLEL = 0.5, 0.999  # cosines of two gradients; a parallel one is the same loss, scaled
 
 
 @dataclass(frozen=True)
@@ -42,17 +48,35 @@ class Subject:
         """Return a copy of the data as `load_data` receives it."""
         return tensor_data(self.data)
 
-    def trial(self, *, steps: int | None = None, adapt: Adapt | None = None, **switches: Any) -> "Trial":
+    def trial(
+        self, *, steps: int | None = None, adapt: Adapt | None = None, interrupted: bool = False, **switches: Any
+    ) -> "Trial":
         """Return a trial of the experiment; `switches` are further settings, such as `disable_amp=True`."""
         settings = replace(self.settings, **switches)
-        return Trial(self.experiment(), self.tensors(), settings, steps=steps, adapt=adapt)
+        # Tensors that the experiment makes when it is loaded have the dtype of its training.
+        canonical_setup(settings.seed, settings.verify)
+        return Trial(self.experiment(), self.tensors(), settings, steps=steps, adapt=adapt, interrupted=interrupted)
 
 
 class Trial(TrainingSetup):
     """A short training of the experiment, which a check steps and looks into.
 
-    The first epoch has the batches of the run, to the bit.
+    The first epoch has the batches of the run, to the bit. The schedule is that of the run; a trial of `steps` steps
+    stretches it over so many. A trial that makes more steps than its schedule has keeps the last rate.
     """
+
+    def __init__(
+        self,
+        experiment: Experiment,
+        data: TensorData,
+        settings: RunSettings,
+        *,
+        steps: int | None = None,
+        adapt: Adapt | None = None,
+        interrupted: bool = False,
+    ) -> None:
+        super().__init__(experiment, data, settings, adapt=adapt, interrupted=interrupted)
+        self.stretched_to = steps or self.steps
 
     def batches(self, most: int | None = None) -> Iterator[tuple[Tensor, Tensor]]:
         """Return prepared training batches, epoch after epoch; at most so many."""
@@ -65,8 +89,15 @@ class Trial(TrainingSetup):
 
     def step(self, inputs: Tensor, labels: Tensor) -> Tensor:
         """Make one training step on a prepared batch; return the loss."""
-        self.model.train()
+        if self.made % self.steps_per_epoch == 0:
+            self.model.train()  # as a run does: what the experiment does to the mode lasts until the epoch ends
         return self.train_on(inputs, labels)
+
+    def step_schedule(self, scheduler: LRScheduler) -> None:
+        """Make as many steps of the schedule as it takes to stretch it."""
+        due = [made * self.steps // self.stretched_to for made in (self.made, self.made + 1)]
+        for _ in range(min(due[1], self.steps) - min(due[0], self.steps)):
+            scheduler.step()
 
     def records(self, batches: Iterable[tuple[Tensor, Tensor]]) -> Iterator[Record]:
         """Make a step on each prepared batch, and yield what the log of a run would hold."""
@@ -81,14 +112,27 @@ def worst(values: list[float]) -> float:
     return math.nan if any(math.isnan(value) for value in values) else max(values)
 
 
+def of_replica(name: str) -> str:
+    """Return the name of a parameter in the first of data-parallel replicas."""
+    return re.sub(r"^replicas\.\d+\.", "replicas.0.", name)
+
+
 @contextmanager
 def fresh_gradients(model: nn.Module) -> Iterator[Gradients]:
-    """Collect what backward passes add to each parameter, before anything clears, scales or clips it."""
+    """Collect what backward passes add to each parameter, before anything clears, scales or clips it.
+
+    Of data-parallel replicas, the mean is collected under the names of the first one.
+    """
     gradients: Gradients = {}
+    replicas = getattr(model, "replicas", None)
+    share = 1 / len(replicas) if isinstance(replicas, nn.ModuleList) else 1.0
 
     def collect(name: str) -> Callable[[Tensor], None]:
+        name = of_replica(name)
+
         def add(gradient: Tensor) -> None:
-            gradients[name] = gradients[name] + gradient if name in gradients else gradient.clone()
+            own = gradient * share
+            gradients[name] = gradients[name] + own if name in gradients else own
 
         return add
 
@@ -133,7 +177,61 @@ def reference_gradients(
     return {name: p.grad for name, p in reference.named_parameters() if p.grad is not None}
 
 
+def minimizes_another_loss(subject: Subject) -> bool:
+    """Say whether train_step openly minimizes another loss than `compute_loss` of its batch, as distillation does.
+
+    Openly: it returns the loss of its backward passes. A factor before the backward pass alone is a fault, and so is
+    a loss whose gradient points elsewhere than that of `compute_loss`.
+    """
+    trial = subject.trial(disable_amp=True)
+    inputs, labels = next(trial.batches())
+    model, passed = trial.model, list[float]()
+    state = torch.get_rng_state()
+    with torch.no_grad():
+        computed = float(trial.experiment.compute_loss(copy.deepcopy(model).train()(inputs), labels))
+    torch.set_rng_state(state)
+    expected = reference_gradients(model, trial.experiment.compute_loss, inputs, labels)
+    backward = torch.Tensor.backward
+
+    def noted(loss: Tensor, *arguments: Any, **options: Any) -> None:
+        passed.append(loss.sum().item())
+        backward(loss, *arguments, **options)  # type: ignore[no-untyped-call]
+
+    with patch.object(torch.Tensor, "backward", noted), fresh_gradients(model) as found:
+        returned = float(trial.step(inputs, labels))
+    scale = math.prod(scaler.get_scale() for scaler in trial.experiment.scalers().values())
+    own, reference = as_vector(found, expected), as_vector(expected, expected)
+    likeness = float(torch.nn.functional.cosine_similarity(own, reference, dim=0))
+    as_returned = abs(sum(passed) / scale - returned) <= ROUNDING * abs(returned)
+    return as_returned and abs(returned - computed) > ROUNDING * abs(computed) and ALIKE < likeness < PARALLEL
+
+
 def as_vector(gradients: Gradients, like: Gradients) -> Tensor:
     """Return the gradients of the parameters in `like` as one float64 vector, with zeros for those that are missing."""
     parts = [gradients.get(name, torch.zeros_like(one)) for name, one in like.items()]
     return torch.cat([part.double().flatten() for part in parts])
+
+
+def matrix_layers(model: nn.Module) -> dict[str, nn.Module]:
+    """Return the modules that hold a parameter of two or more dimensions themselves, by name."""
+    return {
+        name or type(module).__name__: module
+        for name, module in model.named_modules()
+        if any(parameter.dim() > 1 for parameter in module.parameters(recurse=False))
+    }
+
+
+@torch.no_grad()
+def without_zeros(model: nn.Module) -> nn.Module:
+    """Give every matrix that begins at zero small weights, as torch draws them for a layer; return the network.
+
+    Behind a last layer of zeros, or at the end of a residual branch that begins as nothing, no measurement would see
+    anything. The state of chance is left as it is.
+    """
+    generator = torch.Generator().manual_seed(0)
+    for layer in matrix_layers(model).values():
+        for parameter in layer.parameters(recurse=False):
+            if parameter.dim() > 1 and not parameter.any():
+                bound = parameter[0].numel() ** -0.5
+                parameter.copy_((2 * torch.rand(parameter.shape, generator=generator) - 1) * bound)
+    return model

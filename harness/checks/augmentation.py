@@ -1,0 +1,69 @@
+"""Gives `prepare_batch` the same example many times, twice, and looks at what chance makes of it.
+
+Random augmentation must draw anew for every example and every batch. Loader workers that start from one seed draw the
+same numbers: examples at a fixed distance in the batch are changed alike, and no curve shows it. A generator that is
+seeded inside of `prepare_batch` draws the same for every batch.
+
+Source of the bounds: with 25 different changes, as of a move by up to two pixels, two draws agree in 4 % of all cases,
+with a mirror image in 50 %. Examples that agree in all of 64 pairs, though a tenth of all pairs differs, have the same
+draws (the chance of it with fair coins is 2 to the power of -64).
+"""
+
+from torch import Tensor
+
+from harness.checks.core.finding import Cell, Check, Finding, mechanism, short, sound
+from harness.checks.core.subject import Subject
+
+CHECK = Check(
+    order=103,
+    question="Does augmentation draw anew for every example and batch?",
+    minutes=2,
+    outcomes=(
+        sound("none", "Equal examples of a batch stay equal: there is no random augmentation.", "repeat"),
+        sound("independent", "Chance changes every example by itself: repeated draws are ruled out.", "repeat"),
+        mechanism(
+            "same-draws",
+            "Examples at a fixed distance are always changed alike: their generators draw the same numbers.",
+            look="prepare_batch and what it calls: how the generators of workers or examples are seeded",
+        ),
+        mechanism(
+            "repeats",
+            "Every batch is changed by the same draws.",
+            look="prepare_batch: whether it draws from the generator that it is given",
+        ),
+    ),
+)
+COPIES = 128
+FARTHEST = 8
+CHANGES = 0.1
+
+
+def measure(subject: Subject) -> Finding:
+    """Prepare copies of the first training example, twice, and compare what came out."""
+    trial = subject.trial()
+    inputs = trial.inputs[:1].expand(COPIES, *trial.inputs.shape[1:])
+    labels = trial.labels[:1].expand(COPIES, *trial.labels.shape[1:])
+    first, second = (trial.prepare(inputs.clone(), labels.clone())[0].detach() for _ in range(2))
+    changed = 1 - _equal(first[:1].expand_as(first[1:]), first[1:])
+    figures: dict[str, Cell] = {"copies that differ from the first one": changed}
+    if len(first) != COPIES or changed < CHANGES:
+        return Finding("none", f"{changed:.0%} of equal examples come out unlike the first", figures)
+    most = max(_pairs(first, gap) for gap in range(1, FARTHEST + 1))
+    again = _equal(first, second)
+    outcome = "repeats" if again == 1.0 else "same-draws" if most == 1.0 else "independent"
+    return Finding(
+        outcome,
+        f"neighbours come out alike in {short(most)} of cases at most, the next batch in {short(again)}",
+        {**figures, "neighbours that come out alike, at most": most, "examples alike in the next batch": again},
+    )
+
+
+def _equal(one: Tensor, other: Tensor) -> float:
+    """Return the share of rows that are equal to the bit."""
+    return float((one == other).flatten(1).all(dim=1).double().mean())
+
+
+def _pairs(prepared: Tensor, gap: int) -> float:
+    """Return the share of examples that equal the one `gap` places on, in blocks of twice that length."""
+    blocks = prepared[: COPIES // (2 * gap) * 2 * gap].unflatten(0, (-1, 2, gap))
+    return _equal(blocks[:, 0].flatten(0, 1), blocks[:, 1].flatten(0, 1))

@@ -1,0 +1,252 @@
+"""What a loss makes of outputs: which kind of targets it has, its stable form, its floor, and the form of its gradient.
+
+Everything here is measured at outputs that no network put out, so that a loss can be judged apart from its network.
+"""
+
+import copy
+import math
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from harness.run.evaluation import IGNORED, is_classification
+
+Loss = Callable[[Tensor, Tensor], Tensor]
+Kind = Literal["classes", "shares", "binary", "numbers", "own"]
+Range = Literal["scores", "probabilities", "log probabilities"]
+Form = Literal["mean", "weighted", "own", "relative", "scaled", "partial", "linear", "coupled", "other"]
+
+SURE = 1e6
+CLOSE = 1e-3
+POINTS = 4
+SPREAD = 2.0  # the deviation of the scores at which gradients are compared
+RIGHT = 0.9
+STEPS = 100
+
+
+def kind_of(outputs: Tensor, labels: Tensor) -> Kind:
+    """Return what targets are: class indices, shares of the classes, zeros and ones, numbers, or something else."""
+    if is_classification(outputs, labels):
+        return "classes"
+    if not labels.is_floating_point():
+        return "own"
+    if outputs.shape == labels.shape and outputs.dim() > 1 and outputs.shape[-1] > 1 and are_shares(labels):
+        return "shares"
+    if outputs.numel() != labels.numel():
+        return "own"
+    return "binary" if bool(((labels == 0) | (labels == 1)).all()) and bool(labels.any()) else "numbers"
+
+
+def are_shares(values: Tensor) -> bool:
+    """Say whether the entries of each row are shares of one whole."""
+    return bool((values >= 0).all()) and bool(((values.sum(dim=-1) - 1).abs() < CLOSE).all())
+
+
+def are_probabilities(scores: Tensor) -> bool:
+    """Say whether outputs lie in 0 to 1, as those of softmax or sigmoid; equal logits of a network at zero do not."""
+    return bool(((scores >= 0) & (scores <= 1)).all()) and bool((scores != scores.flatten()[0]).any())
+
+
+@torch.no_grad()
+def stretched(model: nn.Module, inputs: Tensor) -> Tensor:
+    """Return what a network puts out if the weights of the last layer that it calls are a million times as large."""
+    sure = copy.deepcopy(model)
+    layers: list[nn.Module] = []
+    for layer in sure.modules():
+        if next(layer.parameters(recurse=False), None) is not None:
+            layer.register_forward_pre_hook(lambda layer, _: layers.append(layer))
+    sure(inputs)
+    for parameter in layers[-1].parameters(recurse=False) if layers else ():
+        if not bool(parameter.any()):  # a layer that begins at zero
+            parameter.copy_(torch.randn(parameter.shape, generator=torch.Generator().manual_seed(0)))
+        parameter.mul_(SURE)
+    return torch.as_tensor(sure(inputs)).float()
+
+
+def range_of(model: nn.Module, inputs: Tensor, outputs: Tensor) -> Range:
+    """Return what a network puts out. One output between 0 and 1 may be chance: it must stay there when stretched."""
+    if are_probabilities(outputs) and (outputs.shape[-1] > 1 or are_probabilities(stretched(model, inputs))):
+        return "probabilities"
+    if outputs.shape[-1] > 1 and bool((outputs.logsumexp(dim=-1).abs() < CLOSE).all()):
+        return "log probabilities"
+    return "scores"
+
+
+def into(range: Range, outputs: Tensor) -> Callable[[Tensor], Tensor]:
+    """Return the function from scores to what the network puts out, as far as the range of its outputs shows it."""
+    if range == "scores":
+        return lambda scores: scores
+    if range == "log probabilities":
+        return lambda scores: scores.log_softmax(dim=-1)
+    if outputs.shape[-1] > 1 and are_shares(outputs):
+        return lambda scores: scores.softmax(dim=-1)
+    return torch.sigmoid
+
+
+def mean_cross_entropy(scores: Tensor, labels: Tensor) -> Tensor:
+    """Return the mean cross-entropy of what a network puts out: probabilities as such, all else as logits.
+
+    Labels are class indices, one for each row of scores, or shares of the classes.
+    """
+    scores = scores.flatten(0, -2)
+    labels = labels.flatten(0, -2) if labels.is_floating_point() else labels.flatten()
+    return F.cross_entropy(scores.clamp(min=1e-30).log() if are_probabilities(scores) else scores, labels)
+
+
+def stable_loss(kind: Kind, range: Range) -> Loss | None:
+    """Return the stable form of the mean loss for targets of this kind, None if there is none."""
+    if kind in ("classes", "shares"):
+        return mean_cross_entropy
+    if kind == "binary":
+        if range == "probabilities":
+            return lambda outputs, labels: F.binary_cross_entropy(outputs, labels.view_as(outputs))
+        return lambda outputs, labels: F.binary_cross_entropy_with_logits(outputs, labels.view_as(outputs))
+    if kind == "numbers":
+        return lambda outputs, labels: F.mse_loss(outputs, labels.view_as(outputs))
+    return None
+
+
+def least_loss(loss: Loss, start: Tensor, labels: Tensor, rows: Tensor | None = None, *, steps: int = 100) -> float:
+    """Return the least loss that outputs can have, found by L-BFGS on the outputs themselves.
+
+    `rows` gives each output (the row of the flattened outputs) the number of the values that it shares with others:
+    outputs for equal inputs are equal. Targets of a regression are tried as outputs, too.
+    """
+    values = start.detach().clone()
+    if rows is not None:
+        flat = values.flatten(0, -2) if values.dim() > 1 else values
+        values = torch.zeros(int(rows.max()) + 1, *flat.shape[1:], dtype=flat.dtype).index_copy(0, rows, flat)
+    values.requires_grad_()
+    found = [math.inf]
+    with torch.no_grad():
+        first = abs(float(loss(start, labels))) or 1.0  # L-BFGS stops at fixed sizes of loss and gradient
+
+    def outputs() -> Tensor:
+        return values if rows is None else values[rows].view_as(start)
+
+    def closure() -> Tensor:
+        optimizer.zero_grad()
+        value = loss(outputs(), labels) / first
+        value.backward()
+        if math.isfinite(value.item()):
+            found.append(value.item() * first)
+        return value
+
+    optimizer = torch.optim.LBFGS([values], max_iter=steps, tolerance_grad=0.0, line_search_fn="strong_wolfe")
+    with torch.enable_grad():
+        if loss(outputs(), labels).requires_grad:
+            with suppress(RuntimeError):  # a loss that is not finite leads the search nowhere
+                optimizer.step(closure)
+    if rows is None and labels.is_floating_point() and labels.numel() == start.numel():
+        found.append(float(loss(labels.view_as(start), labels)))
+    return min(filter(math.isfinite, found), default=math.inf)
+
+
+def least_constant_loss(loss: Loss, outputs: Tensor, labels: Tensor) -> float:
+    """Return the least loss of outputs that all have one value: what is to be had without looking at the inputs."""
+
+    def constant(value: Tensor, labels: Tensor) -> Tensor:
+        return loss(value.expand(outputs.numel()).view(outputs.shape), labels)
+
+    found = [least_loss(constant, torch.zeros(1), labels)]
+    if labels.is_floating_point():
+        found += [float(loss(torch.full_like(outputs, float(at)), labels)) for at in (labels.mean(), labels.median())]
+    return min(filter(math.isfinite, found), default=math.inf)
+
+
+def form_of(loss: Loss, outputs: Tensor, labels: Tensor, kind: Kind) -> Form:
+    """Return the form of a loss of scores, judged by its gradient g at the scores z of each example.
+
+    The cross-entropy of scores against shares q of the classes, counted c times, has g = c (softmax(z) - q). Over some
+    points z, c and q follow by least squares. `mean`: c is 1 and q is largest at the label, as with label smoothing;
+    `weighted`: c depends on the example; `scaled`: c is another constant; `partial`: c is 0 for some. A loss that does
+    not fit is `own` (focal, hinge) if scores can be chosen that it brings to the labels, and `relative` if it compares
+    examples with each other and no class with any (contrastive). `linear`: g does not depend on z; `coupled`: the
+    gradient of one example depends on the scores of others.
+    """
+    rng = torch.Generator().manual_seed(0)
+    points = [SPREAD * torch.randn(outputs.shape, generator=rng).to(outputs) for _ in range(POINTS)]
+    targets = labels.flatten(0, -2) if kind == "shares" else labels.flatten()
+    valid = targets != IGNORED if kind == "classes" else torch.ones(len(targets), dtype=torch.bool)
+
+    def rows(scores: Tensor) -> Tensor:
+        return scores.reshape(len(targets), -1)[valid]
+
+    def gradient(scores: Tensor) -> Tensor:
+        leaf = scores.clone().requires_grad_()
+        (found,) = torch.autograd.grad(loss(leaf, labels), leaf, materialize_grads=True)
+        return rows(found).double() * int(valid.sum())
+
+    gradients = torch.stack([gradient(scores) for scores in points])
+    shares = [rows(scores.sigmoid() if kind == "binary" else scores.softmax(dim=-1)) for scores in points]
+    chances = torch.stack(shares).double()
+    length = gradients.norm(dim=(0, 2))
+    if not bool(gradients.isfinite().all()) or not bool(length.any()):
+        return "other"
+    moved, by = gradients - gradients.mean(dim=0), chances - chances.mean(dim=0)
+    if bool((moved.norm(dim=(0, 2)) <= CLOSE * length).all()):
+        return "linear"
+    count = (moved * by).sum(dim=(0, 2)) / by.square().sum(dim=(0, 2))
+    off = (moved - count.view(1, -1, 1) * by).norm(dim=(0, 2))
+    if bool((off <= CLOSE * length.max()).all()):
+        taught = chances.mean(dim=0) - gradients.mean(dim=0) / count.unsqueeze(1)
+        return _counted(count, taught, targets[valid], kind)
+    if kind == "binary":
+        return "own" if _teaches(loss, outputs, labels, kind) else "other"
+    with torch.no_grad():
+        once, turned = (float(loss(scores, labels)) for scores in (points[0], points[0].flip(-1)))
+    if abs(turned - once) <= CLOSE * abs(once):
+        return "relative"
+    # The same scores for the first half of the examples, others for the second.
+    half = len(outputs) // 2
+    mixed = gradient(torch.cat([points[0][:half], points[1][half:]]))
+    first = int(valid[: half * (len(targets) // len(outputs))].sum())
+    if bool((F.cosine_similarity(mixed[:first], gradients[0, :first], dim=1) < 1 - CLOSE).any()):
+        return "coupled"
+    return "own" if _teaches(loss, outputs, labels, kind) else "other"
+
+
+def _counted(count: Tensor, taught: Tensor, targets: Tensor, kind: Kind) -> Form:
+    """Return the form of a cross-entropy that counts each example so often, against these shares of the classes."""
+    if bool((count < CLOSE * count.abs().max()).any()):
+        return "partial"
+    if not bool(_agrees(taught, targets, kind).all()):
+        return "other"
+    if float(count.max() - count.min()) > CLOSE * float(count.max()):
+        return "weighted"
+    return "mean" if abs(float(count.mean()) - 1) < CLOSE else "scaled"
+
+
+def _agrees(scores: Tensor, targets: Tensor, kind: Kind) -> Tensor:
+    """Say for each row of scores, or of shares for zeros and ones, whether it is largest at its target."""
+    if kind == "binary":
+        return (scores.flatten() > 0.5) == (targets > 0.5)
+    return scores.argmax(dim=1) == (targets if kind == "classes" else targets.argmax(dim=1))
+
+
+def _teaches(loss: Loss, outputs: Tensor, labels: Tensor, kind: Kind) -> bool:
+    """Say whether gradient descent on the scores themselves brings nearly all of them to their labels."""
+    scores = torch.zeros_like(outputs).requires_grad_()
+    optimizer = torch.optim.Adam([scores], lr=0.1, fused=True)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        loss(scores, labels).backward()
+        optimizer.step()
+    targets = labels.flatten(0, -2) if kind == "shares" else labels.flatten()
+    found = scores.detach().reshape(len(targets), -1)
+    right = _agrees(found.sigmoid() if kind == "binary" else found, targets, kind)
+    return float(right[targets != IGNORED].float().mean() if kind == "classes" else right.float().mean()) >= RIGHT
+
+
+def ties_pairs(loss: Loss, outputs: Tensor, labels: Tensor) -> bool:
+    """Say whether a loss compares each output with its own target: shapes that broadcast compare all with all."""
+    if len(labels) < 2 or bool((labels == labels[:1]).all()):
+        return True
+    spread = SPREAD * torch.randn(outputs.shape, generator=torch.Generator().manual_seed(0)).to(outputs)
+    with torch.no_grad():
+        once, turned = (float(loss(spread, targets)) for targets in (labels, labels.roll(1, 0)))
+    return abs(once - turned) > 1e-6 * abs(once)

@@ -1,0 +1,128 @@
+"""Sends 256 examples through the untrained network and a random gradient back: how much of either arrives?
+
+`signal kept` is the variance between the examples in what the last weight matrix gets, over that in what the first one
+gets. A factor of 0.5 a layer leaves a thousandth of it after ten layers: He et al. (arXiv:1502.01852) choose weights
+that keep it. `gradient kept` is the norm of the first matrix's gradient over that of the last one's. A unit is dead
+if it is zero for every example. Dropout is off; batch norm takes the statistics of the batch. Matrices that begin at
+zero on purpose (a last layer, the end of a residual branch) count as if they had the usual weights, so that one sees
+what comes behind them after the first step.
+
+Sources of the bounds, over ten seeds: healthy networks of every kind (plain, convolutional, recurrent, with attention,
+He's weights in up to 16 layers) keep 0.01 to 920 of the signal and 0.02 to 15 of the gradient, and have at most 56 % of
+a layer's units dead. Torch's default weights with ReLU keep 4e-4 of the signal in four hidden layers, which learn, 1e-5
+in six, which hardly do, and 3e-7 in eight, which do not (3e-5). Eight layers of sigmoid keep 2e-4 of the gradient
+(1e-3). Standard normal weights in eight layers multiply the signal by 1e12 (1e6); a bias of -1 kills every unit (80 %).
+A variance that comes back to the usual scale, as behind a normalization, is no alarm.
+"""
+
+import copy
+import math
+
+import torch
+from torch import Tensor, nn
+
+from harness.checks.core.finding import Check, Finding, Table, mechanism, short, sound
+from harness.checks.core.subject import Subject, matrix_layers, without_zeros
+from harness.run.experiment import disable_dropout
+
+CHECK = Check(
+    order=35,
+    question="Do signal and gradient get through the untrained network?",
+    minutes=2,
+    outcomes=(
+        sound(
+            "scaled",
+            "Signal and gradient get through at the start: the scale of the initial weights is ruled out.",
+            "activations",
+        ),
+        mechanism(
+            "exploding",
+            "The signal grows from layer to layer: the first outputs and the first gradients are huge.",
+            look="build_model: the scale of the initial weights",
+        ),
+        mechanism(
+            "vanishing",
+            "Next to nothing of the signal or of the gradient gets through: the first layers cannot learn.",
+            look="build_model: the scale of the initial weights, what follows them, and what cuts the gradient",
+        ),
+        mechanism(
+            "dead",
+            "Most units of a layer are zero for every example before any training: they get no gradient.",
+            look="build_model: the initial biases and weights before each nonlinearity",
+        ),
+    ),
+)
+EXAMPLES = 256
+EXPLODES, VANISHES = 1e6, 3e-5
+GRADIENT_VANISHES = 1e-3
+DEAD = 0.8
+_COLUMNS = ("layer", "kind", "variance of its input", "zero units", "norm of its gradient")
+
+
+def measure(subject: Subject) -> Finding:
+    """Pass examples through a copy of the untrained network, and a random gradient of its outputs back."""
+    trial = subject.trial()
+    some = slice(0, max(EXAMPLES, trial.batch_size))
+    inputs, _ = trial.prepare(trial.inputs[some], trial.labels[some])
+    model = without_zeros(copy.deepcopy(trial.model)).train()
+    disable_dropout(model)
+    layers = matrix_layers(model)
+    # In the order of the calls; a cell that is called once a symbol counts with its last call.
+    variances: dict[str, float] = {}
+    zeros: dict[str, float] = {}
+
+    def watch(name: str, layer: nn.Module) -> None:
+        def note(_layer: nn.Module, given: tuple[object, ...], output: object) -> None:
+            told = given[0] if given else None
+            if not isinstance(told, Tensor) or not told.is_floating_point():  # an embedding's input is a number
+                told = output
+            if isinstance(told, Tensor) and len(told) > 1:
+                told = told.detach().double()
+                variances[name] = float(told.var(dim=0, correction=0).mean())
+                # A unit is a feature, or a channel anywhere in the image.
+                units = told.flatten(2).abs().amax(dim=2) if _convolves(layer) else told.flatten(0, -2)
+                zeros[name] = float((units.abs().amax(dim=0) == 0).double().mean())
+
+        layer.register_forward_hook(note)
+
+    for name, layer in layers.items():
+        watch(name, layer)
+        for parameter in layer.parameters(recurse=False):
+            parameter.requires_grad_()
+    outputs = model(inputs.nan_to_num() if inputs.is_floating_point() else inputs).float()
+    (outputs * torch.randn(outputs.shape, generator=torch.Generator().manual_seed(0))).sum().backward()
+    norms = {name: _gradient_norm(layers[name]) for name in variances}
+    if not variances:
+        return Finding("scaled", "the network calls no layer with weights of its own", {})
+    first, last = next(iter(variances)), list(variances)[-1]
+    signal = _ratio(variances[last], variances[first])
+    gradient = _ratio(norms[first], norms[last])
+    dead = max((share for name, share in zeros.items() if name != first), default=0.0)
+    if not math.isfinite(variances[last]) or (signal > EXPLODES and variances[last] > EXPLODES):
+        outcome = "exploding"
+    elif dead > DEAD:
+        outcome = "dead"
+    elif (signal < VANISHES and variances[last] < VANISHES) or gradient < GRADIENT_VANISHES:
+        outcome = "vanishing"
+    else:
+        outcome = "scaled"
+    rows = tuple((n, type(layers[n]).__name__, variances[n], zeros[n], norms[n]) for n in variances)
+    return Finding(
+        outcome,
+        f"signal kept {short(signal)}, gradient kept {short(gradient)}, dead units {short(dead)}",
+        {"signal kept": signal, "gradient kept": gradient, "dead units, worst layer": dead},
+        tables=(Table("Layers with weights, in the order of their calls", _COLUMNS, rows),),
+    )
+
+
+def _convolves(layer: nn.Module) -> bool:
+    return isinstance(layer, nn.Conv1d | nn.Conv2d | nn.Conv3d)
+
+
+def _gradient_norm(layer: nn.Module) -> float:
+    found = [p.grad.double().square().sum() for p in layer.parameters(recurse=False) if p.grad is not None]
+    return math.sqrt(float(sum(found))) if found else 0.0
+
+
+def _ratio(top: float, bottom: float) -> float:
+    return top / bottom if bottom else 1.0 if not top else math.inf

@@ -1,0 +1,124 @@
+"""Swaps one example of a batch for another, and sees what else changes: inputs, outputs, or gradients of the others.
+
+An example must reach the loss alone. `prepare_batch` may change the inputs of other examples only with their labels: a
+mixture of two images has a mixture of two labels. In eval mode, the outputs of the others must stay as they are (batch
+norm mixes a batch in training mode, by design). So must the gradients of the loss with respect to the others' outputs;
+for classes their direction counts, as a weighted mean divides by the weights of the batch. All changes are relative to
+those of the example that was swapped.
+
+Sources of the bounds: healthy experiments and their sound variants change nothing, to the bit. Standardizing each batch
+by its own mean and deviation moves the other inputs by 0.004 (0.03 in a batch of 8), a layout or an order that mixes it
+by 1 (0.1). Sums in float32 differ by 1e-6; a softmax over a batch of 64 moves outputs and gradients by 0.02, a loss
+that pairs each output with each target by 0.2 and more (1e-3).
+"""
+
+import copy
+
+import torch
+from torch import Tensor
+
+from harness.checks.core.finding import Cell, Check, Finding, mechanism, short, sound
+from harness.checks.core.loss import form_of
+from harness.checks.core.subject import Subject, Trial, without_zeros
+from harness.run.evaluation import is_classification
+
+CHECK = Check(
+    order=26,
+    question="Does each example keep to itself in its batch?",
+    minutes=2,
+    outcomes=(
+        sound(
+            "apart", "No example reaches another's input, output or gradient: a mixed-up batch is ruled out.", "data"
+        ),
+        mechanism(
+            "mixes-inputs",
+            "Inputs of a batch depend on other examples, and their labels do not: they are told something else.",
+            look="prepare_batch: what changes the order or the layout of the inputs",
+        ),
+        mechanism(
+            "mixes-outputs",
+            "The network's answer to an example depends on which others are in the batch.",
+            look="the network's forward: which dimension holds the batch, and what runs along it",
+        ),
+        mechanism(
+            "mixes-losses",
+            "What an output is told by the loss depends on the other examples.",
+            look="compute_loss: the shapes of outputs and labels, and the dimension of each sum",
+        ),
+    ),
+)
+INPUTS, OUTPUTS = 0.1, 1e-3
+
+
+def measure(subject: Subject) -> Finding:
+    """Swap some examples of the first batch, one after the other, and compare everything that belongs to the others."""
+    trial = subject.trial()
+    prepared = _prepared(trial, None)
+    found = [_compare(trial, prepared, _prepared(subject.trial(), at)) for at in (0, trial.batch_size - 1)]
+    inputs, outputs, losses = (max(column) for column in zip(*found, strict=True))
+    if inputs > INPUTS:
+        outcome = "mixes-inputs"
+    elif outputs > OUTPUTS:
+        outcome = "mixes-outputs"
+    else:
+        outcome = "mixes-losses" if losses > OUTPUTS else "apart"
+    figures: dict[str, Cell] = {"inputs": inputs, "outputs": outputs, "gradients at the outputs": losses}
+    words = ", ".join(f"{name} {short(value)}" for name, value in figures.items())
+    return Finding(outcome, f"others change with one example: {words}", figures)
+
+
+def _prepared(trial: Trial, at: int | None) -> tuple[Tensor, Tensor]:
+    """Prepare the first examples, with the one at a place swapped for one of another label; a new trial draws alike."""
+    inputs, labels = trial.inputs[: trial.batch_size].clone(), trial.labels[: trial.batch_size].clone()
+    if at is not None:
+        differs = (trial.labels != labels[at]).view(len(trial.labels), -1).any(dim=1)
+        other = int(differs.int().flip(0).argmax())  # from the end: it should not be in the batch
+        inputs[at], labels[at] = trial.inputs[-1 - other], trial.labels[-1 - other]
+    return trial.prepare(inputs, labels)
+
+
+def _compare(
+    trial: Trial, prepared: tuple[Tensor, Tensor], swapped: tuple[Tensor, Tensor]
+) -> tuple[float, float, float]:
+    """Return how much the other examples' inputs, outputs and gradients change, over the change of the swapped one."""
+    if any(one.shape != two.shape for one, two in zip(prepared, swapped, strict=True)):
+        return 0.0, 0.0, 0.0
+    moved = _change(prepared[0], swapped[0])
+    own = int(moved.argmax())
+    told = _change(prepared[1], swapped[1]) > 0
+    mixed = float(moved[~told].max()) / float(moved[own]) if moved[own] and not told.all() else 0.0
+    # From here on one prepared batch, of which one row is swapped.
+    inputs, labels = (part.clone() for part in prepared)
+    inputs[own], labels[own] = swapped[0][own], swapped[1][own]
+    model = without_zeros(copy.deepcopy(trial.model)).eval()
+    with torch.no_grad():
+        before, after = model(prepared[0]).float(), model(inputs).float()
+    if len(before) != len(inputs) or before.shape != after.shape:
+        return mixed, 0.0, 0.0
+    replaced = before.clone()
+    replaced[own] = after[own]
+    gradients = [_gradient(trial, before, prepared[1]), _gradient(trial, replaced, labels)]
+    if is_classification(before, labels):
+        if form_of(trial.experiment.compute_loss, before, labels, "classes") == "relative":
+            return mixed, _share(_change(before, after), own), 0.0  # it compares examples on purpose
+        gradients = [gradient / gradient.norm(dim=1, keepdim=True).clamp(min=1e-30) for gradient in gradients]
+    return mixed, _share(_change(before, after), own), _share(_change(*gradients), own)
+
+
+def _gradient(trial: Trial, outputs: Tensor, labels: Tensor) -> Tensor:
+    leaf = outputs.detach().clone().requires_grad_()
+    loss = trial.experiment.compute_loss(leaf, labels)
+    return torch.autograd.grad(loss, leaf, materialize_grads=True)[0].nan_to_num()
+
+
+def _change(before: Tensor, after: Tensor) -> Tensor:
+    """Return the length of each row's change, (B,)."""
+    change = (after.double() - before.double()).nan_to_num().reshape(len(before), -1)
+    return change.square().sum(dim=1).sqrt()
+
+
+def _share(changes: Tensor, own: int) -> float:
+    """Return the largest change of the others over that of the swapped one."""
+    others = changes.clone()
+    others[own] = 0.0
+    return float(others.max() / changes[own]) if changes[own] else 0.0

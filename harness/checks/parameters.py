@@ -1,0 +1,98 @@
+"""Compares three sets of tensors: what the network's layers hold, what the optimizer holds, and what gets a gradient.
+
+A layer that is replaced after the optimizer was made, an optimizer of another network, a part of the network in a plain
+list and a `.detach()` in the middle look alike in the loss, and each parts two of these sets. Parameters that do not
+require a gradient are frozen on purpose: they may be missing everywhere. A gradient counts if a step of the run
+computes it, even if something clears it before the update.
+
+The bounds are exact, and need no source but the definition: sets are equal or not. The check makes four steps, because
+a network may leave a layer out by chance.
+"""
+
+from torch import Tensor
+
+from harness.checks.core.finding import Check, Finding, Table, mechanism, sound
+from harness.checks.core.subject import Subject, Trial, fresh_gradients, of_replica
+
+CHECK = Check(
+    order=38,
+    question="Do network, loss and optimizer mean the same tensors?",
+    minutes=1,
+    outcomes=(
+        sound("same", "Each trainable parameter gets a gradient, and the optimizer holds it.", "audit"),
+        mechanism(
+            "foreign",
+            "The optimizer holds tensors that are not in the network: it changes something that nobody uses.",
+            look="build_optimizer and build_model: which network's parameters, and in which order things are made",
+        ),
+        mechanism(
+            "missing",
+            "The optimizer lacks trainable parameters of the network: they keep their first values.",
+            look="build_optimizer: which parameters it gets",
+        ),
+        mechanism(
+            "unregistered",
+            "The outputs depend on trainable tensors that model.parameters() does not list: no optimizer gets them.",
+            look="build_model: layers and tensors in a plain list or dict, or outside of the network",
+        ),
+        mechanism(
+            "unreached",
+            "The loss gives some trainable parameters no gradient at all.",
+            look="the network's forward and train_step: what is left out, detached, or computed without gradients",
+        ),
+    ),
+)
+STEPS = 4
+
+
+def measure(subject: Subject) -> Finding:
+    """Read the optimizer's tensors and those of the graph of a loss, then make the first steps of the run."""
+    trial = subject.trial()
+    named = {name: tensor for name, tensor in trial.model.named_parameters() if tensor.requires_grad}
+    own = {id(tensor) for tensor in trial.model.parameters()}
+    held = {id(tensor) for group in trial.optimizer.param_groups for tensor in group["params"]}
+    strangers = [tensor for tensor in _leaves(trial) if id(tensor) not in own]
+    reached: set[str] = set()
+    for batch in trial.batches(STEPS):
+        with fresh_gradients(trial.model) as gradients:
+            trial.step(*batch)
+        reached |= set(gradients)
+    missing = [name for name, tensor in named.items() if id(tensor) not in held]
+    unreached = [name for name in named if of_replica(name) not in reached]
+    if held - own:
+        outcome = "foreign"
+    elif strangers:
+        outcome = "unregistered"
+    elif missing:
+        outcome = "missing"
+    else:
+        outcome = "unreached" if unreached else "same"
+    rows = tuple((n, "x".join(map(str, p.shape)), id(p) in held, n in reached) for n, p in named.items())
+    return Finding(
+        outcome,
+        f"of {len(named)} trainable parameters the optimizer holds {len(named) - len(missing)},"
+        f" and {len(named) - len(unreached)} get a gradient",
+        {
+            "trainable parameters": len(named),
+            "not in the optimizer": len(missing),
+            "without a gradient": len(unreached),
+            "tensors of the optimizer outside of the network": len(held - own),
+            "tensors that outputs depend on, outside of the network": len(strangers),
+        },
+        tables=(Table("Trainable parameters", ("parameter", "shape", "in the optimizer", "gets a gradient"), rows),),
+    )
+
+
+def _leaves(trial: Trial) -> list[Tensor]:
+    """Return the trainable tensors at which the graph of a batch's outputs ends."""
+    outputs = trial.model.train()(next(trial.batches())[0])
+    waiting, seen, leaves = [outputs.grad_fn], set(), []
+    while waiting:
+        node = waiting.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        if (leaf := getattr(node, "variable", None)) is not None:
+            leaves.append(leaf)
+        waiting += [further for further, _ in node.next_functions]
+    return leaves

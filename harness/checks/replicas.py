@@ -1,0 +1,65 @@
+"""Looks at the replicas of a network that trains data-parallel: are they equal, and does each see its own examples?
+
+A network with a `ModuleList` called `replicas` is data-parallel: each replica gets its share of a batch, the gradients
+are averaged, and equal steps keep the replicas equal. Without the average each replica trains alone on less data, and
+its curve looks well. If two replicas see the same examples, the batch is smaller than it seems.
+
+Source of the bound: replicas that take the same steps stay equal to the bit; without the average they are 0.01 apart
+after a step, with other first weights as far apart as these (1e-6 of the largest weight).
+"""
+
+import torch
+from torch import Tensor, nn
+
+from harness.checks.core.finding import Check, Finding, mechanism, short, sound
+from harness.checks.core.subject import Subject
+
+CHECK = Check(
+    order=130,
+    question="Do replicas stay equal, and share the batch?",
+    minutes=2,
+    outcomes=(
+        sound("no-replicas", "The network has no replicas.", "audit"),
+        sound("equal", "The replicas stay equal, and each example of a batch goes to one of them.", "audit"),
+        mechanism(
+            "apart",
+            "The replicas have different weights: each trains alone, and one of them is evaluated.",
+            look="what makes the replicas equal at first, and how train_step averages their gradients",
+        ),
+        mechanism(
+            "same-examples",
+            "Two replicas see the same examples, and others see none: the batch is smaller than it seems.",
+            look="how a batch is shared out among the replicas",
+        ),
+    ),
+)
+STEPS = 4
+SAME = 1e-6
+
+
+def measure(subject: Subject) -> Finding:
+    """Make the first steps, note what each replica is given, and compare the replicas' weights."""
+    trial = subject.trial()
+    replicas = getattr(trial.model, "replicas", None)
+    if not isinstance(replicas, nn.ModuleList) or len(replicas) < 2:
+        return Finding("no-replicas", "the network has no list of modules called replicas", {})
+    given: list[Tensor] = []
+    handles = [replica.register_forward_pre_hook(lambda _, inputs: given.append(inputs[0])) for replica in replicas]
+    seen = []
+    for inputs, labels in trial.batches(STEPS):
+        given.clear()
+        trial.step(inputs, labels)
+        rows = torch.cat([part.flatten(1) for part in given])
+        seen.append(len(rows.unique(dim=0)) / max(len(inputs.flatten(1).unique(dim=0)), 1))
+    for handle in handles:
+        handle.remove()
+    weights = [torch.cat([p.detach().double().flatten() for p in replica.parameters()]) for replica in replicas]
+    largest = max(float(own.abs().max()) for own in weights)
+    apart = max(float((own - weights[0]).abs().max()) for own in weights) / largest
+    share = min(seen)
+    outcome = "equal" if apart <= SAME else "apart"
+    return Finding(
+        outcome if share >= 1.0 else "same-examples",
+        f"{len(replicas)} replicas, {short(apart)} apart after {STEPS} steps; they see {share:.0%} of a batch",
+        {"replicas": len(replicas), "greatest distance of a weight": apart, "share of a batch that they see": share},
+    )

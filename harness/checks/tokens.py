@@ -1,0 +1,156 @@
+"""Edits texts, and sees which outputs of the untrained network follow: later symbols, padding, order, the first symbol.
+
+Applies to inputs of symbols, int64 (N, T). Labels (N, T) that are the inputs moved by one place ask for the next
+symbol: then no output may follow a later symbol, and the order of the earlier ones must count. Labels that are the
+inputs themselves ask for nothing. If texts are padded with 0 behind their end, less padding must leave the outputs as
+they are. The first symbol must get a gradient wherever the outputs follow it: otherwise something cuts the path back.
+
+Sources of the bounds, over ten seeds of a transformer and a recurrent network: outputs that must stay do so to 2e-7, a
+missing mask moves them by 0.08 of what an edit moves others, and padding by 0.8 of their spread (1e-4). Two symbols in
+another order move the transformer's output by 0.2 of what another symbol does, without positions by 3e-6 (1e-4).
+"""
+
+import copy
+from contextlib import suppress
+
+import torch
+from torch import Tensor, nn
+
+from harness.checks.core.finding import Cell, Check, Finding, mechanism, short, sound
+from harness.checks.core.subject import Subject, without_zeros
+
+CHECK = Check(
+    order=28,
+    question="Do outputs follow the symbols that they may follow, and only those?",
+    minutes=3,
+    outcomes=(
+        sound(
+            "in-order", "Masks, padding and order do what these texts ask for: a leak in time is ruled out.", "mixing"
+        ),
+        sound("no-texts", "The inputs are no texts of symbols: this check does not apply.", "mixing"),
+        mechanism(
+            "copies",
+            "The labels are the inputs of the same place: the network is asked to copy, not to go on.",
+            look="load_data: by how many places the labels are shifted",
+        ),
+        mechanism(
+            "sees-later",
+            "Outputs follow symbols that come later: in training, the answer is among the inputs.",
+            look="the attention: its mask, and the dimension along which its weights sum to 1",
+        ),
+        mechanism(
+            "sees-padding",
+            "The same text has other outputs with less padding behind it.",
+            look="the network's forward: what it does at places that hold padding",
+        ),
+        mechanism(
+            "ignores-order",
+            "Earlier symbols in another order give the same output: their places do not count.",
+            look="the network's forward: what tells it the place of a symbol",
+        ),
+        mechanism(
+            "cut",
+            "Outputs follow the first symbol, and it gets no gradient: what comes early cannot be learnt.",
+            look="the network's forward: what is detached between the places",
+        ),
+    ),
+)
+TEXTS = 32
+MOVES = 1e-4
+SHIFTED = 0.99
+PADDING = 0
+
+
+def measure(subject: Subject) -> Finding:
+    """Edit the first texts of the training split and pass them through the network, in eval mode."""
+    trial = subject.trial()
+    if trial.inputs.is_floating_point() or trial.inputs.dim() != 2 or trial.inputs.shape[1] < 3:
+        return Finding("no-texts", f"inputs {tuple(trial.inputs.shape)}", {})
+    texts, labels = trial.prepare(trial.inputs[:TEXTS], trial.labels[:TEXTS])
+    model = without_zeros(copy.deepcopy(trial.model)).eval()
+    figures: dict[str, Cell] = {"gradient of the first symbol": _first_gradient(model, texts)}
+    outcomes = ["cut"] if figures["gradient of the first symbol"] == 0.0 else []
+    if labels.shape == texts.shape:
+        figures["labels equal to the input"] = copied = float((labels == texts).double().mean())
+        shifted = float((labels[:, :-1] == texts[:, 1:]).double().mean())
+        with torch.no_grad():
+            later, order = _later(model, texts), _order(model, texts)
+        if shifted > SHIFTED:
+            figures |= {"moved by later symbols": later, "moved by order": order}
+            outcomes = [
+                *(["sees-later"] if later > MOVES else []),
+                *(["ignores-order"] if order < MOVES else []),
+                *outcomes,
+            ]
+        outcomes = ["copies", *outcomes] if copied > SHIFTED else outcomes
+    elif (padding := _padding(model, texts)) is not None:
+        figures["moved by less padding"] = padding
+        outcomes = ["sees-padding", *outcomes] if padding > MOVES else outcomes
+    words = ", ".join(f"{name} {short(value)}" for name, value in figures.items())
+    return Finding(outcomes[0] if outcomes else "in-order", words, figures)
+
+
+def _other(symbols: Tensor, texts: Tensor) -> Tensor:
+    """Return another symbol of the texts for each of these, none of them padding."""
+    low, high = int(texts.min()) + int(texts.min() == PADDING), int(texts.max())
+    return (symbols - low + 1) % max(high - low + 1, 1) + low
+
+
+def _moved(before: Tensor, after: Tensor) -> float:
+    return float((after.double() - before.double()).abs().max())
+
+
+def _later(model: nn.Module, texts: Tensor) -> float:
+    """Return how far the last symbol moves the outputs before it, over how far it moves its own."""
+    edited = texts.clone()
+    edited[:, -1] = _other(texts[:, -1], texts)
+    before, after = model(texts), model(edited)
+    own = _moved(before[:, -1], after[:, -1])
+    return _moved(before[:, :-1], after[:, :-1]) / own if own else 0.0
+
+
+def _order(model: nn.Module, texts: Tensor) -> float:
+    """Return how far the last output moves if the two first symbols change places, over what another symbol does.
+
+    1.0 for a network whose last output does not depend on the first symbol, so that no order counts.
+    """
+    swapped, edited = texts.clone(), texts.clone()
+    swapped[:, [0, 1]] = texts[:, [1, 0]]
+    edited[:, 0] = _other(texts[:, 0], texts)
+    before = model(texts)[:, -1]
+    other = _moved(before, model(edited)[:, -1])
+    return _moved(before, model(swapped)[:, -1]) / other if other else 1.0
+
+
+def _padding(model: nn.Module, texts: Tensor) -> float | None:
+    """Return how far outputs move without the padding at the end, over their spread; None if texts are not padded."""
+    ends = (texts != PADDING).int().flip(1).argmax(dim=1)  # the places of padding behind each text
+    padded = texts[ends > 0]
+    if not len(padded) or not (texts[:, 0] != PADDING).all():
+        return None
+    cut = int(ends[ends > 0].min())
+    with suppress(RuntimeError, IndexError), torch.no_grad():  # a network may take one length alone
+        before, after = model(padded), model(padded[:, : padded.shape[1] - cut])
+        if before.shape == after.shape:
+            return _moved(before, after) / max(float((before - before.mean(dim=0)).abs().max()), 1e-12)
+    return None
+
+
+def _first_gradient(model: nn.Module, texts: Tensor) -> float | None:
+    """Return the gradient of the first symbol's embedding in a text that has it once; None if no output follows it."""
+    tables = [module for module in model.modules() if isinstance(module, nn.Embedding)]
+    once = ((texts == texts[:, :1]).sum(dim=1) == 1) & (texts[:, 0] != PADDING)
+    if not tables or not once.any():
+        return None
+    text = texts[once][:1]
+    edited = text.clone()
+    edited[:, 0] = _other(text[:, 0], texts)
+    outputs = model(text)
+    last = outputs[:, -1] if outputs.dim() > 2 else outputs
+    with torch.no_grad():
+        after = model(edited)
+        if not _moved(last, after[:, -1] if outputs.dim() > 2 else after):
+            return None
+    table = next((t for t in tables if t.num_embeddings > int(texts.max())), tables[0])
+    grown = torch.autograd.grad(last.square().sum(), table.weight, allow_unused=True)[0]
+    return None if grown is None else float(grown[text[0, 0]].abs().max())

@@ -1,0 +1,100 @@
+"""Looks into the first steps of the run: are network, batch norm and dropout in training mode while a loss is computed?
+
+The run calls `model.train()` before each epoch; `train_step` may undo it. Only calls count that autograd records. The
+table shows what each layer with modes does: batch norm must move its statistics, dropout must drop something. Batch
+norm in eval mode is right in one case, with statistics that were learnt before, as in fine-tuning: statistics that are
+still 0 and 1 were never learnt.
+
+The bounds are exact: a layer is in training mode or not. Source of the four steps: with a probability of 0.1 a dropout
+layer that gets 100 numbers a step drops none of 400 once in 10^18 runs.
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.dropout import _DropoutNd
+
+from harness.checks.core.finding import Check, Finding, Table, mechanism, sound
+from harness.checks.core.subject import Subject
+
+CHECK = Check(
+    order=95,
+    question="Does it train in training mode?",
+    minutes=1,
+    outcomes=(
+        sound("training", "Each step runs in training mode, and the layers with modes do their work.", "modes"),
+        mechanism(
+            "eval-mode",
+            "Steps are computed in eval mode: batch norm does not learn its statistics, and dropout drops nothing.",
+            look="train_step: what sets the mode before the forward pass; evaluate: what sets it for good",
+        ),
+        mechanism(
+            "idle",
+            "A layer with modes is in training mode, and does nothing: no statistics move, or nothing is dropped.",
+            look="build_model: momentum and p of the layers in the table; train_step: what restores them",
+        ),
+    ),
+)
+STEPS = 4
+_COLUMNS = ("layer", "kind", "in training mode", "works")
+
+
+def measure(subject: Subject) -> Finding:
+    """Watch the first steps of the run from within the network."""
+    trial = subject.trial()
+    watched = {name: m for name, m in trial.model.named_modules() if isinstance(m, _BatchNorm | _DropoutNd)}
+    training: dict[str, bool] = {}
+    works: dict[str, bool] = {}
+
+    def watch(name: str) -> Callable[[nn.Module, tuple[Tensor, ...], Tensor], None]:
+        def note(layer: nn.Module, given: tuple[Tensor, ...], output: object) -> None:
+            if torch.is_grad_enabled():
+                training[name] = training.get(name, True) and layer.training
+                if isinstance(layer, _DropoutNd):
+                    dropped = isinstance(output, Tensor) and bool(((output == 0) & (given[0] != 0)).any())
+                    works[name] = works.get(name, False) or dropped
+
+        return note
+
+    for name, module in {"": trial.model, **watched}.items():
+        module.register_forward_hook(watch(name))
+    before = {name: _statistics(module) for name, module in watched.items()}
+    for batch in trial.batches(STEPS):
+        trial.step(*batch)
+    rows, wrong, idle = [], [], []
+    for name, module in watched.items():
+        after = _statistics(module)
+        moved = any(not torch.equal(old, new) for old, new in zip(before[name], after, strict=True))
+        worked = works.get(name) if isinstance(module, _DropoutNd) else moved
+        rows.append((name or "the network", type(module).__name__, training.get(name), worked))
+        if name not in training or (isinstance(module, _DropoutNd) and not module.p):
+            continue
+        if not training[name] and not (after and _learnt(after)):
+            wrong.append(name)
+        elif training[name] and not worked and (after or isinstance(module, _DropoutNd)):
+            idle.append(name)
+    if not training.get("", True) and len(wrong) == len(rows):
+        wrong.append("")
+    return Finding(
+        "eval-mode" if wrong else "idle" if idle else "training",
+        f"the network is in {'training' if training.get('', True) else 'eval'} mode;"
+        f" of {len(rows)} layers with modes {len(wrong) + len(idle)} do not work",
+        {
+            "network in training mode": training.get(""),
+            "layers with modes": len(rows),
+            "in eval mode": len([name for name in wrong if name]),
+            "in training mode, but idle": len(idle),
+        },
+        tables=(Table("Layers with modes", _COLUMNS, tuple(rows)),) if rows else (),
+    )
+
+
+def _statistics(module: nn.Module) -> list[Tensor]:
+    found = [getattr(module, name, None) for name in ("running_mean", "running_var")]
+    return [tensor.clone() for tensor in found if tensor is not None]
+
+
+def _learnt(statistics: list[Tensor]) -> bool:
+    return bool((statistics[0] != 0).any() or (statistics[-1] != 1).any())

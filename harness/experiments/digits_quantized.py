@@ -1,0 +1,101 @@
+"""A network learns to read digits, and is served in 4 bits: its weights, and the activations of its hidden layer."""
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+EPOCHS = 4
+BATCH_SIZE = 64
+LEVELS = 15
+MEAN = 0.23
+DEVIATION = 0.32
+
+
+def prepared(images):
+    """Return standardized images, float (N, 1, 28, 28), of grey ones, uint8."""
+    return (images.float() / 255 - MEAN) / DEVIATION
+
+
+def load_data(data):
+    """Return the training and the validation split, each as (standardized images, labels)."""
+    return (prepared(data.train.images), data.train.labels), (prepared(data.validation.images), data.validation.labels)
+
+
+class Observed(nn.Module):
+    """A network of one hidden layer, which notes its largest hidden activation: the scale of its bits follows."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = nn.Linear(784, 64), nn.Linear(64, 10)
+        self.register_buffer("largest", torch.tensor(0.0))
+
+    def hidden(self, images):
+        """Return the hidden activations (B, 64) of images (B, 1, 28, 28)."""
+        return self.first(images.flatten(1)).relu()
+
+    def forward(self, images):
+        """Return logits (B, 10) of images (B, 1, 28, 28)."""
+        return self.last(self.hidden(images))
+
+    @torch.no_grad()
+    def calibrate(self, images):
+        """Note the largest hidden activation of a batch; older ones fade."""
+        self.largest.mul_(0.9).add_(0.1 * self.hidden(images).max())
+
+
+def build_model():
+    """Return the network: images (B, 1, 28, 28) to logits (B, 10)."""
+    return Observed()
+
+
+def build_optimizer(model):
+    """Return the optimizer over all parameters of the model."""
+    return torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+
+
+def build_scheduler(optimizer, total_steps):
+    """Return a learning-rate schedule that is stepped once a batch, or None for a constant rate."""
+    return None
+
+
+def prepare_batch(inputs, labels, rng):
+    """Return a training batch as the network is to see it; `rng` is for random augmentation."""
+    return inputs, labels
+
+
+def compute_loss(outputs, labels):
+    """Return the loss of logits (B, 10) against labels (B,), a scalar."""
+    return F.cross_entropy(outputs, labels)
+
+
+def train_step(model, optimizer, inputs, labels):
+    """Make one step of the optimizer on one batch, calibrate on it, and return the loss."""
+    optimizer.zero_grad()
+    loss = compute_loss(model(inputs), labels)
+    loss.backward()
+    optimizer.step()
+    model.calibrate(inputs)
+    return loss
+
+
+@torch.no_grad()
+def evaluate(model, inputs, labels):
+    """Return the loss and the accuracy on the whole validation split."""
+    model.eval()
+    outputs = model(inputs)
+    accuracy = (outputs.argmax(dim=1) == labels).float().mean()
+    return {"val_loss": compute_loss(outputs, labels).item(), "val_accuracy": accuracy.item()}
+
+
+def quantized(values, largest):
+    """Return values rounded to LEVELS steps up to `largest` in size, and cut off there."""
+    step = largest / LEVELS
+    return (values / step).round().clamp(-LEVELS, LEVELS) * step
+
+
+@torch.no_grad()
+def predict(model, images):
+    """Return the digits (B,) that the quantized network reads in grey images, uint8 (B, 1, 28, 28)."""
+    first, last = (quantized(layer.weight, layer.weight.abs().max()) for layer in (model.first, model.last))
+    hidden = F.linear(prepared(images).flatten(1), first, model.first.bias).relu()
+    return F.linear(quantized(hidden, model.largest), last, model.last.bias).argmax(dim=1)
