@@ -199,15 +199,15 @@ def styled_fixes(recipe: Recipe) -> Iterator[tuple[str, str]]:
     """Yield (style, source) of the reference fix in every style."""
     source = recipe.healthy_source()
     rate = re.search(r"lr=([\d.]+)", source)
-    assert rate is not None
     yield "comments", re.sub(r"(?m)(?<=[^\\\n])$", "  # as it was", source)
     yield "typed anew", ast.unparse(ast.parse(source))
-    yield "renamed", re.sub(r"\bloss\b", "batch_loss", re.sub(r"\boptimizer\b", "opt", source))
+    yield "renamed", re.sub(r"\bloss\b", "batch_loss", re.sub(r"(?<!['\"])\boptimizer\b", "opt", source))
     hinted = source.replace("(model)", "(model: nn.Module)", 1).replace("    loss = ", "    loss: torch.Tensor = ")
     yield "type hints", hinted
     yield "other docstrings", re.sub(r'    """.*?"""\n', '    """Fixed on Tuesday evening."""\n', source)
     yield "prints", source.replace("    return loss\n", "    print('loss', loss.item())\n    return loss\n")
     count = '    count = len(inputs)\n    return {"examples": count, "val_loss"'
     yield "more metrics", source.replace('    return {"val_loss"', count)
-    named = source.replace(rate[0], "lr=LEARNING_RATE")
-    yield "named rate", named.replace("EPOCHS =", f"LEARNING_RATE = {rate[1]}\nEPOCHS =", 1)
+    if rate:
+        named = source.replace(rate[0], "lr=LEARNING_RATE")
+        yield "named rate", named.replace("EPOCHS =", f"LEARNING_RATE = {rate[1]}\nEPOCHS =", 1)

@@ -24,7 +24,7 @@ from grader.replay.request import OWN, Request, Role, check_request, own_setting
 from grader.score.evidence import Evidence, doubt, same_as_reference, same_bytes
 from grader.score.measured import checks, evaluations, has_learnt, has_reference, symptoms, unmade
 from grader.score.verdict import Check, Measurement, full, lost, open_check
-from grader.syntax.edit_size import changed_areas, edit_sizes, names_defined
+from grader.syntax.edit_size import changed_areas, edit_sizes, functions_changed, names_defined
 from harness.recipe import Recipe
 
 CORRECT, MINIMAL = 12.0, 8.0
@@ -168,7 +168,9 @@ def _figure(item: Measurement) -> str:
 @lru_cache(maxsize=256)
 def judge_minimality(broken: str, student: str, reference: str) -> Check:
     """Judge the size of a correct fix by the sources. Raises `Unparsable` if a source of ours does not parse."""
-    needed, ours = edit_sizes(broken, reference), names_defined(broken)
+    # A fix that only moves statements or arguments has no size, and belongs somewhere all the same.
+    needed = edit_sizes(broken, reference) or dict.fromkeys(functions_changed(broken, reference), 0)
+    ours = names_defined(broken)
     try:
         sizes = edit_sizes(broken, student)
     except Unparsable as error:
@@ -201,6 +203,8 @@ def _described(sizes: Mapping[str, int], of: str = "") -> str:
         return "nothing"
     parts = sorted(sizes.items(), key=lambda item: (-item[1], item[0]))
     total = sum(sizes.values())
+    if not total:
+        return f"an order in {_listed([_short(name) for name in sizes])}"
     nodes = f"{total} node{'s' if total > 1 else ''}{of}"
     if len(parts) == 1:
         return f"{nodes} in {_short(parts[0][0])}"

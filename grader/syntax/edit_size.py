@@ -32,8 +32,8 @@ AREAS: dict[str, Area] = {
 _METRICS = ("val_loss", "val_accuracy")
 # Calls that change something besides their result, as all whose names end in _ do.
 _ACTING = frozenset({
-    "add_param_group", "append", "backward", "clear", "eval", "extend", "manual_seed", "step", "train", "update",
-    "zero_grad",
+    "add_param_group", "append", "backward", "clear", "eval", "extend", "load_state_dict", "manual_seed",
+    "set_rng_state", "step", "train", "update", "zero_grad",
 })  # fmt: skip
 # Calls that fill the container they belong to, and what makes one.
 _FILLING = frozenset({"add", "append", "clear", "extend", "insert", "pop", "setdefault", "update"})
@@ -103,7 +103,7 @@ def _parts(source: str) -> dict[str, _Part]:
             grouped.setdefault(_name(statement), []).append(statement)
     literals = {name: value for name, block in grouped.items() if (value := _literal(block))}
     containers = {name for name, block in grouped.items() if name and all(map(_makes_container, block))}
-    acting = _acting_helpers([item for item in tree.body if isinstance(item, ast.FunctionDef)], containers)
+    acting = _acting_helpers([item for item in ast.walk(tree) if isinstance(item, ast.FunctionDef)], containers)
     parts = {}
     for name, statements in grouped.items():
         kept = [item for statement in statements for item in _needed(statement, containers, acting)]
@@ -112,9 +112,7 @@ def _parts(source: str) -> dict[str, _Part]:
         block = ast.Module(kept, [])
         nodes: Counter[str] = Counter()
         for statement in kept:
-            local = {item for item in _bound(statement) if isinstance(statement, ast.FunctionDef)}
-            values = {item: value for item, value in literals.items() if item not in local}
-            nodes.update(_labels(statement, paths, local, values))
+            nodes.update(_labels(statement, paths, set(), literals))
         parts[name] = _Part(ast.dump(block), nodes, frozenset(_read(block)), name in literals)
     return parts
 
@@ -171,7 +169,7 @@ def _makes_container(statement: ast.stmt) -> bool:
 
 
 def _acting_helpers(functions: Sequence[ast.FunctionDef], containers: set[str]) -> set[str]:
-    """Return the functions of a file that change something besides the value that they return."""
+    """Return the functions and methods of a file that change something besides the value that they return."""
     acting: set[str] = set()
     while True:
         found = {
@@ -196,6 +194,11 @@ def _slice_of(function: ast.FunctionDef, containers: set[str], acting: set[str])
 
 def _needed(statement: ast.stmt, containers: set[str], acting: set[str]) -> list[ast.stmt]:
     """Return what of a statement at the top of a file the training depends on."""
+    if isinstance(statement, ast.ClassDef):
+        fields = {**dict(ast.iter_fields(statement)), "body": []}
+        for item in statement.body:
+            fields["body"] += [] if does_nothing(item) else _needed(item, containers, acting)
+        return [ast.ClassDef(**fields)]
     if not isinstance(statement, ast.FunctionDef):
         return _Slice(containers, acting, {*_bound(statement)}).statement(statement)
     kept = _slice_of(statement, containers, acting)
@@ -280,9 +283,7 @@ class _Slice:
         name, root = _called(call), _root(call.func)
         if isinstance(call.func, ast.Attribute) and root in self._containers and name in _FILLING:
             return root in self.read
-        if isinstance(call.func, ast.Name):
-            return name in self._acting
-        return name.endswith("_") or name in _ACTING
+        return name in self._acting or (isinstance(call.func, ast.Attribute) and (name.endswith("_") or name in _ACTING))
 
 
 def _own_metrics(value: ast.expr) -> ast.expr:
@@ -316,6 +317,9 @@ def _labels(
     if path := path_of(node, paths):
         yield path
         return
+    if isinstance(node, ast.FunctionDef):
+        local = local | {*_bound(node)}
+        literals = {name: value for name, value in literals.items() if name not in local}
     if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
         node = literals.get(node.id, node)
     if isinstance(node, ast.Name) and node.id in local:

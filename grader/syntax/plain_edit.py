@@ -2,8 +2,8 @@
 
 Student code and the recorder share a process, so what that process says about itself can be forged. The broken
 experiment is ours, so only what the student *inserted* needs trust: every statement that the broken experiment does
-not have. Such a statement is plain if it is built from a short grammar: numbers, names of the file, listed functions,
-methods and attributes, arithmetic, indexing, `if`, `for`, `try`, `with torch.no_grad()`. There are no closures, private
+not have. Such a statement is plain if it is built from a short grammar: numbers, names of the file, functions, methods
+and attributes that are listed or that the broken experiment uses, arithmetic, indexing, `if`, `for`, `try`, `with torch.no_grad()`. There are no closures, private
 names or reflection, and only constants, losses, gradient scalers and loggers at the top of the file. A class is a
 network whose attributes are layers and constants that `__init__` sets, or a dataclass or NamedTuple. Everything that
 Python executes counts: annotations, defaults and decorators as well. `if __name__ == "__main__"` is never true.
@@ -48,7 +48,7 @@ _LISTED: dict[str, frozenset[str]] = {
     "torch": _words(
         """
         Tensor Generator GradScaler Size device dtype bfloat16 bool float float16 float32 float64 half int int32 int64
-        long inf nan pi no_grad enable_grad inference_mode set_grad_enabled autocast manual_seed
+        long inf nan pi no_grad enable_grad inference_mode set_grad_enabled autocast manual_seed get_rng_state set_rng_state
         abs add all allclose any arange argmax argmin argsort bernoulli cat chunk clamp clip concat cos count_nonzero
         cumsum diff div dot einsum empty_like equal exp eye finfo flatten flip full full_like gather index_select
         isfinite isinf isnan linspace log log10 log1p log_softmax logsumexp masked_fill matmul max maximum mean median
@@ -131,9 +131,9 @@ _METHODS = _words(
     float floor gather ge get get_last_lr get_scale gt half index_select info insert int is_floating_point isfinite
     isinf isnan item items join keys le log log_softmax logsumexp long lt masked_fill masked_fill_ masked_select matmul
     max mean median min modules mul mul_ named_children named_modules named_parameters nan_to_num nan_to_num_ ne neg
-    nelement new_full new_ones new_tensor new_zeros nonzero norm numel parameters permute pow prod relu repeat
+    narrow nelement new_full new_ones new_tensor new_zeros nonzero norm numel parameters permute pow prod relu removeprefix repeat
     requires_grad_ reshape roll round scale scatter select sigmoid sign size softmax sort split sqrt square squeeze std
-    step sub sub_ sum t tanh to tolist topk train transpose type unbind unflatten unique unscale_ unsqueeze unsqueeze_
+    step sub sub_ sum t tanh to tolist topk train transpose tril triu type unbind unflatten unique unscale_ unsqueeze unsqueeze_
     update values var view view_as warning where zero_ zero_grad
     """
 )
@@ -193,7 +193,7 @@ def plain_edit(broken: str, submitted: str) -> tuple[Suspicion, ...]:
     except Unparsable as error:
         return (Suspicion(0, f"the file cannot be read ({error})"),)
     inserted = [(node, place) for node, place in _statements(tree.body, "top") if (ast.dump(node), place) not in ours]
-    judge = _Judge(tree, {name for node, _ in ours.values() for name in _bound_by(node)})
+    judge = _Judge(tree, parse_experiment(broken))
     size = sum(1 for node, _ in inserted for _ in ast.walk(node))
     if size > MOST_NODES:
         what = f"begins an edit of {size} syntax-tree nodes; with more than {MOST_NODES} it is not judged as plain"
@@ -233,14 +233,20 @@ def _statements(block: list[ast.stmt], place: _Place) -> Iterator[tuple[ast.stmt
 class _Judge:
     """Collects what is not plain in inserted statements of one file."""
 
-    def __init__(self, tree: ast.Module, ours: set[str]) -> None:
+    def __init__(self, tree: ast.Module, ours: ast.Module) -> None:
+        """Judge inserted statements of `tree`. They may use what the broken experiment `ours` uses."""
         self.found: set[Suspicion] = set()
-        nodes = list(ast.walk(tree))
+        nodes, our_nodes = list(ast.walk(tree)), list(ast.walk(ours))
+        called = [node.func for node in our_nodes if isinstance(node, ast.Call)]
+        public = [node for node in our_nodes if isinstance(node, ast.Attribute) and not node.attr.startswith("_")]
+        self._our_paths = {path_of(node, imported_paths(ours)) for node in public}
+        self._our_methods = {node.attr for node in public if node in called}
+        self._our_attributes = {node.attr for node in public if node not in called}
         self._defined = [node for node in nodes if isinstance(node, ast.FunctionDef)]
         classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
         self._paths = imported_paths(tree)
         self._functions = {node.name for node in self._defined} | {node.name for node in classes}
-        self._ours = ours & self._functions
+        self._ours = {name for node in our_nodes for name in _bound_by(node)} & self._functions
         self._bound = {name for node in nodes for name in _bound_by(node)}
         # Attributes that classes here define: layers, constants and methods.
         self._own = {name for node in classes for part in ast.walk(node) for name in _attributes_of(part)}
@@ -327,7 +333,8 @@ class _Judge:
                 pass
             case ast.Assign(targets=[ast.Attribute(value=ast.Name(id="self"))], value=value):
                 maker = value.func if isinstance(value, ast.Call) else value
-                named = path_of(maker, self._paths).startswith("torch.nn.") or getattr(maker, "id", "") in self._ours
+                path = path_of(_made_from(maker), self._paths)
+                named = path.startswith("torch.nn.") or path == "copy.deepcopy" or getattr(maker, "id", "") in self._ours
                 if not named and not self._is_lasting(value):
                     self.odd(node, "keeps more than a layer or a constant in a network")
                 self._value(value)
@@ -439,7 +446,7 @@ class _Judge:
                 self._name(node, name)
             case ast.Attribute(value=owner, attr=name):
                 path = path_of(node, self._paths)
-                if not _is_listed(path) if path else name not in _ATTRIBUTES | self._own:
+                if not self._is_listed(path) if path else name not in _ATTRIBUTES | self._own | self._our_attributes:
                     self.odd(node, f"uses {path[:60] or f'.{name[:60]}'}, which is not listed")
                 if not path:
                     if name in self._functions:
@@ -482,7 +489,7 @@ class _Judge:
 
     def _method(self, node: ast.Call, function: ast.Attribute) -> None:
         self._value(function.value)
-        if function.attr not in _METHODS | self._own:
+        if function.attr not in _METHODS | self._own | self._our_methods:
             self.odd(node, f"calls .{function.attr[:60]}, which is not listed")
         if function.attr == "update" and (node.args or node.keywords):
             self.odd(node, "calls .update with arguments, which could keep something between calls")
@@ -500,6 +507,9 @@ class _Judge:
                 self.odd(node, "makes a schedule that does more than compute with the step")
         if node.args.defaults or node.args.kw_defaults:
             self.odd(node, "makes a schedule with defaults")
+
+    def _is_listed(self, path: str) -> bool:
+        return path in self._our_paths or _is_listed(path)
 
     def _in_math(self, node: ast.AST) -> bool:
         return path_of(node, self._paths).startswith("math.")
@@ -531,6 +541,13 @@ def _is_plain_constant(value: object) -> bool:
         case str():
             return len(value) <= _LONGEST_TEXT
     return value is ...
+
+
+def _made_from(maker: ast.expr) -> ast.expr:
+    """Return what a chain of method calls begins with: `nn.Linear` in `nn.Linear(2, 2).double`."""
+    while isinstance(maker, ast.Attribute) and isinstance(maker.value, ast.Call):
+        maker = maker.value.func
+    return maker
 
 
 def _root(node: ast.expr) -> str:

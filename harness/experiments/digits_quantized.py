@@ -26,7 +26,8 @@ class Observed(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.first, self.last = nn.Linear(784, 64), nn.Linear(64, 10)
+        self.first = nn.Linear(784, 64)
+        self.last = nn.Linear(64, 10)
         self.register_buffer("largest", torch.tensor(0.0))
 
     def hidden(self, images):

@@ -40,7 +40,8 @@ INTERACTIONS = (
     ("income", "distance"),
 )
 # Values below and above these shares of the training rows are cut off.
-LOWEST, HIGHEST = 0.002, 0.998
+LOWEST = 0.002
+HIGHEST = 0.998
 
 HIDDEN = 48
 BLOCKS = 2
