@@ -188,7 +188,7 @@ FAULTS: dict[str, Callable[[], dict[str, Any]]] = {
     "audit": stale,
     "learning_rate": lambda: {"optimizer": torch.optim.SGD((model := network()).parameters(), lr=5.0), "model": model},
     "data": lambda: {"validation": loader(1)},
-    "overfit": lambda: {"train_batches": [(torch.zeros(32, 12), torch.arange(32) % 4)]},
+    "overfit": lambda: {"optimizer": torch.optim.SGD((model := network()).parameters(), lr=1e-7), "model": model},
 }
 
 

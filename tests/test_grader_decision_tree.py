@@ -18,8 +18,7 @@ from grader.written.decision_tree import (
 from grader.written.judgement import with_points
 from harness.checks import check_names, load_check
 from harness.errors import UserError
-from harness.recipe import recipe_ids
-from harness.written.decision_tree import HEALTHY, parse_tree
+from harness.written.decision_tree import CASES, HEALTHY, parse_tree
 from harness.written.exercise import find_file_exercise, stub
 
 EXERCISE = "decision_tree"
@@ -41,7 +40,7 @@ def test_the_reference_earns_everything_whatever_was_measured(monkeypatch: pytes
     assert exercise is not None
     assert total(reference_text()) == 100
     assert total(stub(exercise)) == 0
-    missing = recipe_ids()[0]
+    missing = CASES[0]
 
     def trips_of(recipe: str) -> dict[str, str]:
         if recipe == missing:

@@ -4,7 +4,6 @@ from typing import Any
 import pytest
 from recorded_logs import log_bytes
 
-from harness.recipe import EXPERIMENTS
 from harness.run.guardrails import Guardrails
 from harness.run.metrics_log import Record, batch_records, log_lines, parse_log
 
@@ -25,7 +24,7 @@ def recorded(name: str) -> list[Record]:
     return batch_records(parse_log(log_lines(log_bytes(name).decode()), name))
 
 
-@pytest.mark.parametrize("experiment", [path.stem for path in EXPERIMENTS.glob("[!_]*.py")])
+@pytest.mark.parametrize("experiment", ["digits_mlp", "digits_heat", "shapes_cnn"])
 def test_healthy_runs_raise_nothing(experiment: str) -> None:
     assert found(recorded(experiment)) == []
 

@@ -283,7 +283,9 @@ class _Slice:
         name, root = _called(call), _root(call.func)
         if isinstance(call.func, ast.Attribute) and root in self._containers and name in _FILLING:
             return root in self.read
-        return name in self._acting or (isinstance(call.func, ast.Attribute) and (name.endswith("_") or name in _ACTING))
+        return name in self._acting or (
+            isinstance(call.func, ast.Attribute) and (name.endswith("_") or name in _ACTING)
+        )
 
 
 def _own_metrics(value: ast.expr) -> ast.expr:

@@ -334,7 +334,9 @@ class _Judge:
             case ast.Assign(targets=[ast.Attribute(value=ast.Name(id="self"))], value=value):
                 maker = value.func if isinstance(value, ast.Call) else value
                 path = path_of(_made_from(maker), self._paths)
-                named = path.startswith("torch.nn.") or path == "copy.deepcopy" or getattr(maker, "id", "") in self._ours
+                named = (
+                    path.startswith("torch.nn.") or path == "copy.deepcopy" or getattr(maker, "id", "") in self._ours
+                )
                 if not named and not self._is_lasting(value):
                     self.odd(node, "keeps more than a layer or a constant in a network")
                 self._value(value)

@@ -17,8 +17,7 @@ from grader.score.verdict import Criterion, Table
 from grader.written.judgement import Judgement, checks_of
 from harness.checks import check_names, load_check
 from harness.errors import UserError
-from harness.recipe import recipe_ids
-from harness.written.decision_tree import HEALTHY, UNKNOWN, Tree, Walk, parse_tree, walk
+from harness.written.decision_tree import CASES, HEALTHY, UNKNOWN, Tree, Walk, parse_tree, walk
 from harness.written.derivation_judge import AnswerCheck
 
 Trips = Mapping[str, str]
@@ -50,7 +49,7 @@ def experiments() -> dict[str, Trips]:
     Raises `UserError` if none was measured.
     """
     found: dict[str, Trips] = {}
-    for recipe in recipe_ids():
+    for recipe in CASES:
         try:
             found[recipe] = trips_of(recipe)
         except UserError:

@@ -6,7 +6,7 @@ from attacks.attack import Attack, Base, Expected
 from attacks.reader_texts import LAUGHS
 from attacks.score_deriving import handed_in
 from grader.written.decision_tree import reference_text
-from harness.recipe import recipe_ids
+from harness.written.decision_tree import CASES
 
 EXERCISE = "decision_tree"
 # In pieces: the mark as it stands must be nowhere.
@@ -41,7 +41,7 @@ _TREES = {
         _meaning("<img src=x onerror=alert(2)>\\e[31m").replace(
             _START, '"<script>alert(1)</script>\\e[2J\\u202e"')),
     "every_name": ("all causes at once", "Input should be a valid string",
-        re.sub("conclude: .*", f"conclude: [{', '.join(recipe_ids())}]", reference_text(), count=1)),
+        re.sub("conclude: .*", f"conclude: [{', '.join(CASES)}]", reference_text(), count=1)),
     "always": (
         "healthy, whatever the checks find",
         "that is no evidence",
