@@ -32,32 +32,12 @@ from harness.recipe import suggestion
 from harness.toml_file import StrictModel
 
 # A tree for the whole catalogue has a thousand lines; these exercises ask for every kind of check.
-CASES = tuple(
-    [
-        "adam_with_sgd_lr",
-        "amp_no_scaling",
-        "augmented_validation",
-        "dataset_mispaired",
-        "double_softmax",
-        "excess_weight_decay",
-        "forgotten_eval",
-        "frozen_layer",
-        "grad_cleared_before_step",
-        "huge_lr",
-        "ignore_index_zero",
-        "label_off_by_one",
-        "label_permute",
-        "logits_sigmoid",
-        "loss_sum",
-        "missing_zero_grad",
-        "nll_on_logits",
-        "reshape_mixes_batch",
-        "softmax_wrong_dim",
-        "split_norm_mismatch",
-        "stale_optimizer",
-        "unnormalized_input",
-    ]
-)
+CASES = (
+    "adam_with_sgd_lr", "amp_no_scaling", "augmented_validation", "dataset_mispaired", "double_softmax",
+    "excess_weight_decay", "forgotten_eval", "frozen_layer", "grad_cleared_before_step", "huge_lr", "ignore_index_zero",
+    "label_off_by_one", "label_permute", "logits_sigmoid", "loss_sum", "missing_zero_grad", "nll_on_logits",
+    "reshape_mixes_batch", "softmax_wrong_dim", "split_norm_mismatch", "stale_optimizer", "unnormalized_input",
+)  # fmt: skip
 HEALTHY = "healthy"
 UNKNOWN = "unknown"
 # A message names at most this many problems: the others often have the same cause.
