@@ -2,11 +2,12 @@
 
 Student code and the recorder share a process, so what that process says about itself can be forged. The broken
 experiment is ours, so only what the student *inserted* needs trust: every statement that the broken experiment does
-not have. Such a statement is plain if it is built from a short grammar: numbers, names of the file, functions, methods
-and attributes that are listed or that the broken experiment uses, arithmetic, indexing, `if`, `for`, `try`, `with torch.no_grad()`. There are no closures, private
-names or reflection, and only constants, losses, gradient scalers and loggers at the top of the file. A class is a
-network whose attributes are layers and constants that `__init__` sets, or a dataclass or NamedTuple. Everything that
-Python executes counts: annotations, defaults and decorators as well. `if __name__ == "__main__"` is never true.
+not have. Such a statement is plain if it is built from a short grammar: numbers, names of the file, functions,
+methods and attributes that are listed or that the broken experiment uses, arithmetic, indexing, `if`, `for`, `try`,
+`with torch.no_grad()`. There are no closures, private names or reflection, and only constants, losses, gradient
+scalers and loggers at the top of the file. A class is a network whose attributes are layers and constants that
+`__init__` sets, or a dataclass or NamedTuple. Everything that Python executes counts: annotations, defaults and
+decorators as well. `if __name__ == "__main__"` is never true.
 
 An edit that is not plain costs no points by itself: equal bytes still prove it, and otherwise the instructor decides.
 Plain code can behave differently for inputs that look like a check's; a student who writes that knows the cause.
@@ -48,13 +49,14 @@ _LISTED: dict[str, frozenset[str]] = {
     "torch": _words(
         """
         Tensor Generator GradScaler Size device dtype bfloat16 bool float float16 float32 float64 half int int32 int64
-        long inf nan pi no_grad enable_grad inference_mode set_grad_enabled autocast manual_seed get_rng_state set_rng_state
-        abs add all allclose any arange argmax argmin argsort bernoulli cat chunk clamp clip concat cos count_nonzero
-        cumsum diff div dot einsum empty_like equal exp eye finfo flatten flip full full_like gather index_select
-        isfinite isinf isnan linspace log log10 log1p log_softmax logsumexp masked_fill matmul max maximum mean median
-        min minimum mul multinomial nan_to_num norm numel ones ones_like permute pow prod rand rand_like randint randn
-        randn_like randperm relu reshape roll round rsqrt scalar_tensor sigmoid sign sin softmax sort split sqrt square
-        squeeze stack std sub sum tanh tensor topk transpose tril triu unique unsqueeze var where zeros zeros_like
+        long inf nan pi no_grad enable_grad inference_mode set_grad_enabled autocast manual_seed get_rng_state
+        set_rng_state abs add all allclose any arange argmax argmin argsort bernoulli cat chunk clamp clip concat cos
+        count_nonzero cumsum diff div dot einsum empty_like equal exp eye finfo flatten flip full full_like gather
+        index_select isfinite isinf isnan linspace log log10 log1p log_softmax logsumexp masked_fill matmul max maximum
+        mean median min minimum mul multinomial nan_to_num norm numel ones ones_like permute pow prod rand rand_like
+        randint randn randn_like randperm relu reshape roll round rsqrt scalar_tensor sigmoid sign sin softmax sort
+        split sqrt square squeeze stack std sub sum tanh tensor topk transpose tril triu unique unsqueeze var where
+        zeros zeros_like
         """
     ),
     "torch.amp": _words("GradScaler autocast"),
@@ -130,11 +132,11 @@ _METHODS = _words(
     detach detach_ diag diff dim div div_ double eq equal error eval exp expand expand_as extend fill_ flatten flip
     float floor gather ge get get_last_lr get_scale gt half index_select info insert int is_floating_point isfinite
     isinf isnan item items join keys le log log_softmax logsumexp long lt masked_fill masked_fill_ masked_select matmul
-    max mean median min modules mul mul_ named_children named_modules named_parameters nan_to_num nan_to_num_ ne neg
-    narrow nelement new_full new_ones new_tensor new_zeros nonzero norm numel parameters permute pow prod relu removeprefix repeat
-    requires_grad_ reshape roll round scale scatter select sigmoid sign size softmax sort split sqrt square squeeze std
-    step sub sub_ sum t tanh to tolist topk train transpose tril triu type unbind unflatten unique unscale_ unsqueeze unsqueeze_
-    update values var view view_as warning where zero_ zero_grad
+    max mean median min modules mul mul_ named_children named_modules named_parameters nan_to_num nan_to_num_ narrow ne
+    neg nelement new_full new_ones new_tensor new_zeros nonzero norm numel parameters permute pow prod relu removeprefix
+    repeat requires_grad_ reshape roll round scale scatter select sigmoid sign size softmax sort split sqrt square
+    squeeze std step sub sub_ sum t tanh to tolist topk train transpose tril triu type unbind unflatten unique unscale_
+    unsqueeze unsqueeze_ update values var view view_as warning where zero_ zero_grad
     """
 )
 # They change lists and networks; a network that the harness passes in would keep the change.
