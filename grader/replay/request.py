@@ -63,9 +63,9 @@ _SUFFIXES = {".py", ".toml", ".md", ".yaml", ".json"}
 class Request:
     """One run to make, or the checks: a source under settings. `trusted` says that the source is the suite's own.
 
-    Programs with equal syntax trees (`tree`) share one replay. A higher `repetition` asks for another replay of the
-    same source, which shows whether it repeats. `seconds` is the time for all runs of this replay; it follows from
-    everything else here, so that it is no part of the key.
+    Programs with equal syntax trees (`tree`) share one replay, also across the recipes of an experiment. A higher
+    `repetition` asks for another replay of the same source, which shows whether it repeats. `seconds` is the time for
+    all runs of this replay; it follows from everything else here, so that it is no part of the key.
     """
 
     recipe: Recipe
@@ -95,7 +95,6 @@ class Request:
     def _key(self, **program: str) -> str:
         parts: Mapping[str, Any] = {
             "format": _FORMAT,
-            "recipe": self.recipe.id,
             "checks": mechanism_checks() if self.checks else (),
             "healthy": hashlib.sha256(self.recipe.healthy_source().encode()).hexdigest(),
             "settings": asdict(self.settings),

@@ -91,7 +91,7 @@ def run_selfcheck(options: SelfcheckOptions) -> int:
     sections = [Section("Left out", problems=tuple(problems.values()))] if problems else []
     with open_runs(jobs=options.jobs) as runs:
         wanted = [item for item in found if isinstance(item, Recipe)]
-        sections += check_recipes(wanted, recipes, options, runs)
+        sections += check_recipes(wanted, options, runs)
         answers = AnswerGrader(runs.replayer, default_folder(), jobs=options.jobs)
         canaries = {item.id: answers.canary_problem(item) for item in found if isinstance(item, FileExercise)}
     if canaries:
@@ -127,9 +127,7 @@ class _Plan:
     left_out: Sequence[str]
 
 
-def check_recipes(
-    wanted: Sequence[Recipe], every: Sequence[Recipe], options: SelfcheckOptions, runs: Runs
-) -> list[Section]:
+def check_recipes(wanted: Sequence[Recipe], options: SelfcheckOptions, runs: Runs) -> list[Section]:
     """Return a section for each recipe, and one that says what tells them apart.
 
     A recipe that cannot be checked is named, and the others are checked.
@@ -141,10 +139,9 @@ def check_recipes(
             plans.append(_plan(recipe, measured.get(recipe.id), options))
         except (UserError, ValueError, LookupError) as error:
             sections.append(Section(recipe.id, problems=[str(error)]))
-    proxies = {item.experiment: item for item in reversed(every) if measured_path(item.id).is_file()}
-    seed_runs = run_seeds([plan.recipe for plan in plans], proxies, options.seeds, runs)
+    seed_runs = run_seeds([plan.recipe for plan in plans], options.seeds, runs)
     if options.write:
-        write_bands(seed_runs, proxies, runs)
+        write_bands(seed_runs, runs)
     wrong = fix_problems([fix for plan in plans for fix in plan.fixes], runs)
     for plan in plans:
         own = [item for item in seed_runs if item.recipe.id == plan.recipe.id]

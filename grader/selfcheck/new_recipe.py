@@ -88,8 +88,6 @@ def write_recipe(
 
 def _measure(draft: Recipe, measured: Path, seeds: int, jobs: int) -> tuple[Mapping[str, str], SeedRuns]:
     """Write `measured.toml`; return which checks the break trips, and the runs over seeds."""
-    proxies = {recipe.experiment: recipe for recipe in reversed(load_recipes()[0])}
-    proxies.setdefault(draft.experiment, draft)
     with open_runs(jobs=jobs) as runs:
         found = measure([draft], runs).get(draft.id)
         if found is None:
@@ -97,7 +95,7 @@ def _measure(draft: Recipe, measured: Path, seeds: int, jobs: int) -> tuple[Mapp
         measured.parent.mkdir()
         # A replay measures the checks that are listed there.
         measured.write_text(measured_toml(found), encoding="utf-8")
-        made = run_seeds([draft], proxies, seeds, runs)
+        made = run_seeds([draft], seeds, runs)
     own = next(item for item in made if item.dataset == draft.dataset)
     for name, side in own.sides.items():
         for seed, (first, _) in side.items():

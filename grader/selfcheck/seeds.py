@@ -31,6 +31,8 @@ from harness.symptoms import judge_symptom
 
 FIRST_SEED = 100
 _EDIT_SEEDS = 3
+# The other promises of determinism have tests of their own.
+_REPEATED = 3
 # The accuracy on 500 held-out images moves by about this much if only the seed changes.
 _ROUND_TO = 0.01
 _HEAD = "# Measured by grader selfcheck --write; grader/score/measured.py explains the figures.\nformat_version = 1\n"
@@ -41,7 +43,7 @@ _TRIPS_HEAD = "# Measured by `grader selfcheck --write`: what the checks find of
 
 @dataclass(frozen=True)
 class SeedRuns:
-    """The runs of a recipe on one data set, by seed; each was made twice."""
+    """The runs of a recipe on one data set, by seed; on the first seeds it ran twice, else the pair is one run."""
 
     recipe: Recipe
     dataset: str
@@ -54,25 +56,22 @@ class SeedRuns:
         return {"broken": self.broken, "healthy": self.healthy}
 
 
-def run_seeds(recipes: Sequence[Recipe], proxies: Mapping[str, Recipe], seeds: int, runs: Runs) -> list[SeedRuns]:
-    """Run every recipe, broken and healthy, twice on each seed and data set.
-
-    `proxies` holds one recipe of each experiment. Its healthy runs stand for those of all recipes of the
-    experiment, which share them.
-    """
+def run_seeds(recipes: Sequence[Recipe], seeds: int, runs: Runs) -> list[SeedRuns]:
+    """Run every recipe, broken and healthy, on each seed and data set, and again on the first seeds."""
 
     def requests(recipe: Recipe, source: str, dataset: str) -> Mapping[int, tuple[Request, Request]]:
         every = [RunSettings(seed=seed, dataset=dataset) for seed in range(FIRST_SEED, FIRST_SEED + seeds)]
+        again = [int(number < _REPEATED) for number in range(seeds)]
         return {
-            one.seed: (request_of(recipe, source, one), request_of(recipe, source, one, repetition=1)) for one in every
+            one.seed: (request_of(recipe, source, one), request_of(recipe, source, one, repetition=repetition))
+            for one, repetition in zip(every, again, strict=True)
         }
 
     wanted = []
     for recipe in recipes:
-        proxy = proxies[recipe.experiment]
         for dataset in _data_sets_for(recipe):
             broken = requests(recipe, recipe.broken_source(), dataset)
-            wanted.append((recipe, dataset, broken, requests(proxy, proxy.healthy_source(), dataset)))
+            wanted.append((recipe, dataset, broken, requests(recipe, recipe.healthy_source(), dataset)))
     pairs = (pair for *_, broken, healthy in wanted for pair in (*broken.values(), *healthy.values()))
     made = runs.replays("runs over seeds", chain.from_iterable(pairs))
     return [
@@ -130,7 +129,7 @@ def problems_of(runs: SeedRuns) -> Iterator[str]:
                     yield f"{where}: {item.reduce} {item.signal} is {found.value:.6g} ({item.says})"
 
 
-def write_bands(seed_runs: Sequence[SeedRuns], proxies: Mapping[str, Recipe], runs: Runs, path: Path = BANDS) -> None:
+def write_bands(seed_runs: Sequence[SeedRuns], runs: Runs, path: Path = BANDS) -> None:
     """Measure the band of each experiment and data set from its healthy runs, and write them all to `path`.
 
     Bands of other data sets are kept: not every machine has MNIST.
@@ -139,7 +138,7 @@ def write_bands(seed_runs: Sequence[SeedRuns], proxies: Mapping[str, Recipe], ru
     # All recipes of an experiment share its healthy runs.
     for item in {(item.recipe.experiment, item.dataset): item for item in seed_runs}.values():
         healthy = {seed: first for seed, (first, _) in item.healthy.items()}
-        band = _measured(proxies[item.recipe.experiment], item.dataset, healthy, runs)
+        band = _measured(item.recipe, item.dataset, healthy, runs)
         bands[band.experiment, band.dataset] = band
     path.write_text(_HEAD + "".join(map(entry, bands.values())), encoding="utf-8")
 
