@@ -225,11 +225,12 @@ def test_the_guides_tell_of_every_recipe_whatever_was_measured() -> None:
     for page in (
         field_guide(recipes, {}),
         interview_cards(recipes),
-        matrix(recipes, {"huge_lr": {"overfit": "diverges"}}),
+        matrix(recipes, {"huge_lr": {"overfit": "diverges"}}, {}),
     ):
         assert all(recipe.id in page for recipe in recipes)
     guide = field_guide(recipes, {"huge_lr": {"overfit": "diverges", "learning_rate": "too-large"}})
     assert "`overfit` says `diverges`, `learning-rate` says `too-large`." in guide
-    assert "| huge_lr | ○ |" in matrix(recipes, {"huge_lr": {"overfit": "diverges"}})
+    drawn = matrix(recipes, {"huge_lr": {"overfit": "diverges"}}, {"huge_lr": {"learning_rate": "too-large"}})
+    assert "| huge_lr | yes | ○ |" in drawn and "| loss_sum | no |" in drawn and "in 1 of" in drawn
     parts = {"Cause", "Why it looks so", "Fix", "What masks it", "Interview question"}
     assert all(parts <= parts_of(recipe).keys() for recipe in recipes)

@@ -73,13 +73,14 @@ def _measured(recipe_id: str, solutions: Path) -> _Measured:
     return read_record(solutions / recipe_id / MEASURED, _Measured)
 
 
-def _edit(pair: Any) -> Any:
+def edit_of(pair: Any) -> Any:
+    """Turn [find, replace] into an edit. Raises `ValueError` for anything else."""
     if isinstance(pair, list) and len(pair) == 2:
         return Edit.model_validate({"find": pair[0], "replace": pair[1]})
     raise ValueError("an edit is a list of two strings, [find, replace]")
 
 
-_Edits = Annotated[tuple[Annotated[Edit, BeforeValidator(_edit)], ...], Field(min_length=1, strict=False)]
+_Edits = Annotated[tuple[Annotated[Edit, BeforeValidator(edit_of)], ...], Field(min_length=1, strict=False)]
 _Named = dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")], _Edits]
 
 

@@ -8,13 +8,14 @@ from rich.console import Console
 from rich.markdown import Markdown
 
 from grader.replay.replays import default_folder
-from grader.replay.request import Request, Role, own_settings, trusted_requests
+from grader.replay.request import Request, Role, own_settings
 from grader.sandbox import sandbox_problem
 from grader.score.canaries import own_evidence
 from grader.score.fix import CORRECT, MINIMAL, further_requests, judge_fix
 from grader.score.measured import load_band
-from grader.score.solutions import SOLUTIONS, KnownFix, Verdict, known_fixes, trips_of
+from grader.score.solutions import SOLUTIONS, KnownFix, Verdict, known_fixes, outcomes_of, trips_of
 from grader.score.verdict import Check
+from grader.selfcheck.cases import CASES, Cases, cases_page, decoy_problems, load_cases, pair_fixes, twin_problems
 from grader.selfcheck.guide import field_guide, interview_cards, matrix
 from grader.selfcheck.runs import Runs, open_runs, request_of
 from grader.selfcheck.seeds import (
@@ -92,6 +93,8 @@ def run_selfcheck(options: SelfcheckOptions) -> int:
     with open_runs(jobs=options.jobs) as runs:
         wanted = [item for item in found if isinstance(item, Recipe)]
         sections += check_recipes(wanted, options, runs)
+        if not options.only and (options.solutions / CASES).is_file():
+            sections.append(_cases_section(load_cases(options.solutions), wanted, options, runs))
         answers = AnswerGrader(runs.replayer, default_folder(), jobs=options.jobs)
         canaries = {item.id: answers.canary_problem(item) for item in found if isinstance(item, FileExercise)}
     if canaries:
@@ -104,11 +107,13 @@ def run_selfcheck(options: SelfcheckOptions) -> int:
     console.print(Markdown(text) if console.is_terminal else text, markup=False, soft_wrap=True)
     if options.write:
         trips = {recipe.id: trips_of(recipe.id, options.solutions) for recipe in recipes}
+        outcomes = {recipe.id: outcomes_of(recipe.id, options.solutions) for recipe in recipes}
         pages = {
+            "cases.md": cases_page(load_cases(options.solutions), outcomes),
             "calibration.md": text,
             "faults.md": field_guide(recipes, trips),
             "interview-cards.md": interview_cards(recipes),
-            "matrix.md": matrix(recipes, trips),
+            "matrix.md": matrix(recipes, trips, outcomes),
         }
         write_whole({DOCS / name: content.encode() for name, content in pages.items()})
     count = sum(len(section.problems) for section in sections)
@@ -193,6 +198,18 @@ def _pairs_section(seed_runs: Sequence[SeedRuns], measured: Mapping[str, Mapping
     return Section("What tells two recipes apart", (says,), ("recipe", "recipe", "by"), close, alike)
 
 
+def _cases_section(cases: Cases, recipes: Sequence[Recipe], options: SelfcheckOptions, runs: Runs) -> Section:
+    by_id = {recipe.id: recipe for recipe in recipes}
+    outcomes = {
+        id: outcomes_of(id, options.solutions) for id in by_id if measured_path(id, options.solutions).is_file()
+    }
+    pairs = [(by_id[one], by_id[two]) for one, two in cases.together if one in by_id and two in by_id]
+    judged = fix_problems([fix for pair in pairs for fix in pair_fixes(*pair)], runs)
+    problems = [*twin_problems(cases, outcomes), *decoy_problems(cases.decoy, runs), *filter(None, judged.values())]
+    says = f"{len(cases.twins)} pairs of twins, {len(cases.decoy)} decoys, {len(pairs)} pairs of breaks at once."
+    return Section("Twins, decoys, two at once", (says,), problems=problems)
+
+
 def page(sections: Sequence[Section], command: str) -> str:
     """Return the result as Markdown, as in `docs/calibration.md`; it names the command that made it."""
     lines = ["# Calibration", "", f"Written by `{command}`. Ranges are over all seeds."]
@@ -236,7 +253,10 @@ def judge_fixes(fixes: Sequence[KnownFix], runs: Runs) -> Iterator[tuple[KnownFi
     requests: dict[KnownFix, dict[Role, Request]] = {}
     for fix in fixes:
         settings = own_settings(fix.recipe, fix.recipe.dataset)
-        broken, reference = trusted_requests(fix.recipe.id)
+        broken, reference = (
+            request_of(fix.recipe, source, settings)
+            for source in (fix.recipe.broken_source(), fix.recipe.healthy_source())
+        )
         fixed = request_of(fix.recipe, fix.source, settings, trusted=False)
         requests[fix] = {"broken": broken, "reference": reference, "fixed": fixed}
     made = runs.replays("known edits", _all(requests))

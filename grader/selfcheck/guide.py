@@ -8,14 +8,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import get_args
 
 from grader.score.solutions import SOLUTIONS
-from harness.checks import check_names, load_check
+from grader.syntax.edit_size import functions_changed
+from harness.checks import Finding, check_names, load_check
+from harness.checks.cli.show import CheckReport, where_next
 from harness.errors import UserError
 from harness.recipe import EXERCISES, Area, Recipe
 from harness.workspace import PROMPT
 
 Trips = Mapping[str, Mapping[str, str]]  # by recipe, what its break trips: {check: outcome}
 _PART = re.compile(r"^\*\*(.+?)\.\*\* (.+?)(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)
-_MADE = "Written by `grader selfcheck --write` from the recipes: change those."
+MADE = "Written by `grader selfcheck --write` from the recipes: change those."
 
 
 def parts_of(recipe: Recipe) -> Mapping[str, str]:
@@ -33,7 +35,7 @@ def parts_of(recipe: Recipe) -> Mapping[str, str]:
 
 def field_guide(recipes: Sequence[Recipe], trips: Trips) -> str:
     """Return docs/faults.md: by area, symptom, cause, way to find it, fix and tempting wrong fix of each fault."""
-    lines = ["# Field guide to faults", "", _MADE]
+    lines = ["# Field guide to faults", "", MADE]
     lines += ["", "| area | faults |", "| --- | --- |"]
     by_area = {area: [recipe for recipe in recipes if recipe.area == area] for area in get_args(Area)}
     lines += [f"| {area} | {', '.join(f'[{own.id}](#{own.id})' for own in found)} |" for area, found in by_area.items()]
@@ -56,7 +58,7 @@ def _fault(recipe: Recipe, trips: Mapping[str, str]) -> Iterator[str]:
 
 def interview_cards(recipes: Sequence[Recipe]) -> str:
     """Return docs/interview-cards.md: the story of each fault as a question, and what a good answer says."""
-    lines = ["# Interview cards", "", _MADE, "Read the question aloud, and let the candidate ask for figures."]
+    lines = ["# Interview cards", "", MADE, "Read the question aloud, and let the candidate ask for figures."]
     for recipe in recipes:
         story = (EXERCISES / recipe.id / PROMPT).read_text(encoding="utf-8").split("\n", 1)[1].strip()
         parts = parts_of(recipe)
@@ -66,24 +68,48 @@ def interview_cards(recipes: Sequence[Recipe]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def matrix(recipes: Sequence[Recipe], trips: Trips) -> str:
-    """Return docs/matrix.md: which checks each break trips; ● shows the fault itself, ○ a consequence."""
+def matrix(recipes: Sequence[Recipe], trips: Trips, outcomes: Trips) -> str:
+    """Return docs/matrix.md: which checks each break trips, and whether triage leads to the function of the cause.
+
+    `outcomes` holds for each recipe what every check finds on it.
+    """
+    led = {recipe.id: leads(recipe, outcomes.get(recipe.id, {})) for recipe in recipes}
     names = [name for name in check_names() if any(name in found for found in trips.values())]
     lines = [
         "# Recipes and checks",
         "",
-        _MADE,
-        "● is an outcome that shows the fault itself, ○ one of its consequences.",
+        MADE,
+        '● is an outcome that shows the fault itself, ○ one of its consequences. "leads" says whether what'
+        " `harness triage` prints last names a function that the break changes.",
+        "",
+        f"Triage leads to the cause in {sum(led.values())} of {len(led)}.",
     ]
     lines += [
         "",
-        f"| recipe | {' | '.join(name.replace('_', ' ') for name in names)} |",
-        "| --- |" + " :-: |" * len(names),
+        f"| recipe | leads | {' | '.join(name.replace('_', ' ') for name in names)} |",
+        "| --- | :-: |" + " :-: |" * len(names),
     ]
     for recipe in recipes:
         cells = [_mark(name, trips.get(recipe.id, {}).get(name)) for name in names]
-        lines.append(f"| {recipe.id} | {' | '.join(cells)} |")
+        lines.append(f"| {recipe.id} | {'yes' if led[recipe.id] else 'no'} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
+
+
+def places_of(outcomes: Mapping[str, str]) -> list[str]:
+    """Return the places that `harness triage` names, as it orders them; `outcomes` is {check: outcome}."""
+    found = [CheckReport(load_check(name), "", Finding(one, "", {})) for name, one in outcomes.items()]
+    return [line for line in where_next(sorted(found, key=_order)) if line.startswith("read: ")]
+
+
+def _order(report: CheckReport) -> int:
+    return check_names().index(report.check.name)
+
+
+def leads(recipe: Recipe, outcomes: Mapping[str, str]) -> bool:
+    """Return whether a place that `harness triage` names is a function that the break changes."""
+    changed = functions_changed(recipe.healthy_source(), recipe.broken_source())
+    words = set(re.findall(r"\w+", " ".join(places_of(outcomes))))
+    return bool(changed & words)
 
 
 def _mark(check: str, outcome: str | None) -> str:

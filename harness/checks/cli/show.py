@@ -82,11 +82,13 @@ class CheckReport:
 
 
 def where_next(reports: Sequence[CheckReport]) -> list[str]:
-    """Return where to go on: what unsound outcomes say, less the checks just made; places to read come first.
+    """Return where to go on: what unsound outcomes say, less the checks just made.
 
-    If one check was made and is sound, return what it says; if several were made and all are sound, nothing.
+    Places to read come first, and first of all those of outcomes that show the fault itself. If one check was made and
+    is sound, return what it says; if several were made and all are sound, nothing.
     """
     told = [one for one in reports if not one.outcome.sound or len(reports) == 1]
+    told.sort(key=lambda one: not one.outcome.mechanism)
     made = {one.command for one in reports}
     lines = dict.fromkeys(line for one in told for line in one.next_lines if line not in made)
     return sorted(lines, key=lambda line: not line.startswith(_READ))[:_MOST_NEXT]

@@ -1,0 +1,158 @@
+"""Exercises beside each other: twins, decoys and two breaks at once, from `solutions/cases.toml`.
+
+Twins make the same first impression and have different causes. A decoy is a healthy experiment that looks ill.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field
+
+from grader.score.measured import has_learnt
+from grader.score.solutions import SOLUTIONS, KnownFix, edit_of
+from grader.selfcheck.guide import MADE
+from grader.selfcheck.runs import Runs, request_of
+from grader.selfcheck.seeds import MORE_SEEDS
+from harness.checks import load_check
+from harness.recipe import Edit, Recipe, Symptom, apply_edits, experiment_source
+from harness.run.settings import RunSettings
+from harness.symptoms import judge_symptom
+from harness.toml_file import StrictModel, read_record
+
+CASES = "cases.toml"
+_SEED = 42
+_Pair = Annotated[tuple[str, str], Field(strict=False)]
+
+
+class Twins(StrictModel):
+    """Two exercises; `alike` is what both look like at first."""
+
+    exercises: _Pair
+    alike: str
+
+
+class Decoy(StrictModel):
+    """A healthy experiment, maybe edited; `looks` is true of its log, and `why` says that nothing is wrong."""
+
+    id: str
+    experiment: str
+    dataset: str
+    edits: Annotated[tuple[Annotated[Edit, BeforeValidator(edit_of)], ...], Field(strict=False)] = ()
+    looks: Symptom
+    why: str
+
+    def source(self) -> str:
+        """Return the source of the experiment. Raises `ValueError` for an edit that does not fit."""
+        return apply_edits(experiment_source(self.experiment), self.edits, where=f"decoy {self.id}")
+
+
+class Cases(StrictModel):
+    """The whole file; `together` lists pairs of exercises whose breaks fit into one experiment."""
+
+    format_version: Literal[1]
+    twins: Annotated[tuple[Twins, ...], Field(strict=False)]
+    decoy: Annotated[tuple[Decoy, ...], Field(strict=False)]
+    together: Annotated[tuple[_Pair, ...], Field(strict=False)]
+
+
+def load_cases(solutions: Path = SOLUTIONS) -> Cases:
+    """Return the cases. Raises `UserError` for a wrong file."""
+    return read_record(solutions / CASES, Cases)
+
+
+def what_parts(first: Mapping[str, str], second: Mapping[str, str]) -> list[str]:
+    """Return the checks whose outcomes differ, those that show a fault itself first; both hold {check: outcome}."""
+    names = [name for name in first if name in second and first[name] != second[name]]
+    return sorted(names, key=lambda name: -sum(_shows_fault(name, one[name]) for one in (first, second)))
+
+
+def _shows_fault(name: str, outcome: str) -> bool:
+    return load_check(name).outcome(outcome).mechanism
+
+
+def twin_problems(cases: Cases, outcomes: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+    """Yield each pair of twins that no check tells apart."""
+    for one, two in (twins.exercises for twins in cases.twins):
+        if one in outcomes and two in outcomes and not what_parts(outcomes[one], outcomes[two]):
+            yield f"no check tells the twins {one} and {two} apart"
+
+
+def decoy_problems(decoys: Sequence[Decoy], runs: Runs) -> Iterator[str]:
+    """Yield what is wrong with a decoy: it does not look ill, does not learn, or raises an alarm."""
+    subjects = {
+        (decoy.id, seed): (decoy.source(), RunSettings(seed=seed, dataset=decoy.dataset))
+        for decoy in decoys
+        for seed in (_SEED, *MORE_SEEDS)
+    }
+    found = runs.outcomes("decoys", [*subjects.values()])
+    requests = {}
+    for decoy in decoys:
+        recipe = Recipe.model_construct(id=decoy.id, experiment=decoy.experiment, dataset=decoy.dataset, breaks=())
+        for seed in (_SEED, *MORE_SEEDS):
+            requests[decoy.id, seed] = request_of(recipe, *subjects[decoy.id, seed])
+    made = runs.replays("runs of decoys", requests.values())
+    for decoy in decoys:
+        for seed in (_SEED, *MORE_SEEDS):
+            where = f"decoy {decoy.id}, seed {seed}"
+            replay = made[requests[decoy.id, seed]]
+            if replay.status != "OK":
+                yield f"{where}: {replay.message}"
+                continue
+            looks = judge_symptom(replay.records(), decoy.looks)
+            if not looks.present:
+                yield f"{where}: {decoy.looks.reduce} {decoy.looks.signal} is {looks.value}"
+            if not has_learnt(replay, decoy.dataset):
+                yield f"{where}: it does not learn"
+            for name, outcome in found.get(subjects[decoy.id, seed], {"checks": "fail"}).items():
+                if name == "checks" or not load_check(name).outcome(outcome).sound:
+                    yield f"{where}: {name} finds {outcome}"
+
+
+def combined(one: Recipe, two: Recipe) -> Recipe:
+    """Return a recipe with both breaks. Raises `ValueError` if they do not fit into one experiment."""
+    if (one.experiment, one.dataset) != (two.experiment, two.dataset):
+        raise ValueError(f"{one.id} and {two.id} break different experiments")
+    more = {
+        "id": f"{one.id}+{two.id}",
+        "breaks": (*one.breaks, *two.breaks),
+        "symptoms": (*one.symptoms, *two.symptoms),
+        "observations": (),
+    }
+    both = one.model_copy(update=more)
+    both.broken_source()
+    return both
+
+
+def pair_fixes(one: Recipe, two: Recipe) -> list[KnownFix]:
+    """Return what a student may hand in for both breaks at once: each fix alone, and both."""
+    both = combined(one, two)
+    return [
+        KnownFix(both, "both", "full", both.healthy_source()),
+        KnownFix(both, f"only {one.id}", "wrong", two.broken_source()),
+        KnownFix(both, f"only {two.id}", "wrong", one.broken_source()),
+    ]
+
+
+def cases_page(cases: Cases, outcomes: Mapping[str, Mapping[str, str]]) -> str:
+    """Return docs/cases.md; `outcomes` holds what each check finds of each exercise."""
+    lines = ["# Twins, decoys, and two at once", "", MADE]
+    lines += ["", "## Twins", "", "Two exercises that look alike at first, and the check that tells them apart.", ""]
+    lines += ["| exercises | both | told apart by |", "| --- | --- | --- |"]
+    for twins in cases.twins:
+        one, two = twins.exercises
+        names = what_parts(outcomes.get(one, {}), outcomes.get(two, {}))
+        parts = [f"`{name}`: {outcomes[one][name]}, {outcomes[two][name]}" for name in names[:2]]
+        lines.append(f"| {one}, {two} | {twins.alike} | {'; '.join(parts)} |")
+    lines += ["", "## Decoys", "", "Healthy experiments that look ill. Every check is sound.", ""]
+    lines += ["| decoy | experiment | looks as if | and yet |", "| --- | --- | --- | --- |"]
+    lines += [f"| {one.id} | {one.experiment} | {one.looks.says} | {one.why} |" for one in cases.decoy]
+    lines += [
+        "",
+        "## Two at once",
+        "",
+        "Breaks that fit into one experiment. One fix alone earns no point for the fix.",
+        "",
+    ]
+    lines += [f"- {one} and {two}" for one, two in cases.together]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,55 @@
+"""Twins, decoys and two breaks at once: the file fits the recipes, and what is wrong with it is named."""
+
+from itertools import chain
+
+import pytest
+
+from grader.score.solutions import outcomes_of
+from grader.selfcheck.cases import cases_page, combined, load_cases, pair_fixes, twin_problems, what_parts
+from grader.selfcheck.command import judge_fixes, problem_of
+from grader.selfcheck.runs import open_runs
+from harness.recipe import load_recipe
+
+CASES = load_cases()
+OUTCOMES = {name: outcomes_of(name) for name in chain.from_iterable(twins.exercises for twins in CASES.twins)}
+
+
+def test_checks_tell_twins_apart() -> None:
+    assert len(CASES.twins) >= 15
+    assert list(twin_problems(CASES, OUTCOMES)) == []
+    same = {name: {"overfit": "stalls"} for name in OUTCOMES}
+    assert len(list(twin_problems(CASES, same))) == len(CASES.twins)
+    assert what_parts({"overfit": "stalls", "audit": "none-moves"}, {"overfit": "reaches", "audit": "all-move"}) == [
+        "audit", "overfit",
+    ]  # fmt: skip
+
+
+def test_decoys_are_edits_of_healthy_experiments() -> None:
+    assert len(CASES.decoy) >= 8
+    sources = [decoy.source() for decoy in CASES.decoy]
+    assert len(set(sources)) >= 6
+
+
+def test_the_page_tells_of_every_case() -> None:
+    page = cases_page(CASES, OUTCOMES)
+    names = [name for twins in CASES.twins for name in twins.exercises]
+    names += [decoy.id for decoy in CASES.decoy] + [name for pair in CASES.together for name in pair]
+    assert all(name in page for name in names)
+
+
+@pytest.mark.parametrize("pair", CASES.together, ids="+".join)
+def test_two_breaks_fit_into_one_experiment(pair: tuple[str, str]) -> None:
+    both, first, second = pair_fixes(*map(load_recipe, pair))
+    assert len({both.recipe.broken_source(), both.source, first.source, second.source}) == 4
+
+
+def test_two_breaks_of_different_experiments_do_not() -> None:
+    with pytest.raises(ValueError, match="break different experiments"):
+        combined(load_recipe("huge_lr"), load_recipe("forgotten_eval"))
+
+
+@pytest.mark.slow
+def test_one_fix_of_two_earns_nothing_and_both_earn_all() -> None:
+    pair = map(load_recipe, ("missing_zero_grad", "double_softmax"))
+    with open_runs(jobs=2) as runs:
+        assert [problem_of(fix, checks) for fix, checks in judge_fixes(pair_fixes(*pair), runs)] == ["", "", ""]
