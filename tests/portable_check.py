@@ -1,4 +1,4 @@
-"""`make test-portable`: three short runs and the golden table, on this processor and on three emulated ones.
+"""`make test-portable`: four short runs and the golden table, on this processor and on three emulated ones.
 
 QEMU's user mode emulates the processor of one process, and not of the processes that it starts. So each emulated
 processor is a small script that stands for the Python interpreter, and `launch` starts the process that trains with it.
@@ -24,8 +24,8 @@ from harness.workspace import CHECKPOINT, METRICS_LOG
 QEMU = "qemu-x86_64"
 # From before AVX; with AVX2 and fused multiply-add; the same from AMD.
 PROCESSORS = ("Nehalem", "Haswell", "EPYC")
-# A perceptron, a transformer and a recurrent cell.
-RUNS = {"missing_zero_grad": "digits", "positions_missing": "phrases", "bptt_cut": "marks"}
+# A perceptron, a transformer, a recurrent cell, and a table.
+RUNS = {"missing_zero_grad": "digits", "positions_missing": "phrases", "bptt_cut": "marks", "column_order": "visits"}
 
 # /proc/cpuinfo is not emulated. NumPy asks the processor itself, and loads ten times as fast as torch.
 _FEATURES = "from numpy._core._multiarray_umath import __cpu_features__ as f; print(*(n for n in f if f[n]))"
