@@ -3,14 +3,14 @@
 import pytest
 from fix_styles import HONEST, honest_fixes, styled_fixes
 from mini_experiments import edited
+from sampling import every_recipe
 
 from grader.intake.program import MAX_BYTES
 from grader.score.fix import judge_minimality
 from grader.score.solutions import known_fixes
 from grader.score.verdict import Check
-from harness.recipe import Recipe, load_recipe, load_recipes
+from harness.recipe import Recipe, load_recipe
 
-RECIPES = load_recipes()[0]
 # Points of 8. Only correct fixes are judged, so the other verdicts have no bounds here.
 BOUNDS = {"full": (8, 8), "overreach": (0, 5.5)}
 RATE = ("lr=10.0", "lr=0.1")
@@ -26,7 +26,7 @@ def huge_lr(*edits: tuple[str, str]) -> Check:
     return judged(recipe, edited(recipe.broken_source(), *edits))
 
 
-@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.id)
+@pytest.mark.parametrize("recipe", every_recipe())
 def test_a_known_fix_earns_what_its_verdict_allows(recipe: Recipe) -> None:
     for fix in known_fixes(recipe)[0]:
         check = judged(recipe, fix.source)
@@ -36,7 +36,7 @@ def test_a_known_fix_earns_what_its_verdict_allows(recipe: Recipe) -> None:
         assert (check.points == 8) == (check.outcome == "passed") == (check.remedy == "")
 
 
-@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.id)
+@pytest.mark.parametrize("recipe", every_recipe())
 def test_a_fix_of_the_cause_is_minimal_in_any_style(recipe: Recipe) -> None:
     sources = dict(styled_fixes(recipe)) | {source: source for source in honest_fixes(recipe, HONEST)}
     assert {name: judged(recipe, source).reason for name, source in sources.items()

@@ -5,14 +5,14 @@ import importlib
 import pytest
 from fix_styles import HONEST, OTHER_WAYS, honest_fixes, styled_fixes
 from mini_experiments import edited
+from sampling import every_recipe
 
 from grader.score.solutions import known_fixes
 from grader.syntax import plain_edit as grammar
 from grader.syntax.plain_edit import MOST_NODES, plain_edit
-from harness.recipe import Recipe, experiment_source, load_recipes
+from harness.recipe import Recipe, experiment_source
 
 MLP = experiment_source("digits_mlp")
-RECIPES = load_recipes()[0]
 
 
 def at_top(lines: str) -> tuple[str, ...]:
@@ -28,7 +28,7 @@ def in_step(lines: str) -> tuple[str, ...]:
     return tuple(item.message for item in plain_edit(MLP, source))
 
 
-@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.id)
+@pytest.mark.parametrize("recipe", every_recipe())
 def test_an_honest_fix_is_plain(recipe: Recipe) -> None:
     broken = recipe.broken_source()
     sources = {fix.id: fix.source for fix in known_fixes(recipe)[0]} | dict(styled_fixes(recipe))

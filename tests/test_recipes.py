@@ -3,25 +3,20 @@
 `grader selfcheck` does this for every recipe over seeds.
 """
 
-import hashlib
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from recorded_logs import LOGS, log_bytes
+from sampling import RECIPES, by_hash
 
 from harness.canonical_setup import run_environment
-from harness.recipe import Recipe, load_recipes
+from harness.recipe import Recipe
 from harness.run.metrics_log import read_metrics_log
 from harness.symptoms import judge_symptom
 
-
-def by_hash(recipe: Recipe) -> str:
-    return hashlib.sha256(recipe.broken_source().encode()).hexdigest()
-
-
-SAMPLE = sorted(load_recipes()[0], key=by_hash)[:3]
+SAMPLE = sorted(RECIPES, key=by_hash)[:3]
 FILES = ("metrics.log", "checkpoint.pt", "best.pt", "inputs.json")
 
 
