@@ -251,7 +251,7 @@ def measured_toml(found: Measured) -> str:
     """Return the text of `measured.toml`."""
     # A line break never falls between a check and its outcome.
     words = " ".join(f'"{name}\0{one}",' for name, one in sorted(found.others.items()))
-    listed = textwrap.indent(textwrap.fill(words, 106, break_on_hyphens=False), "    ").replace("\0", " ")
+    listed = textwrap.indent(textwrap.fill(words, 110, break_on_hyphens=False), "    ").replace("\0", " ")
     lines = [f'{name} = "{one}"\n' for name, one in sorted(found.trips.items())]
     return f"{_TRIPS_HEAD}format_version = 1\noutcomes = [\n{listed}\n]\n\n[trips]\n" + "".join(lines)
 
