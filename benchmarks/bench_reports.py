@@ -41,19 +41,20 @@ Area = Literal["data", "pipeline", "model", "loss", "optimizer", "loop", "evalua
 Verdict = Literal["area", "elsewhere", "vague", "silent"]
 
 # The areas that an outcome points at: those of each place that its reading or its `look` names. An outcome that names
-# no place is vague. The places are the functions of an experiment and one phrase of `loss_form`. What serves a network
-# has no function of its own: it is in `evaluate`.
+# no place is vague. The places are the functions of an experiment. A report without `predict` serves in `evaluate`.
 PLACES: Mapping[str, tuple[Area, ...]] = {
     "load_data": ("data", "pipeline"),
     "prepare_batch": ("pipeline",),
     "build_model": ("model",),
-    "what the network puts out": ("model",),
-    "what the loss expects": ("loss",),
     "compute_loss": ("loss",),
     "build_optimizer": ("optimizer",),
     "build_scheduler": ("optimizer", "loop"),
     "train_step": ("loop",),
+    "end_epoch": ("loop", "deployment"),
     "evaluate": ("evaluation", "deployment"),
+    "predict": ("deployment",),
+    "save_checkpoint": ("loop", "deployment"),
+    "load_checkpoint": ("loop", "deployment"),
 }
 
 

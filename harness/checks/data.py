@@ -46,7 +46,7 @@ CHECK = Check(
         mechanism(
             "unpaired",
             "Inputs reach the network with other labels than they were loaded with. No network can learn from that.",
-            look="what happens to inputs and labels between load_data and the network",
+            look="load_data and prepare_batch: what happens to inputs and labels up to the network",
         ),
         mechanism("overlap", "Validation inputs are in the training split too.", look="how load_data splits"),
         mechanism(

@@ -42,6 +42,7 @@ CHECK = Check(
             "The loss is off before any optimizer acts: its scale, or the scale of the first outputs, is wrong.",
             "loss_form",
             "initialization",
+            look="load_data: the scale of the inputs; build_model: the weights of the last layer",
         ),
         consequence("non-finite", "The very first forward pass gives no finite loss.", "data", "anomaly"),
     ),

@@ -35,7 +35,7 @@ CHECK = Check(
         consequence(
             "differs",
             "Autograd's gradient is not the slope of the loss: some backward pass is wrong, or something detaches.",
-            look="what is written by hand in the network and in compute_loss: detach, item, no_grad, backward",
+            look="build_model and compute_loss: what is written by hand: detach, item, no_grad, a backward pass",
         ),
         sound(
             "not-in-float64",

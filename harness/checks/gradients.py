@@ -44,7 +44,12 @@ CHECK = Check(
             "Many entries are exactly zero that are not zero in float32: they are lost where they are computed.",
             "amp_off",
         ),
-        consequence("exploding", "The gradient grows far beyond its first size.", "lr_find"),
+        consequence(
+            "exploding",
+            "The gradient grows far beyond its first size.",
+            "lr_find",
+            look="train_step: what bounds the gradient before the update; build_optimizer: the rate",
+        ),
         consequence("vanishing", "Some layer gets next to nothing of the gradient.", "initialization", "audit"),
     ),
 )

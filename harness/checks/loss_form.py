@@ -73,7 +73,7 @@ CHECK = Check(
         mechanism(
             "bounded",
             "Outputs in the range that the network keeps to never have a loss near zero: a floor for training.",
-            look="what the network puts out, and what the loss expects",
+            look="build_model: what the network puts out last; compute_loss: what it expects",
         ),
         mechanism(
             "differs",

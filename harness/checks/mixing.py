@@ -38,7 +38,7 @@ CHECK = Check(
         mechanism(
             "mixes-outputs",
             "The network's answer to an example depends on which others are in the batch.",
-            look="the network's forward: which dimension holds the batch, and what runs along it",
+            look="build_model: in the forward of its network, which dimension holds the batch, and what runs along it",
         ),
         mechanism(
             "mixes-losses",

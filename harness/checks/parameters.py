@@ -38,7 +38,7 @@ CHECK = Check(
         mechanism(
             "unreached",
             "The loss gives some trainable parameters no gradient at all.",
-            look="the network's forward and train_step: what is left out, detached, or computed without gradients",
+            look="build_model and train_step: what is left out, detached, or computed without gradients",
         ),
     ),
 )

@@ -24,12 +24,12 @@ CHECK = Check(
         mechanism(
             "apart",
             "The replicas have different weights: each trains alone, and one of them is evaluated.",
-            look="what makes the replicas equal at first, and how train_step averages their gradients",
+            look="build_model: what makes the replicas equal at first; train_step: how it averages their gradients",
         ),
         mechanism(
             "same-examples",
             "Two replicas see the same examples, and others see none: the batch is smaller than it seems.",
-            look="how a batch is shared out among the replicas",
+            look="train_step: how it shares out a batch among the replicas",
         ),
     ),
 )

@@ -28,7 +28,7 @@ CHECK = Check(
         mechanism(
             "differs",
             "For raw examples, other classes are served than the network answers.",
-            look="predict: how it prepares the examples, the mode and the weights of the network, and its decision",
+            look="predict: how it prepares the examples and decides; build_model, end_epoch: which weights it serves",
         ),
     ),
 )

@@ -36,22 +36,22 @@ CHECK = Check(
         mechanism(
             "sees-later",
             "Outputs follow symbols that come later: in training, the answer is among the inputs.",
-            look="the attention: its mask, and the dimension along which its weights sum to 1",
+            look="build_model: in its attention, the mask, and the dimension along which the weights sum to 1",
         ),
         mechanism(
             "sees-padding",
             "The same text has other outputs with less padding behind it.",
-            look="the network's forward: what it does at places that hold padding",
+            look="build_model: what the forward of its network does at places that hold padding",
         ),
         mechanism(
             "ignores-order",
             "Earlier symbols in another order give the same output: their places do not count.",
-            look="the network's forward: what tells it the place of a symbol",
+            look="build_model: what tells its network the place of a symbol",
         ),
         mechanism(
             "cut",
             "Outputs follow the first symbol, and it gets no gradient: what comes early cannot be learnt.",
-            look="the network's forward: what is detached between the places",
+            look="build_model: what the forward of its network detaches between the places",
         ),
     ),
 )
