@@ -25,9 +25,9 @@ class Replicas(nn.Module):
         super().__init__()
         self.replicas = nn.ModuleList([copy.deepcopy(network) for _ in range(RANKS)])
 
-    def forward(self, images):
-        """Return the logits (B, 10) of the first replica."""
-        return self.replicas[0](images)
+    def forward(self, images, rank=0):
+        """Return the logits (B, 10) of one replica."""
+        return self.replicas[rank](images)
 
 
 def build_model():
@@ -80,9 +80,9 @@ def train_step(model, optimizer, inputs, labels):
     """Make one step of all replicas on one batch and return the mean of their losses."""
     optimizer.zero_grad()
     losses = []
-    for rank, replica in enumerate(model.replicas):
+    for rank in range(RANKS):
         own, own_labels = shard(inputs, labels, rank)
-        loss = compute_loss(replica(own), own_labels)
+        loss = compute_loss(model(own, rank), own_labels)
         loss.backward()
         losses.append(loss.detach())
     all_reduce(model.replicas)
