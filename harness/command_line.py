@@ -123,7 +123,7 @@ _seed = click.option(
     "--seed", metavar="N", type=whole_number(0, 2**32 - 1),
     help="The seed of the run, 0 to 4294967295. Default: the recipe's, or 42.",
 )  # fmt: skip
-_dataset = click.option("--dataset", metavar="NAME", help="Other data of the recipe's form, such as mnist. Default: its own.")
+_dataset = click.option("--dataset", metavar="NAME", help="Other data of the same form, such as mnist.")
 _device = click.option("--device", type=click.Choice(["cpu", "cuda"]), help="The device to train on. Default: cpu.")
 _epochs = positive_option("--epochs", "epochs", "Passes over the training data. Default: the experiment's.")
 _batch = positive_option("--batch", "batch_size", "Examples in a batch. Default: the experiment's.")
