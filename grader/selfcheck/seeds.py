@@ -27,6 +27,7 @@ from harness.data.loading import load_dataset
 from harness.errors import UserError
 from harness.recipe import Recipe, Symptom
 from harness.run.settings import RunSettings
+from harness.submission.check_run import diagnostic_fault
 from harness.symptoms import judge_symptom
 
 FIRST_SEED = 100
@@ -119,6 +120,8 @@ def problems_of(runs: SeedRuns) -> Iterator[str]:
                 continue
             if not same_bytes(first, again):
                 yield f"{where}: it does not repeat to the byte"
+            if fault := diagnostic_fault("its log", first.records()):
+                yield f"{where}: {fault}"
             expected = [(symptom, name == "broken") for symptom in runs.recipe.symptoms]
             expected += [(observation, True) for observation in runs.recipe.observations]
             for item, present in expected:
