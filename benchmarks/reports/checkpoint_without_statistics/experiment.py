@@ -77,9 +77,14 @@ def restore(checkpoint):
 
 @torch.no_grad()
 def evaluate(model, inputs, labels):
-    net = restore(save(model)).eval()
-    outputs = net(inputs)
+    outputs = model.eval()(inputs)
     return {
         "val_loss": compute_loss(outputs, labels).item(),
         "val_accuracy": (outputs.argmax(1) == labels).float().mean().item(),
     }
+
+
+@torch.no_grad()
+def predict(model, images):
+    net = restore(save(model)).eval()
+    return net(images.float()).argmax(1)
