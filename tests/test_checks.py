@@ -231,6 +231,9 @@ OUTCOMES: list[tuple[str, str, str]] = [
     ("classes", "all-found", mini(("EPOCHS = 3", "EPOCHS = 30"), (VALIDATION,
      VALIDATION.replace("return train, (", "own = (").replace("\n", "")
      + "\n    return train, tuple(map(torch.cat, zip(train, own)))\n"))),
+    ("classes", "renamed", mini(("EPOCHS = 3", "EPOCHS = 30"), (VALIDATION,
+     VALIDATION.replace("return train, (", "own = (").replace("\n", "")
+     + "\n    own = tuple(map(torch.cat, zip(train, own)))\n    return train, (own[0], 9 - own[1])\n"))),
     ("classes", "too-early", mini(("lr=0.05", "lr=1e-6"))),
     ("classes", "no-classes", REGRESSION),
     ("overfit", "reaches", edited(CHANCE, ("momentum=0.9", "momentum=0.9, weight_decay=1.0"))),
@@ -322,6 +325,8 @@ OUTCOMES: list[tuple[str, str, str]] = [
     ("modes", "partial", mini(("    outputs = model(inputs)\n    accuracy",
      "    inputs, labels = inputs[:10], labels[:10]\n    outputs = model(inputs)\n    accuracy"))),
     ("modes", "unrepeatable", edited(SOUND["kinds of text"], ("    model.eval()\n", ""))),
+    ("modes", "other-mode", edited(SOUND["evaluated in batches"],
+     ("inputs.split(5), labels.split(5)", "inputs.split(8), labels.split(8)"))),
     ("modes", "other-mode", edited(SOUND["evaluated in batches"], ("argmax(dim=1)", "argmin(dim=1)"))),
     ("repeat", "same", CHANCE),
     ("repeat", "same", SOUND["one cycle of epochs"]),

@@ -4,9 +4,10 @@ Before each way the network is in training mode, as training leaves it. An evalu
 buffer of the network (batch norm's statistics), and report what eval mode gives: the same `evaluate`, called with a
 network that stays in eval mode, must say the same. It must look at the whole split: the check notes what `evaluate`
 gives the network, however it prepares and divides it, and computes the accuracy from what comes out; for a regression,
-or targets of another kind, the loss. The mean over mini-batches, and the mean of the classes' recalls, are right, too.
-The check measures the network after the first six steps of the run. It also evaluates a stand-in with batch norm and
-dropout twice: an `evaluate` that sets no mode is wrong even if this network has neither layer.
+or targets of another kind, the loss. The mean of the classes' recalls is right, too. So is the mean loss of batches,
+but not their mean accuracy: a last batch of a few examples would count as much as a full one. The check
+measures the network after the first six steps of the run. It also evaluates a stand-in with batch norm and dropout
+twice: an `evaluate` that sets no mode is wrong even if this network has neither layer.
 
 Sources of the bounds: two evaluations of one network are equal (buffers to 1e-9). An accuracy on the
 validation split computed in another order of additions is within 0.005, a loss within a hundredth.
@@ -21,9 +22,10 @@ import torch
 from torch import Tensor, nn
 
 from harness.checks.core.finding import Check, Finding, Table, mechanism, short, sound
+from harness.checks.core.loss import are_probabilities, kind_of
 from harness.checks.core.subject import Subject, Trial
 from harness.errors import UserError
-from harness.run.evaluation import IGNORED, is_classification
+from harness.run.evaluation import IGNORED
 
 CHECK = Check(
     order=100,
@@ -173,28 +175,33 @@ def _as_reported(trial: Trial, outputs: list[Tensor], reported: _Figures) -> str
     if sum(sizes) < len(labels):
         return "part"
     every, targets = torch.cat(outputs), labels.split(sizes)
-    by_name = labels.dim() == 1 and is_classification(every, labels) and reported[1] is not None
-    if by_name:
-        right = every.argmax(dim=1) == labels
+    kind = kind_of(every, labels)
+    by_name = labels.dim() == 1 if kind == "classes" else kind == "binary" and every.shape == labels.shape
+    if by_name and reported[1] is not None:
+        right = every.argmax(dim=1) == labels if kind == "classes" else (every > _even(every)) == (labels > 0.5)
         parts = [float(part.double().mean()) for part in right.split(sizes)]
         recalls = [float(right[labels == one].double().mean()) for one in labels.unique() if one != IGNORED]
-        whole, given, close = (
-            [float(right.double().mean()), sum(recalls) / len(recalls)],
-            float(reported[1] or 0.0),
-            SAME,
-        )
+        whole = [float(right.double().mean()), sum(recalls) / len(recalls)]
+        given, close = float(reported[1]), SAME
     else:
+        by_name = False
         try:
             parts = [float(trial.experiment.compute_loss(*pair)) for pair in zip(outputs, targets, strict=True)]
             whole = [float(trial.experiment.compute_loss(every, labels))]
         except UserError:  # a loss of other targets than those of the validation split
             return None
+        whole.append(sum(parts) / len(parts))
         given, close = reported[0], SAME_LOSS * abs(reported[0])
-    if any(abs(found - given) <= close for found in (*whole, sum(parts) / len(parts))):
+    if any(abs(found - given) <= close for found in whole):
         return "whole"
     if len(parts) > 1 and abs(parts[-1] - given) <= close:
         return "part"
     return "" if by_name else None
+
+
+def _even(outputs: Tensor) -> float:
+    """Return the output at which both classes are equally likely: a probability of one half, or a logit of zero."""
+    return 0.5 if are_probabilities(outputs) else 0.0
 
 
 def _twice(model: nn.Module, evaluate: Callable[[nn.Module], _Figures]) -> tuple[_Figures, _Figures, float]:
