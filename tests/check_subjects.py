@@ -49,12 +49,13 @@ def measure_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """
 
     def start(
-        settings: RunSettings, source: str, names: Sequence[str], source_path: Path | None, *, bar: bool
-    ) -> dict[str, Finding]:
+        subjects: Sequence[tuple[str, RunSettings]], names: Sequence[str], source_path: Path | None, *, bar: bool
+    ) -> list[dict[str, Finding]]:
+        ((source, settings),) = subjects
         path = Path("experiment.py") if source_path is None else source_path.resolve()
         subject = Subject(path, source, settings, load(settings.dataset))
         found = {name: make_check(subject, name).to_json() for name in names}
-        return {name: Finding.from_json(finding) for name, finding in found.items()}
+        return [{name: Finding.from_json(finding) for name, finding in found.items()}]
 
     monkeypatch.setattr("harness.checks.core.child.start", start)
 

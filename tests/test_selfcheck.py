@@ -32,7 +32,8 @@ UNSOUND = {"overfit": "diverges", "first_loss": "high"}
 
 def replayed(loss: float, accuracy: float = 0.95, digest: str = "a") -> Replay:
     """A replay of two records."""
-    batch = {"step": 0, "epoch": 0, "loss": loss, "lr": 0.1}
+    layers = {place: {"mean": 0.0, "var": 1.0} for place in ("first", "last")}
+    batch = {"step": 0, "epoch": 0, "loss": loss, "lr": 0.1, "grad_mean": {"0.weight": 0.1}, "activations": layers}
     epoch = {"epoch": 0, "val_loss": 1.0, "val_accuracy": accuracy}
     log = "".join(json.dumps(record) + "\n" for record in (batch, epoch))
     return Replay(status="OK", log=log, log_sha256=digest, checkpoint_sha256=digest)

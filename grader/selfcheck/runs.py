@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 
 from rich.console import Console
@@ -17,13 +18,16 @@ from grader.replay.replays import Cache, Replays, default_folder, local_executor
 from grader.replay.request import Request, machine_state
 from grader.report.text import Progress, shown_progress
 from grader.score.verdict import Model
-from harness.checks import run_checks
+from harness.checks import check_names
+from harness.checks.core.child import start
 from harness.data.loading import default_cache
 from harness.errors import UserError
 from harness.recipe import Recipe
 from harness.run.provenance import harness_hash
 from harness.run.settings import RunSettings
 
+# To start a process and import torch takes as long as the checks of a small experiment.
+_TOGETHER = 3
 # A source under settings, as a check measures it.
 Subject = tuple[str, RunSettings]
 
@@ -56,21 +60,24 @@ class Runs:
         known = {subject: self._outcomes.get(key) for subject, key in keys.items()}
         found = {subject: kept.outcomes for subject, kept in known.items() if kept is not None}
         missing = [subject for subject in keys if subject not in found]
-        self._progress.begin(label, len(missing))
+        groups = [missing[at : at + _TOGETHER] for at in range(0, len(missing), _TOGETHER)]
+        self._progress.begin(label, len(groups))
         with ThreadPoolExecutor(self.jobs) as pool:
-            for subject, outcomes in zip(missing, pool.map(_outcomes, missing), strict=True):
+            for made in pool.map(_outcomes, groups):
                 self._progress.done()
-                if outcomes is not None:
+                for subject, outcomes in made.items():
                     found[subject] = outcomes
                     self._outcomes.put(keys[subject], Outcomes(outcomes=outcomes))
         return found
 
 
-def _outcomes(subject: Subject) -> dict[str, str] | None:
+def _outcomes(group: Sequence[Subject]) -> dict[Subject, dict[str, str]]:
     try:
-        return {name: finding.outcome for name, finding in run_checks(*subject).items()}
+        findings = start(group, check_names())
     except UserError:  # its replay says what is wrong with it
-        return None
+        return {} if len(group) == 1 else dict(chain.from_iterable(_outcomes([one]).items() for one in group))
+    outcomes = ({name: finding.outcome for name, finding in found.items()} for found in findings)
+    return dict(zip(group, outcomes, strict=True))
 
 
 @contextmanager

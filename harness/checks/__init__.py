@@ -107,5 +107,5 @@ def run_checks(
     from harness.checks.core.child import start
 
     wanted = [load_check(name).name for name in (check_names() if names is None else names)]
-    # Checks measure on the CPU, whatever device the run is made on.
-    return start(replace(settings, device="cpu"), source, wanted, source_path, bar=bar)
+    (found,) = start([(source, settings)], wanted, source_path, bar=bar)
+    return found

@@ -7,7 +7,7 @@ again. Of classes that are rare in training, less than half the usual number, no
 label that only pads sequences nothing at all.
 
 A network may also find the classes and call them otherwise: if most examples of two classes or more are each taken for
-one other class, labels mean different things in training and in validation.
+one other class, and not all for the same one, labels mean different things in training and in validation.
 
 Sources of the bounds, over the healthy experiments: those whose median class is found to 0.85 find 0.4 and more of each
 class, and to 0.77, in the shortest runs, nothing of one (0.85). A loss that ignores a class finds nothing of it, and
@@ -87,16 +87,17 @@ def _rows(trial: Trial, steps: int) -> tuple[list[tuple[Cell, ...]], str]:
         outputs = copy.deepcopy(trial.model).eval()(inputs)
     predicted = outputs.argmax(dim=-1)
     rows: list[tuple[Cell, ...]] = []
-    other_names = 0
+    other_names = set[int]()
     for label in range(outputs.shape[-1]):
         own, training = labels == label, int((trial.labels == label).sum())
         counts = predicted[own].bincount(minlength=outputs.shape[-1])
         size = int(own.sum())
         recall = float(counts[label] / size) if size and not _is_padding(labels, label) else None
-        other_names += size >= FEWEST and int(counts.argmax()) != label and float(counts.max() / size) > FOUND
+        if size >= FEWEST and int(counts.argmax()) != label and float(counts.max() / size) > FOUND:
+            other_names.add(int(counts.argmax()))
         rows.append((str(label), training, size, int((predicted == label).sum()), recall))
     least, usual = _found(rows)
-    if other_names >= 2 and labels.dim() == 1:
+    if len(other_names) >= 2 and labels.dim() == 1:
         return rows, "renamed"
     return rows, "left-out" if least < LOST and usual > FOUND else "all-found" if usual > FOUND else "too-early"
 

@@ -3,8 +3,9 @@
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 from harness.checks.core.finding import Finding
 from harness.run.launch import ChildJob, Reporter, launch_child, serve
@@ -12,20 +13,31 @@ from harness.run.settings import RunSettings
 
 
 def start(
-    settings: RunSettings, source: str, names: Sequence[str], source_path: Path | None, *, bar: bool
-) -> dict[str, Finding]:
-    """Make checks in a process of its own; return the finding of each. Raises as `launch_child`."""
+    subjects: Sequence[tuple[str, RunSettings]],
+    names: Sequence[str],
+    source_path: Path | None = None,
+    *,
+    bar: bool = False,
+) -> list[dict[str, Finding]]:
+    """Make checks of each source under its settings, in one process; return the findings. Raises as `launch_child`.
+
+    All settings have the same numerics. Checks measure on the CPU, whatever device the run is made on.
+    """
     path = str(source_path.resolve()) if source_path else None
+    jobs = [[source, asdict(replace(settings, device="cpu"))] for source, settings in subjects]
     child = ChildJob(
         module="harness.checks.core.child",
-        line=json.dumps([asdict(settings), source, names, path]),
-        numerics=settings.numerics,
+        line=json.dumps([jobs, names, path]),
+        numerics=subjects[0][1].numerics,
         label="measuring",
         what="measurement",
         place=path or "The experiment",
         go_on="give the same command again",
     )
-    return {name: Finding.from_json(finding) for name, finding in launch_child(child, bar=bar).items()}
+    return [
+        {name: Finding.from_json(finding) for name, finding in findings.items()}
+        for findings in launch_child(child, bar=bar)["findings"]
+    ]
 
 
 def _execute(line: str, reporter: Reporter) -> None:
@@ -34,15 +46,17 @@ def _execute(line: str, reporter: Reporter) -> None:
     from harness.checks.core.subject import Subject
     from harness.data.loading import load_dataset
 
-    fields, source, names, path = json.loads(line)
-    settings = RunSettings(**fields)
-    apply_numerics(settings.numerics, settings.device)
-    subject = Subject(Path(path or "experiment.py"), source, settings, load_dataset(settings.dataset))
-    found = {}
-    for done, name in enumerate(names):
-        reporter.send("progress", step=done, steps=len(names), says=name)
-        found[name] = make_check(subject, name).to_json()
-    reporter.send("finished", result=found)
+    jobs, names, path = json.loads(line)
+    found: list[dict[str, Any]] = []
+    for source, fields in jobs:
+        settings = RunSettings(**fields)
+        apply_numerics(settings.numerics, settings.device)
+        subject = Subject(Path(path or "experiment.py"), source, settings, load_dataset(settings.dataset))
+        found.append({})
+        for done, name in enumerate(names):
+            reporter.send("progress", step=done, steps=len(names), says=name)
+            found[-1][name] = make_check(subject, name).to_json()
+    reporter.send("finished", result={"findings": found})
 
 
 if __name__ == "__main__":
