@@ -389,6 +389,7 @@ OUTCOMES: list[tuple[str, str, str]] = [
     ("updates", "other-gradient", train_step(STEP + NEGATED)),
     ("updates", "other-move", train_step(STEP + TWICE)),
     ("updates", "none", train_step(STEP)),
+    ("gradcheck", "not-in-float64", mini((LOSS, "F.cross_entropy(outputs.float(), labels)"))),
     ("gradcheck", "not-in-float64", with_layer("Single", "x.float()", ("nn.Flatten()", "nn.Flatten(), Single()"))),
     ("anomaly", "finite", edited(AMP, ("init_scale=256.0", "init_scale=2.0**30"))),
     ("anomaly", "non-finite", EXPONENTIAL),
