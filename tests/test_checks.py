@@ -80,7 +80,19 @@ SQUARE = mini(
 EXPONENTIAL = with_layer(
     "Exponential", "(1000 * x.abs()).exp()", ("nn.Linear(16, 10)", "nn.Linear(16, 10), Exponential()")
 )
-CLIPPED = "    torch.nn.utils.clip_grad_norm_(model.parameters(), 0.01)\n    optimizer.step()\n"
+CLIP = "    torch.nn.utils.clip_grad_norm_(model.parameters(), 0.01)\n"
+CLIPPED = CLIP + "    optimizer.step()\n"
+SCALED = edited(AMP, ("    scaler.step", CLIP + "    scaler.step"))
+EVERY_FOURTH = edited(
+    train_step(
+        STEP.replace("    optimizer.zero_grad()\n", "").replace("loss.backward", "(loss / 4).backward")
+        + "    made.append(loss)\n"
+        "    if len(made) % 4 == 0:\n        optimizer.step()\n        optimizer.zero_grad()\n"
+    ),
+    ("AMP = False\n", "AMP = False\nmade = []\n"),
+)
+# The second layer's bias cannot matter: batch norm takes it away. 100 is too large for a rounding error to move it.
+NO_MATTER = with_model("    model.insert(2, nn.BatchNorm1d(16))\n    model[1].bias.data.fill_(100.0)\n")
 TWICE = "    optimizer.step()\n    optimizer.step()\n"
 NEGATED = "    for p in model.parameters():\n        p.grad.neg_()\n    optimizer.step()\n"
 
@@ -157,6 +169,16 @@ PADDED = edited(
      "def build_model"),
     (MODEL, "    return Reader()\n"),
 )  # fmt: skip
+# A network with learnt places that asks for the class of the first symbol.
+PLACED = edited(
+    PADDED,
+    ("text * (torch.arange(8) < length)", "text"),
+    ("nn.GRUCell(8, 8), nn.Linear(8, 10)", "nn.Linear(8, 8), nn.Linear(8, 10)\n"
+     "        self.places = nn.Parameter(torch.randn(12, 8))"),
+    (PADDED[PADDED.index("        state = torch.zeros") : PADDED.index("def build_model")],
+     "        x = self.symbols(text) + self.places[:8]\n"
+     "        return self.head(self.cell(x).relu().sum(dim=1))\n\n\n"),
+)  # fmt: skip
 NORM = ("nn.ReLU()", "nn.BatchNorm1d(16), nn.ReLU(), nn.Dropout(0.5)")
 
 OUTCOMES: list[tuple[str, str, str]] = [
@@ -187,6 +209,7 @@ OUTCOMES: list[tuple[str, str, str]] = [
      "    return inputs + inputs.roll(1, 0), (soft + soft.roll(1, 0)) / 2\n"))),
     ("mixing", "mixes-inputs", mini((PREPARED, "    return inputs + inputs.roll(1, 0), labels\n"))),
     ("mixing", "mixes-outputs", mini(("nn.ReLU()", "nn.Softmax(0)"))),
+    ("mixing", "draws", with_layer("Drawn", "F.dropout(x)", ("nn.ReLU()", "nn.ReLU(), Drawn()"))),
     ("mixing", "mixes-losses", mini((LOSS, "F.nll_loss(F.log_softmax(outputs, dim=0), labels)"))),
     ("tokens", "in-order", TEXTS),
     ("tokens", "in-order", PADDED),
@@ -196,6 +219,11 @@ OUTCOMES: list[tuple[str, str, str]] = [
     ("tokens", "sees-later", edited(TEXTS, ("softmax(dim=2)", "softmax(dim=1)"))),
     ("tokens", "sees-padding", edited(PADDED, ("torch.where((symbol != 0).unsqueeze(1), new, state)", "new"))),
     ("tokens", "ignores-order", edited(TEXTS, (" + self.places(torch.arange(text.shape[1]))", ""))),
+    ("tokens", "ignores-order", PLACED.replace("places[:8]", "places[7]")),
+    ("tokens", "in-order", PLACED),
+    ("tokens", "in-order", edited(PLACED, (" + self.places[:8]", ""), ("(12, 8)", "(8)"))),  # a bag of words
+    ("tokens", "in-order", edited(PADDED, ("torch.where((symbol != 0).unsqueeze(1), new, state)", "new"),
+     ("text * (torch.arange(8) < length)", "text % 9"))),  # here, 0 is a symbol
     ("tokens", "cut", edited(PADDED, ("self.symbols(symbol), state)", "self.symbols(symbol), state.detach())"))),
     ("initialization", "scaled", CHANCE),
     ("initialization", "scaled", TEXTS),
@@ -227,6 +255,8 @@ OUTCOMES: list[tuple[str, str, str]] = [
     ("training_mode", "training", AMP),
     ("training_mode", "eval-mode", train_step("    model.eval()\n" + STEP + "    optimizer.step()\n")),
     ("training_mode", "eval-mode", edited(train_step("    model[2].eval()\n" + STEP + "    optimizer.step()\n"), NORM)),
+    ("training_mode", "eval-mode", train_step(STEP + "    optimizer.step()\n    model.eval()\n")),
+    ("training_mode", "forgets", mini(("nn.ReLU()", "nn.BatchNorm1d(16, momentum=0.9), nn.ReLU()"))),
     ("training_mode", "idle", mini(("nn.ReLU()", "nn.BatchNorm1d(16, momentum=0.0), nn.ReLU()"))),
     ("classes", "all-found", mini(("EPOCHS = 3", "EPOCHS = 30"), (VALIDATION,
      VALIDATION.replace("return train, (", "own = (").replace("\n", "")
@@ -303,6 +333,7 @@ OUTCOMES: list[tuple[str, str, str]] = [
     ("gradients", "fresh", AMP),
     ("gradients", "fresh", ACCUMULATED),
     ("gradients", "fresh", mini(("nn.Linear(36, 16)", "nn.Linear(36, 16), nn.BatchNorm1d(16)"))),
+    ("gradients", "fresh", edited(train_step("    model[2].eval()\n" + STEP + "    optimizer.step()\n"), NORM)),
     ("gradients", "none", train_step(STEP.replace("    loss.backward()\n", "") + "    optimizer.step()\n")),
     ("gradients", "non-finite",
      train_step(STEP.replace("loss.backward", "(loss / 0).backward") + "    optimizer.step()\n")),
@@ -334,6 +365,10 @@ OUTCOMES: list[tuple[str, str, str]] = [
     ("audit", "some-rest", with_model("    model[1].weight.requires_grad_(False)\n")),
     ("audit", "some-rest", mini(("SGD(model.parameters()",
      "SGD([{'params': model[1].parameters(), 'lr': 1e-6}, {'params': model[3].parameters()}]"))),
+    ("audit", "all-move", EVERY_FOURTH),
+    ("audit", "all-move", mini(("    return torch.optim.SGD(model.parameters()",
+     "    model[1].requires_grad_(False)\n    return torch.optim.SGD(model[3].parameters()"))),
+    ("audit", "all-move", NO_MATTER),
     ("audit", "none-moves", mini(("SGD(model.parameters()", "SGD(build_model().parameters()"))),
     ("audit", "all-move", SOUND["a trunk that rests"]),
     ("audit", "frozen-moves", edited(SOUND["a trunk that rests"], ("    model[1].requires_grad_(False)\n", ""))),
@@ -350,11 +385,16 @@ OUTCOMES: list[tuple[str, str, str]] = [
     ("updates", "follows", AMP),
     ("updates", "follows", CHANCE),
     ("updates", "follows", train_step(STEP + CLIPPED)),
+    ("updates", "follows", edited(SCALED, ("    torch.nn", "    scaler.unscale_(optimizer)\n    torch.nn"))),
+    ("updates", "clips-another", SCALED),
+    ("updates", "clips-another",
+     train_step(STEP.replace("    loss.backward", CLIP + "    loss.backward") + "    optimizer.step()\n")),
     ("updates", "longer", train_step(STEP.replace("loss.backward", "(4 * loss).backward") + "    optimizer.step()\n")),
     ("updates", "longer", edited(AMP, ("scaler.step(optimizer)\n    scaler.update()", "optimizer.step()"))),
     ("updates", "other-gradient", train_step(STEP + NEGATED)),
     ("updates", "other-move", train_step(STEP + TWICE)),
     ("updates", "none", train_step(STEP)),
+    ("gradcheck", "not-in-float64", mini((LOSS, "F.cross_entropy(outputs.float(), labels)"))),
     ("gradcheck", "not-in-float64", with_layer("Single", "x.float()", ("nn.Flatten()", "nn.Flatten(), Single()"))),
     ("anomaly", "finite", edited(AMP, ("init_scale=256.0", "init_scale=2.0**30"))),
     ("anomaly", "non-finite", EXPONENTIAL),

@@ -53,11 +53,15 @@ LARGEST = 5
 STEPS = 2
 
 
+class _NotInFloat64(Exception):
+    """Something sets a dtype, so that slopes are too coarse to compare."""
+
+
 def measure(subject: Subject) -> Finding:
     """Compare both gradients of every parameter after two steps."""
     try:
         rows = tuple(_compare(subject.trial(verify=True)))
-    except UserError as error:
+    except (UserError, _NotInFloat64) as error:
         return Finding("not-in-float64", str(error).splitlines()[0], {"passes below": PASSES})
     distances = [row[3] for row in rows]
     worst = max(distances, default=None)
@@ -86,6 +90,8 @@ def _compare(trial: Trial) -> Iterator[tuple[str, int, int, float]]:
 
     named = {name: p for name, p in model.named_parameters() if p.requires_grad and p.numel()}
     graph = loss()
+    if graph.dtype != torch.float64:
+        raise _NotInFloat64(f"the loss is {graph.dtype}, whatever the dtype of the inputs")
     found = torch.autograd.grad(graph, list(named.values()), materialize_grads=True)
     rng = torch.Generator().manual_seed(0)
     for (name, parameter), gradient in zip(named.items(), found, strict=True):

@@ -1,7 +1,8 @@
 """Looks at the gradients of the first 20 steps as the optimizer uses them, after any scaling or clipping.
 
 `distance from a fresh one` compares the gradient used with the gradient of this batch: 0 means equal bits.
-Zeros are normal behind a ReLU; `zero entries beyond those in float32` are not: they are lost in float16.
+Zeros are normal behind a ReLU; `zero entries beyond those in float32` are not: they are lost in float16. These are the
+zeros beyond those of the same steps without autocast, so nothing is lost if nothing is computed in a lower precision.
 `update/weight` near 0.001 is usual, 1 rewrites the layer in one step.
 
 Sources of the bounds: a fresh gradient agrees to the bit (1e-6). Scaled float16 loses at most 1 % of the
@@ -14,10 +15,11 @@ import math
 from collections.abc import Iterator
 from statistics import median
 
-from torch import Tensor, nn
+from torch import nn
 
 from harness.checks.core.finding import Cell, Check, Finding, Limit, Table, consequence, mechanism, short, sound
-from harness.checks.core.subject import Gradients, Subject, Trial, reference_gradients, used_gradients, worst
+from harness.checks.core.subject import Gradients, Subject, used_gradients, worst
+from harness.checks.core.training import no_autocast
 from harness.run.metrics_log import Record
 from harness.run.recorder import Recorder
 
@@ -62,19 +64,19 @@ _COLUMNS = ("parameter", "norm", "zeros", "update/weight")
 
 
 def measure(subject: Subject) -> Finding:
-    """Make the first steps of the run; compare zeros with float32 in the second half, look closely at the last."""
+    """Make the first steps of the run; compare zeros in the second half with float32, look closely at the last."""
+    in_float32 = subject.trial(disable_amp=True)
+    with no_autocast():
+        zeros = [record["grad_zero_fraction"] or 0.0 for record in in_float32.records(in_float32.batches(STEPS))]
     trial = subject.trial()
     model, named = trial.model, dict(trial.model.named_parameters())
     records: list[Record] = []
-    excess: list[float] = []
     with Recorder(model) as recorder, used_gradients(model) as used:
-        for index, batch in enumerate(trial.batches(STEPS)):
-            late = index >= STEPS // 2
-            zeros = _float32_zeros(trial, *batch) if late else 0.0
+        for batch in trial.batches(STEPS):
             before = {name: tensor.detach().double().clone() for name, tensor in named.items()}
             used.clear()
             records.append(recorder.end_batch(trial.step(*batch)))
-            excess += [(records[-1]["grad_zero_fraction"] or 0.0) - zeros] if late else []
+    zeros_used = [record["grad_zero_fraction"] or 0.0 for record in records]
     used = {name: gradient for name, gradient in used.items() if gradient.numel()}
     # A matrix has two or more dimensions: a bias before a batch norm has no gradient at all, and says nothing.
     # Of an embedding, the rows of symbols that are in the batch count.
@@ -83,18 +85,19 @@ def measure(subject: Subject) -> Finding:
     sizes = [float(g.double().square().mean().sqrt()) if g.numel() else 0.0 for g in matrices]
     norms = [math.nan if record["grad_norm"] is None else record["grad_norm"] for record in records]
     ratios = [float(record["stale_grad_ratio"]) for record in records]
-    stale, lost = worst(ratios), median(excess)
+    late = slice(STEPS // 2, None)
+    stale = worst(ratios)
+    lost = median(own - full for own, full in zip(zeros_used[late], zeros[late], strict=True))
     caption = "By parameter, as the optimizer used it in the last step"
-    zeros_used = median(record["grad_zero_fraction"] or 0.0 for record in records)
     return Finding(
         _outcome(norms, stale, lost, sizes) if any(r["grad_norm"] for r in records) else "none",
         f"norm {short(norms[0])} at first, {short(worst(norms))} at most; distance from a fresh one {short(stale)};"
-        f" zeros {short(zeros_used)}",
+        f" zeros {short(median(zeros_used))}",
         {
             "first norm": norms[0],
             "greatest norm": worst(norms),
             "distance from a fresh gradient, greatest": stale,
-            "zero entries, median": zeros_used,
+            "zero entries, median": median(zeros_used),
             "zero entries beyond those in float32": lost,
         },
         tables=(Table(caption, _COLUMNS, tuple(_rows(named, before, used))),),
@@ -112,12 +115,6 @@ def _outcome(norms: list[float], stale: float, lost: float, sizes: list[float]) 
     if max(norms) > EXPLODING * norms[0]:
         return "exploding"
     return "vanishing" if sizes and min(sizes) < VANISHING * max(sizes) else "fresh"
-
-
-def _float32_zeros(trial: Trial, inputs: Tensor, labels: Tensor) -> float:
-    """Return the share of gradient entries that are exactly zero without autocast."""
-    gradients = reference_gradients(trial.model, trial.experiment.compute_loss, inputs, labels).values()
-    return sum(int((g == 0).sum()) for g in gradients) / sum(g.numel() for g in gradients)
 
 
 def _rows(named: dict[str, nn.Parameter], before: Gradients, used: Gradients) -> Iterator[tuple[Cell, ...]]:

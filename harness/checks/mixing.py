@@ -1,8 +1,9 @@
 """Swaps one example of a batch for another, and sees what else changes: inputs, outputs, or gradients of the others.
 
 An example must reach the loss alone. `prepare_batch` may change the inputs of other examples only with their labels: a
-mixture of two images has a mixture of two labels. In eval mode, the outputs of the others must stay as they are (batch
-norm mixes a batch in training mode, by design). So must the gradients of the loss with respect to the others' outputs;
+mixture of two images has a mixture of two labels. In eval mode, the same batch must give the same outputs twice: else
+something draws by chance that no mode reaches. There, the outputs of the others must stay as they are (batch norm mixes
+a batch in training mode, by design). So must the gradients of the loss with respect to the others' outputs;
 for classes their direction counts, as a weighted mean divides by the weights of the batch. All changes are relative to
 those of the example that was swapped.
 
@@ -41,6 +42,11 @@ CHECK = Check(
             look="build_model: in the forward of its network, which dimension holds the batch, and what runs along it",
         ),
         mechanism(
+            "draws",
+            "In eval mode the network gives one batch two answers: it draws by chance, and no mode switches that off.",
+            look="build_model: dropout that the forward of its network makes or calls without asking for the mode",
+        ),
+        mechanism(
             "mixes-losses",
             "What an output is told by the loss depends on the other examples.",
             look="compute_loss: the shapes of outputs and labels, and the dimension of each sum",
@@ -58,6 +64,8 @@ def measure(subject: Subject) -> Finding:
     inputs, outputs, losses = (max(column) for column in zip(*found, strict=True))
     if inputs > INPUTS:
         outcome = "mixes-inputs"
+    elif _draws(trial, prepared[0]):
+        outcome = "draws"
     elif outputs > OUTPUTS:
         outcome = "mixes-outputs"
     else:
@@ -103,6 +111,14 @@ def _compare(
             return mixed, _share(_change(before, after), own), 0.0  # it compares examples on purpose
         gradients = [gradient / gradient.norm(dim=1, keepdim=True).clamp(min=1e-30) for gradient in gradients]
     return mixed, _share(_change(before, after), own), _share(_change(*gradients), own)
+
+
+@torch.no_grad()
+def _draws(trial: Trial, inputs: Tensor) -> bool:
+    """Return whether the network gives other outputs in eval mode after other draws; NaN equals NaN."""
+    model = without_zeros(copy.deepcopy(trial.model)).eval()
+    outputs = [model(inputs).nan_to_num() for _ in range(2)]
+    return bool(outputs[0].shape != outputs[1].shape or _change(*outputs).max() > OUTPUTS * outputs[0].abs().max())
 
 
 def _gradient(trial: Trial, outputs: Tensor, labels: Tensor) -> Tensor:

@@ -209,7 +209,7 @@ def _twice(model: nn.Module, evaluate: Callable[[nn.Module], _Figures]) -> tuple
     before = [buffer.clone() for buffer in model.buffers()]
     first, second = evaluate(model), evaluate(model)
     moved = [
-        float((new.double() - old.double()).abs().max())
+        float(torch.where(new == old, 0.0, (new.double() - old.double()).abs()).max())  # a mask holds -inf
         for old, new in zip(before, model.buffers(), strict=True)
         if old.numel()
     ]

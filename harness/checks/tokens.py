@@ -1,9 +1,11 @@
 """Edits texts, and sees which outputs of the untrained network follow: later symbols, padding, order, the first symbol.
 
 Applies to inputs of symbols, int64 (N, T). Labels (N, T) that are the inputs moved by one place ask for the next
-symbol: then no output may follow a later symbol, and the order of the earlier ones must count. Labels that are the
-inputs themselves ask for nothing. If texts are padded with 0 behind their end, less padding must leave the outputs as
-they are. The first symbol must get a gradient wherever the outputs follow it: otherwise something cuts the path back.
+symbol: then no output may follow a later symbol, and the order of the earlier ones must count. For other labels, a bag
+of words is right, but not one with positions: the order must count if the network holds a table with a row for each
+place, and the outputs follow fewer rows than a text has places. Labels that are the inputs themselves ask for nothing.
+If texts are padded with 0 behind their end (nothing else comes after a 0), less padding must leave the outputs as they
+are. The first symbol must get a gradient wherever the outputs follow it: otherwise something cuts the path back.
 
 Sources of the bounds, over ten seeds of a transformer and a recurrent network: outputs that must stay do so to 2e-7, a
 missing mask moves them by 0.08 of what an edit moves others, and padding by 0.8 of their spread (1e-4). Two symbols in
@@ -83,9 +85,15 @@ def measure(subject: Subject) -> Finding:
                 *outcomes,
             ]
         outcomes = ["copies", *outcomes] if copied > SHIFTED else outcomes
-    elif (padding := _padding(model, texts)) is not None:
-        figures["moved by less padding"] = padding
-        outcomes = ["sees-padding", *outcomes] if padding > MOVES else outcomes
+    else:
+        padded = not bool(((trial.inputs[:, :-1] == PADDING) & (trial.inputs[:, 1:] != PADDING)).any())
+        if padded and (padding := _padding(model, texts)) is not None:
+            figures["moved by less padding"] = padding
+            outcomes = ["sees-padding", *outcomes] if padding > MOVES else outcomes
+        if _wastes_places(model, texts):
+            with torch.no_grad():
+                figures["moved by order"] = order = _order(model, texts)
+            outcomes = ["ignores-order", *outcomes] if order < MOVES else outcomes
     words = ", ".join(f"{name} {short(value)}" for name, value in figures.items())
     return Finding(outcomes[0] if outcomes else "in-order", words, figures)
 
@@ -117,9 +125,45 @@ def _order(model: nn.Module, texts: Tensor) -> float:
     swapped, edited = texts.clone(), texts.clone()
     swapped[:, [0, 1]] = texts[:, [1, 0]]
     edited[:, 0] = _other(texts[:, 0], texts)
-    before = model(texts)[:, -1]
-    other = _moved(before, model(edited)[:, -1])
-    return _moved(before, model(swapped)[:, -1]) / other if other else 1.0
+    before, after, other = (_last(model(one)) for one in (texts, swapped, edited))
+    moved = _moved(before, other)
+    return _moved(before, after) / moved if moved else 1.0
+
+
+def _last(outputs: Tensor) -> Tensor:
+    """Return the outputs of the last place, or of the text if there is one of it."""
+    return outputs[:, -1] if outputs.dim() > 2 else outputs
+
+
+def _wastes_places(model: nn.Module, texts: Tensor) -> bool:
+    """Return whether a network holds a table (places, width) or (1, places, width) and uses fewer rows than places.
+
+    A table of places is no weight of a layer: it is a tensor that a module of the experiment holds itself, or an
+    embedding that is not called with the symbols.
+    """
+    tables = [module for module in model.modules() if isinstance(module, nn.Embedding)]
+    of_symbols: set[nn.Module] = set()
+
+    def note(table: nn.Module, given: tuple[Tensor, ...]) -> None:
+        if torch.equal(given[0], texts):
+            of_symbols.add(table)
+
+    handles = [table.register_forward_pre_hook(note) for table in tables]
+    own = [module for module in model.modules() if not type(module).__module__.startswith("torch.")]
+    held = [tensor for one in own for tensor in (*one.parameters(recurse=False), *one.buffers(recurse=False))]
+    held = [tensor.requires_grad_() for tensor in held if tensor.is_floating_point()]
+    squares = model(texts).square().sum()
+    for handle in handles:
+        handle.remove()
+    held += [table.weight.requires_grad_() for table in tables if table not in of_symbols]
+    widths = {table.embedding_dim for table in tables}
+    for tensor in held:
+        shape = [size for size in tensor.shape if size > 1]
+        if len(shape) == 2 and shape[0] >= texts.shape[1] and shape[1] in widths:
+            (grown,) = torch.autograd.grad(squares, tensor, retain_graph=True, materialize_grads=True)
+            if int(grown.reshape(shape).any(dim=1).sum()) < texts.shape[1]:
+                return True
+    return False
 
 
 def _padding(model: nn.Module, texts: Tensor) -> float | None:
@@ -145,11 +189,9 @@ def _first_gradient(model: nn.Module, texts: Tensor) -> float | None:
     text = texts[once][:1]
     edited = text.clone()
     edited[:, 0] = _other(text[:, 0], texts)
-    outputs = model(text)
-    last = outputs[:, -1] if outputs.dim() > 2 else outputs
+    last = _last(model(text))
     with torch.no_grad():
-        after = model(edited)
-        if not _moved(last, after[:, -1] if outputs.dim() > 2 else after):
+        if not _moved(last, _last(model(edited))):
             return None
     table = next((t for t in tables if t.num_embeddings > int(texts.max())), tables[0])
     grown = torch.autograd.grad(last.square().sum(), table.weight, allow_unused=True)[0]

@@ -49,5 +49,8 @@ def statistics_of(model: nn.Module) -> list[Tensor]:
 
 def largest_change(before: list[Tensor], after: list[Tensor]) -> float:
     """Return the largest absolute change of any entry; 0.0 without entries."""
-    changes = [(new - old).abs().max().double() for old, new in zip(before, after, strict=True)]
+    # A mask holds -inf, and the difference of two is NaN.
+    changes = [
+        torch.where(new == old, 0.0, (new - old).abs()).max().double() for old, new in zip(before, after, strict=True)
+    ]
     return float(torch.stack(changes).max()) if changes else 0.0

@@ -250,7 +250,7 @@ class OwnExperiment(Experiment):
         return self._copies().loss_fn(outputs, labels)
 
     def _train_step(self, model: nn.Module, optimizer: torch.optim.Optimizer, *batch: Tensor) -> Any:
-        with nullcontext() if self.uses_amp else _no_autocast():
+        with nullcontext() if self.uses_amp else no_autocast():
             step = self._of(model, optimizer).train_step
             if step is None:
                 optimizer.zero_grad()
@@ -349,7 +349,7 @@ def _has_its_own(model: nn.Module, function: Callable[..., Any]) -> bool:
 
 
 @contextmanager
-def _no_autocast() -> Iterator[None]:
+def no_autocast() -> Iterator[None]:
     """Have no `torch.autocast` take effect."""
     enter = torch.autocast.__enter__
 
