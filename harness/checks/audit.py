@@ -145,7 +145,7 @@ def _has_no_effect(trial: Trial, name: str, inputs: Tensor) -> bool:
     before = model(inputs)
     parameter = model.get_parameter(name)
     noise = torch.randn(parameter.shape, generator=torch.Generator().manual_seed(0)).to(parameter)
-    parameter += noise * max(float(parameter.abs().max()), 1.0)
+    parameter.add_(noise * max(float(parameter.abs().max()), 1.0))
     return float((model(inputs) - before).norm()) <= NO_EFFECT * float((before - before.mean(dim=0)).norm())
 
 
