@@ -91,6 +91,19 @@ def test_a_key_signal_departs_from_the_healthy_run() -> None:
     assert scored(off_by_one, recovered) == {**WHOLE, "broken_cited": 0}, "a slip of the step costs once"
 
 
+def test_a_fault_that_no_log_shows_asks_for_no_telling_value() -> None:
+    plain = evidence(RECIPE)
+    silent = dataclasses.replace(plain, broken=plain.fixed, reference=plain.fixed)
+    lines = cited(silent, "broken", "loss"), cited(silent, "fixed", "val_accuracy")
+    found = dataclasses.replace(silent, report=report(*lines), recipe=plain.recipe.model_copy(update={"symptoms": ()}))
+    assert not found.recipe.symptoms
+    shown = ("key_signal", "recovery")
+    for accepted, recovery in ((True, 4), (None, None), (False, 0)):
+        assert [points(found, accepted)[row] for row in shown] == [6, recovery]
+    told = dataclasses.replace(found, recipe=plain.recipe)
+    assert [points(told)[row] for row in shown] == [0, 0], "under these settings the fault does not show: its symptoms"
+
+
 @pytest.mark.parametrize(("broken", "fixed", "expected"), [(1e-12, 0.0, 4), (0.0, 0.0, 0), (0.0, 1e-3, 0)])
 def test_an_exact_zero_is_a_recovery_however_small_it_was(broken: float, fixed: float, expected: float) -> None:
     plain = honest()

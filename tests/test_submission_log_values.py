@@ -44,6 +44,18 @@ def test_no_value_of_a_run_contradicts_its_own_cause(name: str) -> None:
             assert contradicted(sign, symptoms, records, log) is None
 
 
+def test_a_signal_that_two_logs_have_once_is_compared_wherever_they_end() -> None:
+    def ending(epochs: int, served: float) -> LogValues:
+        records = [{"epoch": epoch, "val_loss": 1.0} for epoch in range(epochs)]
+        return LogValues([*records, {"epoch": epochs, "val_loss": 1.0, "val_accuracy_served": served}])
+
+    early, late = ending(2, 0.1), ending(5, 0.9)
+    assert early.beside("val_accuracy_served", 2, late) == 0.9
+    assert list(early.departures("val_accuracy_served", late)) == [2]
+    assert early.beside("val_accuracy_served", 5, late) is None
+    assert late.beside("val_loss", 4, early) is None
+
+
 def test_harness_show_prints_lines_of_evidence_that_are_ready_to_copy(tmp_path: Path) -> None:
     make_workspace(tmp_path / "work")
     said = succeed("show", "huge_lr", "--step", "2", cwd=tmp_path).splitlines()

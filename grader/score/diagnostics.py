@@ -11,7 +11,7 @@ from grader.score.verdict import Check, Row, full, lost, open_check
 from harness.errors import UserError
 from harness.run.metrics_log import batch_records, epoch_records, log_lines, parse_log
 from harness.submission.check_run import diagnostic_fault
-from harness.submission.log_values import OFF_BY, LogValues, log_values
+from harness.submission.log_values import OFF_BY, LogValues, first_departure, log_values
 from harness.submission.report import Report, Sign, parse_report
 from harness.workspace import Run
 
@@ -113,8 +113,10 @@ def _key_signal(evidence: Evidence, report: Report) -> Check:
     broken, healthy = log_values(evidence.broken.log), log_values(evidence.reference.log)
     for sign, place in found:
         if broken.departs(sign.signal, place, healthy):
-            theirs = healthy.series[sign.signal][place]
+            theirs = broken.beside(sign.signal, place, healthy)
             return full(*_KEY_SIGNAL, f"{sign} is {sign.value}, and {theirs:.4g} in a healthy run.")
+    if _is_silent(evidence):
+        return full(*_KEY_SIGNAL, "No value of this run shows the fault. A check does.")
     reason = f"{found[0][0]} is {found[0][0].value}, much as in a healthy run."
     remedy = "Cite a value in which the broken run differs from what a healthy one would show."
     return lost(*_KEY_SIGNAL, reason, remedy)
@@ -131,13 +133,22 @@ def _recovery(evidence: Evidence, report: Report, accepted: bool | None) -> Chec
     replays = (evidence.broken, evidence.fixed, evidence.reference)
     broken, fixed, healthy = (log_values(replay.log) for replay in replays)
     for sign, place in found:
-        if fixed.departs(sign.signal, place, broken) and _has_recovered(sign.signal, place, fixed, healthy):
-            if accepted is None:
-                return open_check(*_RECOVERY, "It counts only if the fix is right. The instructor decides.")
+        shown = fixed.departs(sign.signal, place, broken) and _has_recovered(sign.signal, place, fixed, healthy)
+        if (shown or _is_silent(evidence)) and accepted is None:
+            return open_check(*_RECOVERY, "It counts only if the fix is right. The instructor decides.")
+        if shown:
             return full(*_RECOVERY, f"{sign} is {sign.value}: recovered.")
+    if _is_silent(evidence):
+        return full(*_RECOVERY, "The log never showed the fault, and the fix is right.")
     reason = f"{found[0][0]} is {found[0][0].value}, which shows no recovery."
     remedy = "Cite a value of the fixed run that was wrong in the broken run and is healthy now."
     return lost(*_RECOVERY, reason, remedy)
+
+
+def _is_silent(evidence: Evidence) -> bool:
+    """Return whether the fault has no symptom, and no value of our broken run departs from the healthy run."""
+    broken, healthy = log_values(evidence.broken.log), log_values(evidence.reference.log)
+    return not evidence.recipe.symptoms and first_departure(broken, healthy) is None
 
 
 def _has_recovered(signal: str, place: int, fixed: LogValues, healthy: LogValues) -> bool:

@@ -2,19 +2,20 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
 from rich.console import Console
 from rich.markdown import Markdown
 
 from grader.replay.replays import default_folder
-from grader.replay.request import Request, Role, own_settings
+from grader.replay.request import Request, Role, canary_requests, own_settings
 from grader.sandbox import sandbox_problem
-from grader.score.canaries import own_evidence
+from grader.score.canaries import canary_problem, own_evidence
 from grader.score.fix import CORRECT, MINIMAL, further_requests, judge_fix
 from grader.score.measured import load_band
 from grader.score.solutions import SOLUTIONS, KnownFix, Verdict, known_fixes, outcomes_of, trips_of
-from grader.score.verdict import Check
+from grader.score.verdict import DEFAULT_RUBRIC, Check, load_weights
 from grader.selfcheck.cases import CASES, Cases, cases_page, decoy_problems, load_cases, pair_fixes, twin_problems
 from grader.selfcheck.guide import field_guide, interview_cards, matrix
 from grader.selfcheck.runs import Runs, open_runs, request_of
@@ -148,9 +149,12 @@ def check_recipes(wanted: Sequence[Recipe], options: SelfcheckOptions, runs: Run
     if options.write:
         write_bands(seed_runs, runs)
     wrong = fix_problems([fix for plan in plans for fix in plan.fixes], runs)
+    # The grader finds its recipes by name: those of another folder it does not know.
+    graded = [plan.recipe.id for plan in plans] if options.exercises == EXERCISES else []
+    unfit = _canary_problems(graded, runs)
     for plan in plans:
         own = [item for item in seed_runs if item.recipe.id == plan.recipe.id]
-        sections.append(_recipe_section(plan, own, [wrong[fix] for fix in plan.fixes]))
+        sections.append(_recipe_section(plan, own, [wrong[fix] for fix in plan.fixes], unfit.get(plan.recipe.id, "")))
     if len(plans) > 1:
         sections.append(_pairs_section(seed_runs, {plan.recipe.id: plan.trips for plan in plans}))
     return sections
@@ -170,13 +174,21 @@ def _plan(recipe: Recipe, measured: Measured | None, options: SelfcheckOptions) 
     return _Plan(recipe, measured.trips, stored, *known_fixes(recipe, options.solutions))
 
 
-def _recipe_section(plan: _Plan, own: Sequence[SeedRuns], judged: Sequence[str]) -> Section:
-    """Return the section of a recipe; `judged` holds a problem or "" for each known edit."""
+def _canary_problems(recipe_ids: Sequence[str], runs: Runs) -> Mapping[str, str]:
+    """Return what is wrong with the reference solution of each recipe when it is graded, or ""."""
+    wanted = {id: canary_requests(id) for id in recipe_ids}
+    made = runs.replays("reference solutions", chain.from_iterable(wanted.values()))
+    weights = load_weights(DEFAULT_RUBRIC)
+    return {id: canary_problem(id, [made[item] for item in items], weights) for id, items in wanted.items()}
+
+
+def _recipe_section(plan: _Plan, own: Sequence[SeedRuns], judged: Sequence[str], unfit: str) -> Section:
+    """Return the section of a recipe; `judged` holds a problem or "" for each known edit, `unfit` for its canaries."""
     recipe = plan.recipe
     rows = [
         quantity_row(item, symptom) for item in own for symptom in (*item.recipe.symptoms, *item.recipe.observations)
     ]
-    problems = [*(problem for item in own for problem in problems_of(item)), *filter(None, judged)]
+    problems = [*(problem for item in own for problem in problems_of(item)), *filter(None, [*judged, unfit])]
     if not recipe.symptoms and not plan.trips:
         problems.append(f"{recipe.id}: no symptom is declared and no check trips, so nothing shows the break")
     if plan.stored != plan.trips:

@@ -140,9 +140,19 @@ class LogValues:
             yield f"  - {{run: {run}, signal: {name}, {kind}: {place}, value: {value:.6g}}}"
 
     def departs(self, signal: str, place: int, other: "LogValues") -> bool:
-        """Return whether a signal departs from another log's at a place that both logs have."""
+        """Return whether a signal departs from another log's at the same place; see `beside`."""
+        theirs = self.beside(signal, place, other)
+        return theirs is not None and _departs(signal, self.series[signal][place], theirs)
+
+    def beside(self, signal: str, place: int, other: "LogValues") -> float | None:
+        """Return the value of another log that stands for that of this one at a place; None if there is none.
+
+        A signal that both logs have once, at their ends, is compared wherever they end.
+        """
         own, theirs = self.series.get(signal, {}), other.series.get(signal, {})
-        return place in own and place in theirs and _departs(signal, own[place], theirs[place])
+        if place in own and len(own) == len(theirs) == 1:
+            return next(iter(theirs.values()))
+        return theirs.get(place) if place in own else None
 
     def departures(self, signal: str, healthy: "LogValues") -> Iterator[int]:
         """Yield, in order, the places at which a signal lies outside what the healthy run shows there."""
