@@ -112,7 +112,7 @@ def _judge_first_wrong(evidence: Evidence, diagnosis: Sequence[Diagnosis]) -> Ch
     place = broken.find(sign, within=OFF_BY)
     if place is None:
         return lost(*_FIRST_WRONG, f"You cite {sign} of the broken run, but {broken.untrue(sign)}", remedy)
-    value, theirs = broken.series[sign.signal][place], healthy.series.get(sign.signal, {}).get(place)
+    value, theirs = broken.series[sign.signal][place], broken.beside(sign.signal, place, healthy)
     if theirs is None or not broken.departs(sign.signal, place, healthy):
         there = "" if theirs is None else f": a healthy run has {theirs:.4g} there"
         return lost(*_FIRST_WRONG, f"{sign} is {value:.4g}, which is not wrong{there}.", remedy)

@@ -133,9 +133,10 @@ class _ReportJudge:
             raise UserError(f"experiment.py has no function {printable(entry.where)}: {known}")
         self._fact("broken", sign)
         fixed = self.logs.get("fixed")
-        healthy = fixed.series.get(sign.signal, {}) if fixed is not None else {}
-        if fixed and sign.index in healthy and not self.logs["broken"].departs(sign.signal, sign.index, fixed):
-            message = f"{sign} is {sign.value} in the broken run, and {healthy[sign.index]:.6g} in the fixed run"
+        broken = self.logs["broken"]
+        healthy = broken.beside(sign.signal, sign.index, fixed) if fixed is not None else None
+        if fixed and healthy is not None and not broken.departs(sign.signal, sign.index, fixed):
+            message = f"{sign} is {sign.value} in the broken run, and {healthy:.6g} in the fixed run"
             raise UserError(f"{message}: cite the first value that the fault changes.")
         return f"{sign} is {sign.value or sign.outcome} in the broken run."
 
