@@ -14,7 +14,8 @@ nothing to compare it with.
 
 `grows`: the gradient of a whole batch and of half of it differ by the number of examples. `bounded`: the loss takes
 logits, and the network squashes what it puts out: with the weights of its last layer a million times as large its
-outputs hardly grow, so that there is a least loss, or a least gradient, that no training passes.
+outputs hardly grow, so that there is a least loss, or a least gradient, that no training passes. `normalizes-twice`:
+so it is, and the outputs of each example are shares that add up to one.
 `overflows`: logits of +-10,000 give no finite loss. `all-pairs`: the loss stays the same if the targets change places,
 so it does not compare each output with its own target: outputs (B, 1) and targets (B,) broadcast to (B, B).
 
@@ -35,6 +36,7 @@ from harness.checks.core.loss import (
     Kind,
     Loss,
     Range,
+    are_shares,
     form_of,
     into,
     kind_of,
@@ -74,6 +76,11 @@ CHECK = Check(
             "bounded",
             "Outputs in the range that the network keeps to never have a loss near zero: a floor for training.",
             look="build_model: what the network puts out last; compute_loss: what it expects",
+        ),
+        mechanism(
+            "normalizes-twice",
+            "The network puts out shares that add up to one, and the loss normalizes them again: a floor for training.",
+            look="build_model: the softmax that it ends with; compute_loss: the one that it applies",
         ),
         mechanism(
             "differs",
@@ -144,7 +151,7 @@ def _classification(
     elif off < PARALLEL and (growth > GROWS or growth < 1 / GROWS):
         outcome = "grows"
     elif least is not None:
-        outcome = "bounded"
+        outcome = "normalizes-twice" if kind != "binary" and are_shares(outputs) else "bounded"
         summary = f"the least loss within the range of the outputs is {short(least)}"
     elif distance < GRADIENT_CLOSE:
         outcome = "agrees"
