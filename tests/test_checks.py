@@ -114,6 +114,18 @@ REPLICAS = mini(
 ADAM = ("SGD(model.parameters(), lr=0.05, momentum=0.9)", "Adam(model.parameters(), lr=0.01, weight_decay=1.0)")
 TRAIN = "    train = (data.train.images.float() / 255, data.train.labels)\n"
 RELABELLED = (TRAIN, TRAIN.replace("data.train.labels", "(data.train.labels + 1) % 10"))
+EVALUATED = "    outputs = model(inputs)\n    accuracy"
+# What is evaluated is a network of its own, with what the trained one has learnt.
+SHADOWED = edited(
+    MINI,
+    ("nn.ReLU(), nn.Linear(16, 10)", "nn.BatchNorm1d(16), nn.ReLU(), nn.Linear(16, 10)"),
+    (EVALUATED,
+     "    own, names = build_model(), {name for name, _ in model.named_parameters()}\n"
+     "    kept = {'parameters': names, 'state_dict': model.state_dict().keys()}['parameters']\n"
+     "    values = {name: value for name, value in model.state_dict().items() if name in kept}\n"
+     "    own.load_state_dict(own.state_dict() | values)\n"
+     "    outputs = own.eval()(inputs)\n    accuracy"),
+)  # fmt: skip
 # The place of a bright spot; half of the batch is mirrored, and so is the place.
 POINTS = edited(
     REGRESSION,
@@ -207,6 +219,7 @@ OUTCOMES: list[tuple[str, str, str]] = [
     ("labels", "scrambled", mini((PREPARED, "    return inputs, labels[torch.randperm(8, generator=rng)]\n"))),
     ("labels", "renamed", mini(RELABELLED)),
     ("labels", "agree", POINTS),
+    ("labels", "agree", edited(POINTS, ("    return (x[:300]", "    y[:300:60] = 4000.0\n    return (x[:300]"))),
     ("labels", "scrambled", edited(POINTS, ("y[flip, 0] *= -1", "y[flip, 0] *= 1"))),
     ("labels", "divided", GROUPS),
     ("labels", "strangers", edited(GROUPS, (", torch.arange(1120)", ", group"))),
@@ -358,6 +371,15 @@ OUTCOMES: list[tuple[str, str, str]] = [
      "    inputs, labels = inputs[:10], labels[:10]\n    outputs = model(inputs)\n    accuracy"))),
     ("modes", "unrepeatable", edited(SOUND["kinds of text"], ("    model.eval()\n", ""))),
     ("modes", "other-mode", edited(SOUND["evaluated in batches"], ("argmax(dim=1)", "argmin(dim=1)"))),
+    ("modes", "other-inputs", mini((EVALUATED, "    outputs = model(1 - inputs)\n    accuracy"))),
+    ("modes", "agree", mini((EVALUATED, "    outputs = model(1 - inputs)\n    accuracy"),
+     ("model(inputs), labels)\n    loss.backward", "model(1 - inputs), labels)\n    loss.backward"))),
+    ("modes", "agree", mini((EVALUATED, "    outputs = (model(inputs) + model(inputs.flip(3))) / 2\n    accuracy"))),
+    ("modes", "scaled", mini(("compute_loss(outputs, labels).item()", "compute_loss(outputs, labels).item() / 4"))),
+    ("modes", "agree", mini(("compute_loss(outputs, labels).item()", "compute_loss(outputs, labels).log10().item()"))),
+    ("modes", "agree", mini(("loss(outputs, labels).item()", "loss(outputs, labels).item() / 2.302585"))),
+    ("modes", "old-statistics", SHADOWED),
+    ("modes", "agree", edited(SHADOWED, ("['parameters']", "['state_dict']"))),
     ("repeat", "same", CHANCE),
     ("repeat", "same", SOUND["one cycle of epochs"]),
     ("audit", "all-move", AMP),

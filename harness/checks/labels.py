@@ -2,11 +2,11 @@
 
 Three shares of neighbours with the same label: within the training split, as a batch is prepared; within validation;
 and of the training neighbours of validation examples. 0 is what labels drawn by chance would give, 1 means that all
-agree. Of targets that are numbers it is the share of their variance; of several numbers, such as a point, the one
-that agrees least counts. Each split is standardized by its own mean and deviation first, so that scale alone does not
-matter; at most 600 examples of each are compared. Where neighbours tell nothing even within validation, as in most
-tables and texts, the check cannot say anything, with two exceptions. If neighbours tell nothing of classes at all, a
-linear fit tells nothing, and the network learns nothing that holds in validation, labels have nothing to do with
+agree. Of targets that are numbers it is the share of the variance of their ranks; of several numbers, such as a point,
+the one that agrees least counts. Each split is standardized by its own mean and deviation first, so that scale alone
+does not matter; at most 600 examples of each are compared. Where neighbours tell nothing even within validation, as in
+most tables and texts, the check cannot say anything, with two exceptions. If neighbours tell nothing of classes at all,
+a linear fit tells nothing, and the network learns nothing that holds in validation, labels have nothing to do with
 inputs. And if most validation examples have a few training examples that are far closer to them than all others and
 have their label, such as slices of one patient, a split by chance has divided what belongs together.
 
@@ -210,11 +210,19 @@ def _neighbours(rows: Tensor, among: Tensor, *, itself: bool = False) -> Tensor:
 def _agreement(nearest: Tensor, labels: Tensor, among: Tensor) -> float:
     """Return how often neighbours have the same label, or how near their numbers are: 0 as by chance, 1 always."""
     if labels.is_floating_point():
-        apart = float((labels - among[nearest]).double().square().mean())
-        by_chance = float((labels.double().unsqueeze(1) - among.double()).square().mean())
+        labels, among = _ranks(labels), _ranks(among)
+        apart = float((labels - among[nearest]).square().mean())
+        by_chance = float((labels.unsqueeze(1) - among).square().mean())
         return 1.0 - apart / by_chance if by_chance else 0.0
     classes = int(max(labels.max(), among.max())) + 1
     shares = [torch.bincount(side, minlength=classes).double() / len(side) for side in (labels, among)]
     chance = float(shares[0] @ shares[1])
     agree = float((labels == among[nearest]).double().mean())
     return (agree - chance) / (1 - chance) if chance < 1 else 0.0
+
+
+def _ranks(values: Tensor) -> Tensor:
+    """Return the place of each number among all, in 0 to 1: a few huge ones would hide what the others say."""
+    values = values.contiguous()
+    order = values.sort().values
+    return (torch.searchsorted(order, values) + torch.searchsorted(order, values, right=True)) / (2 * len(values))
