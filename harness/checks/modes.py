@@ -29,7 +29,7 @@ from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_pre_hook
 
 from harness.checks.core.finding import Check, Finding, Table, mechanism, short, sound
-from harness.checks.core.loss import mean_cross_entropy
+from harness.checks.core.loss import kind_of, mean_cross_entropy
 from harness.checks.core.subject import Subject, Trial
 from harness.errors import UserError
 from harness.run.evaluation import IGNORED, is_classification
@@ -275,7 +275,7 @@ def _factor(trial: Trial, written: Callable[[nn.Module], _Figures], start: nn.Mo
         if labels.dim() != 1 or sum(map(len, outputs)) != len(labels):
             return None
         every = torch.cat(outputs)
-        if not is_classification(every, labels):
+        if kind_of(every, labels) != "classes":
             return None
         try:
             loss, twice = (
