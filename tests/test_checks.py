@@ -126,6 +126,47 @@ REPLICAS = mini(
 ADAM = ("SGD(model.parameters(), lr=0.05, momentum=0.9)", "Adam(model.parameters(), lr=0.01, weight_decay=1.0)")
 TRAIN = "    train = (data.train.images.float() / 255, data.train.labels)\n"
 RELABELLED = (TRAIN, TRAIN.replace("data.train.labels", "(data.train.labels + 1) % 10"))
+EVALUATED = "    outputs = model(inputs)\n    accuracy"
+# What is evaluated is a network of its own, with what the trained one has learnt.
+SHADOWED = edited(
+    MINI,
+    ("nn.ReLU(), nn.Linear(16, 10)", "nn.BatchNorm1d(16), nn.ReLU(), nn.Linear(16, 10)"),
+    (EVALUATED,
+     "    own, names = build_model(), {name for name, _ in model.named_parameters()}\n"
+     "    kept = {'parameters': names, 'state_dict': model.state_dict().keys()}['parameters']\n"
+     "    values = {name: value for name, value in model.state_dict().items() if name in kept}\n"
+     "    own.load_state_dict(own.state_dict() | values)\n"
+     "    outputs = own.eval()(inputs)\n    accuracy"),
+)  # fmt: skip
+# The place of a bright spot; half of the batch is mirrored, and so is the place.
+POINTS = edited(
+    REGRESSION,
+    ("def load_data(data):\n",
+     "def load_data(data):\n"
+     "    y = torch.rand(400, 2, generator=torch.Generator().manual_seed(0)) * 2 - 1\n"
+     "    axis = torch.linspace(-1, 1, 6)\n"
+     "    x = torch.exp(-4 * ((axis - y[:, :1]) ** 2).unsqueeze(1) - 4 * ((axis - y[:, 1:]) ** 2).unsqueeze(2))\n"
+     "    return (x[:300], y[:300]), (x[300:], y[300:])\n\n\n"
+     "def unused(data):\n"),
+    (PREPARED,
+     "    flip = torch.rand(len(inputs), generator=rng) < 0.5\n"
+     "    x, y = inputs.clone(), labels.clone()\n"
+     "    x[flip] = x[flip].flip(2)\n"
+     "    y[flip, 0] *= -1\n"
+     "    return x, y\n"),
+    ("nn.Linear(16, 36)", "nn.Linear(16, 2)"),
+)  # fmt: skip
+# 140 groups of eight images that are much alike; a split by chance divides them.
+GROUPS = edited(
+    MINI,
+    (TRAIN + VALIDATION,
+     "    rng = torch.Generator().manual_seed(0)\n"
+     "    group = torch.arange(140).repeat_interleave(8)\n"
+     "    images = 5 * torch.randn(140, 36, generator=rng)[group] + torch.randn(1120, 36, generator=rng)\n"
+     "    labels, chosen = group % 2, torch.arange(1120)\n"
+     "    own, others = chosen % 5 != 0, chosen % 5 == 0\n"
+     "    return (images[own], labels[own]), (images[others], labels[others])\n"),
+)  # fmt: skip
 # Texts of nine symbols, of which each tells the next; one layer of attention reads them.
 TEXTS = edited(
     MINI,
@@ -199,6 +240,13 @@ OUTCOMES: list[tuple[str, str, str]] = [
     ("labels", "scrambled", mini((TRAIN, TRAIN.replace("labels)", "labels[torch.randperm(40)])")))),
     ("labels", "scrambled", mini((PREPARED, "    return inputs, labels[torch.randperm(8, generator=rng)]\n"))),
     ("labels", "renamed", mini(RELABELLED)),
+    ("labels", "agree", POINTS),
+    ("labels", "agree", edited(POINTS, ("    return (x[:300]", "    y[:300:60] = 4000.0\n    return (x[:300]"))),
+    ("labels", "scrambled", edited(POINTS, ("y[flip, 0] *= -1", "y[flip, 0] *= 1"))),
+    ("labels", "divided", GROUPS),
+    ("labels", "strangers", edited(GROUPS, (", torch.arange(1120)", ", group"))),
+    ("labels", "too-hard", edited(GROUPS, ("5 * ", "0.5 * "))),
+    ("labels", "unrelated", edited(GROUPS, ("group % 2", "group[torch.randperm(1120, generator=rng)] % 2"))),
     ("mixing", "apart", CHANCE),
     ("mixing", "apart", AMP),
     ("mixing", "apart", REGRESSION),
@@ -359,6 +407,15 @@ OUTCOMES: list[tuple[str, str, str]] = [
     ("modes", "other-mode", edited(SOUND["evaluated in batches"],
      ("inputs.split(5), labels.split(5)", "inputs.split(8), labels.split(8)"))),
     ("modes", "other-mode", edited(SOUND["evaluated in batches"], ("argmax(dim=1)", "argmin(dim=1)"))),
+    ("modes", "other-inputs", mini((EVALUATED, "    outputs = model(1 - inputs)\n    accuracy"))),
+    ("modes", "agree", mini((EVALUATED, "    outputs = model(1 - inputs)\n    accuracy"),
+     ("model(inputs), labels)\n    loss.backward", "model(1 - inputs), labels)\n    loss.backward"))),
+    ("modes", "agree", mini((EVALUATED, "    outputs = (model(inputs) + model(inputs.flip(3))) / 2\n    accuracy"))),
+    ("modes", "scaled", mini(("compute_loss(outputs, labels).item()", "compute_loss(outputs, labels).item() / 4"))),
+    ("modes", "agree", mini(("compute_loss(outputs, labels).item()", "compute_loss(outputs, labels).log10().item()"))),
+    ("modes", "agree", mini(("loss(outputs, labels).item()", "loss(outputs, labels).item() / 2.302585"))),
+    ("modes", "old-statistics", SHADOWED),
+    ("modes", "agree", edited(SHADOWED, ("['parameters']", "['state_dict']"))),
     ("repeat", "same", CHANCE),
     ("repeat", "same", SOUND["one cycle of epochs"]),
     ("audit", "all-move", AMP),

@@ -11,6 +11,13 @@ twice: an `evaluate` that sets no mode is wrong even if this network has neither
 
 Sources of the bounds: two evaluations of one network are equal (buffers to 1e-9). An accuracy on the
 validation split computed in another order of additions is within 0.005, a loss within a hundredth.
+
+Three faults show beside the figures. If training gives the network its inputs as `load_data` returns them, `evaluate`
+must do so, too. A copy of the network that is evaluated in its place, such as an average of its weights, must not keep
+the statistics of batch norm that it began with. And the loss of classes that is reported must not be a fixed part of
+the network's mean loss, as if it were divided by another number of examples; logarithms to base 10 or to the number of
+classes are right. Healthy experiments and their sound variants change no input (5 % may be), and report the whole loss
+wherever it can be compared; a sum over validation, divided by the number of training examples, is 0.2 of it (0.9).
 """
 
 import copy
@@ -20,9 +27,10 @@ from contextlib import contextmanager, suppress
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.module import register_module_forward_pre_hook
 
 from harness.checks.core.finding import Check, Finding, Table, mechanism, short, sound
-from harness.checks.core.loss import are_probabilities, kind_of
+from harness.checks.core.loss import are_probabilities, kind_of, mean_cross_entropy
 from harness.checks.core.subject import Subject, Trial
 from harness.errors import UserError
 from harness.run.evaluation import IGNORED
@@ -52,9 +60,25 @@ CHECK = Check(
             "The figures are those of a part of the validation split.",
             look="evaluate: what it does with each batch, and what it returns at the end",
         ),
+        mechanism(
+            "other-inputs",
+            "Training gives the network its inputs as they are loaded; for evaluation they are changed.",
+            look="evaluate and what it calls: how it prepares the inputs",
+        ),
+        mechanism(
+            "old-statistics",
+            "A copy of the network is evaluated that has learnt weights, and batch norm's statistics of the start.",
+            look="evaluate, and train_step if it makes the copy: whether it copies buffers, too",
+        ),
+        mechanism(
+            "scaled",
+            "The reported loss is a fixed part of the network's mean loss: it is divided by a wrong number.",
+            look="evaluate: by how many examples or batches it divides the loss",
+        ),
     ),
 )
-REPEATS = 1e-9
+REPEATS, OFF = 1e-9, 1e-3
+CHANGED, PART, EQUAL = 0.05, 0.9, 1e-3
 SAME, SAME_LOSS = 5e-3, 1e-2
 STEPS = 6
 
@@ -64,8 +88,10 @@ _Figures = tuple[float, float | None]  # loss, and accuracy (None for a regressi
 def measure(subject: Subject) -> Finding:
     """Evaluate the network after the first steps in every way."""
     trial = subject.trial()
-    for batch in trial.batches(STEPS):
-        trial.step(*batch)
+    start = copy.deepcopy(trial.model)
+    with _inputs_of(trial.model) as trained_on:
+        for batch in trial.batches(STEPS):
+            trial.step(*batch)
 
     def written(model: nn.Module) -> _Figures:
         found = trial.experiment.evaluate(model, *trial.validation)
@@ -83,7 +109,13 @@ def measure(subject: Subject) -> Finding:
     with suppress(UserError, RuntimeError):
         own, again, changed = _twice(_Stand(trial).train(), written)
         stand_in = max(_apart(own, again), changed)
-    outputs = _noted(trial, written)
+    with _old_copies(start, trial.model) as old_copies:
+        outputs, evaluated_on, _ = _noted(trial.model, written)
+    factor = _factor(trial, written, start)
+    changed_inputs = None
+    # Test-time augmentation gives the network more inputs than there are.
+    if trained_on and sum(map(len, outputs)) == len(trial.validation[0]) and _strange(trained_on, trial.inputs) == 0.0:
+        changed_inputs = _strange(evaluated_on, trial.validation[0])
     reported = _as_reported(trial, outputs, first)
     if not _equal(first, second) or not moved <= REPEATS or (stand_in is not None and stand_in > REPEATS):
         outcome = "unrepeatable"
@@ -91,6 +123,12 @@ def measure(subject: Subject) -> Finding:
         outcome = "other-mode"
     elif reported == "part":
         outcome = "partial"
+    elif changed_inputs is not None and changed_inputs > CHANGED:
+        outcome = "other-inputs"
+    elif old_copies:
+        outcome = "old-statistics"
+    elif factor is not None and factor < PART:
+        outcome = "scaled"
     else:
         outcome = "other-mode" if reported == "" else "agree"
     columns = "evaluated", "loss", "loss again", "accuracy", "accuracy again"
@@ -110,6 +148,9 @@ def measure(subject: Subject) -> Finding:
             "distance on a network with batch norm and dropout": stand_in,
             "examples that evaluate gives the network": sum(map(len, outputs)),
             "calls of the network": len(outputs),
+            "inputs that evaluate changes, and training does not": changed_inputs,
+            "copies with the statistics of the start": len(old_copies),
+            "reported loss, as a part of the network's": factor,
         },
         tables=(Table("The same weights", columns, rows),),
     )
@@ -152,14 +193,106 @@ def _mode(model: nn.Module, *, training: bool) -> Iterator[None]:
             handle.remove()
 
 
-def _noted(trial: Trial, written: Callable[[nn.Module], _Figures]) -> list[Tensor]:
-    """Return what the network puts out while `evaluate` runs, call by call; nothing if that is no tensor."""
-    model = copy.deepcopy(trial.model).train()
+@contextmanager
+def _inputs_of(model: nn.Module) -> Iterator[list[object]]:
+    """Collect the first argument of each call of a network."""
+    noted: list[object] = []
+    handle = model.register_forward_pre_hook(lambda _model, inputs: noted.append(*inputs[:1] or (None,)))
+    try:
+        yield noted
+    finally:
+        handle.remove()
+
+
+def _noted(network: nn.Module, written: Callable[[nn.Module], _Figures]) -> tuple[list[Tensor], list[object], _Figures]:
+    """Return a network's outputs, call by call, and inputs while `evaluate` runs, and what it reports.
+
+    No outputs if one is no tensor.
+    """
+    model = copy.deepcopy(network).train()
     noted: list[object] = []
     model.register_forward_hook(lambda _model, _inputs, output: noted.append(output))
-    written(model)
+    with _inputs_of(model) as given:
+        figures = written(model)
     outputs = [output.detach().float() for output in noted if isinstance(output, Tensor)]
-    return outputs if len(outputs) == len(noted) else []
+    return outputs if len(outputs) == len(noted) else [], given, figures
+
+
+def _strange(given: list[object], loaded: Tensor) -> float | None:
+    """Return the share of the rows that a network was given that are not loaded ones; None if it cannot be told."""
+    rows = [part.detach().flatten(1) for part in given if isinstance(part, Tensor) and part.dim() > 1]
+    known, width = loaded.flatten(1), loaded[0].numel()
+    if len(rows) < len(given) or any(part.shape[1] != width for part in rows):
+        return None
+    found = torch.cat(rows).to(known.dtype) if rows else known[:0]
+    off = torch.ones(len(found), dtype=torch.bool)
+    if len(found) == len(known):  # in another precision, rows in order are nearly equal
+        off = (found - known).double().abs().amax(dim=1) > OFF * max(float(known.double().std()), 1e-12)
+    own = {row.numpy().tobytes() for row in known}
+    strange = [row.contiguous().numpy().tobytes() not in own for row in found[off]]
+    return sum(strange) / max(len(found), 1)
+
+
+@contextmanager
+def _old_copies(start: nn.Module, model: nn.Module) -> Iterator[list[nn.Module]]:
+    """Collect networks of the model's shapes that are called with learnt weights and the buffers of the start."""
+    found: list[nn.Module] = []
+    shapes = [parameter.shape for parameter in model.parameters()]
+    places = [
+        place
+        for place, (old, new) in enumerate(zip(start.buffers(), model.buffers(), strict=True))
+        if old.is_floating_point() and not torch.equal(old, new)
+    ]
+
+    def note(module: nn.Module, _inputs: object) -> None:
+        parameters, buffers = list(module.parameters()), list(module.buffers())
+        if [parameter.shape for parameter in parameters] != shapes or len(buffers) != len(list(start.buffers())):
+            return
+        kept = list(start.buffers())
+        learnt = not all(map(torch.equal, parameters, start.parameters()))
+        if learnt and all(torch.equal(buffers[place], kept[place]) for place in places):
+            found.append(module)
+
+    handle = register_module_forward_pre_hook(note) if places else None
+    try:
+        yield found
+    finally:
+        if handle is not None:
+            handle.remove()
+
+
+def _factor(trial: Trial, written: Callable[[nn.Module], _Figures], start: nn.Module) -> float | None:
+    """Return the reported loss as a part of the network's mean loss, if it is the same part for three networks.
+
+    None if it is not, if the loss is no mean over examples with classes, or if the reported one is in other units.
+    """
+    labels = trial.validation[1]
+    larger = copy.deepcopy(trial.model)
+    for parameter in larger.parameters():
+        parameter.data.mul_(2)
+    factors = []
+    for network in (trial.model, start, larger):
+        outputs, _, (reported, _) = _noted(network, written)
+        if labels.dim() != 1 or sum(map(len, outputs)) != len(labels):
+            return None
+        every = torch.cat(outputs)
+        if kind_of(every, labels) != "classes":
+            return None
+        try:
+            loss, twice = (
+                float(trial.experiment.compute_loss(every.repeat(times, 1), labels.repeat(times))) for times in (1, 2)
+            )
+        except UserError:  # a loss of other targets than those of the validation split
+            return None
+        if not 0 < loss < math.inf or abs(twice - loss) > EQUAL * loss:
+            return None
+        if abs(reported - float(mean_cross_entropy(every, labels))) <= EQUAL * abs(reported):
+            return 1.0
+        factors.append(reported / loss)
+    units = [1 / math.log(base) for base in (10, every.shape[1])]
+    if max(factors) - min(factors) > EQUAL * abs(factors[0]) or any(abs(factors[0] - one) < EQUAL for one in units):
+        return None
+    return factors[0]
 
 
 def _as_reported(trial: Trial, outputs: list[Tensor], reported: _Figures) -> str | None:
