@@ -7,7 +7,7 @@ where its largest share is above 0.99. Both are where training stops, and seldom
 Sources of the bounds: healthy networks have at most 52 % dead units in a layer after 20 steps, runs that blew
 up or learn nothing 73 % and more (60 %). The variance of the output of 48 sound runs stayed below 211; it
 may rise to 100 times its first value or the variance of the targets, or to 10,000, where softmax knows only zeros and
-ones.
+ones. A network is linear if sums of inputs give sums of outputs to 1e-3 of their spread (without any activation 1e-6).
 """
 
 import copy
@@ -16,8 +16,8 @@ import math
 import torch
 from torch import Tensor, nn
 
-from harness.checks.core.finding import Check, Finding, Table, consequence, short, sound
-from harness.checks.core.subject import Subject
+from harness.checks.core.finding import Check, Finding, Table, consequence, mechanism, short, sound
+from harness.checks.core.subject import Subject, matrix_layers
 from harness.run.recorder import as_floats, mean_and_variance
 
 CHECK = Check(
@@ -39,6 +39,11 @@ CHECK = Check(
             "first_loss",
             "lr_find",
         ),
+        mechanism(
+            "linear",
+            "Several layers in a row compute what one could: there is nothing between them that is not linear.",
+            look="build_model: the activation functions between the layers",
+        ),
         consequence("exploding", "The outputs grow without limit.", "lr_find", "gradients"),
         consequence("non-finite", "A layer puts out values that are not finite.", "anomaly"),
     ),
@@ -46,6 +51,7 @@ CHECK = Check(
 STEPS = 20
 VARIANCE_RISE, VARIANCE_FLOOR = 100.0, 1e4
 DEAD, SATURATED = 0.6, 0.5
+LINEAR, MOST = 1e-3, 3
 _BOUNDS: dict[type[nn.Module], tuple[float, float]] = {
     nn.Sigmoid: (0.0, 1.0),
     nn.Hardsigmoid: (0.0, 1.0),
@@ -80,6 +86,8 @@ def measure(subject: Subject) -> Finding:
         outcome = "dead"
     elif saturated > SATURATED:
         outcome = "saturated"
+    elif _is_linear(trial.model, first[0]):
+        outcome = "linear"
     else:
         outcome = "exploding" if end > max(VARIANCE_RISE * max(start, of_targets), VARIANCE_FLOOR) else "alive"
     return Finding(
@@ -93,6 +101,18 @@ def measure(subject: Subject) -> Finding:
         },
         tables=(Table("Before the first step", _COLUMNS, before), Table(f"After {STEPS} steps", _COLUMNS, after)),
     )
+
+
+@torch.no_grad()
+def _is_linear(model: nn.Module, inputs: Tensor) -> bool:
+    """Say whether a network of several layers maps sums of inputs to sums of outputs, up to a constant."""
+    if not inputs.is_floating_point() or len(inputs) < MOST or len(matrix_layers(model)) < 2:
+        return False
+    model = copy.deepcopy(model).eval()
+    one, two = inputs.roll(1, 0), inputs.roll(2, 0)
+    expected = model(inputs) + model(one) - model(two)
+    off = (model(inputs + one - two) - expected).double().norm()
+    return bool(off < LINEAR * (expected - expected.mean(dim=0)).double().norm())
 
 
 @torch.no_grad()

@@ -88,8 +88,10 @@ def _guess(loss: Loss, outputs: Tensor, labels: Tensor, known: Tensor, range: Ra
         moved = float(loss(outputs.roll(1, 0), labels))
         return "outputs of another order", moved, moved
     if form in ("weighted", "own"):
-        equal = _by_example(of_scores, zeros, labels) * float(of_scores(zeros, labels))
-        return "equal outputs", equal, equal
+        share = _by_example(of_scores, zeros, labels)
+        equal = share * float(of_scores(zeros, labels))
+        best = share * least_constant_loss(loss, outputs, labels) if kind == "binary" else equal
+        return "equal outputs", min(best, equal), equal
     classes = 2 if kind == "binary" else outputs.shape[-1]
     return f"ln {classes}", min(_entropy(known, kind, classes), math.log(classes)), math.log(classes)
 

@@ -74,12 +74,19 @@ def rates_of(subject: Subject) -> list[float]:
     """Return the largest learning rate of each step of the run; the first steps are made, the others only scheduled."""
     trial = subject.trial()
     first = min(STEPS, trial.steps)
-    rates = [float(record["lr"] or 0.0) for record in trial.records(trial.batches(first))]
+    rates = [
+        float(_next_rate(trial.optimizer) if record["lr"] is None else record["lr"])  # None: it gathers gradients
+        for record in trial.records(trial.batches(first))
+    ]
     if trial.scheduler is not None:
         for _ in range(trial.steps - first):
             trial.scheduler.step()
-            rates.append(worst([float(group["lr"]) for group in trial.optimizer.param_groups]))
+            rates.append(_next_rate(trial.optimizer))
     return rates
+
+
+def _next_rate(optimizer: torch.optim.Optimizer) -> float:
+    return worst([float(group["lr"]) for group in optimizer.param_groups])
 
 
 def _plain_losses(subject: Subject, factor: float) -> list[float]:

@@ -187,9 +187,17 @@ def _of_another_form(
     form = form_of(_on_scores(trial.experiment, range, outputs), outputs, labels, kind)
     if form != "relative" and not _as_mean(growth * _twice(loss, outputs, labels)):
         return "grows", "a sum"
+    if kind == "classes" and range == "probabilities" and _is_plain_nll(loss, outputs, labels):
+        return "differs", "the probability of the label where its logarithm should be"
     if form in ("mean", "weighted"):
         return "agrees", "a cross-entropy with weights or shares"
     return ("no-reference" if form in ("own", "relative") else "differs"), f"the form is {form}"
+
+
+@torch.no_grad()
+def _is_plain_nll(loss: Loss, outputs: Tensor, labels: Tensor) -> bool:
+    picked = float(F.nll_loss(outputs.flatten(0, -2), labels.flatten(), ignore_index=IGNORED))
+    return abs(float(loss(outputs, labels)) - picked) < CLOSE * abs(picked)
 
 
 def _as_mean(growth: float) -> bool:

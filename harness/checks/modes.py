@@ -30,7 +30,7 @@ from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_pre_hook
 
 from harness.checks.core.finding import Check, Finding, Table, mechanism, short, sound
-from harness.checks.core.loss import are_probabilities, kind_of, mean_cross_entropy
+from harness.checks.core.loss import are_probabilities, kind_of, mean_cross_entropy, stable_loss
 from harness.checks.core.subject import Subject, Trial
 from harness.errors import UserError
 from harness.run.evaluation import IGNORED
@@ -309,7 +309,7 @@ def _as_reported(trial: Trial, outputs: list[Tensor], reported: _Figures) -> str
         return "part"
     every, targets = torch.cat(outputs), labels.split(sizes)
     kind = kind_of(every, labels)
-    by_name = labels.dim() == 1 if kind == "classes" else kind == "binary" and every.shape == labels.shape
+    by_name = labels.dim() == 1 if kind == "classes" else kind == "binary" and _says_yes_or_no(trial, every, labels)
     if by_name and reported[1] is not None:
         right = every.argmax(dim=1) == labels if kind == "classes" else (every > _even(every)) == (labels > 0.5)
         parts = [float(part.double().mean()) for part in right.split(sizes)]
@@ -330,6 +330,15 @@ def _as_reported(trial: Trial, outputs: list[Tensor], reported: _Figures) -> str
     if len(parts) > 1 and abs(parts[-1] - given) <= close:
         return "part"
     return "" if by_name else None
+
+
+def _says_yes_or_no(trial: Trial, outputs: Tensor, labels: Tensor) -> bool:
+    """Say whether outputs are probabilities of a yes, or their logits: those of a distance have another middle."""
+    loss = stable_loss("binary", "probabilities" if are_probabilities(outputs) else "scores")
+    if loss is None or outputs.shape != labels.shape:
+        return False
+    own = float(trial.experiment.compute_loss(outputs, labels))
+    return abs(own - float(loss(outputs, labels))) <= EQUAL * abs(own)
 
 
 def _even(outputs: Tensor) -> float:

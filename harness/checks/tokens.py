@@ -5,7 +5,8 @@ symbol: then no output may follow a later symbol, and the order of the earlier o
 of words is right, but not one with positions: the order must count if the network holds a table with a row for each
 place, and the outputs follow fewer rows than a text has places. Labels that are the inputs themselves ask for nothing.
 If texts are padded with 0 behind their end (nothing else comes after a 0), less padding must leave the outputs as they
-are. The first symbol must get a gradient wherever the outputs follow it: otherwise something cuts the path back.
+are, and a loss of each place must leave out those of padding. The first symbol must get a gradient wherever the outputs
+follow it: otherwise something cuts the path back.
 
 Sources of the bounds, over ten seeds of a transformer and a recurrent network: outputs that must stay do so to 2e-7, a
 missing mask moves them by 0.08 of what an edit moves others, and padding by 0.8 of their spread (1e-4). Two symbols in
@@ -19,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from harness.checks.core.finding import Cell, Check, Finding, mechanism, short, sound
-from harness.checks.core.subject import Subject, without_zeros
+from harness.checks.core.subject import Subject, Trial, without_zeros
 
 CHECK = Check(
     order=28,
@@ -34,6 +35,11 @@ CHECK = Check(
             "copies",
             "The labels are the inputs of the same place: the network is asked to copy, not to go on.",
             look="load_data: by how many places the labels are shifted",
+        ),
+        mechanism(
+            "counts-padding",
+            "The loss counts what the network puts out behind the end of a text, where only padding stands.",
+            look="compute_loss: whether it leaves out the places of padding",
         ),
         mechanism(
             "sees-later",
@@ -72,6 +78,7 @@ def measure(subject: Subject) -> Finding:
     model = without_zeros(copy.deepcopy(trial.model)).eval()
     figures: dict[str, Cell] = {"gradient of the first symbol": _first_gradient(model, texts)}
     outcomes = ["cut"] if figures["gradient of the first symbol"] == 0.0 else []
+    padded = not bool(((trial.inputs[:, :-1] == PADDING) & (trial.inputs[:, 1:] != PADDING)).any())
     if labels.shape == texts.shape:
         figures["labels equal to the input"] = copied = float((labels == texts).double().mean())
         shifted = float((labels[:, :-1] == texts[:, 1:]).double().mean())
@@ -84,9 +91,11 @@ def measure(subject: Subject) -> Finding:
                 *(["ignores-order"] if order < MOVES else []),
                 *outcomes,
             ]
+        if padded and (counted := _counted_padding(trial, model, texts, labels)) is not None:
+            figures["gradient at padding"] = counted
+            outcomes = ["counts-padding", *outcomes] if counted else outcomes
         outcomes = ["copies", *outcomes] if copied > SHIFTED else outcomes
     else:
-        padded = not bool(((trial.inputs[:, :-1] == PADDING) & (trial.inputs[:, 1:] != PADDING)).any())
         if padded and (padding := _padding(model, texts)) is not None:
             figures["moved by less padding"] = padding
             outcomes = ["sees-padding", *outcomes] if padding > MOVES else outcomes
@@ -96,6 +105,20 @@ def measure(subject: Subject) -> Finding:
             outcomes = ["ignores-order", *outcomes] if order < MOVES else outcomes
     words = ", ".join(f"{name} {short(value)}" for name, value in figures.items())
     return Finding(outcomes[0] if outcomes else "in-order", words, figures)
+
+
+def _counted_padding(trial: Trial, model: nn.Module, texts: Tensor, labels: Tensor) -> float | None:
+    """Return the largest gradient of the loss at outputs of padding; None without padding or outputs for each place.
+
+    The place right behind a text may ask for its end.
+    """
+    behind = (texts[:, :-1] == PADDING) & (texts[:, 1:] == PADDING)
+    behind = torch.cat([torch.zeros_like(behind[:, :1]), behind], dim=1)
+    outputs = model(texts).detach().requires_grad_()
+    if not bool(behind.any()) or outputs.shape[:2] != texts.shape:
+        return None
+    (gradient,) = torch.autograd.grad(trial.experiment.compute_loss(outputs, labels), outputs, materialize_grads=True)
+    return float(gradient[behind].abs().max())
 
 
 def _other(symbols: Tensor, texts: Tensor) -> Tensor:

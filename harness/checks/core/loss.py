@@ -20,7 +20,7 @@ Kind = Literal["classes", "shares", "binary", "numbers", "own"]
 Range = Literal["scores", "probabilities", "log probabilities"]
 Form = Literal["mean", "weighted", "own", "relative", "scaled", "partial", "linear", "coupled", "other"]
 
-SURE = 1e6
+SURE, TEMPERATURE = 1e6, 10.0
 CLOSE = 1e-3
 POINTS = 4
 SPREAD = 2.0  # the deviation of the scores at which gradients are compared
@@ -48,12 +48,19 @@ def are_shares(values: Tensor) -> bool:
 
 def are_probabilities(scores: Tensor) -> bool:
     """Say whether outputs lie in 0 to 1, as those of softmax or sigmoid; equal logits of a network at zero do not."""
-    return bool(((scores >= 0) & (scores <= 1)).all()) and bool((scores != scores.flatten()[0]).any())
+    return _within_one(scores) and bool((scores != scores.flatten()[0]).any())
+
+
+def _within_one(scores: Tensor) -> bool:
+    return bool(((scores >= 0) & (scores <= 1)).all())
 
 
 @torch.no_grad()
 def stretched(model: nn.Module, inputs: Tensor) -> Tensor:
-    """Return what a network puts out if the weights of the last layer that it calls are a million times as large."""
+    """Return what a network puts out if its last layer, and its temperature, say things beyond doubt.
+
+    The weights of the last layer that it calls are a million times as large, and single learnt numbers ten times.
+    """
     sure = copy.deepcopy(model)
     layers: list[nn.Module] = []
     for layer in sure.modules():
@@ -64,12 +71,17 @@ def stretched(model: nn.Module, inputs: Tensor) -> Tensor:
         if not bool(parameter.any()):  # a layer that begins at zero
             parameter.copy_(torch.randn(parameter.shape, generator=torch.Generator().manual_seed(0)))
         parameter.mul_(SURE)
-    return torch.as_tensor(sure(inputs)).float()
+    outputs = torch.as_tensor(sure(inputs)).float()
+    # A learnt temperature can stretch outputs that are normalized; it may be the exponent of a factor.
+    for scale in (parameter for parameter in sure.parameters() if parameter.numel() == 1):
+        scale.mul_(TEMPERATURE)
+    hotter = torch.as_tensor(sure(inputs)).float()
+    return hotter if bool(hotter.isfinite().all()) else outputs
 
 
 def range_of(model: nn.Module, inputs: Tensor, outputs: Tensor) -> Range:
     """Return what a network puts out. One output between 0 and 1 may be chance: it must stay there when stretched."""
-    if are_probabilities(outputs) and (outputs.shape[-1] > 1 or are_probabilities(stretched(model, inputs))):
+    if are_probabilities(outputs) and (outputs.shape[-1] > 1 or _within_one(stretched(model, inputs))):
         return "probabilities"
     if outputs.shape[-1] > 1 and bool((outputs.logsumexp(dim=-1).abs() < CLOSE).all()):
         return "log probabilities"
@@ -163,10 +175,11 @@ def form_of(loss: Loss, outputs: Tensor, labels: Tensor, kind: Kind) -> Form:
 
     The cross-entropy of scores against shares q of the classes, counted c times, has g = c (softmax(z) - q). Over some
     points z, c and q follow by least squares. `mean`: c is 1 and q is largest at the label, as with label smoothing;
-    `weighted`: c depends on the example; `scaled`: c is another constant; `partial`: c is 0 for some. A loss that does
-    not fit is `own` (focal, hinge) if scores can be chosen that it brings to the labels, and `relative` if it compares
-    examples with each other and no class with any (contrastive). `linear`: g does not depend on z; `coupled`: the
-    gradient of one example depends on the scores of others.
+    `weighted`: c depends on the example; `scaled`: c is another constant; `partial`: c is 0 for some, but for one label
+    of places in a text, which stands for padding. A loss that does not fit is `own` (focal, hinge) if scores can be
+    chosen that it brings to the labels, and `relative` if it compares examples with each other and no class with any
+    (contrastive). `linear`: g does not depend on z; `coupled`: the gradient of one example depends on the scores of
+    others.
     """
     rng = torch.Generator().manual_seed(0)
     points = [SPREAD * torch.randn(outputs.shape, generator=rng).to(outputs) for _ in range(POINTS)]
@@ -194,6 +207,14 @@ def form_of(loss: Loss, outputs: Tensor, labels: Tensor, kind: Kind) -> Form:
     off = (moved - count.view(1, -1, 1) * by).norm(dim=(0, 2))
     if bool((off <= CLOSE * length.max()).all()):
         taught = chances.mean(dim=0) - gradients.mean(dim=0) / count.unsqueeze(1)
+        if (
+            kind == "classes"
+            and outputs.dim() > 2
+            and len(left_out := targets[valid][count.abs() < CLOSE].unique()) == 1
+        ):
+            counted = targets[valid] != left_out  # padding, under a label of its own
+            share = float(counted.double().mean())
+            return _counted(share * count[counted], taught[counted], targets[valid][counted], kind)
         return _counted(count, taught, targets[valid], kind)
     if kind == "binary":
         return "own" if _teaches(loss, outputs, labels, kind) else "other"
