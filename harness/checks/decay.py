@@ -94,7 +94,7 @@ def _after_a_step(trial: Trial, gradients: Gradients, decays: bool) -> Tensor:
 
 
 def _weights(model: nn.Module, gradients: Gradients) -> Tensor:
-    """Return the entries of all matrices that have a gradient, as one float64 vector; all if a dead network has none."""
-    dead = not any(own.any() for own in gradients.values())
+    """Return the entries of all matrices that have a gradient, as one float64 vector; all if none has one."""
     matrices = [(p.detach(), gradients[n]) for n, p in model.named_parameters() if p.dim() > 1 and n in gradients]
+    dead = not any(own.any() for _, own in matrices)
     return torch.cat([torch.zeros(1).double(), *(matrix[(own != 0) | dead].double() for matrix, own in matrices)])
