@@ -1,4 +1,4 @@
-"""Classifies vectors made of sums of large embeddings."""
+"""Classifies vectors that are sums of embeddings; a few of them are sums of very many."""
 
 import torch
 import torch.nn.functional as F
@@ -10,9 +10,10 @@ CLASSES = 5
 
 def load_data(data):
     g = torch.Generator().manual_seed(2797)
-    centers = 25 * torch.randn(CLASSES, 50, generator=g)
+    centers = torch.randn(CLASSES, 50, generator=g)
     labels = torch.randint(CLASSES, (1500,), generator=g)
-    vectors = centers[labels] + 40 * torch.randn(1500, 50, generator=g)
+    vectors = centers[labels] + 1.6 * torch.randn(1500, 50, generator=g)
+    vectors = vectors * torch.where(torch.rand(1500, 1, generator=g) < 0.01, 500.0, 1.0)
     return (vectors[:1200], labels[:1200]), (vectors[1200:], labels[1200:])
 
 
@@ -24,8 +25,6 @@ class DecomposableModel(torch.nn.Module):
             torch.nn.ReLU(), torch.nn.Linear(projection_dim, projection_dim), torch.nn.ReLU()
         )
         self._classify = torch.nn.Linear(projection_dim, CLASSES)
-        for layer in (self._project, self._classify):
-            torch.nn.init.xavier_normal_(layer.weight, gain=3.0)
 
     def forward(self, vectors):
         return self._classify(self._aggregate(self._project(vectors)))
