@@ -13,7 +13,7 @@ def load_data(data):
     centers = torch.randn(CLASSES, 50, generator=g)
     labels = torch.randint(CLASSES, (1500,), generator=g)
     vectors = centers[labels] + 1.6 * torch.randn(1500, 50, generator=g)
-    vectors = vectors * torch.where(torch.rand(1500, 1, generator=g) < 0.01, 500.0, 1.0)
+    vectors = vectors * torch.where(torch.rand(1500, 1, generator=g) < 0.01, 60.0, 1.0)
     return (vectors[:1200], labels[:1200]), (vectors[1200:], labels[1200:])
 
 
