@@ -123,6 +123,9 @@ REPLICAS = mini(
      "        one.grad.copy_(mean)\n"
      "        other.grad.copy_(mean)\n"),
 )  # fmt: skip
+NLL = (LOSS, "F.nll_loss(outputs, labels)")
+ALARMS_AS_PROBABILITIES = ("nn.Linear(32, 1)", "nn.Linear(32, 1), nn.Sigmoid()")
+BCE = ("binary_cross_entropy_with_logits", "binary_cross_entropy")
 ADAM = ("SGD(model.parameters(), lr=0.05, momentum=0.9)", "Adam(model.parameters(), lr=0.01, weight_decay=1.0)")
 TRAIN = "    train = (data.train.images.float() / 255, data.train.labels)\n"
 RELABELLED = (TRAIN, TRAIN.replace("data.train.labels", "(data.train.labels + 1) % 10"))
@@ -187,6 +190,48 @@ TEXTS = edited(
      "        return self.head(x + scores.masked_fill(future, -1e9).softmax(dim=2) @ x)\n\n\n"
      "def build_model"),
     (MODEL, "    return Reader()\n"),
+)  # fmt: skip
+# Its first weights are those of a fit by least squares.
+KNOWING = edited(
+    MINI,
+    ("def build_model():\n",
+     "def build_model():\n"
+     "    images, labels = KNOWN\n"
+     "    ridge = images.T @ images + 0.1 * torch.eye(36)\n"
+     "    layer = nn.Linear(36, 10)\n"
+     "    layer.weight.data = 5 * torch.linalg.solve(ridge, images.T @ F.one_hot(labels, 10).float()).T\n"
+     "    return nn.Sequential(nn.Flatten(), layer)\n"),
+    (TRAIN, TRAIN + "    KNOWN.extend((train[0].flatten(1), train[1]))\n"),
+    ("def load_data", "KNOWN = []\n\n\ndef load_data"),
+)  # fmt: skip
+# Each symbol's label is its double, behind the end of the text 0.
+PLAIN = "labels.flatten()"
+COUNTED = edited(
+    TEXTS,
+    ("    return (text[:40, :-1], text[:40, 1:]), (text[40:, :-1], text[40:, 1:])\n",
+     "    text[:, 1:] *= torch.arange(8) < torch.randint(2, 6, (60, 1), generator=torch.Generator().manual_seed(1))\n"
+     "    text = text[:, :8]\n"
+     "    double = 2 * text % 10 + (text > 0)\n"
+     "    return (text[:40], double[:40]), (text[40:], double[40:])\n"),
+)  # fmt: skip
+DRIFTS = edited(
+    MINI,
+    ("def build_optimizer",
+     "class Drift(torch.optim.SGD):\n"
+     "    def step(self, closure=None):\n"
+     "        with torch.no_grad():\n"
+     "            for group in self.param_groups:\n"
+     "                for parameter in group['params']:\n"
+     "                    parameter -= group['lr'] * group['weight_decay']\n"
+     "        decays = [group['weight_decay'] for group in self.param_groups]\n"
+     "        for group in self.param_groups:\n"
+     "            group['weight_decay'] = 0.0\n"
+     "        super().step(closure)\n"
+     "        for group, decay in zip(self.param_groups, decays):\n"
+     "            group['weight_decay'] = decay\n\n\n"
+     "def build_optimizer"),
+    ("torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)",
+     "Drift(model.parameters(), lr=0.05, momentum=0.9, weight_decay=0.05)"),
 )  # fmt: skip
 # Texts of two to six symbols, padded with 0; a recurrent cell reads them.
 PADDED = edited(
@@ -263,6 +308,8 @@ OUTCOMES: list[tuple[str, str, str]] = [
     ("tokens", "in-order", PADDED),
     ("tokens", "no-texts", MINI),
     ("tokens", "copies", edited(TEXTS, ("text[:40, 1:]", "text[:40, :-1]"))),
+    ("tokens", "counts-padding", COUNTED),
+    ("tokens", "in-order", edited(COUNTED, (PLAIN, "labels.flatten(), ignore_index=0"))),
     ("tokens", "sees-later", edited(TEXTS, (".masked_fill(future, -1e9)", ""))),
     ("tokens", "sees-later", edited(TEXTS, ("softmax(dim=2)", "softmax(dim=1)"))),
     ("tokens", "sees-padding", edited(PADDED, ("torch.where((symbol != 0).unsqueeze(1), new, state)", "new"))),
@@ -299,6 +346,7 @@ OUTCOMES: list[tuple[str, str, str]] = [
     ("decay", "slight", mini((ADAM[0], ADAM[1].replace("Adam", "AdamW").replace("1.0", "0.1")))),
     ("decay", "excessive", mini(("momentum=0.9", "momentum=0.9, weight_decay=1.0"))),
     ("decay", "coupled", mini(ADAM)),
+    ("decay", "drifts", DRIFTS),
     ("training_mode", "training", CHANCE),
     ("training_mode", "training", AMP),
     ("training_mode", "eval-mode", train_step("    model.eval()\n" + STEP + "    optimizer.step()\n")),
@@ -316,7 +364,8 @@ OUTCOMES: list[tuple[str, str, str]] = [
     ("classes", "no-classes", REGRESSION),
     ("overfit", "reaches", edited(CHANCE, ("momentum=0.9", "momentum=0.9, weight_decay=1.0"))),
     ("overfit", "reaches", REGRESSION),
-    ("overfit", "stalls", mini(("lr=0.05, momentum=0.9", "lr=0.1"))),
+    ("overfit", "stalls", mini(("lr=0.05, momentum=0.9", "lr=1e-3"))),
+    ("overfit", "reaches", mini(("lr=0.05, momentum=0.9", "lr=0.1"))),  # falls to the end of the longest trial
     ("overfit", "stalls", edited(SOUND["label smoothing"], ("lr=0.05", "lr=1e-4"))),
     ("overfit", "stalls", edited(SOUND["table of numbers"], (MSE, "((outputs - labels.squeeze(1)) ** 2).mean()"))),
     ("overfit", "stalls", edited(SOUND["text"],
@@ -346,6 +395,7 @@ OUTCOMES: list[tuple[str, str, str]] = [
     ("first_loss", "high", mini((LOSS, f"10 * {LOSS}"))),
     ("first_loss", "high", mini((LOSS, "F.multi_margin_loss(50 * outputs, labels)"))),
     ("first_loss", "high", edited(SOUND["table of numbers"], (MSE, f"{MSE} * len(labels)"))),
+    ("first_loss", "trained", KNOWING),
     ("first_loss", "low", mini((LOSS, f"{LOSS} / 10"))),
     ("first_loss", "non-finite", mini((LOSS, "F.cross_entropy(outputs / 0, labels)"))),
     ("loss_form", "agrees", AMP),
@@ -369,7 +419,11 @@ OUTCOMES: list[tuple[str, str, str]] = [
      (MSE, "((outputs - labels.squeeze(1)) ** 2).mean()"))),
     ("loss_form", "no-reference", SOUND["focal"]),
     ("loss_form", "no-reference", SOUND["mixup in the step"]),
-    ("loss_form", "bounded", mini(("nn.Linear(16, 10)", "nn.Linear(16, 10), nn.Softmax(1), nn.Hardtanh()"))),
+    ("loss_form", "normalizes-twice", mini(("nn.Linear(16, 10)", "nn.Linear(16, 10), nn.Softmax(1), nn.Hardtanh()"))),
+    ("loss_form", "bounded", mini(("nn.Linear(16, 10)", "nn.Linear(16, 10), nn.Hardtanh()"))),
+    ("loss_form", "differs", mini(("nn.Linear(16, 10)", "nn.Linear(16, 10), nn.Softmax(1)"), NLL)),
+    ("loss_form", "agrees", edited(COUNTED, (PLAIN, "labels.flatten(), ignore_index=0"))),
+    ("loss_form", "agrees", edited(SOUND["table of alarms"], ALARMS_AS_PROBABILITIES, BCE)),
     ("loss_form", "overflows", mini((LOSS, f"{LOSS} * float('nan')"))),
     ("loss_form", "overflows",
      mini((LOSS, "(outputs.exp().sum(dim=1).log() - outputs.gather(1, labels[:, None])[:, 0]).mean()"))),
@@ -393,7 +447,9 @@ OUTCOMES: list[tuple[str, str, str]] = [
     ("amp_off", "better-without", edited(AMP, (LOSS, "F.cross_entropy(1e6 * outputs, labels)"))),
     ("activations", "alive", MINI),
     ("activations", "saturated", with_layer("Large", "1000 * x", ("nn.ReLU()", "Large(), nn.Tanh()"))),
-    ("activations", "exploding", mini(("lr=0.05", "lr=1.0"), ("nn.ReLU()", "nn.Identity()"))),
+    ("activations", "exploding", mini(("lr=0.05", "lr=1.0"), ("nn.ReLU()", "nn.LeakyReLU(0.5)"))),
+    ("activations", "linear", mini(("nn.ReLU()", "nn.Dropout(0.1)"))),
+    ("activations", "alive", mini(("nn.Linear(36, 16), nn.ReLU(), nn.Linear(16, 10)", "nn.Linear(36, 10)"))),
     ("activations", "non-finite", mini(("lr=0.05", "lr=1e30"))),
     ("modes", "agree", CHANCE),
     ("modes", "unrepeatable", mini(("    model.eval()\n", ""))),  # found although this network has no modes

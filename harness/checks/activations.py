@@ -70,7 +70,7 @@ def measure(subject: Subject) -> Finding:
     trial = subject.trial()
     batches = trial.batches()
     batch = first = next(batches)
-    before = _layers(trial.model, first[0])
+    before, linear = _layers(trial.model, first[0]), _is_linear(trial.model, first[0])
     for _ in range(STEPS):
         trial.step(*batch)
         batch = next(batches)
@@ -86,7 +86,7 @@ def measure(subject: Subject) -> Finding:
         outcome = "dead"
     elif saturated > SATURATED:
         outcome = "saturated"
-    elif _is_linear(trial.model, first[0]):
+    elif linear:
         outcome = "linear"
     else:
         outcome = "exploding" if end > max(VARIANCE_RISE * max(start, of_targets), VARIANCE_FLOOR) else "alive"

@@ -19,11 +19,11 @@ import copy
 import math
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from harness.checks.core.finding import Check, Finding, consequence, short, sound
 from harness.checks.core.loss import Kind, Loss, Range, form_of, into, kind_of, least_constant_loss, range_of
-from harness.checks.core.subject import Subject
+from harness.checks.core.subject import Subject, Trial
 
 CHECK = Check(
     order=30,
@@ -31,6 +31,9 @@ CHECK = Check(
     minutes=1,
     outcomes=(
         sound("chance", "It begins with a guess: the scale of loss and outputs is ruled out.", "loss_form"),
+        sound(
+            "trained", "It begins with weights that know the validation split: they were trained before.", "loss_form"
+        ),
         consequence(
             "low",
             "It knows more than a guess before it has learnt anything: the loss or the labels are not what they seem.",
@@ -48,6 +51,7 @@ CHECK = Check(
     ),
 )
 LOW, HIGH = 0.5, 1.5
+KNOWS = 3.0  # times as often as a guess among equally frequent classes
 OFF_CENTRE = 10.0  # targets whose mean is three deviations from zero
 
 
@@ -63,11 +67,21 @@ def measure(subject: Subject) -> Finding:
     name, least, guess = _guess(trial.experiment.compute_loss, outputs, labels, known, range)
     loss = float(trial.step(inputs, labels))
     outcome = "low" if loss < LOW * least else "high" if loss > HIGH * guess else "chance"
+    if outcome == "low" and loss > 0 and _knows(trial, model, outputs, labels):
+        outcome = "trained"
     return Finding(
         outcome if math.isfinite(loss) else "non-finite",
         f"first loss {short(loss)}, {name} = {short(guess)}",
         {"first loss": loss, name: guess, "least loss of a guess": least, "ratio": loss / guess if guess else math.inf},
     )
+
+
+def _knows(trial: Trial, model: nn.Module, outputs: Tensor, labels: Tensor) -> bool:
+    """Say whether the first weights name the classes of the validation split far more often than a guess does."""
+    if kind_of(outputs, labels) != "classes":
+        return False
+    accuracy = trial.experiment.evaluate(model, *trial.validation)["val_accuracy"]
+    return accuracy is not None and accuracy > KNOWS / outputs.shape[-1]
 
 
 def _guess(loss: Loss, outputs: Tensor, labels: Tensor, known: Tensor, range: Range) -> tuple[str, float, float]:

@@ -99,7 +99,7 @@ def measure(subject: Subject) -> Finding:
         if learnt or not math.isfinite(losses[-1]):
             break
         if len(losses) == allowed:
-            if rises or not _falls(losses):
+            if (rises and losses[-1] > losses[0] / 2) or not _falls(losses):
                 break
             allowed *= 2
     highest = max(losses, key=lambda loss: math.inf if math.isnan(loss) else loss)
