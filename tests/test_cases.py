@@ -4,11 +4,19 @@ from itertools import chain
 
 import pytest
 
-from grader.score.solutions import outcomes_of
-from grader.selfcheck.cases import cases_page, combined, load_cases, pair_fixes, twin_problems, what_parts
+from grader.score.solutions import outcomes_of, trips_of
+from grader.selfcheck.cases import (
+    cases_page,
+    combined,
+    load_cases,
+    pair_fixes,
+    silence_problems,
+    twin_problems,
+    what_parts,
+)
 from grader.selfcheck.command import judge_fixes, problem_of
 from grader.selfcheck.runs import open_runs
-from harness.recipe import load_recipe
+from harness.recipe import load_recipe, load_recipes
 
 CASES = load_cases()
 OUTCOMES = {name: outcomes_of(name) for name in chain.from_iterable(twins.exercises for twins in CASES.twins)}
@@ -24,6 +32,15 @@ def test_checks_tell_twins_apart() -> None:
     ]  # fmt: skip
 
 
+def test_a_break_that_no_check_finds_is_declared_silent() -> None:
+    trips = {recipe.id: trips_of(recipe.id) for recipe in load_recipes()[0]}
+    assert list(silence_problems(CASES, trips)) == []
+    assert list(silence_problems(CASES, {"huge_lr": {}, "momentum_too_high": {"overfit": "stalls"}})) == [
+        "huge_lr: no check finds it. Say in cases.toml why, under [silent].",
+        "momentum_too_high: cases.toml declares it silent, and overfit finds it.",
+    ]
+
+
 def test_decoys_are_edits_of_healthy_experiments() -> None:
     assert len(CASES.decoy) >= 8
     sources = [decoy.source() for decoy in CASES.decoy]
@@ -34,7 +51,7 @@ def test_the_page_tells_of_every_case() -> None:
     page = cases_page(CASES, OUTCOMES)
     names = [name for twins in CASES.twins for name in twins.exercises]
     names += [decoy.id for decoy in CASES.decoy] + [name for pair in CASES.together for name in pair]
-    assert all(name in page for name in names)
+    assert all(name in page for name in (*names, *CASES.silent))
 
 
 @pytest.mark.parametrize("pair", CASES.together, ids="+".join)

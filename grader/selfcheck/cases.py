@@ -48,12 +48,17 @@ class Decoy(StrictModel):
 
 
 class Cases(StrictModel):
-    """The whole file; `together` lists pairs of exercises whose breaks fit into one experiment."""
+    """The whole file.
+
+    `together` lists pairs of exercises whose breaks fit into one experiment. `silent` says of each break that no check
+    finds why that is so.
+    """
 
     format_version: Literal[1]
     twins: Annotated[tuple[Twins, ...], Field(strict=False)]
     decoy: Annotated[tuple[Decoy, ...], Field(strict=False)]
     together: Annotated[tuple[_Pair, ...], Field(strict=False)]
+    silent: dict[str, str]
 
 
 def load_cases(solutions: Path = SOLUTIONS) -> Cases:
@@ -76,6 +81,15 @@ def twin_problems(cases: Cases, outcomes: Mapping[str, Mapping[str, str]]) -> It
     for one, two in (twins.exercises for twins in cases.twins):
         if one in outcomes and two in outcomes and not what_parts(outcomes[one], outcomes[two]):
             yield f"no check tells the twins {one} and {two} apart"
+
+
+def silence_problems(cases: Cases, trips: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+    """Yield each exercise that trips no check and is not declared silent, or is, and trips one."""
+    for id, found in trips.items():
+        if not found and id not in cases.silent:
+            yield f"{id}: no check finds it. Say in {CASES} why, under [silent]."
+        elif found and id in cases.silent:
+            yield f"{id}: {CASES} declares it silent, and {', '.join(found)} finds it."
 
 
 def decoy_problems(decoys: Sequence[Decoy], runs: Runs) -> Iterator[str]:
@@ -155,4 +169,7 @@ def cases_page(cases: Cases, outcomes: Mapping[str, Mapping[str, str]]) -> str:
         "",
     ]
     lines += [f"- {one} and {two}" for one, two in cases.together]
+    lines += ["", "## Silent", "", "Every check is sound: the log alone shows these breaks.", ""]
+    lines += ["| exercise | why no check finds it |", "| --- | --- |"]
+    lines += [f"| {id} | {why} |" for id, why in cases.silent.items()]
     return "\n".join(lines) + "\n"

@@ -16,7 +16,16 @@ from grader.score.fix import CORRECT, MINIMAL, further_requests, judge_fix
 from grader.score.measured import load_band
 from grader.score.solutions import SOLUTIONS, KnownFix, Verdict, known_fixes, outcomes_of, trips_of
 from grader.score.verdict import DEFAULT_RUBRIC, Check, load_weights
-from grader.selfcheck.cases import CASES, Cases, cases_page, decoy_problems, load_cases, pair_fixes, twin_problems
+from grader.selfcheck.cases import (
+    CASES,
+    Cases,
+    cases_page,
+    decoy_problems,
+    load_cases,
+    pair_fixes,
+    silence_problems,
+    twin_problems,
+)
 from grader.selfcheck.guide import field_guide, interview_cards, matrix
 from grader.selfcheck.runs import Runs, open_runs, request_of
 from grader.selfcheck.seeds import (
@@ -217,7 +226,9 @@ def _cases_section(cases: Cases, recipes: Sequence[Recipe], options: SelfcheckOp
     }
     pairs = [(by_id[one], by_id[two]) for one, two in cases.together if one in by_id and two in by_id]
     judged = fix_problems([fix for pair in pairs for fix in pair_fixes(*pair)], runs)
-    problems = [*twin_problems(cases, outcomes), *decoy_problems(cases.decoy, runs), *filter(None, judged.values())]
+    trips = {id: trips_of(id, options.solutions) for id in outcomes}
+    problems = [*twin_problems(cases, outcomes), *silence_problems(cases, trips)]
+    problems += [*decoy_problems(cases.decoy, runs), *filter(None, judged.values())]
     says = f"{len(cases.twins)} pairs of twins, {len(cases.decoy)} decoys, {len(pairs)} pairs of breaks at once."
     return Section("Twins, decoys, two at once", (says,), problems=problems)
 
