@@ -31,6 +31,9 @@ nodes:
       unrepeatable: {means: "two marks", conclude: forgotten_eval}
       other-mode: {means: "the wrong mark", conclude: unknown}
       partial: {means: "some marks", conclude: 'unknown'}
+      other-inputs: {means: "other inputs", conclude: 'unknown'}
+      old-statistics: {means: "old figures", conclude: 'unknown'}
+      scaled: {means: "another scale", conclude: 'unknown'}
 """
 
 
@@ -108,7 +111,7 @@ def test_a_message_names_a_few_problems_and_counts_the_others() -> None:
     with pytest.raises(UserError) as refusal:
         parse_tree(TEXT.replace("means", "mean"))
     assert str(refusal.value).count("line ") == MOST_PROBLEMS
-    assert str(refusal.value).endswith("\nand 9 more")
+    assert str(refusal.value).endswith("\nand 15 more")
 
 
 def test_the_example_of_the_prompt_is_a_tree_and_the_original_file_earns_nothing() -> None:
