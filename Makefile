@@ -86,10 +86,10 @@ doctor: $(RUN)
 #:   make faults | fuzz                 kills and full disks; mutated files
 #:   make test-portable                 the same bytes on emulated processors
 #:   make lint | test | test-slow       what a change must pass
-#:   make bench | bench-class | bench-peers | bench-reports
+#:   make bench | bench-class | bench-peers | bench-reports | bench-checks
 #:   make gallery                       draw the pictures of docs/curves.md again
 .PHONY: grade demo kit selfcheck trial redteam faults fuzz lint test test-slow test-portable
-.PHONY: bench bench-class bench-peers bench-reports gallery
+.PHONY: bench bench-class bench-peers bench-reports bench-checks gallery
 DEV := $(VENV)/.installed-dev
 GRADER := $(VENV)/.installed-grader
 jobs = $(if $(JOBS),--jobs "$(JOBS)")
@@ -159,6 +159,10 @@ bench-peers: $(DEV)
 # Triage on public bug reports that are rebuilt as experiments, broken and corrected: about ten minutes.
 bench-reports: $(DEV)
 	@$(BIN)/python -m benchmarks.bench_reports $(if $(ONLY),--only "$(ONLY)") $(if $(WRITE),--write)
+
+# Our checks and three libraries on every recipe and every sound variant: about an hour; it goes on where it stopped.
+bench-checks: $(DEV)
+	@$(BIN)/python -m benchmarks.bench_checks $(if $(ONLY),--only "$(ONLY)") $(jobs) $(if $(WRITE),--write)
 
 # Ten runs of one to four seconds each.
 gallery: $(RUN)

@@ -347,16 +347,16 @@ PEERS = (
 )  # fmt: skip
 
 
-def ready_environment(tool: Tool, folder: Path) -> Path:
+def ready_environment(name: str, pin: str, folder: Path) -> Path:
     """Return the Python of a tool's environment below `folder`: its pin, and a student's kit of this suite.
 
     It is made anew if pin or kit have changed. Raises `BenchmarkError` if an installation fails, or if something else
     lies there.
     """
-    place, marker = folder / tool.name, folder / f"{tool.name}.json"
+    place, marker = folder / name, folder / f"{name}.json"
     python = place / "bin" / "python"
     kit = build_kit(folder / "kit.tar.gz")
-    wanted = {"pin": tool.pin, "kit": kit[LISTING].decode()}
+    wanted = {"pin": pin, "kit": kit[LISTING].decode()}
     if marker.is_file() and json.loads(marker.read_text(encoding="utf-8")) == wanted:
         return python
     if place.exists() and not marker.is_file():
@@ -364,7 +364,7 @@ def ready_environment(tool: Tool, folder: Path) -> Path:
     marker.write_text("{}", encoding="utf-8")  # an interrupted installation starts again
     run([sys.executable, "-m", "venv", "--clear", place])
     install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    run([*install, tool.pin, str(folder / "kit.tar.gz")])
+    run([*install, pin, str(folder / "kit.tar.gz")])
     marker.write_text(json.dumps(wanted), encoding="utf-8")
     return python
 
@@ -501,7 +501,7 @@ def main(envs: Path, write: bool) -> None:
         pythons = [(trainwreck(jobs), Path(sys.executable))]
         for tool in PEERS:
             click.echo(f"{tool.name}: its environment ...", err=True)
-            pythons.append((tool, ready_environment(tool, envs.resolve())))
+            pythons.append((tool, ready_environment(tool.name, tool.pin, envs.resolve())))
         with tempfile.TemporaryDirectory(prefix="trainwreck-peers-") as scratch:
             click.echo("the ten submissions, each with its runs ...", err=True)
             handed_in = make_submissions(Path(scratch) / "made", jobs)
