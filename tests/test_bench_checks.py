@@ -15,6 +15,7 @@ from benchmarks.bench_checks import (
     sound_subjects,
     verdict,
 )
+from benchmarks.bench_reports import Area
 from harness.recipe import load_recipes
 
 RECIPES = load_recipes()[0]
@@ -32,7 +33,9 @@ THEIRS = Library("theirs", "theirs==1", {"flow": {"model"}, "coverage": {"optimi
         ("optimizer", ["coverage", "flow"], ["flow"], "area"),
     ],
 )
-def test_what_a_library_finds_is_judged_by_what_is_new(area, said, of_healthy, expected) -> None:
+def test_what_a_library_finds_is_judged_by_what_is_new(
+    area: Area, said: list[str], of_healthy: list[str], expected: str
+) -> None:
     assert verdict(THEIRS, area, said, of_healthy) == expected
 
 
