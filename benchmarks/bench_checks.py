@@ -12,7 +12,7 @@ import json
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,9 +25,10 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.bench_peers import ready_environment
-from benchmarks.bench_reports import Area, areas_of
+from benchmarks.bench_reports import PLACES, Area, areas_of
 from benchmarks.measure import PAGE, BenchmarkError, markdown_table, this_machine, write_section
 from grader.score.solutions import load_shared_edits
+from grader.syntax.edit_size import functions_changed
 from harness.canonical_setup import run_environment
 from harness.checks import load_check
 from harness.errors import UserError
@@ -88,14 +89,15 @@ LIBRARIES = (
 
 @dataclass(frozen=True)
 class Subject:
-    """An experiment that a library is given. `area` is that of the cause, or None if it is sound."""
+    """An experiment that a library is given. `areas` are those of the cause: of the recipe, and of the function that
+    the break changes; none if it is sound."""
 
     name: str
     experiment: str
     source: str
     seed: int
     dataset: str
-    area: Area | None = None
+    areas: frozenset[Area] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,13 @@ class Answer:
 
 def broken_subjects(recipes: Iterable[Recipe]) -> list[Subject]:
     """Return the broken experiment of each recipe."""
-    return [Subject(one.id, one.experiment, one.broken_source(), one.seed, one.dataset, one.area) for one in recipes]
+    found = []
+    for one in recipes:
+        broken = one.broken_source()
+        places = functions_changed(one.healthy_source(), broken)
+        areas = frozenset({one.area}.union(*(PLACES.get(place, ()) for place in places)))
+        found.append(Subject(one.id, one.experiment, broken, one.seed, one.dataset, areas))
+    return found
 
 
 def sound_subjects(recipes: Iterable[Recipe], most: int | None = None) -> list[Subject]:
@@ -124,11 +132,11 @@ def sound_subjects(recipes: Iterable[Recipe], most: int | None = None) -> list[S
     return found
 
 
-def verdict(library: Library, area: Area | None, said: Iterable[str], of_healthy: Iterable[str] = ()) -> Verdict:
+def verdict(library: Library, causes: Set[Area], said: Iterable[str], of_healthy: Iterable[str] = ()) -> Verdict:
     """Return what a library finds: what it says of the healthy experiment, too, does not count."""
     new = set(said) - set(of_healthy)
     areas = set[Area]().union(*map(library.areas, new))
-    if area in areas:
+    if areas & causes:
         return "area"
     return "elsewhere" if areas else "vague" if new else "nothing"
 
@@ -190,7 +198,7 @@ HEADINGS = (
 def verdicts(library: Library, broken: Iterable[Subject], found: Mapping[str, Answer]) -> dict[str, Verdict]:
     """Return the verdict of a library on each broken subject, by name."""
     return {
-        one.name: verdict(library, one.area, found[one.name].said, found[f"{one.experiment}/healthy"].said)
+        one.name: verdict(library, one.areas, found[one.name].said, found[f"{one.experiment}/healthy"].said)
         for one in broken
     }
 

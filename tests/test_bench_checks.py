@@ -36,24 +36,25 @@ THEIRS = Library("theirs", "theirs==1", {"flow": {"model"}, "coverage": {"optimi
 def test_what_a_library_finds_is_judged_by_what_is_new(
     area: Area, said: list[str], of_healthy: list[str], expected: str
 ) -> None:
-    assert verdict(THEIRS, area, said, of_healthy) == expected
+    assert verdict(THEIRS, {area}, said, of_healthy) == expected
 
 
 def test_ours_is_judged_by_the_functions_that_an_outcome_names() -> None:
-    assert verdict(OURS, "optimizer", ["audit some-rest"]) == "area"
-    assert verdict(OURS, "data", ["audit some-rest"]) == "elsewhere"
-    assert verdict(OURS, "data", ["overfit stalls"]) == "vague"
+    assert verdict(OURS, {"optimizer"}, ["audit some-rest"]) == "area"
+    assert verdict(OURS, {"data"}, ["audit some-rest"]) == "elsewhere"
+    assert verdict(OURS, {"data"}, ["overfit stalls"]) == "vague"
 
 
 def test_a_check_that_no_table_lists_is_no_silent_nothing() -> None:
     with pytest.raises(KeyError):
-        verdict(THEIRS, "model", ["unlisted"])
+        verdict(THEIRS, {"model"}, ["unlisted"])
 
 
 def test_every_recipe_and_every_sound_variant_is_a_subject() -> None:
     broken, sound = broken_subjects(RECIPES), sound_subjects(RECIPES)
     assert [one.name for one in broken] == [one.id for one in RECIPES]
-    assert all(one.area for one in broken) and not any(one.area for one in sound)
+    assert all(one.areas for one in broken) and not any(one.areas for one in sound)
+    assert {one.name: one.areas for one in broken}["temporal_leakage"] == {"evaluation", "data", "pipeline"}
     experiments = {one.experiment for one in broken}
     assert {one.name for one in sound} >= {f"{name}/healthy" for name in experiments}
     fewer = sound_subjects(RECIPES, 1)

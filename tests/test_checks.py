@@ -27,6 +27,7 @@ NO_SCHEDULE = "    return None\n"
 WARM_UP = "    return warmup_cosine(optimizer, warmup_steps=5, total_steps=total_steps)\n"
 MODEL = "    return nn.Sequential(nn.Flatten(), nn.Linear(36, 16), nn.ReLU(), nn.Linear(16, 10))\n"
 VALIDATION = "    return train, (data.validation.images.float() / 255, data.validation.labels)\n"
+FIRST_RESTS = ("nn.Linear(36, 16)", "nn.Linear(36, 16).requires_grad_(False)")
 STEP = "    optimizer.zero_grad()\n    loss = compute_loss(model(inputs), labels)\n    loss.backward()\n"
 REGRESSION = edited(
     MINI,
@@ -326,6 +327,8 @@ OUTCOMES: list[tuple[str, str, str]] = [
     ("initialization", "exploding", with_model("    model[1].weight.data.mul_(1e5)\n")),
     ("initialization", "vanishing", with_model("    model[1].weight.data.mul_(1e-4)\n")),
     ("initialization", "vanishing", with_layer("Cut", "x.detach()", ("nn.ReLU()", "nn.ReLU(), Cut()"))),
+    # A frozen trunk whose output is detached gets no gradient, and needs none.
+    ("initialization", "scaled", with_layer("Cut", "x.detach()", ("nn.ReLU()", "nn.ReLU(), Cut()"), FIRST_RESTS)),
     ("initialization", "dead", with_model("    model[1].bias.data.fill_(-100.0)\n")),
     ("parameters", "same", AMP),
     ("parameters", "same", with_model("    model[1].requires_grad_(False)\n")),

@@ -2,10 +2,10 @@
 
 `signal kept` is the variance between the examples in what the last weight matrix gets, over that in what the first one
 gets. A factor of 0.5 a layer leaves a thousandth of it after ten layers: He et al. (arXiv:1502.01852) choose weights
-that keep it. `gradient kept` is the norm of the first matrix's gradient over that of the last one's. A unit is dead
-if it is zero for every example. Dropout is off; batch norm takes the statistics of the batch. Matrices that begin at
-zero on purpose (a last layer, the end of a residual branch) count as if they had the usual weights, so that one sees
-what comes behind them after the first step.
+that keep it. `gradient kept` is the norm of the first trained matrix's gradient over that of the last one's: a frozen
+trunk may get none. A unit is dead if it is zero for every example. Dropout is off; batch norm takes the statistics of
+the batch. Matrices that begin at zero on purpose (a last layer, the end of a residual branch) count as if they had the
+usual weights, so that one sees what comes behind them after the first step.
 
 Sources of the bounds, over ten seeds: healthy networks of every kind (plain, convolutional, recurrent, with attention,
 He's weights in up to 16 layers) keep 0.01 to 920 of the signal and 0.02 to 15 of the gradient, and have at most 56 % of
@@ -67,6 +67,9 @@ def measure(subject: Subject) -> Finding:
     model = without_zeros(copy.deepcopy(trial.model)).train()
     disable_dropout(model)
     layers = matrix_layers(model)
+    frozen = {
+        name for name, layer in layers.items() if not any(p.requires_grad for p in layer.parameters(recurse=False))
+    }
     # In the order of the calls; a cell that is called once a symbol counts with its last call.
     variances: dict[str, float] = {}
     zeros: dict[str, float] = {}
@@ -96,7 +99,8 @@ def measure(subject: Subject) -> Finding:
         return Finding("scaled", "the network calls no layer with weights of its own", {})
     first, last = next(iter(variances)), list(variances)[-1]
     signal = _ratio(variances[last], variances[first])
-    gradient = _ratio(norms[first], norms[last])
+    trained = [name for name in variances if name not in frozen] or [*variances]
+    gradient = _ratio(norms[trained[0]], norms[trained[-1]])
     dead = max((share for name, share in zeros.items() if name != first), default=0.0)
     if not math.isfinite(variances[last]) or (signal > EXPLODES and variances[last] > EXPLODES):
         outcome = "exploding"
