@@ -13,6 +13,7 @@ from harness.errors import UserError, printable
 
 LIMIT = 16 * 1024  # characters; a hundred pieces of evidence take about 7,000
 DEPTH = 8  # a piece of evidence is 3 deep, a step of a tree 5
+TOO_DEEP = "brackets within brackets, too deep: write it as PROMPT.md shows"
 
 # A scalar is the text as it was written (its digits say how precise a number is), or None if it is empty.
 Plain = str | None | list["Plain"] | dict[str, "Plain"]
@@ -68,7 +69,7 @@ def read_plain_yaml(text: str, source: str, name: str, *, first_line: int = 1) -
         for event in yaml.parse(text, Loader=yaml.CSafeLoader):
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
             if depth > DEPTH:
-                raise refusal(event, "brackets within brackets, too deep: write it as PROMPT.md shows")
+                raise refusal(event, TOO_DEEP)
             if getattr(event, "anchor", None) is not None:
                 raise refusal(event, "anchors and aliases (& and *) are not allowed: write the value out")
             if getattr(event, "tag", None) is not None:
@@ -80,6 +81,8 @@ def read_plain_yaml(text: str, source: str, name: str, *, first_line: int = 1) -
             mark = getattr(error, "context_mark", None) or mark
         problem = printable(getattr(error, "problem", None) or getattr(error, "reason", None) or "not YAML")
         where = source if mark is None else f"{source}, line {line_of(mark)}"
+        if "nesting depth" in problem:  # libyaml 0.2.6 scans ahead and refuses 1,000 brackets before it gives an event
+            raise UserError(f"{where}: {TOO_DEEP}.") from None
         raise UserError(f"{where}: {name} is not YAML ({problem}): compare that line with the others.") from None
     except (ValueError, OverflowError) as error:  # an escape beyond Unicode, a version of 5,000 digits
         raise UserError(f"{source}: {name} is not YAML ({printable(error)}): compare it with PROMPT.md.") from None

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.bench_checks import (
+    LIBRARIES,
     OURS,
     Answer,
     Library,
@@ -16,6 +17,7 @@ from benchmarks.bench_checks import (
     verdict,
 )
 from benchmarks.bench_reports import Area
+from benchmarks.measure import PAGE
 from harness.recipe import load_recipes
 
 RECIPES = load_recipes()[0]
@@ -77,3 +79,9 @@ def test_answers_are_kept_and_asked_for_once(tmp_path: Path) -> None:
     line = json.loads(cache.read_text())
     cache.write_text(json.dumps(line | {"said": {"kept": "it is"}}) + "\n")
     assert answers(OURS, Path(sys.executable), [subject], cache, jobs=1)["huge_lr"].said == {"kept": "it is"}
+
+
+def test_the_page_has_a_row_for_each_library() -> None:
+    section = PAGE.read_text().split("<!-- checks: measured -->")[1].split("<!-- end -->")[0]
+    rows = [line.split(" | ")[0].strip("| ") for line in section.splitlines() if line.startswith("| ")]
+    assert rows[2:] == ["ours", *(one.pin.replace("==", " ") for one in LIBRARIES[1:])]
