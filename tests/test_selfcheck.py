@@ -54,13 +54,17 @@ BROKEN, HEALTHY = replayed(1e4, 0.1), replayed(2.3)
         ([UNSOUND, SOUND], [SOUND], {}),
         ([UNSOUND], [SOUND, {**SOUND, "first_loss": "high"}], {"overfit": "diverges"}),
         ([SOUND], [SOUND], {}),
+        ([UNSOUND, {"overfit": "diverges"}], [SOUND], UNSOUND),
+        ([UNSOUND, {"overfit": "stalls"}], [SOUND], {"first_loss": "high"}),
     ],
-    ids=["tripped", "seeds differ", "one seed sound", "healthy unsound", "sound"],
+    ids=["tripped", "seeds differ", "one seed sound", "healthy unsound", "sound", "one check again", "it differs"],
 )
 def test_a_break_trips_what_all_seeds_agree_on(
     broken: list[dict[str, str]], healthy: list[dict[str, str]], expected: dict[str, str]
 ) -> None:
-    assert trips.measured(broken, healthy).trips == expected
+    found = trips.measured(broken, healthy)
+    assert found.trips == expected
+    assert found.alarms == (["first_loss"] if healthy[-1] != SOUND else [])
 
 
 def test_what_was_measured_is_read_back(tmp_path: Path) -> None:

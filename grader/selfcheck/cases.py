@@ -12,9 +12,9 @@ from pydantic import BeforeValidator, Field
 from grader.score.measured import has_learnt
 from grader.score.solutions import SOLUTIONS, KnownFix, edit_of
 from grader.selfcheck.guide import MADE
-from grader.selfcheck.runs import Runs, request_of
+from grader.selfcheck.runs import Runs, Subject, request_of
 from grader.selfcheck.seeds import MORE_SEEDS
-from harness.checks import load_check
+from harness.checks import check_names, load_check
 from harness.recipe import Edit, Recipe, Symptom, apply_edits, experiment_source
 from harness.run.settings import RunSettings
 from harness.symptoms import judge_symptom
@@ -95,7 +95,7 @@ def silence_problems(cases: Cases, trips: Mapping[str, Mapping[str, str]]) -> It
 def decoy_problems(decoys: Sequence[Decoy], runs: Runs) -> Iterator[str]:
     """Yield what is wrong with a decoy: it does not look ill, does not learn, or raises an alarm."""
     subjects = {
-        (decoy.id, seed): (decoy.source(), RunSettings(seed=seed, dataset=decoy.dataset))
+        (decoy.id, seed): Subject(decoy.source(), RunSettings(seed=seed, dataset=decoy.dataset), check_names())
         for decoy in decoys
         for seed in (_SEED, *MORE_SEEDS)
     }
@@ -104,7 +104,7 @@ def decoy_problems(decoys: Sequence[Decoy], runs: Runs) -> Iterator[str]:
     for decoy in decoys:
         recipe = Recipe.model_construct(id=decoy.id, experiment=decoy.experiment, dataset=decoy.dataset, breaks=())
         for seed in (_SEED, *MORE_SEEDS):
-            requests[decoy.id, seed] = request_of(recipe, *subjects[decoy.id, seed])
+            requests[decoy.id, seed] = request_of(recipe, *subjects[decoy.id, seed][:2])
     made = runs.replays("runs of decoys", requests.values())
     for decoy in decoys:
         for seed in (_SEED, *MORE_SEEDS):

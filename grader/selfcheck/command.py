@@ -138,6 +138,7 @@ class _Plan:
     recipe: Recipe
     trips: Mapping[str, str]
     stored: Mapping[str, str]
+    alarms: Sequence[str]
     fixes: Sequence[KnownFix]
     left_out: Sequence[str]
 
@@ -148,7 +149,7 @@ def check_recipes(wanted: Sequence[Recipe], options: SelfcheckOptions, runs: Run
     A recipe that cannot be checked is named, and the others are checked.
     """
     sections, plans = [], []
-    measured = measure(wanted, runs)
+    measured = measure(wanted, options.seeds, runs)
     for recipe in wanted:
         try:
             plans.append(_plan(recipe, measured.get(recipe.id), options))
@@ -180,7 +181,7 @@ def _plan(recipe: Recipe, measured: Measured | None, options: SelfcheckOptions) 
         load_band(recipe.experiment, recipe.dataset)
     trips_of(recipe.id, options.solutions)  # raises for a wrong file
     stored = read_table(path)["trips"]
-    return _Plan(recipe, measured.trips, stored, *known_fixes(recipe, options.solutions))
+    return _Plan(recipe, measured.trips, stored, measured.alarms, *known_fixes(recipe, options.solutions))
 
 
 def _canary_problems(recipe_ids: Sequence[str], runs: Runs) -> Mapping[str, str]:
@@ -203,6 +204,7 @@ def _recipe_section(plan: _Plan, own: Sequence[SeedRuns], judged: Sequence[str],
     if plan.stored != plan.trips:
         told = f"measured.toml says {plan.stored}, measured is {plan.trips}"
         problems.append(f"{recipe.id}: {told}: run with --write")
+    problems += [f"{recipe.experiment}: `{check}` raises an alarm on the healthy experiment" for check in plan.alarms]
     tripped = ", ".join(f"`{check}` {outcome}" for check, outcome in plan.trips.items()) or "no check"
     edits = f"{judged.count('')} known edits get their verdict."
     if plan.left_out:

@@ -89,7 +89,7 @@ def write_recipe(
 def _measure(draft: Recipe, measured: Path, seeds: int, jobs: int) -> tuple[Mapping[str, str], SeedRuns]:
     """Write `measured.toml`; return which checks the break trips, and the runs over seeds."""
     with open_runs(jobs=jobs) as runs:
-        found = measure([draft], runs).get(draft.id)
+        found = measure([draft], seeds, runs).get(draft.id)
         if found is None:
             raise UserError("The checks fail on the broken experiment: does it run at all?")
         measured.parent.mkdir()

@@ -6,8 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict
-from itertools import chain
+from itertools import chain, groupby
+from operator import attrgetter
 from pathlib import Path
+from typing import NamedTuple
 
 from rich.console import Console
 
@@ -18,7 +20,6 @@ from grader.replay.replays import Cache, Replays, default_folder, local_executor
 from grader.replay.request import Request, machine_state
 from grader.report.text import Progress, shown_progress
 from grader.score.verdict import Model
-from harness.checks import check_names
 from harness.checks.core.child import start
 from harness.data.loading import default_cache
 from harness.errors import UserError
@@ -27,13 +28,19 @@ from harness.run.provenance import harness_hash
 from harness.run.settings import RunSettings
 
 # To start a process and import torch takes as long as the checks of a small experiment.
-_TOGETHER = 3
-# A source under settings, as a check measures it.
-Subject = tuple[str, RunSettings]
+_TOGETHER = 5
+
+
+class Subject(NamedTuple):
+    """A source under settings, and the checks to make of it."""
+
+    source: str
+    settings: RunSettings
+    checks: tuple[str, ...]
 
 
 class Outcomes(Model):
-    """What every check found of one experiment: {check: outcome}."""
+    """What the checks found of one experiment: {check: outcome}."""
 
     outcomes: dict[str, str]
 
@@ -55,12 +62,16 @@ class Runs:
         return {request: self._replays.of(request) for request in wanted}
 
     def outcomes(self, label: str, subjects: Sequence[Subject]) -> Mapping[Subject, Mapping[str, str]]:
-        """Return what every check finds of each subject, {check: outcome}; leave out a subject that fails."""
-        keys = {subject: _key(*subject) for subject in dict.fromkeys(subjects)}
+        """Return what the checks find of each subject, {check: outcome}; leave out a subject that fails."""
+        keys = {subject: _key(subject) for subject in dict.fromkeys(subjects)}
         known = {subject: self._outcomes.get(key) for subject, key in keys.items()}
         found = {subject: kept.outcomes for subject, kept in known.items() if kept is not None}
-        missing = [subject for subject in keys if subject not in found]
-        groups = [missing[at : at + _TOGETHER] for at in range(0, len(missing), _TOGETHER)]
+        missing = sorted((subject for subject in keys if subject not in found), key=attrgetter("checks"))
+        groups = [
+            alike[at : at + _TOGETHER]
+            for alike in ([*group] for _, group in groupby(missing, attrgetter("checks")))
+            for at in range(0, len(alike), _TOGETHER)
+        ]
         self._progress.begin(label, len(groups))
         with ThreadPoolExecutor(self.jobs) as pool:
             for made in pool.map(_outcomes, groups):
@@ -73,7 +84,7 @@ class Runs:
 
 def _outcomes(group: Sequence[Subject]) -> dict[Subject, dict[str, str]]:
     try:
-        findings = start(group, check_names())
+        findings = start([(one.source, one.settings) for one in group], group[0].checks)
     except UserError:  # its replay says what is wrong with it
         return {} if len(group) == 1 else dict(chain.from_iterable(_outcomes([one]).items() for one in group))
     outcomes = ({name: finding.outcome for name, finding in found.items()} for found in findings)
@@ -96,6 +107,7 @@ def request_of(
     return Request(recipe, settings, source, tree_digest(source), trusted=trusted, repetition=repetition)
 
 
-def _key(source: str, settings: RunSettings) -> str:
-    parts = [program_digest(source), asdict(settings), harness_hash(), machine_state()]
+def _key(subject: Subject) -> str:
+    settings = asdict(subject.settings)
+    parts = [program_digest(subject.source), settings, subject.checks, harness_hash(), machine_state()]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()

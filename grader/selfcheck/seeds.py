@@ -8,7 +8,7 @@ of the healthy experiment, rounded up.
 import json
 import math
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations
 from pathlib import Path
@@ -21,7 +21,7 @@ from grader.score.measured import BANDS, Band, load_bands
 from grader.score.solutions import MEASURED, SOLUTIONS, load_shared_edits
 from grader.selfcheck.runs import Runs, Subject, request_of
 from grader.syntax.edit_size import changed_areas
-from harness.checks import load_check
+from harness.checks import check_names, load_check
 from harness.data import DATASETS
 from harness.data.loading import load_dataset
 from harness.errors import UserError
@@ -37,7 +37,8 @@ _REPEATED = 3
 # The accuracy on 500 held-out images moves by about this much if only the seed changes.
 _ROUND_TO = 0.01
 _HEAD = "# Measured by grader selfcheck --write; grader/score/measured.py explains the figures.\nformat_version = 1\n"
-# The recipe's own seed comes first; these two show that an outcome does not hang on it.
+# Every check is made with the recipe's own seed and with these two; those that a break trips, and all checks of the
+# healthy experiment, with further seeds, too.
 MORE_SEEDS = (7, 1001)
 _TRIPS_HEAD = "# Measured by `grader selfcheck --write`: what the checks find of the broken experiment.\n"
 
@@ -209,45 +210,66 @@ def _figure(replay: Replay, quantity: str) -> float | None:
 
 
 class Measured(NamedTuple):
-    """What the checks find of a broken experiment, {check: outcome}: those that the break trips, and the others."""
+    """What the checks find of a broken experiment, {check: outcome}: those that the break trips, and the others.
+
+    `alarms` names the checks that are unsound on the healthy experiment.
+    """
 
     trips: Mapping[str, str]
     others: Mapping[str, str]
+    alarms: Sequence[str] = ()
 
 
-def measure(recipes: Sequence[Recipe], runs: Runs) -> dict[str, Measured]:
-    """Run every check on the broken and the healthy experiment of each recipe; return what was found by recipe.
+def measure(recipes: Sequence[Recipe], seeds: int, runs: Runs) -> dict[str, Measured]:
+    """Run the checks on the broken and the healthy experiment of each recipe; return what was found by recipe.
 
-    A recipe on which the checks fail is left out.
+    A break trips what it trips under `seeds` seeds, three at least. A recipe on which the checks fail is left out.
     """
-    subjects: dict[str, list[list[Subject]]] = {}
+    more = range(FIRST_SEED, FIRST_SEED + seeds - len(MORE_SEEDS) - 1)
+
+    def subjects(recipe: Recipe, source: str, own: Iterable[int], names: Sequence[str]) -> list[Subject]:
+        return [Subject(source, RunSettings(seed=seed, dataset=recipe.dataset), tuple(names)) for seed in own]
+
+    broken, healthy = {}, {}
     for recipe in recipes:
-        settings = [RunSettings(seed=seed, dataset=recipe.dataset) for seed in (recipe.seed, *MORE_SEEDS)]
-        sources = (recipe.broken_source(), recipe.healthy_source())
-        subjects[recipe.id] = [[(source, one) for one in settings] for source in sources]
-    found = runs.outcomes("checks", [one for sides in subjects.values() for side in sides for one in side])
+        first = (recipe.seed, *MORE_SEEDS)
+        broken[recipe.id] = subjects(recipe, recipe.broken_source(), first, check_names())
+        healthy[recipe.id] = subjects(recipe, recipe.healthy_source(), (*first, *more), check_names())
+    found = dict(runs.outcomes("checks", [*chain(*broken.values(), *healthy.values())]))
+    for recipe in recipes:
+        if all(one in found for one in broken[recipe.id]):
+            unsound = [
+                name for name, one in _agreed([found[one] for one in broken[recipe.id]]).items() if _bad(name, one)
+            ]
+            broken[recipe.id] += subjects(recipe, recipe.broken_source(), more if unsound else (), unsound)
+    found |= runs.outcomes("checks that trip", [*chain(*broken.values())])
     return {
-        recipe_id: measured(*([found[one] for one in side] for side in sides))
-        for recipe_id, sides in subjects.items()
-        if all(one in found for side in sides for one in side)
+        id: measured([found[one] for one in broken[id]], [found[one] for one in healthy[id]])
+        for id in broken
+        if all(one in found for one in (*broken[id], *healthy[id]))
     }
 
 
 def measured(broken: Sequence[Mapping[str, str]], healthy: Sequence[Mapping[str, str]]) -> Measured:
     """Return the outcomes of the broken experiment on which all seeds agree; both lists hold {check: outcome} by seed.
 
-    A break trips a check whose outcome is unsound then, if all seeds agree on a sound one of the healthy experiment.
+    A break trips a check whose outcome is unsound then, and which is sound on the healthy experiment with every seed.
     """
     found = _agreed(broken)
-    sound = {name for name, one in _agreed(healthy).items() if load_check(name).outcome(one).sound}
-    tripped = {name for name in sound & found.keys() if not load_check(name).outcome(found[name]).sound}
+    alarms = {name for one in healthy for name, outcome in one.items() if _bad(name, outcome)}
+    tripped = {name for name in found if _bad(name, found[name])} - alarms
     trips = {name: one for name, one in found.items() if name in tripped}
-    return Measured(trips, {name: one for name, one in found.items() if name not in tripped})
+    return Measured(trips, {name: one for name, one in found.items() if name not in tripped}, sorted(alarms))
+
+
+def _bad(name: str, outcome: str) -> bool:
+    return not load_check(name).outcome(outcome).sound
 
 
 def _agreed(outcomes: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    """Return the outcomes of the first seed that no other seed contradicts."""
     first, *others = outcomes
-    return {name: one for name, one in first.items() if all(other.get(name) == one for other in others)}
+    return {name: one for name, one in first.items() if all(other.get(name, one) == one for other in others)}
 
 
 def measured_toml(found: Measured) -> str:
