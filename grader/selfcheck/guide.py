@@ -80,8 +80,8 @@ def matrix(recipes: Sequence[Recipe], trips: Trips, outcomes: Trips) -> str:
         "",
         MADE,
         "A recipe trips a check that is unsound on the broken experiment and sound on the healthy one with every seed"
-        ' of the self-check. ● is an outcome that shows the fault itself, ○ one of its consequences. "leads" says whether'
-        " what `harness triage` prints last names a function that the break changes.",
+        ' of the self-check. ● is an outcome that shows the fault itself, ○ one of its consequences. "leads" says'
+        " whether what `harness triage` prints last names a function that the break changes.",
         "",
         f"Triage leads to the cause in {sum(led.values())} of {len(led)}.",
     ]
