@@ -1,0 +1,265 @@
+"""A residual convolutional network with gates reads 28x28 grey digits that are moved and partly erased in training.
+
+1. `load_data` standardizes the images by the figures of the training split.
+2. `prepare_batch` moves each image by some pixels and erases a patch of some: other ones in each epoch.
+3. `DigitNetwork` halves the image twice early on. Its blocks add to a shortcut, and gates weigh their channels.
+4. Training smooths the labels. Validation reports the plain cross-entropy, so that its loss can be compared with
+   that of other runs.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from harness.schedules import warmup_cosine
+
+EPOCHS = 6
+BATCH_SIZE = 64
+
+CLASSES = 10
+SIDE = 28  # pixels of a row and of a column
+
+FARTHEST = 2  # pixels by which an image moves at most, in each direction
+PATCH = 7  # pixels of a row and of a column of an erased patch
+ERASED = 0.5  # share of the images that lose a patch
+
+WIDTH = 16  # channels of the first block; the second one has twice as many
+SQUEEZED = 4  # how many times fewer channels a gate has inside
+KEPT = 0.9  # share of batch norm's running statistics that a batch leaves as it is
+DROPOUT = 0.2
+
+PEAK_RATE = 0.1
+WARMUP = 0.1  # share of the steps in which the rate rises
+MOMENTUM = 0.9
+WEIGHT_DECAY = 0.001
+MAX_NORM = 3.0
+SMOOTHING = 0.1
+
+EVALUATED_AT_ONCE = 64
+
+
+# --- the images -----------------------------------------------------------------------------------------------
+
+
+def in_unit_range(images):
+    """Return images of bytes as floating-point numbers from 0 to 1."""
+    return images.float() / 255
+
+
+def load_data(data):
+    """Return both splits as (images (N, 1, 28, 28), labels (N,)), standardized by the training images' figures."""
+    training = in_unit_range(data.train.images)
+    validation = in_unit_range(data.validation.images)
+    # One mean and one deviation for all pixels: those near the border have no deviation of their own.
+    mean, deviation = training.mean(), training.std()
+    return (
+        ((training - mean) / deviation, data.train.labels),
+        ((validation - mean) / deviation, data.validation.labels),
+    )
+
+
+# --- augmentation ---------------------------------------------------------------------------------------------
+
+
+def moved(images, down, right):
+    """Return images (B, 1, H, W), each moved down and to the right by its own number of pixels (B,).
+
+    What comes in from outside repeats the pixels of the border.
+    """
+    place = torch.arange(SIDE, device=images.device)
+    rows = (place - down[:, None]).clamp(0, SIDE - 1)
+    columns = (place - right[:, None]).clamp(0, SIDE - 1)
+    number = torch.arange(len(images), device=images.device)
+    # The channel is the dimension that this indexing leaves out.
+    return images[:, 0][number[:, None, None], rows[:, :, None], columns[:, None, :]].unsqueeze(1)
+
+
+def within_patch(top, left):
+    """Return which pixels lie in a square whose upper left corner is at these places (B,): bool (B, 1, H, W)."""
+    place = torch.arange(SIDE, device=top.device)
+    rows = (place >= top[:, None]) & (place < top[:, None] + PATCH)
+    columns = (place >= left[:, None]) & (place < left[:, None] + PATCH)
+    return (rows[:, :, None] & columns[:, None, :]).unsqueeze(1)
+
+
+def erased(images, top, left, chosen):
+    """Return the images; those chosen (B,) have the mean of the training images, 0, in their patch."""
+    hidden = within_patch(top, left) & chosen[:, None, None, None]
+    return images.masked_fill(hidden, 0.0)
+
+
+def prepare_batch(inputs, labels, rng):
+    """Return a training batch as the network is to see it: each image is moved, and some lose a patch."""
+    count, device = len(inputs), inputs.device
+    down, right = torch.randint(-FARTHEST, FARTHEST + 1, (2, count), generator=rng).to(device)
+    top, left = torch.randint(SIDE - PATCH + 1, (2, count), generator=rng).to(device)
+    chosen = (torch.rand(count, generator=rng) < ERASED).to(device)
+    return erased(moved(inputs, down, right), top, left, chosen), labels
+
+
+# --- the network ----------------------------------------------------------------------------------------------
+
+
+def convolution(channels_in, channels_out, size=3, stride=1):
+    """Return a convolution without bias (the norm behind it has one) that keeps the size of the image, or halves it."""
+    return nn.Conv2d(channels_in, channels_out, size, stride, padding=size // 2, bias=False)
+
+
+def normalization(channels):
+    """Return a batch norm. PyTorch's momentum is the share of the new batch, not of what was there."""
+    return nn.BatchNorm2d(channels, momentum=1 - KEPT)
+
+
+class Gate(nn.Module):
+    """Weighs the channels of an image by what the whole image shows (Hu et al., arXiv:1709.01507)."""
+
+    def __init__(self, channels):
+        super().__init__()
+        self.squeeze = nn.Conv2d(channels, channels // SQUEEZED, kernel_size=1)
+        self.excite = nn.Conv2d(channels // SQUEEZED, channels, kernel_size=1)
+
+    def forward(self, x):
+        """Return x (B, C, H, W) with each channel multiplied by a number from 0 to 1."""
+        shown = x.mean(dim=(2, 3), keepdim=True)
+        weights = torch.sigmoid(self.excite(F.relu(self.squeeze(shown))))
+        return x * weights
+
+
+class ResidualBlock(nn.Module):
+    """Halves the image, and adds to it what two convolutions and a gate make of it."""
+
+    def __init__(self, channels_in, channels_out):
+        super().__init__()
+        self.first = convolution(channels_in, channels_out, stride=2)
+        self.first_norm = normalization(channels_out)
+        self.second = convolution(channels_out, channels_out)
+        self.second_norm = normalization(channels_out)
+        self.gate = Gate(channels_out)
+        self.shortcut = nn.Sequential(
+            nn.AvgPool2d(2, ceil_mode=True),
+            convolution(channels_in, channels_out, size=1),
+            normalization(channels_out),
+        )
+
+    def forward(self, x):
+        """Return (B, C_out, H / 2, W / 2) for x (B, C_in, H, W)."""
+        change = F.relu(self.first_norm(self.first(x)))
+        change = self.gate(self.second_norm(self.second(change)))
+        return F.relu(self.shortcut(x) + change)
+
+
+class DigitNetwork(nn.Module):
+    """Images (B, 1, 28, 28) to logits (B, 10)."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem = convolution(1, WIDTH, stride=2)
+        self.stem_norm = normalization(WIDTH)
+        self.blocks = nn.Sequential(ResidualBlock(WIDTH, WIDTH), ResidualBlock(WIDTH, 2 * WIDTH))
+        self.head = nn.Linear(2 * WIDTH * 2 * 2, CLASSES)
+
+    def features(self, images):
+        """Return what the head reads: (B, F)."""
+        x = F.relu(self.stem_norm(self.stem(images)))
+        # Four quarters: where a stroke is says something about the digit.
+        return F.adaptive_avg_pool2d(self.blocks(x), 2).flatten(1)
+
+    def forward(self, images):
+        """Return the logits of a batch."""
+        x = F.dropout(self.features(images), DROPOUT, self.training)
+        return self.head(x)
+
+
+def initialize(model):
+    """Draw the weights: convolutions as He et al. (arXiv:1502.01852) say, zero for the biases."""
+    for module in model.modules():
+        if isinstance(module, nn.Conv2d):
+            nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+        if isinstance(module, nn.Conv2d | nn.Linear) and module.bias is not None:
+            nn.init.zeros_(module.bias)
+
+
+def build_model():
+    """Return the network: images (B, 1, 28, 28) to logits (B, 10)."""
+    model = DigitNetwork()
+    initialize(model)
+    return model
+
+
+# --- training -------------------------------------------------------------------------------------------------
+
+
+def parameter_groups(model):
+    """Return the optimizer's groups: kernels and matrices decay; biases and the scales of norms do not."""
+    kernels = [parameter for name, parameter in model.named_parameters() if parameter.dim() > 1]
+    others = [parameter for name, parameter in model.named_parameters() if parameter.dim() == 1]
+    return [
+        {"params": kernels, "weight_decay": WEIGHT_DECAY},
+        {"params": others, "weight_decay": 0.0},
+    ]
+
+
+def build_optimizer(model):
+    """Return the optimizer over all parameters of the model: SGD with Nesterov's momentum."""
+    return torch.optim.SGD(parameter_groups(model), lr=PEAK_RATE, momentum=MOMENTUM, nesterov=True)
+
+
+def build_scheduler(optimizer, total_steps):
+    """Return the schedule, stepped once a batch: a linear warm-up, then a cosine to zero."""
+    return warmup_cosine(optimizer, warmup_steps=int(WARMUP * total_steps), total_steps=total_steps)
+
+
+def compute_loss(outputs, labels):
+    """Return the loss of training, a scalar: cross-entropy of logits (B, 10) against smoothed labels (B,)."""
+    return F.cross_entropy(outputs, labels, label_smoothing=SMOOTHING)
+
+
+def train_step(model, optimizer, inputs, labels):
+    """Make one step of the optimizer on one batch, with the gradient clipped, and return the loss."""
+    optimizer.zero_grad()
+    loss = compute_loss(model(inputs), labels)
+    loss.backward()
+    nn.utils.clip_grad_norm_(model.parameters(), max_norm=MAX_NORM)
+    optimizer.step()
+    return loss
+
+
+# --- validation -----------------------------------------------------------------------------------------------
+
+
+def confusion(predicted, labels):
+    """Return how often each class (rows) is called each class (columns): (10, 10)."""
+    pairs = labels * CLASSES + predicted
+    return torch.bincount(pairs, minlength=CLASSES * CLASSES).view(CLASSES, CLASSES)
+
+
+def shares_found(table):
+    """Return for each class the share of its images that are found, from a confusion table."""
+    return table.diagonal() / table.sum(dim=1).clamp(min=1)
+
+
+def likeliest_mistake(table):
+    """Return how many images the most frequent confusion of one class with another one costs."""
+    mistakes = table - table.diagonal().diag()
+    return mistakes.max()
+
+
+@torch.no_grad()
+def evaluate(model, inputs, labels):
+    """Return loss and accuracy on the whole validation split, the worst class, and the most frequent confusion.
+
+    The network sees some images at a time. Sums over examples weigh a last, smaller batch as it should be.
+    """
+    model.eval()
+    total = 0.0
+    table = torch.zeros(CLASSES, CLASSES, dtype=torch.long, device=labels.device)
+    for images, targets in zip(inputs.split(EVALUATED_AT_ONCE), labels.split(EVALUATED_AT_ONCE), strict=True):
+        outputs = model(images)
+        total += F.cross_entropy(outputs, targets, reduction="sum").item()
+        table += confusion(outputs.argmax(dim=1), targets)
+    return {
+        "val_loss": total / len(labels),
+        "val_accuracy": table.diagonal().sum().item() / len(labels),
+        "worst_class": shares_found(table).min().item(),
+        "likeliest_mistake": float(likeliest_mistake(table).item()),
+    }
