@@ -16,6 +16,8 @@ from grader.report.text import Progress
 from grader.sandbox import Command, SandboxResult, Status, StopSignal
 from harness.errors import UserError
 from harness.recipe import load_recipe
+from harness.run import provenance
+from harness.run.provenance import harness_hash
 from harness.run.settings import RunSettings
 
 RECIPE = load_recipe("huge_lr")
@@ -165,3 +167,17 @@ def test_a_full_disk_stops_the_class_and_what_was_made_is_kept(tmp_path: Path) -
     assert caught.value.filename == tempfile.gettempdir()
     asked, _ = replayed(tmp_path, SOUND)
     assert asked == []
+
+
+def test_a_new_experiment_or_check_leaves_the_runs_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(provenance, "_HARNESS", tmp_path)
+    for folder in ("checks", "experiments", "run"):
+        (tmp_path / folder).mkdir()
+    before = harness_hash("experiments", "checks"), harness_hash("experiments")
+    (tmp_path / "experiments" / "mine.py").write_text("")
+    assert (harness_hash("experiments", "checks"), harness_hash("experiments")) == before
+    (tmp_path / "checks" / "mine.py").write_text("")
+    assert harness_hash("experiments", "checks") == before[0]
+    assert harness_hash("experiments") != before[1]
+    (tmp_path / "run" / "mine.py").write_text("")
+    assert harness_hash("experiments", "checks") != before[0]

@@ -101,19 +101,23 @@ class Request:
             **program,
             "trusted": self.trusted,
             "repetition": self.repetition,
-            "code": _environment(),
+            "code": _environment(self.checks),
         }
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
 @cache
-def _environment() -> str:
-    """Return what all replays on this machine depend on: harness, scripts, held-out data, limits, versions."""
+def _environment(checks: bool) -> str:
+    """Return what all replays on this machine depend on: harness, scripts, held-out data, limits, versions.
+
+    The sources of the experiment are in the request, and a run makes no check.
+    """
+    harness = harness_hash("experiments", *(() if checks else ("checks",)))
     heldout = hashlib.sha256((HELDOUT_FOLDER / "SHA256SUMS").read_bytes()).hexdigest()
     inside = hashlib.sha256()
     for path in sorted(INSIDE.glob("*.py")):
         inside.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
-    return f"{harness_hash()} {inside.hexdigest()} {heldout} {RUN_LIMITS} {machine_state()}"
+    return f"{harness} {inside.hexdigest()} {heldout} {RUN_LIMITS} {machine_state()}"
 
 
 @lru_cache(maxsize=256)

@@ -25,12 +25,15 @@ def git_commit() -> str | None:
     return done.stdout.strip() or None
 
 
-def harness_hash() -> str:
-    """Return the SHA-256 over the Python sources of the harness and their paths."""
+def harness_hash(*without: str) -> str:
+    """Return the SHA-256 over the Python sources of the harness and their paths, without those of some folders."""
     total = hashlib.sha256()
     for path in sorted(_HARNESS.rglob("*.py")):
+        name = path.relative_to(_HARNESS).as_posix()
+        if name.split("/")[0] in without:
+            continue
         content = path.read_bytes()
-        total.update(f"{path.relative_to(_HARNESS).as_posix()}\0{len(content)}\0".encode())
+        total.update(f"{name}\0{len(content)}\0".encode())
         total.update(content)
     return total.hexdigest()
 
