@@ -14,6 +14,7 @@ from other_styles import SOUND
 from harness.checks import check_names, load_check, make_check
 from harness.checks.cli.commands import documentation
 from harness.checks.core.finding import Finding
+from harness.checks.core.loss import ties_pairs
 from harness.errors import UserError
 from harness.run.evaluation import loss_and_accuracy
 from harness.run.metrics_log import format_record
@@ -721,3 +722,12 @@ def test_a_check_finds_the_same_twice(name: str) -> None:
     first, second = (make_check(mini_subject(CHANCE), name).to_json() for _ in range(2))
     assert first == second
     assert not any(isinstance(value, float) and math.isnan(value) for value in first["figures"].values())
+
+
+@pytest.mark.parametrize(("middle", "scale"), [(0.0, 1.0), (0.0, 1e-8), (1e4, 1.0)])
+def test_targets_of_any_size_are_told_from_targets_of_others(middle: float, scale: float) -> None:
+    outputs = torch.zeros(64, 1)
+    for seed in range(20):
+        targets = middle + scale * torch.randn(64, generator=torch.Generator().manual_seed(seed))
+        assert ties_pairs(lambda found, wanted: ((found[:, 0] - wanted) ** 2).mean(), outputs, targets)
+        assert not ties_pairs(lambda found, wanted: ((found - wanted) ** 2).mean(), outputs, targets)

@@ -267,7 +267,9 @@ def ties_pairs(loss: Loss, outputs: Tensor, labels: Tensor) -> bool:
     """Say whether a loss compares each output with its own target: shapes that broadcast compare all with all."""
     if len(labels) < 2 or bool((labels == labels[:1]).all()):
         return True
-    spread = SPREAD * torch.randn(outputs.shape, generator=torch.Generator().manual_seed(0)).to(outputs)
+    # Outputs far from all targets would hide which one each is compared with.
+    middle, size = float(labels.double().mean()), SPREAD * float(labels.double().std())
+    spread = middle + size * torch.randn(outputs.shape, generator=torch.Generator().manual_seed(0)).to(outputs)
     with torch.no_grad():
         once, turned = (float(loss(spread, targets)) for targets in (labels, labels.roll(1, 0)))
     return abs(once - turned) > 1e-6 * abs(once)
