@@ -17,7 +17,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from harness.schedules import warmup_cosine
 
-EPOCHS = 3
+EPOCHS = 4
 BATCH_SIZE = 64
 
 # The symbols of the data set: 0 fills a text up, 1 to 8 are letters, 9 to 12 are marks.
