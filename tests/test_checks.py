@@ -257,6 +257,20 @@ PADDED = edited(
      "def build_model"),
     (MODEL, "    return Reader()\n"),
 )  # fmt: skip
+# The same texts, filled up with 9; each symbol's label is its double, and padding has none. The network reads backwards.
+TAGGED = edited(
+    PADDED,
+    ("text = text * (torch.arange(8) < length)", "text = torch.where(torch.arange(8) < length, text % 9, 9)"),
+    ("(text[:40], text[:40, 0]), (text[40:], text[40:, 0])",
+     "tuple((part, torch.where(part == 9, -100, 2 * part % 9)) for part in (text[:40], text[40:]))"),
+    ("        for symbol in text.T:\n",
+     "        states = []\n        for symbol in text.flip(1).T:\n"),
+    ("(symbol != 0)", "(symbol != 9)"),
+    ("        return self.head(state)", "            states.append(state)\n"
+     "        return self.head(torch.stack(states, dim=1).flip(1))"),
+    (LOSS, "F.cross_entropy(outputs.flatten(0, 1), labels.flatten())"),
+    ("(outputs.argmax(dim=1) == labels).float()", "(outputs.argmax(dim=2) == labels)[labels >= 0].float()"),
+)  # fmt: skip
 # A network with learnt places that asks for the class of the first symbol.
 PLACED = edited(
     PADDED,
@@ -267,6 +281,7 @@ PLACED = edited(
      "        x = self.symbols(text) + self.places[:8]\n"
      "        return self.head(self.cell(x).relu().sum(dim=1))\n\n\n"),
 )  # fmt: skip
+TAGS_RIGHT = "(outputs.argmax(dim=2) == labels)[labels >= 0].float()"
 NORM = ("nn.ReLU()", "nn.BatchNorm1d(16), nn.ReLU(), nn.Dropout(0.5)")
 
 OUTCOMES: list[tuple[str, str, str]] = [
@@ -315,6 +330,8 @@ OUTCOMES: list[tuple[str, str, str]] = [
     ("tokens", "sees-later", edited(TEXTS, (".masked_fill(future, -1e9)", ""))),
     ("tokens", "sees-later", edited(TEXTS, ("softmax(dim=2)", "softmax(dim=1)"))),
     ("tokens", "sees-padding", edited(PADDED, ("torch.where((symbol != 0).unsqueeze(1), new, state)", "new"))),
+    ("tokens", "in-order", TAGGED),
+    ("tokens", "sees-padding", edited(TAGGED, ("torch.where((symbol != 9).unsqueeze(1), new, state)", "new"))),
     ("tokens", "ignores-order", edited(TEXTS, (" + self.places(torch.arange(text.shape[1]))", ""))),
     ("tokens", "ignores-order", PLACED.replace("places[:8]", "places[7]")),
     ("tokens", "in-order", PLACED),
@@ -467,6 +484,12 @@ OUTCOMES: list[tuple[str, str, str]] = [
     ("modes", "other-mode", edited(SOUND["evaluated in batches"],
      ("inputs.split(5), labels.split(5)", "inputs.split(8), labels.split(8)"))),
     ("modes", "other-mode", edited(SOUND["evaluated in batches"], ("argmax(dim=1)", "argmin(dim=1)"))),
+    ("modes", "agree", TAGGED),
+    ("modes", "agree", edited(TAGGED, (TAGS_RIGHT, "((outputs.argmax(dim=2) == labels).float().sum(1)"
+     " / (labels >= 0).sum(1))"))),  # the mean of texts
+    ("modes", "agree", edited(TAGGED, (TAGS_RIGHT, "(outputs.argmax(dim=2) == labels).logical_or(labels < 0)"
+     ".all(dim=1).float()"))),  # texts without a mistake
+    ("modes", "other-mode", edited(TAGGED, ("[labels >= 0].float()", ".float()"))),
     ("modes", "other-inputs", mini((EVALUATED, "    outputs = model(1 - inputs)\n    accuracy"))),
     ("modes", "agree", mini((EVALUATED, "    outputs = model(1 - inputs)\n    accuracy"),
      ("model(inputs), labels)\n    loss.backward", "model(1 - inputs), labels)\n    loss.backward"))),

@@ -4,10 +4,11 @@ Before each way the network is in training mode, as training leaves it. An evalu
 buffer of the network (batch norm's statistics), and report what eval mode gives: the same `evaluate`, called with a
 network that stays in eval mode, must say the same. It must look at the whole split: the check notes what `evaluate`
 gives the network, however it prepares and divides it, and computes the accuracy from what comes out; for a regression,
-or targets of another kind, the loss. The mean of the classes' recalls is right, too. So is the mean loss of batches,
-but not their mean accuracy: a last batch of a few examples would count as much as a full one. The check
-measures the network after the first six steps of the run. It also evaluates a stand-in with batch norm and dropout
-twice: an `evaluate` that sets no mode is wrong even if this network has neither layer.
+or targets of another kind, the loss. Labels of -100 count in no accuracy. The mean of the classes' recalls is right,
+too, and so are the mean accuracy of texts, the share of texts without a mistake, and an accuracy without padding. So is
+the mean loss of batches, but not their mean accuracy: a last batch of a few examples would count as much as a full one.
+The check measures the network after the first six steps of the run. It also evaluates a stand-in with batch norm and
+dropout twice: an `evaluate` that sets no mode is wrong even if this network has neither layer.
 
 Sources of the bounds: two evaluations of one network are equal (buffers to 1e-9). An accuracy on the
 validation split computed in another order of additions is within 0.005, a loss within a hundredth.
@@ -309,12 +310,16 @@ def _as_reported(trial: Trial, outputs: list[Tensor], reported: _Figures) -> str
         return "part"
     every, targets = torch.cat(outputs), labels.split(sizes)
     kind = kind_of(every, labels)
-    by_name = labels.dim() == 1 if kind == "classes" else kind == "binary" and _says_yes_or_no(trial, every, labels)
+    by_name = kind == "classes" or (kind == "binary" and _says_yes_or_no(trial, every, labels))
     if by_name and reported[1] is not None:
-        right = every.argmax(dim=1) == labels if kind == "classes" else (every > _even(every)) == (labels > 0.5)
-        parts = [float(part.double().mean()) for part in right.split(sizes)]
-        recalls = [float(right[labels == one].double().mean()) for one in labels.unique() if one != IGNORED]
-        whole = [float(right.double().mean()), sum(recalls) / len(recalls)]
+        right = every.argmax(dim=-1) == labels if kind == "classes" else (every > _even(every)) == (labels > 0.5)
+        counted = labels != IGNORED
+        pairs = zip(right.split(sizes), counted.split(sizes), strict=True)
+        parts = [float(part[own].double().mean()) for part, own in pairs]
+        recalls = [float(right[labels == one].double().mean()) for one in labels[counted].unique()]
+        whole = [float(right[counted].double().mean()), sum(recalls) / len(recalls)]
+        if labels.dim() > 1:
+            whole += _of_texts(right, labels)
         given, close = float(reported[1]), SAME
     else:
         by_name = False
@@ -330,6 +335,16 @@ def _as_reported(trial: Trial, outputs: list[Tensor], reported: _Figures) -> str
     if len(parts) > 1 and abs(parts[-1] - given) <= close:
         return "part"
     return "" if by_name else None
+
+
+def _of_texts(right: Tensor, labels: Tensor) -> list[float]:
+    """Return other accuracies that are right for texts: of whole texts, by text, and without a label of padding."""
+    found = []
+    for hidden in (IGNORED, int(labels[:, -1].mode().values)):
+        counted = labels != hidden
+        by_text = (right & counted).sum(dim=1) / counted.sum(dim=1)
+        found += [right[counted], (right | ~counted).all(dim=1), by_text[~by_text.isnan()]]
+    return [float(values.double().mean()) for values in found]
 
 
 def _says_yes_or_no(trial: Trial, outputs: Tensor, labels: Tensor) -> bool:

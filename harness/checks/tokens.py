@@ -5,8 +5,9 @@ symbol: then no output may follow a later symbol, and the order of the earlier o
 of words is right, but not one with positions: the order must count if the network holds a table with a row for each
 place, and the outputs follow fewer rows than a text has places. Labels that are the inputs themselves ask for nothing.
 If texts are padded with 0 behind their end (nothing else comes after a 0), less padding must leave the outputs as they
-are, and a loss of each place must leave out those of padding. The first symbol must get a gradient wherever the outputs
-follow it: otherwise something cuts the path back.
+are, and a loss of each place must leave out those of padding. If no place behind the end of a text has a label (-100)
+and one symbol stands at all of them, that symbol is the padding. The first symbol must get a gradient wherever the
+outputs follow it: otherwise something cuts the path back.
 
 Sources of the bounds, over ten seeds of a transformer and a recurrent network: outputs that must stay do so to 2e-7, a
 missing mask moves them by 0.08 of what an edit moves others, and padding by 0.8 of their spread (1e-4). Two symbols in
@@ -21,6 +22,7 @@ from torch import Tensor, nn
 
 from harness.checks.core.finding import Cell, Check, Finding, mechanism, short, sound
 from harness.checks.core.subject import Subject, Trial, without_zeros
+from harness.run.evaluation import IGNORED
 
 CHECK = Check(
     order=28,
@@ -78,7 +80,8 @@ def measure(subject: Subject) -> Finding:
     model = without_zeros(copy.deepcopy(trial.model)).eval()
     figures: dict[str, Cell] = {"gradient of the first symbol": _first_gradient(model, texts)}
     outcomes = ["cut"] if figures["gradient of the first symbol"] == 0.0 else []
-    padded = not bool(((trial.inputs[:, :-1] == PADDING) & (trial.inputs[:, 1:] != PADDING)).any())
+    symbol = _padding_of(trial.inputs, trial.labels)
+    padded = not bool(((trial.inputs[:, :-1] == symbol) & (trial.inputs[:, 1:] != symbol)).any())
     if labels.shape == texts.shape:
         figures["labels equal to the input"] = copied = float((labels == texts).double().mean())
         shifted = float((labels[:, :-1] == texts[:, 1:]).double().mean())
@@ -91,12 +94,15 @@ def measure(subject: Subject) -> Finding:
                 *(["ignores-order"] if order < MOVES else []),
                 *outcomes,
             ]
-        if padded and (counted := _counted_padding(trial, model, texts, labels)) is not None:
+        if padded and (padding := _padding(model, texts, symbol)) is not None:
+            figures["moved by less padding"] = padding
+            outcomes = ["sees-padding", *outcomes] if padding > MOVES else outcomes
+        if padded and (counted := _counted_padding(trial, model, texts, labels, symbol)) is not None:
             figures["gradient at padding"] = counted
             outcomes = ["counts-padding", *outcomes] if counted else outcomes
         outcomes = ["copies", *outcomes] if copied > SHIFTED else outcomes
     else:
-        if padded and (padding := _padding(model, texts)) is not None:
+        if padded and (padding := _padding(model, texts, symbol)) is not None:
             figures["moved by less padding"] = padding
             outcomes = ["sees-padding", *outcomes] if padding > MOVES else outcomes
         if _wastes_places(model, texts):
@@ -107,12 +113,22 @@ def measure(subject: Subject) -> Finding:
     return Finding(outcomes[0] if outcomes else "in-order", words, figures)
 
 
-def _counted_padding(trial: Trial, model: nn.Module, texts: Tensor, labels: Tensor) -> float | None:
+def _padding_of(texts: Tensor, labels: Tensor) -> int:
+    """Return the symbol that fills texts up: the one at the end of texts where no place has a label, or else 0."""
+    if labels.shape == texts.shape:
+        behind = (labels == IGNORED).flip(1).long().cumprod(dim=1).flip(1).bool()
+        symbols = texts[behind].unique()
+        if len(symbols) == 1 and not bool(behind.all(dim=1).any()):
+            return int(symbols)
+    return PADDING
+
+
+def _counted_padding(trial: Trial, model: nn.Module, texts: Tensor, labels: Tensor, symbol: int) -> float | None:
     """Return the largest gradient of the loss at outputs of padding; None without padding or outputs for each place.
 
     The place right behind a text may ask for its end.
     """
-    behind = (texts[:, :-1] == PADDING) & (texts[:, 1:] == PADDING)
+    behind = (texts[:, :-1] == symbol) & (texts[:, 1:] == symbol)
     behind = torch.cat([torch.zeros_like(behind[:, :1]), behind], dim=1)
     outputs = model(texts).detach().requires_grad_()
     if not bool(behind.any()) or outputs.shape[:2] != texts.shape:
@@ -189,15 +205,21 @@ def _wastes_places(model: nn.Module, texts: Tensor) -> bool:
     return False
 
 
-def _padding(model: nn.Module, texts: Tensor) -> float | None:
-    """Return how far outputs move without the padding at the end, over their spread; None if texts are not padded."""
-    ends = (texts != PADDING).int().flip(1).argmax(dim=1)  # the places of padding behind each text
+def _padding(model: nn.Module, texts: Tensor, symbol: int) -> float | None:
+    """Return how far outputs move without the padding at the end, over their spread; None if texts are not padded.
+
+    Of outputs for each place, those at padding may be anything.
+    """
+    ends = (texts != symbol).int().flip(1).argmax(dim=1)  # the places of padding behind each text
     padded = texts[ends > 0]
-    if not len(padded) or not (texts[:, 0] != PADDING).all():
+    if not len(padded) or not (texts[:, 0] != symbol).all():
         return None
     cut = int(ends[ends > 0].min())
+    shorter = padded[:, : padded.shape[1] - cut]
     with suppress(RuntimeError, IndexError), torch.no_grad():  # a network may take one length alone
-        before, after = model(padded), model(padded[:, : padded.shape[1] - cut])
+        before, after = model(padded), model(shorter)
+        if before.shape[:2] == padded.shape and after.shape[:2] == shorter.shape:
+            before, after = (outputs[:, : shorter.shape[1]][shorter != symbol] for outputs in (before, after))
         if before.shape == after.shape:
             return _moved(before, after) / max(float((before - before.mean(dim=0)).abs().max()), 1e-12)
     return None
