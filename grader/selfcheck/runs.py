@@ -109,5 +109,11 @@ def request_of(
 
 def _key(subject: Subject) -> str:
     settings = asdict(subject.settings)
-    parts = [program_digest(subject.source), settings, subject.checks, harness_hash("experiments"), machine_state()]
+    parts = [
+        program_digest(subject.source),
+        settings,
+        subject.checks,
+        harness_hash("experiments", "checks/cli"),
+        machine_state(),
+    ]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()

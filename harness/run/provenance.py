@@ -30,7 +30,7 @@ def harness_hash(*without: str) -> str:
     total = hashlib.sha256()
     for path in sorted(_HARNESS.rglob("*.py")):
         name = path.relative_to(_HARNESS).as_posix()
-        if name.split("/")[0] in without:
+        if name.startswith(tuple(f"{folder}/" for folder in without)):
             continue
         content = path.read_bytes()
         total.update(f"{name}\0{len(content)}\0".encode())
