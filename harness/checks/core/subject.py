@@ -13,6 +13,7 @@ from unittest.mock import patch
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _NormBase
 from torch.optim.lr_scheduler import LRScheduler
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
@@ -226,7 +227,7 @@ def without_zeros(model: nn.Module) -> nn.Module:
     """Give every matrix that begins at zero small weights, as torch draws them for a layer; return the network.
 
     Behind a last layer of zeros, or at the end of a residual branch that begins as nothing, no measurement would see
-    anything. The state of chance is left as it is.
+    anything. The scale of such a branch's last norm becomes 1. The state of chance is left as it is.
     """
     generator = torch.Generator().manual_seed(0)
     for layer in matrix_layers(model).values():
@@ -234,4 +235,7 @@ def without_zeros(model: nn.Module) -> nn.Module:
             if parameter.dim() > 1 and not parameter.any():
                 bound = parameter[0].numel() ** -0.5
                 parameter.copy_((2 * torch.rand(parameter.shape, generator=generator) - 1) * bound)
+    for norm in model.modules():
+        if isinstance(norm, _NormBase | nn.GroupNorm | nn.LayerNorm | nn.RMSNorm) and norm.weight is not None:
+            norm.weight.masked_fill_(~norm.weight.any(), 1.0)
     return model
