@@ -257,7 +257,7 @@ PADDED = edited(
      "def build_model"),
     (MODEL, "    return Reader()\n"),
 )  # fmt: skip
-# The same texts, filled up with 9; each symbol's label is its double, and padding has none. The network reads backwards.
+# The same texts, filled up with 9. A symbol's label is its double, padding has none, and the network reads backwards.
 TAGGED = edited(
     PADDED,
     ("text = text * (torch.arange(8) < length)", "text = torch.where(torch.arange(8) < length, text % 9, 9)"),

@@ -77,10 +77,10 @@ class Vocabulary:
         counts[FILLER] = 0
         by_frequency = counts.argsort(descending=True, stable=True)
         known = by_frequency[counts[by_frequency] >= LEAST_COUNT]
-        self.size = FIRST_NUMBER + len(known)
-        self.numbers = torch.full((SYMBOLS,), UNKNOWN)
-        self.numbers[known] = torch.arange(FIRST_NUMBER, self.size)
-        self.numbers[FILLER] = PAD
+        numbers = torch.full((SYMBOLS,), UNKNOWN)
+        numbers[known] = torch.arange(len(known)) + FIRST_NUMBER
+        numbers[FILLER] = PAD
+        self.numbers = numbers
 
     def encode(self, symbols):
         """Return the numbers (N, T) of the symbols of texts (N, T)."""
@@ -228,6 +228,7 @@ def evaluate(model, inputs, labels):
     """Return the loss and the accuracy over all symbols of the validation split, and the accuracy of coded ones."""
     model.eval()
     tally = Tally()
-    for texts, tags in zip(inputs.split(EVALUATION_BATCH), labels.split(EVALUATION_BATCH)):
+    batches = zip(inputs.split(EVALUATION_BATCH), labels.split(EVALUATION_BATCH), strict=True)
+    for texts, tags in batches:
         tally.add(model(texts), tags)
     return tally.figures()
