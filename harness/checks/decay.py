@@ -30,7 +30,7 @@ CHECK = Check(
     outcomes=(
         sound(
             "slight",
-            "The decay takes little beside what the gradient does: too much decay is ruled out.",
+            "A step's decay takes little of the weights, or little of its move: too much decay is ruled out.",
             "update_size",
         ),
         sound("no-decay", "This optimizer has no weight decay: nothing to rule out but that.", "update_size"),

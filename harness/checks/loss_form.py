@@ -152,7 +152,7 @@ def _classification(
         outcome = "grows"
     elif least is not None:
         outcome = "normalizes-twice" if kind != "binary" and are_shares(outputs) else "bounded"
-        summary = f"the least loss within the range of the outputs is {short(least)}"
+        summary = f"with its outputs stretched as far as they go, the loss is still {short(least)}"
     elif distance < GRADIENT_CLOSE:
         outcome = "agrees"
     else:
@@ -162,7 +162,7 @@ def _classification(
         "distance of the step's gradient": distance,
         "off its direction": off,
         "gradient of a whole batch over that of half of it": growth,
-        "least loss within the outputs' range": least,
+        "loss of the stretched outputs": least,
     }
     return _finding(outcome, summary, figures, rows)
 

@@ -37,7 +37,7 @@ CHECK = Check(
         consequence(
             "below",
             "The rate that it uses is far below the rates at which the loss falls fastest.",
-            look="the rate in build_optimizer, and build_scheduler",
+            look="build_optimizer: the rate, and what else divides a step (eps); build_scheduler",
         ),
         consequence("flat", "The loss falls at no rate: the rate is not the problem.", "data", "gradients"),
     ),

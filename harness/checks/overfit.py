@@ -12,8 +12,8 @@ count as learnt if the network names them all.
 
 `stalls` means that more data or more steps will not help. The level of the curve says something: ln 10 = 2.303 is a
 guess among ten classes. The summary says whether Adam with the stable form of the loss learns the same batch with the
-same network: then read loss, optimizer and step; otherwise network and data. `diverges` means that the updates make it
-worse.
+same network: then compare loss, optimizer and step (or first weights that only Adam gets away from); otherwise read
+network and data. `diverges` means that the updates make it worse.
 
 Sources of the bounds: a run that still falls brings the loss of the second half of its steps below 0.8 of the first
 half's (sound runs that need more than 120 steps: 0.77 at most; most broken ones: 0.83 at least). Of those that fall to
@@ -65,8 +65,8 @@ CHECK = Check(
             "loss_form",
             "updates",
             "audit",
-            "gradcheck",
-            look="the last figure: what differs from Adam and the stable loss, or the network and the batch",
+            "modes",
+            "data",
         ),
         consequence(
             "diverges",
@@ -115,7 +115,9 @@ def measure(subject: Subject) -> Finding:
         summary = f"loss {short(losses[-1])} still falls at step {MOST_STEPS}, target {short(target)}"
     else:
         outcome, plain = "stalls", _plainly(subject)
-        found = "learns it" if plain < PLAINLY_LEARNT else "does not, either"
+        found = "learns it: compare optimizer, step and loss"
+        if plain >= PLAINLY_LEARNT:
+            found = "does not, either: look at network and data"
         summary = f"lowest loss {short(lowest)} in {len(losses)} steps, target {short(target)}; plain Adam {found}"
     figures: dict[str, Cell] = {
         "first loss": losses[0],

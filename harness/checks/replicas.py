@@ -15,7 +15,7 @@ from harness.checks.core.finding import Check, Finding, mechanism, short, sound
 from harness.checks.core.subject import Subject
 
 CHECK = Check(
-    order=130,
+    order=29,
     question="Do replicas stay equal, and share the batch?",
     minutes=2,
     outcomes=(
@@ -23,7 +23,7 @@ CHECK = Check(
         sound("equal", "The replicas stay equal, and each example of a batch goes to one of them.", "audit"),
         mechanism(
             "apart",
-            "The replicas have different weights: each trains alone, and one of them is evaluated.",
+            "The replicas have different weights: they begin apart, or their gradients are not averaged.",
             look="build_model: what makes the replicas equal at first; train_step: how it averages their gradients",
         ),
         mechanism(
@@ -43,6 +43,7 @@ def measure(subject: Subject) -> Finding:
     replicas = getattr(trial.model, "replicas", None)
     if not isinstance(replicas, nn.ModuleList) or len(replicas) < 2:
         return Finding("no-replicas", "the network has no list of modules called replicas", {})
+    at_first = _apart(replicas)
     given: list[Tensor] = []
     handles = [replica.register_forward_pre_hook(lambda _, inputs: given.append(inputs[0])) for replica in replicas]
     seen = []
@@ -53,13 +54,23 @@ def measure(subject: Subject) -> Finding:
         seen.append(len(rows.unique(dim=0)) / max(len(inputs.flatten(1).unique(dim=0)), 1))
     for handle in handles:
         handle.remove()
-    weights = [torch.cat([p.detach().double().flatten() for p in replica.parameters()]) for replica in replicas]
-    largest = max(float(own.abs().max()) for own in weights)
-    apart = max(float((own - weights[0]).abs().max()) for own in weights) / largest
-    share = min(seen)
+    apart, share = _apart(replicas), min(seen)
     outcome = "equal" if apart <= SAME else "apart"
     return Finding(
         outcome if share >= 1.0 else "same-examples",
-        f"{len(replicas)} replicas, {short(apart)} apart after {STEPS} steps; they see {share:.0%} of a batch",
-        {"replicas": len(replicas), "greatest distance of a weight": apart, "share of a batch that they see": share},
+        f"{len(replicas)} replicas, {short(at_first)} apart at first and {short(apart)} after {STEPS} steps;"
+        f" together they see {share:.0%} of a batch",
+        {
+            "replicas": len(replicas),
+            "greatest distance of a weight at first": at_first,
+            "greatest distance of a weight": apart,
+            "share of a batch that they see": share,
+        },
     )
+
+
+def _apart(replicas: nn.ModuleList) -> float:
+    """Return the greatest distance of a weight from that of the first replica, over the largest weight."""
+    weights = [torch.cat([p.detach().double().flatten() for p in replica.parameters()]) for replica in replicas]
+    largest = max(float(own.abs().max()) for own in weights)
+    return max(float((own - weights[0]).abs().max()) for own in weights) / largest

@@ -43,11 +43,20 @@ def _measure(names: tuple[str, ...], *, target: str, work: Path, as_json: bool, 
     """Find the experiment, make the checks, and show the findings in the way asked for."""
     from harness.checks import run_checks
     from harness.checks.cli.show import CheckReport, find_target, print_json, show
+    from harness.data import DATASETS
+    from harness.errors import UserError
     from harness.exercise import RunOptions
 
     found = find_target(target, work, RunOptions(**options))
-    findings = run_checks(found.source, found.settings, names, source_path=found.path, bar=True)
-    reports = [CheckReport(load_check(name), target, finding) for name, finding in findings.items()]
+    try:
+        findings = run_checks(found.source, found.settings, names, source_path=found.path, bar=True)
+    except UserError as error:
+        if not target.endswith(".py") or options["dataset"] or "load_data" not in str(error):
+            raise
+        raise UserError(f"{error}\nIt received digits: --dataset gives it {', '.join(DATASETS)}.") from None
+    # The commands to go on with take the same options.
+    given = [f"--{name.removesuffix('_size')} {value}" for name, value in options.items() if value is not None]
+    reports = [CheckReport(load_check(name), target, finding, tuple(given)) for name, finding in findings.items()]
     if as_json:
         print_json(found, reports)
     else:

@@ -1,6 +1,7 @@
 """What a check command measures, and its findings: on a terminal, and as JSON."""
 
 import json
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,11 +45,12 @@ class Target:
 
 @dataclass(frozen=True)
 class CheckReport:
-    """What a check found of a target: an exercise, a script or runs, as commands name them."""
+    """What a check found of a target (an exercise, a script or runs, as commands name them) under some options."""
 
     check: Check
     target: str
     finding: Finding
+    options: tuple[str, ...] = ()
 
     @property
     def outcome(self) -> Outcome:
@@ -58,13 +60,16 @@ class CheckReport:
     @property
     def command(self) -> str:
         """The command that makes this check."""
-        return self.check.command(self.target)
+        return self._command(self.check)
 
     @property
     def next_lines(self) -> list[str]:
         """A place to read, then commands."""
         place = [f"{_READ}{self.outcome.look}"] if self.outcome.look else []
-        return [*place, *(load_check(name).command(self.target) for name in self.outcome.next)]
+        return [*place, *(self._command(load_check(name)) for name in self.outcome.next)]
+
+    def _command(self, check: Check) -> str:
+        return " ".join([check.command(self.target), *self.options])
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data for strict JSON."""
@@ -150,9 +155,16 @@ def _show_walk(console: Console, reports: Sequence[CheckReport]) -> None:
         command = f"{report.command:<{width}}  {report.check.minutes:g} min"
         console.print(Text.assemble(f"{number:2} ", outcome, command))
         if not report.outcome.sound:  # twenty sound checks must not hide the one that is not
-            console.print(f"     {report.finding.summary}")
-            console.print(f"     {report.outcome.reading}", style="dim")
+            console.print(_indented(console, report.finding.summary))
+            console.print(_indented(console, report.outcome.reading), style="dim")
     console.print(verdict(reports), style=_style(all(report.outcome.sound for report in reports)))
+
+
+def _indented(console: Console, text: str) -> str:
+    """Return a sentence below a line of the walk, in lines that fit a terminal."""
+    if not console.is_terminal:
+        return f"     {text}"
+    return textwrap.fill(text, console.width, initial_indent="     ", subsequent_indent="     ")
 
 
 def find_target(name: str, work: Path, options: RunOptions) -> Target:
