@@ -4,7 +4,7 @@
 gets. A factor of 0.5 a layer leaves a thousandth of it after ten layers: He et al. (arXiv:1502.01852) choose weights
 that keep it. `gradient kept` is the norm of the first trained matrix's gradient over that of the last one's: a frozen
 trunk may get none. A unit is dead if it is zero for every example. Dropout is off; batch norm takes the statistics of
-the batch. Matrices and norms' scales that begin at zero on purpose (a last layer, the end of a residual branch) count
+the batch. Matrices and scales of norms that begin at zero on purpose (a last layer, the end of a residual branch) count
 as if they had the usual weights, so that one sees what comes behind them after the first step.
 
 Sources of the bounds, over ten seeds: healthy networks of every kind (plain, convolutional, recurrent, with attention,
