@@ -91,6 +91,7 @@ _LISTED: dict[str, frozenset[str]] = {
     "torch.nn.parameter": _words("Parameter"),
     "torch.utils.data": _words("DataLoader TensorDataset"),
     "torch.nn.utils": _words("clip_grad_norm_ clip_grad_value_ get_total_norm parameters_to_vector"),
+    "torch.nn.utils.rnn": _words("pack_padded_sequence pack_sequence pad_packed_sequence pad_sequence"),
     "torch.optim": _words("ASGD Adadelta Adagrad Adam AdamW Adamax NAdam Optimizer RAdam RMSprop SGD"),
     "torch.optim.lr_scheduler": _words(
         """

@@ -77,14 +77,12 @@ class Vocabulary:
         counts[FILLER] = 0
         by_frequency = counts.argsort(descending=True, stable=True)
         known = by_frequency[counts[by_frequency] >= LEAST_COUNT]
-        numbers = torch.full((SYMBOLS,), UNKNOWN)
-        numbers[known] = torch.arange(len(known)) + FIRST_NUMBER
-        numbers[FILLER] = PAD
-        self.numbers = numbers
+        self.numbers = torch.full((SYMBOLS,), UNKNOWN)
+        self.numbers[known] = torch.arange(len(known)) + FIRST_NUMBER
 
     def encode(self, symbols):
-        """Return the numbers (N, T) of the symbols of texts (N, T)."""
-        return self.numbers[symbols]
+        """Return the numbers (N, T) of the symbols of texts (N, T), and PAD behind the end of a text."""
+        return torch.where(symbols == FILLER, PAD, self.numbers[symbols])
 
 
 def load_data(data):
@@ -196,7 +194,7 @@ class Tally:
     """Sums over batches: the loss, and the right answers to all symbols and to those with a code."""
 
     def __init__(self):
-        self.loss = 0.0
+        self.total = 0.0
         self.right = 0
         self.counted = 0
         self.right_coded = 0
@@ -208,7 +206,7 @@ class Tally:
         coded = tagged & (labels != PLAIN)
         right = outputs.argmax(dim=-1) == labels
         size = int(tagged.sum())
-        self.loss += compute_loss(outputs, labels).item() * size
+        self.total += compute_loss(outputs, labels).item() * size
         self.right += int(right[tagged].sum())
         self.counted += size
         self.right_coded += int(right[coded].sum())
@@ -217,7 +215,7 @@ class Tally:
     def figures(self):
         """Return the means over all symbols that were counted, and the accuracy where the code counts."""
         return {
-            "val_loss": self.loss / self.counted,
+            "val_loss": self.total / self.counted,
             "val_accuracy": self.right / self.counted,
             "coded_accuracy": self.right_coded / self.coded,
         }
