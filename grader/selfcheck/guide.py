@@ -17,6 +17,7 @@ from harness.workspace import PROMPT
 
 Trips = Mapping[str, Mapping[str, str]]  # by recipe, what its break trips: {check: outcome}
 _PART = re.compile(r"^\*\*(.+?)\.\*\* (.+?)(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)
+_ORDINALS = ("no", "first", "second", "third")
 MADE = "Written by `grader selfcheck --write` from the recipes: change those."
 
 
@@ -81,9 +82,10 @@ def matrix(recipes: Sequence[Recipe], trips: Trips, outcomes: Trips) -> str:
         MADE,
         "A recipe trips a check that is unsound on the broken experiment and sound on the healthy one with every seed"
         ' of the self-check. ● is an outcome that shows the fault itself, ○ one of its consequences. "leads" says'
-        " whether what `harness triage` prints last names a function that the break changes.",
+        " which of the places to read that `harness triage` prints last is a function that the break changes.",
         "",
-        f"Triage leads to the cause in {sum(led.values())} of {len(led)}.",
+        f"Triage leads to the cause in {sum(map(bool, led.values()))} of {len(led)}, in"
+        f" {list(led.values()).count(1)} with the first place that it names.",
     ]
     lines += [
         "",
@@ -92,7 +94,7 @@ def matrix(recipes: Sequence[Recipe], trips: Trips, outcomes: Trips) -> str:
     ]
     for recipe in recipes:
         cells = [_mark(name, trips.get(recipe.id, {}).get(name)) for name in names]
-        lines.append(f"| {recipe.id} | {'yes' if led[recipe.id] else 'no'} | {' | '.join(cells)} |")
+        lines.append(f"| {recipe.id} | {_ORDINALS[led[recipe.id]]} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 
@@ -106,11 +108,11 @@ def _order(report: CheckReport) -> int:
     return check_names().index(report.check.name)
 
 
-def leads(recipe: Recipe, outcomes: Mapping[str, str]) -> bool:
-    """Return whether a place that `harness triage` names is a function that the break changes."""
+def leads(recipe: Recipe, outcomes: Mapping[str, str]) -> int:
+    """Return which place that `harness triage` names is a function that the break changes, 1 for the first; else 0."""
     changed = functions_changed(recipe.healthy_source(), recipe.broken_source())
-    words = set(re.findall(r"\w+", " ".join(places_of(outcomes))))
-    return bool(changed & words)
+    named = (set(re.findall(r"\w+", place)) for place in places_of(outcomes))
+    return next((number for number, words in enumerate(named, 1) if changed & words), 0)
 
 
 def _mark(check: str, outcome: str | None) -> str:

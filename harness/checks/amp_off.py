@@ -27,7 +27,7 @@ CHECK = Check(
         mechanism(
             "better-without",
             "Mixed precision loses what full precision keeps.",
-            look="how train_step handles values too small or too large for float16",
+            look="how train_step handles values too small or too large for float16; load_data: the scale of the inputs",
         ),
     ),
 )

@@ -46,7 +46,8 @@ CHECK = Check(
         mechanism(
             "frozen-moves",
             "Parameters or statistics move that the experiment means to rest: FROZEN names them.",
-            look="build_optimizer: which parameters it gets; train_step: the mode of the layers that rest",
+            look="build_optimizer: which parameters it gets; build_model: whether what rests is a copy of its own;"
+            " train_step: the mode of the layers that rest",
         ),
         mechanism(
             "unregistered",

@@ -51,7 +51,8 @@ CHECK = Check(
         mechanism(
             "sees-padding",
             "The same text has other outputs with less padding behind it.",
-            look="build_model: what the forward of its network does at places that hold padding",
+            look="build_model: what the forward of its network does at places that hold padding; load_data: the number"
+            " that padding has",
         ),
         mechanism(
             "ignores-order",
