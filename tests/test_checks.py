@@ -30,6 +30,7 @@ MODEL = "    return nn.Sequential(nn.Flatten(), nn.Linear(36, 16), nn.ReLU(), nn
 VALIDATION = "    return train, (data.validation.images.float() / 255, data.validation.labels)\n"
 FIRST_RESTS = ("nn.Linear(36, 16)", "nn.Linear(36, 16).requires_grad_(False)")
 STEP = "    optimizer.zero_grad()\n    loss = compute_loss(model(inputs), labels)\n    loss.backward()\n"
+ADAM = ("SGD(model.parameters(), lr=0.05, momentum=0.9)", "Adam(model.parameters(), lr=0.01)")
 REGRESSION = edited(
     MINI,
     ("return train, (data.validation.images.float() / 255, data.validation.labels)",
@@ -456,6 +457,9 @@ OUTCOMES: list[tuple[str, str, str]] = [
     ("loss_form", "grows", edited(REGRESSION, (MSE, f"{MSE} * len(labels)"))),
     ("learning_rate", "usual", mini((NO_SCHEDULE, WARM_UP))),
     ("learning_rate", "too-large", mini((NO_SCHEDULE, WARM_UP), ("lr=0.05", "lr=1.5"))),
+    ("learning_rate", "usual", mini(ADAM)),
+    ("learning_rate", "held-back", mini((ADAM[0], ADAM[1].replace("lr=0.01", "lr=0.01, eps=1.0")))),
+    ("learning_rate", "held-back", mini((ADAM[0], "RMSprop(model.parameters(), lr=0.5, eps=1.0)"))),
     ("learning_rate", "too-large", edited(train_step(STEP + CLIPPED), ("lr=0.05", "lr=0.99"))),
     ("gradients", "fresh", AMP),
     ("gradients", "fresh", ACCUMULATED),

@@ -54,7 +54,7 @@ FAR_BELOW = 0.01
 
 def measure(subject: Subject) -> Finding:
     """Train with a rate that grows by the same factor each step until the loss has risen again."""
-    used = worst(rates_of(subject))
+    used = worst(rates_of(subject.trial()))
     rates, losses, smooth = _range_test(subject, STEPS)
     if _is_flat(smooth):
         # Two trials must not take turns: they share the state of chance.

@@ -33,7 +33,7 @@ ROWS = 12
 
 def measure(subject: Subject) -> Finding:
     """Read the rates of the run and count those that are next to nothing."""
-    rates = rates_of(subject)
+    rates = rates_of(subject.trial())
     peak = max(rates)
     spent = sum(not rate >= SPENT * peak for rate in rates) / len(rates)
     outcome = "constant" if len(list(groupby(rates))) == 1 else "lasts"
