@@ -70,7 +70,7 @@ def measure(subject: Subject) -> Finding:
 
 
 def _apart(replicas: nn.ModuleList) -> float:
-    """Return the greatest distance of a weight from that of the first replica, over the largest weight."""
+    """Return how far replicas are from the first one: the greatest difference of a weight over the largest weight."""
     weights = [torch.cat([p.detach().double().flatten() for p in replica.parameters()]) for replica in replicas]
     largest = max(float(own.abs().max()) for own in weights)
     return max(float((own - weights[0]).abs().max()) for own in weights) / largest
