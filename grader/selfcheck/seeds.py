@@ -223,7 +223,7 @@ class Measured(NamedTuple):
 def measure(recipes: Sequence[Recipe], seeds: int, runs: Runs) -> dict[str, Measured]:
     """Run the checks on the broken and the healthy experiment of each recipe; return what was found by recipe.
 
-    A break trips a check if all seeds agree: `seeds` of them, and at least three. Recipes whose checks fail are left out.
+    A break trips a check if all seeds agree: `seeds` of them, three at least. A recipe whose checks fail is left out.
     """
     more = range(FIRST_SEED, FIRST_SEED + seeds - len(MORE_SEEDS) - 1)
 
