@@ -1,5 +1,6 @@
 """The `harness` command. Each verb ends by naming the next step."""
 
+import shlex
 import sys
 import time
 from collections.abc import Mapping
@@ -32,7 +33,7 @@ class _Commands(click.Group):
 
 _VERBS = (
     "exercises", "exercise", "triage", "checks", "watch", "verify", "hint", "causes", "show",
-    "check", "submit", "clean-work", "fetch", "doctor",
+    "export-tensorboard", "check", "submit", "clean-work", "fetch", "doctor",
 )  # fmt: skip
 
 
@@ -173,6 +174,27 @@ def show(recipe: str, work: Path, step: int | None, epoch: int | None, signals: 
     except UserError as error:
         raise UserError(f"In {path}, {error}") from None
     click.echo(f"Next: copy what you need below evidence: in {workspace.report}")
+
+
+@cli.command("export-tensorboard")
+@_recipe
+@work_option
+@click.option(
+    "--out", metavar="FOLDER", type=click.Path(file_okay=False, path_type=Path),
+    help="Where to write.  [default: work/RECIPE/tensorboard]",
+)  # fmt: skip
+def export_tensorboard(recipe: str, work: Path, out: Path | None) -> None:
+    """Write the runs as event files for TensorBoard."""
+    from harness.recipe import load_recipe
+    from harness.tensorboard_export import FOLDER, export_tensorboard
+    from harness.workspace import open_workspace
+
+    load_recipe(recipe)
+    workspace = open_workspace(work, recipe)
+    out = out or workspace.folder / FOLDER
+    runs = export_tensorboard(workspace, out)
+    click.echo(f"{out} holds the {' and '.join(runs)} run{'s' * (len(runs) > 1)}.")
+    click.echo(f"Next: tensorboard --logdir {shlex.quote(str(out))} (start it anew after each export)")
 
 
 @cli.command()
