@@ -48,3 +48,5 @@ def test_it_runs_from_top_to_bottom_and_fixes_the_cause(tmp_path: Path) -> None:
     assert (workspace / "experiment.py").read_text() == load_recipe("huge_lr").healthy_source()
     accuracy = {run: read_result(workspace / "runs" / run)["final_val_accuracy"] for run in ("broken", "fixed")}
     assert accuracy["broken"] < 0.2 < 0.9 < accuracy["fixed"]
+    # The notebook hides this part of the page by its name.
+    assert 'aria-labelledby="outcome"' in (workspace / "runs/broken/run.html").read_text()
