@@ -12,10 +12,11 @@ from harness.data import DATASETS
 from harness.errors import Stopped, UserError, naming
 from harness.recipe import Recipe, experiment_source, load_recipe, load_recipes, suggestion
 from harness.run.launch import launch
-from harness.run.metrics_log import from_strict
+from harness.run.metrics_log import from_strict, read_metrics_log
 from harness.run.settings import RunJob, RunName, RunSettings
 from harness.workspace import (
     EXPERIMENT,
+    METRICS_LOG,
     PROMPT,
     RESULT,
     SETTINGS,
@@ -27,7 +28,8 @@ from harness.workspace import (
     write_where_missing,
 )
 
-if TYPE_CHECKING:  # reading reports takes libraries that no run needs
+if TYPE_CHECKING:  # reading reports and making checks take libraries that no run needs
+    from harness.attempts import Attempt
     from harness.submission.check_run import CheckItem
 
 DEFAULT_SEED = 42
@@ -104,6 +106,21 @@ def verify_exercise(
     source = read_source(workspace.experiment)
     launch(workspace_job(workspace, recipe, "fixed", source, resume=resume), bar=bar)
     return workspace
+
+
+def judge_attempt(workspace: Workspace) -> "Attempt | None":
+    """Judge the fixed run, and keep it as an attempt; None if the experiment was not edited.
+
+    Raises `UserError` if the checks cannot be made on it.
+    """
+    if not workspace.edited():
+        return None
+    from harness.attempts import keep_attempt
+    from harness.goal import judge
+
+    recipe, fixed = load_recipe(workspace.recipe), workspace.run_folder("fixed")
+    records = read_metrics_log(fixed / METRICS_LOG)
+    return keep_attempt(workspace, judge(recipe, workspace.settings, records, read_source(fixed / EXPERIMENT)))
 
 
 def workspace_job(

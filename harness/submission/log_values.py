@@ -9,9 +9,9 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from harness.errors import UserError, printable
-from harness.recipe import Symptom, load_recipes, suggestion
+from harness.recipe import HEALTHY, Symptom, load_recipes, suggestion
 from harness.run.metrics_log import Record, log_lines, parse_log
-from harness.submission.report import HEALTHY, Sign, agrees
+from harness.submission.report import Sign, agrees
 from harness.symptoms import judge_symptom, signal_values
 
 # Only a student's kit has this file; the suite itself has the recipes.
@@ -216,16 +216,21 @@ def _record_difference(line: str, new_line: str) -> str:
 
 
 class Cause(BaseModel):
-    """A cause: one sentence, and what every run that has it shows in its log."""
+    """A cause: one sentence, and what every run that has it shows in its log; healthy runs show an observation, too."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     says: str
     symptom: Annotated[tuple[Symptom, ...], Field(strict=False)] = ()
+    observation: Annotated[tuple[Symptom, ...], Field(strict=False)] = ()
+
+    def symptoms(self, dataset: str) -> tuple[Symptom, ...]:
+        """Return what its runs show on a data set, and no healthy run does."""
+        return tuple(item for item in self.symptom if item.dataset in (None, dataset))
 
     def on(self, dataset: str) -> tuple[Symptom, ...]:
         """Return what its runs show on a data set."""
-        return tuple(item for item in self.symptom if item.dataset in (None, dataset))
+        return (*self.symptoms(dataset), *(item for item in self.observation if item.dataset in (None, dataset)))
 
 
 _CAUSES = TypeAdapter(dict[str, Cause])
@@ -237,7 +242,7 @@ def load_causes() -> Mapping[str, Cause]:
     if CAUSES.is_file():
         return _CAUSES.validate_json(CAUSES.read_bytes())
     found = {
-        recipe.id: Cause(says=recipe.cause, symptom=(*recipe.symptoms, *recipe.observations))
+        recipe.id: Cause(says=recipe.cause, symptom=recipe.symptoms, observation=recipe.observations)
         for recipe in load_recipes()[0]
     }
     return {**found, HEALTHY: Cause(says="nothing is wrong with this run")}
