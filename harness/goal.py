@@ -6,6 +6,7 @@ The grader asks for more: it compares bytes, and evaluates the weights on data t
 import math
 from collections.abc import Iterator, Sequence
 
+from harness.cases import Case
 from harness.checks import load_check, run_checks
 from harness.data import CLASS_NAMES
 from harness.recipe import Goal, KitRecipe, Recipe, Symptom
@@ -29,11 +30,16 @@ class Criterion(StrictModel):
 
 
 def wanted(recipe: Recipe, dataset: str) -> list[str]:
-    """Return in words what counts as fixed, without naming a check: the student is to find those."""
-    lines = [f"no more: {symptom.says}" for symptom in _symptoms(recipe, dataset)]
+    """Return in words what counts as fixed, without naming a check: the student is to find those.
+
+    Of a mystery it says as much whether something is broken or not.
+    """
+    if isinstance(recipe, Case):
+        return ["the log and the checks are those of a healthy run, or you find that they are already"]
+    lines = ["the log shows no symptom any more"] if _symptoms(recipe, dataset) else []
     if recipe.goal is not None and dataset == recipe.dataset:
         lines += [_bounded(*item) for item in _figures(recipe.goal)]
-    return [*lines, "the checks that find the fault itself are sound"]
+    return [*lines, "the checks that find the fault are sound"]
 
 
 def judge(recipe: Recipe, settings: RunSettings, records: Sequence[Record], source: str) -> list[Criterion]:
@@ -66,7 +72,7 @@ def _symptoms(recipe: Recipe, dataset: str) -> tuple[Symptom, ...]:
 def _gone(symptom: Symptom, records: Sequence[Record]) -> Criterion:
     result = judge_symptom(records, symptom)
     found = "not in the log" if result.value is None else f"{symptom.reduce} {symptom.signal} is {result.value:.4g}"
-    return Criterion(says=f"no more: {symptom.says}", reached=not result.present, found=found)
+    return Criterion(says=f"the symptom in {symptom.signal} is gone", reached=not result.present, found=found)
 
 
 def _figures(goal: Goal) -> Iterator[tuple[str, float]]:
@@ -77,8 +83,8 @@ def _figures(goal: Goal) -> Iterator[tuple[str, float]]:
 
 def _bounded(signal: str, bound: float) -> str:
     if signal == "val_accuracy":
-        return f"validation accuracy at least {bound:.0%}, as a healthy run has"
-    return f"validation loss at most {bound:.4g}, as a healthy run has"
+        return f"validation accuracy is at least {bound:.0%}, as in a healthy run"
+    return f"validation loss is at most {bound:.4g}, as in a healthy run"
 
 
 def _reached(wanted: tuple[str, float], last: Record, chance: float) -> Criterion:

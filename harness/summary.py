@@ -15,6 +15,7 @@ from rich.text import Text
 
 from harness.cases import MYSTERY, TITLE, is_mystery
 from harness.exercise import read_result
+from harness.goal import wanted
 from harness.progress import noted_exercises, progress_of
 from harness.recipe import HEALTHY, LEVELS, SOLUTIONS, Recipe, load_recipe, load_recipes
 from harness.run.metrics_log import batch_records, epoch_records, read_metrics_log
@@ -92,6 +93,9 @@ def show_broken_run(workspace: Workspace, *, made: bool) -> None:
     console.print(f"{recipe.id}: {recipe.title}", markup=False, style="bold")
     console.print(_table({"broken": run_figures(folder)}))
     _show_findings(console, folder)
+    console.print("It counts as fixed if", style="bold")
+    for line in wanted(recipe, workspace.settings.dataset):
+        _show_line(console, f"  {line}")
     _show_next(
         console,
         f"1. look at {folder / RUN_PAGE} in a browser, and read {workspace.folder / PROMPT}",
@@ -317,7 +321,7 @@ def show_submission(submission: "Submission") -> None:
     _show_line(console, f"{submission.path} {about} and its .sha256 are written.")
     for item in submission.warnings:
         _show_line(console, f"Warning, {item.id}: {item.message}", style="yellow")
-    _show_next(console, "hand both files in")
+    _show_next(console, "hand both files in", "for the next exercise: make exercises")
 
 
 def show_single_run(result: dict[str, Any], folder: Path, *, as_json: bool) -> None:

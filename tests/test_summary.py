@@ -42,7 +42,7 @@ def test_the_worst_gradient_norm_is_the_one_that_is_no_number(workspace: Workspa
 
 def test_paths_and_commands_can_be_copied(workspace: Workspace, tmp_path: Path, capsys: Capture) -> None:
     show_broken_run(workspace, made=False)
-    reached = Criterion(says="no more: the loss explodes", reached=True, found="max loss is 2.3")
+    reached = Criterion(says="the symptom in loss is gone", reached=True, found="max loss is 2.3")
     show_attempt(workspace, Attempt(1, tmp_path, (reached,)))
     show_attempt(workspace, None)
     said = capsys.readouterr().out
@@ -105,7 +105,7 @@ def test_a_submission_is_told_with_what_may_cost_points(tmp_path: Path, capsys: 
     show_submission(Submission(path, "ab" * 32, (failed("report: words", "too [many]."),)))
     assert capsys.readouterr().out == (
         f"{path} (2.0 MB, SHA-256 abababababababab) and its .sha256 are written.\n"
-        "Warning, report: words: too [many].\nNext:\n  hand both files in\n"
+        "Warning, report: words: too [many].\nNext:\n  hand both files in\n  for the next exercise: make exercises\n"
     )
 
 
