@@ -45,4 +45,5 @@ def goal_toml(goal: Goal) -> str:
     """Return the text of `goal.toml`."""
     # A string, number or list of JSON is one of TOML, too.
     lines = [f"{key} = {json.dumps(value)}\n" for key, value in goal.model_dump(exclude_none=True).items()]
-    return "# Computed by `grader selfcheck --write`: what counts as fixed, and the level.\n" + "".join(lines)
+    lines[0] = f"{lines[0].rstrip()}  # computed by `grader selfcheck --write`\n"
+    return "".join(lines)
