@@ -116,7 +116,7 @@ def watch(recipe: str, work: Path) -> None:
                 click.clear()
                 try:
                     verify_exercise(recipe, work, RunOptions())
-                    show_attempt(workspace, judge_attempt(workspace))
+                    show_attempt(workspace, judge_attempt(workspace), again="and save it")
                 except UserError as error:
                     click.echo(f"Not run: {error}")
                 click.echo("Each save runs it again. Stop with Ctrl-C.")

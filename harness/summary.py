@@ -30,6 +30,8 @@ if TYPE_CHECKING:  # reading reports takes libraries that no run needs
     from harness.submission.check_run import CheckItem
 
 Figures = dict[str, str]
+# How else the last weights are evaluated, and how the names of those signals end.
+_OTHERWISE = {"evaluated again": "repeated", "in eval mode": "eval_mode", "as served": "served"}
 
 
 def run_figures(folder: Path) -> Figures:
@@ -38,10 +40,14 @@ def run_figures(folder: Path) -> Figures:
     def number(value: float | None) -> str:
         return "-" if value is None else f"{value:.4g}"
 
+    def share(value: float | None) -> str:
+        return "-" if value is None else f"{100 * value:.1f} %"
+
     result = read_result(folder)
     records = read_metrics_log(folder / METRICS_LOG)
     batches, epochs = batch_records(records), epoch_records(records)
-    step, accuracy = result["first_non_finite_step"], epochs[-1]["val_accuracy"]
+    step = result["first_non_finite_step"]
+    last = epochs[-1]
     norms = [r["grad_norm"] for r in batches if r["grad_norm"] is not None]
     worst = max(norms, key=lambda norm: math.inf if math.isnan(norm) else norm, default=None)
     return {
@@ -49,20 +55,29 @@ def run_figures(folder: Path) -> Figures:
         "last loss": number(batches[-1]["loss"]),
         "largest gradient norm": number(worst),
         "first non-finite loss": "none" if step is None else f"step {step}",
-        "validation loss": number(epochs[-1]["val_loss"]),
-        "validation accuracy": "-" if accuracy is None else f"{100 * accuracy:.1f} %",
+        "validation loss": number(last["val_loss"]),
+        **{f"… {how}": number(last.get(f"val_loss_{end}")) for how, end in _OTHERWISE.items()},
+        "validation accuracy": share(last["val_accuracy"]),
+        **{f"… {how} ": share(last.get(f"val_accuracy_{end}")) for how, end in _OTHERWISE.items()},
         "steps": str(result["steps"]),
         "checkpoint SHA-256": result["checkpoint_sha256"][:16],
     }
 
 
 def _table(columns: dict[str, Figures]) -> Table:
+    """Return a table; another evaluation of the last weights has a row only if it gave another figure."""
     table = Table()
     table.add_column("")
     for name in columns:
         table.add_column(name, justify="right")
+    first: list[str] = []
     for row in next(iter(columns.values())):
-        table.add_row(row, *(figures[row] for figures in columns.values()))
+        values = [figures[row] for figures in columns.values()]
+        if not row.startswith("…"):
+            first = values
+        elif all(value in ("-", own) for value, own in zip(values, first, strict=True)):
+            continue
+        table.add_row(row, *values)
     return table
 
 
@@ -105,12 +120,13 @@ def show_broken_run(workspace: Workspace, *, made: bool) -> None:
     )
 
 
-def show_attempt(workspace: Workspace, attempt: "Attempt | None") -> None:
+def show_attempt(workspace: Workspace, attempt: "Attempt | None", *, again: str = "") -> None:
     """Print an attempt beside the broken run, what counts as fixed, and whether it is reached.
 
-    attempt: None if the experiment was not edited.
+    attempt: None if the experiment was not edited. again: how to run it again, by default the command.
     """
     console = Console()
+    again = again or f"then {workspace.command('verify')}"
     broken, fixed = (workspace.run_folder(run) for run in ("broken", "fixed"))
     if attempt is None:
         console.print(f"{workspace.recipe}: the broken run, made again", markup=False, style="bold")
@@ -118,7 +134,7 @@ def show_attempt(workspace: Workspace, attempt: "Attempt | None") -> None:
         _show_line(console, f"{workspace.experiment} has no edit yet: both runs are the same.")
         _show_next(
             console,
-            f"edit {workspace.experiment}, then {workspace.command('verify')}",
+            f"edit {workspace.experiment}, {again}",
             f"or, if you find nothing wrong with it, name the cause {HEALTHY} in {workspace.report}",
         )
         return
@@ -132,9 +148,7 @@ def show_attempt(workspace: Workspace, attempt: "Attempt | None") -> None:
     if not attempt.fixed:
         _show_line(console, _not_yet(attempt.criteria), style="bold")
         _show_next(
-            console,
-            f"edit {workspace.experiment}, then {workspace.command('verify')}",
-            f"your attempts so far: {workspace.command('history')}",
+            console, f"edit {workspace.experiment}, {again}", f"your attempts so far: {workspace.command('history')}"
         )
         return
     _show_line(console, "Fixed, as far as your machine can tell. The grader also compares bytes and held-out figures.")
