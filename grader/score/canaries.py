@@ -25,7 +25,8 @@ from harness.checks import load_check
 from harness.errors import UserError
 from harness.recipe import HEALTHY, SOLUTIONS, Recipe, load_recipe
 from harness.run.settings import RunSettings
-from harness.submission.log_values import LogValues, first_departure, load_causes, log_values, place_of
+from harness.run.signals import place_of
+from harness.submission.log_values import LogValues, first_departure, load_causes, log_values
 
 Place = tuple[str, int]  # a signal, and a step or an epoch
 _RIVALS = 2

@@ -13,8 +13,9 @@ from grader.score.verdict import Check, Row, full, lost, open_check
 from grader.syntax.edit_size import functions_changed
 from harness.errors import UserError, printable
 from harness.recipe import HEALTHY, Recipe, load_recipe
+from harness.run.signals import place_of
 from harness.submission.document import TOO_LONG, Body
-from harness.submission.log_values import OFF_BY, contradicted, first_departure, load_causes, log_values, place_of
+from harness.submission.log_values import OFF_BY, contradicted, first_departure, load_causes, log_values
 from harness.submission.report import PARTS, WORD_LIMIT, Diagnosis, Report, RuledOut, Sign, parse_report
 
 _CAUSE = ("cause", "The diagnosis names the cause", 3.0)
