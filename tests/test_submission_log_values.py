@@ -30,7 +30,7 @@ def test_every_recipe_is_a_cause_with_its_symptoms_and_healthy_is_one_too(tmp_pa
 def test_a_kit_has_the_same_causes_and_names_the_exercise_of_none() -> None:
     table = json.loads(causes_file())
     assert {name: Cause.model_validate_json(json.dumps(entry)) for name, entry in table.items()} == load_causes()
-    assert all(set(entry) <= {"says", "symptom"} for entry in table.values())
+    assert all(set(entry) <= {"says", "symptom", "observation"} for entry in table.values())
 
 
 @pytest.mark.parametrize("name", RECORDED)
