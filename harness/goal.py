@@ -28,6 +28,11 @@ class Criterion(StrictModel):
     found: str
     by_check: bool = False
 
+    @property
+    def short(self) -> str:
+        """What was found, in a few words."""
+        return f"{self.says} finds {self.found.partition(':')[0]}" if self.by_check else self.found
+
 
 def wanted(recipe: Recipe, dataset: str) -> list[str]:
     """Return in words what counts as fixed, without naming a check: the student is to find those.

@@ -19,7 +19,7 @@ from harness.goal import wanted
 from harness.progress import noted_exercises, progress_of
 from harness.recipe import HEALTHY, LEVELS, SOLUTIONS, Recipe, load_recipe, load_recipes
 from harness.run.metrics_log import batch_records, epoch_records, read_metrics_log
-from harness.workspace import METRICS_LOG, PROMPT, RUN_PAGE, SETTINGS, Workspace, open_workspace
+from harness.workspace import HISTORY_PAGE, METRICS_LOG, PROMPT, RUN_PAGE, SETTINGS, Workspace, open_workspace
 from harness.written.exercise import file_exercise_ids, find_file_exercise
 from harness.written.workspace import FileWorkspace
 
@@ -171,27 +171,37 @@ def _not_yet(criteria: "Sequence[Criterion]") -> str:
 
 
 def show_history(workspace: Workspace) -> None:
-    """Print a line for each attempt, and name the page that draws them over each other."""
+    """Print a line for each attempt, and write the page that draws them over each other."""
     from harness.attempts import edit_of, list_attempts, size_of
+    from harness.page.history_page import AttemptView, write_history_page
 
     console, broken = Console(), workspace.broken_source()
+    columns = ("attempt", "edit", "last loss", "validation", "result")
     table = Table()
-    for name in ("attempt", "edit", "last loss", "validation", "result"):
+    for name in columns:
         table.add_column(name, justify="left" if name == "result" else "right")
-    made = list_attempts(workspace)
-    for attempt in made:
-        figures = run_figures(attempt.folder)
+    views = []
+    for attempt in list_attempts(workspace):
+        figures, edit = run_figures(attempt.folder), edit_of(broken, attempt.source())
         accuracy = figures["validation accuracy"]
         validation = figures["validation loss"] if accuracy == "-" else accuracy
-        missed = [item.says for item in attempt.criteria if not item.reached]
+        missed = [item.short for item in attempt.criteria if not item.reached]
         result = "fixed" if attempt.fixed else f"not yet: {missed[0]}" if missed else "not judged"
-        size = size_of(edit_of(broken, attempt.source()))
-        table.add_row(str(attempt.number), size, figures["last loss"], validation, Text(result))
-    if not made:
+        cells = (str(attempt.number), size_of(edit), figures["last loss"], validation, result)
+        table.add_row(*cells[:-1], Text(result))
+        views.append(AttemptView(attempt.number, attempt.folder, cells, edit))
+    if not views:
         _show_line(console, f"No attempt yet: edit {workspace.experiment}, then {workspace.command('verify')}")
         return
     console.print(table)
-    _show_next(console, f"to see the edit of an attempt: {workspace.command('history', f' DIFF={made[-1].number}')}")
+    path = workspace.folder / HISTORY_PAGE
+    title = f"{workspace.recipe}: {len(views)} {'attempt' if len(views) == 1 else 'attempts'}"
+    write_history_page(path, title, workspace.run_folder("broken"), columns, views)
+    _show_next(
+        console,
+        f"look at {path} in a browser",
+        f"to see the edit of an attempt: {workspace.command('history', f' DIFF={views[-1].number}')}",
+    )
 
 
 def show_edit(workspace: Workspace, number: int) -> None:

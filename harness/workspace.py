@@ -29,6 +29,7 @@ META = "checkpoint.pt.meta.json"
 INPUT_SHEET = "inputs.json"
 RUN_PAGE = "run.html"
 PROMPT = "PROMPT.md"
+HISTORY_PAGE = "history.html"
 CHECKED = "checked.json"  # what make check has found
 SCORE = "score"  # the pages of a score at home
 Run = Literal["broken", "fixed"]
@@ -36,7 +37,7 @@ RUNS: tuple[Run, ...] = ("broken", "fixed")
 # The files of each run in a submission; `best.pt` stays at home.
 RUN_FILES = (METRICS_LOG, CHECKPOINT, CHECKSUM, META, RESULT, INPUT_SHEET, EXPERIMENT, RUN_PAGE)
 # The harness makes these in a workspace, and clean-work deletes them; all else is the student's.
-_MADE_BY_HARNESS = ("runs", SCORE, CHECKED, SETTINGS, PROMPT)
+_MADE_BY_HARNESS = ("runs", SCORE, CHECKED, HISTORY_PAGE, SETTINGS, PROMPT)
 State = Literal["not started", "begun", "verified", "handed in"]
 
 

@@ -1,5 +1,6 @@
 """What a student's own machine says of an attempt, and the attempts that are kept."""
 
+import html
 from pathlib import Path
 from typing import Any
 
@@ -139,6 +140,9 @@ def test_history_shows_attempts_and_edits(workspace: Workspace, tmp_path: Path) 
     assert "No attempt yet: edit " in succeed("history", "huge_lr", *work, cwd=tmp_path)
     keep_attempt(workspace, [Criterion(says="it learns", reached=True, found="yes")])
     assert "fixed" in succeed("history", "huge_lr", *work, cwd=tmp_path)
+    page = (workspace.folder / "history.html").read_text()
+    assert "attempt 1" in page
+    assert all(html.escape(line) in page for line in edit_of(BROKEN, FIXED))
     said = succeed("history", "huge_lr", "--diff", "1", *work, cwd=tmp_path)
     changed = [line for line in edit_of(BROKEN, FIXED)[2:] if line[0] in "+-"]
     assert changed
