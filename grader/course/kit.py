@@ -8,7 +8,7 @@ from pathlib import Path
 from grader.sandbox import HIDDEN_FROM_STUDENTS
 from harness.errors import UserError
 from harness.files import write_with_sha256
-from harness.recipe import EXERCISES, FILE_EXERCISE, ROOT, Recipe, load_recipe, recipe_ids
+from harness.recipe import EXERCISES, FILE_EXERCISE, GOAL, ROOT, Recipe, load_recipe, recipe_ids
 from harness.submission.archive import deterministic_tar_gz
 from harness.submission.log_values import CAUSES, causes_file
 from harness.workspace import PROMPT
@@ -60,6 +60,8 @@ def kit_files() -> dict[str, bytes]:
             "recipe.toml": recipe.for_kit().encode(),
             "experiment.py": recipe.broken_source().encode(),
         }
+        if recipe.goal is not None:
+            own[GOAL] = (EXERCISES / recipe.id / GOAL).read_bytes()
         _refuse_answers(recipe, own)
         files |= {f"exercises/{recipe.id}/{name}": content for name, content in own.items()}
     files[CAUSES.relative_to(ROOT).as_posix()] = causes_file()

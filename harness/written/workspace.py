@@ -4,16 +4,15 @@ import ast
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from harness.errors import UserError, naming
 from harness.files import read_text
+from harness.progress import progress_of
 from harness.submission.check_run import CheckItem, failed, passed
-from harness.workspace import PROMPT, SETTINGS, SUBMITTED, make_command, prompt_text, write_where_missing
+from harness.workspace import PROMPT, SETTINGS, State, make_command, prompt_text, write_where_missing
 from harness.written.exercise import DecisionTree, Derivation, FileExercise, stub
 
 ANSWER_BYTES = 64 * 1024  # as for experiments; the longest known answer has 4 KiB
-FileState = Literal["not started", "begun", "submitted"]
 
 
 @dataclass(frozen=True)
@@ -32,11 +31,15 @@ class FileWorkspace:
         """Return the `make` command of a verb for this workspace."""
         return make_command(verb, self.folder, more)
 
-    def state(self) -> FileState:
-        """Return how far the student is; a submitted answer stays submitted."""
-        if not (self.folder / SETTINGS).is_file():
-            return "not started"
-        return "submitted" if (self.folder / SUBMITTED).is_file() else "begun"
+    def exists(self) -> bool:
+        """Return whether the workspace was made."""
+        return (self.folder / SETTINGS).is_file()
+
+    def state(self) -> State:
+        """Return how far the student is; what was handed in stays so."""
+        if progress_of(self.folder).handed_in is not None:
+            return "handed in"
+        return "begun" if self.exists() else "not started"
 
 
 def start_file_exercise(exercise: FileExercise, work: Path) -> tuple[FileWorkspace, bool]:
@@ -45,7 +48,7 @@ def start_file_exercise(exercise: FileExercise, work: Path) -> tuple[FileWorkspa
     The settings file comes last: an interrupted start is completed the next time.
     """
     workspace = FileWorkspace(work / exercise.id, exercise)
-    made = workspace.state() == "not started"
+    made = not workspace.exists()
     with naming(workspace.folder):
         workspace.folder.mkdir(parents=True, exist_ok=True)
         write_where_missing(workspace.answer, stub(exercise))
@@ -58,7 +61,7 @@ def start_file_exercise(exercise: FileExercise, work: Path) -> tuple[FileWorkspa
 def open_file_workspace(exercise: FileExercise, work: Path) -> FileWorkspace:
     """Return an existing workspace. Raises `UserError` if there is none."""
     workspace = FileWorkspace(work / exercise.id, exercise)
-    if workspace.state() == "not started":
+    if not workspace.exists():
         raise UserError(f"There is no workspace {workspace.folder}: make exercise BREAK={exercise.id} makes it.")
     return workspace
 
