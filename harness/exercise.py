@@ -5,7 +5,7 @@ import hashlib
 import json
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -221,9 +221,24 @@ def check_exercise(recipe_id: str, work: Path) -> "tuple[Workspace, list[CheckIt
                 known.outcomes |= {name: finding.outcome for name, finding in findings.items()}
             return {name: known.outcomes[name] for name in names}
 
-        items = check_workspace(workspace, rerun, outcomes)
+        items = [*check_workspace(workspace, rerun, outcomes), *_goal_items(workspace)]
     known.save([run for run in RUNS if any(one.id == f"{run}: repeats" and one.outcome == "passed" for one in items)])
     return workspace, items
+
+
+def _goal_items(workspace: Workspace) -> "Iterator[CheckItem]":
+    """Yield whether the last attempt is fixed, if the experiment was edited and verified since."""
+    from harness.attempts import list_attempts
+    from harness.submission.check_run import failed, passed
+
+    made = list_attempts(workspace)
+    if not made or not workspace.edited() or made[-1].source() != read_source(workspace.experiment):
+        return
+    missed = [item for item in made[-1].criteria if not item.reached]
+    if missed:
+        yield failed("fixed: goal", f"not fixed yet: {missed[0].short}.")
+    elif made[-1].criteria:
+        yield passed("fixed: goal", "no symptom, a healthy validation, and sound checks.")
 
 
 class _Found:
