@@ -81,13 +81,16 @@ def mechanisms_of(recipe_id: str, solutions: Path = SOLUTIONS) -> dict[str, str]
 
 @cache
 def _measured(recipe_id: str, solutions: Path) -> _Measured:
-    if not is_mystery(recipe_id):
-        return read_record(solutions / recipe_id / MEASURED, _Measured)
-    case = load_mystery(recipe_id)
-    if case.is_healthy:
-        outcomes = read_record(solutions / SOUND, _Sound).outcomes
-        return _Measured(format_version=1, outcomes=outcomes.get(case.sound, {}), trips={})
-    return _together([_measured(cause, solutions) for cause in case.causes])
+    causes: Sequence[str] = recipe_id.split("+")  # as the self-check calls two breaks at once
+    if is_mystery(recipe_id):
+        case = load_mystery(recipe_id)
+        if case.is_healthy:
+            outcomes = read_record(solutions / SOUND, _Sound).outcomes
+            return _Measured(format_version=1, outcomes=outcomes.get(case.sound, {}), trips={})
+        causes = case.causes
+    if len(causes) > 1:
+        return _together([_measured(cause, solutions) for cause in causes])
+    return read_record(solutions / causes[0] / MEASURED, _Measured)
 
 
 def _together(parts: Sequence[_Measured]) -> _Measured:
