@@ -243,7 +243,8 @@ def clean_work(recipe: str, work: Path, yes: bool) -> None:
         if not sys.stdin.isatty():
             raise UserError(f"There is no terminal to ask before starting {recipe} over: give --yes (YES=1).")
         if not click.confirm(f"Delete everything in {work / recipe} but {theirs}, which move aside?"):
-            raise Stopped("Nothing was changed.")
+            click.echo("Nothing was changed.")
+            return
     kept = remove_workspace(work, recipe)
     click.echo(f"Moved to {kept}: {theirs}. Next: make exercise BREAK={recipe}")
 
