@@ -109,5 +109,5 @@ def _section(check: Check) -> Iterator[str]:
     for outcome in check.outcomes:
         further = [f"`{name.replace('_', '-')}`" for name in outcome.next]
         place = [f"read {outcome.look}"] if outcome.look else []
-        sound = "sound" if outcome.sound else "**unsound**"
-        yield f"| `{outcome.id}` | {sound} | {outcome.reading} | {'; '.join((*place, *further))} |"
+        kind = ("sound" if outcome.judged else "nothing to judge") if outcome.sound else "**unsound**"
+        yield f"| `{outcome.id}` | {kind} | {outcome.reading} | {'; '.join((*place, *further))} |"

@@ -18,11 +18,11 @@ class Limit:
 
 @dataclass(frozen=True)
 class Outcome:
-    """One result that a check can have: made by `sound`, `mechanism` or `consequence`.
+    """One result that a check can have: made by `sound`, `unjudged`, `mechanism` or `consequence`.
 
     `reading` is the sentence that says what the result means. `next` names checks to make next, `look` a place to
     read when no further check is needed. `in_log` bounds the same quantity over the whole run, of which a check sees
-    some steps.
+    some steps. `judged` is false if the check found nothing to judge, which is sound.
     """
 
     id: str
@@ -32,11 +32,17 @@ class Outcome:
     next: tuple[str, ...]
     look: str
     in_log: Limit | None
+    judged: bool = True
 
 
 def sound(id: str, reading: str, *next: str, look: str = "") -> Outcome:
-    """Return an outcome that rules something out, or that could not judge."""
+    """Return an outcome that rules something out."""
     return Outcome(id, reading, True, False, next, look, None)
+
+
+def unjudged(id: str, reading: str, *next: str, look: str = "") -> Outcome:
+    """Return an outcome that rules nothing out: there was nothing to measure, or no way to judge it."""
+    return Outcome(id, reading, True, False, next, look, None, judged=False)
 
 
 def mechanism(id: str, reading: str, *next: str, look: str = "", in_log: Limit | None = None) -> Outcome:
@@ -135,3 +141,8 @@ def short(value: Cell, digits: int = 4) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:.{digits}g}" if isinstance(value, float) else str(value)
+
+
+def percent(share: float) -> str:
+    """Return a share of 0 to 1 in words: `98.2 %`."""
+    return f"{100 * share:.3g} %"
