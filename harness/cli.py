@@ -11,6 +11,7 @@ import click
 from harness.checks.cli.commands import add_check_commands
 from harness.command_line import HELP_OPTIONS, resume_option, run_command, run_options, whole_number, work_option
 from harness.errors import Stopped, UserError, naming
+from harness.terminal import folded, terminal_width
 
 # Everything else is imported inside the command that needs it: `harness --help` must be instant.
 
@@ -141,7 +142,7 @@ def causes() -> None:
     known = load_causes()
     width = max(map(len, known))
     for name, cause in known.items():
-        click.echo(f"{name.ljust(width)}  {cause.says}")
+        click.echo(folded(f"{name.ljust(width)}  {cause.says}", terminal_width(), hang=width + 2))
     click.echo("Next: name one under diagnosis:, and rule out two others, in report.md.")
 
 

@@ -16,6 +16,7 @@ from typing import Any, NoReturn, TextIO
 import click
 
 from harness.errors import Stopped, UserError, from_os_error
+from harness.terminal import folded, terminal_width
 
 HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}
 Command = Callable[..., Any]
@@ -72,7 +73,10 @@ def _reopen_closed_streams() -> None:
 
 def _fail(message: str) -> NoReturn:
     with contextlib.suppress(OSError):  # standard error may be a file on the same full disk
-        click.echo(f"Error: {message}", err=True)
+        width = terminal_width(sys.stderr)
+        for line in f"Error: {message}".split("\n"):
+            # An indented line is one of the user's program.
+            click.echo(line if line.startswith(" ") else folded(line, width, hang=2), err=True)
     for stream in (sys.stdout, sys.stderr):
         _drop_unwritten(stream)
     sys.exit(2)

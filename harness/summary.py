@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.padding import Padding
 from rich.table import Table
-from rich.text import Text
 
 from harness.exercise import read_result
 from harness.recipe import load_recipe, load_recipes
 from harness.run.metrics_log import batch_records, epoch_records, read_metrics_log
+from harness.terminal import folded
 from harness.workspace import METRICS_LOG, PROMPT, RUN_PAGE, SETTINGS, Workspace, open_workspace
 from harness.written.exercise import file_exercise_ids, find_file_exercise
 from harness.written.workspace import FileWorkspace
@@ -64,16 +63,24 @@ def _show_line(console: Console, line: str, style: str = "") -> None:
     console.print(line, markup=False, highlight=False, soft_wrap=True, style=style)
 
 
+def _show_folded(console: Console, line: str, *, indent: int = 0, hang: int = 0, style: str = "") -> None:
+    """Print a sentence, wrapped at a terminal."""
+    _show_line(console, folded(line, _width(console), indent=indent, hang=hang), style)
+
+
+def _width(console: Console) -> int | None:
+    return console.width if console.is_terminal else None
+
+
 def _show_findings(console: Console, folder: Path) -> None:
     for finding in read_result(folder)["guardrails"]:
-        text = Text(f"step {finding['step']}: {finding['message']}")
-        console.print(Padding(text, (0, 0, 0, 2)), highlight=False)
+        _show_folded(console, f"step {finding['step']}: {finding['message']}", indent=2, hang=2)
 
 
 def _show_next(console: Console, *lines: str) -> None:
     console.print("Next:", style="bold")
     for line in lines:
-        _show_line(console, f"  {line}")
+        _show_folded(console, line, indent=2, hang=3)
 
 
 def show_broken_run(workspace: Workspace, *, made: bool) -> None:
@@ -166,8 +173,7 @@ def show_checks(items: "Sequence[CheckItem]", workspace: Workspace | FileWorkspa
     from harness.submission.check import render_checks
 
     console = Console()
-    # The terminal breaks long lines: a path must survive being copied.
-    console.print(render_checks(items), soft_wrap=True)
+    console.print(render_checks(items, _width(console)), soft_wrap=True)
     outcomes = {item.outcome for item in items}
     submit = workspace.command("submit", " STUDENT=<your login>")
     if outcomes == {"passed"}:
@@ -188,7 +194,7 @@ def show_submission(submission: "Submission") -> None:
     about = f"({shown}, SHA-256 {submission.sha256[:16]})"
     _show_line(console, f"{submission.path} {about} and its .sha256 are written.")
     for item in submission.warnings:
-        _show_line(console, f"Warning, {item.id}: {item.message}", style="yellow")
+        _show_folded(console, f"Warning, {item.id}: {item.message}", hang=2, style="yellow")
     _show_next(console, "hand both files in")
 
 

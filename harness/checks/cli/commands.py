@@ -9,6 +9,7 @@ import click
 import harness
 from harness.checks import Check, check_names, load_check
 from harness.command_line import measure_options, work_option
+from harness.terminal import folded, terminal_width
 
 # Everything else is imported inside the command that needs it: `harness --help` must be instant.
 
@@ -86,7 +87,8 @@ def checks(page: Path | None) -> None:
         return
     width = max(map(len, check_names()))
     for check in map(load_check, check_names()):
-        click.echo(f"{check.name.replace('_', '-'):<{width}}  {check.question}")
+        line = f"{check.name.replace('_', '-'):<{width}}  {check.question}"
+        click.echo(folded(line, terminal_width(), hang=width + 2))
     click.echo("Next: harness triage EXERCISE, or harness triage SCRIPT.py")
 
 

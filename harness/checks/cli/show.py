@@ -4,7 +4,6 @@ import json
 import shlex
 import shutil
 import sys
-import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from harness.errors import UserError
 from harness.exercise import DEFAULT_SEED, RunOptions, check_dataset
 from harness.recipe import load_recipe
 from harness.run.settings import RunSettings
+from harness.terminal import folded
 from harness.workspace import SETTINGS, open_workspace, read_source
 
 _READ = "read: "
@@ -166,10 +166,11 @@ def _show_whole(console: Console, report: CheckReport) -> None:
     _print(console, report.check.summary, indent=2)
     console.print()
     _print(console, f"{finding.outcome}: {finding.summary}", hang=2, style=_style(outcome.sound))
-    lines = [f"  {name}: {short(value)}" for name, value in finding.figures.items()]
+    for name, value in finding.figures.items():
+        _print(console, f"{name}: {short(value)}", indent=2, hang=2)
     for table in finding.tables:
-        lines += table.lines()
-    console.print("\n".join([*lines, ""]))
+        console.print("\n".join(table.lines()))
+    console.print()
     _print(console, outcome.reading)
 
 
@@ -193,16 +194,8 @@ def _show_walk(console: Console, reports: Sequence[CheckReport]) -> None:
 
 def _print(console: Console, text: str, *, indent: int = 0, hang: int = 0, style: str = "") -> None:
     """Print a sentence; at a terminal wrapped, its further lines indented by `hang` more."""
-    first = " " * indent
-    if console.is_terminal:
-        rest = " " * (indent + hang)
-        text = textwrap.fill(
-            text, console.width, initial_indent=first, subsequent_indent=rest, break_long_words=False,
-            break_on_hyphens=False,
-        )  # fmt: skip
-    else:
-        text = first + text
-    console.print(text, style=style)
+    width = console.width if console.is_terminal else None
+    console.print(folded(text, width, indent=indent, hang=hang), style=style)
 
 
 def _activate() -> str | None:

@@ -90,6 +90,8 @@ class Check:
         return f"harness {self.name.replace('_', '-')} {shlex.quote(target)}"
 
 
+_WIDTH = 80  # characters of a usual terminal
+
 Cell = str | bool | int | float | None
 """A figure or a word of a table."""
 
@@ -103,13 +105,23 @@ class Table:
     rows: tuple[tuple[Cell, ...], ...]
 
     def lines(self) -> Iterator[str]:
-        """Yield the caption and the rows in aligned columns, without a frame: even ten must fit a usual terminal."""
+        """Yield the caption and the rows in aligned columns, without a frame.
+
+        If they do not fit a usual terminal, headings are set one word below the other, then columns closer.
+        """
         yield self.caption
-        cells = [self.columns, *(tuple(short(cell, digits=3) for cell in row) for row in self.rows)]
-        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        rows = [tuple(short(cell, digits=3) for cell in row) for row in self.rows]
+        high = max(len(name.split()) for name in self.columns)
+        words = [[""] * (high - len(name.split())) + name.split() for name in self.columns]
+        stacked = [tuple(line) for line in zip(*words, strict=True)]
+        for heading, gap in (([self.columns], 2), (stacked, 2), (stacked, 1)):
+            cells = [*heading, *rows]
+            widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+            if 2 + sum(widths) + gap * (len(widths) - 1) <= _WIDTH:
+                break
         for row in cells:
             rest = (cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))
-            yield "  " + "  ".join((row[0].ljust(widths[0]), *rest)).rstrip()
+            yield "  " + (" " * gap).join((row[0].ljust(widths[0]), *rest)).rstrip()
 
 
 @dataclass(frozen=True)
