@@ -62,6 +62,19 @@ def test_a_file_that_cannot_be_judged_says_why(
         assert submit_file(workspace, "ada", tmp_path / "out").warnings == (item,)
 
 
+def test_a_file_that_does_not_parse_is_not_packed_and_a_foreign_import_is_warned_of(
+    workspace: FileWorkspace, tmp_path: Path
+) -> None:
+    workspace.answer.write_text("def forward(:\n")
+    with pytest.raises(UserError, match=r"Not handed in, answer: syntax: .*backprop.py cannot be parsed: .*line 1"):
+        submit_file(workspace, "ada", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    workspace.answer.write_text("import numpy as np\nimport torch\n")
+    [warning] = submit_file(workspace, "ada", tmp_path / "out").warnings
+    assert warning.id == "form: numpy"
+    assert "backprop.py, line 2 imports torch: derive by hand, and import only numpy" in warning.message
+
+
 def test_the_tarball_holds_the_file_and_a_manifest(workspace: FileWorkspace, tmp_path: Path) -> None:
     workspace.answer.write_text("x = 1\n")
     (workspace.folder / "notes.txt").write_text("mine")

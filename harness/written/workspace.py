@@ -70,7 +70,10 @@ def read_answer(path: Path) -> str:
 
 
 def file_items(workspace: FileWorkspace) -> list[CheckItem]:
-    """Judge the file without running it: it is there, changed, and can be parsed. `make submit` warns of failures."""
+    """Judge the file without running it: it is there, changed, can be parsed, and imports what it may.
+
+    `make submit` refuses a file that nobody can read, and warns of other failures.
+    """
     try:
         text = read_answer(workspace.answer)
     except UserError as error:
@@ -83,8 +86,14 @@ def file_items(workspace: FileWorkspace) -> list[CheckItem]:
     try:
         ast.parse(text, str(workspace.answer))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        return [*items, failed("answer: syntax", f"{workspace.answer} cannot be parsed: {error}: fix that.")]
-    return items
+        return [
+            *items,
+            failed("answer: syntax", f"{workspace.answer} cannot be parsed: {error}: fix that.", blocks=True),
+        ]
+    from harness.written.derivation_judge import import_item
+
+    foreign = import_item(workspace.answer, text)
+    return [*items, foreign] if foreign else items
 
 
 def check_file(workspace: FileWorkspace) -> list[CheckItem]:
