@@ -59,10 +59,10 @@ def exercise(recipe: str, work: Path, resume: bool, **options: Any) -> None:
     if isinstance(found, FileExercise):
         _refuse_run_options(recipe, {**options, "resume": resume or None})
         answer, made = start_file_exercise(found, work)
-        show_file_workspace(answer, made=made)
+        show_file_workspace(answer, made=made, restored=answer.restore())
         return
     workspace, made = start_exercise(recipe, work, RunOptions(**options), resume=resume)
-    show_broken_run(workspace, made=made)
+    show_broken_run(workspace, made=made, restored=workspace.restore())
 
 
 def _refuse_run_options(exercise: str, options: Mapping[str, object]) -> None:
@@ -233,7 +233,7 @@ def submit(recipe: str, work: Path, student: str | None, out: Path) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def clean_work(recipe: str, work: Path, yes: bool) -> None:
     """Start over: delete the runs, move your own files aside."""
-    from harness.workspace import EXPERIMENT, REPORT, remove_workspace
+    from harness.workspace import EXPERIMENT, REPORT, make_command, remove_workspace
     from harness.written.exercise import FileExercise, load_exercise
 
     found = load_exercise(recipe)
@@ -247,7 +247,7 @@ def clean_work(recipe: str, work: Path, yes: bool) -> None:
             click.echo("Nothing was changed.")
             return
     kept = remove_workspace(work, recipe)
-    click.echo(f"Moved to {kept}: {theirs}. Next: make exercise BREAK={recipe}")
+    click.echo(f"Moved to {kept}: {theirs}. Next: {make_command('exercise', work / recipe)}")
 
 
 @cli.command()

@@ -119,9 +119,17 @@ def positive_option(name: str, parameter: str, text: str) -> Command:
 
 
 resume_option = click.option("--resume", is_flag=True, help="Continue a run that was stopped.")
+
+
+def _find_work() -> Path:
+    from harness.workspace import find_work  # `harness --help` must be instant
+
+    return find_work()
+
+
 work_option = click.option(
-    "--work", type=click.Path(file_okay=False, path_type=Path), default=Path("work"), show_default=True,
-    help="The folder of workspaces.",
+    "--work", type=click.Path(file_okay=False, path_type=Path), default=_find_work,
+    show_default="work, or the one around the current folder", help="The folder of workspaces.",
 )  # fmt: skip
 _seed = click.option(
     "--seed", metavar="N", type=whole_number(0, 2**32 - 1),

@@ -83,12 +83,21 @@ def _show_next(console: Console, *lines: str) -> None:
         _show_folded(console, line, indent=2, hang=3)
 
 
-def show_broken_run(workspace: Workspace, *, made: bool) -> None:
-    """Print the figures of the broken run and the next step; `made` says whether it was made just now."""
+def _what_was_there(folder: Path, restored: Sequence[str]) -> str:
+    if not restored:
+        return f"{folder} exists already; nothing in it was changed."
+    return f"{folder} exists already. Missing, and written again: {', '.join(restored)}."
+
+
+def show_broken_run(workspace: Workspace, *, made: bool, restored: Sequence[str] = ()) -> None:
+    """Print the figures of the broken run and the next step.
+
+    made: whether it was made just now. restored: files that were missing in it, and are written again.
+    """
     console = Console()
     folder = workspace.run_folder("broken")
     if not made:
-        _show_line(console, f"{workspace.folder} exists already; nothing in it was changed.")
+        _show_line(console, _what_was_there(workspace.folder, restored))
     recipe = load_recipe(workspace.recipe)
     console.print(f"{recipe.id}: {recipe.title}", markup=False, style="bold")
     console.print(_table({"broken": run_figures(folder)}))
@@ -121,11 +130,11 @@ def show_comparison(workspace: Workspace) -> None:
     )
 
 
-def show_file_workspace(workspace: FileWorkspace, *, made: bool) -> None:
-    """Print which file to write, and the next step."""
+def show_file_workspace(workspace: FileWorkspace, *, made: bool, restored: Sequence[str] = ()) -> None:
+    """Print which file to write, and the next step; see `show_broken_run`."""
     console = Console()
     if not made:
-        _show_line(console, f"{workspace.folder} exists already; nothing in it was changed.")
+        _show_line(console, _what_was_there(workspace.folder, restored))
     exercise = workspace.exercise
     console.print(f"{exercise.id}: {exercise.title}", markup=False, style="bold")
     _show_next(

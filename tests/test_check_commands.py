@@ -95,7 +95,12 @@ def test_the_experiment_of_the_workspace_is_measured_and_without_one_that_handed
     found = json.loads(say("data", "label_permute", "--json"))
     file = str(Path("work/label_permute/experiment.py"))
     assert (found["target"], found["file"], found["sound"]) == ("label_permute", file, True)
+    assert "--work" not in found["checks"][0]["command"]
+    monkeypatch.chdir(tmp_path / "work" / "label_permute")
+    assert json.loads(say("data", "label_permute", "--json"))["sound"]
     handed_out = json.loads(say("data", "label_permute", "--work", "none", "--json"))
+    # Commands to go on with measure the same experiment.
+    assert handed_out["checks"][0]["command"] == "harness data label_permute --work none"
     assert (handed_out["file"], handed_out["checks"][0]["outcome"]) == (None, "unpaired")
     assert tells(json.dumps(handed_out), recipe) == []
 

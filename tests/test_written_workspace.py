@@ -35,6 +35,9 @@ def test_an_interrupted_start_is_completed_and_nothing_is_overwritten(workspace:
     (workspace.folder / "workspace.json").unlink()  # it was interrupted
     assert start_file_exercise(workspace.exercise, workspace.folder.parent) == (workspace, True)
     assert workspace.answer.read_text() == "mine"
+    workspace.answer.unlink()
+    assert "make exercise BREAK=backprop_mlp" in file_items(workspace)[0].message
+    assert workspace.restore() == ["backprop.py"]
 
 
 @pytest.mark.parametrize(
@@ -114,7 +117,9 @@ def test_from_the_first_command_to_starting_over(tmp_path: Path) -> None:
     listed = succeed("exercises", cwd=tmp_path)
     assert "backprop_mlp   derivation     backprop.py   submitted\n" in listed
     assert succeed("clean-work", EXERCISE, "--yes", cwd=tmp_path).startswith("Moved to ")
-    assert snapshot(tmp_path / "work") == {".removed/backprop_mlp-1/backprop.py": written.encode()}
+    assert snapshot(tmp_path / "work") == {
+        ".gitignore": b"*\n", ".removed/backprop_mlp-1/backprop.py": written.encode(),
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,16 @@ from typing import Literal
 from harness.errors import UserError, naming
 from harness.files import read_text
 from harness.submission.check_run import CheckItem, failed, passed
-from harness.workspace import PROMPT, SETTINGS, SUBMITTED, make_command, prompt_text, write_where_missing
+from harness.workspace import (
+    PROMPT,
+    SETTINGS,
+    SUBMITTED,
+    make_command,
+    make_folder,
+    prompt_text,
+    write_missing,
+    write_where_missing,
+)  # fmt: skip
 from harness.written.exercise import DecisionTree, Derivation, FileExercise, stub
 
 ANSWER_BYTES = 64 * 1024  # as for experiments; the longest known answer has 4 KiB
@@ -32,6 +41,11 @@ class FileWorkspace:
         """Return the `make` command of a verb for this workspace."""
         return make_command(verb, self.folder, more)
 
+    def restore(self) -> list[str]:
+        """Write again what is missing of the student's file and the task; return the names of what was missing."""
+        task = prompt_text(self.exercise.id, self.exercise.file, self.folder.parent)
+        return write_missing(self.folder, {self.exercise.file: stub(self.exercise), PROMPT: task})
+
     def state(self) -> FileState:
         """Return how far the student is; a submitted answer stays submitted."""
         if not (self.folder / SETTINGS).is_file():
@@ -42,30 +56,33 @@ class FileWorkspace:
 def start_file_exercise(exercise: FileExercise, work: Path) -> tuple[FileWorkspace, bool]:
     """Make or complete `work/<id>/`; return it and whether it is new. Raises `OSError` if it cannot be written.
 
+    In a workspace that is whole, nothing changes: `FileWorkspace.restore` writes what is missing since.
+
     The settings file comes last: an interrupted start is completed the next time.
     """
     workspace = FileWorkspace(work / exercise.id, exercise)
     made = workspace.state() == "not started"
     with naming(workspace.folder):
-        workspace.folder.mkdir(parents=True, exist_ok=True)
-        write_where_missing(workspace.answer, stub(exercise))
-        write_where_missing(workspace.folder / PROMPT, prompt_text(exercise.id, exercise.file))
+        if not made:
+            return workspace, False
+        make_folder(workspace.folder)
+        workspace.restore()
         record = {"format_version": 1, "exercise": exercise.id, "kind": exercise.kind}
         write_where_missing(workspace.folder / SETTINGS, json.dumps(record, indent=1) + "\n")
-    return workspace, made
+    return workspace, True
 
 
 def open_file_workspace(exercise: FileExercise, work: Path) -> FileWorkspace:
     """Return an existing workspace. Raises `UserError` if there is none."""
     workspace = FileWorkspace(work / exercise.id, exercise)
     if workspace.state() == "not started":
-        raise UserError(f"There is no workspace {workspace.folder}: make exercise BREAK={exercise.id} makes it.")
+        raise UserError(f"There is no workspace {workspace.folder}: {workspace.command('exercise')} makes it.")
     return workspace
 
 
 def read_answer(path: Path) -> str:
     """Return the text of an answer. Raises `UserError` if it is missing, too large, or not UTF-8."""
-    missing = "put the file back, or make the exercise again"
+    missing = f"put the file back, or {make_command('exercise', path.parent)} writes the original one again"
     return read_text(path, ANSWER_BYTES, missing=missing, too_large="shorten it")
 
 

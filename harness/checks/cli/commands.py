@@ -1,5 +1,6 @@
 """The commands of the checks: one for each check, made from its declaration, beside `triage` and `checks`."""
 
+import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,7 @@ def _measure(names: tuple[str, ...], *, target: str, work: Path, as_json: bool, 
     from harness.data import DATASETS
     from harness.errors import UserError
     from harness.exercise import RunOptions
+    from harness.workspace import find_work
 
     found = find_target(target, work, RunOptions(**options))
     try:
@@ -57,6 +59,7 @@ def _measure(names: tuple[str, ...], *, target: str, work: Path, as_json: bool, 
         raise UserError(f"{error}\nIt received digits: --dataset gives it {', '.join(DATASETS)}.") from None
     # The commands to go on with take the same options.
     given = [f"--{name.removesuffix('_size')} {value}" for name, value in options.items() if value is not None]
+    given += [f"--work {shlex.quote(str(work))}"] if work != find_work() and not target.endswith(".py") else []
     reports = [CheckReport(load_check(name), target, finding, tuple(given)) for name, finding in findings.items()]
     if as_json:
         print_json(found, reports)
