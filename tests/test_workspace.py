@@ -10,7 +10,13 @@ from harness.errors import UserError
 from harness.run.settings import RunSettings
 from harness.submission.report import read_report
 from harness.workspace import (
-    create_workspace, find_work, make_command, open_workspace, prompt_text, read_source, remove_workspace,
+    create_workspace,
+    find_work,
+    make_command,
+    open_workspace,
+    prompt_text,
+    read_source,
+    remove_workspace,
     report_template,
 )  # fmt: skip
 
