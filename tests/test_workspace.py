@@ -74,8 +74,8 @@ def test_git_ignores_a_new_folder_of_workspaces_and_no_other(tmp_path: Path) -> 
     create_workspace(tmp_path / "here" / "work", "huge_lr", BROKEN, SETTINGS)
 
     def untracked() -> str:
-        words = ["git", "-C", tmp_path, "status", "--porcelain", "--untracked-files=all"]
-        return subprocess.run(words, check=True, capture_output=True, text=True).stdout
+        words = ["git", "-C", str(tmp_path), "status", "--porcelain", "--untracked-files=all"]
+        return subprocess.check_output(words, text=True)
 
     assert untracked() == ""
     (tmp_path / "theirs").mkdir()

@@ -239,7 +239,9 @@ class _ReportJudge:
                 " JPEG, GIF or WebP into the text as a data: address, or paste lines of the log into a code block."
             )
         if not body.shows_values:
-            message = f"{report} has no plot and no line of a log: paste the lines that matter"
+            message = (
+                f"{report} has no plot and no line of a log: paste lines that show the symptom, with their values,"
+            )
             raise UserError(f"{message} into a code block (```).")
         return "it shows a picture, or lines of a log."
 
