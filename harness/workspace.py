@@ -57,7 +57,10 @@ def prompt_text(exercise: str, file: str = "", work: Path | None = None) -> str:
     story = (EXERCISES / exercise / PROMPT).read_text(encoding="utf-8")
     steps = (_TEMPLATES / ("file_steps.md" if file else "steps.md")).read_text(encoding="utf-8")
     place = "" if work is None else _place(work)[1]
-    return story + steps.replace("{exercise}", exercise).replace("{file}", file).replace("{work}", place)
+    names = {"exercise": exercise, "file": file, "work": place, "option": place.replace("WORK=", "--work ")}
+    for name, words in names.items():
+        steps = steps.replace(f"{{{name}}}", words)
+    return story + steps
 
 
 @dataclass(frozen=True)

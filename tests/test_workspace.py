@@ -1,12 +1,15 @@
 import json
+import re
 import subprocess
 import threading
+import tomllib
 from pathlib import Path
 
 import pytest
 from made_up_runs import BROKEN, FIXED, make_workspace
 
 from harness.errors import UserError
+from harness.recipe import ROOT
 from harness.run.settings import RunSettings
 from harness.submission.report import read_report
 from harness.workspace import (
@@ -66,7 +69,9 @@ def test_the_task_of_a_workspace_elsewhere_names_it_in_its_commands(tmp_path: Pa
     place = f"WORK='{tmp_path}/my work'"
     assert f"`make verify BREAK=huge_lr {place}`" in prompt
     assert f"`make submit BREAK=huge_lr STUDENT=<your login> {place}`" in prompt
-    assert prompt_text("huge_lr") == prompt.replace(f" {place}", "")
+    option = place.replace("WORK=", "--work ")
+    assert f"`.venv/bin/harness show huge_lr --step 2 {option}`" in prompt
+    assert prompt_text("huge_lr") == prompt.replace(f" {place}", "").replace(f" {option}", "")
 
 
 def test_git_ignores_a_new_folder_of_workspaces_and_no_other(tmp_path: Path) -> None:
@@ -177,3 +182,15 @@ def test_starting_over_keeps_all_that_a_person_made(tmp_path: Path) -> None:
     assert not workspace.folder.exists()
     make_workspace(tmp_path)
     assert remove_workspace(tmp_path, "huge_lr").name == "huge_lr-2"
+
+
+def test_the_steps_state_the_points_and_point_to_help() -> None:
+    text = prompt_text("huge_lr")
+    for criterion, checks in tomllib.loads((ROOT / "grader/score/rubric.toml").read_text()).items():
+        if criterion != "format_version":
+            assert f"{criterion} {sum(checks.values())} (" in text.replace("\n", " ")
+    for page in re.findall(r"docs/[a-z-]+\.md", text):
+        assert (ROOT / page).is_file() and f"]({page})" in (ROOT / "grader/course/kit_readme.md").read_text()
+    commands = re.findall(r"`((?:make|\.venv)[^`]+)`", text)
+    assert {line.split()[1] for line in commands} == {"triage", "hint", "verify", "check", "submit", "causes", "show"}
+    assert "{" not in text.replace("{signal", "").replace("{cause", "").replace("{run", "").replace("{check", "")
