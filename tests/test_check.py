@@ -145,7 +145,7 @@ def test_a_cited_number_that_is_not_in_the_log_is_shown_beside_it(workspace: Wor
     [
         ("run: fixed", "run: broken", "evidence of fixed", "cites no value of the fixed run"),
         ("too large.", "word " * 500, "length", "and 500 are allowed"),
-        ("```\n", "", "snippet", "no line of a log: paste the lines"),
+        ("```\n", "", "snippet", "no line of a log: paste lines"),
         ("cause: huge_lr", "cause: huge_lrs", "diagnosis 1", "no cause 'huge_lrs': did you mean huge_lr?"),
         ("where: build_optimizer", "where: build_optimiser", "diagnosis 1", "did you mean build_optimizer?"),
         ("step: 3, value: NaN", "step: 0, value: 2.3", "diagnosis 1", "in the fixed run: cite the first"),
