@@ -110,6 +110,17 @@ def test_an_experiment_edited_after_its_run_is_found(workspace: Workspace) -> No
     assert list(failures(check_workspace(workspace))) == ["experiment: verified"]
 
 
+def test_a_debugger_that_was_left_in_the_experiment_is_found(workspace: Workspace) -> None:
+    source = workspace.experiment.read_text() + "\n\ndef unused():\n    breakpoint()\n"
+    workspace.experiment.write_text(source)
+    (workspace.run_folder("fixed") / "experiment.py").write_text(source)
+    seal(workspace.run_folder("fixed"))
+    found = failures(check_workspace(workspace))
+    assert list(found) == ["experiment: debugger"]
+    line = source.count("\n")
+    assert f"line {line} opens the debugger, and grading has no terminal: take it out" in found["experiment: debugger"]
+
+
 @pytest.mark.parametrize(("comment", "message"), [("", "you have not changed"), ("# why\n", "comments and layout")])
 def test_an_experiment_that_was_not_edited_is_found(workspace: Workspace, comment: str, message: str) -> None:
     source = workspace.broken_source() + comment
