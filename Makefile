@@ -15,16 +15,20 @@ resume   = $(if $(RESUME),--resume)
 #: Work on an exercise
 #:   make exercises                     list them, and how far you are
 #:   make exercise BREAK=huge_lr        make the workspace and run the broken experiment
+#:   make exercise BREAK=mystery LEVEL=2    the same for one that is drawn, under a neutral name
 #:   make triage BREAK=huge_lr          walk through the checks of the method
 #:   make verify BREAK=huge_lr          run your edited experiment and compare
 #:   make watch BREAK=huge_lr           run your experiment at each save
+#:   make history BREAK=huge_lr         list your attempts; DIFF=2 shows an edit
 #:   make hint BREAK=huge_lr LEVEL=1    get a hint; your submission says how many you asked for
 #:   make check BREAK=huge_lr           check everything before you hand in
 #:   make submit BREAK=huge_lr STUDENT=ada    write the file that you hand in
+#:   make reveal BREAK=huge_lr          show cause, fix and explanation; your submission says so
 #:   make clean-work BREAK=huge_lr      start over
+#:   make shell                         open a shell that finds the command harness
 #:   make data DATASET=mnist            download MNIST or CIFAR-10
 #:   make doctor                        does this machine compute the same bytes as others?
-.PHONY: help exercises exercise triage verify watch hint check submit clean-work data doctor
+.PHONY: help exercises exercise triage verify watch history hint check submit reveal clean-work data doctor shell
 help:
 	@sed -n 's/^#: \{0,1\}//p' Makefile
 
@@ -42,7 +46,7 @@ exercises: $(RUN)
 	@$(BIN)/harness exercises $(work)
 
 exercise: $(RUN)
-	@$(BIN)/harness exercise "$(BREAK)" $(options) $(work) $(resume)
+	@$(BIN)/harness exercise "$(BREAK)" $(options) $(work) $(resume) $(if $(LEVEL),--level "$(LEVEL)")
 
 triage: $(RUN)
 	@$(BIN)/harness triage "$(BREAK)" $(measured) $(work)
@@ -53,6 +57,9 @@ verify: $(RUN)
 watch: $(RUN)
 	@$(BIN)/harness watch "$(BREAK)" $(work)
 
+history: $(RUN)
+	@$(BIN)/harness history "$(BREAK)" $(if $(DIFF),--diff "$(DIFF)") $(work)
+
 hint: $(RUN)
 	@$(BIN)/harness hint "$(BREAK)" $(if $(LEVEL),--level "$(LEVEL)") $(work)
 
@@ -61,6 +68,9 @@ check: $(RUN)
 
 submit: $(RUN)
 	@$(BIN)/harness submit "$(BREAK)" $(if $(STUDENT),--student "$(STUDENT)") $(work)
+
+reveal: $(RUN)
+	@$(BIN)/harness reveal "$(BREAK)" $(work) $(if $(YES),--yes)
 
 clean-work: $(RUN)
 	@$(BIN)/harness clean-work "$(BREAK)" $(work) $(if $(YES),--yes)
@@ -71,11 +81,15 @@ data: $(RUN)
 doctor: $(RUN)
 	@$(BIN)/harness doctor
 
+shell: $(RUN)
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $${SHELL:-/bin/sh}
+
 # --- for instructors and maintainers; a kit ends above this line ---
 
 #:
 #: Grade a class
 #:   make grade [SUBMISSIONS=submissions] [OUT=reports] [JOBS=4] [CLUSTER=tcp://...]
+#:   make score BREAK=huge_lr           score your own workspace at home, by the whole rubric
 #:   make demo                          make a small class, score it, show the reports
 #:   make kit                           build what you hand out to students
 #:
@@ -88,7 +102,7 @@ doctor: $(RUN)
 #:   make lint | test | test-slow       what a change must pass
 #:   make bench | bench-class | bench-peers | bench-reports | bench-checks
 #:   make gallery                       draw the pictures of docs/curves.md again
-.PHONY: grade demo kit selfcheck trial redteam faults fuzz lint test test-slow test-portable
+.PHONY: grade score demo kit selfcheck trial redteam faults fuzz lint test test-slow test-portable
 .PHONY: bench bench-class bench-peers bench-reports bench-checks gallery
 DEV := $(VENV)/.installed-dev
 GRADER := $(VENV)/.installed-grader
@@ -106,6 +120,9 @@ $(DEV): $(RUN)
 
 grade: $(GRADER)
 	@$(BIN)/grader score "$(or $(SUBMISSIONS),submissions)" $(if $(OUT),--out "$(OUT)") $(jobs) $(if $(CLUSTER),--cluster "$(CLUSTER)"); $(UNLESS_OPEN)
+
+score: $(GRADER)
+	@$(BIN)/grader practice "$(BREAK)" $(work); $(UNLESS_OPEN)
 
 demo: $(GRADER)
 	@$(BIN)/grader demo $(jobs); $(UNLESS_OPEN)

@@ -7,7 +7,7 @@ from typing import Any, Literal, NoReturn
 
 import click
 
-from harness.command_line import HELP_OPTIONS, run_command, whole_number
+from harness.command_line import HELP_OPTIONS, run_command, whole_number, work_option
 from harness.errors import UserError, naming
 from harness.run.provenance import usable_cores
 
@@ -100,6 +100,17 @@ def export(platform: Literal["canvas", "moodle"], out: Path) -> None:
         click.echo(f"{len(outside)} not in it: grade them there by hand, or decide (docs/grading.md).", err=True)
         for name, why in outside.items():
             click.echo(f"  {clipped(name, 80)}: {clipped(why, 200)}", err=True)
+
+
+@cli.command()
+@click.argument("exercise", metavar="EXERCISE")
+@work_option
+def practice(exercise: str, work: Path) -> None:
+    """Score your own workspace of EXERCISE at home."""
+    from grader.course.practice import practise
+
+    with naming(work):
+        sys.exit(practise(exercise, work))
 
 
 @cli.command()

@@ -1,5 +1,6 @@
 """The `harness` command. Each verb ends by naming the next step."""
 
+import shlex
 import sys
 import time
 from collections.abc import Mapping
@@ -32,8 +33,8 @@ class _Commands(click.Group):
 
 
 _VERBS = (
-    "exercises", "exercise", "triage", "checks", "watch", "verify", "hint", "causes", "show",
-    "check", "submit", "clean-work", "fetch", "doctor",
+    "exercises", "exercise", "triage", "checks", "watch", "verify", "history", "hint", "causes", "show",
+    "export-tensorboard", "check", "submit", "reveal", "clean-work", "fetch", "doctor",
 )  # fmt: skip
 
 
@@ -46,15 +47,25 @@ def cli() -> None:
 @cli.command()
 @_recipe
 @run_options
+@click.option("--level", metavar="N", type=whole_number(1, 5), help="Of a mystery: how hard it is, from 1 to 5.")
 @work_option
 @resume_option
-def exercise(recipe: str, work: Path, resume: bool, **options: Any) -> None:
-    """Make the workspace of RECIPE and run the broken experiment."""
+def exercise(recipe: str, work: Path, resume: bool, level: int | None, **options: Any) -> None:
+    """Make the workspace of RECIPE and run the broken experiment.
+
+    The name mystery draws one from the catalogue: --level says how hard, --seed which. Perhaps nothing is wrong.
+    """
+    from harness.cases import MYSTERY, draw_mystery
     from harness.exercise import RunOptions, start_exercise
     from harness.summary import show_broken_run, show_file_workspace
     from harness.written.exercise import FileExercise, load_exercise
     from harness.written.workspace import start_file_exercise
 
+    if recipe == MYSTERY:
+        recipe = draw_mystery(work, level, options.pop("seed"))
+        options["seed"] = None
+    elif level is not None:
+        raise UserError(f"{recipe} has its own level: --level is for BREAK={MYSTERY}.")
     found = load_exercise(recipe)
     if isinstance(found, FileExercise):
         _refuse_run_options(recipe, {**options, "resume": resume or None})
@@ -80,10 +91,11 @@ def _refuse_run_options(exercise: str, options: Mapping[str, object]) -> None:
 @resume_option
 def verify(recipe: str, work: Path, resume: bool, **options: Any) -> None:
     """Run your edited experiment; compare it with the broken run."""
-    from harness.exercise import RunOptions, verify_exercise
-    from harness.summary import show_comparison
+    from harness.exercise import RunOptions, judge_attempt, verify_exercise
+    from harness.summary import show_attempt
 
-    show_comparison(verify_exercise(recipe, work, RunOptions(**options), resume=resume))
+    workspace = verify_exercise(recipe, work, RunOptions(**options), resume=resume)
+    show_attempt(workspace, judge_attempt(workspace))
 
 
 @cli.command()
@@ -91,8 +103,8 @@ def verify(recipe: str, work: Path, resume: bool, **options: Any) -> None:
 @work_option
 def watch(recipe: str, work: Path) -> None:
     """Run your experiment at each save, beside the broken run."""
-    from harness.exercise import RunOptions, verify_exercise
-    from harness.summary import show_comparison
+    from harness.exercise import RunOptions, judge_attempt, verify_exercise
+    from harness.summary import show_attempt
     from harness.workspace import open_workspace
 
     workspace = open_workspace(work, recipe)
@@ -105,13 +117,52 @@ def watch(recipe: str, work: Path) -> None:
                 ran = saved
                 click.clear()
                 try:
-                    show_comparison(verify_exercise(recipe, work, RunOptions()))
+                    verify_exercise(recipe, work, RunOptions())
+                    show_attempt(workspace, judge_attempt(workspace), again="and save it")
                 except UserError as error:
                     click.echo(f"Not run: {error}")
                 click.echo("Each save runs it again. Stop with Ctrl-C.")
             time.sleep(0.3)
     except (Stopped, KeyboardInterrupt):
         click.echo(f"Stopped watching. Next: {workspace.command('verify')}")
+
+
+@cli.command()
+@_recipe
+@work_option
+@click.option("--diff", "number", metavar="N", type=whole_number(1), help="Show the edit of this attempt.")
+def history(recipe: str, work: Path, number: int | None) -> None:
+    """List your attempts, or show the edit of one."""
+    from harness.summary import show_edit, show_history
+    from harness.workspace import open_workspace
+
+    workspace = open_workspace(work, recipe)
+    if number is None:
+        show_history(workspace)
+    else:
+        show_edit(workspace, number)
+
+
+@cli.command()
+@_recipe
+@work_option
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def reveal(recipe: str, work: Path, yes: bool) -> None:
+    """Show the cause, the fix and the explanation."""
+    from harness.progress import note_progress, progress_of
+    from harness.recipe import load_recipe
+    from harness.summary import show_solution
+
+    found, folder = load_recipe(recipe), work / recipe
+    progress = progress_of(folder)
+    if progress.handed_in is None and not progress.revealed:
+        if not yes:
+            if not sys.stdin.isatty():
+                raise UserError(f"{recipe} was not handed in, and there is no terminal to ask: give --yes (YES=1).")
+            if not click.confirm(f"{recipe} was not handed in. Show its solution? A submission will say so."):
+                raise Stopped("Nothing was shown.")
+        note_progress(folder, revealed=True)
+    show_solution(found)
 
 
 @cli.command()
@@ -174,6 +225,27 @@ def show(recipe: str, work: Path, step: int | None, epoch: int | None, signals: 
     except UserError as error:
         raise UserError(f"In {path}, {error}") from None
     click.echo(f"Next: copy what you need below evidence: in {workspace.report}")
+
+
+@cli.command("export-tensorboard")
+@_recipe
+@work_option
+@click.option(
+    "--out", metavar="FOLDER", type=click.Path(file_okay=False, path_type=Path),
+    help="Where to write.  [default: work/RECIPE/tensorboard]",
+)  # fmt: skip
+def export_tensorboard(recipe: str, work: Path, out: Path | None) -> None:
+    """Write the runs as event files for TensorBoard."""
+    from harness.recipe import load_recipe
+    from harness.tensorboard_export import FOLDER, export_tensorboard
+    from harness.workspace import open_workspace
+
+    load_recipe(recipe)
+    workspace = open_workspace(work, recipe)
+    out = out or workspace.folder / FOLDER
+    runs = export_tensorboard(workspace, out)
+    click.echo(f"{out} holds the {' and '.join(runs)} run{'s' * (len(runs) > 1)}.")
+    click.echo(f"Next: tensorboard --logdir {shlex.quote(str(out))} (start it anew after each export)")
 
 
 @cli.command()

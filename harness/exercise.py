@@ -1,23 +1,33 @@
 """What the commands do: make a workspace, run the broken and the edited experiment, check before handing in."""
 
 import dataclasses
+import hashlib
 import json
+import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.data import DATASETS
 from harness.errors import Stopped, UserError, naming
+from harness.files import write_whole
 from harness.recipe import Recipe, experiment_source, load_recipe, load_recipes, suggestion
 from harness.run.launch import launch
-from harness.run.metrics_log import from_strict
+from harness.run.metrics_log import from_strict, read_metrics_log
+from harness.run.provenance import harness_hash
 from harness.run.settings import RunJob, RunName, RunSettings
 from harness.workspace import (
+    CHECKED,
+    CHECKPOINT,
     EXPERIMENT,
+    META,
+    METRICS_LOG,
     PROMPT,
     RESULT,
+    RUNS,
     SETTINGS,
     Workspace,
     create_workspace,
@@ -27,7 +37,8 @@ from harness.workspace import (
     write_where_missing,
 )
 
-if TYPE_CHECKING:  # reading reports takes libraries that no run needs
+if TYPE_CHECKING:  # reading reports and making checks take libraries that no run needs
+    from harness.attempts import Attempt
     from harness.submission.check_run import CheckItem
 
 DEFAULT_SEED = 42
@@ -106,6 +117,21 @@ def verify_exercise(
     return workspace
 
 
+def judge_attempt(workspace: Workspace) -> "Attempt | None":
+    """Judge the fixed run, and keep it as an attempt; None if the experiment was not edited.
+
+    Raises `UserError` if the checks cannot be made on it.
+    """
+    if not workspace.edited():
+        return None
+    from harness.attempts import keep_attempt
+    from harness.goal import judge
+
+    recipe, fixed = load_recipe(workspace.recipe), workspace.run_folder("fixed")
+    records = read_metrics_log(fixed / METRICS_LOG)
+    return keep_attempt(workspace, judge(recipe, workspace.settings, records, read_source(fixed / EXPERIMENT)))
+
+
 def workspace_job(
     workspace: Workspace, recipe: Recipe, run: RunName, source: str, *, resume: bool = False, folder: Path | None = None
 ) -> RunJob:
@@ -165,15 +191,21 @@ def read_result(folder: Path) -> dict[str, Any]:
 
 
 def check_exercise(recipe_id: str, work: Path) -> "tuple[Workspace, list[CheckItem]]":
-    """Check everything that can be checked before handing in; this makes both runs again to see that they repeat."""
+    """Check everything that can be checked before handing in; this makes both runs again to see that they repeat.
+
+    What an earlier call has found is not computed again as long as nothing changes that it rests on.
+    """
     from harness import checks
     from harness.submission.check import check_workspace
 
     recipe = load_recipe(recipe_id)
     workspace = open_workspace(work, recipe_id)
+    known = _Found(workspace)
     with tempfile.TemporaryDirectory(prefix="trainwreck-") as scratch:
 
         def rerun(run: RunName) -> Path:
+            if known.repeats(run):
+                return workspace.run_folder(run)
             folder = Path(scratch) / run
             source = read_source(workspace.run_folder(run) / EXPERIMENT)
             try:
@@ -183,7 +215,65 @@ def check_exercise(recipe_id: str, work: Path) -> "tuple[Workspace, list[CheckIt
             return folder
 
         def outcomes(names: Sequence[str]) -> Mapping[str, str]:
-            findings = checks.run_checks(workspace.broken_source(), workspace.settings, names)
-            return {name: finding.outcome for name, finding in findings.items()}
+            missing = [name for name in names if name not in known.outcomes]
+            if missing:
+                findings = checks.run_checks(workspace.broken_source(), workspace.settings, missing)
+                known.outcomes |= {name: finding.outcome for name, finding in findings.items()}
+            return {name: known.outcomes[name] for name in names}
 
-        return workspace, check_workspace(workspace, rerun, outcomes)
+        items = [*check_workspace(workspace, rerun, outcomes), *_goal_items(workspace)]
+    known.save([run for run in RUNS if any(one.id == f"{run}: repeats" and one.outcome == "passed" for one in items)])
+    return workspace, items
+
+
+def _goal_items(workspace: Workspace) -> "Iterator[CheckItem]":
+    """Yield whether the last attempt is fixed, if the experiment was edited and verified since."""
+    from harness.attempts import list_attempts
+    from harness.submission.check_run import failed, passed
+
+    made = list_attempts(workspace)
+    if not made or not workspace.edited() or made[-1].source() != read_source(workspace.experiment):
+        return
+    missed = [item for item in made[-1].criteria if not item.reached]
+    if missed:
+        yield failed("fixed: goal", f"not fixed yet: {missed[0].short}.")
+    elif made[-1].criteria:
+        yield passed("fixed: goal", "no symptom, a healthy validation, and sound checks.")
+
+
+class _Found:
+    """What `harness check` has found of a workspace, in its `checked.json`.
+
+    It holds for the bytes of the runs, the harness and the libraries with which it was found.
+    """
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._path = workspace.folder / CHECKED
+        try:
+            record = json.loads(self._path.read_bytes())
+            self._runs, found = dict(record["runs"]), dict(record["outcomes"])
+        except (OSError, ValueError, KeyError, TypeError):
+            self._runs, found = {}, {}
+        # The checks are made of the broken experiment, whose run was made of it.
+        self.outcomes: dict[str, str] = dict(found.get(self._key("broken"), {}))
+
+    def repeats(self, run: RunName) -> bool:
+        """Return whether this run was made again with the bytes that it has now."""
+        return self._runs.get(run) == self._key(run)
+
+    def save(self, repeated: Sequence[RunName]) -> None:
+        """Keep the outcomes, and which runs repeat."""
+        record = {
+            "format_version": 1,
+            "runs": {run: self._key(run) for run in repeated},
+            "outcomes": {self._key("broken"): self.outcomes},
+        }
+        write_whole({self._path: (json.dumps(record, indent=1) + "\n").encode()}, durable=False)
+
+    def _key(self, run: RunName) -> str:
+        total = hashlib.sha256(f"{harness_hash()} {version('torch')} {version('numpy')} {sys.version}".encode())
+        for name in (EXPERIMENT, METRICS_LOG, CHECKPOINT, META):
+            path = self._workspace.run_folder(run) / name
+            total.update(path.read_bytes() if path.is_file() else b"")
+        return total.hexdigest()

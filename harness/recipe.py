@@ -15,9 +15,13 @@ from harness.toml_file import StrictModel, read_record
 
 ROOT = Path(__file__).resolve().parent.parent
 EXERCISES = ROOT / "exercises"
+SOLUTIONS = ROOT / "solutions"
 EXPERIMENTS = Path(__file__).resolve().parent / "experiments"
 # Marks the folder of an exercise that trains nothing (`harness.written.exercise`).
 FILE_EXERCISE = "exercise.toml"
+GOAL = "goal.toml"
+LEVELS = 5
+HEALTHY = "healthy"  # the cause of a run that is not broken
 
 Area = Literal["data", "pipeline", "model", "loss", "optimizer", "loop", "evaluation", "deployment"]
 Signal = Literal[
@@ -66,6 +70,13 @@ class Edit(StrictModel):
     replace: str
 
 
+def edit_of(pair: Any) -> Any:
+    """Turn [find, replace] into an edit. Raises `ValueError` for anything else."""
+    if isinstance(pair, list) and len(pair) == 2:
+        return Edit.model_validate({"find": pair[0], "replace": pair[1]})
+    raise ValueError("an edit is a list of two strings, [find, replace]")
+
+
 class Symptom(StrictModel):
     """A statement about the log of a run: true of every broken run and, for a symptom, of no healthy one.
 
@@ -89,10 +100,24 @@ class Symptom(StrictModel):
         return self
 
 
+class Goal(StrictModel):
+    """What counts as fixed, and how hard that is, from 1 to 5: one `goal.toml`, which the self-check writes.
+
+    `checks` must be sound. The last validation must reach the figure of a healthy experiment.
+    """
+
+    format_version: Literal[1]
+    level: Annotated[int, Field(ge=1, le=LEVELS)]
+    checks: Annotated[tuple[str, ...], _LIST]
+    least_accuracy: float | None = None
+    greatest_loss: float | None = None
+
+
 class Recipe(StrictModel):
-    """One `recipe.toml`; `id` is the name of its folder."""
+    """One `recipe.toml`; `id` is the name of its folder, `goal` its `goal.toml`, None if it was never measured."""
 
     id: str
+    goal: Goal | None = None
     format_version: Literal[2]
     title: Sentence
     experiment: str
@@ -106,6 +131,16 @@ class Recipe(StrictModel):
     symptoms: Annotated[tuple[Symptom, ...], Field(alias="symptom", strict=False)] = ()
     # True of broken and healthy runs alike: an observation rules another cause out.
     observations: Annotated[tuple[Symptom, ...], Field(alias="observation", strict=False)] = ()
+
+    @property
+    def causes(self) -> tuple[str, ...]:
+        """The ids of the causes that a diagnosis must name."""
+        return (self.id,)
+
+    @property
+    def is_healthy(self) -> bool:
+        """Whether nothing is broken, so that the right fix changes nothing."""
+        return self.causes == (HEALTHY,)
 
     def on(self, dataset: str) -> "Recipe":
         """Return the recipe with the symptoms and observations that apply to this data set."""
@@ -224,6 +259,10 @@ def load_recipe(recipe_id: str, exercises: Path = EXERCISES) -> Recipe:
     """
     if recipe_id in listed_ids(exercises):
         return _read(recipe_id, exercises)
+    if recipe_id.startswith("mystery-"):
+        from harness.cases import load_mystery  # it loads recipes
+
+        return load_mystery(recipe_id)
     others = sorted(path.parent.name for path in exercises.glob(f"*/{FILE_EXERCISE}"))
     if recipe_id in others:
         raise UserError(f"{recipe_id} trains nothing, so it has no run: make check judges what you wrote.")
@@ -232,10 +271,11 @@ def load_recipe(recipe_id: str, exercises: Path = EXERCISES) -> Recipe:
 
 def _read(recipe_id: str, exercises: Path) -> Recipe:
     path = exercises / recipe_id / "recipe.toml"
+    goal = read_record(path.with_name(GOAL), Goal) if path.with_name(GOAL).is_file() else None
     broken = path.with_name("experiment.py")  # only a kit has it
     if broken.is_file():
-        return read_record(path, KitRecipe, id=recipe_id, source=broken.read_text(encoding="utf-8"))
-    recipe = read_record(path, Recipe, id=recipe_id)
+        return read_record(path, KitRecipe, id=recipe_id, goal=goal, source=broken.read_text(encoding="utf-8"))
+    recipe = read_record(path, Recipe, id=recipe_id, goal=goal)
     if not path.with_name("PROMPT.md").is_file():
         raise UserError(f"{path.parent} has no PROMPT.md: write what the student is asked.")
     try:

@@ -3,25 +3,35 @@
 import json
 import math
 from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.console import Console
+from rich.markdown import Markdown
 from rich.table import Table
+from rich.text import Text
 
+from harness.cases import MYSTERY, TITLE, is_mystery
 from harness.exercise import read_result
-from harness.recipe import load_recipe, load_recipes
+from harness.goal import wanted
+from harness.progress import noted_exercises, progress_of
+from harness.recipe import HEALTHY, LEVELS, SOLUTIONS, Recipe, load_recipe, load_recipes
 from harness.run.metrics_log import batch_records, epoch_records, read_metrics_log
 from harness.terminal import folded
-from harness.workspace import METRICS_LOG, PROMPT, RUN_PAGE, SETTINGS, Workspace, open_workspace
+from harness.workspace import HISTORY_PAGE, METRICS_LOG, PROMPT, RUN_PAGE, SETTINGS, Workspace, open_workspace
 from harness.written.exercise import file_exercise_ids, find_file_exercise
 from harness.written.workspace import FileWorkspace
 
 if TYPE_CHECKING:  # reading reports takes libraries that no run needs
+    from harness.attempts import Attempt
+    from harness.goal import Criterion
     from harness.submission.archive import Submission
     from harness.submission.check_run import CheckItem
 
 Figures = dict[str, str]
+# How else the last weights are evaluated, and how the names of those signals end.
+_OTHERWISE = {"evaluated again": "repeated", "in eval mode": "eval_mode", "as served": "served"}
 
 
 def run_figures(folder: Path) -> Figures:
@@ -30,10 +40,14 @@ def run_figures(folder: Path) -> Figures:
     def number(value: float | None) -> str:
         return "-" if value is None else f"{value:.4g}"
 
+    def share(value: float | None) -> str:
+        return "-" if value is None else f"{100 * value:.1f} %"
+
     result = read_result(folder)
     records = read_metrics_log(folder / METRICS_LOG)
     batches, epochs = batch_records(records), epoch_records(records)
-    step, accuracy = result["first_non_finite_step"], epochs[-1]["val_accuracy"]
+    step = result["first_non_finite_step"]
+    last = epochs[-1]
     norms = [r["grad_norm"] for r in batches if r["grad_norm"] is not None]
     worst = max(norms, key=lambda norm: math.inf if math.isnan(norm) else norm, default=None)
     return {
@@ -41,20 +55,29 @@ def run_figures(folder: Path) -> Figures:
         "last loss": number(batches[-1]["loss"]),
         "largest gradient norm": number(worst),
         "first non-finite loss": "none" if step is None else f"step {step}",
-        "validation loss": number(epochs[-1]["val_loss"]),
-        "validation accuracy": "-" if accuracy is None else f"{100 * accuracy:.1f} %",
+        "validation loss": number(last["val_loss"]),
+        **{f"… {how}": number(last.get(f"val_loss_{end}")) for how, end in _OTHERWISE.items()},
+        "validation accuracy": share(last["val_accuracy"]),
+        **{f"… {how} ": share(last.get(f"val_accuracy_{end}")) for how, end in _OTHERWISE.items()},
         "steps": str(result["steps"]),
         "checkpoint SHA-256": result["checkpoint_sha256"][:16],
     }
 
 
 def _table(columns: dict[str, Figures]) -> Table:
+    """Return a table; another evaluation of the last weights has a row only if it gave another figure."""
     table = Table()
     table.add_column("")
     for name in columns:
         table.add_column(name, justify="right")
+    first: list[str] = []
     for row in next(iter(columns.values())):
-        table.add_row(row, *(figures[row] for figures in columns.values()))
+        values = [figures[row] for figures in columns.values()]
+        if not row.startswith("…"):
+            first = values
+        elif all(value in ("-", own) for value, own in zip(values, first, strict=True)):
+            continue
+        table.add_row(row, *values)
     return table
 
 
@@ -102,32 +125,133 @@ def show_broken_run(workspace: Workspace, *, made: bool, restored: Sequence[str]
     console.print(f"{recipe.id}: {recipe.title}", markup=False, style="bold")
     console.print(_table({"broken": run_figures(folder)}))
     _show_findings(console, folder)
+    console.print("It counts as fixed if", style="bold")
+    for line in wanted(recipe, workspace.settings.dataset):
+        _show_folded(console, line, indent=2, hang=2)
     _show_next(
         console,
         f"1. look at {folder / RUN_PAGE} in a browser, and read {workspace.folder / PROMPT}",
-        f"2. find the cause and fix it in {workspace.experiment}",
-        f"3. {workspace.command('verify')}",
+        f"2. make cheap checks: {workspace.command('triage')} (or get a hint: {workspace.command('hint', ' LEVEL=1')})",
+        f"3. find the cause and fix it in {workspace.experiment}",
+        f"4. {workspace.command('verify')}",
     )
 
 
-def show_comparison(workspace: Workspace) -> None:
-    """Print the broken and the fixed run side by side."""
+def show_attempt(workspace: Workspace, attempt: "Attempt | None", *, again: str = "") -> None:
+    """Print an attempt beside the broken run, what counts as fixed, and whether it is reached.
+
+    attempt: None if the experiment was not edited. again: how to run it again, by default the command.
+    """
     console = Console()
-    fixed = workspace.run_folder("fixed")
-    columns = {name: run_figures(workspace.run_folder(name)) for name in ("broken", "fixed")}
-    console.print(f"{workspace.recipe}: broken and fixed", markup=False, style="bold")
-    console.print(_table(columns))
-    _show_findings(console, fixed)
-    if not workspace.edited():
+    again = again or f"then {workspace.command('verify')}"
+    broken, fixed = (workspace.run_folder(run) for run in ("broken", "fixed"))
+    if attempt is None:
+        console.print(f"{workspace.recipe}: the broken run, made again", markup=False, style="bold")
+        console.print(_table({"broken": run_figures(broken), "again": run_figures(fixed)}))
         _show_line(console, f"{workspace.experiment} has no edit yet: both runs are the same.")
-        _show_next(console, f"fix {workspace.experiment}", workspace.command("verify"))
+        _show_next(
+            console,
+            f"edit {workspace.experiment}, {again}",
+            f"or, if you find nothing wrong with it, name the cause {HEALTHY} in {workspace.report}",
+        )
         return
+    name = "fixed" if attempt.fixed else f"attempt {attempt.number}"
+    console.print(f"{workspace.recipe}: the broken run and attempt {attempt.number}", markup=False, style="bold")
+    console.print(_table({"broken": run_figures(broken), name: run_figures(fixed)}))
+    _show_findings(console, fixed)
+    for item in attempt.criteria:
+        mark, style = ("✓", "green") if item.reached else ("✗", "bold red")
+        _show_line(console, f"{mark} {item.says}: {item.found}", style=style)
+    if not attempt.fixed:
+        _show_line(console, _not_yet(attempt.criteria), style="bold")
+        _show_next(
+            console, f"edit {workspace.experiment}, {again}", f"your attempts so far: {workspace.command('history')}"
+        )
+        return
+    _show_line(console, "Fixed, as far as your machine can tell. The grader also compares bytes and held-out figures.")
     _show_next(
         console,
         f"1. look at both runs in {fixed / RUN_PAGE}; if you are not convinced, edit and verify again",
         f"2. write what you found into {workspace.report}",
         f"3. {workspace.command('check')}",
     )
+
+
+def _not_yet(criteria: "Sequence[Criterion]") -> str:
+    """Return one sentence on what an attempt lacks. It never names the cause."""
+    missed = [item for item in criteria if not item.reached]
+    if not missed:
+        return "Not judged: this exercise has no measured goal."
+    if missed[0].by_check and len(criteria) > len(missed):
+        return "The curves look right, and the cause is still there: a check sees it."
+    return "Not fixed yet."
+
+
+def show_history(workspace: Workspace) -> None:
+    """Print a line for each attempt, and write the page that draws them over each other."""
+    from harness.attempts import edit_of, list_attempts, size_of
+    from harness.page.history_page import AttemptView, write_history_page
+
+    console, broken = Console(), workspace.broken_source()
+    columns = ("attempt", "edit", "last loss", "validation", "result")
+    table = Table()
+    for name in columns:
+        table.add_column(name, justify="left" if name == "result" else "right")
+    views = []
+    for attempt in list_attempts(workspace):
+        figures, edit = run_figures(attempt.folder), edit_of(broken, attempt.source())
+        accuracy = figures["validation accuracy"]
+        validation = figures["validation loss"] if accuracy == "-" else accuracy
+        missed = [item.short for item in attempt.criteria if not item.reached]
+        result = "fixed" if attempt.fixed else f"not yet: {missed[0]}" if missed else "not judged"
+        cells = (str(attempt.number), size_of(edit), figures["last loss"], validation, result)
+        table.add_row(*cells[:-1], Text(result))
+        views.append(AttemptView(attempt.number, attempt.folder, cells, edit))
+    if not views:
+        _show_line(console, f"No attempt yet: edit {workspace.experiment}, then {workspace.command('verify')}")
+        return
+    console.print(table)
+    path = workspace.folder / HISTORY_PAGE
+    title = f"{workspace.recipe}: {len(views)} {'attempt' if len(views) == 1 else 'attempts'}"
+    write_history_page(path, title, workspace.run_folder("broken"), columns, views)
+    _show_next(
+        console,
+        f"look at {path} in a browser",
+        f"to see the edit of an attempt: {workspace.command('history', f' DIFF={views[-1].number}')}",
+    )
+
+
+def show_edit(workspace: Workspace, number: int) -> None:
+    """Print the edit of an attempt as a diff from the broken experiment. Raises `UserError` if there is none."""
+    from harness.attempts import edit_of, find_attempt
+
+    names = ("the broken experiment", f"attempt {number}")
+    lines = edit_of(workspace.broken_source(), find_attempt(workspace, number).source(), names)
+    _show_diff(Console(), lines or ["No edit: this is the broken experiment."])
+
+
+def _show_diff(console: Console, lines: Sequence[str]) -> None:
+    for line in lines:
+        style = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
+        _show_line(console, line, style=style)
+
+
+def show_solution(recipe: Recipe) -> None:
+    """Print what was broken, the fix as a diff, and what the instructor's notes say.
+
+    Raises `UserError` in a student's kit, which has no solutions.
+    """
+    from harness.attempts import edit_of
+
+    fix = edit_of(recipe.broken_source(), recipe.healthy_source(), ("broken", "fixed"))
+    console = Console()
+    _show_line(console, f"{recipe.id}: {recipe.cause}.", style="bold")
+    _show_diff(console, fix)
+    for cause in recipe.causes:
+        notes = SOLUTIONS / cause / "notes.md"
+        if notes.is_file():
+            text = notes.read_text(encoding="utf-8")
+            console.print(Markdown(text) if console.is_terminal else text, markup=False, highlight=False)
 
 
 def show_file_workspace(workspace: FileWorkspace, *, made: bool, restored: Sequence[str] = ()) -> None:
@@ -146,35 +270,68 @@ def show_file_workspace(workspace: FileWorkspace, *, made: bool, restored: Seque
 
 
 def show_exercises(work: Path) -> None:
-    """Print the list of exercises, and how far the student is with each."""
+    """Print all exercises by level, how far the student is with each, and which one comes next."""
     console = Console()
     recipes, problems = load_recipes()
-    rows: list[tuple[str, ...]] = []
-    for recipe in recipes:
-        started = (work / recipe.id / SETTINGS).is_file()
-        state = open_workspace(work, recipe.id).state() if started else "not started"
-        rows.append((recipe.title, recipe.id, recipe.experiment, recipe.dataset, state))
-    _show_list(console, ("exercise", "experiment", "data", "state"), rows)
-    rows = []
+    # From a bug that can be read in a short file to one that is found by measuring in a long one.
+    ordered = sorted(recipes, key=lambda one: (one.goal.level if one.goal else 0, one.broken_source().count("\n")))
+    rows = [_row(work, recipe.id, recipe.title, recipe.goal.level if recipe.goal else None) for recipe in ordered]
     for exercise in filter(None, map(find_file_exercise, file_exercise_ids())):
-        workspace = FileWorkspace(work / exercise.id, exercise)
-        rows.append((exercise.title, exercise.id, exercise.kind, exercise.file, workspace.state()))
-    if rows:
-        _show_list(console, ("exercise", "kind", "file", "state"), rows)
+        rows.append(_row(work, exercise.id, exercise.title, None))
+    names = {path.name for path in work.glob(f"{MYSTERY}-*")} | noted_exercises(work)
+    mysteries = [_row(work, name, TITLE, None) for name in sorted(filter(is_mystery, names))]
+    width = max(len(row.id) for row in (*rows, *mysteries))
+    for level, group in groupby(rows, key=lambda row: row.level):
+        _show_group(console, "Written answers" if level is None else f"Level {level}", list(group), width)
+    if mysteries:
+        _show_group(console, "Mysteries", mysteries, width)
     for problem in problems.values():
         _show_line(console, f"Left out: {problem}", style="bold red")
-    _show_next(console, "make exercise BREAK=<exercise>")
+    done = sum(row.done for row in rows)
+    console.print(f"{done} of {len(rows)} exercises handed in.", style="bold", highlight=False)
+    following = next((row for row in rows if not row.done), None)
+    mystery = f"make exercise BREAK={MYSTERY} LEVEL={(following and following.level) or LEVELS}"
+    own = [] if following is None else [f"make exercise BREAK={following.id}"]
+    _show_next(console, *own, f"or one without its name, and perhaps without a fault: {mystery}")
 
 
-def _show_list(console: Console, heading: Sequence[str], rows: Sequence[tuple[str, ...]]) -> None:
-    """Print the cells of each row in columns, and below them its title, which comes first."""
-    cells = [heading, *(row[1:] for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    for title, line in zip(("", *(row[0] for row in rows)), cells, strict=True):
-        shown = "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))
-        _show_line(console, shown.rstrip(), style="bold")
-        if title:
-            _show_line(console, f"    {title}")
+class _Row(NamedTuple):
+    """One line of the list; `level` is None for an exercise that has none."""
+
+    id: str
+    title: str
+    level: int | None
+    state: str
+    score: float | None
+
+    @property
+    def done(self) -> bool:
+        return self.state == "handed in"
+
+
+def _row(work: Path, id: str, title: str, level: int | None) -> _Row:
+    folder = work / id
+    file = find_file_exercise(id)
+    if file is not None:
+        state = FileWorkspace(folder, file).state()
+    elif (folder / SETTINGS).is_file():
+        state = open_workspace(work, id).state()
+    else:
+        state = "not started" if progress_of(folder).handed_in is None else "handed in"
+    return _Row(id, title, level, state, progress_of(folder).score)
+
+
+def _show_group(console: Console, heading: str, rows: "Sequence[_Row]", width: int) -> None:
+    done = sum(row.done for row in rows)
+    praise = ": all of them handed in. Well done!" if done == len(rows) else f": {done} of {len(rows)} handed in"
+    console.print(f"{heading}{praise}", style="bold", highlight=False)
+    for row in rows:
+        state = "" if row.state == "not started" else row.state
+        score = "" if row.score is None else f"{row.score:g}"
+        line = Text(f"  {row.id:<{width}}  {state:<9}  {score:>4}  {row.title}")
+        if console.is_terminal:
+            line.truncate(console.width, overflow="ellipsis")
+        console.print(line, highlight=False, soft_wrap=True)
 
 
 def show_checks(items: "Sequence[CheckItem]", workspace: Workspace | FileWorkspace) -> bool:
@@ -204,7 +361,7 @@ def show_submission(submission: "Submission") -> None:
     _show_line(console, f"{submission.path} {about} and its .sha256 are written.")
     for item in submission.warnings:
         _show_folded(console, f"Warning, {item.id}: {item.message}", hang=2, style="yellow")
-    _show_next(console, "hand both files in")
+    _show_next(console, "hand both files in", "for the next exercise: make exercises")
 
 
 def show_single_run(result: dict[str, Any], folder: Path, *, as_json: bool) -> None:

@@ -15,13 +15,13 @@ from pydantic import TypeAdapter
 
 from harness.errors import UserError
 from harness.files import write_whole
+from harness.progress import progress_of
 from harness.recipe import EXERCISES
 from harness.run.settings import RunSettings
 
 EXPERIMENT = "experiment.py"
 REPORT = "report.md"
 SETTINGS = "workspace.json"
-SUBMITTED = "submitted.json"
 RESULT = "result.json"
 METRICS_LOG = "metrics.log"
 CHECKPOINT = "checkpoint.pt"
@@ -31,13 +31,16 @@ INPUT_SHEET = "inputs.json"
 RUN_PAGE = "run.html"
 PROMPT = "PROMPT.md"
 WORK = Path("work")  # the usual folder of workspaces
+HISTORY_PAGE = "history.html"
+CHECKED = "checked.json"  # what make check has found
+SCORE = "score"  # the pages of a score at home
 Run = Literal["broken", "fixed"]
 RUNS: tuple[Run, ...] = ("broken", "fixed")
 # The files of each run in a submission; `best.pt` stays at home.
 RUN_FILES = (METRICS_LOG, CHECKPOINT, CHECKSUM, META, RESULT, INPUT_SHEET, EXPERIMENT, RUN_PAGE)
 # The harness makes these in a workspace, and clean-work deletes them; all else is the student's.
-_MADE_BY_HARNESS = ("runs", SETTINGS, SUBMITTED, PROMPT)
-State = Literal["not started", "broken run done", "fixed run done", "submitted"]
+_MADE_BY_HARNESS = ("runs", SCORE, CHECKED, HISTORY_PAGE, SETTINGS, PROMPT)
+State = Literal["not started", "begun", "verified", "handed in"]
 
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -54,7 +57,8 @@ def prompt_text(exercise: str, file: str = "", work: Path | None = None) -> str:
     file: the name of the file to write, for an exercise without runs. work: the folder of workspaces, by default
     `work`.
     """
-    story = (EXERCISES / exercise / PROMPT).read_text(encoding="utf-8")
+    own = EXERCISES / exercise / PROMPT
+    story = (own if own.is_file() else _TEMPLATES / "mystery.md").read_text(encoding="utf-8")
     steps = (_TEMPLATES / ("file_steps.md" if file else "steps.md")).read_text(encoding="utf-8")
     place = "" if work is None else _place(work)[1]
     names = {"exercise": exercise, "file": file, "work": place, "option": place.replace("WORK=", "--work ")}
@@ -131,14 +135,14 @@ class Workspace:
     def state(self) -> State:
         """Return how far the student is.
 
-        After an edit, an older fixed run does not count. A submission stays submitted, whatever happens to the
+        After an edit, an older fixed run does not count. What was handed in stays so, whatever happens to the
         workspace later.
         """
+        if progress_of(self.folder).handed_in is not None:
+            return "handed in"
         if not self.has_run("broken"):
             return "not started"
-        if (self.folder / SUBMITTED).is_file():
-            return "submitted"
-        return "fixed run done" if self.fixed_run_is_current() else "broken run done"
+        return "verified" if self.fixed_run_is_current() else "begun"
 
 
 def find_work() -> Path:

@@ -1,6 +1,7 @@
 """Fixtures that more than one test module needs, and how long hypothesis looks for counterexamples."""
 
 import os
+import shutil
 import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from honest_class import HonestClass
+    from selenium.webdriver import Chrome
 
 # make test tries the same examples each time; make fuzz tries a hundred times as many, others each time.
 settings.register_profile("suite", derandomize=True, deadline=None, database=None)
@@ -64,6 +66,26 @@ def honest(working_sandbox: None, tmp_path_factory: pytest.TempPathFactory) -> "
     from honest_class import shared_class
 
     return shared_class(tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Chrome"]:
+    """A browser without a window; skip if none can be driven here."""
+    binary, driver = shutil.which("chromium") or shutil.which("google-chrome"), shutil.which("chromedriver")
+    if binary is None or driver is None:
+        pytest.skip("needs a browser that can be driven: apt-get install chromium chromium-driver")
+    from selenium.webdriver import Chrome, ChromeOptions
+    from selenium.webdriver.chrome.service import Service
+
+    options = ChromeOptions()
+    options.binary_location = binary
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    folder = tmp_path_factory.mktemp("browser")
+    for argument in ("headless=new", "no-sandbox", "disable-gpu", "disable-dev-shm-usage", f"user-data-dir={folder}"):
+        options.add_argument(f"--{argument}")
+    browser = Chrome(options=options, service=Service(driver))
+    yield browser
+    browser.quit()
 
 
 @pytest.fixture

@@ -2,6 +2,10 @@
 
 import itertools
 from html.parser import HTMLParser
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from selenium.webdriver import Chrome
 
 VOID = {"meta", "img", "link", "br", "hr", "input"}
 
@@ -81,3 +85,8 @@ class Page(HTMLParser):
         assert len(self.all("main")) == len(self.all("header")) == len(self.all("nav")) == 1
         assert self.levels[0] == 1 and self.levels.count(1) == 1
         assert all(after - before <= 1 for before, after in itertools.pairwise(self.levels))
+
+
+def log_of(browser: "Chrome") -> list[dict[str, object]]:
+    """Return what the browser complained of since it was asked last."""
+    return list(browser.get_log("browser"))  # type: ignore[no-untyped-call]

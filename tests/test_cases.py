@@ -5,17 +5,10 @@ from itertools import chain
 import pytest
 
 from grader.score.solutions import outcomes_of, trips_of
-from grader.selfcheck.cases import (
-    cases_page,
-    combined,
-    load_cases,
-    pair_fixes,
-    silence_problems,
-    twin_problems,
-    what_parts,
-)
+from grader.selfcheck.cases import cases_page, pair_fixes, silence_problems, twin_problems, what_parts
 from grader.selfcheck.command import judge_fixes, problem_of
 from grader.selfcheck.runs import open_runs
+from harness.cases import case_of, load_cases
 from harness.recipe import load_recipe, load_recipes
 
 CASES = load_cases()
@@ -62,7 +55,7 @@ def test_two_breaks_fit_into_one_experiment(pair: tuple[str, str]) -> None:
 
 def test_two_breaks_of_different_experiments_do_not() -> None:
     with pytest.raises(ValueError, match="break different experiments"):
-        combined(load_recipe("huge_lr"), load_recipe("forgotten_eval"))
+        case_of("both", [load_recipe("huge_lr"), load_recipe("forgotten_eval")])
 
 
 @pytest.mark.slow

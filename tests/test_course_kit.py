@@ -12,12 +12,14 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from commands import snapshot
+from commands import snapshot, succeed
+from notebooks import run_notebook
 
 from grader.cli import cli
 from grader.course.kit import build_kit, kit_files
 from harness.errors import UserError
 from harness.recipe import ROOT, KitRecipe, experiment_names, experiment_source, load_recipe, recipe_ids
+from harness.run.provenance import harness_hash
 from harness.written.exercise import FileExercise, file_exercise_ids, load_exercise
 
 ALL = recipe_ids()
@@ -54,7 +56,8 @@ def python(kit: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_it_holds_what_students_use_and_nothing_of_the_instructors(files: dict[str, bytes]) -> None:
-    exercises = {f"exercises/{name}/{file}" for name in ALL for file in ("PROMPT.md", "recipe.toml", "experiment.py")}
+    own = ("PROMPT.md", "recipe.toml", "goal.toml", "experiment.py")
+    exercises = {f"exercises/{name}/{file}" for name in ALL for file in own}
     for exercise in map(load_exercise, file_exercise_ids()):
         assert isinstance(exercise, FileExercise)
         exercises |= {f"exercises/{exercise.id}/{name}" for name in ("PROMPT.md", "exercise.toml", exercise.file)}
@@ -123,6 +126,7 @@ def test_its_makefile_and_its_project_are_the_students_part_of_ours(texts: dict[
     project, theirs = (tomllib.loads((ROOT / "pyproject.toml").read_text()), tomllib.loads(texts["pyproject.toml"]))
     for key in ("name", "version", "requires-python", "dependencies"):
         assert theirs["project"][key] == project["project"][key]
+    assert set(theirs["project"]["optional-dependencies"]) == {"tensorboard"}
     assert "grader" not in texts["pyproject.toml"]
     ours = (ROOT / "Makefile").read_text()
     assert ours.startswith(texts["Makefile"])
@@ -136,12 +140,12 @@ def test_its_pages_name_only_what_is_there(texts: dict[str, str], files: dict[st
     verbs = set(re.findall(r"^([a-z][a-z-]*):", texts["Makefile"], re.MULTILINE))
     assert set(re.findall(r"(?:^|`)make ([a-z-]+)", texts["README.md"], re.M)) <= verbs
     for name, text in texts.items():
-        if name.endswith(".md") and name.count("/") < 2:
+        if name.endswith((".md", ".ipynb")) and name.count("/") < 2:
             for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", text):
                 assert posixpath.normpath(posixpath.join(posixpath.dirname(name), target)) in files, (name, target)
 
 
-def test_the_listing_names_every_file_and_the_bytes_are_the_same_anywhere(
+def test_the_listing_names_every_file_but_notebooks_and_the_bytes_are_the_same_anywhere(
     kit: Path, files: dict[str, bytes], tmp_path: Path
 ) -> None:
     tarball = kit.with_name("kit.tar.gz")
@@ -156,7 +160,9 @@ def test_the_listing_names_every_file_and_the_bytes_are_the_same_anywhere(
     assert {path.name for path in kit.parent.iterdir()} == {kit.name, "kit.tar.gz", "kit.tar.gz.sha256"}
     checked = subprocess.run(["sha256sum", "--quiet", "-c", "kit.sha256"], cwd=kit, capture_output=True)
     assert (checked.returncode, checked.stdout) == (0, b"")
-    assert len(files["kit.sha256"].splitlines()) == len(files) - 1
+    # Jupyter saves a notebook with its outputs, which changes no run.
+    unlisted = set(files) - {line.split("  ")[1] for line in files["kit.sha256"].decode().splitlines()}
+    assert unlisted == {"kit.sha256", "docs/start.ipynb"}
 
 
 @pytest.mark.slow
@@ -172,6 +178,18 @@ def test_a_run_made_with_it_has_the_bytes_of_one_made_here(python: Path, tmp_pat
         assert there[name] == here[name]
     sources = {json.loads(run["checkpoint.pt.meta.json"])["harness_sha256"] for run in (there, here)}
     assert len(sources) == 2  # the kit's harness did run
+
+
+@pytest.mark.slow
+def test_its_notebook_and_its_export_work_there(python: Path, kit: Path, tmp_path: Path) -> None:
+    command = python.with_name("harness")
+    command.write_text(f"#!{python} -P\nfrom harness.cli import main\nmain()\n")
+    command.chmod(0o755)
+    run_notebook(kit / "docs/start.ipynb", python, tmp_path)
+    made = json.loads((tmp_path / "work/huge_lr/runs/fixed/checkpoint.pt.meta.json").read_text())
+    assert made["harness_sha256"] != harness_hash()  # the kit's harness did run
+    succeed("export-tensorboard", "huge_lr", cwd=tmp_path, program=(str(command),))
+    assert len(list((tmp_path / "work/huge_lr/tensorboard").rglob("*tfevents*"))) == 2
 
 
 def test_its_commands_work_there(python: Path, kit: Path, tmp_path: Path) -> None:

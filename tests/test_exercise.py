@@ -17,8 +17,9 @@ EXERCISE = ("exercise", "huge_lr", "--epochs", "1")
 
 
 def state_of(cwd: Path, recipe: str = "huge_lr") -> str:
-    line = next(line for line in succeed("exercises", cwd=cwd).splitlines() if line.startswith(recipe))
-    return line.split("  ")[-1].strip()
+    match = re.search(rf"^  {recipe} +(begun|verified|handed in|) +\S", succeed("exercises", cwd=cwd), re.MULTILINE)
+    assert match
+    return match[1] or "not started"
 
 
 def write_report(folder: Path) -> None:
@@ -38,8 +39,8 @@ def test_a_student_goes_from_the_broken_run_to_the_tarball(tmp_path: Path) -> No
 
     said = succeed(*EXERCISE, cwd=tmp_path)
     assert "The loss explodes in the first epoch" in said
-    assert "  3. make verify BREAK=huge_lr\n" in said
-    assert state_of(tmp_path) == "broken run done"
+    assert "  4. make verify BREAK=huge_lr\n" in said
+    assert state_of(tmp_path) == "begun"
     assert {path.name for path in folder.iterdir()} == {
         "experiment.py", "report.md", "PROMPT.md", "workspace.json", "runs",
     }  # fmt: skip
@@ -56,7 +57,7 @@ def test_a_student_goes_from_the_broken_run_to_the_tarball(tmp_path: Path) -> No
     said = succeed("verify", "huge_lr", cwd=tmp_path)
     assert re.search(r"largest gradient norm │ +\d+ │ +\d\.\d+ │", said)
     assert "  3. make check BREAK=huge_lr\n" in said
-    assert state_of(tmp_path) == "fixed run done"
+    assert state_of(tmp_path) == "verified"
     once = snapshot(folder)
     (folder / "runs/fixed/notes.txt").write_text("mine")
     succeed("verify", "huge_lr", cwd=tmp_path)
@@ -73,7 +74,7 @@ def test_a_student_goes_from_the_broken_run_to_the_tarball(tmp_path: Path) -> No
     said = succeed("submit", "huge_lr", "--student", "ada", cwd=tmp_path)
     tarball = tmp_path / "submissions/ada_huge_lr.tar.gz"
     assert "Warning" not in said
-    assert state_of(tmp_path) == "submitted"
+    assert state_of(tmp_path) == "handed in"
     content = tarball.read_bytes()
     succeed("submit", "huge_lr", "--student", "ada", cwd=tmp_path)
     assert tarball.read_bytes() == content

@@ -14,10 +14,10 @@ from grader.replay.replay import Replay
 from grader.replay.replays import Cache
 from grader.report.gradebook import export, gradebook
 from grader.report.pages import render_class_page, render_submission
-from grader.score.solutions import SOLUTIONS, load_variants
+from grader.score.solutions import load_variants
 from grader.score.verdict import DEFAULT_RUBRIC, load_weights, read_scores, scores_bytes
 from harness.errors import UserError
-from harness.recipe import EXERCISES, load_recipe
+from harness.recipe import EXERCISES, SOLUTIONS, load_recipe
 
 pytestmark = LARGE
 ID = "huge_lr"

@@ -15,7 +15,8 @@ from grader.replay.request import Role
 from grader.score.scoring import score_submission
 from grader.score.verdict import load_weights
 from harness.errors import UserError
-from harness.hints import LEVELS, give_hint, hints_given
+from harness.hints import give_hint
+from harness.progress import MOST_HINTS, progress_of
 from harness.recipe import load_recipe, recipe_ids
 from harness.submission.archive import build_submission
 from harness.workspace import remove_workspace
@@ -38,30 +39,30 @@ def test_hints_lead_from_a_command_to_a_function_and_never_give_the_line_to_type
 
 def test_a_hint_comes_after_the_one_before_it_and_is_noted(tmp_path: Path) -> None:
     workspace = make_workspace(tmp_path)
-    assert hints_given(workspace) == 0
+    assert progress_of(workspace.folder).hints == 0
     with pytest.raises(UserError, match=r"Hint 2 comes after hint 1: make hint BREAK=huge_lr LEVEL=1"):
         give_hint(workspace, 2)
-    assert hints_given(workspace) == 0
+    assert progress_of(workspace.folder).hints == 0
     texts = load_recipe("huge_lr").hints
     assert [give_hint(workspace, level) for level in (1, 2, 1)] == [texts[0], texts[1], texts[0]]
-    assert hints_given(workspace) == 2
+    assert progress_of(workspace.folder).hints == 2
     remove_workspace(tmp_path, "huge_lr")
-    assert hints_given(make_workspace(tmp_path)) == 2
+    assert progress_of(make_workspace(tmp_path).folder).hints == 2
 
 
-@pytest.mark.parametrize("note", ["", "[]", '{"given": true}', '{"given": 4}', "[" * 100_000])
+@pytest.mark.parametrize("note", ["", "[]", '{"hints": true}', '{"hints": 4}', "[" * 100_000])
 def test_an_unreadable_note_counts_as_no_hint(note: str, tmp_path: Path) -> None:
     workspace = make_workspace(tmp_path)
     give_hint(workspace, 1)
-    (path,) = (tmp_path / ".hints").iterdir()
+    (path,) = (tmp_path / ".progress").iterdir()
     path.write_text(note)
-    assert hints_given(workspace) == 0
+    assert progress_of(workspace.folder).hints == 0
 
 
 def test_the_manifest_holds_the_number_of_hints(tmp_path: Path) -> None:
     workspace = make_workspace(tmp_path)
     assert "hints" not in json.loads(build_submission(workspace, "ada")["manifest.json"])
-    for level in range(1, LEVELS + 1):
+    for level in range(1, MOST_HINTS + 1):
         give_hint(workspace, level)
         assert json.loads(build_submission(workspace, "ada")["manifest.json"])["hints"] == level
 

@@ -1,13 +1,11 @@
 """The pages in a real browser: sort, filter, open a report, and nothing of a student's runs."""
 
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from made_up_class import TITLES, made_up_class
-from selenium.webdriver import Chrome, ChromeOptions
-from selenium.webdriver.chrome.service import Service
+from page_reader import log_of
+from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.select import Select
@@ -16,30 +14,9 @@ from test_report_pages import hostile_exhibits, hostile_row
 from grader.report.write import write_reports
 from grader.score.verdict import Scores
 
-BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
-DRIVER = shutil.which("chromedriver")
-
-pytestmark = pytest.mark.skipif(
-    BROWSER is None or DRIVER is None,
-    reason="needs a browser that can be driven: apt-get install chromium chromium-driver",
-)
-
 SIZE = 600  # more than the table shows at once
 HOSTILE = hostile_row()
 ROWS = (HOSTILE, *made_up_class(SIZE)[0].submissions)
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
-    options = ChromeOptions()
-    options.binary_location = str(BROWSER)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    folder = tmp_path_factory.mktemp("browser")
-    for argument in ("headless=new", "no-sandbox", "disable-gpu", "disable-dev-shm-usage", f"user-data-dir={folder}"):
-        options.add_argument(f"--{argument}")
-    driver = Chrome(options=options, service=Service(str(DRIVER)))
-    yield driver
-    driver.quit()
 
 
 @pytest.fixture(scope="module")
@@ -57,11 +34,6 @@ def index(browser: Chrome, reports: Path) -> Chrome:
     log_of(browser)
     browser.get((reports / "index.html").as_uri())
     return browser
-
-
-def log_of(browser: Chrome) -> list[dict[str, object]]:
-    """Return what the browser complained of since it was asked last."""
-    return list(browser.get_log("browser"))  # type: ignore[no-untyped-call]
 
 
 def column(browser: Chrome, number: int) -> list[str]:

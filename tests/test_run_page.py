@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -45,18 +46,17 @@ def any_page(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 def test_the_page_loads_nothing_and_is_for_all_readers(any_page: str) -> None:
     page = Page(any_page)
     page.check()
-    assert page.all("script") == []
     assert len(page.all("figure")) >= 9
     assert all((attributes["href"] or "").startswith("#") for attributes in page.all("a"))
-    assert "http:" not in any_page and "https:" not in any_page
-    assert page.policy == "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+    # uPlot says where it comes from; nothing asks for that address.
+    assert set(re.findall(r"https?:[^\s)]*", any_page)) == {"https://github.com/leeoniya/uPlot"}
 
 
 def test_the_same_files_give_the_same_bytes_without_a_heavy_import(healthy: Path, exploded: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from harness.page.run_page import write_run_page as w;"
         "w(Path(sys.argv[1]), title='t', compare_with=Path(sys.argv[2]));"
-        "print([m for m in ('torch', 'rich', 'numpy') if m in sys.modules])"
+        "print([m for m in ('torch', 'rich', 'numpy', 'youplot') if m in sys.modules])"
     )
     pages = set()
     for seed in ("0", "77"):
@@ -83,7 +83,9 @@ def test_every_layer_and_signal_has_its_chart(tmp_path: Path) -> None:
     for signal in ["loss", "val_loss", "val_accuracy", "lr", "grad_norm", "grad_zero_fraction", "stale_grad_ratio"]:
         assert signal in words
     assert "first layer: 200 values" in words
-    assert words.count("same weights, evaluated again") == words.count("same weights, in eval mode") == 2
+    for figure in ("loss", "accuracy"):
+        for measured in ("by evaluate() in its own mode", "by evaluate() again", "by the harness in eval mode"):
+            assert f"Validation {figure}, {measured}" in words
 
 
 def test_both_runs_are_drawn_together(healthy: Path, exploded: Path) -> None:
@@ -116,7 +118,8 @@ def test_hostile_text_stays_text(tmp_path: Path) -> None:
         write_json(folder / name, content)
     for compare_with in (None, folder):
         page = page_of(folder, title=HOSTILE, compare_with=compare_with)
-        assert page.all("script") == page.all("i") == []
+        assert len(page.all("script")) == 2
+        assert page.all("i") == []
         assert all((a["src"] or "").startswith("data:") for a in page.all("img"))
         assert page.words.count('<script>alert("1")</script>') > 10
 
@@ -127,7 +130,7 @@ def test_a_regression_has_no_accuracy(tmp_path: Path, exploded: Path) -> None:
     assert "ccuracy" not in page.words
     assert "the targets are not classes" in page.words
     assert [a["alt"] for a in page.all("img")][:2] == ["Input 1", "Input 2"]
-    assert "Validation accuracy 0.1 —" in page_of(folder, compare_with=exploded).words
+    assert "Validation accuracy, by evaluate() in its own mode 0.1 —" in page_of(folder, compare_with=exploded).words
 
 
 @pytest.mark.parametrize("name", ["result.json", "inputs.json", "checkpoint.pt.meta.json"])

@@ -12,7 +12,7 @@ from sandbox_marks import needs_sandbox
 
 from grader.cli import cli
 from grader.replay.replay import Replay
-from grader.score.solutions import SOLUTIONS, KnownFix, Verdict, outcomes_of, trips_of
+from grader.score.solutions import KnownFix, Verdict, outcomes_of, trips_of
 from grader.score.verdict import Check, full, lost, open_check
 from grader.selfcheck import seeds as trips
 from grader.selfcheck.command import SelfcheckOptions, problem_of, run_selfcheck
@@ -20,7 +20,7 @@ from grader.selfcheck.guide import field_guide, interview_cards, matrix, parts_o
 from grader.selfcheck.new_recipe import propose, recipe_toml
 from grader.selfcheck.seeds import SeedRuns, band_of, entry, problems_of, quantity_row, sound_edits
 from harness.errors import UserError
-from harness.recipe import EXERCISES, load_recipe, load_recipes
+from harness.recipe import EXERCISES, SOLUTIONS, load_recipe, load_recipes
 from harness.symptoms import judge_symptom
 from harness.written.exercise import load_exercise
 
@@ -194,7 +194,7 @@ def test_a_written_recipe_is_read_back_once_its_gaps_are_filled(tmp_path: Path) 
     folder.mkdir()
     (folder / "PROMPT.md").write_text("x")
     (folder / "recipe.toml").write_text(recipe_toml(RECIPE))
-    assert load_recipe("mine", tmp_path) == RECIPE.model_copy(update={"id": "mine"})
+    assert load_recipe("mine", tmp_path) == RECIPE.model_copy(update={"id": "mine", "goal": None})
     draft = RECIPE.model_copy(update={"hints": ("...",) * 3, "cause": "..."})
     (folder / "recipe.toml").write_text(recipe_toml(draft))
     with pytest.raises(UserError, match=r"cause: still \.\.\.: write it; hints\.0: "):

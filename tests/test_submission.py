@@ -10,6 +10,7 @@ import pytest
 from made_up_runs import FIXED, make_workspace
 
 from harness.errors import UserError
+from harness.progress import progress_of
 from harness.submission.archive import check_student_name, submit
 from harness.workspace import Workspace
 
@@ -46,11 +47,9 @@ def test_the_tarball_holds_what_the_contract_says_and_nothing_else(workspace: Wo
 
 def test_it_is_noted_in_the_workspace(workspace: Workspace, tmp_path: Path) -> None:
     done = submit(workspace, "ada", tmp_path / "out")
-    note = json.loads((workspace.folder / "submitted.json").read_text())
-    name = done.path.name
-    assert note == {"format_version": 1, "student": "ada", "file": name, "sha256": done.sha256}
+    assert progress_of(workspace.folder).handed_in == done.path.name
     assert hashlib.sha256(done.path.read_bytes()).hexdigest() == done.sha256
-    assert workspace.state() == "submitted"
+    assert workspace.state() == "handed in"
     assert done.warnings == ()
 
 
@@ -102,7 +101,7 @@ def test_a_broken_archive_is_refused_and_nothing_written(
     with pytest.raises(UserError, match=f"^Not handed in, {message}"):
         submit(workspace, "ada", tmp_path / "out")
     assert not (tmp_path / "out").exists()
-    assert not (workspace.folder / "submitted.json").exists()
+    assert progress_of(workspace.folder).handed_in is None
 
 
 @pytest.mark.parametrize("student", ["", "-rf", "../ada", "J\u00fcrgen", "\u674e", "ada\n", "a" * 65])

@@ -1,6 +1,7 @@
 """The causes that a report may name: listed, written into a kit, and contradicted by values of other runs."""
 
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,7 @@ def test_every_recipe_is_a_cause_with_its_symptoms_and_healthy_is_one_too(tmp_pa
 def test_a_kit_has_the_same_causes_and_names_the_exercise_of_none() -> None:
     table = json.loads(causes_file())
     assert {name: Cause.model_validate_json(json.dumps(entry)) for name, entry in table.items()} == load_causes()
-    assert all(set(entry) <= {"says", "symptom"} for entry in table.values())
+    assert all(set(entry) <= {"says", "symptom", "observation"} for entry in table.values())
 
 
 @pytest.mark.parametrize("name", RECORDED)
@@ -68,6 +69,18 @@ def test_harness_show_prints_lines_of_evidence_that_are_ready_to_copy(tmp_path: 
     assert len(parse_report(matter).evidence) == len(lines)
     nested = succeed("show", "huge_lr", "--step", "0", "--signal", "grad_mean.1.weight", cwd=tmp_path)
     assert "signal: grad_mean.1.weight, step: 0, value: " in nested
+
+
+def test_evidence_names_a_value_that_is_not_finite_as_the_log_does() -> None:
+    log = LogValues([{"step": 3, "loss": math.nan, "grad_norm": -math.inf, "lr": 0.1}])
+    lines = list(log.evidence("broken", 3, None))
+    assert lines == [
+        "  - {run: broken, signal: loss, step: 3, value: NaN}",
+        "  - {run: broken, signal: grad_norm, step: 3, value: -Infinity}",
+        "  - {run: broken, signal: lr, step: 3, value: 0.1}",
+    ]
+    matter = "---\ndiagnosis: []\nruled_out: []\nevidence:\n" + "\n".join(lines) + "\n---\n"
+    assert all(log.agrees(one.value, one.signal, 3) for one in parse_report(matter).evidence)
 
 
 @pytest.mark.parametrize(

@@ -1,16 +1,20 @@
 import json
+import re
 from pathlib import Path
 
 import pytest
 from made_up_runs import change_json, make_workspace
 
+from harness.attempts import Attempt
+from harness.goal import Criterion
+from harness.progress import note_progress
 from harness.submission.archive import Submission
 from harness.submission.check_run import could_not_judge, failed, passed
 from harness.summary import (
     run_figures,
+    show_attempt,
     show_broken_run,
     show_checks,
-    show_comparison,
     show_exercises,
     show_single_run,
     show_submission,
@@ -36,17 +40,17 @@ def test_the_worst_gradient_norm_is_the_one_that_is_no_number(workspace: Workspa
     assert run_figures(workspace.run_folder("fixed"))["first non-finite loss"] == "none"
 
 
-def test_paths_and_commands_can_be_copied(workspace: Workspace, capsys: Capture) -> None:
+def test_paths_and_commands_can_be_copied(workspace: Workspace, tmp_path: Path, capsys: Capture) -> None:
     show_broken_run(workspace, made=False)
-    show_comparison(workspace)
-    workspace.experiment.write_text(workspace.broken_source())
-    show_comparison(workspace)
+    reached = Criterion(says="the symptom in loss is gone", reached=True, found="max loss is 2.3")
+    show_attempt(workspace, Attempt(1, tmp_path, (reached,)))
+    show_attempt(workspace, None)
     said = capsys.readouterr().out
     broken, fixed = workspace.run_folder("broken"), workspace.run_folder("fixed")
     for text in (
         f"{workspace.folder} exists already; nothing in it was changed.\n",
         f"  1. look at {broken / 'run.html'} in a browser, and read {workspace.folder / 'PROMPT.md'}\n",
-        f"  3. make verify BREAK=huge_lr WORK='{workspace.folder.parent}'\n",
+        f"  4. make verify BREAK=huge_lr WORK='{workspace.folder.parent}'\n",
         f"  1. look at both runs in {fixed / 'run.html'}; if you are not convinced, edit and verify again\n",
         f"  3. make check BREAK=huge_lr WORK='{workspace.folder.parent}'\n",
         f"{workspace.experiment} has no edit yet: both runs are the same.\n",
@@ -64,11 +68,15 @@ def test_findings_are_shown_as_they_are(workspace: Workspace, capsys: Capture) -
 def test_the_list_shows_every_state(workspace: Workspace, capsys: Capture) -> None:
     show_exercises(workspace.folder.parent)
     said = capsys.readouterr().out
-    assert max(map(len, said.splitlines())) <= 80
-    states = {line.split()[0]: line for line in said.splitlines() if not line.startswith(" ")}
-    assert states["huge_lr"].endswith("fixed run done")
-    assert states["loss_sum"].endswith("not started")
-    assert said.endswith("Next:\n  make exercise BREAK=<exercise>\n")
+    assert re.search(r"^  huge_lr +verified +The loss explodes", said, re.MULTILINE)
+    assert re.search(r"^  loss_sum {20,}The very first loss", said, re.MULTILINE)
+    assert "Level 1: 0 of " in said
+    note_progress(workspace.folder, handed_in="ada_huge_lr.tar.gz", score=96.5)
+    show_exercises(workspace.folder.parent)
+    said = capsys.readouterr().out
+    assert re.search(r"^  huge_lr +handed in  96.5  The loss explodes", said, re.MULTILINE)
+    assert "Level 1: 1 of " in said
+    assert said.endswith(" without a fault: make exercise BREAK=mystery LEVEL=1\n")
 
 
 def test_checks_end_with_the_next_step(workspace: Workspace, capsys: Capture) -> None:
@@ -97,7 +105,7 @@ def test_a_submission_is_told_with_what_may_cost_points(tmp_path: Path, capsys: 
     show_submission(Submission(path, "ab" * 32, (failed("report: words", "too [many]."),)))
     assert capsys.readouterr().out == (
         f"{path} (2.0 MB, SHA-256 abababababababab) and its .sha256 are written.\n"
-        "Warning, report: words: too [many].\nNext:\n  hand both files in\n"
+        "Warning, report: words: too [many].\nNext:\n  hand both files in\n  for the next exercise: make exercises\n"
     )
 
 

@@ -9,6 +9,7 @@ import pytest
 from made_up_runs import BROKEN, FIXED, make_workspace
 
 from harness.errors import UserError
+from harness.progress import note_progress
 from harness.recipe import ROOT
 from harness.run.settings import RunSettings
 from harness.submission.report import read_report
@@ -152,13 +153,15 @@ def test_settings_that_cannot_be_read_are_named(tmp_path: Path, text: str) -> No
 def test_the_state_follows_the_student(tmp_path: Path) -> None:
     workspace = make_workspace(tmp_path)
     assert workspace.edited()
-    assert workspace.state() == "fixed run done"
+    assert workspace.state() == "verified"
     workspace.experiment.write_text(FIXED + "# another idea\n")
-    assert workspace.state() == "broken run done"
+    assert workspace.state() == "begun"
     workspace.experiment.unlink()
-    assert workspace.state() == "broken run done"
-    (workspace.folder / "submitted.json").write_text("{}")
-    assert workspace.state() == "submitted"
+    assert workspace.state() == "begun"
+    note_progress(workspace.folder, handed_in="ada_huge_lr.tar.gz")
+    assert workspace.state() == "handed in"
+    remove_workspace(tmp_path, "huge_lr")
+    assert workspace.state() == "handed in"
 
 
 def test_an_experiment_that_is_gone_is_named(tmp_path: Path) -> None:
@@ -174,7 +177,7 @@ def test_an_experiment_that_is_gone_is_named(tmp_path: Path) -> None:
 def test_starting_over_keeps_all_that_a_person_made(tmp_path: Path) -> None:
     workspace = make_workspace(tmp_path)
     (workspace.folder / "notes.txt").write_text("mine")
-    (workspace.folder / "submitted.json").write_text("{}")
+    (workspace.folder / "score").mkdir()
     kept = remove_workspace(tmp_path, "huge_lr")
     assert kept == tmp_path / ".removed" / "huge_lr-1"
     assert names(kept) == ["experiment.py", "notes.txt", "report.md"]

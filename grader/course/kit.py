@@ -8,14 +8,15 @@ from pathlib import Path
 from grader.sandbox import HIDDEN_FROM_STUDENTS
 from harness.errors import UserError
 from harness.files import write_with_sha256
-from harness.recipe import EXERCISES, FILE_EXERCISE, ROOT, Recipe, load_recipe, recipe_ids
+from harness.recipe import EXERCISES, FILE_EXERCISE, GOAL, ROOT, Recipe, load_recipe, recipe_ids
 from harness.submission.archive import deterministic_tar_gz
 from harness.submission.log_values import CAUSES, causes_file
 from harness.workspace import PROMPT
 from harness.written.exercise import FileExercise, file_exercise_ids, load_exercise
 
 README = Path(__file__).with_name("kit_readme.md")
-LISTING = "kit.sha256"  # every file of the kit, for `sha256sum -c`
+# For `sha256sum -c`: every file of the kit but notebooks, which Jupyter saves with their outputs.
+LISTING = "kit.sha256"
 _FOLDER = "trainwreck"  # in the tarball, so its bytes do not depend on where the kit is built
 # What to cut from our Makefile and our pyproject.toml: all below a line, and the grader's own lines above it.
 _NOT_FOR_STUDENTS = re.compile(r'\n# --- .*|^ *"?grader.*?\n', re.DOTALL | re.MULTILINE)
@@ -28,7 +29,8 @@ def build_kit(tarball: Path) -> dict[str, bytes]:
     cannot be written.
     """
     files = kit_files()
-    lines = [f"{hashlib.sha256(files[name]).hexdigest()}  {name}\n" for name in sorted(files)]
+    listed = sorted(name for name in files if not name.endswith(".ipynb"))
+    lines = [f"{hashlib.sha256(files[name]).hexdigest()}  {name}\n" for name in listed]
     files[LISTING] = "".join(lines).encode()
     members = {f"{_FOLDER}/{name}": content for name, content in files.items()}
     write_with_sha256(tarball, deterministic_tar_gz(members))
@@ -58,6 +60,8 @@ def kit_files() -> dict[str, bytes]:
             "recipe.toml": recipe.for_kit().encode(),
             "experiment.py": recipe.broken_source().encode(),
         }
+        if recipe.goal is not None:
+            own[GOAL] = (EXERCISES / recipe.id / GOAL).read_bytes()
         _refuse_answers(recipe, own)
         files |= {f"exercises/{recipe.id}/{name}": content for name, content in own.items()}
     files[CAUSES.relative_to(ROOT).as_posix()] = causes_file()

@@ -9,8 +9,8 @@ from grader.report.markdown import shown_report
 from grader.report.text import MISSING, clipped, file_stem, pill, plain_lines, points, render, source_diff, tenths
 from grader.score.identity import own_flags
 from grader.score.verdict import Check, Criterion, Exhibits, Number, Scores, SubmissionScore, criteria_in
-from harness.page.charts import number_text
 from harness.page.run_data import number
+from harness.run.signals import number_text
 
 _BIN = 10  # points of a histogram bar
 _PLOT_HEIGHT = 200

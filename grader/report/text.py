@@ -3,7 +3,6 @@
 Safe text holds nothing invisible, and nothing that moves the text beside it.
 """
 
-import base64
 import difflib
 import hashlib
 import re
@@ -18,7 +17,7 @@ from rich import progress as rich_progress
 from rich.console import Console
 
 from harness.page.run_page import TEMPLATES as RUN_TEMPLATES
-from harness.page.run_page import page_environment
+from harness.page.run_page import content_policy, page_environment
 from harness.submission.document import visible
 
 MISSING = "\N{EM DASH}"
@@ -117,14 +116,10 @@ def render(template: str, context: Mapping[str, Any], *, script: str | None = No
 
     script: the one file of `templates/` that may run as a script; with None no script runs.
     pictures: allow pictures whose bytes stand in the page itself. No page ever loads anything.
-
-    The content security policy allows style and script by their SHA-256, so nothing else could act if it got in.
     """
     style = _source("run.css", RUN_TEMPLATES) + _source("report.css", TEMPLATES)
     code = _source(script, TEMPLATES) if script else ""
-    policy = f"default-src 'none'; base-uri 'none'; form-action 'none'; style-src {_hash_of(style)}"
-    policy += f"; script-src {_hash_of(code)}" if code else ""
-    policy += "; img-src data:" if pictures else ""
+    policy = content_policy(style, code, pictures=pictures)
     environment = page_environment(TEMPLATES, RUN_TEMPLATES, finalize=_finalize)
     environment.filters |= {"points": points, "tenths": tenths, "clipped": clipped}
     # Safe to insert unescaped: these files are ours and hold no closing tag.
@@ -144,9 +139,3 @@ def _finalize(value: object) -> object:
 @cache
 def _source(name: str, folder: Path) -> str:
     return (folder / name).read_text(encoding="utf-8")
-
-
-@cache
-def _hash_of(source: str) -> str:
-    digest = base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()
-    return f"'sha256-{digest}'"

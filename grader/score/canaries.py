@@ -15,18 +15,18 @@ from grader.intake.submission import Claim
 from grader.replay.replay import Replay
 from grader.replay.request import recipe_of
 from grader.score.evidence import Evidence
+from grader.score.explanation import places_of_causes
 from grader.score.measured import load_band, measurements
 from grader.score.scoring import score_evidence
-from grader.score.solutions import SOLUTIONS, mechanisms_of, outcomes_of, trips_of
+from grader.score.solutions import mechanisms_of, outcomes_of, trips_of
 from grader.score.verdict import Weights, total_of
-from grader.syntax.edit_size import functions_changed
 from grader.syntax.plain_edit import plain_edit
 from harness.checks import load_check
 from harness.errors import UserError
-from harness.recipe import Recipe, load_recipe
+from harness.recipe import HEALTHY, SOLUTIONS, Recipe, load_recipe
 from harness.run.settings import RunSettings
-from harness.submission.log_values import LogValues, first_departure, load_causes, log_values, place_of
-from harness.submission.report import HEALTHY
+from harness.run.signals import place_of
+from harness.submission.log_values import LogValues, first_departure, load_causes, log_values
 
 Place = tuple[str, int]  # a signal, and a step or an epoch
 _RIVALS = 2
@@ -71,6 +71,8 @@ def canary_problem(recipe_id: str, replays: Sequence[Replay], weights: Weights) 
         low, high = band.reference
         measured = f"it was {low:g} to {high:g} when it was measured"
         return f"{solution} has the held-out figure {found} here; {measured}."
+    if recipe.is_healthy:
+        return ""
     untouched = own_evidence(recipe, recipe.broken_source(), broken, reference, broken, report)
     fix = score_evidence(untouched, weights)["fix"].points
     return "" if fix == 0 else f"The untouched experiment of {recipe_id} got {fix} points for its fix, not 0."
@@ -105,24 +107,32 @@ def reference_report(recipe_id: str, broken_log: str, fixed_log: str, solutions:
     """
     recipe = load_recipe(recipe_id)
     broken, fixed = log_values(broken_log), log_values(fixed_log)
-    changed = sorted(functions_changed(recipe.healthy_source(), recipe.broken_source()))
-    where = next((name for name in changed if f"def {name}(" in recipe.broken_source()), changed[0])
-    first = first_departure(broken, fixed)
-    sign = first or ("loss", 0)
+    sign = first_departure(broken, fixed) or ("loss", 0)
     cited = _value(broken, *sign)
-    first_wrong = cited
-    if first is None:
-        check, outcome = next(iter((trips_of(recipe_id, solutions) or {"loss_form": "agrees"}).items()))
-        first_wrong = f"check: {check}, outcome: {outcome}"
+    diagnosis, where = _diagnosis(recipe, cited if first_departure(broken, fixed) else "", solutions)
     lines = islice(_ruled_out(recipe_id, solutions), _RIVALS)
     rivals = "".join(f"  - {{{line}}}\n" for line in lines) or "  []\n"
     recovered = _recovered(broken, fixed) or ("loss", 0)
     matter = (
-        f"---\ndiagnosis:\n  - cause: {recipe_id}\n    where: {where}\n    first_wrong: {{{first_wrong}}}\n"
+        f"---\ndiagnosis:\n{diagnosis}"
         f"ruled_out:\n{rivals}"
         f"evidence:\n  - {{run: broken, {cited}}}\n  - {{run: fixed, {_value(fixed, *recovered)}}}\n---\n"
     )
     return matter + _text(recipe, where, broken, sign, fixed, recovered)
+
+
+def _diagnosis(recipe: Recipe, first_wrong: str, solutions: Path) -> tuple[str, str]:
+    """Return the entries of the diagnosis, and the place of the first; `first_wrong` is "" if no value is wrong."""
+    if recipe.is_healthy:
+        return f"  - cause: {HEALTHY}\n", "no function"
+    if not first_wrong:
+        check, outcome = next(iter((trips_of(recipe.id, solutions) or {"loss_form": "agrees"}).items()))
+        first_wrong = f"check: {check}, outcome: {outcome}"
+    source, lines, places = recipe.broken_source(), [], []
+    for cause, names in places_of_causes(recipe).items():
+        places.append(next((name for name in sorted(names) if f"def {name}(" in source), min(names)))
+        lines.append(f"  - cause: {cause}\n    where: {places[-1]}\n    first_wrong: {{{first_wrong}}}\n")
+    return "".join(lines), places[0]
 
 
 def _text(recipe: Recipe, where: str, broken: LogValues, sign: Place, fixed: LogValues, recovered: Place) -> str:
@@ -160,7 +170,7 @@ def _value(log: LogValues, signal: str, place: int) -> str:
 def _ruled_out(recipe_id: str, solutions: Path) -> Iterator[str]:
     """Yield one line for each other cause that the outcome of a check contradicts."""
     found = outcomes_of(recipe_id, solutions)
-    for name in sorted(load_causes().keys() - {recipe_id, HEALTHY}):
+    for name in sorted(load_causes().keys() - {*load_recipe(recipe_id).causes, HEALTHY}):
         with suppress(UserError):  # a recipe that was never measured
             for check, outcome in trips_of(name, solutions).items():
                 if found.get(check, outcome) != outcome:

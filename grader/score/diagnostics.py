@@ -116,7 +116,8 @@ def _key_signal(evidence: Evidence, report: Report) -> Check:
             theirs = broken.beside(sign.signal, place, healthy)
             return full(*_KEY_SIGNAL, f"{sign} is {sign.value}, and {theirs:.4g} in a healthy run.")
     if _is_silent(evidence):
-        return full(*_KEY_SIGNAL, "No value of this run shows the fault. A check does.")
+        silent = "No value of this run shows the fault. A check does."
+        return full(*_KEY_SIGNAL, "No value is wrong." if evidence.recipe.is_healthy else silent)
     reason = f"{found[0][0]} is {found[0][0].value}, much as in a healthy run."
     remedy = "Cite a value in which the broken run differs from what a healthy one would show."
     return lost(*_KEY_SIGNAL, reason, remedy)
@@ -139,7 +140,8 @@ def _recovery(evidence: Evidence, report: Report, accepted: bool | None) -> Chec
         if shown:
             return full(*_RECOVERY, f"{sign} is {sign.value}: recovered.")
     if _is_silent(evidence):
-        return full(*_RECOVERY, "The log never showed the fault, and the fix is right.")
+        said = "nothing had to recover" if evidence.recipe.is_healthy else "the fix is right"
+        return full(*_RECOVERY, f"The log never showed a fault, and {said}.")
     reason = f"{found[0][0]} is {found[0][0].value}, which shows no recovery."
     remedy = "Cite a value of the fixed run that was wrong in the broken run and is healthy now."
     return lost(*_RECOVERY, reason, remedy)

@@ -121,7 +121,12 @@ def same_as_reference(evidence: Evidence) -> bool:
 
 
 def nothing_was_edited(evidence: Evidence) -> bool:
-    """Return whether the experiment is the broken program, or gave its bytes and those of the reference fix differ."""
+    """Return whether the experiment is the broken program, or gave its bytes and those of the reference fix differ.
+
+    If nothing is broken, nothing is to be edited.
+    """
+    if evidence.recipe.is_healthy:
+        return False
     broken = evidence.recipe.broken_source()
     if program_digest(evidence.source) == program_digest(broken):
         return True

@@ -4,7 +4,7 @@ Nothing here reads sentences, so a report may be in any language. `cause`, `wher
 from the front matter; of the text only its length and its parts count.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from grader.intake.program import Unparsable
 from grader.score.evidence import Evidence
@@ -12,9 +12,11 @@ from grader.score.solutions import outcomes_of, trips_of
 from grader.score.verdict import Check, Row, full, lost, open_check
 from grader.syntax.edit_size import functions_changed
 from harness.errors import UserError, printable
+from harness.recipe import HEALTHY, Recipe, load_recipe
+from harness.run.signals import place_of
 from harness.submission.document import TOO_LONG, Body
-from harness.submission.log_values import OFF_BY, contradicted, first_departure, load_causes, log_values, place_of
-from harness.submission.report import HEALTHY, PARTS, WORD_LIMIT, Diagnosis, Report, RuledOut, Sign, parse_report
+from harness.submission.log_values import OFF_BY, contradicted, first_departure, load_causes, log_values
+from harness.submission.report import PARTS, WORD_LIMIT, Diagnosis, Report, RuledOut, Sign, parse_report
 
 _CAUSE = ("cause", "The diagnosis names the cause", 3.0)
 _WHERE = ("where", "It names the function that holds the cause", 2.0)
@@ -50,34 +52,51 @@ def judge_explanation(evidence: Evidence, accepted: bool | None) -> tuple[Check,
 
 
 def _judge_cause(evidence: Evidence, diagnosis: Sequence[Diagnosis]) -> Check:
-    recipe = evidence.recipe
-    right = f"It was {recipe.id}: {recipe.cause}."
-    if len(diagnosis) != 1:
-        return lost(*_CAUSE, f"You name {len(diagnosis)} causes, and this run has one.", right)
-    named = diagnosis[0].cause
-    if named == recipe.id:
-        return full(*_CAUSE, f"The cause is {recipe.id}: {recipe.cause}.")
-    known = "" if named in load_causes() else ", which is no cause that harness causes lists"
-    return lost(*_CAUSE, f"You name {printable(named)}{known}.", right)
+    recipe, known = evidence.recipe, load_causes()
+    right = f"It was {' and '.join(recipe.causes)}: {recipe.cause}."
+    named = {entry.cause: None for entry in diagnosis}
+    hits = [cause for cause in recipe.causes if cause in named]
+    if len(hits) == len(named) == len(recipe.causes):
+        return full(*_CAUSE, right.replace("It was", "The cause is" if len(hits) == 1 else "The causes are", 1))
+    strangers = [printable(name) for name in named if name not in known]
+    wrong = f" There is no cause {strangers[0]} in the list of harness causes." if strangers else ""
+    listed = ", ".join(map(printable, named)) or "no cause"
+    points = _CAUSE[2] * len(hits) / max(len(named), len(recipe.causes), 1)
+    if len(recipe.causes) == 1:
+        points = 0.0  # of several names for one cause, one is a guess
+    return lost(*_CAUSE, f"You name {listed}.{wrong}", right, points=points)
 
 
 def _judge_where(evidence: Evidence, diagnosis: Sequence[Diagnosis], accepted: bool | None) -> Check:
     recipe = evidence.recipe
-    holds = functions_changed(recipe.healthy_source(), recipe.broken_source())
-    right = f"It is in {' or '.join(sorted(holds))}."
-    named = {entry.where for entry in diagnosis}
-    if len(named) != 1:
-        return lost(*_WHERE, f"You name {len(named)} places.", right)
-    (where,) = named
-    if where in holds:
-        return full(*_WHERE, f"{where} holds the cause.")
-    edited = where in _edited(evidence)
-    if edited and accepted:
-        return full(*_WHERE, f"Your right fix is in {printable(where)}.")
-    if edited and accepted is None:
-        reason = f"Your edit is in {printable(where)}, and it is not decided whether it is right."
-        return open_check(*_WHERE, reason)
-    return lost(*_WHERE, f"{printable(where)} does not hold the cause.", right)
+    if recipe.is_healthy:
+        if [entry.cause for entry in diagnosis] == [HEALTHY]:
+            return full(*_WHERE, "No function holds a cause.")
+        return lost(*_WHERE, "Nothing is broken, so no function holds the cause.", f"Name the cause {HEALTHY}.")
+    holds = places_of_causes(recipe)
+    every = frozenset.union(*holds.values())
+    right = f"It is in {' and '.join(' or '.join(sorted(names)) for names in holds.values())}."
+    if not 1 <= len({entry.where for entry in diagnosis}) <= len(recipe.causes):
+        return lost(*_WHERE, f"You name {len({entry.where for entry in diagnosis})} places.", right)
+    wrong = {entry.where for entry in diagnosis if entry.where not in holds.get(entry.cause, every)}
+    places = " and ".join(sorted(map(printable, wrong)))
+    if not wrong and len(diagnosis) == len(recipe.causes):
+        return full(*_WHERE, "Each function that you name holds its cause.")
+    if wrong and wrong <= _edited(evidence) and accepted:
+        return full(*_WHERE, f"Your right fix is in {places}.")
+    if wrong and wrong <= _edited(evidence) and accepted is None:
+        return open_check(*_WHERE, f"Your edit is in {places}, and it is not decided whether it is right.")
+    hits = sum(entry.where not in wrong for entry in diagnosis)
+    reason = f"{places} does not hold the cause." if wrong else "You name one place, and there are two causes."
+    return lost(*_WHERE, reason, right, points=_WHERE[2] * hits / max(len(diagnosis), len(recipe.causes)))
+
+
+def places_of_causes(recipe: Recipe) -> Mapping[str, frozenset[str]]:
+    """Return for each cause of an experiment that is broken the functions that its break changes."""
+    if len(recipe.causes) == 1:
+        return {recipe.causes[0]: functions_changed(recipe.healthy_source(), recipe.broken_source())}
+    parts = map(load_recipe, recipe.causes)
+    return {part.id: functions_changed(part.healthy_source(), part.broken_source()) for part in parts}
 
 
 def _edited(evidence: Evidence) -> frozenset[str]:
@@ -101,7 +120,16 @@ def _judge_first_wrong(evidence: Evidence, diagnosis: Sequence[Diagnosis]) -> Ch
         return lost(*_FIRST_WRONG, "There is no diagnosis.", remedy)
     if (verdict := _not_compared(_FIRST_WRONG, evidence)) is not None:
         return verdict
-    sign = diagnosis[0].first_wrong
+    if evidence.recipe.is_healthy:
+        if [entry.cause for entry in diagnosis] == [HEALTHY]:
+            return full(*_FIRST_WRONG, "No value is wrong.")
+        return lost(*_FIRST_WRONG, "No value of this run is wrong.", f"Name the cause {HEALTHY}.")
+    # With two causes the first sign of either will do.
+    judged = [_judge_sign(evidence, entry.first_wrong, remedy) for entry in diagnosis[: len(evidence.recipe.causes)]]
+    return max(judged, key=lambda check: 0.5 if check.points is None else check.points)
+
+
+def _judge_sign(evidence: Evidence, sign: Sign, remedy: str) -> Check:
     broken, healthy = log_values(evidence.broken.log), log_values(evidence.reference.log)
     earliest = first_departure(broken, healthy)
     if earliest is not None:
@@ -163,7 +191,7 @@ def _rivals(evidence: Evidence, report: Report) -> Iterator[tuple[bool | None, s
         seen.add(entry.cause)
         if entry.cause not in known or entry.cause == HEALTHY:
             yield False, f"{name} is no cause that could be ruled out."
-        elif entry.cause == evidence.recipe.id:
+        elif entry.cause in evidence.recipe.causes:
             yield False, f"{name} is the cause of this run."
         elif entry.check:
             yield _by_check(evidence, entry)

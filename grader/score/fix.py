@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from grader.intake.program import Unparsable
+from grader.intake.program import Unparsable, program_digest
 from grader.replay.replay import Replay
 from grader.replay.request import OWN, Request, Role, check_request, own_settings
 from grader.score.evidence import Evidence, doubt, same_as_reference, same_bytes
@@ -45,7 +45,16 @@ def judge_fix(evidence: Evidence) -> tuple[Check, ...]:
     if correct.outcome == "failed":
         return correct, lost(*_MINIMAL, "Only a correct fix gets these points.", "Fix the cause first.")
     recipe = evidence.recipe
+    if recipe.is_healthy:
+        return correct, _judge_untouched(evidence)
     return correct, judge_minimality(recipe.broken_source(), evidence.source, recipe.healthy_source())
+
+
+def _judge_untouched(evidence: Evidence) -> Check:
+    """Judge the edit of an experiment in which nothing was broken."""
+    if program_digest(evidence.source) == program_digest(evidence.recipe.broken_source()):
+        return full(*_MINIMAL, "Nothing was broken, and you changed nothing.")
+    return lost(*_MINIMAL, "Nothing was broken, and you changed it.", "Leave a healthy experiment as it is.")
 
 
 def further_requests(requests: Mapping[Role, Request], replays: Mapping[Role, Replay]) -> dict[Role, Request]:
@@ -88,7 +97,7 @@ def _judge_correct(evidence: Evidence) -> Check:
         return _open(f"The reference fix could not be run under your settings: {evidence.reference.message}")
     if fixed.status != "OK":
         return _lost(f"Your experiment did not come to its end ({fixed.status}): {fixed.message}")
-    if same_bytes(fixed, broken):
+    if same_bytes(fixed, broken) and not evidence.recipe.is_healthy:
         return _lost("Your run is the broken run, byte for byte: nothing was fixed.")
     if same_as_reference(evidence):
         return full(*_CORRECT, "Log and checkpoint are those of the reference fix, byte for byte.")

@@ -26,7 +26,7 @@ from grader.score.verdict import (
     rescored,
     weighted,
 )
-from harness.hints import LEVELS
+from harness.progress import MOST_HINTS
 
 WITHOUT_SANDBOX = "Students' code ran WITHOUT a sandbox (--trust-submissions): nothing kept it from lying."
 _IGNORED_NAMES = 10
@@ -57,8 +57,12 @@ def score_submission(
     }
     if hints:
         facts["hints"] = hints
-        message = f"The student's workspace counted {hints} of {LEVELS} hints; they cost nothing."
+        message = f"The student's workspace counted {hints} of {MOST_HINTS} hints; they cost nothing."
         flags.append(Flag(id="hints", message=message))
+    if submission.manifest.revealed:
+        facts["revealed"] = True
+        message = "The student's workspace says that the solution was shown before this was handed in."
+        flags.append(Flag(id="revealed", message=message))
     row = scored_row(
         submission.name, submission.student, submission.recipe, submission.sha256,
         score_evidence(evidence, weights), flags, facts, sandboxed=sandboxed,

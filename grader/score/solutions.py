@@ -5,6 +5,7 @@ of the *broken* experiment that are special to a recipe. Both have one table per
 `id = [[find, replace], ...]`; both are optional.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -12,12 +13,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
+from harness.cases import is_mystery, load_mystery
 from harness.checks import check_names, load_check
-from harness.recipe import ROOT, Edit, Recipe, apply_edits
+from harness.recipe import SOLUTIONS, Edit, Recipe, apply_edits, edit_of
 from harness.toml_file import StrictModel, read_record
 
-SOLUTIONS = ROOT / "solutions"
 MEASURED = "measured.toml"
+SOUND = "sound.toml"
 # full: the fix and its equals. alternative: right in another way. masking: the symptom goes, the cause stays.
 # overreach: right, and changes what was sound. wrong: fixes nothing. sound: a change of a sound experiment.
 Verdict = Literal["full", "alternative", "masking", "overreach", "wrong", "sound"]
@@ -25,6 +27,8 @@ Verdict = Literal["full", "alternative", "masking", "overreach", "wrong", "sound
 
 def _pairs(words: Any) -> Any:
     """Turn a list of "check outcome" into a table. Raises `ValueError` for anything else."""
+    if isinstance(words, dict):  # not from a file
+        return words
     if not isinstance(words, list) or not all(isinstance(word, str) and word.count(" ") == 1 for word in words):
         raise ValueError('it is a list of "check outcome"')
     return dict(word.split(" ") for word in words)
@@ -46,6 +50,13 @@ class _Measured(StrictModel):
             if name not in check_names() or outcome not in {one.id for one in load_check(name).outcomes}:
                 raise ValueError(f"there is no check {name} with the outcome {outcome}")
         return self
+
+
+class _Sound(StrictModel):
+    """What the checks find of each healthy experiment and decoy, by its name."""
+
+    format_version: Literal[1]
+    outcomes: dict[str, Annotated[dict[str, str], BeforeValidator(_pairs)]]
 
 
 def trips_of(recipe_id: str, solutions: Path = SOLUTIONS) -> dict[str, str]:
@@ -70,14 +81,21 @@ def mechanisms_of(recipe_id: str, solutions: Path = SOLUTIONS) -> dict[str, str]
 
 @cache
 def _measured(recipe_id: str, solutions: Path) -> _Measured:
-    return read_record(solutions / recipe_id / MEASURED, _Measured)
+    if not is_mystery(recipe_id):
+        return read_record(solutions / recipe_id / MEASURED, _Measured)
+    case = load_mystery(recipe_id)
+    if case.is_healthy:
+        outcomes = read_record(solutions / SOUND, _Sound).outcomes
+        return _Measured(format_version=1, outcomes=outcomes.get(case.sound, {}), trips={})
+    return _together([_measured(cause, solutions) for cause in case.causes])
 
 
-def edit_of(pair: Any) -> Any:
-    """Turn [find, replace] into an edit. Raises `ValueError` for anything else."""
-    if isinstance(pair, list) and len(pair) == 2:
-        return Edit.model_validate({"find": pair[0], "replace": pair[1]})
-    raise ValueError("an edit is a list of two strings, [find, replace]")
+def _together(parts: Sequence[_Measured]) -> _Measured:
+    """Return what is found of several breaks at once: what one trips, and what no other one changes."""
+    trips = {name: outcome for part in parts for name, outcome in part.trips.items()}
+    alike = [set(part.outcomes.items()) for part in parts]
+    outcomes = {name: outcome for name, outcome in set.intersection(*alike) if name not in trips}
+    return _Measured(format_version=1, outcomes=outcomes, trips=trips)
 
 
 _Edits = Annotated[tuple[Annotated[Edit, BeforeValidator(edit_of)], ...], Field(min_length=1, strict=False)]

@@ -4,66 +4,19 @@ Twins make the same first impression and have different causes. A decoy is a hea
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Annotated, Literal
-
-from pydantic import BeforeValidator, Field
 
 from grader.score.measured import has_learnt
-from grader.score.solutions import SOLUTIONS, KnownFix, edit_of
+from grader.score.solutions import KnownFix
 from grader.selfcheck.guide import MADE
 from grader.selfcheck.runs import Runs, Subject, request_of
 from grader.selfcheck.seeds import MORE_SEEDS
+from harness.cases import CASES, Cases, Decoy, case_of
 from harness.checks import check_names, load_check
-from harness.recipe import Edit, Recipe, Symptom, apply_edits, experiment_source
+from harness.recipe import Recipe
 from harness.run.settings import RunSettings
 from harness.symptoms import judge_symptom
-from harness.toml_file import StrictModel, read_record
 
-CASES = "cases.toml"
 _SEED = 42
-_Pair = Annotated[tuple[str, str], Field(strict=False)]
-
-
-class Twins(StrictModel):
-    """Two exercises; `alike` is what both look like at first."""
-
-    exercises: _Pair
-    alike: str
-
-
-class Decoy(StrictModel):
-    """A healthy experiment, maybe edited; `looks` is true of its log, and `why` says that nothing is wrong."""
-
-    id: str
-    experiment: str
-    dataset: str
-    edits: Annotated[tuple[Annotated[Edit, BeforeValidator(edit_of)], ...], Field(strict=False)] = ()
-    looks: Symptom
-    why: str
-
-    def source(self) -> str:
-        """Return the source of the experiment. Raises `ValueError` for an edit that does not fit."""
-        return apply_edits(experiment_source(self.experiment), self.edits, where=f"decoy {self.id}")
-
-
-class Cases(StrictModel):
-    """The whole file.
-
-    `together` lists pairs of exercises whose breaks fit into one experiment. `silent` says of each break that no check
-    finds why that is so.
-    """
-
-    format_version: Literal[1]
-    twins: Annotated[tuple[Twins, ...], Field(strict=False)]
-    decoy: Annotated[tuple[Decoy, ...], Field(strict=False)]
-    together: Annotated[tuple[_Pair, ...], Field(strict=False)]
-    silent: dict[str, str]
-
-
-def load_cases(solutions: Path = SOLUTIONS) -> Cases:
-    """Return the cases. Raises `UserError` for a wrong file."""
-    return read_record(solutions / CASES, Cases)
 
 
 def what_parts(first: Mapping[str, str], second: Mapping[str, str]) -> list[str]:
@@ -123,24 +76,9 @@ def decoy_problems(decoys: Sequence[Decoy], runs: Runs) -> Iterator[str]:
                     yield f"{where}: {name} finds {outcome}"
 
 
-def combined(one: Recipe, two: Recipe) -> Recipe:
-    """Return a recipe with both breaks. Raises `ValueError` if they do not fit into one experiment."""
-    if (one.experiment, one.dataset) != (two.experiment, two.dataset):
-        raise ValueError(f"{one.id} and {two.id} break different experiments")
-    more = {
-        "id": f"{one.id}+{two.id}",
-        "breaks": (*one.breaks, *two.breaks),
-        "symptoms": (*one.symptoms, *two.symptoms),
-        "observations": (),
-    }
-    both = one.model_copy(update=more)
-    both.broken_source()
-    return both
-
-
 def pair_fixes(one: Recipe, two: Recipe) -> list[KnownFix]:
     """Return what a student may hand in for both breaks at once: each fix alone, and both."""
-    both = combined(one, two)
+    both = case_of(f"{one.id}+{two.id}", (one, two))
     return [
         KnownFix(both, "both", "full", both.healthy_source()),
         KnownFix(both, f"only {one.id}", "wrong", two.broken_source()),

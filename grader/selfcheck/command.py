@@ -14,18 +14,10 @@ from grader.sandbox import sandbox_problem
 from grader.score.canaries import canary_problem, own_evidence
 from grader.score.fix import CORRECT, MINIMAL, further_requests, judge_fix
 from grader.score.measured import load_band
-from grader.score.solutions import SOLUTIONS, KnownFix, Verdict, known_fixes, outcomes_of, trips_of
+from grader.score.solutions import SOUND, KnownFix, Verdict, known_fixes, outcomes_of, trips_of
 from grader.score.verdict import DEFAULT_RUBRIC, Check, load_weights
-from grader.selfcheck.cases import (
-    CASES,
-    Cases,
-    cases_page,
-    decoy_problems,
-    load_cases,
-    pair_fixes,
-    silence_problems,
-    twin_problems,
-)
+from grader.selfcheck.cases import cases_page, decoy_problems, pair_fixes, silence_problems, twin_problems
+from grader.selfcheck.goals import goal_of, goal_toml
 from grader.selfcheck.guide import field_guide, interview_cards, matrix
 from grader.selfcheck.runs import Runs, open_runs, request_of
 from grader.selfcheck.seeds import (
@@ -38,12 +30,14 @@ from grader.selfcheck.seeds import (
     problems_of,
     quantity_row,
     run_seeds,
+    sound_toml,
     write_bands,
 )
 from grader.written.grade import AnswerGrader
+from harness.cases import CASES, Cases, load_cases, sound_experiments
 from harness.errors import UserError
 from harness.files import write_whole
-from harness.recipe import EXERCISES, ROOT, Recipe, load_recipes
+from harness.recipe import EXERCISES, GOAL, ROOT, SOLUTIONS, Recipe, load_recipes
 from harness.toml_file import read_table
 from harness.written.exercise import FileExercise, exercise_ids, load_exercise
 
@@ -103,6 +97,9 @@ def run_selfcheck(options: SelfcheckOptions) -> int:
     with open_runs(jobs=options.jobs) as runs:
         wanted = [item for item in found if isinstance(item, Recipe)]
         sections += check_recipes(wanted, options, runs)
+        if options.write:
+            sound = sound_experiments(load_cases(options.solutions).decoy, recipes)
+            write_whole({options.solutions / SOUND: sound_toml(sound, runs).encode()})
         if not options.only and (options.solutions / CASES).is_file():
             sections.append(_cases_section(load_cases(options.solutions), wanted, options, runs))
         answers = AnswerGrader(runs.replayer, default_folder(), jobs=options.jobs)
@@ -125,7 +122,9 @@ def run_selfcheck(options: SelfcheckOptions) -> int:
             "interview-cards.md": interview_cards(recipes),
             "matrix.md": matrix(recipes, trips, outcomes),
         }
+        goals = {recipe: goal_of(recipe, trips[recipe.id], outcomes[recipe.id]) for recipe in recipes}
         write_whole({DOCS / name: content.encode() for name, content in pages.items()})
+        write_whole({options.exercises / one.id / GOAL: goal_toml(goal).encode() for one, goal in goals.items()})
     count = sum(len(section.problems) for section in sections)
     console.print(f"Exercises checked: {len(chosen)}. Disagreements: {count}.")
     return 1 if count else 0

@@ -7,12 +7,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import get_args
 
-from grader.score.solutions import SOLUTIONS
 from grader.syntax.edit_size import functions_changed
 from harness.checks import Finding, check_names, load_check
 from harness.checks.cli.show import CheckReport, where_next
 from harness.errors import UserError
-from harness.recipe import EXERCISES, Area, Recipe
+from harness.recipe import EXERCISES, SOLUTIONS, Area, Recipe
 from harness.workspace import PROMPT
 
 Trips = Mapping[str, Mapping[str, str]]  # by recipe, what its break trips: {check: outcome}

@@ -18,14 +18,15 @@ from grader.replay.replay import Replay
 from grader.replay.request import Request
 from grader.score.evidence import same_bytes
 from grader.score.measured import BANDS, Band, load_bands
-from grader.score.solutions import MEASURED, SOLUTIONS, load_shared_edits
+from grader.score.solutions import MEASURED, load_shared_edits
 from grader.selfcheck.runs import Runs, Subject, request_of
 from grader.syntax.edit_size import changed_areas
+from harness.cases import SEEDS, Sound
 from harness.checks import check_names, load_check
 from harness.data import DATASETS
 from harness.data.loading import load_dataset
 from harness.errors import UserError
-from harness.recipe import Recipe, Symptom
+from harness.recipe import SOLUTIONS, Recipe, Symptom
 from harness.run.settings import RunSettings
 from harness.submission.check_run import diagnostic_fault
 from harness.symptoms import judge_symptom
@@ -40,6 +41,10 @@ _HEAD = "# Measured by grader selfcheck --write; grader/score/measured.py explai
 # Every check is made with the recipe's own seed and with these two; those that a break trips, and all checks of the
 # healthy experiment, with further seeds, too.
 MORE_SEEDS = (7, 1001)
+_SOUND_HEAD = (
+    "# Measured by `grader selfcheck --write`: what the checks find of each healthy experiment and decoy.\n"
+    "format_version = 1\n\n[outcomes]\n"
+)
 _TRIPS_HEAD = "# Measured by `grader selfcheck --write`: what the checks find of the broken experiment.\n"
 
 
@@ -274,11 +279,27 @@ def _agreed(outcomes: Sequence[Mapping[str, str]]) -> dict[str, str]:
 
 def measured_toml(found: Measured) -> str:
     """Return the text of `measured.toml`."""
-    # A line break never falls between a check and its outcome.
-    words = " ".join(f'"{name}\0{one}",' for name, one in sorted(found.others.items()))
-    listed = textwrap.indent(textwrap.fill(words, 110, break_on_hyphens=False), "    ").replace("\0", " ")
     lines = [f'{name} = "{one}"\n' for name, one in sorted(found.trips.items())]
-    return f"{_TRIPS_HEAD}format_version = 1\noutcomes = [\n{listed}\n]\n\n[trips]\n" + "".join(lines)
+    return f"{_TRIPS_HEAD}format_version = 1\noutcomes = {_listed(found.others)}\n\n[trips]\n" + "".join(lines)
+
+
+def _listed(outcomes: Mapping[str, str]) -> str:
+    """Return a list of TOML with an entry "check outcome" for each."""
+    # A line break never falls between a check and its outcome.
+    words = " ".join(f'"{name}\0{one}",' for name, one in sorted(outcomes.items()))
+    filled = textwrap.indent(textwrap.fill(words, 110, break_on_hyphens=False), "    ").replace("\0", " ")
+    return f"[\n{filled}\n]"
+
+
+def sound_toml(experiments: Sequence[Sound], runs: Runs) -> str:
+    """Return the text of `sound.toml`: what every check finds of each healthy experiment and decoy, if seeds agree."""
+    subjects = {
+        one.name: [Subject(one.source(), RunSettings(seed, one.dataset), tuple(check_names())) for seed in SEEDS]
+        for one in experiments
+    }
+    found = runs.outcomes("sound experiments", [*chain(*subjects.values())])
+    agreed = {name: _agreed([found[one] for one in own]) for name, own in sorted(subjects.items())}
+    return _SOUND_HEAD + "".join(f"{name} = {_listed(one)}\n" for name, one in agreed.items())
 
 
 def measured_path(recipe_id: str, solutions: Path = SOLUTIONS) -> Path:

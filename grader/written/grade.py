@@ -14,12 +14,12 @@ from grader.replay.request import code_and_machine_hash
 from grader.report.text import Progress
 from grader.sandbox import Stopped
 from grader.score.scoring import Score, ignored_flags, scored_row, unjudged
-from grader.score.solutions import SOLUTIONS
 from grader.score.verdict import Exhibits, total_of
 from grader.written.decision_tree import judge_tree, reference_text
 from grader.written.derivation import judge_derivation
 from grader.written.judgement import Judgement, RunCommand, with_points
 from harness.errors import UserError
+from harness.recipe import SOLUTIONS
 from harness.written.exercise import DecisionTree, Derivation, FileExercise, stub
 
 

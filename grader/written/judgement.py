@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 
 from grader.sandbox import Command, SandboxResult
-from grader.score.solutions import SOLUTIONS
 from grader.score.verdict import (
     Check,
     Criterion,
@@ -20,6 +19,7 @@ from grader.score.verdict import (
     read_weights,
     weighted,
 )
+from harness.recipe import SOLUTIONS
 from harness.written.derivation_judge import AnswerCheck
 
 # Runs a command in the sandbox, as `grader.replay.replayer.Replayer.run` does.

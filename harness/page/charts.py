@@ -1,19 +1,22 @@
 """Line charts as static SVG: geometry and words here, markup in `templates/shared.html.j2`, looks in `run.css`.
 
-A chart needs no script. Lines differ by colour and by dash pattern. A value that is not finite is a gap, with a mark
-at the first one. The description for screen readers says what the drawing shows.
+A chart needs no script; `live_charts` adds one. Lines differ by colour and by dash pattern. A value that is not finite
+is a gap, with a mark at the first one. The description for screen readers says what the drawing shows.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal
+
+from harness.run.signals import number_text
 
 Scale = Literal["linear", "log", "auto"]
 Point = tuple[float, float | None]  # a y of None, NaN or infinity is a gap
 Position = tuple[float, float] | None  # in user units of the drawing; None lifts the pen
 Tick = tuple[float, str]  # a place and a label
+Extent = tuple[float, float | None, float]  # the least, the smallest positive if there is one, and the greatest value
 
 DASHES = ("", "5 4", "1.5 3", "9 3 1.5 3", "3 2", "12 4", "9 3 1.5 3 1.5 3", "1 5")
 TONES = 8  # --tone-0 .. --tone-7 in run.css
@@ -21,7 +24,9 @@ TONES = 8  # --tone-0 .. --tone-7 in run.css
 # Sizes in user units. A chart is about as wide on the screen, in pixels: its text keeps a readable size.
 WIDE, COMPACT = 440, 340
 _HEIGHT, _LEFT, _TOP, _BOTTOM, _MARGIN = 240, 58, 26, 198, 10
+_WIDTH, _DOT_WIDTH = 1.6, 6.0  # of a line and of a dot that nothing hides
 _DOTS_UP_TO = 40  # points of a line; more are drawn without dots
+_COINCIDE = 0.5  # of the points of a line, hidden by another: then the lower line must be thicker to be seen
 
 _HUGE = 1e300  # beyond it the ends of an axis could overflow
 _TINY = 1e-290  # below it a step between ticks could underflow
@@ -56,6 +61,12 @@ def make_axis(values: Iterable[float], scale: Scale = "linear") -> Axis:
     if scale == "log" and positive:
         return _log_axis(positive[0], positive[-1], numbers[0])
     return _linear_axis(numbers[0], numbers[-1])
+
+
+def extent_of(values: Iterable[float]) -> Extent | None:
+    """Return the extent of finite values, which is all that a linear or a log axis depends on; None without any."""
+    numbers = list(values)
+    return (min(numbers), min((y for y in numbers if y > 0), default=None), max(numbers)) if numbers else None
 
 
 def count_axis(low: int, high: int) -> Axis:
@@ -108,28 +119,25 @@ def _nice_step(rough: float) -> float:
     return next((n * power for n in (1, 2, 5) if n * power >= rough * (1 - 1e-9)), 10 * power)
 
 
-def number_text(value: float) -> str:
-    """Return six significant digits in plain ASCII, as a student may cite them; NaN and Infinity by name."""
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "Infinity" if value > 0 else "-Infinity"
-    return f"{value:.6g}"
-
-
 @dataclass(frozen=True)
 class Series:
-    """One line: points sorted by x; `tone` and `dash` pick colour and pattern. Without a label it has no legend."""
+    """One line: points sorted by x. Without a label it has no legend.
+
+    tone, dash: pick colour and pattern; lines with a higher `dash` lie above the others.
+    run, signal: what a report cites for a value of the line; "" if it cannot cite one.
+    """
 
     label: str
     points: Sequence[Point]
     tone: int = 0
     dash: int = 0
+    run: str = ""
+    signal: str = ""
 
 
 @dataclass(frozen=True)
 class Mark:
-    """A vertical line at an x of the chart, with words beside it."""
+    """A vertical line at an x, of the drawing or of the series, with words beside it."""
 
     x: float
     label: str
@@ -143,13 +151,29 @@ class DrawnLine:
     label: str
     tone: int
     dash: str
+    layer: int  # lines of a higher layer lie above
+    below: int  # how many lines that coincide with it lie above
     path: str
     dots: str
+    dots_below: int  # how many lines that hide one of its points lie above
+
+    @property
+    def width(self) -> float:
+        """The width of the line: it is seen below the lines that coincide with it."""
+        return _WIDTH * (1 + 1.5 * min(self.below, 2))
+
+    @property
+    def dot_width(self) -> float:
+        """The diameter of a dot, which is seen below those that hide its middle."""
+        return _DOT_WIDTH * (1 + 0.7 * min(self.dots_below, 2))
 
 
 @dataclass(frozen=True)
 class LineChart:
-    """A chart ready to be drawn; all coordinates, the ticks' and marks' too, are user units of the drawing."""
+    """A chart ready to be drawn; all coordinates, the ticks' and marks' too, are user units of the drawing.
+
+    `source` is what it was made of, for a reader that draws it again.
+    """
 
     identifier: str
     title: str
@@ -163,6 +187,7 @@ class LineChart:
     marks: tuple[Mark, ...]
     message: str
     width: int
+    source: "ChartSource"
     height: int = _HEIGHT
     left: int = _LEFT
     top: int = _TOP
@@ -172,6 +197,17 @@ class LineChart:
     def right(self) -> int:
         """The right edge of the plot."""
         return self.width - _MARGIN
+
+
+@dataclass(frozen=True)
+class ChartSource:
+    """The values of a chart. `marks` are at an x of the series; `extent` is that of the y axis."""
+
+    series: Sequence[Series]
+    marks: tuple[Mark, ...]
+    y_label: str
+    log: bool
+    extent: Extent | None
 
 
 def line_chart(
@@ -196,7 +232,8 @@ def line_chart(
     if not recorded:
         return None
     finite = [y for y in recorded if math.isfinite(y)]
-    y_axis = make_axis([*finite, *include], scale)
+    shown = [*finite, *include]
+    y_axis = make_axis(shown, scale)
     ends = [point[0] for one in series if one.points for point in (one.points[0], one.points[-1])]
     x_axis = count_axis(int(min(ends)), int(max(ends)))
 
@@ -211,8 +248,10 @@ def line_chart(
             return None
         return across(x_axis.position(x)), down(y_axis.position(y))
 
-    marks = [mark for one in series for mark in _non_finite_marks(one, x_label)]
-    distinct = {(mark.x, mark.label): mark.tone for mark in reversed(marks)}
+    found = [mark for one in series for mark in _non_finite_marks(one, x_label)]
+    distinct = {(mark.x, mark.label): mark.tone % TONES for mark in reversed(found)}
+    places = [{point[0]: place(*point) for point in one.points} for one in series]
+    marks = tuple(Mark(x, label, tone) for (x, label), tone in sorted(distinct.items()))
     return LineChart(
         identifier=identifier,
         title=title,
@@ -222,19 +261,36 @@ def line_chart(
         y_label=f"{y_label}, log axis" if y_axis.log else y_label,
         x_ticks=tuple((across(at), label) for at, label in x_axis.ticks),
         y_ticks=tuple((down(at), label) for at, label in y_axis.ticks),
-        lines=tuple(_drawn(one, [place(*point) for point in one.points]) for one in series),
-        marks=tuple(
-            Mark(across(x_axis.position(x)), label, tone % TONES) for (x, label), tone in sorted(distinct.items())
+        lines=tuple(
+            _drawn(one, own, [line for other, line in zip(series, places, strict=True) if other.dash > one.dash])
+            for one, own in zip(series, places, strict=True)
         ),
+        marks=tuple(Mark(across(x_axis.position(mark.x)), mark.label, mark.tone) for mark in marks),
         message="" if finite else "no finite value",
         width=width,
+        source=ChartSource(series, marks, y_label, y_axis.log and bool(shown), extent_of(shown)),
     )
 
 
-def _drawn(one: Series, places: Sequence[Position]) -> DrawnLine:
+def _hidden(places: Mapping[float, Position], above: Mapping[float, Position], distance: float) -> float:
+    """Return which share of a line's points lies within a distance of another line's point at the same x."""
+    at = [(place, above.get(x)) for x, place in places.items() if place]
+    return sum(there is not None and abs(place[1] - there[1]) <= distance for place, there in at) / max(len(at), 1)
+
+
+def _drawn(one: Series, places: Mapping[float, Position], above: Sequence[Mapping[float, Position]]) -> DrawnLine:
+    """Return a line as the template draws it; `above` has the places of the lines that lie above it."""
     few = len(places) <= _DOTS_UP_TO
-    dots = "".join(f"M{place[0]} {place[1]}h0" for place in places if place and few)
-    return DrawnLine(one.label, one.tone % TONES, DASHES[one.dash % len(DASHES)], line_path(thin(places)), dots)
+    return DrawnLine(
+        one.label,
+        one.tone % TONES,
+        DASHES[one.dash % len(DASHES)],
+        layer=one.dash,
+        below=sum(_hidden(places, line, _WIDTH / 2) >= _COINCIDE for line in above),
+        path=line_path(thin(list(places.values()))),
+        dots="".join(f"M{place[0]} {place[1]}h0" for place in places.values() if place and few),
+        dots_below=sum(_hidden(places, line, _DOT_WIDTH / 2) > 0 for line in above) if few else 0,
+    )
 
 
 def thin(places: Sequence[Position], parts: int = 350) -> list[Position]:

@@ -1,9 +1,11 @@
 """`run.html`: one self-contained page that shows a run, or a run beside the broken one that it repairs.
 
-The page depends only on the run's files: no network, no script, no times, the same bytes for the same files. It
-shows evidence and draws no conclusion. Jinja's autoescape escapes all text, whatever the files hold.
+The page depends only on the run's files: no network, no times, the same bytes for the same files. It shows evidence
+and draws no conclusion. Its script only adds to it. Jinja's autoescape escapes all text, whatever the files hold.
 """
 
+import base64
+import hashlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,13 +17,14 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from harness.errors import UserError
-from harness.page.charts import COMPACT, LineChart, Series, line_chart, number_text
+from harness.page.charts import COMPACT, DASHES, LineChart, Series, extent_of, line_chart
+from harness.page.live_charts import charts_data, live_script, live_style
 from harness.page.run_data import Record, RunFiles, read_run
-from harness.workspace import RUN_PAGE
+from harness.run.signals import number_text, place_of
+from harness.workspace import RUN_PAGE, RUNS
 
 TEMPLATES = Path(__file__).parent / "templates"
 MISSING = "—"  # an em dash: nothing was recorded
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 Fact = tuple[str, ...]
 Read = Callable[[RunFiles], str]
 Keys = tuple[str, ...]  # of a number in nested records
@@ -51,6 +54,7 @@ def render_run_page(run_dir: Path, *, title: str, compare_with: Path | None = No
 
 
 def _render_runs(runs: Sequence[RunFiles], title: str) -> str:
+    sections = [section for section in chart_sections(runs) if section.charts]
     subject = [(key, runs[-1].provenance[key]) for key in ("recipe", "experiment", "dataset", "seed")]
     return render(
         "run.html.j2",
@@ -59,16 +63,41 @@ def _render_runs(runs: Sequence[RunFiles], title: str) -> str:
         names=[run.name for run in runs],
         views=[RunView(run.name, _outcome(run), run.result["guardrails"]) for run in runs],
         headline=_headline(runs),
-        sections=[section for section in chart_sections(runs) if section.charts],
+        sections=sections,
+        charts=charts_data(chart for section in sections for chart in section.charts),
         sheets=_sheets(runs),
         provenance=_provenance(runs),
     )
 
 
 def render(template: str, **values: Any) -> str:
-    """Return a page made of a template, our style sheet and these values, which it escapes."""
-    style = Markup((TEMPLATES / "run.css").read_text(encoding="utf-8"))
-    return page_environment(TEMPLATES).get_template(template).render(values, policy=_POLICY, style=style)
+    """Return a page made of a template, our style sheet and script, and these values, which it escapes."""
+    style, script, policy = _fixed_parts()
+    return page_environment(TEMPLATES).get_template(template).render(values, policy=policy, style=style, script=script)
+
+
+@cache
+def _fixed_parts() -> tuple[Markup, Markup, str]:
+    """Return the style sheet, the script and the policy, which are the same in every page."""
+    style = (TEMPLATES / "run.css").read_text(encoding="utf-8") + live_style()
+    return Markup(style), Markup(live_script()), content_policy(style, live_script(), pictures=True)
+
+
+def content_policy(style: str, script: str = "", *, pictures: bool = False) -> str:
+    """Return the content security policy of a page that holds this style sheet and this script, and loads nothing.
+
+    It allows both by their SHA-256, so nothing else could act if it got in. pictures: allow those whose bytes stand
+    in the page itself.
+    """
+    policy = f"default-src 'none'; base-uri 'none'; form-action 'none'; style-src {_hash_of(style)}"
+    policy += f"; script-src {_hash_of(script)}" if script else ""
+    return policy + ("; img-src data:" if pictures else "")
+
+
+@cache
+def _hash_of(source: str) -> str:
+    digest = base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()
+    return f"'sha256-{digest}'"
 
 
 @cache
@@ -146,13 +175,13 @@ def _first_non_finite(run: RunFiles) -> str:
 
 _HEADLINE: list[tuple[str, Read]] = [
     ("Final training loss", _last("loss", epochs=False)),
-    ("Validation loss", _last("val_loss")),
-    ("… same weights, evaluated again", _last("val_loss_repeated")),
-    ("… same weights, in eval mode", _last("val_loss_eval_mode")),
-    ("Validation accuracy", _last("val_accuracy")),
-    ("… same weights, evaluated again", _last("val_accuracy_repeated")),
-    ("… same weights, in eval mode", _last("val_accuracy_eval_mode")),
-    ("… same weights, as served", _last("val_accuracy_served")),
+    ("Validation loss, by evaluate() in its own mode", _last("val_loss")),
+    ("Validation loss, by evaluate() again", _last("val_loss_repeated")),
+    ("Validation loss, by the harness in eval mode", _last("val_loss_eval_mode")),
+    ("Validation accuracy, by evaluate() in its own mode", _last("val_accuracy")),
+    ("Validation accuracy, by evaluate() again", _last("val_accuracy_repeated")),
+    ("Validation accuracy, by the harness in eval mode", _last("val_accuracy_eval_mode")),
+    ("Validation accuracy, by predict() as served", _last("val_accuracy_served")),
     ("Steps", lambda run: str(len(run.batches))),
     ("Epochs", lambda run: str(len(run.epochs))),
     ("First step without a finite loss", _first_non_finite),
@@ -189,7 +218,10 @@ class Section:
 
 
 def chart_sections(runs: Sequence[RunFiles]) -> list[Section]:
-    """Return the charts of the page in groups; a signal that no run has recorded has no chart."""
+    """Return the charts of the page in groups; a signal that no run has recorded has no chart.
+
+    runs: up to 8, which differ in their names; each has a colour, and the last looks as it does alone.
+    """
     wide = partial(_signal_chart, runs)
     small = partial(_signal_chart, runs, width=COMPACT)
     epochs = partial(_signal_chart, runs, x_label="epoch")
@@ -249,7 +281,7 @@ def _layer_charts(runs: Sequence[RunFiles]) -> list[LineChart | None]:
         layers.setdefault(layer, {})[parameter] = ("grad_norm_by_parameter", name)
     panels = {layer: _series(runs, quantities) for layer, quantities in layers.items()}
     values = (y for series in panels.values() for one in series for _, y in one.points)
-    finite = [y for y in values if y is not None and math.isfinite(y)]
+    extent = extent_of(y for y in values if y is not None and math.isfinite(y))
     return [
         line_chart(
             f"layer-{index}",
@@ -257,7 +289,7 @@ def _layer_charts(runs: Sequence[RunFiles]) -> list[LineChart | None]:
             series,
             y_label="2-norm",
             scale="log",
-            include=finite,
+            include=[y for y in extent or () if y is not None],
             width=COMPACT,
         )
         for index, (layer, series) in enumerate(panels.items())
@@ -265,8 +297,12 @@ def _layer_charts(runs: Sequence[RunFiles]) -> list[LineChart | None]:
 
 
 def _series(runs: Sequence[RunFiles], quantities: dict[str, Keys], x: str = "step") -> list[Series]:
-    """Return a line for each quantity of each run: colours tell runs apart, or else quantities."""
+    """Return a line for each quantity of each run: colours tell runs apart, or else quantities.
+
+    Dash patterns tell all lines apart if there are enough of them, or else the lines of a colour.
+    """
     series = []
+    stride = len(runs) if len(runs) * len(quantities) <= len(DASHES) else 1
     for q, (label, keys) in enumerate(quantities.items()):
         for r, run in enumerate(runs):
             records = run.batches if x == "step" else run.epochs
@@ -274,7 +310,17 @@ def _series(runs: Sequence[RunFiles], quantities: dict[str, Keys], x: str = "ste
             points = [(record[x], _number(record, keys)) for record in records]
             look = len(runs) - 1 - r  # the last run looks as it does alone
             tone = look if len(runs) > 1 else q
-            series.append(Series(name, points, tone, dash=q * len(runs) + look))
+            signal = ".".join(keys)
+            series.append(
+                Series(
+                    name,
+                    points,
+                    tone,
+                    dash=q * stride + look,
+                    run=run.name,
+                    signal=signal if place_of(signal) and run.name in RUNS else "",
+                )
+            )
     return series
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from harness.errors import UserError
+from harness.run.signals import NESTED_SIGNALS
 
 if TYPE_CHECKING:  # it imports torch, which readers of a log do not need
     from harness.run.recorder import BatchMeasurements
@@ -14,7 +15,7 @@ if TYPE_CHECKING:  # it imports torch, which readers of a log do not need
 Record = dict[str, Any]
 
 # Tables of numbers by parameter or by layer; every other value of a record is one number.
-_TABLES = frozenset({"grad_mean", "grad_norm_by_parameter", "activations"})
+_TABLES = frozenset(NESTED_SIGNALS)
 _LAST_STEP = 2**53  # above it, not every whole number is a float
 _NAMES = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 

@@ -16,12 +16,12 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from harness.errors import UserError
-from harness.files import stored_gzip, write_whole, write_with_sha256
-from harness.hints import LEVELS, hints_given
+from harness.files import stored_gzip, write_with_sha256
+from harness.progress import MOST_HINTS, note_progress, progress_of
 from harness.run.metrics_log import read_object
 from harness.submission.check import check_workspace
 from harness.submission.check_run import CheckItem
-from harness.workspace import EXPERIMENT, META, REPORT, RUN_FILES, RUNS, SUBMITTED, Workspace
+from harness.workspace import EXPERIMENT, META, REPORT, RUN_FILES, RUNS, Workspace
 from harness.written.workspace import FileWorkspace, file_items
 
 FORMAT_VERSION = 1
@@ -58,12 +58,16 @@ class FileManifest(BaseModel):
 
 
 class Manifest(FileManifest):
-    """The `manifest.json` of two runs. `hints` is how many hints the student's workspace counted."""
+    """The `manifest.json` of two runs.
+
+    `hints` is how many hints the student's workspace counted, `revealed` whether the solution was shown.
+    """
 
     seed: Annotated[int, Field(ge=0, lt=2**32)]
     dataset: Annotated[str, Field(min_length=1, max_length=64)]
     dataset_digest: _Digest | None
-    hints: Annotated[int, Field(ge=0, le=LEVELS)] = 0
+    hints: Annotated[int, Field(ge=0, le=MOST_HINTS)] = 0
+    revealed: bool = False
 
 
 def with_manifest(members: Mapping[str, bytes], facts: Mapping[str, object]) -> dict[str, bytes]:
@@ -134,28 +138,35 @@ def build_submission(workspace: Workspace, student: str) -> dict[str, bytes]:
         "dataset": workspace.settings.dataset,
         "dataset_digest": metas["broken"].get("dataset_digest"),
     }
-    given = hints_given(workspace)
-    return with_manifest(members, facts | ({"hints": given} if given else {}))
+    noted = progress_of(workspace.folder)
+    help = {"hints": noted.hints, "revealed": noted.revealed}
+    return with_manifest(members, facts | {name: value for name, value in help.items() if value})
 
 
-def submit(workspace: Workspace, student: str, out: Path) -> Submission:
-    """Write `<out>/<student>_<recipe>.tar.gz` and its `.sha256`, and note it in the workspace.
+def submit(workspace: Workspace, student: str, out: Path, *, handed_in: bool = True) -> Submission:
+    """Write `<out>/<student>_<recipe>.tar.gz` and its `.sha256`, and note that it is handed in, if it is.
 
     It replaces an older one. Raises `UserError` if the tarball would be incomplete or contradict itself. A student may
     hand in imperfect work: other failed checks become warnings.
     """
     check_student_name(student)
     warnings = _warnings(check_workspace(workspace), workspace.command("check"))
-    return _hand_in(build_submission(workspace, student), workspace.folder, student, out, warnings)
+    written = _write(build_submission(workspace, student), workspace.folder, student, out, warnings)
+    if handed_in:
+        note_progress(workspace.folder, handed_in=written.path.name)
+    return written
 
 
-def submit_file(workspace: FileWorkspace, student: str, out: Path) -> Submission:
+def submit_file(workspace: FileWorkspace, student: str, out: Path, *, handed_in: bool = True) -> Submission:
     """Write the tarball of an exercise whose answer is one file, as `submit` does for runs."""
     check_student_name(student)
     warnings = _warnings(file_items(workspace), workspace.command("check"))
     members = {workspace.exercise.file: workspace.answer.read_bytes()}
     facts = {"student": student, "recipe": workspace.exercise.id}
-    return _hand_in(with_manifest(members, facts), workspace.folder, student, out, warnings)
+    written = _write(with_manifest(members, facts), workspace.folder, student, out, warnings)
+    if handed_in:
+        note_progress(workspace.folder, handed_in=written.path.name)
+    return written
 
 
 def _warnings(items: Sequence[CheckItem], command: str) -> list[CheckItem]:
@@ -168,7 +179,7 @@ def _warnings(items: Sequence[CheckItem], command: str) -> list[CheckItem]:
     return failures
 
 
-def _hand_in(
+def _write(
     members: Mapping[str, bytes], folder: Path, student: str, out: Path, warnings: Sequence[CheckItem]
 ) -> Submission:
     data = deterministic_tar_gz(members)
@@ -176,6 +187,4 @@ def _hand_in(
     out.mkdir(parents=True, exist_ok=True)
     path = out / f"{student}_{folder.name}{SUFFIX}"
     write_with_sha256(path, data)
-    note = {"format_version": FORMAT_VERSION, "student": student, "file": path.name, "sha256": digest}
-    write_whole({folder / SUBMITTED: (json.dumps(note, indent=1) + "\n").encode()})
     return Submission(path, digest, tuple(warnings))

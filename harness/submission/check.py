@@ -9,7 +9,7 @@ from rich.text import Text
 
 from harness.checks import check_names
 from harness.errors import UserError, printable
-from harness.recipe import suggestion
+from harness.recipe import HEALTHY, suggestion
 from harness.run.metrics_log import Record, read_metrics_log
 from harness.submission.check_run import (
     CheckItem,
@@ -24,7 +24,7 @@ from harness.submission.check_run import (
 )
 from harness.submission.document import EMBEDDED, TOO_LONG
 from harness.submission.log_values import OFF_BY, LogValues, contradicted, load_causes
-from harness.submission.report import HEALTHY, PARTS, WORD_LIMIT, Diagnosis, Report, RuledOut, Sign, read_report
+from harness.submission.report import PARTS, WORD_LIMIT, Diagnosis, Report, RuledOut, Sign, read_report
 from harness.terminal import folded
 from harness.workspace import METRICS_LOG, RUNS, Run, Workspace
 
@@ -46,10 +46,16 @@ def check_workspace(
     return [
         *check_run(workspace, "broken"),
         *check_run(workspace, "fixed"),
-        *check_experiment(workspace),
+        *check_experiment(workspace, expects_edit=not _finds_nothing_wrong(workspace)),
         *check_report(workspace, outcomes),
         *(check_repeats(workspace, run, rerun) for run in RUNS if rerun is not None),
     ]
+
+
+def _finds_nothing_wrong(workspace: Workspace) -> bool:
+    with suppress(UserError):
+        return [entry.cause for entry in read_report(workspace.report).diagnosis] == [HEALTHY]
+    return False
 
 
 def render_checks(items: Sequence[CheckItem], width: int | None = None) -> Text:
@@ -136,6 +142,10 @@ class _ReportJudge:
         """Judge a diagnosis: a known cause, a function of the experiment, a first wrong value that is one."""
         sign, functions = entry.first_wrong, self._functions()
         _require_cause(entry.cause)
+        if entry.cause == HEALTHY:
+            if self.workspace.edited():
+                raise UserError(f"{HEALTHY} says that nothing is wrong: leave {self.workspace.experiment} as it was.")
+            return "nothing is wrong, and the experiment is as it was handed out."
         if functions and entry.where not in functions:
             known = suggestion(entry.where, functions)
             raise UserError(f"experiment.py has no function {printable(entry.where)}: {known}")

@@ -170,8 +170,11 @@ def diagnostic_fault(log: Path | str, records: Sequence[Record]) -> str:
     return ""
 
 
-def check_experiment(workspace: Workspace) -> list[CheckItem]:
-    """Judge whether the fixed run used the experiment as it is now, and whether the student changed it."""
+def check_experiment(workspace: Workspace, *, expects_edit: bool = True) -> list[CheckItem]:
+    """Judge whether the fixed run used the experiment as it is now, and whether the student changed it.
+
+    expects_edit: False if the report says that nothing is wrong.
+    """
     path, verified, edited = workspace.experiment, "experiment: verified", "experiment: edited"
     ran, handed_out = (workspace.run_folder(run) / EXPERIMENT for run in ("fixed", "broken"))
     try:
@@ -191,6 +194,8 @@ def check_experiment(workspace: Workspace) -> list[CheckItem]:
     if not handed_out.is_file():
         return [*items, could_not_judge(edited, "there is no broken run to compare with.")]
     before = read_source(handed_out)
+    if not expects_edit:
+        return items
     if source == before:
         return [*items, failed(edited, f"you have not changed {path}: {unchanged}")]
     if _tree(source) == _tree(before):

@@ -4,14 +4,15 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from harness.errors import UserError, printable
-from harness.recipe import Symptom, load_recipes, suggestion
+from harness.recipe import HEALTHY, Symptom, load_recipes, suggestion
 from harness.run.metrics_log import Record, log_lines, parse_log
-from harness.submission.report import HEALTHY, Sign, agrees
+from harness.run.signals import DERIVED_SIGNALS, SIGNALS, evidence_line, is_fraction, number_text, place_of
+from harness.submission.report import Sign, agrees
 from harness.symptoms import judge_symptom, signal_values
 
 # Only a student's kit has this file; the suite itself has the recipes.
@@ -19,44 +20,13 @@ CAUSES = Path(__file__).with_name("causes.json")
 # People count steps from 1, too: a step that is off by one is a slip of the place, not of the finding.
 OFF_BY = 1
 
-BATCH_SIGNALS = ("loss", "lr", "grad_norm", "grad_zero_fraction", "stale_grad_ratio", "optimizer_steps")
-# One value for each parameter or layer; a dotted path names it: grad_mean.1.weight, activations.last.var.
-NESTED_SIGNALS = ("grad_mean", "grad_norm_by_parameter", "activations")
-EPOCH_SIGNALS = (
-    "val_loss",
-    "val_accuracy",
-    "eval_buffer_change",
-    "val_loss_repeated",
-    "val_accuracy_repeated",
-    "val_loss_eval_mode",
-    "val_accuracy_eval_mode",
-    "val_accuracy_served",
-)
-# Computed from the record of an epoch (`harness.symptoms`).
-DERIVED_SIGNALS = ("eval_mode_gain", "eval_disagreement")
-SIGNALS = (*BATCH_SIGNALS, *NESTED_SIGNALS, *EPOCH_SIGNALS, *DERIVED_SIGNALS)
-
 _DEPTH = 3  # tables within tables; a run writes two
 
-Place = Literal["step", "epoch"]
 # Two runs from one seed see the same batches, so they differ by what the break does. The loss of a batch swings within
 # a healthy run, and half of the larger value is beyond that; a validation is a mean over hundreds of images.
 _STEP_SHARE, _EPOCH_SHARE = 0.5, 0.05
 # Accuracies are read as float32: a smaller gain is rounding.
 _ROUNDING = {"eval_mode_gain": 1e-6}
-
-
-def place_of(signal: str) -> Place | None:
-    """Return whether a log has a signal once a step or once an epoch, or None if no log has it."""
-    top = signal.split(".", 1)[0]
-    if top in (*BATCH_SIGNALS, *NESTED_SIGNALS):
-        return "step"
-    return "epoch" if top in SIGNALS else None
-
-
-def is_fraction(signal: str) -> bool:
-    """Return whether the values of a signal are shares, which people also write in per cent."""
-    return "accuracy" in signal or signal in ("grad_zero_fraction", "eval_mode_gain", "eval_disagreement")
 
 
 def numbers_of(record: Record, prefix: str = "", depth: int = 0) -> Iterator[tuple[str, float | None]]:
@@ -136,8 +106,7 @@ class LogValues:
         if place not in places:
             raise UserError(f"the log has no {kind} {place}: choose one from 0 to {max(places, default=0)}.")
         for name in signals or [name for name in known if place in self.series[name]]:
-            value = self.value(name, step, epoch)
-            yield f"  - {{run: {run}, signal: {name}, {kind}: {place}, value: {value:.6g}}}"
+            yield evidence_line(run, name, kind, place, number_text(self.value(name, step, epoch)))
 
     def departs(self, signal: str, place: int, other: "LogValues") -> bool:
         """Return whether a signal departs from another log's at the same place; see `beside`."""
@@ -216,16 +185,21 @@ def _record_difference(line: str, new_line: str) -> str:
 
 
 class Cause(BaseModel):
-    """A cause: one sentence, and what every run that has it shows in its log."""
+    """A cause: one sentence, and what every run that has it shows in its log; healthy runs show an observation, too."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     says: str
     symptom: Annotated[tuple[Symptom, ...], Field(strict=False)] = ()
+    observation: Annotated[tuple[Symptom, ...], Field(strict=False)] = ()
+
+    def symptoms(self, dataset: str) -> tuple[Symptom, ...]:
+        """Return what its runs show on a data set, and no healthy run does."""
+        return tuple(item for item in self.symptom if item.dataset in (None, dataset))
 
     def on(self, dataset: str) -> tuple[Symptom, ...]:
         """Return what its runs show on a data set."""
-        return tuple(item for item in self.symptom if item.dataset in (None, dataset))
+        return (*self.symptoms(dataset), *(item for item in self.observation if item.dataset in (None, dataset)))
 
 
 _CAUSES = TypeAdapter(dict[str, Cause])
@@ -237,7 +211,7 @@ def load_causes() -> Mapping[str, Cause]:
     if CAUSES.is_file():
         return _CAUSES.validate_json(CAUSES.read_bytes())
     found = {
-        recipe.id: Cause(says=recipe.cause, symptom=(*recipe.symptoms, *recipe.observations))
+        recipe.id: Cause(says=recipe.cause, symptom=recipe.symptoms, observation=recipe.observations)
         for recipe in load_recipes()[0]
     }
     return {**found, HEALTHY: Cause(says="nothing is wrong with this run")}

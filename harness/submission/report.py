@@ -17,7 +17,7 @@ from pydantic_core import ErrorDetails
 from harness.errors import UserError, printable
 from harness.files import read_text
 from harness.plain_yaml import LIMIT, PlainYaml, read_plain_yaml
-from harness.recipe import suggestion
+from harness.recipe import HEALTHY, suggestion
 from harness.submission.document import Body, read_body
 from harness.workspace import Run, make_command
 
@@ -25,7 +25,6 @@ from harness.workspace import Run, make_command
 SIZE_LIMIT = 256 * 1024
 WORD_LIMIT = 500
 PARTS = ("symptom", "root cause", "fix", "verification")
-HEALTHY = "healthy"  # the cause of a run that is not broken
 FENCE = "---"
 _Word = Annotated[str, Field(min_length=1, max_length=200)]
 _CheckName = Annotated[_Word, AfterValidator(lambda name: name.replace("-", "_"))]
@@ -116,13 +115,23 @@ class Sign(BaseModel):
 
 
 class Diagnosis(BaseModel):
-    """A cause, the function that holds it, and the first wrong value (or a check, if no value is wrong)."""
+    """A cause, the function that holds it, and the first wrong value (or a check, if no value is wrong).
+
+    The cause `healthy` has neither place nor value.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     cause: _Word
     where: Annotated[_Word, AfterValidator(lambda name: name.strip("`() "))]
     first_wrong: Sign
+
+    @model_validator(mode="before")
+    @classmethod
+    def _healthy_is_nowhere(cls, given: object) -> object:
+        if isinstance(given, dict) and given.get("cause") == HEALTHY:
+            return {"where": "-", "first_wrong": {"check": "none", "outcome": "sound"}, **given}
+        return given
 
 
 class RuledOut(Sign):

@@ -4,25 +4,24 @@ import ast
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from harness.errors import UserError, naming
 from harness.files import read_text
+from harness.progress import progress_of
 from harness.submission.check_run import CheckItem, failed, passed
 from harness.workspace import (
     PROMPT,
     SETTINGS,
-    SUBMITTED,
+    State,
     make_command,
     make_folder,
     prompt_text,
     write_missing,
     write_where_missing,
-)  # fmt: skip
+)
 from harness.written.exercise import DecisionTree, Derivation, FileExercise, stub
 
 ANSWER_BYTES = 64 * 1024  # as for experiments; the longest known answer has 4 KiB
-FileState = Literal["not started", "begun", "submitted"]
 
 
 @dataclass(frozen=True)
@@ -46,11 +45,15 @@ class FileWorkspace:
         task = prompt_text(self.exercise.id, self.exercise.file, self.folder.parent)
         return write_missing(self.folder, {self.exercise.file: stub(self.exercise), PROMPT: task})
 
-    def state(self) -> FileState:
-        """Return how far the student is; a submitted answer stays submitted."""
-        if not (self.folder / SETTINGS).is_file():
-            return "not started"
-        return "submitted" if (self.folder / SUBMITTED).is_file() else "begun"
+    def exists(self) -> bool:
+        """Return whether the workspace was made."""
+        return (self.folder / SETTINGS).is_file()
+
+    def state(self) -> State:
+        """Return how far the student is; what was handed in stays so."""
+        if progress_of(self.folder).handed_in is not None:
+            return "handed in"
+        return "begun" if self.exists() else "not started"
 
 
 def start_file_exercise(exercise: FileExercise, work: Path) -> tuple[FileWorkspace, bool]:
@@ -61,7 +64,7 @@ def start_file_exercise(exercise: FileExercise, work: Path) -> tuple[FileWorkspa
     The settings file comes last: an interrupted start is completed the next time.
     """
     workspace = FileWorkspace(work / exercise.id, exercise)
-    made = workspace.state() == "not started"
+    made = not workspace.exists()
     with naming(workspace.folder):
         if not made:
             return workspace, False
@@ -75,7 +78,7 @@ def start_file_exercise(exercise: FileExercise, work: Path) -> tuple[FileWorkspa
 def open_file_workspace(exercise: FileExercise, work: Path) -> FileWorkspace:
     """Return an existing workspace. Raises `UserError` if there is none."""
     workspace = FileWorkspace(work / exercise.id, exercise)
-    if workspace.state() == "not started":
+    if not workspace.exists():
         raise UserError(f"There is no workspace {workspace.folder}: {workspace.command('exercise')} makes it.")
     return workspace
 

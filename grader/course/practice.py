@@ -1,0 +1,69 @@
+"""`grader practice`: score one workspace at home, by the whole rubric, without handing it in.
+
+The page is the one that a student of a course sees. It names the cause, so a later submission says that the solution
+was shown.
+"""
+
+import tempfile
+from pathlib import Path
+
+from rich.console import Console
+
+from grader.grade import grade
+from grader.report.text import file_stem, shown_progress
+from grader.report.write import write_reports
+from grader.sandbox import sandbox_problem
+from grader.score.verdict import DEFAULT_RUBRIC, Check, Scores, SubmissionScore, load_weights
+from grader.session import ScoreOptions, open_grading, provenance_of
+from harness.progress import note_progress
+from harness.submission.archive import submit, submit_file
+from harness.workspace import SCORE, make_command, open_workspace
+from harness.written.exercise import FileExercise, load_exercise
+from harness.written.workspace import open_file_workspace
+
+_STUDENT = "you"
+
+
+def practise(exercise: str, work: Path) -> int:
+    """Score the workspace of an exercise, print what cost points, write the pages; return 0, or 1 without a total.
+
+    Raises `UserError` for a workspace that could not be handed in.
+    """
+    found = load_exercise(exercise)
+    # The code is the student's own: without a sandbox it does no more than `harness verify` does.
+    options = ScoreOptions(out=work / exercise / SCORE, jobs=1, trust_submissions=sandbox_problem() is not None)
+    quiet = Console(stderr=True, quiet=options.trust_submissions)
+    with tempfile.TemporaryDirectory(prefix="trainwreck-") as scratch:
+        if isinstance(found, FileExercise):
+            packed = submit_file(open_file_workspace(found, work), _STUDENT, Path(scratch), handed_in=False)
+        else:
+            packed = submit(open_workspace(work, exercise), _STUDENT, Path(scratch), handed_in=False)
+        weights = load_weights(DEFAULT_RUBRIC)
+        with open_grading(options, weights, quiet) as grading, shown_progress(Console(stderr=True)) as progress:
+            (score,) = grade([packed.path], grading, progress)
+    row = score.row
+    scores = Scores(provenance=provenance_of(options), submissions=(row,))
+    write_reports(scores, {row.submission: score.exhibits}, options.out, titles={exercise: found.title})
+    note_progress(work / exercise, score=row.total, revealed=True)
+    console = Console(markup=False, highlight=False, soft_wrap=True)
+    _show(console, row)
+    page = options.out / f"{file_stem(row.submission)}.html"
+    reveal = make_command("reveal", work / exercise)
+    say = [f"open {page} in a browser", f"for the explanation: {reveal}"]
+    console.print("Next:", *(f"  {line}" for line in say), sep="\n")
+    return 0 if row.total is not None else 1
+
+
+def _show(console: Console, row: SubmissionScore) -> None:
+    """Print the points of each criterion, and every check that lost some, the largest loss first."""
+    total = "not judged" if row.total is None else f"{row.total:g} of 100"
+    console.print(f"{row.recipe}: {total}{f' ({row.reason})' if row.reason else ''}", style="bold")
+    checks: list[Check] = []
+    for name, criterion in row.criteria.items():
+        points = "open" if criterion.points is None else f"{criterion.points:g}"
+        console.print(f"  {name:<16} {points:>5} of {criterion.max:g}")
+        checks += criterion.checks
+    lacking = [check for check in checks if check.points != check.max]
+    for check in sorted(lacking, key=lambda one: (one.points or 0.0) - one.max):
+        points = "open" if check.points is None else f"-{check.max - check.points:g}"
+        console.print(f"{points:>5}  {check.title}: {check.reason} {check.remedy}".rstrip())

@@ -1,0 +1,49 @@
+"""The goal of a recipe: what counts as fixed when a student verifies at home, and how hard the exercise is.
+
+The level is one, and one more for each thing that hides the cause: a file of more than 75 lines, a file of more than
+200, no symptom in the log, at most one check that trips, a first place that triage names which does not hold the cause.
+"""
+
+import json
+from collections.abc import Mapping
+
+from grader.score.measured import load_band
+from grader.selfcheck.guide import leads
+from harness.checks import load_check
+from harness.recipe import LEVELS, Goal, Recipe
+
+_LINES = (75, 200)
+
+
+def goal_of(recipe: Recipe, trips: Mapping[str, str], outcomes: Mapping[str, str]) -> Goal:
+    """Return the goal that follows from what was measured, {check: outcome}; `trips` are those of the break.
+
+    Raises `LookupError` if no band of the experiment was measured.
+    """
+    band = load_band(recipe.experiment, recipe.dataset)
+    low, high = band.reference
+    shown = [name for name, outcome in trips.items() if load_check(name).outcome(outcome).mechanism]
+    by_accuracy = band.accuracy_below is not None
+    return Goal(
+        format_version=1,
+        level=level_of(recipe, trips, outcomes),
+        checks=tuple(shown or trips),
+        least_accuracy=round(low - (band.accuracy_below or 0.0), 2) if by_accuracy else None,
+        greatest_loss=None if by_accuracy else float(f"{high * (band.loss_times or 1.0):.3g}"),
+    )
+
+
+def level_of(recipe: Recipe, trips: Mapping[str, str], outcomes: Mapping[str, str]) -> int:
+    """Return the level of a recipe, from 1 for a loud fault in a short file to 5."""
+    lines = len(recipe.broken_source().splitlines())
+    hides = [lines > limit for limit in _LINES]
+    hides += [not recipe.symptoms, len(trips) <= 1, leads(recipe, outcomes) != 1]
+    return min(1 + sum(hides), LEVELS)
+
+
+def goal_toml(goal: Goal) -> str:
+    """Return the text of `goal.toml`."""
+    # A string, number or list of JSON is one of TOML, too.
+    lines = [f"{key} = {json.dumps(value)}\n" for key, value in goal.model_dump(exclude_none=True).items()]
+    lines[0] = f"{lines[0].rstrip()}  # computed by `grader selfcheck --write`\n"
+    return "".join(lines)

@@ -1,0 +1,101 @@
+"""The attempts at an exercise: each `verify` of another text is one, in `work/<id>/attempts/<number>/`.
+
+An attempt holds the experiment, its log and what was reached. Nothing deletes one: starting over moves them aside.
+"""
+
+import difflib
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from pydantic import ValidationError
+
+from harness.errors import UserError
+from harness.files import write_whole
+from harness.goal import Criterion
+from harness.run.metrics_log import Record, read_metrics_log
+from harness.toml_file import StrictModel
+from harness.workspace import EXPERIMENT, INPUT_SHEET, META, METRICS_LOG, RESULT, Workspace, read_source
+
+ATTEMPTS = "attempts"
+_JUDGED = "judged.json"
+_KEPT = (EXPERIMENT, METRICS_LOG, RESULT, META, INPUT_SHEET)
+
+
+class _Judged(StrictModel):
+    format_version: Literal[1] = 1
+    criteria: tuple[Criterion, ...]
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One attempt: its number, counted from 1, its folder, and what it reached."""
+
+    number: int
+    folder: Path
+    criteria: tuple[Criterion, ...]
+
+    @property
+    def fixed(self) -> bool:
+        """Whether it reached everything that a student's machine can judge."""
+        return bool(self.criteria) and all(item.reached for item in self.criteria)
+
+    def source(self) -> str:
+        """Return its experiment. Raises `UserError` if it cannot be read."""
+        return read_source(self.folder / EXPERIMENT)
+
+    def records(self) -> list[Record]:
+        """Return the records of its log. Raises `UserError` if it cannot be read."""
+        return read_metrics_log(self.folder / METRICS_LOG)
+
+
+def keep_attempt(workspace: Workspace, criteria: Sequence[Criterion]) -> Attempt:
+    """Keep the fixed run as an attempt, and return it; the same text as last time is the same attempt."""
+    made = list_attempts(workspace)
+    fixed = workspace.run_folder("fixed")
+    again = made and made[-1].source() == read_source(fixed / EXPERIMENT)
+    number = made[-1].number + (not again) if made else 1
+    folder = workspace.folder / ATTEMPTS / f"{number:03}"
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in _KEPT:
+        shutil.copyfile(fixed / name, folder / name)
+    judged = _Judged(criteria=tuple(criteria))
+    write_whole({folder / _JUDGED: judged.model_dump_json(indent=1).encode() + b"\n"}, durable=False)
+    return Attempt(number, folder, judged.criteria)
+
+
+def list_attempts(workspace: Workspace) -> list[Attempt]:
+    """Return all attempts, the oldest first; a folder that an interrupt left half done is left out."""
+    return sorted(_attempts(workspace), key=lambda one: one.number)
+
+
+def _attempts(workspace: Workspace) -> Iterator[Attempt]:
+    for path in (workspace.folder / ATTEMPTS).glob(f"*/{_JUDGED}"):
+        try:
+            yield Attempt(int(path.parent.name), path.parent, _Judged.model_validate_json(path.read_bytes()).criteria)
+        except (ValidationError, ValueError, OSError):
+            continue
+
+
+def find_attempt(workspace: Workspace, number: int) -> Attempt:
+    """Return one attempt. Raises `UserError` if there is none of this number."""
+    made = list_attempts(workspace)
+    for attempt in made:
+        if attempt.number == number:
+            return attempt
+    there = f"choose one from 1 to {made[-1].number}" if made else f"{workspace.command('verify')} makes the first"
+    raise UserError(f"{workspace.folder} has no attempt {number}: {there}.")
+
+
+def edit_of(before: str, after: str, names: tuple[str, str] = ("broken", "yours")) -> list[str]:
+    """Return the lines of a unified diff between two experiments."""
+    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), *names, lineterm="")
+    return list(lines)
+
+
+def size_of(edit: Sequence[str]) -> str:
+    """Return how many lines a diff adds and removes, as "+1 -2"."""
+    body = edit[2:]  # the first two lines name the files
+    return f"+{sum(line[0] == '+' for line in body)} -{sum(line[0] == '-' for line in body)}"

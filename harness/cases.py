@@ -1,0 +1,272 @@
+"""Cases: an experiment with none, one or two breaks under a neutral name, and the mysteries that are drawn from them.
+
+`solutions/cases.toml` lists pairs of breaks that fit into one experiment, and decoys, which are healthy and look ill.
+The self-check proves all of them. A mystery follows from its name, `mystery-<level>-<number>`. Each candidate has a
+rank under that name, and the highest is drawn: a new recipe seldom changes what an old name means.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
+
+from pydantic import BeforeValidator, Field
+
+from harness.errors import UserError
+from harness.progress import noted_exercises
+from harness.recipe import (
+    HEALTHY,
+    LEVELS,
+    SOLUTIONS,
+    Edit,
+    KitRecipe,
+    Recipe,
+    Sentence,
+    Symptom,
+    apply_edits,
+    edit_of,
+    experiment_source,
+    load_recipes,
+)
+from harness.toml_file import StrictModel, read_record
+
+CASES = "cases.toml"
+MYSTERY = "mystery"
+TITLE = "What is wrong with this run, if anything?"
+_NAME = re.compile(rf"{MYSTERY}-([1-{LEVELS}])-([1-9][0-9]{{0,5}})")
+_Pair = Annotated[tuple[str, str], Field(strict=False)]
+Edits = Annotated[tuple[Annotated[Edit, BeforeValidator(edit_of)], ...], Field(strict=False)]
+# One mystery in eight is healthy; of the others on the two highest levels one in four and one in two has two breaks.
+_HEALTHY_SHARE = 1 / 8
+_PAIR_SHARE = {4: 1 / 4, 5: 1 / 2}
+# The self-check makes every check of broken, healthy and decoy experiments with these seeds.
+SEEDS = (42, 7, 1001)
+_MOST = 1000  # mysteries of a level that are tried for one that is new
+_HEALTHY_HINTS = (
+    "`harness triage` makes every check. Which of them are unsound, and what would the log show if each were right?",
+    "Read the experiment from load_data to evaluate. For each line that surprises you, write down what it would break.",
+    "A run may look ill and be sound. What would have to differ in the log if the line that you suspect were wrong?",
+)
+
+
+class Twins(StrictModel):
+    """Two exercises; `alike` is what both look like at first."""
+
+    exercises: _Pair
+    alike: str
+
+
+class Decoy(StrictModel):
+    """A healthy experiment, maybe edited; `looks` is true of its log, and `why` says that nothing is wrong."""
+
+    id: str
+    experiment: str
+    dataset: str
+    edits: Edits = ()
+    looks: Symptom
+    why: str
+
+    def sound(self) -> "Sound":
+        """Return the experiment that it makes."""
+        return Sound(self.id, self.experiment, self.dataset, self.edits)
+
+    def source(self) -> str:
+        """Return the source of the experiment. Raises `ValueError` for an edit that does not fit."""
+        return self.sound().source()
+
+
+class Cases(StrictModel):
+    """The whole file.
+
+    `together` lists pairs of exercises whose breaks fit into one experiment. `silent` says of each break that no check
+    finds why that is so.
+    """
+
+    format_version: Literal[1]
+    twins: Annotated[tuple[Twins, ...], Field(strict=False)]
+    decoy: Annotated[tuple[Decoy, ...], Field(strict=False)]
+    together: Annotated[tuple[_Pair, ...], Field(strict=False)]
+    silent: dict[str, str]
+
+
+def load_cases(solutions: Path = SOLUTIONS) -> Cases:
+    """Return the cases. Raises `UserError` for a wrong file."""
+    return read_record(solutions / CASES, Cases)
+
+
+class Case(Recipe):
+    """An experiment with the breaks of none, one or two recipes (`parts`).
+
+    `sound` names the healthy experiment or the decoy, `decoy` holds the edits that make it look ill.
+    """
+
+    area: Any = None
+    hints: tuple[Sentence, Sentence, Sentence]
+    breaks: tuple[Edit, ...] = ()
+    symptoms: tuple[Symptom, ...] = ()
+    observations: tuple[()] = ()
+    parts: tuple[str, ...]
+    sound: str
+    decoy: tuple[Edit, ...] = ()
+
+    @property
+    def causes(self) -> tuple[str, ...]:
+        """The ids of the recipes whose breaks are in it, or that of no cause."""
+        return self.parts or (HEALTHY,)
+
+    @property
+    def content(self) -> tuple[str, ...]:
+        """What it holds: two mysteries of equal content differ by their seeds alone."""
+        return (*self.causes, self.sound)
+
+    def healthy_source(self) -> str:
+        """Return the source of the healthy experiment."""
+        return apply_edits(experiment_source(self.experiment), self.decoy, where=self.id)
+
+
+def case_of(id: str, recipes: Sequence[Recipe], *, seed: int | None = None) -> Case:
+    """Return a case with the breaks of one recipe, or of two.
+
+    Raises `ValueError` if they do not fit into one experiment.
+    """
+    one, *others = recipes
+    if any((one.experiment, one.dataset) != (two.experiment, two.dataset) for two in others):
+        raise ValueError(f"{' and '.join(recipe.id for recipe in recipes)} break different experiments")
+    goals = [recipe.goal for recipe in recipes if recipe.goal is not None]
+    goal = None
+    if len(goals) == len(recipes):
+        checks = dict.fromkeys(name for goal in goals for name in goal.checks)
+        level = min(max(goal.level for goal in goals) + len(others), LEVELS)
+        goal = goals[0].model_copy(update={"checks": tuple(checks), "level": level})
+    hints = (" ".join(recipe.hints[level].replace(recipe.id, id) for recipe in recipes) for level in range(3))
+    first, second, third = hints
+    case = Case(
+        id=id,
+        goal=goal,
+        format_version=2,
+        title=TITLE,
+        experiment=one.experiment,
+        dataset=one.dataset,
+        seed=one.seed if seed is None else seed,
+        cause="; ".join(recipe.cause for recipe in recipes),
+        hints=(first, second, third),
+        breaks=tuple(edit for recipe in recipes for edit in recipe.breaks),
+        symptoms=tuple(symptom for recipe in recipes for symptom in recipe.symptoms),
+        parts=tuple(recipe.id for recipe in recipes),
+        sound=one.experiment,
+    )  # fmt: skip
+    case.broken_source()
+    return case
+
+
+def is_mystery(name: str) -> bool:
+    """Return whether this is the name of a mystery."""
+    return _NAME.fullmatch(name) is not None
+
+
+def mystery_name(level: int, number: int) -> str:
+    """Return the name of a mystery."""
+    return f"{MYSTERY}-{level}-{number}"
+
+
+def draw_mystery(work: Path, level: int | None, number: int | None) -> str:
+    """Return the name of a mystery; by default of level 1, and the first that holds what no other one in `work` does.
+
+    Raises `UserError` as `load_mystery` does.
+    """
+    level = level or 1
+    if number is not None:
+        return mystery_name(level, number)
+    seen = {path.name for path in work.glob(f"{MYSTERY}-*")} | noted_exercises(work)
+    every = _Catalogue()
+    known = {every.draw(name).content for name in filter(is_mystery, seen)}
+    names = [name for name in (mystery_name(level, one) for one in range(1, _MOST)) if name not in seen]
+    return next((name for name in names if every.draw(name).content not in known), names[0])
+
+
+def load_mystery(name: str) -> Case:
+    """Return the case that a name of the form `mystery-<level>-<number>` stands for.
+
+    Raises `UserError` for another name, and in a student's kit, which holds no healthy experiment.
+    """
+    return _Catalogue().draw(name)
+
+
+class _Catalogue:
+    """What mysteries are drawn from. Raises `UserError` in a student's kit."""
+
+    def __init__(self) -> None:
+        self.recipes = {recipe.id: recipe for recipe in load_recipes()[0] if not isinstance(recipe, KitRecipe)}
+        if not self.recipes:
+            raise UserError("A student's kit has no mysteries: they are drawn from the healthy experiments.")
+        self.cases = load_cases()
+
+    def draw(self, name: str) -> Case:
+        """Return the case of a name. Raises `UserError` if it is no mystery's."""
+        match = _NAME.fullmatch(name)
+        if match is None:
+            raise UserError(f"There is no exercise {name!r}: a mystery has a level and a number, as in {MYSTERY}-1-17.")
+        level = int(match[1])
+        if _share(name, "healthy") < _HEALTHY_SHARE:
+            return _healthy(name, _highest(name, sound_experiments(self.cases.decoy, self.recipes.values())))
+        drawn: tuple[str, ...] = (_highest(name, self._on(level)),)
+        if _share(name, "two") < _PAIR_SHARE.get(level, 0.0):
+            drawn = _highest(name, [pair for pair in self.cases.together if set(pair) <= self.recipes.keys()])
+        return case_of(name, [self.recipes[id] for id in drawn], seed=_highest(name, SEEDS))
+
+    def _on(self, level: int) -> list[str]:
+        """Return the recipes of a level; the highest level, which has few, takes those of the level before it, too."""
+        levels = {level, LEVELS - 1} if level == LEVELS else {level}
+        return [one.id for one in self.recipes.values() if one.goal is not None and one.goal.level in levels]
+
+
+class Sound(NamedTuple):
+    """A decoy, or a healthy experiment as it is; `name` is that of either."""
+
+    name: str
+    experiment: str
+    dataset: str
+    edits: tuple[Edit, ...] = ()
+
+    def source(self) -> str:
+        """Return its source. Raises `ValueError` for an edit that does not fit."""
+        return apply_edits(experiment_source(self.experiment), self.edits, where=self.name)
+
+
+def sound_experiments(decoys: Sequence[Decoy], recipes: Iterable[Recipe]) -> list[Sound]:
+    """Return all decoys and healthy experiments."""
+    return [
+        *(decoy.sound() for decoy in decoys),
+        *dict.fromkeys(Sound(one.experiment, one.experiment, one.dataset) for one in recipes),
+    ]
+
+
+def _healthy(name: str, drawn: Sound) -> Case:
+    return Case(
+        id=name,
+        format_version=2,
+        title=TITLE,
+        experiment=drawn.experiment,
+        dataset=drawn.dataset,
+        seed=_highest(name, SEEDS),
+        cause="nothing is wrong with this run",
+        hints=_HEALTHY_HINTS,
+        parts=(),
+        sound=drawn.name,
+        decoy=drawn.edits,
+    )
+
+
+def _highest(name: str, candidates: Any) -> Any:
+    """Return the candidate with the highest rank under this name."""
+    return max(candidates, key=lambda one: _digest(name, repr(one)))
+
+
+def _share(name: str, what: str) -> float:
+    """Return a number from 0 to 1 that follows from the name."""
+    return int.from_bytes(_digest(name, what)[:8], "big") / 2**64
+
+
+def _digest(*words: str) -> bytes:
+    return hashlib.sha256("\0".join(words).encode()).digest()

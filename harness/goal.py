@@ -1,0 +1,110 @@
+"""Is it fixed? What a student's own machine can say: the symptom is gone, the network is healthy, the checks are sound.
+
+The grader asks for more: it compares bytes, and evaluates the weights on data that students never get.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+
+from harness.cases import Case
+from harness.checks import load_check, run_checks
+from harness.data import CLASS_NAMES
+from harness.recipe import Goal, KitRecipe, Recipe, Symptom
+from harness.run.metrics_log import Record, batch_records, epoch_records
+from harness.run.settings import RunSettings
+from harness.submission.log_values import load_causes
+from harness.symptoms import judge_symptom
+from harness.toml_file import StrictModel
+
+# An accuracy of 257 validation images moves by so much around that of a guess.
+_LIKE_A_GUESS = 1.5
+
+
+class Criterion(StrictModel):
+    """One thing that a fixed run must show: what, whether this one does, and the figure or sentence that says so."""
+
+    says: str
+    reached: bool
+    found: str
+    by_check: bool = False
+
+    @property
+    def short(self) -> str:
+        """What was found, in a few words."""
+        return f"{self.says} finds {self.found.partition(':')[0]}" if self.by_check else self.found
+
+
+def wanted(recipe: Recipe, dataset: str) -> list[str]:
+    """Return in words what counts as fixed, without naming a check: the student is to find those.
+
+    Of a mystery it says as much whether something is broken or not.
+    """
+    if isinstance(recipe, Case):
+        return ["the log and the checks are those of a healthy run, or you find that they are already"]
+    lines = ["the log shows no symptom any more"] if _symptoms(recipe, dataset) else []
+    if recipe.goal is not None and dataset == recipe.dataset:
+        lines += [_bounded(*item) for item in _figures(recipe.goal)]
+    return [*lines, "the checks that find the fault are sound"]
+
+
+def judge(recipe: Recipe, settings: RunSettings, records: Sequence[Record], source: str) -> list[Criterion]:
+    """Judge the log of a run, and make the checks on its source if the log looks right.
+
+    Under other epochs or batches than the experiment's own a healthy run may show a symptom, too: then only the checks
+    judge. Raises `UserError` if they cannot be made.
+    """
+    goal, found = recipe.goal, []
+    if settings.epochs is None and settings.batch_size is None:
+        if not all(math.isfinite(record["loss"]) for record in batch_records(records)[-1:]):
+            return [Criterion(says="the loss is a number", reached=False, found="it ends as NaN or infinity")]
+        found = [_gone(symptom, records) for symptom in _symptoms(recipe, settings.dataset)]
+        if goal is not None and settings.dataset == recipe.dataset:
+            chance = 1 / len(CLASS_NAMES[recipe.dataset] or (0,))
+            found += [_reached(item, epoch_records(records)[-1], chance) for item in _figures(goal)]
+    if goal is not None and all(item.reached for item in found):
+        outcomes = run_checks(source, settings, goal.checks)
+        found += [_sound(name, finding.outcome) for name, finding in outcomes.items()]
+    return found
+
+
+def _symptoms(recipe: Recipe, dataset: str) -> tuple[Symptom, ...]:
+    """Return the symptoms of a recipe; a kit has them among the causes."""
+    if isinstance(recipe, KitRecipe):
+        return load_causes()[recipe.id].symptoms(dataset)
+    return recipe.on(dataset).symptoms
+
+
+def _gone(symptom: Symptom, records: Sequence[Record]) -> Criterion:
+    result = judge_symptom(records, symptom)
+    found = "not in the log" if result.value is None else f"{symptom.reduce} {symptom.signal} is {result.value:.4g}"
+    return Criterion(says=f"the symptom in {symptom.signal} is gone", reached=not result.present, found=found)
+
+
+def _figures(goal: Goal) -> Iterator[tuple[str, float]]:
+    """Yield the signals of a validation that a healthy run bounds, with the bound."""
+    bounds = {"val_accuracy": goal.least_accuracy, "val_loss": goal.greatest_loss}
+    yield from ((signal, bound) for signal, bound in bounds.items() if bound is not None)
+
+
+def _bounded(signal: str, bound: float) -> str:
+    if signal == "val_accuracy":
+        return f"validation accuracy is at least {bound:.0%}, as in a healthy run"
+    return f"validation loss is at most {bound:.4g}, as in a healthy run"
+
+
+def _reached(wanted: tuple[str, float], last: Record, chance: float) -> Criterion:
+    signal, bound = wanted
+    value = last.get(signal)
+    if value is None:
+        return Criterion(says=_bounded(*wanted), reached=False, found="it was not recorded")
+    if signal == "val_loss":
+        return Criterion(says=_bounded(*wanted), reached=value <= bound, found=f"{value:.4g}")
+    guess = ", about what a guess reaches" if value < _LIKE_A_GUESS * chance else ""
+    return Criterion(says=_bounded(*wanted), reached=value >= bound, found=f"{value:.1%}{guess}")
+
+
+def _sound(name: str, outcome: str) -> Criterion:
+    found = load_check(name).outcome(outcome)
+    says = f"check {name.replace('_', '-')}"
+    said = outcome if found.sound else f"{outcome}: {found.reading}"
+    return Criterion(says=says, reached=found.sound, found=said, by_check=True)

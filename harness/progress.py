@@ -1,0 +1,53 @@
+"""How far a student is with an exercise: `work/.progress/<id>.json`, beside the workspaces, so that it outlives them.
+
+Hints and the solution are counted, and the manifest of a submission says so: a note for student and instructor, not a
+proof.
+"""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, ValidationError
+
+from harness.errors import naming
+from harness.files import write_whole
+from harness.toml_file import StrictModel
+
+MOST_HINTS = 3
+_FOLDER = ".progress"
+
+
+class Progress(StrictModel):
+    """`handed_in` is the name of the tarball, `score` the points at home, of 100; both None if there is none yet."""
+
+    format_version: Literal[1] = 1
+    hints: Annotated[int, Field(ge=0, le=MOST_HINTS)] = 0
+    revealed: bool = False
+    handed_in: str | None = None
+    score: float | None = None
+
+
+def progress_of(folder: Path) -> Progress:
+    """Return the progress of the exercise whose workspace is this folder; none if there is no readable note."""
+    try:
+        return Progress.model_validate_json(_note(folder).read_bytes())
+    except (OSError, ValidationError):
+        return Progress()
+
+
+def note_progress(folder: Path, **facts: object) -> None:
+    """Note these facts of the exercise whose workspace is this folder. Raises `OSError` if it cannot be written."""
+    note = _note(folder)
+    changed = Progress.model_validate({**progress_of(folder).model_dump(), **facts})
+    with naming(note):
+        note.parent.mkdir(parents=True, exist_ok=True)
+        write_whole({note: changed.model_dump_json(indent=1).encode() + b"\n"})
+
+
+def noted_exercises(work: Path) -> set[str]:
+    """Return the ids of all exercises with a note in a folder of workspaces."""
+    return {path.stem for path in (work / _FOLDER).glob("*.json")}
+
+
+def _note(folder: Path) -> Path:
+    return folder.parent / _FOLDER / f"{folder.name}.json"

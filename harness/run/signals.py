@@ -1,0 +1,50 @@
+"""The signals of `metrics.log`: which there are, where each is written, and how a report cites a value of one."""
+
+import math
+from typing import Literal
+
+BATCH_SIGNALS = ("loss", "lr", "grad_norm", "grad_zero_fraction", "stale_grad_ratio", "optimizer_steps")
+# One value for each parameter or layer; a dotted path names it: grad_mean.1.weight, activations.last.var.
+NESTED_SIGNALS = ("grad_mean", "grad_norm_by_parameter", "activations")
+EPOCH_SIGNALS = (
+    "val_loss",
+    "val_accuracy",
+    "eval_buffer_change",
+    "val_loss_repeated",
+    "val_accuracy_repeated",
+    "val_loss_eval_mode",
+    "val_accuracy_eval_mode",
+    "val_accuracy_served",
+)
+# Computed from the record of an epoch (`harness.symptoms`).
+DERIVED_SIGNALS = ("eval_mode_gain", "eval_disagreement")
+SIGNALS = (*BATCH_SIGNALS, *NESTED_SIGNALS, *EPOCH_SIGNALS, *DERIVED_SIGNALS)
+
+Place = Literal["step", "epoch"]
+
+
+def place_of(signal: str) -> Place | None:
+    """Return whether a log has a signal once a step or once an epoch, or None if no log has it."""
+    top = signal.split(".", 1)[0]
+    if top in (*BATCH_SIGNALS, *NESTED_SIGNALS):
+        return "step"
+    return "epoch" if top in SIGNALS else None
+
+
+def is_fraction(signal: str) -> bool:
+    """Return whether the values of a signal are shares, which people also write in per cent."""
+    return "accuracy" in signal or signal in ("grad_zero_fraction", "eval_mode_gain", "eval_disagreement")
+
+
+def number_text(value: float) -> str:
+    """Return six significant digits in plain ASCII, as a student may cite them; NaN and Infinity by name."""
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    return f"{value:.6g}"
+
+
+def evidence_line(run: str, signal: str, kind: str, place: object, value: str) -> str:
+    """Return a value of a log as a line for a report's front matter. kind: step or epoch; value: a `number_text`."""
+    return f"  - {{run: {run}, signal: {signal}, {kind}: {place}, value: {value}}}"

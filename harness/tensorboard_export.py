@@ -1,0 +1,98 @@
+"""`harness export-tensorboard`: the finished runs of a workspace as event files for TensorBoard."""
+
+import base64
+import io
+import shlex
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from harness.errors import UserError, naming
+from harness.files import write_whole
+from harness.page.run_data import InputImage, read_images
+from harness.recipe import ROOT
+from harness.run.metrics_log import Record, read_metrics_log, read_object
+from harness.submission.log_values import numbers_of
+from harness.workspace import INPUT_SHEET, METRICS_LOG, RUNS, Run, Workspace
+
+FOLDER = "tensorboard"  # in a workspace
+# TensorBoard reads every file whose name holds "tfevents". Its own writer puts the time and the host into the name.
+EVENTS = "events.out.tfevents.0.trainwreck"
+_FORMAT = "brain.Event:2"  # the first record of every event file
+_WALL_TIME = 0.0  # the same run gives the same bytes
+
+
+def export_tensorboard(workspace: Workspace, out: Path) -> list[Run]:
+    """Write each finished run into `out/<run>/`, one event file a run, and return the names of these runs.
+
+    The bytes depend on the run and on the releases of tensorboard and protobuf. The file of an earlier export is
+    replaced, or deleted if its run is gone; no other file is touched. Raises `UserError` if there is no finished
+    run, if one cannot be read, or without tensorboard, and `OSError` for a folder that cannot be written to.
+    """
+    runs = [run for run in RUNS if workspace.has_run(run)]
+    if not runs:
+        raise UserError(
+            f"{workspace.folder} has no finished run: {workspace.command('exercise')} makes the broken one."
+        )
+    files = {out / run / EVENTS: _event_file(workspace.run_folder(run)) for run in runs}
+    with naming(out):
+        for path in files:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(files, durable=False)
+        for run in set(RUNS) - set(runs):
+            (out / run / EVENTS).unlink(missing_ok=True)
+    return runs
+
+
+def _event_file(run: Path) -> bytes:
+    """Return the event file of a run's folder."""
+    records = read_metrics_log(run / METRICS_LOG)
+    try:
+        images = read_images(read_object(run / INPUT_SHEET))
+    except UserError as error:
+        raise UserError(f"{error}: run the experiment again to write it anew.") from None
+    return encode_events(records, images)
+
+
+def encode_events(records: Sequence[Record], images: Sequence[InputImage] = ()) -> bytes:
+    """Return an event file with every number of a log and the inputs as images. Values are float32, as in TensorBoard.
+
+    The tag of a nested signal is its table, a slash, and its path there: `grad_norm_by_parameter/1.weight`. An epoch
+    has the step of its last batch, so its signals lie over the batches that led to them. Images have step 0.
+    Raises `UserError` without tensorboard.
+    """
+    try:
+        from tensorboard.compat.proto.event_pb2 import Event
+        from tensorboard.compat.proto.summary_pb2 import Summary
+        from tensorboard.summary.writer.record_writer import RecordWriter
+    except ImportError:
+        install = shlex.join([sys.executable, "-m", "pip", "install", "-e", f"{ROOT}[tensorboard]"])
+        raise UserError(f"An export needs the package tensorboard: install it with {install}") from None
+    file = io.BytesIO()
+    writer = RecordWriter(file)
+
+    def write(**fields: Any) -> None:
+        writer.write(Event(wall_time=_WALL_TIME, **fields).SerializeToString(deterministic=True))
+
+    write(file_version=_FORMAT)
+    for number, image in enumerate(images):
+        picture = Summary.Image(height=image.height, width=image.width, encoded_image_string=_png(image))
+        tag = f"inputs/{number:02} {image.label or ''}".rstrip()
+        write(summary=Summary(value=[Summary.Value(tag=tag, image=picture)]))
+    step = 0
+    for record in records:
+        step = record.get("step", step)
+        values = [Summary.Value(tag=tag, simple_value=value) for tag, value in _scalars(record)]
+        write(step=step, summary=Summary(value=values))
+    return file.getvalue()
+
+
+def _scalars(record: Record) -> Iterator[tuple[str, float]]:
+    for name, value in numbers_of(record):
+        if value is not None and name not in ("step", "epoch"):
+            yield name.replace(".", "/", 1), value
+
+
+def _png(image: InputImage) -> bytes:
+    return base64.b64decode(image.source.partition(",")[2])  # its source is a data URI

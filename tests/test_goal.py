@@ -1,0 +1,151 @@
+"""What a student's own machine says of an attempt, and the attempts that are kept."""
+
+import html
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commands import mistake, succeed
+from made_up_runs import BROKEN, FIXED, make_workspace, read_lines
+
+from harness import goal
+from harness.attempts import edit_of, find_attempt, keep_attempt, list_attempts, size_of
+from harness.checks import Finding
+from harness.errors import UserError
+from harness.goal import Criterion, judge, wanted
+from harness.recipe import Goal, load_recipe, load_recipes
+from harness.run.settings import RunSettings
+from harness.submission.log_values import load_causes
+from harness.workspace import Workspace, remove_workspace
+
+OURS = load_recipe("huge_lr")
+RECIPE = OURS.model_copy(
+    update={
+        "goal": Goal(format_version=1, level=1, checks=("learning_rate",), least_accuracy=0.77),
+        "symptoms": tuple(symptom for symptom in OURS.symptoms if symptom.signal == "loss"),
+    }
+)
+SETTINGS = RunSettings(seed=42, dataset="digits")
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    return make_workspace(tmp_path)
+
+
+def outcome(monkeypatch: pytest.MonkeyPatch, found: str) -> list[Any]:
+    """Let every check find this; return the list of what was asked for."""
+    asked: list[Any] = []
+
+    def run_checks(source: str, settings: RunSettings, names: tuple[str, ...]) -> dict[str, Finding]:
+        asked.append((source, settings, names))
+        return {name: Finding(found, "", {}) for name in names}
+
+    monkeypatch.setattr(goal, "run_checks", run_checks)
+    return asked
+
+
+def records(*, loss: float = 0.1, accuracy: float | None = 0.95) -> list[Any]:
+    steps: list[Any] = [{"step": n, "epoch": 0, "loss": loss, "lr": 0.1, "grad_norm": 1.0} for n in range(100)]
+    return [*steps, {"epoch": 0, "val_loss": 0.2, "val_accuracy": accuracy}]
+
+
+def test_a_run_that_looks_right_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = outcome(monkeypatch, "usual")
+    found = judge(RECIPE, SETTINGS, records(), "source")
+    assert all(item.reached for item in found)
+    assert [item.says for item in found if item.by_check] == ["check learning-rate"]
+    assert asked == [("source", SETTINGS, ("learning_rate",))]
+    assert len(found) == len(RECIPE.symptoms) + 2
+
+
+def test_a_cause_that_is_still_there_is_told_by_what_the_check_measures(monkeypatch: pytest.MonkeyPatch) -> None:
+    outcome(monkeypatch, "too-large")
+    last = judge(RECIPE, SETTINGS, records(), "source")[-1]
+    assert not last.reached
+    assert last.found.startswith("too-large: A rate is 1 or more")
+
+
+@pytest.mark.parametrize(
+    ("log", "says", "found"),
+    [
+        (records(loss=float("nan")), "the loss is a number", "it ends as NaN or infinity"),
+        (records(loss=900.0), "the symptom in loss is gone", " is "),
+        (records(accuracy=0.1), "validation accuracy is at least 77%", "10.0%, about what a guess reaches"),
+        (records(accuracy=0.6), "validation accuracy is at least 77%", "60.0%"),
+        (records(accuracy=None), "validation accuracy is at least 77%", "it was not recorded"),
+    ],
+)
+def test_a_log_that_is_not_healthy_needs_no_check(
+    log: list[Any], says: str, found: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = outcome(monkeypatch, "usual")
+    missed = next(item for item in judge(RECIPE, SETTINGS, log, "source") if not item.reached)
+    assert missed.says.startswith(says)
+    assert found in missed.found
+    assert asked == []
+
+
+def test_under_other_epochs_the_checks_judge_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    outcome(monkeypatch, "usual")
+    settings = RunSettings(seed=42, dataset="digits", epochs=1)
+    assert [item.by_check for item in judge(RECIPE, settings, records(accuracy=0.1), "source")] == [True]
+
+
+def test_what_counts_as_fixed_is_said_before_without_the_name_of_a_check() -> None:
+    said = " ".join(wanted(RECIPE, "digits"))
+    assert "at least 77%" in said
+    assert not any(symptom.says in said for symptom in RECIPE.symptoms)
+    assert "learning" not in said
+
+
+def test_a_kit_finds_the_symptoms_among_the_causes() -> None:
+    for recipe in load_recipes()[0]:
+        ours, cause = recipe.on(recipe.dataset), load_causes()[recipe.id]
+        assert cause.symptoms(recipe.dataset) == ours.symptoms
+        assert cause.on(recipe.dataset) == (*ours.symptoms, *ours.observations)
+
+
+def test_each_other_text_is_an_attempt(workspace: Workspace) -> None:
+    reached = Criterion(says="it learns", reached=True, found="yes")
+    missed = reached.model_copy(update={"reached": False})
+    assert keep_attempt(workspace, [missed]).number == 1
+    again = keep_attempt(workspace, [reached])
+    assert (again.number, again.fixed) == (1, True)
+    fixed = workspace.run_folder("fixed") / "experiment.py"
+    fixed.write_text(FIXED + "# again\n")
+    assert keep_attempt(workspace, []).number == 2
+    assert [(one.number, one.fixed) for one in list_attempts(workspace)] == [(1, True), (2, False)]
+    assert find_attempt(workspace, 2).source() == FIXED + "# again\n"
+    assert find_attempt(workspace, 1).records() == read_lines(workspace, "fixed")
+    with pytest.raises(UserError, match="has no attempt 3: choose one from 1 to 2"):
+        find_attempt(workspace, 3)
+
+
+def test_an_attempt_that_an_interrupt_left_half_done_is_made_again(workspace: Workspace) -> None:
+    keep_attempt(workspace, [])
+    (workspace.folder / "attempts" / "001" / "judged.json").write_text("{")
+    assert list_attempts(workspace) == []
+    assert keep_attempt(workspace, []).number == 1
+
+
+def test_starting_over_moves_the_attempts_aside(workspace: Workspace, tmp_path: Path) -> None:
+    keep_attempt(workspace, [])
+    kept = remove_workspace(tmp_path, "huge_lr")
+    assert (kept / "attempts" / "001" / "experiment.py").read_text() == FIXED
+
+
+def test_history_shows_attempts_and_edits(workspace: Workspace, tmp_path: Path) -> None:
+    work = ("--work", str(tmp_path))
+    assert "No attempt yet: edit " in succeed("history", "huge_lr", *work, cwd=tmp_path)
+    keep_attempt(workspace, [Criterion(says="it learns", reached=True, found="yes")])
+    assert "fixed" in succeed("history", "huge_lr", *work, cwd=tmp_path)
+    page = (workspace.folder / "history.html").read_text()
+    assert "attempt 1" in page
+    assert all(html.escape(line) in page for line in edit_of(BROKEN, FIXED))
+    said = succeed("history", "huge_lr", "--diff", "1", *work, cwd=tmp_path)
+    changed = [line for line in edit_of(BROKEN, FIXED)[2:] if line[0] in "+-"]
+    assert changed
+    assert all(line in said for line in changed)
+    assert "has no attempt 2" in mistake("history", "huge_lr", "--diff", "2", *work, cwd=tmp_path)
+    assert size_of(edit_of("a\nb\n", "a\nc\nd\n")) == "+2 -1"
