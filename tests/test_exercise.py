@@ -89,7 +89,7 @@ def test_settings_that_cannot_be_met_do_not_tie_the_workspace(tmp_path: Path) ->
                    env={"TRAINWRECK_DATA": str(tmp_path / "nothing"), "PATH": ""})  # fmt: skip
     assert "make data DATASET=mnist" in said
     said = succeed(*EXERCISE, "--work", work, cwd=tmp_path)
-    assert said.endswith(f"  3. make verify BREAK=huge_lr WORK='{work}'\n")
+    assert said.endswith(f"  4. make verify BREAK=huge_lr WORK='{work}'\n")
     said = mistake("verify", "huge_lr", "--seed", "7", "--work", work, cwd=tmp_path)
     assert said == (
         f"{work}/huge_lr was made with seed 42 (asked for 7): keep these, name another folder with WORK=,"
