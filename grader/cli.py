@@ -78,7 +78,10 @@ def review(reports: Path, who: str | None) -> None:
 @click.option("--format", "platform", type=click.Choice(("canvas", "moodle")), required=True)
 @_reports
 def export(platform: Literal["canvas", "moodle"], out: Path) -> None:
-    """Write the scores for Canvas or Moodle, below export/ in the reports."""
+    """Write the scores for Canvas or Moodle.
+
+    They go below export/ in the reports.
+    """
     from grader.report.gradebook import export as exported
     from grader.report.gradebook import not_exported
     from grader.report.text import clipped
@@ -112,7 +115,10 @@ def practice(exercise: str, work: Path) -> None:
 
 @cli.command()
 def doctor() -> None:
-    """Check whether this machine can grade: sandbox, numerics, data."""
+    """Check whether this machine can grade.
+
+    It looks at the sandbox, the numerics and the data.
+    """
     from grader.doctor import run_doctor
 
     sys.exit(run_doctor())

@@ -17,6 +17,7 @@ from harness.data.loading import default_cache, load_dataset
 from harness.doctor.report import examine_machine
 from harness.errors import UserError
 from harness.run.provenance import usable_cores
+from harness.terminal import folded
 
 
 def run_doctor() -> int:
@@ -68,7 +69,9 @@ def _cgroup_limit() -> int | None:
 
 
 def _line(console: Console, what: str, text: str, style: str) -> None:
-    console.print(f"{what:>9}{':' if what else ' '} {text}", markup=False, highlight=False, soft_wrap=True, style=style)
+    start, width = f"{what:>9}{':' if what else ' '} ", console.width if console.is_terminal else None
+    line = folded(start + text, width, hang=len(start) + 2)
+    console.print(line, markup=False, highlight=False, soft_wrap=True, style=style)
 
 
 def _numerics_problem() -> str | None:

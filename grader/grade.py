@@ -4,7 +4,6 @@ import sys
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -27,6 +26,7 @@ from grader.session import Grading, ScoreOptions, hold_reports_folder, open_grad
 from grader.written.grade import AnswerGrader
 from harness.data import DATASETS
 from harness.errors import UserError, naming, printable
+from harness.terminal import folded
 from harness.written.exercise import exercise_ids, load_exercise
 
 
@@ -220,7 +220,11 @@ def _titles() -> Mapping[str, str]:
 
 def _summarize(scores: Scores, unread: Sequence[str], out: Path) -> int:
     console = Console()
-    say = partial(console.print, markup=False, highlight=False, soft_wrap=True)
+    width = console.width if console.is_terminal else None
+
+    def say(line: str) -> None:
+        console.print(folded(line, width, hang=4), markup=False, highlight=False, soft_wrap=True)
+
     statuses = [row.status for row in scores.submissions]
     say(", ".join(f"{statuses.count(status)} {status}" for status in ("graded", "rejected", "not judged")))
     for row in scores.submissions:

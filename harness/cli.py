@@ -12,6 +12,7 @@ import click
 from harness.checks.cli.commands import add_check_commands
 from harness.command_line import HELP_OPTIONS, resume_option, run_command, run_options, whole_number, work_option
 from harness.errors import Stopped, UserError, naming
+from harness.terminal import folded, terminal_width
 
 # Everything else is imported inside the command that needs it: `harness --help` must be instant.
 
@@ -69,10 +70,10 @@ def exercise(recipe: str, work: Path, resume: bool, level: int | None, **options
     if isinstance(found, FileExercise):
         _refuse_run_options(recipe, {**options, "resume": resume or None})
         answer, made = start_file_exercise(found, work)
-        show_file_workspace(answer, made=made)
+        show_file_workspace(answer, made=made, restored=answer.restore())
         return
     workspace, made = start_exercise(recipe, work, RunOptions(**options), resume=resume)
-    show_broken_run(workspace, made=made)
+    show_broken_run(workspace, made=made, restored=workspace.restore())
 
 
 def _refuse_run_options(exercise: str, options: Mapping[str, object]) -> None:
@@ -192,7 +193,7 @@ def causes() -> None:
     known = load_causes()
     width = max(map(len, known))
     for name, cause in known.items():
-        click.echo(f"{name.ljust(width)}  {cause.says}")
+        click.echo(folded(f"{name.ljust(width)}  {cause.says}", terminal_width(), hang=width + 2))
     click.echo("Next: name one under diagnosis:, and rule out two others, in report.md.")
 
 
@@ -304,7 +305,7 @@ def submit(recipe: str, work: Path, student: str | None, out: Path) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def clean_work(recipe: str, work: Path, yes: bool) -> None:
     """Start over: delete the runs, move your own files aside."""
-    from harness.workspace import EXPERIMENT, REPORT, remove_workspace
+    from harness.workspace import EXPERIMENT, REPORT, make_command, remove_workspace
     from harness.written.exercise import FileExercise, load_exercise
 
     found = load_exercise(recipe)
@@ -315,9 +316,10 @@ def clean_work(recipe: str, work: Path, yes: bool) -> None:
         if not sys.stdin.isatty():
             raise UserError(f"There is no terminal to ask before starting {recipe} over: give --yes (YES=1).")
         if not click.confirm(f"Delete everything in {work / recipe} but {theirs}, which move aside?"):
-            raise Stopped("Nothing was changed.")
+            click.echo("Nothing was changed.")
+            return
     kept = remove_workspace(work, recipe)
-    click.echo(f"Moved to {kept}: {theirs}. Next: make exercise BREAK={recipe}")
+    click.echo(f"Moved to {kept}: {theirs}. Next: {make_command('exercise', work / recipe)}")
 
 
 @cli.command()

@@ -16,6 +16,7 @@ from typing import Any, NoReturn, TextIO
 import click
 
 from harness.errors import Stopped, UserError, from_os_error
+from harness.terminal import folded, terminal_width
 
 HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}
 Command = Callable[..., Any]
@@ -72,7 +73,10 @@ def _reopen_closed_streams() -> None:
 
 def _fail(message: str) -> NoReturn:
     with contextlib.suppress(OSError):  # standard error may be a file on the same full disk
-        click.echo(f"Error: {message}", err=True)
+        width = terminal_width(sys.stderr)
+        for line in f"Error: {message}".split("\n"):
+            # An indented line is one of the user's program.
+            click.echo(line if line.startswith(" ") else folded(line, width, hang=2), err=True)
     for stream in (sys.stdout, sys.stderr):
         _drop_unwritten(stream)
     sys.exit(2)
@@ -115,9 +119,17 @@ def positive_option(name: str, parameter: str, text: str) -> Command:
 
 
 resume_option = click.option("--resume", is_flag=True, help="Continue a run that was stopped.")
+
+
+def _find_work() -> Path:
+    from harness.workspace import find_work  # `harness --help` must be instant
+
+    return find_work()
+
+
 work_option = click.option(
-    "--work", type=click.Path(file_okay=False, path_type=Path), default=Path("work"), show_default=True,
-    help="The folder of workspaces.",
+    "--work", type=click.Path(file_okay=False, path_type=Path), default=_find_work,
+    show_default="work, or the one around the current folder", help="The folder of workspaces.",
 )  # fmt: skip
 _seed = click.option(
     "--seed", metavar="N", type=whole_number(0, 2**32 - 1),

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.console import Console
 from rich.markdown import Markdown
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -19,6 +18,7 @@ from harness.goal import wanted
 from harness.progress import noted_exercises, progress_of
 from harness.recipe import HEALTHY, LEVELS, SOLUTIONS, Recipe, load_recipe, load_recipes
 from harness.run.metrics_log import batch_records, epoch_records, read_metrics_log
+from harness.terminal import folded
 from harness.workspace import HISTORY_PAGE, METRICS_LOG, PROMPT, RUN_PAGE, SETTINGS, Workspace, open_workspace
 from harness.written.exercise import file_exercise_ids, find_file_exercise
 from harness.written.workspace import FileWorkspace
@@ -86,35 +86,52 @@ def _show_line(console: Console, line: str, style: str = "") -> None:
     console.print(line, markup=False, highlight=False, soft_wrap=True, style=style)
 
 
+def _show_folded(console: Console, line: str, *, indent: int = 0, hang: int = 0, style: str = "") -> None:
+    """Print a sentence, wrapped at a terminal."""
+    _show_line(console, folded(line, _width(console), indent=indent, hang=hang), style)
+
+
+def _width(console: Console) -> int | None:
+    return console.width if console.is_terminal else None
+
+
 def _show_findings(console: Console, folder: Path) -> None:
     for finding in read_result(folder)["guardrails"]:
-        text = Text(f"step {finding['step']}: {finding['message']}")
-        console.print(Padding(text, (0, 0, 0, 2)), highlight=False)
+        _show_folded(console, f"step {finding['step']}: {finding['message']}", indent=2, hang=2)
 
 
 def _show_next(console: Console, *lines: str) -> None:
     console.print("Next:", style="bold")
     for line in lines:
-        _show_line(console, f"  {line}")
+        _show_folded(console, line, indent=2, hang=3)
 
 
-def show_broken_run(workspace: Workspace, *, made: bool) -> None:
-    """Print the figures of the broken run and the next step; `made` says whether it was made just now."""
+def _what_was_there(folder: Path, restored: Sequence[str]) -> str:
+    if not restored:
+        return f"{folder} exists already; nothing in it was changed."
+    return f"{folder} exists already. Missing, and written again: {', '.join(restored)}."
+
+
+def show_broken_run(workspace: Workspace, *, made: bool, restored: Sequence[str] = ()) -> None:
+    """Print the figures of the broken run and the next step.
+
+    made: whether it was made just now. restored: files that were missing in it, and are written again.
+    """
     console = Console()
     folder = workspace.run_folder("broken")
     if not made:
-        _show_line(console, f"{workspace.folder} exists already; nothing in it was changed.")
+        _show_line(console, _what_was_there(workspace.folder, restored))
     recipe = load_recipe(workspace.recipe)
     console.print(f"{recipe.id}: {recipe.title}", markup=False, style="bold")
     console.print(_table({"broken": run_figures(folder)}))
     _show_findings(console, folder)
     console.print("It counts as fixed if", style="bold")
     for line in wanted(recipe, workspace.settings.dataset):
-        _show_line(console, f"  {line}")
+        _show_folded(console, line, indent=2, hang=2)
     _show_next(
         console,
         f"1. look at {folder / RUN_PAGE} in a browser, and read {workspace.folder / PROMPT}",
-        f"2. make cheap checks: {workspace.command('triage')} (or get a hint: make hint)",
+        f"2. make cheap checks: {workspace.command('triage')} (or get a hint: {workspace.command('hint', ' LEVEL=1')})",
         f"3. find the cause and fix it in {workspace.experiment}",
         f"4. {workspace.command('verify')}",
     )
@@ -237,11 +254,11 @@ def show_solution(recipe: Recipe) -> None:
             console.print(Markdown(text) if console.is_terminal else text, markup=False, highlight=False)
 
 
-def show_file_workspace(workspace: FileWorkspace, *, made: bool) -> None:
-    """Print which file to write, and the next step."""
+def show_file_workspace(workspace: FileWorkspace, *, made: bool, restored: Sequence[str] = ()) -> None:
+    """Print which file to write, and the next step; see `show_broken_run`."""
     console = Console()
     if not made:
-        _show_line(console, f"{workspace.folder} exists already; nothing in it was changed.")
+        _show_line(console, _what_was_there(workspace.folder, restored))
     exercise = workspace.exercise
     console.print(f"{exercise.id}: {exercise.title}", markup=False, style="bold")
     _show_next(
@@ -322,8 +339,7 @@ def show_checks(items: "Sequence[CheckItem]", workspace: Workspace | FileWorkspa
     from harness.submission.check import render_checks
 
     console = Console()
-    # The terminal breaks long lines: a path must survive being copied.
-    console.print(render_checks(items), soft_wrap=True)
+    console.print(render_checks(items, _width(console)), soft_wrap=True)
     outcomes = {item.outcome for item in items}
     submit = workspace.command("submit", " STUDENT=<your login>")
     if outcomes == {"passed"}:
@@ -344,7 +360,7 @@ def show_submission(submission: "Submission") -> None:
     about = f"({shown}, SHA-256 {submission.sha256[:16]})"
     _show_line(console, f"{submission.path} {about} and its .sha256 are written.")
     for item in submission.warnings:
-        _show_line(console, f"Warning, {item.id}: {item.message}", style="yellow")
+        _show_folded(console, f"Warning, {item.id}: {item.message}", hang=2, style="yellow")
     _show_next(console, "hand both files in", "for the next exercise: make exercises")
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -29,6 +30,7 @@ META = "checkpoint.pt.meta.json"
 INPUT_SHEET = "inputs.json"
 RUN_PAGE = "run.html"
 PROMPT = "PROMPT.md"
+WORK = Path("work")  # the usual folder of workspaces
 HISTORY_PAGE = "history.html"
 CHECKED = "checked.json"  # what make check has found
 SCORE = "score"  # the pages of a score at home
@@ -49,15 +51,20 @@ def report_template() -> str:
     return (_TEMPLATES / REPORT).read_text(encoding="utf-8")
 
 
-def prompt_text(exercise: str, file: str = "") -> str:
+def prompt_text(exercise: str, file: str = "", work: Path | None = None) -> str:
     """Return the task: the exercise's own story, then the steps that all exercises of its kind share.
 
-    file: the name of the file to write, for an exercise without runs.
+    file: the name of the file to write, for an exercise without runs. work: the folder of workspaces, by default
+    `work`.
     """
     own = EXERCISES / exercise / PROMPT
     story = (own if own.is_file() else _TEMPLATES / "mystery.md").read_text(encoding="utf-8")
     steps = (_TEMPLATES / ("file_steps.md" if file else "steps.md")).read_text(encoding="utf-8")
-    return story + steps.replace("{exercise}", exercise).replace("{file}", file)
+    place = "" if work is None else _place(work)[1]
+    names = {"exercise": exercise, "file": file, "work": place, "option": place.replace("WORK=", "--work ")}
+    for name, words in names.items():
+        steps = steps.replace(f"{{{name}}}", words)
+    return story + steps
 
 
 @dataclass(frozen=True)
@@ -86,6 +93,10 @@ class Workspace:
         """Return the `make` command of a verb for this workspace, wherever it lies."""
         return make_command(verb, self.folder, more)
 
+    def restore(self) -> list[str]:
+        """Write again what is missing of the student's files and the task; return the names of what was missing."""
+        return write_missing(self.folder, _handed_out(self.folder, self.broken_source()))
+
     def has_run(self, run: str) -> bool:
         """Return whether that run is finished."""
         return (self.run_folder(run) / RESULT).is_file()
@@ -101,7 +112,7 @@ class Workspace:
         if differences:
             raise UserError(
                 f"{self.folder} was made with {', '.join(differences)}: keep these, name another folder with WORK=, "
-                f"or start over with make clean-work BREAK={self.recipe}."
+                f"or start over with {self.command('clean-work')}."
             )
 
     def broken_source(self) -> str:
@@ -134,17 +145,62 @@ class Workspace:
         return "verified" if self.fixed_run_is_current() else "begun"
 
 
+def find_work() -> Path:
+    """Return the folder of workspaces that the current folder is or lies in, else `work` in it."""
+    here = Path.cwd()
+    if any(here.glob(f"*/{SETTINGS}")):
+        return Path()
+    workspace = next((folder for folder in (here, *here.parents) if (folder / SETTINGS).is_file()), None)
+    return WORK if workspace is None else Path(os.path.relpath(workspace.parent))
+
+
 def make_command(verb: str, folder: Path, more: str = "") -> str:
-    """Return the `make` command of a verb for the workspace in a folder, wherever it lies."""
+    """Return the `make` command of a verb for a workspace, wherever that and the current folder lie."""
+    project, place = _place(folder.parent)
+    return f"make{project} {verb} BREAK={folder.name}{more}{place}"
+
+
+def _place(work: Path) -> tuple[str, str]:
+    """Return the arguments of `make` that name the project's folder and the folder of workspaces, "" for the usual."""
+    if work == WORK:
+        return "", ""
+    whole = work.resolve()
+    if not Path.cwd().is_relative_to(whole):
+        return "", f" WORK={shlex.quote(str(work))}"
+    if not (whole.parent / "Makefile").is_file():
+        return "", f" WORK={shlex.quote(str(whole))}"
+    place = "" if whole.name == str(WORK) else f" WORK={shlex.quote(whole.name)}"
+    return f" -C {shlex.quote(os.path.relpath(whole.parent))}", place
+
+
+def make_folder(folder: Path) -> None:
+    """Make the folder of a workspace. If the folder of workspaces is new, git ignores it."""
     work = folder.parent
-    place = "" if work == Path("work") else f" WORK={shlex.quote(str(work))}"
-    return f"make {verb} BREAK={folder.name}{more}{place}"
+    if not work.exists():
+        work.mkdir(parents=True)
+        write_where_missing(work / ".gitignore", "*\n")
+    folder.mkdir(exist_ok=True)
 
 
-def write_where_missing(path: Path, text: str) -> None:
-    """Write a file, whole or not at all, unless there is something of that name, even a broken link."""
-    if not os.path.lexists(path):
-        write_whole({path: text.encode()}, durable=False)
+def write_where_missing(path: Path, text: str) -> bool:
+    """Write a file, whole or not at all, unless there is something of that name, even a broken link.
+
+    Return whether it was missing.
+    """
+    if os.path.lexists(path):
+        return False
+    write_whole({path: text.encode()}, durable=False)
+    return True
+
+
+def write_missing(folder: Path, texts: Mapping[str, str]) -> list[str]:
+    """Write the files that a folder lacks; return their names."""
+    return [name for name, text in texts.items() if write_where_missing(folder / name, text)]
+
+
+def _handed_out(folder: Path, source: str) -> dict[str, str]:
+    """Return the files that a student gets, by name."""
+    return {EXPERIMENT: source, REPORT: report_template(), PROMPT: prompt_text(folder.name, work=folder.parent)}
 
 
 def create_workspace(work: Path, recipe: str, source: str, settings: RunSettings) -> Workspace:
@@ -154,9 +210,8 @@ def create_workspace(work: Path, recipe: str, source: str, settings: RunSettings
     workspace was made with other settings, `OSError` if it cannot be written.
     """
     folder = work / recipe
-    folder.mkdir(parents=True, exist_ok=True)
-    write_where_missing(folder / EXPERIMENT, source)
-    write_where_missing(folder / REPORT, report_template())
+    make_folder(folder)
+    write_missing(folder, _handed_out(folder, source))
     record = {"format_version": 1, "recipe": recipe, "settings": dataclasses.asdict(settings)}
     write_where_missing(folder / SETTINGS, json.dumps(record, indent=1) + "\n")
     workspace = open_workspace(work, recipe)
@@ -167,6 +222,7 @@ def create_workspace(work: Path, recipe: str, source: str, settings: RunSettings
 def open_workspace(work: Path, recipe: str) -> Workspace:
     """Return an existing workspace. Raises `UserError` if there is none, or if it cannot be read."""
     path = work / recipe / SETTINGS
+    again = make_command("exercise", path.parent)
     try:
         record = json.loads(path.read_bytes())
         if record["format_version"] != 1 or record["recipe"] != recipe:
@@ -175,11 +231,11 @@ def open_workspace(work: Path, recipe: str) -> Workspace:
         # The constructor refuses unknown names; pydantic checks types and choices, and is strict only with JSON.
         TypeAdapter(RunSettings).validate_json(json.dumps(record["settings"]), strict=True)
     except FileNotFoundError:
-        raise UserError(f"There is no workspace {path.parent}: make exercise BREAK={recipe} makes it.") from None
+        raise UserError(f"There is no workspace {path.parent}: {again} makes it.") from None
     except (ValueError, KeyError, TypeError, RecursionError):
         raise UserError(
-            f"{path} does not hold the settings of {recipe}: start over with make clean-work BREAK={recipe},"
-            f" which keeps your own files, then make exercise BREAK={recipe}."
+            f"{path} does not hold the settings of {recipe}: start over with {make_command('clean-work', path.parent)},"
+            f" which keeps your own files, then {again}."
         ) from None
     return Workspace(path.parent, recipe, settings)
 
@@ -213,7 +269,9 @@ def read_source(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise UserError(f"There is no {path}: make the exercise again, or put the file back.") from None
+        known = (path.parent / SETTINGS).is_file()
+        again = f", or {make_command('exercise', path.parent)} writes the broken one again" if known else ""
+        raise UserError(f"There is no {path}: put the file back{again}.") from None
     except UnicodeDecodeError:
         raise UserError(f"{path} is not UTF-8 text: save it as UTF-8.") from None
 

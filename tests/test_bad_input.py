@@ -21,7 +21,7 @@ OLD_STEP = "    loss = compute_loss(model(inputs), labels)\n"
 EXPERIMENTS = {
     "syntax error": (
         "    optimizer.zero_grad()", "    optimizer.zero_grad(",
-        r"{path}, line \d+: the file does not parse: .*",
+        r"{path}, line \d+: the file does not parse: .*\n  line \d+: .*\nFix that line\.",
     ),
     "missing function": (
         "def evaluate(", "def evaluated(",

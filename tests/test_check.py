@@ -110,6 +110,17 @@ def test_an_experiment_edited_after_its_run_is_found(workspace: Workspace) -> No
     assert list(failures(check_workspace(workspace))) == ["experiment: verified"]
 
 
+def test_a_debugger_that_was_left_in_the_experiment_is_found(workspace: Workspace) -> None:
+    source = workspace.experiment.read_text() + "\n\ndef unused():\n    breakpoint()\n"
+    workspace.experiment.write_text(source)
+    (workspace.run_folder("fixed") / "experiment.py").write_text(source)
+    seal(workspace.run_folder("fixed"))
+    found = failures(check_workspace(workspace))
+    assert list(found) == ["experiment: debugger"]
+    line = source.count("\n")
+    assert f"line {line} opens the debugger, and grading has no terminal: take it out" in found["experiment: debugger"]
+
+
 @pytest.mark.parametrize(("comment", "message"), [("", "you have not changed"), ("# why\n", "comments and layout")])
 def test_an_experiment_that_was_not_edited_is_found(workspace: Workspace, comment: str, message: str) -> None:
     source = workspace.broken_source() + comment
@@ -145,7 +156,7 @@ def test_a_cited_number_that_is_not_in_the_log_is_shown_beside_it(workspace: Wor
     [
         ("run: fixed", "run: broken", "evidence of fixed", "cites no value of the fixed run"),
         ("too large.", "word " * 500, "length", "and 500 are allowed"),
-        ("```\n", "", "snippet", "no line of a log: paste the lines"),
+        ("```\n", "", "snippet", "no line of a log: paste lines"),
         ("cause: huge_lr", "cause: huge_lrs", "diagnosis 1", "no cause 'huge_lrs': did you mean huge_lr?"),
         ("where: build_optimizer", "where: build_optimiser", "diagnosis 1", "did you mean build_optimizer?"),
         ("step: 3, value: NaN", "step: 0, value: 2.3", "diagnosis 1", "in the fixed run: cite the first"),

@@ -46,9 +46,17 @@ def test_triage_without_a_workspace_leaves_no_file_and_names_the_next_step(tmp_p
     assert list(tmp_path.iterdir()) == []
     assert len(said.splitlines()) < 50
     assert re.search(r"^Next:\n  read: ", said, re.MULTILINE)
-    assert "checks found something wrong: overfit, learning-rate, lr-find" in said
-    walk = [name.replace("_", "-") for name in check_names() if load_check(name).in_triage]
-    assert re.findall(r"harness ([a-z-]+) huge_lr +\d", said) == walk
+    # The fault itself comes first, then what follows from it, in the order of the checks.
+    wrong = ["learning-rate", "overfit", "lr-find", "update-size", "gradients", "activations"]
+    assert f"6 of 29 checks found something wrong: {', '.join(wrong)}.\n" in said
+    assert re.findall(r"^  [a-z-]+ +harness ([a-z-]+) huge_lr$", said, re.MULTILINE) == wrong
+    assert "dead units 100 %" in said
+    walk = {name.replace("_", "-") for name in check_names() if load_check(name).in_triage}
+    lists = re.search(r"^Sound: (.*)\.\nNothing to judge: (.*)\.$", said, re.MULTILINE)
+    assert lists
+    named = [re.findall(r"([a-z-]+) \([a-z-]+\)", found) for found in lists.groups()]
+    assert sorted([*wrong, *named[0], *named[1]]) == sorted(walk)
+    assert {"tokens", "replicas", "amp-off", "resume", "serving"} <= set(named[1])
     assert tells(said, recipe) == []
 
 
@@ -87,7 +95,12 @@ def test_the_experiment_of_the_workspace_is_measured_and_without_one_that_handed
     found = json.loads(say("data", "label_permute", "--json"))
     file = str(Path("work/label_permute/experiment.py"))
     assert (found["target"], found["file"], found["sound"]) == ("label_permute", file, True)
+    assert "--work" not in found["checks"][0]["command"]
+    monkeypatch.chdir(tmp_path / "work" / "label_permute")
+    assert json.loads(say("data", "label_permute", "--json"))["sound"]
     handed_out = json.loads(say("data", "label_permute", "--work", "none", "--json"))
+    # Commands to go on with measure the same experiment.
+    assert handed_out["checks"][0]["command"] == "harness data label_permute --work none"
     assert (handed_out["file"], handed_out["checks"][0]["outcome"]) == (None, "unpaired")
     assert tells(json.dumps(handed_out), recipe) == []
 
@@ -141,14 +154,52 @@ def test_the_terminal_shows_every_figure_and_the_next_command(capsys: pytest.Cap
 
 
 def test_the_walk_is_shown_on_a_screen(capsys: pytest.CaptureFixture[str]) -> None:
-    walk = reports(overfit="stalls", data="unpaired", first_loss="chance")
+    walk = reports(overfit="stalls", data="unpaired", first_loss="chance", tokens="no-texts")
     show(walk, "heading")
-    said = capsys.readouterr().out
-    assert " 1 stalls         harness overfit huge_lr" in said
-    assert "2 of 3 checks found something wrong: overfit, data." in said
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:4] == [
+        "heading", "2 of 4 checks found something wrong: data, overfit.", "These show a fault itself:",
+        "  unpaired       harness data huge_lr",
+    ]  # fmt: skip
+    assert lines[7:9] == ["  stalls         harness overfit huge_lr", f"    0.5 of 1 {HOSTILE}"]
+    assert lines[10:12] == ["Sound: first-loss (chance).", "Nothing to judge: tokens (no-texts)."]
     # A check that ran already is not a next step.
-    following = said.partition("Next:")[2]
-    assert f"  read: {walk[1].outcome.look}" in following and "harness data" not in following
+    following = lines[lines.index("Next:") + 1 :]
+    assert f"  read: {walk[1].outcome.look}" in following
+    assert not [line for line in following if "harness data" in line]
+
+
+def test_a_terminal_gets_wrapped_sentences_and_whole_commands(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "60")
+    walk = reports(overfit="stalls", learning_rate="too-large", lr_find="above", first_loss="chance")
+    show(walk, "heading")
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out).splitlines()
+    assert max(len(line) for line in lines if "source" not in line) <= 60
+    assert "    A rate is 1 or more, or plain steps learn nothing that a" in lines
+    assert "    lower rate learns: the updates overshoot." in lines
+    start = lines.index("  read: the rate in build_optimizer; and what the length of")
+    assert lines[start + 1] == "        a gradient depends on"
+
+
+def test_a_shell_that_does_not_find_harness_is_told_what_to_source(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("sys.prefix", str(tmp_path / "a venv"))
+    scripts = tmp_path / "a venv" / "bin"
+    scripts.mkdir(parents=True)
+    (scripts / "activate").touch()
+    (scripts / "harness").touch(mode=0o755)
+    for path, told in (("/nowhere", True), (str(scripts), False)):
+        monkeypatch.setenv("PATH", path)
+        show(reports(overfit="stalls"), "heading")
+        assert (f"source '{scripts}/activate'" in capsys.readouterr().out) == told
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.chdir(tmp_path)
+    show(reports(overfit="stalls"), "heading")
+    assert "source 'a venv/bin/activate'" in capsys.readouterr().out
 
 
 def test_json_is_strict_and_whole() -> None:

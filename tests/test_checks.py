@@ -2,8 +2,10 @@
 
 import json
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 import pytest
 import torch
@@ -16,6 +18,7 @@ from harness.checks.cli.commands import documentation
 from harness.checks.core.finding import Finding
 from harness.checks.core.loss import ties_pairs
 from harness.errors import UserError
+from harness.recipe import Area
 from harness.run.evaluation import loss_and_accuracy
 from harness.run.metrics_log import format_record
 
@@ -646,6 +649,11 @@ def test_names_come_in_order_and_once() -> None:
 def test_the_documentation_is_that_of_the_checks() -> None:
     page = Path(__file__).parents[1] / "docs" / "checks.md"
     assert page.read_text(encoding="utf-8") == documentation(), "run harness checks --write docs/checks.md"
+
+
+def test_the_documentation_defines_every_area() -> None:
+    table = documentation().partition("## Areas of causes")[2].partition("\n## ")[0]
+    assert re.findall(r"^\| (\w+) \| [A-Z].*\. \| [A-Z].*\. \|$", table, re.MULTILINE) == [*get_args(Area)]
 
 
 # --- figures ------------------------------------------------------------------------------------------------

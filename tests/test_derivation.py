@@ -80,3 +80,9 @@ def test_inputs_follow_from_the_text_and_hold_the_special_cases() -> None:
 def test_make_check_names_the_checks_that_fail(id: str, failed: set[str]) -> None:
     items = check_derivation("mlp", Path("answer.py"), known_answers("backprop_mlp")[id]["source"])
     assert {item.id for item in items if item.outcome != "passed"} == failed
+
+
+def test_make_check_does_not_promise_what_only_grading_can_judge() -> None:
+    items = check_derivation("mlp", Path("answer.py"), known_answers("backprop_mlp")["reference"]["source"])
+    [form] = (item for item in items if item.id == "form: numpy")
+    assert "Grading asks the instructor about code that is unusual" in form.message

@@ -1,5 +1,6 @@
 """The golden table, `harness doctor`, and the platform class of a run."""
 
+import ast
 import json
 import platform
 import shutil
@@ -12,11 +13,13 @@ import pytest
 import torch
 from commands import run_child
 from portable_check import QEMU, emulated_python, features
+from sampling import RECIPES
 
 from harness.canonical_setup import run_environment
 from harness.doctor import report
 from harness.doctor.golden import read_table
 from harness.doctor.operations import DIFFERS, OPERATIONS, SENTINELS
+from harness.recipe import Recipe
 from harness.run.provenance import platform_class, same_class
 
 x86_64 = pytest.mark.skipif(platform.machine() != "x86_64", reason="the table is that of x86-64 processors")
@@ -144,7 +147,7 @@ def test_this_machine_is_in_the_portable_class() -> None:
     ("problem", "operations", "says"),
     [
         (None, {"linear": "same", "softmax": "wrong"}, ["1 of 2", "golden bytes: softmax", "NOT in the portable"]),
-        (None, {"linear": "same", "sqrt": "differs"}, ["is in the portable class", "between processors: sqrt."]),
+        (None, {"linear": "same", "sqrt": "differs"}, ["is in the portable class", "between processors: sqrt;"]),
         ("The table is for torch 2.", {}, ["No verdict on portable numerics. The table is for torch 2."]),
     ],
 )  # fmt: skip
@@ -160,6 +163,17 @@ def test_doctor_reports_in_words(
     assert report.run_doctor() == (1 if problem or "wrong" in operations.values() else 0)
     text = capsys.readouterr().out
     assert all(words in text for words in says)
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.id)
+def test_no_exercise_uses_what_doctor_warns_of(recipe: Recipe) -> None:
+    warned = {name.removeprefix("optimizer ") for name in DIFFERS}
+    for source in (recipe.broken_source(), recipe.healthy_source()):
+        for call in (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)):
+            name = ast.unparse(call.func)
+            if name.startswith("math.") or name.split(".")[-1].lower() not in warned:
+                continue
+            assert "fused=True" in map(ast.unparse, call.keywords), f"{name} in {recipe.experiment}"
 
 
 def test_a_broken_python_is_named_and_is_not_a_verdict(

@@ -89,14 +89,20 @@ def test_settings_that_cannot_be_met_do_not_tie_the_workspace(tmp_path: Path) ->
                    env={"TRAINWRECK_DATA": str(tmp_path / "nothing"), "PATH": ""})  # fmt: skip
     assert "make data DATASET=mnist" in said
     said = succeed(*EXERCISE, "--work", work, cwd=tmp_path)
-    assert said.endswith(f"  3. make verify BREAK=huge_lr WORK='{work}'\n")
+    assert said.endswith(f"  4. make verify BREAK=huge_lr WORK='{work}'\n")
     said = mistake("verify", "huge_lr", "--seed", "7", "--work", work, cwd=tmp_path)
     assert said == (
         f"{work}/huge_lr was made with seed 42 (asked for 7): keep these, name another folder with WORK=,"
-        " or start over with make clean-work BREAK=huge_lr."
+        f" or start over with make clean-work BREAK=huge_lr WORK='{work}'."
     )
     # The seed that it has, without the epochs that it was made with, is no contradiction.
     assert "nothing in it was changed" in succeed("exercise", "huge_lr", "--seed", "42", "--work", work, cwd=tmp_path)
+    report = tmp_path / work / "huge_lr" / "report.md"
+    template = report.read_text()
+    report.unlink()
+    said = succeed("exercise", "huge_lr", "--work", work, cwd=tmp_path)
+    assert "huge_lr exists already. Missing, and written again: report.md.\n" in said
+    assert report.read_text() == template
 
 
 @pytest.mark.parametrize(

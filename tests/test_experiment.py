@@ -41,7 +41,12 @@ def test_a_whole_experiment_loads(tmp_path: Path) -> None:
 def test_a_syntax_error_names_file_and_line(tmp_path: Path) -> None:
     source = edited(MINI, ("    optimizer.step()\n", "    optimizer.step(\n"))
     place = f"{tmp_path / 'experiment.py'}, line {line_of(source, 'optimizer.step(')}"
-    assert refusal(tmp_path, source).startswith(f"{place}: the file does not parse: '(' was never closed")
+    assert refusal(tmp_path, source) == (
+        f"{place}: the file does not parse: '(' was never closed.\n"
+        f"  line {line_of(source, 'optimizer.step(')}: optimizer.step(\nFix that line."
+    )
+    source = edited(MINI, ("compute_loss(model(inputs), labels)\n", "compute_loss(model(inputs) labels)\n"))
+    assert "Perhaps you forgot a comma?\n  line" in refusal(tmp_path, source)
 
 
 @pytest.mark.parametrize(
@@ -195,6 +200,15 @@ def test_what_a_function_raises_is_shown_with_the_students_lines_alone(
         f"  line {line_of(source, '    ' + statement)}, in helper: {statement}",
     ]
     assert message.endswith("\nFix that line, then run the same command again.")
+
+
+def test_an_error_in_a_layer_of_torch_names_the_layer(tmp_path: Path) -> None:
+    source = replaced("train_step", "    return nn.Sequential(nn.Flatten(), nn.Linear(35, 2))(inputs)\n")
+    with pytest.raises(UserError) as error:
+        call(load(tmp_path, source), "train_step")
+    lines = str(error.value).splitlines()
+    assert lines[2] == "  in the layer Linear(in_features=35, out_features=2, bias=True)"
+    assert lines[3] == "Fix that line, or what it gets, then run the same command again."
 
 
 def test_ctrl_c_is_no_mistake_of_the_student(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import select
 import signal
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -35,14 +36,17 @@ def said_by(process: "subprocess.Popen[str]") -> str:
     return stderr
 
 
-def at_a_terminal(*words: str, cwd: Path, press: str, when: str) -> tuple[int, str]:
-    """Run a command at a terminal of 80 columns, press keys when it has printed something; return what it said."""
+def at_a_terminal(*words: str, cwd: Path, presses: Sequence[tuple[str, str]] = ()) -> tuple[int, str]:
+    """Run a command at a terminal of 80 columns and return what it said.
+
+    presses: what it must have printed since the last keys, and the keys to press then.
+    """
     process, terminal = pty.fork()
     if process == 0:
         os.chdir(cwd)
         environment = command_environment(TERM="xterm")
         os.execve(words[0], words, environment)
-    shown, pressed, end = b"", False, time.monotonic() + 60
+    shown, seen, waiting, end = b"", 0, list(presses), time.monotonic() + 60
     while time.monotonic() < end:
         if not select.select([terminal], [], [], 1)[0]:
             continue
@@ -53,9 +57,9 @@ def at_a_terminal(*words: str, cwd: Path, press: str, when: str) -> tuple[int, s
         if not data:
             break
         shown += data
-        if not pressed and re.search(when, shown.decode(errors="replace")):
-            os.write(terminal, press.encode())
-            pressed = True
+        if waiting and re.search(waiting[0][0], shown[seen:].decode(errors="replace")):
+            os.write(terminal, waiting.pop(0)[1].encode())
+            seen = len(shown)
     _, status = os.waitpid(process, 0)
     os.close(terminal)
     return os.waitstatus_to_exitcode(status), shown.decode()
@@ -77,6 +81,7 @@ def test_stopped_at_any_moment_and_resumed_it_ends_with_the_same_bytes(tmp_path:
     os.kill(child, signal.SIGKILL)
     said = said_by(run)
     assert re.match(r"Error: The run was killed .*by SIGKILL, as the system does when memory runs out", said)
+    assert said.endswith(": give the same command again.\n")
     assert not (partial / "checkpoint.pt").exists()
 
     # The same, in the middle of an epoch; what it was writing stays behind, and is swept up.
@@ -102,7 +107,7 @@ def test_stopped_at_any_moment_and_resumed_it_ends_with_the_same_bytes(tmp_path:
     )
 
     # Ctrl-C at a terminal, where both get it, and where there is a bar.
-    code, shown = at_a_terminal(*TRAINER, *LONG, "--resume", cwd=stopped, press="\x03", when=r"[1-9]\d*/1600 ")
+    code, shown = at_a_terminal(*TRAINER, *LONG, "--resume", cwd=stopped, presses=[(r"[1-9]\d*/1600 ", "\x03")])
     assert code == MISTAKE
     assert "Traceback" not in shown
     assert re.search(r"healthy run of digits_mlp [━╸╺ ]+ [1-9]\d*/1600 +loss \S+ ", shown)
@@ -128,8 +133,8 @@ def test_stopped_at_any_moment_and_resumed_it_ends_with_the_same_bytes(tmp_path:
 
 def test_clean_work_asks_at_a_terminal_and_takes_no_for_an_answer(tmp_path: Path) -> None:
     (tmp_path / "work/huge_lr").mkdir(parents=True)
-    code, shown = at_a_terminal(*HARNESS, "clean-work", "huge_lr", cwd=tmp_path, press="n\n", when="aside")
-    assert (code, "Nothing was changed." in shown) == (MISTAKE, True)
+    code, shown = at_a_terminal(*HARNESS, "clean-work", "huge_lr", cwd=tmp_path, presses=[("aside", "n\n")])
+    assert (code, "Nothing was changed." in shown) == (0, True)
     assert (tmp_path / "work/huge_lr").is_dir()
 
 
@@ -169,7 +174,9 @@ def test_an_experiment_that_prints_without_end_and_ignores_ctrl_c_is_stopped_by_
     run.send_signal(signal.SIGINT)
     assert run.communicate(timeout=20)[0] == ""  # standard output is for the command's own words
     assert run.returncode == MISTAKE
-    assert (tmp_path / "said").read_text().splitlines()[-1].startswith("Stopped before the first step: ")
+    # There is no checkpoint yet: nothing to go on from.
+    last = (tmp_path / "said").read_text().splitlines()[-1]
+    assert last == "Stopped before the first step: give the same command again."
 
 
 def test_ctrl_c_when_the_run_has_just_ended_is_not_lost(tmp_path: Path) -> None:
@@ -189,3 +196,69 @@ def test_an_experiment_that_ends_the_process_is_named(tmp_path: Path) -> None:
     path = script(tmp_path, "\nimport os\n\ndef evaluate(model, inputs, labels):\n    os._exit(0)\n")
     said = mistake(*SHORT, "--script", path, cwd=tmp_path, program=TRAINER)
     assert re.fullmatch(rf"{re.escape(str(path))} ended the whole process at step \d+ of 20, with status 0: .*\.", said)
+
+
+PRINTS = """
+_prepare = prepare_batch
+
+def prepare_batch(inputs, labels, rng):
+    print("printed", len(inputs))
+    return _prepare(inputs, labels, rng)
+"""
+
+
+def test_at_a_terminal_what_an_experiment_prints_stands_above_the_bar(tmp_path: Path) -> None:
+    code, shown = at_a_terminal(*TRAINER, *SHORT, "--script", str(script(tmp_path, PRINTS)), cwd=tmp_path)
+    assert code == 0
+    assert "0/?" not in shown
+    # The bar's line is erased before each printed line.
+    assert len(re.findall(r"(?:\n|\x1b\[2K)printed 64\r\n", shown)) == shown.count("printed") == 20
+
+
+STOPS = """
+_step = train_step
+
+def train_step(model, optimizer, inputs, labels):
+    print("first words")
+    breakpoint()
+    loss = _step(model, optimizer, inputs, labels)
+    return loss
+"""
+
+
+def test_breakpoint_opens_the_debugger_at_the_terminal(tmp_path: Path) -> None:
+    path = script(tmp_path, STOPS)
+    keys = [("p labels.shape\n", "64"), ("n\n", "return loss"), ("s\n", "Return"), ("c\n", "first words")]
+    ready = r"\(Pdb\) $"
+    presses = [(ready, press) for press, _ in keys] + [(ready, "q\n")]
+    code, shown = at_a_terminal(*TRAINER, *SHORT, "--script", str(path), cwd=tmp_path, presses=presses)
+    assert code == MISTAKE
+    answers = shown.split("(Pdb) ")
+    assert "first words\r\n" in answers[0]
+    for answer, (_, expected) in zip(answers[1:], keys, strict=False):
+        assert expected in answer
+    assert "Stopped at step 1 of 20: give the same command again.\r\n" in answers[-1]
+    assert "Traceback" not in shown
+
+
+def test_without_a_terminal_breakpoint_says_what_to_do(tmp_path: Path) -> None:
+    path = script(tmp_path, "\nimport pdb\n\ndef evaluate(model, inputs, labels):\n    pdb.set_trace()\n")
+    said = mistake(*SHORT, "--script", path, cwd=tmp_path, program=TRAINER)
+    assert "breakpoint() needs a terminal: give the command at one, or print what you want to see" in said
+    assert "BdbQuit" not in said
+
+
+def test_a_run_in_the_debugger_ends_with_its_parent(tmp_path: Path) -> None:
+    path = script(tmp_path, STOPS)
+    parent, terminal = pty.fork()
+    if parent == 0:
+        os.chdir(tmp_path)
+        words = (*TRAINER, *SHORT, "--script", str(path))
+        os.execve(words[0], words, command_environment(TERM="xterm"))
+    child, shown = training_child(parent), b""
+    while b"(Pdb) " not in shown:
+        shown += os.read(terminal, 4096)
+    os.kill(parent, signal.SIGKILL)
+    os.waitpid(parent, 0)
+    wait_until(lambda: not is_running(child), "the end of the process that trains", seconds=5)
+    os.close(terminal)

@@ -3,6 +3,7 @@
 `grader selfcheck` does this for every recipe over seeds.
 """
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -35,6 +36,14 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     assert child.returncode == 0, child.stderr
     return folder
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.id)
+def test_white_space_does_not_show_where_something_was_cut(recipe: Recipe) -> None:
+    source = recipe.broken_source()
+    assert not re.search(r"\n\n\n\n|[ \t]\n|\n\n +\n|\A\n|\n\n\Z", source)
+    # Two blank lines stand between top-level definitions only.
+    assert not re.search(r"\n\n\n[ )\]}]", source)
 
 
 @pytest.mark.parametrize("recipe", SAMPLE, ids=lambda recipe: recipe.id)

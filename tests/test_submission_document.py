@@ -58,12 +58,43 @@ def test_a_word_counts_where_a_reader_sees_it(text: str) -> None:
     assert ("verified" in read) == (text in SEEN)
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [("> 0.5", True), ("```\nloss 2.3\n```", True), ("|a|\n|-|\n|1|", True), ("```\nsee\n```", False), ("0.5", False)],
-)
-def test_a_snippet_holds_a_number(text: str, shown: bool) -> None:
-    assert read_body(text).shows_values is shown
+LOG_LINE = '{"step": 1, "epoch": 0, "loss": 31.84, "lr": 10.0}'
+BOXES = "┏━━━━━━━━━━━━┳━━━━━━━┓\n│ first loss │ 2.302 │\n└────────────┴───────┘"
+HONEST = {
+    "log line in a fence": f"```json\n{LOG_LINE}\n```",
+    "fence in a list": "1. first\n   ```\n   step 1 loss 31.84\n   ```",
+    "fence without an end": f"~~~\n{LOG_LINE}",
+    "indented": "It says\n\n    step 1 loss 31.84",
+    "table": "|step|loss|\n|-|-|\n|1|31.84|",
+    "table without outer bars": "step | loss\n--- | ---\n1 | 31.84",
+    "quotation": "> step 1: 31.84",
+    "harness show, pasted": "  - {run: broken, signal: loss, step: 1, value: 31.8425}",
+    "log line, pasted": LOG_LINE,
+    "log line, cut": "the loss is `" + LOG_LINE[:40] + "`",
+    "table of a command": f"```\n{BOXES}\n```",
+    "table of a command, pasted": BOXES,
+    "nothing but NaN": "```\nloss NaN\nval_loss NaN\n```",
+    "program with a value": "```python\nloss.backward()  # loss is 31.84 here\n```",
+    "tensor": "```\nloss: tensor(31.84)\n```",
+    "accuracy of a class": "```\nclass 3: 0.12\n```",
+}
+EMPTY = {
+    "nothing": "",
+    "headings": "# Symptom\n\n# Root cause\n\n# Fix\n\n# Verification",
+    "a number in prose": "The loss is 31.84 at step 1, and `loss` is high.",
+    "empty fence": "```\n```",
+    "fence without a value": "```\nTODO: the log\nmake verify BREAK=huge_lr\n```",
+    "empty table": "|step|loss|\n|-|-|\n| | |",
+    "numbered list": "1. see the log\n2. see the plot",
+    "the fix": "```python\noptimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n```",
+    "the fix as a difference": "```diff\n-    return F.mse_loss(x, y) * 64\n+    return F.mse_loss(x, y)\n```",
+    "braces in prose": "It trains with {lr, momentum} as before: 2 values.",
+}
+
+
+@pytest.mark.parametrize("name", [*HONEST, *EMPTY])
+def test_a_snippet_shows_values_as_they_were_printed(name: str) -> None:
+    assert read_body((HONEST | EMPTY)[name]).shows_values is (name in HONEST)
 
 
 @pytest.mark.parametrize(

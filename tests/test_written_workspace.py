@@ -36,6 +36,9 @@ def test_an_interrupted_start_is_completed_and_nothing_is_overwritten(workspace:
     (workspace.folder / "workspace.json").unlink()  # it was interrupted
     assert start_file_exercise(workspace.exercise, workspace.folder.parent) == (workspace, True)
     assert workspace.answer.read_text() == "mine"
+    workspace.answer.unlink()
+    assert "make exercise BREAK=backprop_mlp" in file_items(workspace)[0].message
+    assert workspace.restore() == ["backprop.py"]
 
 
 @pytest.mark.parametrize(
@@ -61,6 +64,19 @@ def test_a_file_that_cannot_be_judged_says_why(
             submit_file(workspace, "ada", tmp_path / "out")
     else:
         assert submit_file(workspace, "ada", tmp_path / "out").warnings == (item,)
+
+
+def test_a_file_that_does_not_parse_is_not_packed_and_a_foreign_import_is_warned_of(
+    workspace: FileWorkspace, tmp_path: Path
+) -> None:
+    workspace.answer.write_text("def forward(:\n")
+    with pytest.raises(UserError, match=r"Not handed in, answer: syntax: .*backprop.py cannot be parsed: .*line 1"):
+        submit_file(workspace, "ada", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    workspace.answer.write_text("import numpy as np\nimport torch\n")
+    [warning] = submit_file(workspace, "ada", tmp_path / "out").warnings
+    assert warning.id == "form: numpy"
+    assert "backprop.py, line 2 imports torch: derive by hand, and import only numpy" in warning.message
 
 
 def test_the_tarball_holds_the_file_and_a_manifest(workspace: FileWorkspace, tmp_path: Path) -> None:
@@ -103,7 +119,7 @@ def test_from_the_first_command_to_starting_over(tmp_path: Path) -> None:
     assert re.search(r"backprop_mlp +handed in +Backpropagation by hand", listed)
     assert succeed("clean-work", EXERCISE, "--yes", cwd=tmp_path).startswith("Moved to ")
     kept = snapshot(tmp_path / "work")
-    assert kept.keys() == {".removed/backprop_mlp-1/backprop.py", ".progress/backprop_mlp.json"}
+    assert kept.keys() == {".gitignore", ".removed/backprop_mlp-1/backprop.py", ".progress/backprop_mlp.json"}
     assert kept[".removed/backprop_mlp-1/backprop.py"] == written.encode()
     assert succeed("exercises", cwd=tmp_path) == listed
 

@@ -16,6 +16,7 @@ from grader.course.decisions import Decision, decisions_path, keep_decision, loa
 from grader.report.text import clipped, file_stem, points
 from grader.score.verdict import Check, SubmissionScore, read_scores
 from harness.errors import Stopped
+from harness.terminal import folded
 
 _LIMIT = 600  # characters of one sentence
 
@@ -83,7 +84,8 @@ def _waiting(row: SubmissionScore) -> Iterator[_Waiting]:
 
 
 def _say(console: Console, line: str, style: str = "") -> None:
-    console.print(Text(clipped(line, _LIMIT), style=style), highlight=False, soft_wrap=True)
+    shown = folded(clipped(line, _LIMIT), console.width if console.is_terminal else None, hang=2)
+    console.print(Text(shown, style=style), highlight=False, soft_wrap=True)
 
 
 def _asked(item: _Waiting, who: str) -> Decision | None:

@@ -17,7 +17,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from harness.checks.core.finding import Check, Finding, Table, consequence, mechanism, short, sound
+from harness.checks.core.finding import Check, Finding, Table, consequence, mechanism, percent, short, sound
 from harness.checks.core.subject import Subject, matrix_layers
 from harness.run.recorder import as_floats, mean_and_variance
 
@@ -93,7 +93,7 @@ def measure(subject: Subject) -> Finding:
         outcome = "exploding" if end > max(VARIANCE_RISE * max(start, of_targets), VARIANCE_FLOOR) else "alive"
     return Finding(
         outcome,
-        f"dead units {short(dead)}, variance of the output {short(start)}, then {short(end)}",
+        f"dead units {percent(dead)}, variance of the output {short(start)}, then {short(end)}",
         {
             "dead units, worst layer": dead,
             "saturated entries, worst layer": saturated,

@@ -13,7 +13,7 @@ from statistics import median
 import torch
 from torch import nn
 
-from harness.checks.core.finding import Check, Finding, mechanism, short, sound
+from harness.checks.core.finding import Check, Finding, mechanism, percent, short, sound, unjudged
 from harness.checks.core.subject import Subject
 from harness.run.metrics_log import Record
 
@@ -22,7 +22,7 @@ CHECK = Check(
     question="Does it learn better without mixed precision?",
     minutes=3,
     outcomes=(
-        sound("no-autocast", "The run does not use mixed precision: that is ruled out.", "activations"),
+        unjudged("no-autocast", "The run does not use mixed precision: that is ruled out.", "activations"),
         sound("same", "It learns alike with and without mixed precision: that is ruled out.", "activations"),
         mechanism(
             "better-without",
@@ -51,7 +51,7 @@ def measure(subject: Subject) -> Finding:
     worse = not loss["as it is"] <= WORSE * loss["AMP off"]
     return Finding(
         "better-without" if lost or worse else "same",
-        "; ".join(f"{name}: loss {short(loss[name])}, zeros {short(zeros[name])}" for name in runs),
+        "; ".join(f"{name}: loss {short(loss[name])}, zeros {percent(zeros[name])}" for name in runs),
         {
             **{f"loss at the end, {name}": loss[name] for name in runs},
             **{f"zero gradient entries, {name}": zeros[name] for name in runs},

@@ -13,7 +13,7 @@ draws (the chance of it with fair coins is 2 to the power of -64).
 import torch
 from torch import Tensor
 
-from harness.checks.core.finding import Cell, Check, Finding, mechanism, short, sound
+from harness.checks.core.finding import Cell, Check, Finding, mechanism, short, sound, unjudged
 from harness.checks.core.subject import Subject, Trial
 
 CHECK = Check(
@@ -21,7 +21,7 @@ CHECK = Check(
     question="Does augmentation draw anew for every example and batch?",
     minutes=2,
     outcomes=(
-        sound("none", "Equal examples of a batch stay equal: there is no random augmentation.", "repeat"),
+        unjudged("none", "Equal examples of a batch stay equal: there is no random augmentation.", "repeat"),
         sound("independent", "Chance changes every example by itself: repeated draws are ruled out.", "repeat"),
         mechanism(
             "same-draws",

@@ -20,7 +20,7 @@ from statistics import median
 import torch
 from torch import Tensor
 
-from harness.checks.core.finding import Cell, Check, Finding, Table, consequence, mechanism, short, sound
+from harness.checks.core.finding import Cell, Check, Finding, Table, consequence, mechanism, short, sound, unjudged
 from harness.checks.core.subject import Subject, Trial
 from harness.run.evaluation import is_classification
 
@@ -30,8 +30,8 @@ CHECK = Check(
     minutes=3,
     outcomes=(
         sound("all-found", "No class is left out by a network that finds the others.", "modes"),
-        sound("too-early", "The network does not find most classes yet: this check cannot tell.", "overfit"),
-        sound(
+        unjudged("too-early", "The network does not find most classes yet: this check cannot tell.", "overfit"),
+        unjudged(
             "no-classes", "The outputs are no scores of classes of single examples: this check does not apply.", "modes"
         ),
         mechanism(

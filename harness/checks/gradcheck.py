@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor, nn
 
-from harness.checks.core.finding import Check, Finding, Table, consequence, short, sound
+from harness.checks.core.finding import Check, Finding, Table, consequence, short, sound, unjudged
 from harness.checks.core.subject import Subject, Trial
 from harness.errors import UserError
 
@@ -37,7 +37,7 @@ CHECK = Check(
             "Autograd's gradient is not the slope of the loss: some backward pass is wrong, or something detaches.",
             look="build_model and compute_loss: what is written by hand: detach, item, no_grad, a backward pass",
         ),
-        sound(
+        unjudged(
             "not-in-float64",
             "It cannot compute in float64, so nothing is judged, and nothing ruled out.",
             look="what sets a dtype by hand",

@@ -17,7 +17,18 @@ from statistics import median
 
 from torch import nn
 
-from harness.checks.core.finding import Cell, Check, Finding, Limit, Table, consequence, mechanism, short, sound
+from harness.checks.core.finding import (
+    Cell,
+    Check,
+    Finding,
+    Limit,
+    Table,
+    consequence,
+    mechanism,
+    percent,
+    short,
+    sound,
+)
 from harness.checks.core.subject import Gradients, Subject, used_gradients, worst
 from harness.checks.core.training import no_autocast
 from harness.run.metrics_log import Record
@@ -92,7 +103,7 @@ def measure(subject: Subject) -> Finding:
     return Finding(
         _outcome(norms, stale, lost, sizes) if any(r["grad_norm"] for r in records) else "none",
         f"norm {short(norms[0])} at first, {short(worst(norms))} at most; distance from a fresh one {short(stale)};"
-        f" zeros {short(median(zeros_used))}",
+        f" zeros {percent(median(zeros_used))}",
         {
             "first norm": norms[0],
             "greatest norm": worst(norms),

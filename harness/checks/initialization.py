@@ -21,7 +21,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from harness.checks.core.finding import Check, Finding, Table, mechanism, short, sound
+from harness.checks.core.finding import Check, Finding, Table, mechanism, percent, short, sound
 from harness.checks.core.subject import Subject, matrix_layers, without_zeros
 from harness.run.experiment import disable_dropout
 
@@ -113,7 +113,7 @@ def measure(subject: Subject) -> Finding:
     rows = tuple((n, type(layers[n]).__name__, variances[n], zeros[n], norms[n]) for n in variances)
     return Finding(
         outcome,
-        f"signal kept {short(signal)}, gradient kept {short(gradient)}, dead units {short(dead)}",
+        f"signal kept {short(signal)}, gradient kept {short(gradient)}, dead units {percent(dead)}",
         {"signal kept": signal, "gradient kept": gradient, "dead units, worst layer": dead},
         tables=(Table("Layers with weights, in the order of their calls", _COLUMNS, rows),),
     )

@@ -27,7 +27,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from harness.checks.core.finding import Cell, Check, Finding, mechanism, short, sound
+from harness.checks.core.finding import Cell, Check, Finding, mechanism, short, sound, unjudged
 from harness.checks.core.subject import Subject, Trial
 from harness.run.evaluation import is_classification
 
@@ -39,8 +39,10 @@ CHECK = Check(
         sound(
             "agree", "Neighbours have the same labels, within and across the splits: labels belong to inputs.", "data"
         ),
-        sound("too-hard", "Even validation examples have neighbours of other labels: this check cannot tell.", "data"),
-        sound("no-classes", "The labels are no classes of single examples: this check does not apply.", "data"),
+        unjudged(
+            "too-hard", "Even validation examples have neighbours of other labels: this check cannot tell.", "data"
+        ),
+        unjudged("no-classes", "The labels are no classes of single examples: this check does not apply.", "data"),
         sound(
             "strangers",
             "Neighbours agree within each split, not across: the splits hold other kinds of inputs.",

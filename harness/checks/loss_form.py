@@ -31,7 +31,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from harness.checks.core.finding import Cell, Check, Finding, Table, mechanism, short, sound
+from harness.checks.core.finding import Cell, Check, Finding, Table, mechanism, short, sound, unjudged
 from harness.checks.core.loss import (
     Kind,
     Loss,
@@ -93,7 +93,7 @@ CHECK = Check(
             "The loss compares each output with every target: outputs (B, 1) against targets (B,) broadcast to (B, B).",
             look="the shapes of outputs and labels in compute_loss",
         ),
-        sound(
+        unjudged(
             "no-reference",
             "The loss has a form of its own: it is a mean, but there is nothing to compare it with.",
             "gradcheck",

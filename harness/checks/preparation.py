@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from harness.checks.core.finding import Cell, Check, Finding, mechanism, short, sound
+from harness.checks.core.finding import Cell, Check, Finding, mechanism, short, sound, unjudged
 from harness.checks.core.subject import Subject
 from harness.data.datasets import Dataset, Split
 from harness.errors import UserError
@@ -27,7 +27,9 @@ CHECK = Check(
     minutes=2,
     outcomes=(
         sound("alike", "An image has the same values and label in both splits: load_data prepares them alike.", "data"),
-        sound("own-data", "The experiment makes or chooses its own data: this check has nothing to compare.", "data"),
+        unjudged(
+            "own-data", "The experiment makes or chooses its own data: this check has nothing to compare.", "data"
+        ),
         mechanism(
             "other-inputs",
             "One image has other values in validation than in training: what is learnt on one does not fit the other.",

@@ -11,7 +11,7 @@ after a step, with other first weights as far apart as these (1e-6 of the larges
 import torch
 from torch import Tensor, nn
 
-from harness.checks.core.finding import Check, Finding, mechanism, short, sound
+from harness.checks.core.finding import Check, Finding, mechanism, short, sound, unjudged
 from harness.checks.core.subject import Subject
 
 CHECK = Check(
@@ -19,7 +19,7 @@ CHECK = Check(
     question="Do replicas stay equal, and share the batch?",
     minutes=2,
     outcomes=(
-        sound("no-replicas", "The network has no replicas.", "audit"),
+        unjudged("no-replicas", "The network has no replicas.", "audit"),
         sound("equal", "The replicas stay equal, and each example of a batch goes to one of them.", "audit"),
         mechanism(
             "apart",

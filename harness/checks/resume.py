@@ -12,7 +12,7 @@ optimizer's state the distance is 0.065 and more, without the generator's 0.02 a
 import torch
 from torch import Tensor
 
-from harness.checks.core.finding import Check, Finding, Table, mechanism, short, sound
+from harness.checks.core.finding import Check, Finding, Table, mechanism, short, sound, unjudged
 from harness.checks.core.subject import Subject, Trial
 
 CHECK = Check(
@@ -20,7 +20,7 @@ CHECK = Check(
     question="Does an interrupted run go on as if it had not been interrupted?",
     minutes=3,
     outcomes=(
-        sound("not-resumed", "The experiment saves nothing of its own: there is nothing to compare.", "repeat"),
+        unjudged("not-resumed", "The experiment saves nothing of its own: there is nothing to compare.", "repeat"),
         sound("continues", "The checkpoint holds all that the run needs: resuming is ruled out.", "repeat"),
         mechanism(
             "departs",

@@ -15,7 +15,7 @@ import copy
 import torch
 from torch import Tensor
 
-from harness.checks.core.finding import Check, Finding, mechanism, short, sound
+from harness.checks.core.finding import Check, Finding, mechanism, short, sound, unjudged
 from harness.checks.core.subject import Subject
 
 CHECK = Check(
@@ -23,7 +23,7 @@ CHECK = Check(
     question="Is what is served what the network answers?",
     minutes=2,
     outcomes=(
-        sound("not-served", "The experiment has no predict: nothing is served.", "modes"),
+        unjudged("not-served", "The experiment has no predict: nothing is served.", "modes"),
         sound("same", "What is served is what the network answers: predict is ruled out.", "modes"),
         mechanism(
             "differs",

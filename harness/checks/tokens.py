@@ -20,7 +20,7 @@ from contextlib import suppress
 import torch
 from torch import Tensor, nn
 
-from harness.checks.core.finding import Cell, Check, Finding, mechanism, short, sound
+from harness.checks.core.finding import Cell, Check, Finding, mechanism, short, sound, unjudged
 from harness.checks.core.subject import Subject, Trial, without_zeros
 from harness.run.evaluation import IGNORED
 
@@ -32,7 +32,7 @@ CHECK = Check(
         sound(
             "in-order", "Masks, padding and order do what these texts ask for: a leak in time is ruled out.", "mixing"
         ),
-        sound("no-texts", "The inputs are no texts of symbols: this check does not apply.", "mixing"),
+        unjudged("no-texts", "The inputs are no texts of symbols: this check does not apply.", "mixing"),
         mechanism(
             "copies",
             "The labels are the inputs of the same place: the network is asked to copy, not to go on.",

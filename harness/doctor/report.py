@@ -81,5 +81,11 @@ def _as_text(found: dict[str, Any]) -> str:
         ]
     else:
         lines.append("This machine is in the portable class: its runs have the same bytes on all of them.")
-    lines.append(f"Avoid these, which differ between processors: {', '.join(differs)}.")
+    optimizers = [name.removeprefix("optimizer ") for name in differs if name.startswith("optimizer ")]
+    functions = [name for name in differs if not name.startswith("optimizer ")]
+    lines += [
+        f"These functions differ between processors: {', '.join(functions)};",
+        f"and these optimizers in their default form: {', '.join(optimizers)}.",
+        "No exercise uses them: Adam and AdamW with fused=True give the same bytes on all of these machines.",
+    ]
     return "\n".join([*lines, "Next: make exercises"])

@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType, ModuleType
+from types import FrameType, MappingProxyType, ModuleType
 from typing import Any, TypeVar
 
 import torch
@@ -24,7 +24,7 @@ from torch.optim.lr_scheduler import LRScheduler
 from harness.canonical_setup import canonical_setup
 from harness.data import CLASS_NAMES, DATASETS
 from harness.data.datasets import Dataset, Split
-from harness.errors import UserError
+from harness.errors import UserError, printable
 from harness.recipe import suggestion
 from harness.run.settings import RunSettings
 
@@ -178,7 +178,7 @@ class Experiment:
             raise UserError(
                 f"{self.path}: {self.called.get(name, name)} raised {_headline(error)}\n"
                 f"{_student_lines(error, self.path)}"
-                "Fix that line, then run the same command again."
+                f"Fix that line{', or what it gets' if _is_in_torch(error) else ''}, then run the same command again."
             ) from error
 
     def load_data(self, data: TensorData) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
@@ -290,7 +290,10 @@ def load_experiment(path: Path, source: str) -> Experiment:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         line = getattr(error, "lineno", None) or "?"
         detail = getattr(error, "msg", None) or str(error) or type(error).__name__
-        raise UserError(f"{path}, line {line}: the file does not parse: {detail}. Fix that line.") from None
+        end = "" if detail.endswith(("?", ".", "!")) else "."
+        text = (getattr(error, "text", None) or "").strip()
+        shown = f"\n  line {line}: {printable(text)}\n" if text else " "
+        raise UserError(f"{path}, line {line}: the file does not parse: {detail}{end}{shown}Fix that line.") from None
     # An error shows the line that ran, also if the file is nowhere or was edited since.
     lines = io.StringIO(source, newline=None).readlines()
     linecache.cache[str(path)] = (len(source), None, lines, str(path))
@@ -343,9 +346,23 @@ def _describe(value: object) -> str:
 
 
 def _student_lines(error: BaseException, path: Path) -> str:
-    """Return the lines of a traceback that lie in the student's file, the outermost first."""
+    """Return the lines of a traceback in the student's file, the outermost first, and the layer that raised."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
-    return "".join(f"  line {frame.lineno}, in {frame.name}: {frame.line}\n" for frame in frames[-5:])
+    lines = [f"  line {frame.lineno}, in {frame.name}: {frame.line}\n" for frame in frames[-5:]]
+    last = _last_frame(error)
+    layer = last.f_locals.get("self")
+    if isinstance(layer, nn.Module) and last.f_code.co_name.endswith("forward") and _is_in_torch(error):
+        lines.append(f"  in the layer {printable(layer, 120)}\n")
+    return "".join(lines)
+
+
+def _last_frame(error: BaseException) -> FrameType:
+    return [frame for frame, _ in traceback.walk_tb(error.__traceback__)][-1]
+
+
+def _is_in_torch(error: BaseException) -> bool:
+    """Return whether a function of torch raised: what the student's line gave it may be at fault."""
+    return str(_last_frame(error).f_globals.get("__name__")).startswith("torch.")
 
 
 def _headline(error: BaseException) -> str:

@@ -1,10 +1,13 @@
 """Both ends of a child process that computes: the parent starts it and waits, the child reports on a pipe.
 
 The child reads one job from standard input, one line, and sends events to the parent, one JSON object a line:
-`progress`, then `finished`, `user_error` or `fault`. It ends when the parent does.
+`progress`, then `finished`, `user_error` or `fault`. It ends when the parent does. Where the parent shows a bar, it
+prints what the child prints, line by line above the bar. Before the child debugs at the terminal, it sends `debugging`
+and waits for the parent to leave the terminal to it.
 """
 
 import contextlib
+import io
 import json
 import os
 import signal
@@ -13,19 +16,25 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from types import FrameType
 from typing import IO, Any
 
 from harness.canonical_setup import Numerics, run_environment
 from harness.errors import Stopped, UserError, from_os_error
+from harness.run.debugger import support_breakpoints
 from harness.run.settings import RunJob
+from harness.workspace import CHECKPOINT
 
 # How long an experiment that ignores Ctrl-C (`except: pass`) may go on after it.
 _GRACE_SECONDS = 5.0
+_LAST_LINES_SECONDS = 1.0  # a process that the experiment started may keep the pipe of its output open
 _REPORT_EVERY = 0.05  # seconds between two reports of progress: enough for a bar that moves smoothly
+
+
+_AT_TERMINAL = "at-terminal"
 
 
 class ChildFault(Exception):
@@ -36,8 +45,8 @@ class ChildFault(Exception):
 class ChildJob:
     """A job for a child process: the module to run, and the line that it reads.
 
-    `label` stands before the progress bar. Messages about a process that ended by itself use `what` ("run"), `place`
-    (the file at fault) and `go_on` (how to continue after an interrupt).
+    `label` stands before the progress bar. Messages about a process that ended by itself use `what` ("run") and `place`
+    (the file at fault). An interrupted job can go on from `checkpoint`, once that file exists.
     """
 
     module: str
@@ -46,7 +55,15 @@ class ChildJob:
     label: str
     what: str
     place: str
-    go_on: str
+    checkpoint: Path | None = None
+
+    @property
+    def go_on(self) -> str:
+        """How to continue after an interrupt."""
+        again = "give the same command again"
+        if self.checkpoint is None or not self.checkpoint.is_file():
+            return again
+        return f"{again} with --resume (RESUME=1) to continue from {self.checkpoint.parent}"
 
 
 def launch(job: RunJob, *, resumable: bool = True, bar: bool = True) -> dict[str, Any]:
@@ -56,9 +73,6 @@ def launch(job: RunJob, *, resumable: bool = True, bar: bool = True) -> dict[str
     `launch_child`.
     """
     name = job.experiment if job.recipe == "none" else job.recipe
-    go_on = "give the same command again"
-    if resumable:
-        go_on += f" with --resume (RESUME=1) to continue from {job.folder}.partial"
     child = ChildJob(
         module="harness.run.run_job",
         line=job.to_json(),
@@ -66,27 +80,31 @@ def launch(job: RunJob, *, resumable: bool = True, bar: bool = True) -> dict[str
         label=f"{job.run} run of {name}",
         what="run",
         place=job.source_path or "The experiment",
-        go_on=go_on,
+        checkpoint=Path(f"{job.folder}.partial", CHECKPOINT) if resumable else None,
     )
     return launch_child(child, bar=bar)
 
 
 def launch_child(job: ChildJob, *, bar: bool = True) -> dict[str, Any]:
-    """Do a job in a process of its own and return its result; `bar` shows its progress on a terminal.
+    """Do a job in a process of its own and return its result; `bar` shows its progress if there is a terminal.
 
     Raises `UserError` for a mistake of the user's, `Stopped` after Ctrl-C, and `ChildFault` for a fault of ours.
     """
     outcome: dict[str, Any] = {"event": "none"}
     when = "before the first step"
-    with _Child(job) as child, _progress_bar(job.label, shown=bar) as progress:
+    shown = _Bar(job.label) if bar and sys.stderr.isatty() else contextlib.nullcontext()
+    with shown as progress, _Child(job, progress) as child:
         for line in child.events:
             if not line.endswith("\n"):
                 break  # the child was killed while it wrote
             event = json.loads(line)
             if event["event"] == "progress":
                 says = f"loss {float(event['loss']):.4g}" if "loss" in event else str(event["says"])
-                progress(event["step"], event["steps"], says)
+                if progress:
+                    progress.update(event["step"], event["steps"], says)
                 when = f"at step {event['step']} of {event['steps']}"
+            elif event["event"] == "debugging":
+                child.leave_terminal()
             else:
                 outcome = event
     code = child.process.returncode
@@ -109,33 +127,58 @@ def launch_child(job: ChildJob, *, bar: bool = True) -> dict[str, Any]:
     raise UserError(f"{job.place} ended the whole process {when}, with status {code}: remove the line that exits.")
 
 
-@contextmanager
-def _progress_bar(label: str, *, shown: bool) -> Iterator[Callable[[int, int, str], None]]:
-    """Show a bar on a terminal; elsewhere nothing, so that logs stay readable."""
-    if not shown or not sys.stderr.isatty():
-        yield lambda step, steps, says: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+def _has_terminal() -> bool:
+    """Return whether someone can type at the terminal that shows messages."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
 
-    says_column = TextColumn("{task.fields[says]}")
-    bar, left = BarColumn(bar_width=None), TimeRemainingColumn(compact=True)
-    columns = (TextColumn("{task.description}"), bar, MofNCompleteColumn(), says_column, left)
-    # What the experiment prints goes through another process, so rich cannot move it above the bar.
-    with Progress(*columns, console=Console(stderr=True), transient=True, expand=True) as progress:
-        task = progress.add_task(label, total=None, says="")
-        yield lambda step, steps, says: progress.update(task, completed=step, total=steps, says=says)
+
+class _Bar:
+    """A progress bar on standard error, a terminal; a context manager that removes it."""
+
+    def __init__(self, label: str) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+        words = (TextColumn(f"{{task.fields[{name}]}}") for name in ("done", "says"))
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=None),
+            *words,
+            TimeRemainingColumn(compact=True),
+        )
+        self._progress = Progress(*columns, console=Console(stderr=True), transient=True, expand=True)
+        self._task = self._progress.add_task(label, total=None, done="", says="starting")
+
+    def __enter__(self) -> "_Bar":
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def update(self, step: int, steps: int, says: str) -> None:
+        """Show that `step` of `steps` are done."""
+        done = f"{step:>{len(str(steps))}}/{steps}"
+        self._progress.update(self._task, completed=step, total=steps, done=done, says=says)
+
+    def print_above(self, lines: IO[str]) -> None:
+        """Print each line above the bar until there are no more."""
+        with lines:
+            for line in lines:
+                self._progress.console.out(line.rstrip("\n"), highlight=False)
 
 
 class _Child:
     """A started process and the pipe on which it reports; a context manager that ends the process.
 
     Its standard input stays open as long as the parent lives, and the child ends when it closes. What an experiment
-    prints goes to standard error: standard output belongs to the command.
+    prints goes to standard error, above the bar if there is one: standard output belongs to the command.
     """
 
-    def __init__(self, job: ChildJob) -> None:
+    def __init__(self, job: ChildJob, bar: _Bar | None) -> None:
         self.interrupted = False
+        self._debugging = False
+        self._bar = bar
         self._before = signal.getsignal(signal.SIGINT)
         self._in_main_thread = threading.current_thread() is threading.main_thread()
         reading, writing = os.pipe()
@@ -143,12 +186,14 @@ class _Child:
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             self.process = subprocess.Popen(
-                [sys.executable, "-P", "-m", job.module, str(writing)],
+                [sys.executable, "-P", "-m", job.module, str(writing), _AT_TERMINAL if _has_terminal() else "-"],
                 env=run_environment(job.numerics),
                 stdin=subprocess.PIPE,
-                stdout=2,
+                stdout=subprocess.PIPE if bar else 2,
+                stderr=subprocess.STDOUT if bar else None,
                 pass_fds=(writing,),
                 text=True,
+                errors="replace",
             )
             if self._in_main_thread:
                 signal.signal(signal.SIGINT, self._interrupt)
@@ -158,13 +203,30 @@ class _Child:
         self.events = os.fdopen(reading, encoding="utf-8")
         assert self.process.stdin is not None
         self._lifeline: IO[str] = self.process.stdin
+        self._send(job.line)
+        self._shows: threading.Thread | None = None
+        if bar:
+            self._shows = threading.Thread(target=bar.print_above, args=(self.process.stdout,), daemon=True)
+            self._shows.start()
+
+    def _send(self, line: str) -> None:
         with contextlib.suppress(BrokenPipeError):  # the child has ended; its exit status says why
-            self._lifeline.write(job.line + "\n")
+            self._lifeline.write(line + "\n")
             self._lifeline.flush()
+
+    def leave_terminal(self) -> None:
+        """Show what the child has printed so far, remove the bar for good, and tell the child."""
+        self._debugging = True
+        if self._bar and self._shows:
+            self._shows.join(_LAST_LINES_SECONDS)
+            self._bar.__exit__()
+        self._send("go on")
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
         # At a terminal the child gets the signal as well, and acts only on the first. The second Ctrl-C, or the
-        # end of the grace period, kills: saved files are whole at any moment.
+        # end of the grace period, kills: saved files are whole at any moment. The debugger has its own use for Ctrl-C.
+        if self._debugging:
+            return
         if self.interrupted:
             self.process.kill()
             return
@@ -181,6 +243,8 @@ class _Child:
         if kind is not None:
             self.process.kill()
         self.process.wait()
+        if self._shows:
+            self._shows.join(_LAST_LINES_SECONDS)
         self.events.close()
         with contextlib.suppress(BrokenPipeError):
             self._lifeline.close()
@@ -225,10 +289,19 @@ def serve(
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     reporter = Reporter(int(sys.argv[1]))
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(line_buffering=True)  # as at a terminal, wherever the lines go
     line = sys.stdin.readline()
     if not line:
         return 1  # the parent is gone
-    _end_with_parent()
+    answered = _end_with_parent()
+
+    def ask_for_terminal() -> None:
+        reporter.send("debugging")
+        answered.wait()
+
+    support_breakpoints(ask_for_terminal if sys.argv[2] == _AT_TERMINAL else None)
     try:
         import torch  # noqa: F401 - it takes a second or two: do it before Ctrl-C is caught
 
@@ -253,18 +326,24 @@ def _raise_once(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def _end_with_parent() -> None:
-    """End this process when the parent's end of standard input closes; an experiment sees an empty input."""
+def _end_with_parent() -> threading.Event:
+    """End this process when the parent's end of standard input closes; an experiment sees an empty input.
+
+    The event is set when the parent has written something more.
+    """
+    answered = threading.Event()
     lifeline = os.dup(0)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
 
     def watch() -> None:
-        os.read(lifeline, 1)
+        while os.read(lifeline, 64):
+            answered.set()
         os._exit(1)  # like a kill: saved files are whole at any moment
 
     threading.Thread(target=watch, daemon=True).start()
+    return answered
 
 
 def _report_fault(reporter: Reporter) -> int:

@@ -25,6 +25,7 @@ from harness.submission.check_run import (
 from harness.submission.document import EMBEDDED, TOO_LONG
 from harness.submission.log_values import OFF_BY, LogValues, contradicted, load_causes
 from harness.submission.report import PARTS, WORD_LIMIT, Diagnosis, Report, RuledOut, Sign, read_report
+from harness.terminal import folded
 from harness.workspace import METRICS_LOG, RUNS, Run, Workspace
 
 # Makes the named checks of the broken experiment, and returns their outcomes.
@@ -57,13 +58,20 @@ def _finds_nothing_wrong(workspace: Workspace) -> bool:
     return False
 
 
-def render_checks(items: Sequence[CheckItem]) -> Text:
-    """Return a line for each item, and under them the number of items by outcome; print it with `soft_wrap`."""
-    width = max((len(item.id) for item in items), default=0)
+def render_checks(items: Sequence[CheckItem], width: int | None = None) -> Text:
+    """Return a line for each item, and under them the number of items by outcome; print it with `soft_wrap`.
+
+    width: the columns of the terminal, if it goes to one; a longer message goes on below its beginning.
+    """
+    column = max((len(item.id) for item in items), default=0)
     text = Text()
     for item in items:
         word = "open" if item.outcome == "could not judge" else item.outcome
-        text.append(f"{word:<6}", style=_STYLES[item.outcome]).append(f"  {item.id:<{width}}  {item.message}\n")
+        start = f"{word:<6}  {item.id:<{column}}  "
+        # An error of several lines has a line of the student's program, which stays as it is.
+        first, *more = item.message.split("\n")
+        lines = [folded(start + first, width, hang=len(start)), *more]
+        text.append(lines[0][:6], style=_STYLES[item.outcome]).append("\n".join(lines)[6:] + "\n")
     counts = {outcome: sum(item.outcome == outcome for item in items) for outcome in _STYLES}
     return text.append(f"\n{', '.join(f'{count} {outcome}' for outcome, count in counts.items() if count)}.")
 
@@ -241,7 +249,9 @@ class _ReportJudge:
                 " JPEG, GIF or WebP into the text as a data: address, or paste lines of the log into a code block."
             )
         if not body.shows_values:
-            message = f"{report} has no plot and no line of a log: paste the lines that matter"
+            message = (
+                f"{report} has no plot and no line of a log: paste lines that show the symptom, with their values,"
+            )
             raise UserError(f"{message} into a code block (```).")
         return "it shows a picture, or lines of a log."
 

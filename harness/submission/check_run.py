@@ -188,6 +188,9 @@ def check_experiment(workspace: Workspace, *, expects_edit: bool = True) -> list
         items = [failed(verified, f"{path} was edited after the fixed run: {again}.", blocks=True)]
     else:
         items = [passed(verified, "the fixed run used the experiment as it is now.")]
+    if line := _debugger_line(source):
+        message = f"{path}, line {line} opens the debugger, and grading has no terminal: take it out, then verify."
+        items.append(failed("experiment: debugger", message))
     if not handed_out.is_file():
         return [*items, could_not_judge(edited, "there is no broken run to compare with.")]
     before = read_source(handed_out)
@@ -198,6 +201,16 @@ def check_experiment(workspace: Workspace, *, expects_edit: bool = True) -> list
     if _tree(source) == _tree(before):
         return [*items, failed(edited, f"you have changed only comments and layout of {path}: {unchanged}")]
     return [*items, passed(edited, "it differs from the broken experiment.")]
+
+
+def _debugger_line(source: str) -> int | None:
+    """Return the line of a call of the debugger, or None if there is none, or if Python cannot read the source."""
+    try:
+        nodes = ast.walk(ast.parse(source))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    calls = (node for node in nodes if isinstance(node, ast.Call))
+    return next((call.lineno for call in calls if ast.unparse(call.func) in ("breakpoint", "pdb.set_trace")), None)
 
 
 def _tree(source: str) -> str:

@@ -26,6 +26,10 @@ _CELLS = 5_000
 EMBEDDED = re.compile(
     "data:image/(?:png;base64,iVBORw0KGgo|jpeg;base64,/9j/|gif;base64,R0lGOD|webp;base64,UklGR)[A-Za-z0-9+/]{64,}={0,2}"
 )
+_VALUE = re.compile(r"[0-9]|\b(?:nan|inf|infinity)\b", re.IGNORECASE)
+_COPIED = re.compile(r"\{[^{}\n]{0,200}:[^{}\n]{0,200}?[0-9]|[│┃][^│┃\n]*[0-9]")
+# The fix is shown as a program, and shows no symptom: a definition, an import, or a call of something in something.
+_PROGRAM = re.compile(r"^\W*(?:def \w|class [A-Za-z_]\w*[(:]|import \w|from \S+ import )|\w\.[A-Za-z_]\w*\(")
 _PLACE = re.compile(r"embedded-picture-([0-9]{1,4})")
 _BOLD_LIMIT = 80  # characters of a bold line that is a heading
 # In Chinese and Japanese, which put no spaces between words, each character counts.
@@ -111,9 +115,22 @@ class Body:
 
     @property
     def shows_values(self) -> bool:
-        """Whether the page shows a picture, or code, a table or a quotation with a number in it."""
-        snippets = (block.text for block in self.blocks if block.kind in ("code", "quotation"))
-        return any(map(EMBEDDED.fullmatch, self.pictures)) or any(map(re.compile("[0-9]").search, snippets))
+        """Whether the page shows a picture, or lines with values as they were printed.
+
+        These are lines with a number (or NaN) of code, a table or a quotation that are no program; and in prose
+        records in braces and rows of a table with box characters, as the commands print them.
+        """
+        return any(map(EMBEDDED.fullmatch, self.pictures)) or any(map(_shows_values, self.blocks))
+
+
+def _shows_values(block: Block) -> bool:
+    if block.kind in ("prose", "heading"):
+        return _COPIED.search(block.text) is not None
+    for line in block.text.split("\n"):
+        program, _, comment = line.partition("#")
+        if _VALUE.search(comment if _PROGRAM.search(program) else line):
+            return True
+    return False
 
 
 @lru_cache(maxsize=8)  # several checks read one report

@@ -27,6 +27,7 @@ TOLERANCE = 1e-6  # as the exercises say
 # Errors of right answers in float64 stay below 4e-15, forward and backward; those of central differences, at the best
 # step, are above 8e-12. A gradient that is much less exact than the forward pass was not derived.
 EXACT, DERIVED = 1e-13, 1e-12
+_ALSO_GRADED = "Grading asks the instructor about code that is unusual for a derivation."
 
 
 @dataclass(frozen=True)
@@ -47,8 +48,8 @@ class AnswerCheck:
 def check_derivation(problem_name: str, answer: Path, text: str) -> list[CheckItem]:
     """Call an answer in this process, and return what `make check` says of it."""
     problem = PROBLEMS[problem_name]
-    if foreign := next(foreign_imports(ast.parse(text)), None):
-        return [failed("form: numpy", f"{answer}, line {foreign[0]} imports {foreign[1]}: use only NumPy.")]
+    if foreign := import_item(answer, text):
+        return [foreign]
     cases = draw_cases(problem, text)
     with contextlib.redirect_stdout(sys.stderr):
         results = call_cases(problem, str(answer), text, cases)
@@ -58,8 +59,19 @@ def check_derivation(problem_name: str, answer: Path, text: str) -> list[CheckIt
     for found in judge_answer(problem, cases, results):
         id = f"{found.criterion}: {found.id}"
         missing = f"{found.title}: {found.reason} {found.remedy}"
-        items.append(passed(id, found.reason) if found.points == 1 else failed(id, missing))
+        reason = f"{found.reason} {_ALSO_GRADED}" if found.id == "numpy" else found.reason
+        items.append(passed(id, reason) if found.points == 1 else failed(id, missing))
     return items
+
+
+def import_item(answer: Path, text: str) -> CheckItem | None:
+    """Return a failed item if an answer that parses imports what it may not, else None."""
+    foreign = next(foreign_imports(ast.parse(text)), None)
+    if foreign is None:
+        return None
+    line, name = foreign
+    said = f"{answer}, line {line} imports {name}: derive by hand, and import only numpy, and math if you need it."
+    return failed("form: numpy", said)
 
 
 def judge_answer(problem: Problem, cases: Mapping[str, Inputs], results: Results) -> list[AnswerCheck]:

@@ -9,7 +9,16 @@ from harness.errors import UserError, naming
 from harness.files import read_text
 from harness.progress import progress_of
 from harness.submission.check_run import CheckItem, failed, passed
-from harness.workspace import PROMPT, SETTINGS, State, make_command, prompt_text, write_where_missing
+from harness.workspace import (
+    PROMPT,
+    SETTINGS,
+    State,
+    make_command,
+    make_folder,
+    prompt_text,
+    write_missing,
+    write_where_missing,
+)
 from harness.written.exercise import DecisionTree, Derivation, FileExercise, stub
 
 ANSWER_BYTES = 64 * 1024  # as for experiments; the longest known answer has 4 KiB
@@ -31,6 +40,11 @@ class FileWorkspace:
         """Return the `make` command of a verb for this workspace."""
         return make_command(verb, self.folder, more)
 
+    def restore(self) -> list[str]:
+        """Write again what is missing of the student's file and the task; return the names of what was missing."""
+        task = prompt_text(self.exercise.id, self.exercise.file, self.folder.parent)
+        return write_missing(self.folder, {self.exercise.file: stub(self.exercise), PROMPT: task})
+
     def exists(self) -> bool:
         """Return whether the workspace was made."""
         return (self.folder / SETTINGS).is_file()
@@ -45,35 +59,41 @@ class FileWorkspace:
 def start_file_exercise(exercise: FileExercise, work: Path) -> tuple[FileWorkspace, bool]:
     """Make or complete `work/<id>/`; return it and whether it is new. Raises `OSError` if it cannot be written.
 
+    In a workspace that is whole, nothing changes: `FileWorkspace.restore` writes what is missing since.
+
     The settings file comes last: an interrupted start is completed the next time.
     """
     workspace = FileWorkspace(work / exercise.id, exercise)
     made = not workspace.exists()
     with naming(workspace.folder):
-        workspace.folder.mkdir(parents=True, exist_ok=True)
-        write_where_missing(workspace.answer, stub(exercise))
-        write_where_missing(workspace.folder / PROMPT, prompt_text(exercise.id, exercise.file))
+        if not made:
+            return workspace, False
+        make_folder(workspace.folder)
+        workspace.restore()
         record = {"format_version": 1, "exercise": exercise.id, "kind": exercise.kind}
         write_where_missing(workspace.folder / SETTINGS, json.dumps(record, indent=1) + "\n")
-    return workspace, made
+    return workspace, True
 
 
 def open_file_workspace(exercise: FileExercise, work: Path) -> FileWorkspace:
     """Return an existing workspace. Raises `UserError` if there is none."""
     workspace = FileWorkspace(work / exercise.id, exercise)
     if not workspace.exists():
-        raise UserError(f"There is no workspace {workspace.folder}: make exercise BREAK={exercise.id} makes it.")
+        raise UserError(f"There is no workspace {workspace.folder}: {workspace.command('exercise')} makes it.")
     return workspace
 
 
 def read_answer(path: Path) -> str:
     """Return the text of an answer. Raises `UserError` if it is missing, too large, or not UTF-8."""
-    missing = "put the file back, or make the exercise again"
+    missing = f"put the file back, or {make_command('exercise', path.parent)} writes the original one again"
     return read_text(path, ANSWER_BYTES, missing=missing, too_large="shorten it")
 
 
 def file_items(workspace: FileWorkspace) -> list[CheckItem]:
-    """Judge the file without running it: it is there, changed, and can be parsed. `make submit` warns of failures."""
+    """Judge the file without running it: it is there, changed, can be parsed, and imports what it may.
+
+    `make submit` refuses a file that nobody can read, and warns of other failures.
+    """
     try:
         text = read_answer(workspace.answer)
     except UserError as error:
@@ -86,8 +106,14 @@ def file_items(workspace: FileWorkspace) -> list[CheckItem]:
     try:
         ast.parse(text, str(workspace.answer))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        return [*items, failed("answer: syntax", f"{workspace.answer} cannot be parsed: {error}: fix that.")]
-    return items
+        return [
+            *items,
+            failed("answer: syntax", f"{workspace.answer} cannot be parsed: {error}: fix that.", blocks=True),
+        ]
+    from harness.written.derivation_judge import import_item
+
+    foreign = import_item(workspace.answer, text)
+    return [*items, foreign] if foreign else items
 
 
 def check_file(workspace: FileWorkspace) -> list[CheckItem]:

@@ -1,5 +1,6 @@
 """The commands of the checks: one for each check, made from its declaration, beside `triage` and `checks`."""
 
+import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import click
 import harness
 from harness.checks import Check, check_names, load_check
 from harness.command_line import measure_options, work_option
+from harness.terminal import folded, terminal_width
 
 # Everything else is imported inside the command that needs it: `harness --help` must be instant.
 
@@ -46,6 +48,7 @@ def _measure(names: tuple[str, ...], *, target: str, work: Path, as_json: bool, 
     from harness.data import DATASETS
     from harness.errors import UserError
     from harness.exercise import RunOptions
+    from harness.workspace import find_work
 
     found = find_target(target, work, RunOptions(**options))
     try:
@@ -56,6 +59,7 @@ def _measure(names: tuple[str, ...], *, target: str, work: Path, as_json: bool, 
         raise UserError(f"{error}\nIt received digits: --dataset gives it {', '.join(DATASETS)}.") from None
     # The commands to go on with take the same options.
     given = [f"--{name.removesuffix('_size')} {value}" for name, value in options.items() if value is not None]
+    given += [f"--work {shlex.quote(str(work))}"] if work != find_work() and not target.endswith(".py") else []
     reports = [CheckReport(load_check(name), target, finding, tuple(given)) for name, finding in findings.items()]
     if as_json:
         print_json(found, reports)
@@ -86,7 +90,8 @@ def checks(page: Path | None) -> None:
         return
     width = max(map(len, check_names()))
     for check in map(load_check, check_names()):
-        click.echo(f"{check.name.replace('_', '-'):<{width}}  {check.question}")
+        line = f"{check.name.replace('_', '-'):<{width}}  {check.question}"
+        click.echo(folded(line, terminal_width(), hang=width + 2))
     click.echo("Next: harness triage EXERCISE, or harness triage SCRIPT.py")
 
 
@@ -109,5 +114,5 @@ def _section(check: Check) -> Iterator[str]:
     for outcome in check.outcomes:
         further = [f"`{name.replace('_', '-')}`" for name in outcome.next]
         place = [f"read {outcome.look}"] if outcome.look else []
-        sound = "sound" if outcome.sound else "**unsound**"
-        yield f"| `{outcome.id}` | {sound} | {outcome.reading} | {'; '.join((*place, *further))} |"
+        kind = ("sound" if outcome.judged else "nothing to judge") if outcome.sound else "**unsound**"
+        yield f"| `{outcome.id}` | {kind} | {outcome.reading} | {'; '.join((*place, *further))} |"

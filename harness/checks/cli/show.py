@@ -1,7 +1,9 @@
 """What a check command measures, and its findings: on a terminal, and as JSON."""
 
 import json
-import textwrap
+import shlex
+import shutil
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +18,7 @@ from harness.errors import UserError
 from harness.exercise import DEFAULT_SEED, RunOptions, check_dataset
 from harness.recipe import load_recipe
 from harness.run.settings import RunSettings
+from harness.terminal import folded
 from harness.workspace import SETTINGS, open_workspace, read_source
 
 _READ = "read: "
@@ -53,6 +56,11 @@ class CheckReport:
     options: tuple[str, ...] = ()
 
     @property
+    def title(self) -> str:
+        """The name of the check, as its command has it."""
+        return self.check.name.replace("_", "-")
+
+    @property
     def outcome(self) -> Outcome:
         """The outcome, with the sentence that says what it means."""
         return self.check.outcome(self.finding.outcome)
@@ -86,14 +94,18 @@ class CheckReport:
         }
 
 
+def unsound(reports: Sequence[CheckReport]) -> list[CheckReport]:
+    """Return what is not sound; outcomes that show the fault itself come before those that may be its consequences."""
+    return sorted((one for one in reports if not one.outcome.sound), key=lambda one: not one.outcome.mechanism)
+
+
 def where_next(reports: Sequence[CheckReport]) -> list[str]:
     """Return where to go on: what unsound outcomes say, less the checks just made.
 
     Places to read come first, and first of all those of outcomes that show the fault itself. If one check was made and
     is sound, return what it says; if several were made and all are sound, nothing.
     """
-    told = [one for one in reports if not one.outcome.sound or len(reports) == 1]
-    told.sort(key=lambda one: not one.outcome.mechanism)
+    told = list(reports) if len(reports) == 1 else unsound(reports)
     made = {one.command for one in reports}
     lines = dict.fromkeys(line for one in told for line in one.next_lines if line not in made)
     return sorted(lines, key=lambda line: not line.startswith(_READ))[:_MOST_NEXT]
@@ -101,10 +113,11 @@ def where_next(reports: Sequence[CheckReport]) -> list[str]:
 
 def verdict(reports: Sequence[CheckReport]) -> str:
     """Return in words whether everything is sound."""
-    unsound = [one.check.name.replace("_", "-") for one in reports if not one.outcome.sound]
-    if not unsound:
-        return f"Everything is sound: {len(reports)} checks found nothing wrong."
-    return f"{len(unsound)} of {len(reports)} checks found something wrong: {', '.join(unsound)}."
+    wrong = [one.title for one in unsound(reports)]
+    if not wrong:
+        judged = sum(one.outcome.judged for one in reports)
+        return f"Everything is sound: {judged} checks found nothing wrong."
+    return f"{len(wrong)} of {len(reports)} checks found something wrong: {', '.join(wrong)}."
 
 
 def print_json(target: Target, reports: Sequence[CheckReport]) -> None:
@@ -121,17 +134,26 @@ def print_json(target: Target, reports: Sequence[CheckReport]) -> None:
 
 
 def show(reports: Sequence[CheckReport], heading: str) -> None:
-    """Print one finding in full, or several on one screen, and where to go on."""
-    # Lines are neither wrapped nor styled: a path or command in them must survive being copied.
+    """Print one finding in full, or several on one screen, and where to go on.
+
+    Sentences are wrapped at a terminal. Lines with a path or a command are not: they must survive being copied.
+    """
     console = Console(markup=False, emoji=False, highlight=False, soft_wrap=True)
     console.print(heading, style="bold")
     if len(reports) == 1:
         _show_whole(console, reports[0])
     else:
         _show_walk(console, reports)
-    if lines := where_next(reports):
+    following = where_next(reports)
+    if following:
         console.print("Next:", style="bold")
-        console.print("\n".join(f"  {line}" for line in lines))
+    for line in following:
+        if line.startswith(_READ):
+            _print(console, line, indent=2, hang=len(_READ))
+        else:
+            console.print(f"  {line}")
+    if following and (activate := _activate()):
+        console.print(f"So that this shell finds the command harness: source {activate}", style="dim")
 
 
 def _style(sound: bool) -> str:
@@ -139,32 +161,55 @@ def _style(sound: bool) -> str:
 
 
 def _show_whole(console: Console, report: CheckReport) -> None:
-    finding = report.finding
-    console.print(f"{report.check.question}\n  {report.check.summary}\n")
-    console.print(Text.assemble((finding.outcome, _style(report.outcome.sound)), f": {finding.summary}"))
-    lines = [f"  {name}: {short(value)}" for name, value in finding.figures.items()]
+    finding, outcome = report.finding, report.outcome
+    console.print(report.check.question)
+    _print(console, report.check.summary, indent=2)
+    console.print()
+    _print(console, f"{finding.outcome}: {finding.summary}", hang=2, style=_style(outcome.sound))
+    for name, value in finding.figures.items():
+        _print(console, f"{name}: {short(value)}", indent=2, hang=2)
     for table in finding.tables:
-        lines += table.lines()
-    console.print("\n".join([*lines, "", report.outcome.reading]))
+        console.print("\n".join(table.lines()))
+    console.print()
+    _print(console, outcome.reading)
 
 
 def _show_walk(console: Console, reports: Sequence[CheckReport]) -> None:
-    width = max(len(report.command) for report in reports)
-    for number, report in enumerate(reports, 1):
-        outcome = (f"{report.outcome.id:<14} ", _style(report.outcome.sound))
-        command = f"{report.command:<{width}}  {report.check.minutes:g} min"
-        console.print(Text.assemble(f"{number:2} ", outcome, command))
-        if not report.outcome.sound:  # twenty sound checks must not hide the one that is not
-            console.print(_indented(console, report.finding.summary))
-            console.print(_indented(console, report.outcome.reading), style="dim")
-    console.print(verdict(reports), style=_style(all(report.outcome.sound for report in reports)))
+    wrong = unsound(reports)
+    _print(console, verdict(reports), hang=2, style=_style(not wrong))
+    for title, is_fault in (("These show a fault itself:", True), ("These may be consequences:", False)):
+        found = [one for one in wrong if one.outcome.mechanism == is_fault]
+        if found:
+            console.print(title, style="bold")
+        for one in found:
+            console.print(Text.assemble("  ", (f"{one.outcome.id:<14} ", _style(False)), one.command))
+            _print(console, one.finding.summary, indent=4)
+            _print(console, one.outcome.reading, indent=4, style="dim")
+    sound = [one for one in reports if one.outcome.sound]
+    for title, judged in (("Sound", True), ("Nothing to judge", False)):
+        words = [f"{one.title} ({one.outcome.id})" for one in sound if one.outcome.judged == judged]
+        if words:
+            _print(console, f"{title}: {', '.join(words)}.", hang=2)
 
 
-def _indented(console: Console, text: str) -> str:
-    """Return a sentence below a line of the walk, in lines that fit a terminal."""
-    if not console.is_terminal:
-        return f"     {text}"
-    return textwrap.fill(text, console.width, initial_indent="     ", subsequent_indent="     ")
+def _print(console: Console, text: str, *, indent: int = 0, hang: int = 0, style: str = "") -> None:
+    """Print a sentence; at a terminal wrapped, its further lines indented by `hang` more."""
+    width = console.width if console.is_terminal else None
+    console.print(folded(text, width, indent=indent, hang=hang), style=style)
+
+
+def _activate() -> str | None:
+    """Return the file to source so that a shell finds this `harness`, or None if it does, or if there is no such file.
+
+    The path is relative where the file is below the current folder.
+    """
+    here = Path(sys.prefix) / "bin"
+    found = shutil.which("harness")
+    script = here / "activate"
+    if (found and Path(found).resolve() == (here / "harness").resolve()) or not script.is_file():
+        return None
+    inside = script.is_relative_to(Path.cwd())
+    return shlex.quote(str(script.relative_to(Path.cwd()) if inside else script))
 
 
 def find_target(name: str, work: Path, options: RunOptions) -> Target:

@@ -32,7 +32,6 @@ def start(
         label="measuring",
         what="measurement",
         place=path or "The experiment",
-        go_on="give the same command again",
     )
     return [
         {name: Finding.from_json(finding) for name, finding in findings.items()}

@@ -18,11 +18,11 @@ class Limit:
 
 @dataclass(frozen=True)
 class Outcome:
-    """One result that a check can have: made by `sound`, `mechanism` or `consequence`.
+    """One result that a check can have: made by `sound`, `unjudged`, `mechanism` or `consequence`.
 
     `reading` is the sentence that says what the result means. `next` names checks to make next, `look` a place to
     read when no further check is needed. `in_log` bounds the same quantity over the whole run, of which a check sees
-    some steps.
+    some steps. `judged` is false if the check found nothing to judge, which is sound.
     """
 
     id: str
@@ -32,11 +32,17 @@ class Outcome:
     next: tuple[str, ...]
     look: str
     in_log: Limit | None
+    judged: bool = True
 
 
 def sound(id: str, reading: str, *next: str, look: str = "") -> Outcome:
-    """Return an outcome that rules something out, or that could not judge."""
+    """Return an outcome that rules something out."""
     return Outcome(id, reading, True, False, next, look, None)
+
+
+def unjudged(id: str, reading: str, *next: str, look: str = "") -> Outcome:
+    """Return an outcome that rules nothing out: there was nothing to measure, or no way to judge it."""
+    return Outcome(id, reading, True, False, next, look, None, judged=False)
 
 
 def mechanism(id: str, reading: str, *next: str, look: str = "", in_log: Limit | None = None) -> Outcome:
@@ -84,6 +90,8 @@ class Check:
         return f"harness {self.name.replace('_', '-')} {shlex.quote(target)}"
 
 
+_WIDTH = 80  # characters of a usual terminal
+
 Cell = str | bool | int | float | None
 """A figure or a word of a table."""
 
@@ -97,13 +105,23 @@ class Table:
     rows: tuple[tuple[Cell, ...], ...]
 
     def lines(self) -> Iterator[str]:
-        """Yield the caption and the rows in aligned columns, without a frame: even ten must fit a usual terminal."""
+        """Yield the caption and the rows in aligned columns, without a frame.
+
+        If they do not fit a usual terminal, headings are set one word below the other, then columns closer.
+        """
         yield self.caption
-        cells = [self.columns, *(tuple(short(cell, digits=3) for cell in row) for row in self.rows)]
-        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        rows = [tuple(short(cell, digits=3) for cell in row) for row in self.rows]
+        high = max(len(name.split()) for name in self.columns)
+        words = [[""] * (high - len(name.split())) + name.split() for name in self.columns]
+        stacked = [tuple(line) for line in zip(*words, strict=True)]
+        for heading, gap in (([self.columns], 2), (stacked, 2), (stacked, 1)):
+            cells = [*heading, *rows]
+            widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+            if 2 + sum(widths) + gap * (len(widths) - 1) <= _WIDTH:
+                break
         for row in cells:
             rest = (cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))
-            yield "  " + "  ".join((row[0].ljust(widths[0]), *rest)).rstrip()
+            yield "  " + (" " * gap).join((row[0].ljust(widths[0]), *rest)).rstrip()
 
 
 @dataclass(frozen=True)
@@ -135,3 +153,8 @@ def short(value: Cell, digits: int = 4) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:.{digits}g}" if isinstance(value, float) else str(value)
+
+
+def percent(share: float) -> str:
+    """Return a share of 0 to 1 in words: `98.2 %`."""
+    return f"{100 * share:.3g} %"
