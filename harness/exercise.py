@@ -25,16 +25,13 @@ from harness.workspace import (
     EXPERIMENT,
     META,
     METRICS_LOG,
-    PROMPT,
     RESULT,
     RUNS,
     SETTINGS,
     Workspace,
     create_workspace,
     open_workspace,
-    prompt_text,
     read_source,
-    write_where_missing,
 )
 
 if TYPE_CHECKING:  # reading reports and making checks take libraries that no run needs
@@ -88,7 +85,6 @@ def start_exercise(
             # card, data not fetched) must not prevent one with other settings.
             (folder / SETTINGS).unlink(missing_ok=True)
             workspace = create_workspace(work, recipe_id, recipe.broken_source(), settings)
-        write_where_missing(folder / PROMPT, prompt_text(recipe_id))
     if workspace.has_run("broken"):
         return workspace, False
     launch(workspace_job(workspace, recipe, "broken", recipe.broken_source(), resume=resume), bar=bar)
@@ -110,7 +106,7 @@ def verify_exercise(
     workspace = _open_with_options(recipe, work, options)
     if not workspace.has_run("broken"):
         raise UserError(
-            f"{workspace.folder} has no finished broken run to compare with: make exercise BREAK={recipe_id} makes it."
+            f"{workspace.folder} has no finished broken run to compare with: {workspace.command('exercise')} makes it."
         )
     source = read_source(workspace.experiment)
     launch(workspace_job(workspace, recipe, "fixed", source, resume=resume), bar=bar)

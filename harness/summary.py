@@ -161,14 +161,14 @@ def show_attempt(workspace: Workspace, attempt: "Attempt | None", *, again: str 
     _show_findings(console, fixed)
     for item in attempt.criteria:
         mark, style = ("✓", "green") if item.reached else ("✗", "bold red")
-        _show_line(console, f"{mark} {item.says}: {item.found}", style=style)
+        _show_folded(console, f"{mark} {item.says}: {item.found}", hang=2, style=style)
     if not attempt.fixed:
-        _show_line(console, _not_yet(attempt.criteria), style="bold")
+        _show_folded(console, _not_yet(attempt.criteria), style="bold")
         _show_next(
             console, f"edit {workspace.experiment}, {again}", f"your attempts so far: {workspace.command('history')}"
         )
         return
-    _show_line(console, "Fixed, as far as your machine can tell. The grader also compares bytes and held-out figures.")
+    _show_folded(console, "Fixed, as far as your machine can tell. The grader also compares held-out figures.")
     _show_next(
         console,
         f"1. look at both runs in {fixed / RUN_PAGE}; if you are not convinced, edit and verify again",
