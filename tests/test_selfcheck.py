@@ -18,7 +18,7 @@ from grader.selfcheck import seeds as trips
 from grader.selfcheck.command import SelfcheckOptions, problem_of, run_selfcheck
 from grader.selfcheck.guide import field_guide, interview_cards, matrix, parts_of
 from grader.selfcheck.new_recipe import propose, recipe_toml
-from grader.selfcheck.seeds import SeedRuns, band_of, entry, problems_of, quantity_row, sound_edits
+from grader.selfcheck.seeds import Measured, SeedRuns, band_of, entry, problems_of, quantity_row, sound_edits
 from harness.errors import UserError
 from harness.recipe import EXERCISES, SOLUTIONS, load_recipe, load_recipes
 from harness.symptoms import judge_symptom
@@ -76,9 +76,12 @@ def test_what_was_measured_is_read_back(tmp_path: Path) -> None:
 
 def test_recipes_are_told_apart_by_a_check_else_by_a_symptom() -> None:
     one, other = seed_runs(BROKEN, HEALTHY), seed_runs(HEALTHY, HEALTHY)
-    assert trips.differences(one, one, UNSOUND, {"overfit": "diverges"}) == ["first_loss"]
-    assert trips.differences(one, other, UNSOUND, UNSOUND) == ["max loss", "last val_accuracy"]
-    assert trips.differences(one, one, UNSOUND, UNSOUND) == []
+    assert trips.differences(one, one, Measured(UNSOUND, {}), Measured({"overfit": "diverges"}, {})) == ["first_loss"]
+    alike = Measured(UNSOUND, {}), Measured(UNSOUND, {})
+    assert trips.differences(one, other, *alike) == ["max loss", "last val_accuracy"]
+    assert trips.differences(one, one, *alike) == []
+    sound = Measured(UNSOUND, {"data": "sound", "decay": "slight"}), Measured(UNSOUND, {"decay": "no-decay"})
+    assert trips.differences(one, one, *sound) == ["decay, sound"]
 
 
 def test_a_run_that_is_not_as_declared_is_named() -> None:

@@ -23,9 +23,10 @@ from grader.replay.replay import Replay
 from grader.replay.request import OWN, Request, Role, check_request, own_settings
 from grader.score.evidence import Evidence, doubt, same_as_reference, same_bytes
 from grader.score.measured import checks, evaluations, has_learnt, has_reference, symptoms, unmade
+from grader.score.solutions import mechanisms_of
 from grader.score.verdict import Check, Measurement, full, lost, open_check
 from grader.syntax.edit_size import changed_areas, edit_sizes, functions_changed, names_defined
-from harness.recipe import Recipe
+from harness.recipe import Recipe, load_recipe
 
 CORRECT, MINIMAL = 12.0, 8.0
 MASKED = 4.0
@@ -121,6 +122,8 @@ def _judge_without_symptom(
             f"The symptom is gone, the cause is not ({_figure(bad_checks[0])}), and the network is not healthy"
             f" ({_figure(bad_evaluations[0])})."
         )
+    if bad_checks and _is_as_before(evidence):
+        return _lost(f"The check that finds this fault finds it as before: {_figure(bad_checks[0])}.")
     if bad_checks:
         return _masked(evidence, f"The symptom is gone, but something is still wrong: {_figure(bad_checks[0])}.")
     if bad_evaluations and _is_unknown_network(evidence):
@@ -137,6 +140,20 @@ def _judge_without_symptom(
             f" {why}. The instructor decides."
         )
     return full(*_CORRECT, "The trusted evaluator finds it healthy, no symptom is left, and every check is sound.")
+
+
+def _is_as_before(evidence: Evidence) -> bool:
+    """Return whether a cause that no symptom of the log shows has all the outcomes that its break trips.
+
+    Then nothing was masked: there was nothing in the log to mask.
+    """
+    if evidence.checks is None:
+        return False
+    own = {result.check: result.outcome for result in evidence.checks[0].checks}
+    parts = [evidence.recipe] if len(evidence.recipe.causes) == 1 else map(load_recipe, evidence.recipe.causes)
+    silent = [part for part in parts if not part.on(evidence.settings.dataset).symptoms]
+    tripped = [mechanisms_of(part.id) for part in silent]
+    return any(one and one.items() <= own.items() for one in tripped)
 
 
 def _masked(evidence: Evidence, reason: str) -> Check:

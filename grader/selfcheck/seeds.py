@@ -155,12 +155,15 @@ def write_bands(seed_runs: Sequence[SeedRuns], runs: Runs, path: Path = BANDS) -
 def _measured(recipe: Recipe, dataset: str, healthy: Mapping[int, Replay], runs: Runs) -> Band:
     quantity = "loss" if _figure(next(iter(healthy.values())), "accuracy") is None else "accuracy"
     reference = {seed: _figure(replay, quantity) for seed, replay in healthy.items()}
-    requests = [
+    # Known edits are judged with the recipe's own seed.
+    seeds = dict.fromkeys((*list(healthy)[:_EDIT_SEEDS], recipe.seed))
+    own, *requests = [
         (seed, request_of(recipe, text, RunSettings(seed=seed, dataset=dataset)))
-        for text in sound_edits(recipe)
-        for seed in list(healthy)[:_EDIT_SEEDS]
+        for text in (recipe.healthy_source(), *sound_edits(recipe))
+        for seed in reversed(seeds)
     ]
-    replays = runs.replays(f"sound edits of {recipe.experiment}", (request for _, request in requests))
+    replays = runs.replays(f"sound edits of {recipe.experiment}", (request for _, request in (own, *requests)))
+    reference[recipe.seed] = _figure(replays[own[1]], quantity)
     pairs = [(reference[seed], _figure(replays[request], quantity)) for seed, request in requests]
     known = [value for value in reference.values() if value is not None]
     edits = [(own, value) for own, value in pairs if own is not None and value is not None]
@@ -307,25 +310,32 @@ def measured_path(recipe_id: str, solutions: Path = SOLUTIONS) -> Path:
     return solutions / recipe_id / MEASURED
 
 
-def differences(
-    mine: SeedRuns, others: SeedRuns, my_trips: Mapping[str, str], their_trips: Mapping[str, str]
-) -> list[str]:
-    """Return what tells two recipes apart: checks that say different things, else symptoms of only one of them."""
-    checks = [name for name in {**my_trips, **their_trips} if my_trips.get(name) != their_trips.get(name)]
-    return checks or [
+def differences(mine: SeedRuns, others: SeedRuns, my_checks: Measured, their_checks: Measured) -> list[str]:
+    """Return what tells two recipes apart.
+
+    That is checks that only one trips, or with another outcome; else symptoms of only one of them; else checks that
+    say different things and are sound both times, as of two experiments.
+    """
+    checks = _apart(my_checks.trips, their_checks.trips)
+    symptoms = (
         f"{symptom.reduce} {symptom.signal}"
         for one, other in ((mine, others), (others, mine))
         for symptom in one.recipe.symptoms
         if not any(judge_symptom(first.records(), symptom).present for first, _ in other.broken.values())
-    ]
+    )
+    ours, theirs = my_checks.others, their_checks.others
+    sound = [f"{name}, sound" for name in ours.keys() & theirs.keys() if ours[name] != theirs[name]]
+    return checks or list(symptoms) or sorted(sound)
 
 
-def pair_differences(
-    runs: Sequence[SeedRuns], tripped: Mapping[str, Mapping[str, str]]
-) -> dict[tuple[str, str], list[str]]:
+def _apart(one: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
+    return [name for name in {**one, **other} if one.get(name) != other.get(name)]
+
+
+def pair_differences(runs: Sequence[SeedRuns], measured: Mapping[str, Measured]) -> dict[tuple[str, str], list[str]]:
     """Return for each pair of recipes, on their own data sets, what tells them apart."""
     own = [item for item in runs if item.dataset == item.recipe.dataset]
     return {
-        (one.recipe.id, two.recipe.id): differences(one, two, tripped[one.recipe.id], tripped[two.recipe.id])
+        (one.recipe.id, two.recipe.id): differences(one, two, measured[one.recipe.id], measured[two.recipe.id])
         for one, two in combinations(own, 2)
     }

@@ -20,7 +20,7 @@ import copy
 import torch
 from torch import Tensor, nn
 
-from harness.checks.core.finding import Cell, Check, Finding, mechanism, short, sound, unjudged
+from harness.checks.core.finding import Cell, Check, Finding, mechanism, short, sound
 from harness.checks.core.subject import Gradients, Subject, Trial, reference_gradients
 
 CHECK = Check(
@@ -33,7 +33,7 @@ CHECK = Check(
             "A step's decay takes little of the weights, or little of its move: too much decay is ruled out.",
             "update_size",
         ),
-        unjudged("no-decay", "This optimizer has no weight decay: nothing to rule out but that.", "update_size"),
+        sound("no-decay", "This optimizer has no weight decay: nothing to rule out but that.", "update_size"),
         mechanism(
             "excessive",
             "The decay shrinks the weights faster than the data can make them grow.",

@@ -22,9 +22,14 @@ CHECK = Check(
         unjudged("no-replicas", "The network has no replicas.", "audit"),
         sound("equal", "The replicas stay equal, and each example of a batch goes to one of them.", "audit"),
         mechanism(
-            "apart",
-            "The replicas have different weights: they begin apart, or their gradients are not averaged.",
-            look="build_model: what makes the replicas equal at first; train_step: how it averages their gradients",
+            "begin-apart",
+            "The replicas have different weights from the start.",
+            look="build_model: what makes the replicas equal at first",
+        ),
+        mechanism(
+            "drift-apart",
+            "The replicas begin equal and come to have different weights: they make different updates.",
+            look="train_step: how it averages the gradients of the replicas",
         ),
         mechanism(
             "same-examples",
@@ -55,7 +60,7 @@ def measure(subject: Subject) -> Finding:
     for handle in handles:
         handle.remove()
     apart, share = _apart(replicas), min(seen)
-    outcome = "equal" if apart <= SAME else "apart"
+    outcome = "equal" if apart <= SAME else "drift-apart" if at_first <= SAME else "begin-apart"
     return Finding(
         outcome if share >= 1.0 else "same-examples",
         f"{len(replicas)} replicas, {short(at_first)} apart at first and {short(apart)} after {STEPS} steps;"

@@ -23,9 +23,14 @@ CHECK = Check(
         unjudged("not-resumed", "The experiment saves nothing of its own: there is nothing to compare.", "repeat"),
         sound("continues", "The checkpoint holds all that the run needs: resuming is ruled out.", "repeat"),
         mechanism(
+            "other-draws",
+            "The first loss behind the interruption differs: the network makes other draws, or has other weights.",
+            look="save_checkpoint and load_checkpoint: the random generator of dropout, and the network",
+        ),
+        mechanism(
             "departs",
-            "Behind the interruption the run is another one: something that it needs was not saved or not put back.",
-            look="save_checkpoint and load_checkpoint: network, optimizer, schedule, random generator, each of them",
+            "The first loss behind the interruption is right, the next steps are not: an update has lost its memory.",
+            look="save_checkpoint and load_checkpoint: optimizer and schedule, each of them",
         ),
     ),
 )
@@ -45,9 +50,10 @@ def measure(subject: Subject) -> Finding:
         (at + index, loss, other_loss, float((own - other).norm()) / max(float((own - start).norm()), 1e-12))
         for index, ((loss, own), (other_loss, other)) in enumerate(zip(whole, cut, strict=True))
     )
-    distance = rows[-1][-1]
+    distance, (_, loss, other_loss, _) = rows[-1][-1], rows[0]
+    departs = "departs" if loss == other_loss else "other-draws"
     return Finding(
-        "continues" if distance <= SAME else "departs",
+        "continues" if distance <= SAME else departs,
         f"interrupted before step {at}; {STEPS} steps later the weights are {short(distance)} apart",
         {"interrupted before step": at, "distance of the weights": distance},
         tables=(Table("Behind the interruption", ("step", "loss", "loss, interrupted", "distance"), rows),),
