@@ -110,7 +110,7 @@ JUDGED: dict[str, tuple[Check, Check]] = {
     [
         ("full", {"right"}),
         ("overreach", {"overreaching"}),
-        ("masking", {"masked"}),
+        ("masking", {"masked", "open"}),
         ("wrong", set()),
         ("sound", {"right", "overreaching", "open"}),
     ],
