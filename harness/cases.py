@@ -69,7 +69,7 @@ class Decoy(StrictModel):
 
     def sound(self) -> "Sound":
         """Return the experiment that it makes."""
-        return Sound(self.id, self.experiment, self.dataset, self.edits)
+        return Sound(self.id, self.experiment, self.dataset, self.edits, self.why)
 
     def source(self) -> str:
         """Return the source of the experiment. Raises `ValueError` for an edit that does not fit."""
@@ -139,7 +139,7 @@ def case_of(id: str, recipes: Sequence[Recipe], *, seed: int | None = None) -> C
         checks = dict.fromkeys(name for goal in goals for name in goal.checks)
         level = min(max(goal.level for goal in goals) + len(others), LEVELS)
         goal = goals[0].model_copy(update={"checks": tuple(checks), "level": level})
-    hints = (" ".join(recipe.hints[level].replace(recipe.id, id) for recipe in recipes) for level in range(3))
+    hints = (" The other one: ".join(one.hints[level].replace(one.id, id) for one in recipes) for level in range(3))
     first, second, third = hints
     case = Case(
         id=id,
@@ -209,11 +209,18 @@ class _Catalogue:
             raise UserError(f"There is no exercise {name!r}: a mystery has a level and a number, as in {MYSTERY}-1-17.")
         level = int(match[1])
         if _share(name, "healthy") < _HEALTHY_SHARE:
-            return _healthy(name, _highest(name, sound_experiments(self.cases.decoy, self.recipes.values())))
+            sound = {one.name: one for one in sound_experiments(self.cases.decoy, self.recipes.values())}
+            return _healthy(name, sound[_highest(name, sound)])
         drawn: tuple[str, ...] = (_highest(name, self._on(level)),)
         if _share(name, "two") < _PAIR_SHARE.get(level, 0.0):
-            drawn = _highest(name, [pair for pair in self.cases.together if set(pair) <= self.recipes.keys()])
+            drawn = _highest(name, self._pairs(hard=level == LEVELS))
         return case_of(name, [self.recipes[id] for id in drawn], seed=_highest(name, SEEDS))
+
+    def _pairs(self, *, hard: bool) -> list[tuple[str, str]]:
+        """Return the pairs with a break of one of the three highest levels, or the others."""
+        known = [pair for pair in self.cases.together if set(pair) <= self.recipes.keys()]
+        levels = {pair: [goal.level for goal in (self.recipes[id].goal for id in pair) if goal] for pair in known}
+        return [pair for pair, both in levels.items() if (max(both, default=1) >= LEVELS - 2) == hard]
 
     def _on(self, level: int) -> list[str]:
         """Return the recipes of a level; the highest level, which has few, takes those of the level before it, too."""
@@ -222,12 +229,13 @@ class _Catalogue:
 
 
 class Sound(NamedTuple):
-    """A decoy, or a healthy experiment as it is; `name` is that of either."""
+    """A decoy, or a healthy experiment as it is; `name` is that of either, `why` says why a decoy is healthy."""
 
     name: str
     experiment: str
     dataset: str
     edits: tuple[Edit, ...] = ()
+    why: str = ""
 
     def source(self) -> str:
         """Return its source. Raises `ValueError` for an edit that does not fit."""
@@ -250,7 +258,7 @@ def _healthy(name: str, drawn: Sound) -> Case:
         experiment=drawn.experiment,
         dataset=drawn.dataset,
         seed=_highest(name, SEEDS),
-        cause="nothing is wrong with this run",
+        cause=f"nothing is wrong with this run. {drawn.why}".strip(" ."),
         hints=_HEALTHY_HINTS,
         parts=(),
         sound=drawn.name,

@@ -77,7 +77,8 @@ def _symptoms(recipe: Recipe, dataset: str) -> tuple[Symptom, ...]:
 def _gone(symptom: Symptom, records: Sequence[Record]) -> Criterion:
     result = judge_symptom(records, symptom)
     found = "not in the log" if result.value is None else f"{symptom.reduce} {symptom.signal} is {result.value:.4g}"
-    return Criterion(says=f"the symptom in {symptom.signal} is gone", reached=not result.present, found=found)
+    says = f"still a symptom in {symptom.signal}" if result.present else f"no symptom in {symptom.signal} any more"
+    return Criterion(says=says, reached=not result.present, found=found)
 
 
 def _figures(goal: Goal) -> Iterator[tuple[str, float]]:

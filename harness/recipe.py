@@ -266,7 +266,12 @@ def load_recipe(recipe_id: str, exercises: Path = EXERCISES) -> Recipe:
     others = sorted(path.parent.name for path in exercises.glob(f"*/{FILE_EXERCISE}"))
     if recipe_id in others:
         raise UserError(f"{recipe_id} trains nothing, so it has no run: make check judges what you wrote.")
-    raise UserError(f"There is no exercise {recipe_id!r}: {suggestion(recipe_id, [*recipe_ids(exercises), *others])}")
+    if not recipe_id:
+        raise UserError("Say which exercise, as in BREAK=huge_lr: make exercises lists them.")
+    close = difflib.get_close_matches(recipe_id, [*recipe_ids(exercises), *others], n=1)
+    raise UserError(
+        f"There is no exercise {recipe_id!r}: {f'did you mean {close[0]}?' if close else 'make exercises lists them.'}"
+    )
 
 
 def _read(recipe_id: str, exercises: Path) -> Recipe:

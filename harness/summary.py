@@ -31,7 +31,7 @@ if TYPE_CHECKING:  # reading reports takes libraries that no run needs
 
 Figures = dict[str, str]
 # How else the last weights are evaluated, and how the names of those signals end.
-_OTHERWISE = {"evaluated again": "repeated", "in eval mode": "eval_mode", "as served": "served"}
+_OTHERWISE = {"evaluated again": "repeated", "by the harness": "eval_mode", "as served": "served"}
 
 
 def run_figures(folder: Path) -> Figures:
@@ -151,7 +151,7 @@ def show_attempt(workspace: Workspace, attempt: "Attempt | None", *, again: str 
         _show_line(console, f"{workspace.experiment} has no edit yet: both runs are the same.")
         _show_next(
             console,
-            f"edit {workspace.experiment}, {again}",
+            f"either edit {workspace.experiment}, {again}",
             f"or, if you find nothing wrong with it, name the cause {HEALTHY} in {workspace.report}",
         )
         return
@@ -247,11 +247,14 @@ def show_solution(recipe: Recipe) -> None:
     console = Console()
     _show_line(console, f"{recipe.id}: {recipe.cause}.", style="bold")
     _show_diff(console, fix)
+    if len(recipe.causes) > 1:
+        _show_line(console, "Each of them as it looks alone:", style="bold")
     for cause in recipe.causes:
         notes = SOLUTIONS / cause / "notes.md"
         if notes.is_file():
             text = notes.read_text(encoding="utf-8")
-            console.print(Markdown(text) if console.is_terminal else text, markup=False, highlight=False)
+            shown = Markdown(text) if console.is_terminal else text
+            console.print(shown, markup=False, highlight=False, soft_wrap=True)
 
 
 def show_file_workspace(workspace: FileWorkspace, *, made: bool, restored: Sequence[str] = ()) -> None:
@@ -280,11 +283,10 @@ def show_exercises(work: Path) -> None:
         rows.append(_row(work, exercise.id, exercise.title, None))
     names = {path.name for path in work.glob(f"{MYSTERY}-*")} | noted_exercises(work)
     mysteries = [_row(work, name, TITLE, None) for name in sorted(filter(is_mystery, names))]
-    width = max(len(row.id) for row in (*rows, *mysteries))
     for level, group in groupby(rows, key=lambda row: row.level):
-        _show_group(console, "Written answers" if level is None else f"Level {level}", list(group), width)
+        _show_group(console, "Written answers" if level is None else f"Level {level}", list(group))
     if mysteries:
-        _show_group(console, "Mysteries", mysteries, width)
+        _show_group(console, "Mysteries", mysteries)
     for problem in problems.values():
         _show_line(console, f"Left out: {problem}", style="bold red")
     done = sum(row.done for row in rows)
@@ -321,17 +323,22 @@ def _row(work: Path, id: str, title: str, level: int | None) -> _Row:
     return _Row(id, title, level, state, progress_of(folder).score)
 
 
-def _show_group(console: Console, heading: str, rows: "Sequence[_Row]", width: int) -> None:
+def _show_group(console: Console, heading: str, rows: "Sequence[_Row]") -> None:
     done = sum(row.done for row in rows)
     praise = ": all of them handed in. Well done!" if done == len(rows) else f": {done} of {len(rows)} handed in"
     console.print(f"{heading}{praise}", style="bold", highlight=False)
-    for row in rows:
-        state = "" if row.state == "not started" else row.state
-        score = "" if row.score is None else f"{row.score:g}"
-        line = Text(f"  {row.id:<{width}}  {state:<9}  {score:>4}  {row.title}")
+    cells = [(row.id, "" if row.state == "not started" else row.state, _points(row.score)) for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    for row, own in zip(rows, cells, strict=True):
+        shown = (cell.ljust(width) for cell, width in zip(own, widths, strict=True) if width)
+        line = Text("  " + "  ".join((*shown, row.title)))
         if console.is_terminal:
             line.truncate(console.width, overflow="ellipsis")
         console.print(line, highlight=False, soft_wrap=True)
+
+
+def _points(score: float | None) -> str:
+    return "" if score is None else f"{score:g}"
 
 
 def show_checks(items: "Sequence[CheckItem]", workspace: Workspace | FileWorkspace) -> bool:

@@ -142,7 +142,7 @@ class Workspace:
             return "handed in"
         if not self.has_run("broken"):
             return "not started"
-        return "verified" if self.fixed_run_is_current() else "begun"
+        return "verified" if self.fixed_run_is_current() and self.edited() else "begun"
 
 
 def find_work() -> Path:

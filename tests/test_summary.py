@@ -42,7 +42,7 @@ def test_the_worst_gradient_norm_is_the_one_that_is_no_number(workspace: Workspa
 
 def test_paths_and_commands_can_be_copied(workspace: Workspace, tmp_path: Path, capsys: Capture) -> None:
     show_broken_run(workspace, made=False)
-    reached = Criterion(says="the symptom in loss is gone", reached=True, found="max loss is 2.3")
+    reached = Criterion(says="no symptom in loss any more", reached=True, found="max loss is 2.3")
     show_attempt(workspace, Attempt(1, tmp_path, (reached,)))
     show_attempt(workspace, None)
     said = capsys.readouterr().out

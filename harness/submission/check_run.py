@@ -181,7 +181,7 @@ def check_experiment(workspace: Workspace, *, expects_edit: bool = True) -> list
         source = read_source(path)
     except UserError as error:
         return [failed(verified, str(error), blocks=True)]
-    again, unchanged = remedy(workspace, "fixed"), "fix the cause in it, then verify."
+    again, unchanged = remedy(workspace, "fixed"), "fix the cause in it, or name the cause healthy in the report."
     if not ran.is_file():
         items = [could_not_judge(verified, f"there is no fixed run yet: {again.removesuffix(' again')}.")]
     elif read_source(ran) != source:
