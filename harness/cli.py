@@ -133,9 +133,11 @@ def watch(recipe: str, work: Path) -> None:
 @click.option("--diff", "number", metavar="N", type=whole_number(1), help="Show the edit of this attempt.")
 def history(recipe: str, work: Path, number: int | None) -> None:
     """List your attempts, or show the edit of one."""
+    from harness.recipe import load_recipe
     from harness.summary import show_edit, show_history
     from harness.workspace import open_workspace
 
+    load_recipe(recipe)
     workspace = open_workspace(work, recipe)
     if number is None:
         show_history(workspace)

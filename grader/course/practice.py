@@ -48,8 +48,9 @@ def practise(exercise: str, work: Path) -> int:
     console = Console(markup=False, highlight=False, soft_wrap=True)
     _show(console, row)
     page = options.out / f"{file_stem(row.submission)}.html"
-    reveal = make_command("reveal", work / exercise)
-    say = [f"open {page} in a browser", f"for the explanation: {reveal}"]
+    say = [f"open {page} in a browser"]
+    if not isinstance(found, FileExercise):
+        say.append(f"for the explanation: {make_command('reveal', work / exercise)}")
     console.print("Next:", *(f"  {line}" for line in say), sep="\n")
     return 0 if row.total is not None else 1
 
