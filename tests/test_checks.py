@@ -608,6 +608,9 @@ REAL = [
     ("group_leakage", "leakage", "groups"),
     ("temporal_leakage", "leakage", "future"),
     ("target_leakage", "leakage", "one-column"),
+    ("blank_pixels", "anomaly", "came-in"),
+    ("blank_pixels", "lr_find", "non-finite"),
+    ("blank_pixels", "loss_form", "no-outputs"),
 ]
 
 

@@ -37,6 +37,12 @@ CHECK = Check(
             "This is the first operation whose result is not finite. Follow what went in.",
             look="that line, and the largest value that went in",
         ),
+        consequence(
+            "came-in",
+            "No operation of the step makes a value that is not finite out of finite ones: it comes in with the batch.",
+            "data",
+            look="load_data and prepare_batch",
+        ),
     ),
 )
 SHOWN = 5
@@ -59,10 +65,10 @@ def measure(subject: Subject) -> Finding:
     greatest = max(losses)
     figures: dict[str, Cell] = {"steps": len(records), "greatest loss": greatest}
     if failed:
-        outcome, at = "non-finite", records[-1]["step"]
+        outcome, at = "non-finite" if origin else "came-in", records[-1]["step"]
         figures |= {"first step that is not finite": at, "what": failed, **(origin or {})}
         summary = f"step {at}: {failed}"
-        if origin is not None:
+        if origin:
             summary = "step {}, {pass}: {first operation} ({in}), {result}".format(at, **origin)
     else:
         outcome = "grows" if greatest > BLOW_UP * losses[0] else "finite"

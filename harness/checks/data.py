@@ -104,9 +104,12 @@ def measure(subject: Subject) -> Finding:
     changed = f"{kept.count(False)} of {len(kept)}"
     columns = "tensor", "shape", "dtype", "least", "greatest", "mean", "deviation", "finite"
     rows = tuple(_row(name, tensor) for name, tensor in tensors.items())
+    summary = f"{changed} labels not as loaded, {overlap} validation inputs in training"
+    if outcome == "non-finite":
+        summary = "; ".join(_not_finite(name, one) for name, one in tensors.items() if not one.isfinite().all())
     return Finding(
         outcome,
-        f"{changed} labels not as loaded, {overlap} validation inputs in training",
+        summary,
         {
             "labels of another example, own batches": unpaired,
             "labels not as loaded, first batches": changed,
@@ -120,6 +123,11 @@ def measure(subject: Subject) -> Finding:
             *_histogram(trial.labels, trial.validation[1], labels),
         ),
     )
+
+
+def _not_finite(name: str, tensor: Tensor) -> str:
+    rows = (~tensor.isfinite()).reshape(len(tensor), -1).any(dim=1)
+    return f"{name}: not finite in {int(rows.sum())} of {len(rows)} rows, first in row {int(rows.int().argmax())}"
 
 
 def _unpaired(subject: Subject) -> float | None:

@@ -45,7 +45,7 @@ CHECK = Check(
             "The loss is off before any optimizer acts: its scale, or the scale of the first outputs, is wrong.",
             "loss_form",
             "initialization",
-            look="load_data: the scale of the inputs; build_model: the weights of the last layer",
+            look="load_data: the scale of the inputs; build_model: how its last layer is initialized",
         ),
         consequence("non-finite", "The very first forward pass gives no finite loss.", "data", "anomaly"),
     ),
@@ -72,7 +72,12 @@ def measure(subject: Subject) -> Finding:
     return Finding(
         outcome if math.isfinite(loss) else "non-finite",
         f"first loss {short(loss)}, {name} = {short(guess)}",
-        {"first loss": loss, name: guess, "least loss of a guess": least, "ratio": loss / guess if guess else math.inf},
+        {
+            "first loss": loss,
+            name: guess,
+            "the same, for labels as frequent as these": least,
+            "ratio": loss / guess if guess else math.inf,
+        },
     )
 
 

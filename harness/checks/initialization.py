@@ -21,7 +21,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from harness.checks.core.finding import Check, Finding, Table, mechanism, percent, short, sound
+from harness.checks.core.finding import Cell, Check, Finding, Table, mechanism, percent, short, sound
 from harness.checks.core.subject import Subject, matrix_layers, without_zeros
 from harness.run.experiment import disable_dropout
 
@@ -32,18 +32,19 @@ CHECK = Check(
     outcomes=(
         sound(
             "scaled",
-            "Signal and gradient get through at the start: the scale of the initial weights is ruled out.",
+            "Signal and gradient get through at the start. The scale inside the network is ruled out; that of the "
+            "outputs is the matter of first_loss.",
             "activations",
         ),
         mechanism(
             "exploding",
             "The signal grows from layer to layer: the first outputs and the first gradients are huge.",
-            look="build_model: the scale of the initial weights",
+            look="build_model and what initializes its layers: the scale of the weights",
         ),
         mechanism(
             "vanishing",
             "Next to nothing of the signal or of the gradient gets through: the first layers cannot learn.",
-            look="build_model: the scale of the initial weights, what follows them, and what cuts the gradient",
+            look="build_model and what initializes its layers: the scale of the weights, and what cuts the gradient",
         ),
         mechanism(
             "dead",
@@ -110,12 +111,13 @@ def measure(subject: Subject) -> Finding:
         outcome = "vanishing"
     else:
         outcome = "scaled"
-    rows = tuple((n, type(layers[n]).__name__, variances[n], zeros[n], norms[n]) for n in variances)
+    rows: list[tuple[Cell, ...]] = [(n, type(layers[n]).__name__, variances[n], zeros[n], norms[n]) for n in variances]
+    rows.append(("outputs", "-", float(outputs.detach().double().var(dim=0, correction=0).mean()), None, None))
     return Finding(
         outcome,
         f"signal kept {short(signal)}, gradient kept {short(gradient)}, dead units {percent(dead)}",
         {"signal kept": signal, "gradient kept": gradient, "dead units, worst layer": dead},
-        tables=(Table("Layers with weights, in the order of their calls", _COLUMNS, rows),),
+        tables=(Table("Layers with weights, in the order of their calls", _COLUMNS, tuple(rows)),),
     )
 
 

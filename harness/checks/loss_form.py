@@ -31,7 +31,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from harness.checks.core.finding import Cell, Check, Finding, Table, mechanism, short, sound, unjudged
+from harness.checks.core.finding import Cell, Check, Finding, Table, mechanism, percent, short, sound, unjudged
 from harness.checks.core.loss import (
     Kind,
     Loss,
@@ -94,6 +94,9 @@ CHECK = Check(
             look="the shapes of outputs and labels in compute_loss",
         ),
         unjudged(
+            "no-outputs", "The network's first outputs are not finite: there is no loss to judge.", "data", "anomaly"
+        ),
+        unjudged(
             "no-reference",
             "The loss has a form of its own: it is a mean, but there is nothing to compare it with.",
             "gradcheck",
@@ -117,6 +120,9 @@ def measure(subject: Subject) -> Finding:
     inputs, labels = next(trial.batches())
     with torch.no_grad():
         outputs = trial.model.train()(inputs).float()
+    if not bool(outputs.isfinite().all()):
+        share = float((~outputs.isfinite()).double().mean())
+        return Finding("no-outputs", f"{percent(share)} of the first outputs are not finite", {})
     kind, range = kind_of(outputs, labels), range_of(trial.model, inputs, outputs)
     if kind in ("classes", "shares", "binary"):
         return _classification(subject, trial, kind, range, inputs, outputs, labels)
