@@ -18,9 +18,9 @@ from fix_styles import (
     honest_fixes,
 )  # fmt: skip
 
-from grader.score.solutions import mechanisms_of
 from harness.checks import load_check, make_check
 from harness.recipe import Recipe, load_recipes
+from harness.recorded import mechanisms_of
 
 pytestmark = pytest.mark.usefixtures("torch_as_found")
 

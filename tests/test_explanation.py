@@ -9,8 +9,10 @@ from grader.replay.replay import Replay
 from grader.score import explanation
 from grader.score.diagnostics import judge_diagnostics
 from grader.score.explanation import judge_explanation
+from harness import recorded
 from harness.recipe import load_recipe
 from harness.submission.log_values import load_causes
+from harness.submission.places import places_of
 
 RECIPES = [path.name.removesuffix(".log.gz") for path in sorted(LOGS.iterdir())]
 RECIPES = [name for name in RECIPES if name in load_causes()]
@@ -94,6 +96,16 @@ def test_nonsense_with_the_right_words_earns_nothing_for_them() -> None:
     assert points("") == dict.fromkeys(WHOLE, 0)
 
 
+def test_where_may_be_a_class_or_a_method() -> None:
+    source = load_recipe("causal_mask_missing").broken_source()
+    names = places_of(source)
+    assert names["CausalSelfAttention"] == names["CausalSelfAttention.forward"] == "CausalSelfAttention"
+    assert names["build_model"] == "build_model"
+    assert "forward" not in names, "several classes have one"
+    assert places_of("class A:\n    def f(self): pass\n")["f"] == "A"
+    assert places_of("not ( python") == {}
+
+
 def test_several_causes_are_no_diagnosis() -> None:
     second = "  - {cause: loss_sum, where: compute_loss, first_wrong: {signal: loss, step: 1, value: 31.84}}\n"
     text = report().replace("ruled_out:\n", f"{second}ruled_out:\n", 1)
@@ -155,9 +167,14 @@ def test_a_rival_is_ruled_out_by_a_true_fact_that_contradicts_it(second: str, ex
 
 
 def test_a_rival_is_ruled_out_by_the_outcome_of_a_check(monkeypatch: pytest.MonkeyPatch) -> None:
-    trips = {"loss_sum": {"loss_form": "grows"}, "label_permute": {"data": "shuffled"}}
-    monkeypatch.setattr(explanation, "trips_of", lambda recipe: trips.get(recipe, {}))
-    monkeypatch.setattr(explanation, "outcomes_of", lambda _: {"loss_form": "agrees", "data": "shuffled"})
+    found = {
+        "huge_lr": {"loss_form": "agrees", "lr_find": "above", "data": "sound", "serving": "not-served"},
+        "loss_sum": {"loss_form": "grows", "lr_find": "above", "serving": "differs"},
+        "label_permute": {"lr_find": "flat", "data": "sound", "loss_form": "no-reference"},
+        "missing_zero_grad": {"lr_find": "within"},
+    }
+    monkeypatch.setattr(explanation, "outcomes_of", lambda recipe: found[recipe])
+    monkeypatch.setattr(recorded, "outcomes_of", lambda recipe: found[recipe])
 
     def ruled_out(cause: str, check: str, outcome: str) -> float | None:
         second = f"{{cause: {cause}, check: {check}, outcome: {outcome}}}"
@@ -165,10 +182,23 @@ def test_a_rival_is_ruled_out_by_the_outcome_of_a_check(monkeypatch: pytest.Monk
 
     assert ruled_out("loss_sum", "loss_form", "agrees") == 4
     assert ruled_out("loss_sum", "loss-form", "agrees") == 4
+    assert ruled_out("missing_zero_grad", "lr_find", "above") == 4, "it is sound there"
     assert ruled_out("loss_sum", "loss_form", "grows") == 2, "untrue of this run"
-    assert ruled_out("label_permute", "data", "shuffled") == 2, "it does not contradict"
-    assert ruled_out("missing_zero_grad", "loss_form", "agrees") == 2, "nothing is known against it"
+    assert ruled_out("loss_sum", "lr_find", "above") == 2, "it does not contradict"
+    assert ruled_out("label_permute", "data", "sound") == 2, "both are sound"
+    assert ruled_out("label_permute", "loss_form", "agrees") == 2, "there nothing could be judged"
+    assert ruled_out("loss_sum", "serving", "not-served") == 2, "here nothing could be judged"
+    assert ruled_out("missing_zero_grad", "loss_form", "agrees") == 2, "the seed decides there"
     assert ruled_out("loss_sum", "audit", "all-move") is None, "what it finds is not recorded"
+
+
+def test_the_first_loss_stands_for_its_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = {"huge_lr": {"first_loss": "chance"}, "label_permute": {"first_loss": "high"}}
+    monkeypatch.setattr(explanation, "outcomes_of", lambda recipe: found[recipe])
+    monkeypatch.setattr(recorded, "outcomes_of", lambda recipe: found.get(recipe, {}))
+    for cause, step, expected in (("label_permute", 0, 4), ("missing_zero_grad", 0, 2)):
+        second = f"{{cause: {cause}, signal: loss, step: {step}, value: 2.3025}}"
+        assert points(report(rivals=(RIVALS[0], second)))["ruled_out"] == expected
 
 
 def test_the_form_is_four_filled_headings_and_500_words() -> None:

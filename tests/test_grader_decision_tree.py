@@ -5,7 +5,6 @@ from collections.abc import Mapping
 import pytest
 from test_decision_tree import TEXT
 
-from grader.score import solutions
 from grader.score.verdict import total_of
 from grader.written.decision_tree import (
     arrivals,
@@ -16,6 +15,7 @@ from grader.written.decision_tree import (
     sound_outcomes,
 )
 from grader.written.judgement import with_points
+from harness import recorded
 from harness.checks import check_names, load_check
 from harness.errors import UserError
 from harness.written.decision_tree import CASES, HEALTHY, parse_tree
@@ -45,7 +45,7 @@ def test_the_reference_earns_everything_whatever_was_measured(monkeypatch: pytes
     def trips_of(recipe: str) -> dict[str, str]:
         if recipe == missing:
             raise UserError("not measured")
-        return solutions.trips_of(recipe)
+        return recorded.trips_of(recipe)
 
     monkeypatch.setattr("grader.written.decision_tree.trips_of", trips_of)
     assert missing not in experiments()

@@ -12,13 +12,13 @@ from grader.score.diagnostics import judge_diagnostics
 from grader.score.explanation import judge_explanation, places_of_causes
 from grader.score.fix import judge_fix
 from grader.score.scoring import score_evidence
-from grader.score.solutions import trips_of
 from grader.score.verdict import DEFAULT_RUBRIC, Check, load_weights, total_of
 from harness import cases
 from harness.cases import Case, draw_mystery, load_mystery, mystery_name
 from harness.errors import UserError
 from harness.progress import note_progress
 from harness.recipe import LEVELS, KitRecipe, load_recipe, load_recipes
+from harness.recorded import trips_of
 from harness.workspace import prompt_text
 
 pytestmark = pytest.mark.usefixtures("torch_as_found")

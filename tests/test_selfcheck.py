@@ -12,7 +12,7 @@ from sandbox_marks import needs_sandbox
 
 from grader.cli import cli
 from grader.replay.replay import Replay
-from grader.score.solutions import KnownFix, Verdict, outcomes_of, trips_of
+from grader.score.solutions import KnownFix, Verdict
 from grader.score.verdict import Check, full, lost, open_check
 from grader.selfcheck import seeds as trips
 from grader.selfcheck.command import SelfcheckOptions, problem_of, run_selfcheck
@@ -21,6 +21,7 @@ from grader.selfcheck.new_recipe import propose, recipe_toml
 from grader.selfcheck.seeds import Measured, SeedRuns, band_of, entry, problems_of, quantity_row, sound_edits
 from harness.errors import UserError
 from harness.recipe import EXERCISES, SOLUTIONS, load_recipe, load_recipes
+from harness.recorded import outcomes_of, trips_of
 from harness.symptoms import judge_symptom
 from harness.written.exercise import load_exercise
 

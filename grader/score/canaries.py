@@ -18,12 +18,12 @@ from grader.score.evidence import Evidence
 from grader.score.explanation import places_of_causes
 from grader.score.measured import load_band, measurements
 from grader.score.scoring import score_evidence
-from grader.score.solutions import mechanisms_of, outcomes_of, trips_of
 from grader.score.verdict import Weights, total_of
 from grader.syntax.plain_edit import plain_edit
 from harness.checks import load_check
 from harness.errors import UserError
 from harness.recipe import HEALTHY, SOLUTIONS, Recipe, load_recipe
+from harness.recorded import mechanisms_of, outcomes_of, trips_of
 from harness.run.settings import RunSettings
 from harness.run.signals import place_of
 from harness.submission.log_values import LogValues, first_departure, load_causes, log_values

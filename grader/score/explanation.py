@@ -8,14 +8,15 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from grader.intake.program import Unparsable
 from grader.score.evidence import Evidence
-from grader.score.solutions import outcomes_of, trips_of
 from grader.score.verdict import Check, Row, full, lost, open_check
 from grader.syntax.edit_size import functions_changed
 from harness.errors import UserError, printable
 from harness.recipe import HEALTHY, Recipe, load_recipe
+from harness.recorded import check_of_value, outcomes_of, rival_outcome, trips_of
 from harness.run.signals import place_of
 from harness.submission.document import TOO_LONG, Body
 from harness.submission.log_values import OFF_BY, contradicted, first_departure, load_causes, log_values
+from harness.submission.places import places_of
 from harness.submission.report import PARTS, WORD_LIMIT, Diagnosis, Report, RuledOut, Sign, parse_report
 
 _CAUSE = ("cause", "The diagnosis names the cause", 3.0)
@@ -76,18 +77,20 @@ def _judge_where(evidence: Evidence, diagnosis: Sequence[Diagnosis], accepted: b
     holds = places_of_causes(recipe)
     every = frozenset.union(*holds.values())
     right = f"It is in {' and '.join(' or '.join(sorted(names)) for names in holds.values())}."
-    if not 1 <= len({entry.where for entry in diagnosis}) <= len(recipe.causes):
-        return lost(*_WHERE, f"You name {len({entry.where for entry in diagnosis})} places.", right)
-    wrong = {entry.where for entry in diagnosis if entry.where not in holds.get(entry.cause, every)}
-    places = " and ".join(sorted(map(printable, wrong)))
+    names = places_of(recipe.broken_source())
+    places = [(entry.cause, names.get(entry.where, entry.where)) for entry in diagnosis]
+    if not 1 <= len({place for _, place in places}) <= len(recipe.causes):
+        return lost(*_WHERE, f"You name {len({place for _, place in places})} places.", right)
+    wrong = {place for cause, place in places if place not in holds.get(cause, every)}
+    listed = " and ".join(sorted(map(printable, wrong)))
     if not wrong and len(diagnosis) == len(recipe.causes):
         return full(*_WHERE, "Each function that you name holds its cause.")
     if wrong and wrong <= _edited(evidence) and accepted:
-        return full(*_WHERE, f"Your right fix is in {places}.")
+        return full(*_WHERE, f"Your right fix is in {listed}.")
     if wrong and wrong <= _edited(evidence) and accepted is None:
-        return open_check(*_WHERE, f"Your edit is in {places}, and it is not decided whether it is right.")
-    hits = sum(entry.where not in wrong for entry in diagnosis)
-    reason = f"{places} does not hold the cause." if wrong else "You name one place, and there are two causes."
+        return open_check(*_WHERE, f"Your edit is in {listed}, and it is not decided whether it is right.")
+    hits = sum(place not in wrong for _, place in places)
+    reason = f"{listed} does not hold the cause." if wrong else "You name one place, and there are two causes."
     return lost(*_WHERE, reason, right, points=_WHERE[2] * hits / max(len(diagnosis), len(recipe.causes)))
 
 
@@ -136,7 +139,8 @@ def _judge_sign(evidence: Evidence, sign: Sign, remedy: str) -> Check:
         signal, start = earliest
         remedy = f"The log first departs from a healthy run with {signal} at {place_of(signal)} {start}."
     if sign.check:
-        return _judge_first_check(evidence, sign, shown_by_log=earliest is not None, remedy=remedy)
+        shown = earliest is not None and bool(evidence.recipe.symptoms)
+        return _judge_first_check(evidence, sign, shown_by_log=shown, remedy=remedy)
     place = broken.find(sign, within=OFF_BY)
     if place is None:
         return lost(*_FIRST_WRONG, f"You cite {sign} of the broken run, but {broken.untrue(sign)}", remedy)
@@ -158,7 +162,7 @@ def _judge_first_check(evidence: Evidence, sign: Sign, *, shown_by_log: bool, re
         return lost(*_FIRST_WRONG, reason, remedy)
     trips = trips_of(evidence.recipe.id)
     if trips.get(sign.check) == sign.outcome:
-        return full(*_FIRST_WRONG, f"No signal shows the fault, and the {sign} finds {sign.outcome}.")
+        return full(*_FIRST_WRONG, f"The {sign} finds {sign.outcome}, and no symptom shows the fault.")
     unsound = f"The checks that find it unsound: {', '.join(trips) or 'none'}."
     return lost(*_FIRST_WRONG, f"The {sign} does not find {printable(sign.outcome)}.", unsound)
 
@@ -174,7 +178,8 @@ def _judge_ruled_out(evidence: Evidence, report: Report) -> Check:
     unclear = [reason for verdict, reason in judged if verdict is None]
     if len(good) >= _RIVALS:
         return full(*_RULED_OUT, " ".join(good[:_RIVALS]))
-    reasons = " ".join(reason for _, reason in judged)
+    words = {True: "Accepted", False: "Refused", None: "Open"}
+    reasons = " ".join(f"{words[verdict]}: {reason}" for verdict, reason in judged)
     if unclear:
         return open_check(*_RULED_OUT, f"{reasons} The instructor decides.")
     points = _RULED_OUT[2] / _RIVALS * len(good)
@@ -193,36 +198,49 @@ def _rivals(evidence: Evidence, report: Report) -> Iterator[tuple[bool | None, s
             yield False, f"{name} is no cause that could be ruled out."
         elif entry.cause in evidence.recipe.causes:
             yield False, f"{name} is the cause of this run."
-        elif entry.check:
-            yield _by_check(evidence, entry)
-        else:
+        elif not entry.check:
             yield _by_value(evidence, entry)
+        elif untrue := _untrue_outcome(evidence, entry):
+            yield False, untrue
+        else:
+            yield _by_check(evidence, entry.cause, entry.check)
 
 
-def _by_value(evidence: Evidence, entry: RuledOut) -> tuple[bool, str]:
+def _by_value(evidence: Evidence, entry: RuledOut) -> tuple[bool | None, str]:
     log = log_values(evidence.broken.log)
     if log.find(entry, within=OFF_BY) is None:
         return False, f"You cite {entry} of the broken run, but {log.untrue(entry)}"
     symptoms = load_causes()[entry.cause].on(evidence.settings.dataset)
     symptom = contradicted(entry, symptoms, evidence.broken.records(), log)
     if symptom is None:
+        check = check_of_value(entry.signal, entry.step)
+        excluded, why = _by_check(evidence, entry.cause, check) if check else (False, "")
+        if excluded:
+            return excluded, why
         return False, f"{entry} is {entry.value}, which {entry.cause} allows."
     return True, f"{entry} is {entry.value}, so it is not {entry.cause}: there {symptom.says}."
 
 
-def _by_check(evidence: Evidence, entry: RuledOut) -> tuple[bool | None, str]:
+def _by_check(evidence: Evidence, cause: str, check: str) -> tuple[bool | None, str]:
     try:
-        found = outcomes_of(evidence.recipe.id).get(entry.check)
-        tripped = trips_of(entry.cause).get(entry.check)
-    except UserError:  # a recipe that was never measured
-        found = tripped = None
-    if found is None:
-        return None, f"What the {entry} finds is not recorded for this exercise."
-    if found != entry.outcome:
-        return False, f"The {entry} finds {found} here, not {printable(entry.outcome)}."
-    if tripped is None or tripped == found:
-        return False, f"The {entry} finds {found}, which {entry.cause} allows."
-    return True, f"The {entry} finds {found}, so it is not {entry.cause}: there it finds {tripped}."
+        found = outcomes_of(evidence.recipe.id).get(check)
+        theirs = rival_outcome(cause, check, found) if found else ""
+    except UserError:
+        found, theirs = None, ""
+    if found is None:  # never measured, or the seed decides
+        return None, f"What the check {printable(check)} finds is not recorded for both exercises."
+    if not theirs:
+        return False, f"The check {check} finds {found}, which {cause} allows."
+    return True, f"The check {check} finds {found}, so it is not {cause}: there it finds {theirs}."
+
+
+def _untrue_outcome(evidence: Evidence, entry: RuledOut) -> str:
+    """Return a sentence if a check is known to find something else than is cited, else ""."""
+    try:
+        found = outcomes_of(evidence.recipe.id).get(entry.check, entry.outcome)
+    except UserError:
+        return ""
+    return "" if found == entry.outcome else f"The {entry} finds {found} here, not {printable(entry.outcome)}."
 
 
 def _judge_form(body: Body) -> Check:

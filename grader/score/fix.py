@@ -23,10 +23,10 @@ from grader.replay.replay import Replay
 from grader.replay.request import OWN, Request, Role, check_request, own_settings
 from grader.score.evidence import Evidence, doubt, same_as_reference, same_bytes
 from grader.score.measured import checks, evaluations, has_learnt, has_reference, symptoms, unmade
-from grader.score.solutions import mechanisms_of
 from grader.score.verdict import Check, Measurement, full, lost, open_check
 from grader.syntax.edit_size import changed_areas, edit_sizes, functions_changed, names_defined
 from harness.recipe import Recipe, load_recipe
+from harness.recorded import mechanisms_of
 
 CORRECT, MINIMAL = 12.0, 8.0
 MASKED = 4.0

@@ -12,11 +12,11 @@ from pydantic import Field
 
 from grader.replay.replay import Evaluation, Replay, SplitFigures
 from grader.score.evidence import Evidence
-from grader.score.solutions import mechanisms_of
 from grader.score.verdict import Measurement, Model, Number
 from harness.checks import load_check
 from harness.data import CLASS_NAMES
 from harness.recipe import Recipe
+from harness.recorded import mechanisms_of
 from harness.run.metrics_log import epoch_records, to_strict
 from harness.symptoms import judge_symptom, reduce_values, signal_values
 from harness.toml_file import read_record

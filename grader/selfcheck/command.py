@@ -14,7 +14,7 @@ from grader.sandbox import sandbox_problem
 from grader.score.canaries import canary_problem, own_evidence
 from grader.score.fix import CORRECT, MINIMAL, further_requests, judge_fix
 from grader.score.measured import load_band
-from grader.score.solutions import SOUND, KnownFix, Verdict, known_fixes, outcomes_of, trips_of
+from grader.score.solutions import KnownFix, Verdict, known_fixes
 from grader.score.verdict import DEFAULT_RUBRIC, Check, load_weights
 from grader.selfcheck.cases import cases_page, decoy_problems, pair_fixes, silence_problems, twin_problems
 from grader.selfcheck.goals import goal_of, goal_toml
@@ -38,6 +38,7 @@ from harness.cases import CASES, Cases, load_cases, sound_experiments
 from harness.errors import UserError
 from harness.files import write_whole
 from harness.recipe import EXERCISES, GOAL, ROOT, SOLUTIONS, Recipe, load_recipes
+from harness.recorded import SOUND, outcomes_of, trips_of
 from harness.toml_file import read_table
 from harness.written.exercise import FileExercise, exercise_ids, load_exercise
 

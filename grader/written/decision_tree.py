@@ -12,11 +12,11 @@ from typing import Literal
 
 import yaml
 
-from grader.score.solutions import trips_of
 from grader.score.verdict import Criterion, Table
 from grader.written.judgement import Judgement, checks_of
 from harness.checks import check_names, load_check
 from harness.errors import UserError
+from harness.recorded import trips_of
 from harness.written.decision_tree import CASES, HEALTHY, UNKNOWN, Tree, Walk, parse_tree, walk
 from harness.written.derivation_judge import AnswerCheck
 

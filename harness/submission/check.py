@@ -1,6 +1,5 @@
 """`make check`: everything that can be judged of a workspace before it is handed in, without knowing the answer."""
 
-import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
@@ -10,6 +9,7 @@ from rich.text import Text
 from harness.checks import check_names
 from harness.errors import UserError, printable
 from harness.recipe import HEALTHY, suggestion
+from harness.recorded import check_of_value, rival_outcome
 from harness.run.metrics_log import Record, read_metrics_log
 from harness.submission.check_run import (
     CheckItem,
@@ -24,7 +24,9 @@ from harness.submission.check_run import (
 )
 from harness.submission.document import EMBEDDED, TOO_LONG
 from harness.submission.log_values import OFF_BY, LogValues, contradicted, load_causes
+from harness.submission.places import places_of
 from harness.submission.report import PARTS, WORD_LIMIT, Diagnosis, Report, RuledOut, Sign, read_report
+from harness.symptoms import judge_symptom
 from harness.terminal import folded
 from harness.workspace import METRICS_LOG, RUNS, Run, Workspace
 
@@ -140,15 +142,15 @@ class _ReportJudge:
 
     def _diagnosis(self, entry: Diagnosis) -> str:
         """Judge a diagnosis: a known cause, a function of the experiment, a first wrong value that is one."""
-        sign, functions = entry.first_wrong, self._functions()
+        sign, places = entry.first_wrong, self._places()
         _require_cause(entry.cause)
         if entry.cause == HEALTHY:
             if self.workspace.edited():
                 raise UserError(f"{HEALTHY} says that nothing is wrong: leave {self.workspace.experiment} as it was.")
             return "nothing is wrong, and the experiment is as it was handed out."
-        if functions and entry.where not in functions:
-            known = suggestion(entry.where, functions)
-            raise UserError(f"experiment.py has no function {printable(entry.where)}: {known}")
+        if places and entry.where not in places:
+            known = suggestion(entry.where, list(places))
+            raise UserError(f"experiment.py has no function or class {printable(entry.where)}: {known}")
         self._fact("broken", sign)
         fixed = self.logs.get("fixed")
         broken = self.logs["broken"]
@@ -158,12 +160,11 @@ class _ReportJudge:
             raise UserError(f"{message}: cite the first value that the fault changes.")
         return f"{sign} is {sign.value or sign.outcome} in the broken run."
 
-    def _functions(self) -> list[str]:
+    def _places(self) -> Mapping[str, str]:
         try:
-            tree = ast.parse(self.workspace.broken_source())
-        except (UserError, SyntaxError, ValueError, RecursionError, MemoryError):
-            return []
-        return [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
+            return places_of(self.workspace.broken_source())
+        except UserError:
+            return {}
 
     def _ruled_out(self, entry: RuledOut) -> str:
         """Judge a cause that is ruled out: another known cause, and a fact that contradicts it."""
@@ -174,15 +175,23 @@ class _ReportJudge:
         if cause in self._named:
             raise UserError(f"{cause} is your diagnosis, too: rule out a cause that you do not name.")
         self._fact("broken", entry)
-        if entry.check:
-            return "it is true of the broken run; grading judges whether it contradicts the cause."
         symptoms = load_causes()[cause].on(self.workspace.settings.dataset)
-        symptom = contradicted(entry, symptoms, self.records["broken"], self.logs["broken"])
-        if symptom is not None:
-            return f"{entry} is {entry.value}, and with {cause} {symptom.says}."
-        about = ", ".join(dict.fromkeys(symptom.signal for symptom in symptoms))
-        message = f"{entry} is {entry.value}, which {cause} allows"
-        raise UserError(f"{message}: cite another place or signal ({about}), or the outcome of a check.")
+        if not entry.check:
+            symptom = contradicted(entry, symptoms, self.records["broken"], self.logs["broken"])
+            if symptom is not None:
+                return f"{entry} is {entry.value}, and with {cause} {symptom.says}."
+        check = entry.check or check_of_value(entry.signal, entry.step)
+        if check and self.outcomes is not None:
+            try:
+                theirs = rival_outcome(cause, check, self._outcomes[check])
+            except UserError:  # a student's kit does not know what the checks find of other causes
+                raise _Open("it is true; grading judges whether it contradicts the cause.") from None
+            if theirs:
+                return f"the check {check} finds {self._outcomes[check]}, and with {cause} {theirs}."
+        fact = f"the {entry} finds {entry.outcome}" if entry.check else f"{entry} is {entry.value}"
+        lacking = [one.signal for one in symptoms if not judge_symptom(self.records["broken"], one).present]
+        about = f"a value of {' or '.join(dict.fromkeys(lacking))}, or " if lacking else ""
+        raise UserError(f"{fact}, which {cause} allows: cite {about}a check that finds something else there.")
 
     def _fact(self, run: Run, sign: Sign) -> str:
         """Judge a fact about a run."""
@@ -218,7 +227,7 @@ class _ReportJudge:
         """The outcomes of all checks that the report cites: they share one process."""
         assert self.outcomes is not None
         signs = [entry.first_wrong for entry in self.report.diagnosis]
-        cited = {sign.check for sign in (*signs, *self.report.ruled_out)}
+        cited = {sign.check or check_of_value(sign.signal, sign.step) for sign in (*signs, *self.report.ruled_out)}
         return self.outcomes([name for name in check_names() if name in cited])
 
     def _length(self) -> str:
