@@ -139,8 +139,7 @@ def case_of(id: str, recipes: Sequence[Recipe], *, seed: int | None = None) -> C
         checks = dict.fromkeys(name for goal in goals for name in goal.checks)
         level = min(max(goal.level for goal in goals) + len(others), LEVELS)
         goal = goals[0].model_copy(update={"checks": tuple(checks), "level": level})
-    hints = (" The other one: ".join(one.hints[level].replace(one.id, id) for one in recipes) for level in range(3))
-    first, second, third = hints
+    first, second, third = (_hint([one.hints[level].replace(one.id, id) for one in recipes]) for level in range(3))
     case = Case(
         id=id,
         goal=goal,
@@ -158,6 +157,13 @@ def case_of(id: str, recipes: Sequence[Recipe], *, seed: int | None = None) -> C
     )  # fmt: skip
     case.broken_source()
     return case
+
+
+def _hint(parts: Sequence[str]) -> str:
+    """Return the hint of a case. That of two breaks says so of its figures: they were measured of each alone."""
+    if len(parts) == 1:
+        return parts[0]
+    return f"Of one fault, with figures as if it were alone: {' Of the other: '.join(parts)}"
 
 
 def is_mystery(name: str) -> bool:

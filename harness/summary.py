@@ -30,6 +30,10 @@ if TYPE_CHECKING:  # reading reports takes libraries that no run needs
     from harness.submission.check_run import CheckItem
 
 Figures = dict[str, str]
+_NOTHING_WRONG = (
+    "The right answer changes no line and names the cause healthy. What settles it is that every check that judges"
+    " something is sound, and that each line that looks odd can be shown to be harmless: change it, run, and compare."
+)
 # How else the last weights are evaluated, and how the names of those signals end.
 _OTHERWISE = {"evaluated again": "repeated", "by the harness": "eval_mode", "as served": "served"}
 
@@ -123,6 +127,9 @@ def show_broken_run(workspace: Workspace, *, made: bool, restored: Sequence[str]
         _show_line(console, _what_was_there(workspace.folder, restored))
     recipe = load_recipe(workspace.recipe)
     console.print(f"{recipe.id}: {recipe.title}", markup=False, style="bold")
+    if is_mystery(recipe.id):
+        chosen = f"LEVEL and SEED chose this mystery. Its run has a seed of its own: {workspace.settings.seed}."
+        _show_folded(console, chosen, style="dim")
     console.print(_table({"broken": run_figures(folder)}))
     _show_findings(console, folder)
     console.print("It counts as fixed if", style="bold")
@@ -247,8 +254,11 @@ def show_solution(recipe: Recipe) -> None:
     console = Console()
     _show_line(console, f"{recipe.id}: {recipe.cause}.", style="bold")
     _show_diff(console, fix)
+    if recipe.is_healthy:
+        _show_folded(console, _NOTHING_WRONG)
     if len(recipe.causes) > 1:
-        _show_line(console, "Each of them as it looks alone:", style="bold")
+        alone = "Each of them as it looks alone; with both at once, and another seed, the figures differ:"
+        _show_folded(console, alone, style="bold")
     for cause in recipe.causes:
         notes = SOLUTIONS / cause / "notes.md"
         if notes.is_file():
@@ -290,7 +300,7 @@ def show_exercises(work: Path) -> None:
     for problem in problems.values():
         _show_line(console, f"Left out: {problem}", style="bold red")
     done = sum(row.done for row in rows)
-    console.print(f"{done} of {len(rows)} exercises handed in.", style="bold", highlight=False)
+    console.print(f"{done} of {len(rows)} exercises done: handed in, or scored at home.", style="bold", highlight=False)
     following = next((row for row in rows if not row.done), None)
     mystery = f"make exercise BREAK={MYSTERY} LEVEL={(following and following.level) or LEVELS}"
     own = [] if following is None else [f"make exercise BREAK={following.id}"]
@@ -308,7 +318,7 @@ class _Row(NamedTuple):
 
     @property
     def done(self) -> bool:
-        return self.state == "handed in"
+        return self.state == "handed in" or self.score is not None
 
 
 def _row(work: Path, id: str, title: str, level: int | None) -> _Row:
@@ -325,7 +335,7 @@ def _row(work: Path, id: str, title: str, level: int | None) -> _Row:
 
 def _show_group(console: Console, heading: str, rows: "Sequence[_Row]") -> None:
     done = sum(row.done for row in rows)
-    praise = ": all of them handed in. Well done!" if done == len(rows) else f": {done} of {len(rows)} handed in"
+    praise = ": all of them done. Well done!" if done == len(rows) else f": {done} of {len(rows)} done"
     console.print(f"{heading}{praise}", style="bold", highlight=False)
     cells = [(row.id, "" if row.state == "not started" else row.state, _points(row.score)) for row in rows]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]

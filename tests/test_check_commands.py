@@ -158,7 +158,7 @@ def test_the_walk_is_shown_on_a_screen(capsys: pytest.CaptureFixture[str]) -> No
     show(walk, "heading")
     lines = capsys.readouterr().out.splitlines()
     assert lines[:4] == [
-        "heading", "2 of 4 checks found something wrong: data, overfit.", "These show a fault itself:",
+        "heading", "2 of 4 checks found something wrong: data, overfit.", "This shows a fault itself:",
         "  unpaired       harness data huge_lr",
     ]  # fmt: skip
     assert lines[7:9] == ["  stalls         harness overfit huge_lr", f"    0.5 of 1 {HOSTILE}"]
@@ -167,6 +167,15 @@ def test_the_walk_is_shown_on_a_screen(capsys: pytest.CaptureFixture[str]) -> No
     following = lines[lines.index("Next:") + 1 :]
     assert f"  read: {walk[1].outcome.look}" in following
     assert not [line for line in following if "harness data" in line]
+
+
+def test_a_walk_without_a_cause_says_so_and_one_without_a_fault_says_what_is_left(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    show(reports(overfit="stalls", data="sound"), "heading")
+    assert "No check shows the cause yet." in capsys.readouterr().out
+    show(reports(first_loss="chance", data="sound"), "heading")
+    assert "name the cause healthy in report.md" in capsys.readouterr().out
 
 
 def test_a_terminal_gets_wrapped_sentences_and_whole_commands(

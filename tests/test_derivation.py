@@ -82,6 +82,17 @@ def test_make_check_names_the_checks_that_fail(id: str, failed: set[str]) -> Non
     assert {item.id for item in items if item.outcome != "passed"} == failed
 
 
+def test_one_exception_is_told_once_and_what_was_not_judged_is_open() -> None:
+    source = known_answers("backprop_mlp")["reference"]["source"]
+    begin = source.index("def forward(")
+    body = source.index(":\n", source.index(")", begin)) + 2
+    items = check_derivation("mlp", Path("answer.py"), f"{source[:body]}    raise ValueError('mine')\n{source[body:]}")
+    told = [item.message for item in items if item.outcome == "failed"]
+    assert sum("mine" in message for message in told) == 1
+    assert len([message for message in told if message.endswith("for the same reason.")]) == len(told) - 1 > 1
+    assert [item for item in items if item.outcome == "could not judge"]
+
+
 def test_make_check_does_not_promise_what_only_grading_can_judge() -> None:
     items = check_derivation("mlp", Path("answer.py"), known_answers("backprop_mlp")["reference"]["source"])
     [form] = (item for item in items if item.id == "form: numpy")

@@ -92,7 +92,7 @@ def test_both_runs_are_drawn_together(healthy: Path, exploded: Path) -> None:
     page = page_of(healthy, compare_with=exploded)
     descriptions = [text for text in page.text if "values, from" in text or "not recorded" in text]
     assert len(descriptions) == len(page.all("figure"))
-    assert all("broken" in text and "fixed" in text for text in descriptions)
+    assert all("broken" in text and "your run" in text for text in descriptions)
     assert "Figure broken fixed" in page.words
 
 
@@ -102,7 +102,7 @@ def test_images_carry_the_labels_that_the_model_saw_and_equal_sheets_are_shown_o
     page = page_of(fixed, compare_with=broken)
     alts = [f"Input {number}, labelled {label}" for number, label in enumerate(sheet["labels"], start=1)]
     assert [a["alt"] for a in page.all("img")] == alts
-    assert "broken and fixed: the same" in page.words
+    assert "broken and your run: the same" in page.words
     sheet["labels"].reverse()
     write_json(broken / "inputs.json", sheet)
     assert len(page_of(fixed, compare_with=broken).all("img")) == 48

@@ -38,6 +38,11 @@ class RunFiles:
     images: Sequence[InputImage]
     rows: Sequence[Sequence[str]]
 
+    @property
+    def label(self) -> str:
+        """What a page calls the run: a student's run may be fixed or not, so it is theirs."""
+        return "your run" if self.name == "fixed" else self.name
+
 
 def read_run(run_dir: Path) -> RunFiles:
     """Read the folder of a finished run. Raises `UserError` for a file that no run writes."""

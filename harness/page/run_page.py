@@ -60,8 +60,8 @@ def _render_runs(runs: Sequence[RunFiles], title: str) -> str:
         "run.html.j2",
         title=title,
         subject=subject,
-        names=[run.name for run in runs],
-        views=[RunView(run.name, _outcome(run), run.result["guardrails"]) for run in runs],
+        names=[run.label for run in runs],
+        views=[RunView(run.label, _outcome(run), run.result["guardrails"]) for run in runs],
         headline=_headline(runs),
         sections=sections,
         charts=charts_data(chart for section in sections for chart in section.charts),
@@ -144,8 +144,8 @@ def _shown(run: RunFiles) -> tuple[object, object]:
 def _sheets(runs: Sequence[RunFiles]) -> list[tuple[str, RunFiles]]:
     """Return the input sheets to show, each with the names of its runs; two equal ones are shown once."""
     if len(runs) > 1 and (runs[0].images or runs[0].rows) and _shown(runs[0]) == _shown(runs[1]):
-        return [(f"{runs[0].name} and {runs[1].name}: the same", runs[0])]
-    return [(run.name if len(runs) > 1 else "", run) for run in runs]
+        return [(f"{runs[0].label} and {runs[1].label}: the same", runs[0])]
+    return [(run.label if len(runs) > 1 else "", run) for run in runs]
 
 
 # --- tables: a label, and a column for each run
@@ -306,7 +306,7 @@ def _series(runs: Sequence[RunFiles], quantities: dict[str, Keys], x: str = "ste
     for q, (label, keys) in enumerate(quantities.items()):
         for r, run in enumerate(runs):
             records = run.batches if x == "step" else run.epochs
-            name = ", ".join(word for word in (run.name if len(runs) > 1 else "", label) if word)
+            name = ", ".join(word for word in (run.label if len(runs) > 1 else "", label) if word)
             points = [(record[x], _number(record, keys)) for record in records]
             look = len(runs) - 1 - r  # the last run looks as it does alone
             tone = look if len(runs) > 1 else q

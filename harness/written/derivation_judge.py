@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from harness.submission.check_run import CheckItem, failed, passed
+from harness.submission.check_run import CheckItem, could_not_judge, failed, passed
 from harness.written.derivation import (
     CASES,
     ORDINARY,
@@ -27,6 +27,8 @@ TOLERANCE = 1e-6  # as the exercises say
 # Errors of right answers in float64 stay below 4e-15, forward and backward; those of central differences, at the best
 # step, are above 8e-12. A gradient that is much less exact than the forward pass was not derived.
 EXACT, DERIVED = 1e-13, 1e-12
+_NOTHING_RIGHT = "No output is right yet, so this does not count."
+_NOT_ORDINARY = "This counts only if its outputs are right in the ordinary cases."
 _ALSO_GRADED = "Grading asks the instructor about code that is unusual for a derivation."
 
 
@@ -55,12 +57,18 @@ def check_derivation(problem_name: str, answer: Path, text: str) -> list[CheckIt
         results = call_cases(problem, str(answer), text, cases)
     if results.problem:
         return [failed("answer: loads", f"{results.problem}.")]
-    items = []
+    items, told = [], ""
     for found in judge_answer(problem, cases, results):
         id = f"{found.criterion}: {found.id}"
-        missing = f"{found.title}: {found.reason} {found.remedy}"
-        reason = f"{found.reason} {_ALSO_GRADED}" if found.id == "numpy" else found.reason
-        items.append(passed(id, reason) if found.points == 1 else failed(id, missing))
+        if found.points == 1:
+            items.append(passed(id, f"{found.reason} {_ALSO_GRADED}" if found.id == "numpy" else found.reason))
+        elif found.reason in (_NOTHING_RIGHT, _NOT_ORDINARY):
+            items.append(could_not_judge(id, f"{found.title}: {found.reason}"))
+        elif found.reason == told:  # one exception stops every output
+            items.append(failed(id, f"{found.title}: for the same reason."))
+        else:
+            told = found.reason
+            items.append(failed(id, f"{found.title}: {found.reason} {found.remedy}"))
     return items
 
 
@@ -117,7 +125,7 @@ class _Judge:
         checks = [numpy, self._repeats()]
         if not all(self.wrong.values()):
             return checks
-        reason, remedy = "No output is right yet, so this does not count.", "Begin with the forward pass."
+        reason, remedy = _NOTHING_RIGHT, "Begin with the forward pass."
         return [replace(item, reason=reason, remedy=remedy, points=0.0) for item in checks]
 
     def _repeats(self) -> AnswerCheck:
@@ -135,7 +143,8 @@ class _Judge:
         """Yield the checks of the values of the forward pass or of the gradients, and those of special cases."""
         if criterion == "forward":
             outputs = self.problem.forward
-            reason, remedy = (" ".join(filter(None, map(self.wrong.get, outputs))), "Write each formula as one line.")
+            wrong = dict.fromkeys(filter(None, map(self.wrong.get, outputs)))
+            reason, remedy = " ".join(wrong), "Write each formula as one line."
             right = f"{' and '.join(outputs)}: right."
             yield _finding(criterion, "values", "The forward pass is right", right, reason, remedy)
         else:
@@ -145,7 +154,7 @@ class _Judge:
                 yield _finding(criterion, name, f"The gradient of {name}", right, self.wrong[output], remedy)
         for special in self.problem.special_checks:
             if special.criterion == criterion:
-                reason = "This counts only if its outputs are right in the ordinary cases."
+                reason = _NOT_ORDINARY
                 if not any(self.wrong[output] for output in special.outputs):
                     bad = (one for one in special.outputs if self.error(one, special.case) >= TOLERANCE)
                     reason = next((self._why_in(output, special.case) for output in bad), "")

@@ -23,6 +23,10 @@ from harness.workspace import SETTINGS, open_workspace, read_source
 
 _READ = "read: "
 _MOST_NEXT = 3
+_ALL_SOUND = (
+    "experiment.py, once more: what is done there that no check measures?",
+    "if nothing is, name the cause healthy in report.md, and leave the experiment as it is",
+)
 DEFAULT_DATASET = "digits"
 
 
@@ -103,9 +107,11 @@ def where_next(reports: Sequence[CheckReport]) -> list[str]:
     """Return where to go on: what unsound outcomes say, less the checks just made.
 
     Places to read come first, and first of all those of outcomes that show the fault itself. If one check was made and
-    is sound, return what it says; if several were made and all are sound, nothing.
+    is sound, return what it says; if several were made of an exercise and all are sound, what is left to look at.
     """
     told = list(reports) if len(reports) == 1 else unsound(reports)
+    if not told and not reports[0].target.endswith(".py"):
+        return [f"{_READ}{look}" for look in _ALL_SOUND]
     made = {one.command for one in reports}
     lines = dict.fromkeys(line for one in told for line in one.next_lines if line not in made)
     return sorted(lines, key=lambda line: not line.startswith(_READ))[:_MOST_NEXT]
@@ -177,7 +183,12 @@ def _show_whole(console: Console, report: CheckReport) -> None:
 def _show_walk(console: Console, reports: Sequence[CheckReport]) -> None:
     wrong = unsound(reports)
     _print(console, verdict(reports), hang=2, style=_style(not wrong))
-    for title, is_fault in (("These show a fault itself:", True), ("These may be consequences:", False)):
+    faults = sum(one.outcome.mechanism for one in wrong)
+    shown = "These show a fault itself, and may be one and the same:" if faults > 1 else "This shows a fault itself:"
+    others = (
+        "These may be consequences:" if faults else "No check shows the cause yet. These may be consequences of it:"
+    )
+    for title, is_fault in ((shown, True), (others, False)):
         found = [one for one in wrong if one.outcome.mechanism == is_fault]
         if found:
             console.print(title, style="bold")
