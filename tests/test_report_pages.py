@@ -85,7 +85,8 @@ def test_every_page_loads_nothing_and_is_for_all_readers(pages: dict[str, str]) 
             if href.startswith(("http:", "https:")):  # of a report
                 assert attributes["rel"] == "nofollow noopener noreferrer", name
             else:
-                assert re.fullmatch(r"#\w+|[\w.-]+\.html", href), (name, href)
+                assert re.fullmatch(r"#[\w-]+|[\w.-]+\.html", href), (name, href)
+                assert href[:1] != "#" or [one for _, one in page.tags if one.get("id") == href[1:]], (name, href)
 
 
 def test_the_policy_allows_our_style_and_the_one_script_by_their_hashes(pages: dict[str, str]) -> None:

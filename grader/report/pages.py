@@ -173,6 +173,7 @@ def render_submission(
                 (clipped(one.caption, 200), _cells([one.columns], 60)[0], _cells(one.rows[:200], 400))
                 for one in exhibits.findings
             ],
+            "lost": lost_points(row),
             "diff": diff,
             "removed": kinds.count("-"),
             "added": kinds.count("+"),
@@ -189,6 +190,13 @@ def render_submission(
         },
         pictures=True,
     )  # fmt: skip
+
+
+def lost_points(row: SubmissionScore) -> list[tuple[Criterion, Check]]:
+    """Return the checks that did not earn all their points, each with its criterion; the largest loss first."""
+    every = [(name, check) for name, criterion in row.criteria.items() for check in criterion.checks]
+    lost = [(name, check) for name, check in every if check.points is None or check.points < check.max]
+    return sorted(lost, key=lambda one: (one[1].points or 0.0) - one[1].max)
 
 
 def fact_rows(facts: Facts) -> list[tuple[str, str]]:
