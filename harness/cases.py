@@ -163,7 +163,8 @@ def _hint(parts: Sequence[str]) -> str:
     """Return the hint of a case. That of two breaks says so of its figures: they were measured of each alone."""
     if len(parts) == 1:
         return parts[0]
-    return f"Of one fault, with figures as if it were alone: {' Of the other: '.join(parts)}"
+    each = zip(("Of one fault, with figures as if it were alone", "Of the other"), parts, strict=True)
+    return "\n".join(f"{which}: {part}" for which, part in each)
 
 
 def is_mystery(name: str) -> bool:
