@@ -22,7 +22,6 @@ from harness.recipe import (
     Edit,
     KitRecipe,
     Recipe,
-    Sentence,
     Symptom,
     apply_edits,
     edit_of,
@@ -102,7 +101,7 @@ class Case(Recipe):
     """
 
     area: Any = None
-    hints: tuple[Sentence, Sentence, Sentence]
+    hints: tuple[str, str, str]
     breaks: tuple[Edit, ...] = ()
     symptoms: tuple[Symptom, ...] = ()
     observations: tuple[()] = ()
