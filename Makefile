@@ -122,7 +122,7 @@ grade: $(GRADER)
 	@$(BIN)/grader score "$(or $(SUBMISSIONS),submissions)" $(if $(OUT),--out "$(OUT)") $(jobs) $(if $(CLUSTER),--cluster "$(CLUSTER)"); $(UNLESS_OPEN)
 
 score: $(GRADER)
-	@$(BIN)/grader practice "$(BREAK)" $(work); $(UNLESS_OPEN)
+	@$(BIN)/grader practice "$(BREAK)" $(work) $(if $(YES),--yes); $(UNLESS_OPEN)
 
 demo: $(GRADER)
 	@$(BIN)/grader demo $(jobs); $(UNLESS_OPEN)

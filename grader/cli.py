@@ -7,7 +7,7 @@ from typing import Any, Literal, NoReturn
 
 import click
 
-from harness.command_line import HELP_OPTIONS, run_command, whole_number, work_option
+from harness.command_line import HELP_OPTIONS, confirm, run_command, whole_number, work_option
 from harness.errors import UserError, naming
 from harness.run.provenance import usable_cores
 
@@ -105,11 +105,20 @@ def export(platform: Literal["canvas", "moodle"], out: Path) -> None:
 @cli.command()
 @click.argument("exercise", metavar="EXERCISE")
 @work_option
-def practice(exercise: str, work: Path) -> None:
-    """Score your own workspace of EXERCISE at home."""
-    from grader.course.practice import practise
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def practice(exercise: str, work: Path, yes: bool) -> None:
+    """Score your own workspace of EXERCISE at home.
+
+    The score tells the cause. If the experiment is not fixed yet, it asks first.
+    """
+    from grader.course.practice import practise, tells_too_early
 
     with naming(work):
+        if not yes and tells_too_early(exercise, work):
+            question = (
+                f"{exercise} is not fixed yet, and its score tells the cause. Score it? A submission will say so."
+            )
+            confirm(question, "Nothing was scored.")
         sys.exit(practise(exercise, work))
 
 

@@ -216,7 +216,7 @@ class _Catalogue:
         level = int(match[1])
         if _share(name, "healthy") < _HEALTHY_SHARE:
             sound = {one.name: one for one in sound_experiments(self.cases.decoy, self.recipes.values())}
-            return _healthy(name, sound[_highest(name, sound)])
+            return _healthy(name, sound[_highest(name, sound)], self.recipes.values())
         drawn: tuple[str, ...] = (_highest(name, self._on(level)),)
         if _share(name, "two") < _PAIR_SHARE.get(level, 0.0):
             drawn = _highest(name, self._pairs(hard=level == LEVELS))
@@ -256,8 +256,12 @@ def sound_experiments(decoys: Sequence[Decoy], recipes: Iterable[Recipe]) -> lis
     ]
 
 
-def _healthy(name: str, drawn: Sound) -> Case:
+def _healthy(name: str, drawn: Sound, recipes: Iterable[Recipe]) -> Case:
+    # An edit is judged as in a mystery that is broken, by the validation of healthy runs.
+    goals = (one.goal for one in recipes if (one.experiment, one.dataset) == (drawn.experiment, drawn.dataset))
+    goal = next((goal.model_copy(update={"checks": ()}) for goal in goals if goal is not None), None)
     return Case(
+        goal=goal,
         id=name,
         format_version=2,
         title=TITLE,

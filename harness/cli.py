@@ -10,7 +10,15 @@ from typing import Any, NoReturn
 import click
 
 from harness.checks.cli.commands import add_check_commands
-from harness.command_line import HELP_OPTIONS, resume_option, run_command, run_options, whole_number, work_option
+from harness.command_line import (
+    HELP_OPTIONS,
+    confirm,
+    resume_option,
+    run_command,
+    run_options,
+    whole_number,
+    work_option,
+)
 from harness.errors import Stopped, UserError, naming
 from harness.terminal import folded, terminal_width
 
@@ -159,10 +167,7 @@ def reveal(recipe: str, work: Path, yes: bool) -> None:
     progress = progress_of(folder)
     if progress.handed_in is None and not progress.revealed:
         if not yes:
-            if not sys.stdin.isatty():
-                raise UserError(f"{recipe} was not handed in, and there is no terminal to ask: give --yes (YES=1).")
-            if not click.confirm(f"{recipe} was not handed in. Show its solution? A submission will say so."):
-                raise Stopped("Nothing was shown.")
+            confirm(f"{recipe} was not handed in. Show its solution? A submission will say so.", "Nothing was shown.")
         note_progress(folder, revealed=True)
     show_solution(found)
 

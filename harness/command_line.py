@@ -113,6 +113,16 @@ def whole_number(low: int, high: int | None = None) -> Callable[[str], int]:
     return convert
 
 
+def confirm(question: str, otherwise: str) -> None:
+    """Ask a question. Raises `Stopped` with the words in `otherwise` for a no, `UserError` if there is no terminal."""
+    from harness.errors import Stopped, UserError
+
+    if not sys.stdin.isatty():
+        raise UserError(f"{question} There is no terminal to answer: give --yes (YES=1).")
+    if not click.confirm(question):
+        raise Stopped(otherwise)
+
+
 def positive_option(name: str, parameter: str, text: str) -> Command:
     """Return an option that takes a whole number of at least 1."""
     return click.option(name, parameter, metavar="N", type=whole_number(1), help=text)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:  # reading reports takes libraries that no run needs
     from harness.submission.check_run import CheckItem
 
 Figures = dict[str, str]
+_NAME_HEALTHY = f"or, if you find nothing wrong with it, name the cause {HEALTHY} in {{report}}"
 _NOTHING_WRONG = (
     "The right answer changes no line and names the cause healthy. What settles it is that every check that judges"
     " something is sound, and that each line that looks odd can be shown to be harmless: change it, run, and compare."
@@ -158,8 +159,8 @@ def show_attempt(workspace: Workspace, attempt: "Attempt | None", *, again: str 
         _show_line(console, f"{workspace.experiment} has no edit yet: both runs are the same.")
         _show_next(
             console,
-            f"either edit {workspace.experiment}, {again}",
-            f"or, if you find nothing wrong with it, name the cause {HEALTHY} in {workspace.report}",
+            f"edit {workspace.experiment}, {again}",
+            *([_NAME_HEALTHY.format(report=workspace.report)] if is_mystery(workspace.recipe) else []),
         )
         return
     name = "fixed" if attempt.fixed else f"attempt {attempt.number}"
@@ -188,7 +189,7 @@ def _not_yet(criteria: "Sequence[Criterion]") -> str:
     """Return one sentence on what an attempt lacks. It never names the cause."""
     missed = [item for item in criteria if not item.reached]
     if not missed:
-        return "Not judged: this exercise has no measured goal."
+        return "Not judged: your edit does not change the log. The checks may still tell the difference."
     if missed[0].by_check and len(criteria) > len(missed):
         return "The curves look right, and the cause is still there: a check sees it."
     return "Not fixed yet."

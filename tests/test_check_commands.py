@@ -175,7 +175,9 @@ def test_a_walk_without_a_cause_says_so_and_one_without_a_fault_says_what_is_lef
     show(reports(overfit="stalls", data="sound"), "heading")
     assert "No check shows the cause yet." in capsys.readouterr().out
     show(reports(first_loss="chance", data="sound"), "heading")
-    assert "name the cause healthy in report.md" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "what is done there that no check measures?" in said
+    assert "healthy" not in said, "something is wrong with every exercise that has a name of its own"
 
 
 def test_a_terminal_gets_wrapped_sentences_and_whole_commands(

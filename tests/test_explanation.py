@@ -11,7 +11,7 @@ from grader.score.diagnostics import judge_diagnostics
 from grader.score.explanation import judge_explanation
 from harness import recorded
 from harness.recipe import load_recipe
-from harness.submission.log_values import load_causes
+from harness.submission.log_values import LogValues, load_causes, no_first_sign
 from harness.submission.places import places_of
 
 RECIPES = [path.name.removesuffix(".log.gz") for path in sorted(LOGS.iterdir())]
@@ -138,6 +138,18 @@ def test_where_is_the_broken_function_or_one_that_was_rightly_edited() -> None:
 )
 def test_the_first_sign_is_near_the_first_departure_of_its_signal(first_wrong: str, expected: float) -> None:
     assert points(report(first_wrong=first_wrong))["first_wrong"] == expected
+
+
+def test_a_small_difference_is_a_first_sign_where_it_begins() -> None:
+    def run(*losses: float) -> LogValues:
+        return LogValues([{"step": step, "loss": loss} for step, loss in enumerate(losses)])
+
+    healthy = run(*[1.0] * 40)
+    slow = run(1.0, 1.02, *[1.02] * 18, *[3.0] * 20)
+    said = {place: no_first_sign("loss", place, slow, healthy) for place in (0, 1, 11, 15, 20, 35)}
+    assert said[1] == said[11] == said[20] == ""
+    assert said[0] == "a healthy run has 1 there, much the same as 1"
+    assert said[15] == said[35] == "loss is wrong from step 1 on"
 
 
 def test_a_check_stands_in_where_no_signal_shows_the_fault(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ from made_up_runs import BROKEN, FIXED, make_workspace, read_lines
 
 from harness import goal
 from harness.attempts import edit_of, find_attempt, keep_attempt, list_attempts, size_of
+from harness.cases import case_of, load_mystery
 from harness.checks import Finding
 from harness.errors import UserError
 from harness.goal import Criterion, judge, wanted
@@ -70,7 +71,7 @@ def test_a_cause_that_is_still_there_is_told_by_what_the_check_measures(monkeypa
     ("log", "says", "found"),
     [
         (records(loss=float("nan")), "the loss is a number", "it ends as NaN or infinity"),
-        (records(loss=900.0), "still a symptom in loss", " is "),
+        (records(loss=900.0), "a symptom in loss", " is "),
         (records(accuracy=0.1), "validation accuracy is at least 77%", "10.0%, about what a guess reaches"),
         (records(accuracy=0.6), "validation accuracy is at least 77%", "60.0%"),
         (records(accuracy=None), "validation accuracy is at least 77%", "it was not recorded"),
@@ -84,6 +85,26 @@ def test_a_log_that_is_not_healthy_needs_no_check(
     assert missed.says.startswith(says)
     assert found in missed.found
     assert asked == []
+
+
+def test_the_accuracy_counts_that_the_harness_measures_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    outcome(monkeypatch, "usual")
+    log = records(accuracy=1.0)
+    log[-1]["val_accuracy_eval_mode"] = 0.6
+    missed = next(item for item in judge(RECIPE, SETTINGS, log, "source") if not item.reached)
+    assert missed.found == "60.0%"
+
+
+def test_of_a_mystery_no_verdict_tells_whether_something_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    outcome(monkeypatch, "usual")
+    broken = case_of("mystery-1-1", [RECIPE])
+    healthy = next(case for n in range(1, 99) if (case := load_mystery(f"mystery-2-{n}")).is_healthy)
+    for log, reached in ((records(accuracy=0.99), True), (records(accuracy=0.02), False)):
+        log[-1]["val_loss"] = 0.01 if reached else 99.0
+        settings = RunSettings(seed=42, dataset=healthy.dataset)
+        said = [judge(case, one, log, "source") for case, one in ((broken, SETTINGS), (healthy, settings))]
+        assert said[0] == said[1]
+        assert [item.reached for item in said[0]] == [reached]
 
 
 def test_under_other_epochs_the_checks_judge_alone(monkeypatch: pytest.MonkeyPatch) -> None:

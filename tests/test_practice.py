@@ -54,11 +54,21 @@ def test_from_the_first_attempt_to_the_solution(tmp_path: Path) -> None:
 
 def test_a_solution_is_shown_after_a_confirmation_that_is_noted(tmp_path: Path) -> None:
     said = mistake("reveal", "huge_lr", cwd=tmp_path)
-    assert said == "huge_lr was not handed in, and there is no terminal to ask: give --yes (YES=1)."
+    assert said == (
+        "huge_lr was not handed in. Show its solution? A submission will say so."
+        " There is no terminal to answer: give --yes (YES=1)."
+    )
     shown = succeed("reveal", "huge_lr", "--yes", cwd=tmp_path)
     assert "+    return torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)" in shown
     assert "**Cause.**" in shown
     assert json.loads((tmp_path / "work" / ".progress" / "huge_lr.json").read_text())["revealed"] is True
+
+
+def test_a_score_that_would_tell_the_cause_asks_first(tmp_path: Path) -> None:
+    succeed("exercise", "huge_lr", "--epochs", "1", cwd=tmp_path)
+    said = mistake("huge_lr", cwd=tmp_path, program=PRACTICE)
+    assert said.startswith("huge_lr is not fixed yet, and its score tells the cause. Score it?")
+    assert not (tmp_path / "work" / ".progress" / "huge_lr.json").exists()
 
 
 def test_a_workspace_that_could_not_be_handed_in_is_not_scored(tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ def test_a_broken_archive_is_refused_and_nothing_written(
         (workspace.folder / name).unlink()
     else:
         (workspace.folder / name).write_text(text)
-    with pytest.raises(UserError, match=f"^Not handed in, {message}"):
+    with pytest.raises(UserError, match=f"^Not packed, {message}"):
         submit(workspace, "ada", tmp_path / "out")
     assert not (tmp_path / "out").exists()
     assert progress_of(workspace.folder).handed_in is None

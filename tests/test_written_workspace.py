@@ -60,7 +60,7 @@ def test_a_file_that_cannot_be_judged_says_why(
     assert (item.outcome, item.blocks) == ("failed", blocks)
     assert said in item.message
     if blocks:
-        with pytest.raises(UserError, match=f"Not handed in, answer: file: .*{said}"):
+        with pytest.raises(UserError, match=f"Not packed, answer: file: .*{said}"):
             submit_file(workspace, "ada", tmp_path / "out")
     else:
         assert submit_file(workspace, "ada", tmp_path / "out").warnings == (item,)
@@ -70,7 +70,7 @@ def test_a_file_that_does_not_parse_is_not_packed_and_a_foreign_import_is_warned
     workspace: FileWorkspace, tmp_path: Path
 ) -> None:
     workspace.answer.write_text("def forward(:\n")
-    with pytest.raises(UserError, match=r"Not handed in, answer: syntax: .*backprop.py cannot be parsed: .*line 1"):
+    with pytest.raises(UserError, match=r"Not packed, answer: syntax: .*backprop.py cannot be parsed: .*line 1"):
         submit_file(workspace, "ada", tmp_path / "out")
     assert not (tmp_path / "out").exists()
     workspace.answer.write_text("import numpy as np\nimport torch\n")

@@ -15,13 +15,27 @@ from grader.report.write import write_reports
 from grader.sandbox import sandbox_problem
 from grader.score.verdict import DEFAULT_RUBRIC, Check, Scores, SubmissionScore, load_weights
 from grader.session import ScoreOptions, open_grading, provenance_of
-from harness.progress import note_progress
+from harness.attempts import list_attempts
+from harness.progress import note_progress, progress_of
 from harness.submission.archive import submit, submit_file
-from harness.workspace import SCORE, make_command, open_workspace
+from harness.workspace import SCORE, make_command, open_workspace, read_source
 from harness.written.exercise import FileExercise, load_exercise
 from harness.written.workspace import open_file_workspace
 
 _STUDENT = "you"
+
+
+def tells_too_early(exercise: str, work: Path) -> bool:
+    """Return whether a score would tell the cause of an experiment that is not fixed, and the student has not seen it.
+
+    Raises `UserError` if there is no workspace.
+    """
+    progress = progress_of(work / exercise)
+    if isinstance(load_exercise(exercise), FileExercise) or progress.revealed or progress.handed_in is not None:
+        return False
+    workspace = open_workspace(work, exercise)
+    made = list_attempts(workspace)
+    return not (made and made[-1].fixed and made[-1].source() == read_source(workspace.experiment))
 
 
 def practise(exercise: str, work: Path) -> int:
@@ -50,14 +64,18 @@ def practise(exercise: str, work: Path) -> int:
     page = options.out / f"{file_stem(row.submission)}.html"
     say = [f"open {page} in a browser"]
     if not isinstance(found, FileExercise):
-        say.append(f"for the explanation: {make_command('reveal', work / exercise)}")
+        say.append(f"for the solution: {make_command('reveal', work / exercise)}")
     console.print("Next:", *(f"  {line}" for line in say), sep="\n")
     return 0 if row.total is not None else 1
 
 
 def _show(console: Console, row: SubmissionScore) -> None:
     """Print the points of each criterion, and every check that lost some, the largest loss first."""
+    open_checks = [check for one in row.criteria.values() for check in one.checks if check.points is None]
     total = "not judged" if row.total is None else f"{row.total:g} of 100"
+    if open_checks:
+        least = sum(check.points or 0.0 for one in row.criteria.values() for check in one.checks)
+        total = f"{least:g} to {least + sum(check.max for check in open_checks):g} of 100"
     console.print(f"{row.recipe}: {total}{f' ({row.reason})' if row.reason else ''}", style="bold")
     checks: list[Check] = []
     for name, criterion in row.criteria.items():

@@ -15,7 +15,7 @@ from harness.recipe import HEALTHY, Recipe, load_recipe
 from harness.recorded import check_of_value, outcomes_of, rival_outcome, trips_of
 from harness.run.signals import place_of
 from harness.submission.document import TOO_LONG, Body
-from harness.submission.log_values import OFF_BY, contradicted, first_departure, load_causes, log_values
+from harness.submission.log_values import OFF_BY, contradicted, first_departure, load_causes, log_values, no_first_sign
 from harness.submission.places import places_of
 from harness.submission.report import PARTS, WORD_LIMIT, Diagnosis, Report, RuledOut, Sign, parse_report
 
@@ -25,9 +25,6 @@ _FIRST_WRONG = ("first_wrong", "It cites the first sign of the fault", 3.0)
 _RULED_OUT = ("ruled_out", "Two other causes are ruled out by facts", 4.0)
 _FORM = ("form", f"At most {WORD_LIMIT} words under four headings", 3.0)
 
-# How far behind the first departure of its signal a value may stand and still be a first sign: in the logs of the
-# recipes that do not explode, a swing back towards the healthy run hides a fault for up to seven steps.
-_STEPS, _EPOCHS = 10, 1
 _RIVALS, _RIVALS_READ = 2, 4  # two count, of the first four: a list of guesses is no argument
 
 
@@ -145,14 +142,8 @@ def _judge_sign(evidence: Evidence, sign: Sign, remedy: str) -> Check:
     if place is None:
         return lost(*_FIRST_WRONG, f"You cite {sign} of the broken run, but {broken.untrue(sign)}", remedy)
     value, theirs = broken.series[sign.signal][place], broken.beside(sign.signal, place, healthy)
-    if theirs is None or not broken.departs(sign.signal, place, healthy):
-        there = "" if theirs is None else f": a healthy run has {theirs:.4g} there"
-        return lost(*_FIRST_WRONG, f"{sign} is {value:.4g}, which is not wrong{there}.", remedy)
-    first = next(broken.departures(sign.signal, healthy))
-    reach = _STEPS if place_of(sign.signal) == "step" else _EPOCHS
-    if place - first > reach:
-        reason = f"{sign} is wrong, but {sign.signal} is wrong from {place_of(sign.signal)} {first} on."
-        return lost(*_FIRST_WRONG, reason, remedy)
+    if problem := no_first_sign(sign.signal, place, broken, healthy):
+        return lost(*_FIRST_WRONG, f"{sign} is {value:.4g}, which is not the first sign: {problem}.", remedy)
     return full(*_FIRST_WRONG, f"{sign} is {value:.4g}, and {theirs:.4g} in a healthy run.")
 
 

@@ -175,7 +175,7 @@ def _warnings(items: Sequence[CheckItem], command: str) -> list[CheckItem]:
     blocking = [item for item in failures if item.blocks]
     if blocking:
         more = f" (and {len(blocking) - 1} more: {command})" if blocking[1:] else ""
-        raise UserError(f"Not handed in, {blocking[0].id}: {blocking[0].message}{more}")
+        raise UserError(f"Not packed, {blocking[0].id}: {blocking[0].message}{more}")
     return failures
 
 

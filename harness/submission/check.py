@@ -23,7 +23,7 @@ from harness.submission.check_run import (
     passed,
 )
 from harness.submission.document import EMBEDDED, TOO_LONG
-from harness.submission.log_values import OFF_BY, LogValues, contradicted, load_causes
+from harness.submission.log_values import OFF_BY, LogValues, contradicted, load_causes, no_first_sign
 from harness.submission.places import places_of
 from harness.submission.report import PARTS, WORD_LIMIT, Diagnosis, Report, RuledOut, Sign, read_report
 from harness.symptoms import judge_symptom
@@ -152,11 +152,11 @@ class _ReportJudge:
             known = suggestion(entry.where, list(places))
             raise UserError(f"experiment.py has no function or class {printable(entry.where)}: {known}")
         self._fact("broken", sign)
-        fixed = self.logs.get("fixed")
-        broken = self.logs["broken"]
-        healthy = broken.beside(sign.signal, sign.index, fixed) if fixed is not None else None
-        if fixed and healthy is not None and not broken.departs(sign.signal, sign.index, fixed):
-            message = f"{sign} is {sign.value} in the broken run, and {healthy:.6g} in the fixed run"
+        broken, fixed = self.logs["broken"], self.logs.get("fixed")
+        # If the fix is right, the fixed run is the healthy one.
+        comparable = fixed is not None and not sign.check and broken.beside(sign.signal, sign.index, fixed) is not None
+        if comparable and fixed and (problem := no_first_sign(sign.signal, sign.index, broken, fixed)):
+            message = f"{sign} is {sign.value}, and {problem}".replace("a healthy run", "your run")
             raise UserError(f"{message}: cite the first value that the fault changes.")
         return f"{sign} is {sign.value or sign.outcome} in the broken run."
 

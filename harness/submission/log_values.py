@@ -25,6 +25,11 @@ _DEPTH = 3  # tables within tables; a run writes two
 # Two runs from one seed see the same batches, so they differ by what the break does. The loss of a batch swings within
 # a healthy run, and half of the larger value is beyond that; a validation is a mean over hundreds of images.
 _STEP_SHARE, _EPOCH_SHARE = 0.5, 0.05
+# The first sign of a fault may be small: a value that differs by more than rounding is one, at the first places where
+# its signal differs. In the logs of recipes that do not explode, a swing back towards the healthy run hides a fault for
+# up to seven steps.
+_FIRST_SHARE = 0.01
+_REACH = {"step": 10, "epoch": 1}
 # Accuracies are read as float32: a smaller gain is rounding.
 _ROUNDING = {"eval_mode_gain": 1e-6}
 
@@ -108,10 +113,10 @@ class LogValues:
         for name in signals or [name for name in known if place in self.series[name]]:
             yield evidence_line(run, name, kind, place, number_text(self.value(name, step, epoch)))
 
-    def departs(self, signal: str, place: int, other: "LogValues") -> bool:
-        """Return whether a signal departs from another log's at the same place; see `beside`."""
+    def departs(self, signal: str, place: int, other: "LogValues", share: float | None = None) -> bool:
+        """Return whether a signal departs from another log's at the same place, by more than a share; see `beside`."""
         theirs = self.beside(signal, place, other)
-        return theirs is not None and _departs(signal, self.series[signal][place], theirs)
+        return theirs is not None and _departs(signal, self.series[signal][place], theirs, share)
 
     def beside(self, signal: str, place: int, other: "LogValues") -> float | None:
         """Return the value of another log that stands for that of this one at a place; None if there is none.
@@ -123,9 +128,26 @@ class LogValues:
             return next(iter(theirs.values()))
         return theirs.get(place) if place in own else None
 
-    def departures(self, signal: str, healthy: "LogValues") -> Iterator[int]:
+    def departures(self, signal: str, healthy: "LogValues", share: float | None = None) -> Iterator[int]:
         """Yield, in order, the places at which a signal lies outside what the healthy run shows there."""
-        return (place for place in self.series.get(signal, {}) if self.departs(signal, place, healthy))
+        return (place for place in self.series.get(signal, {}) if self.departs(signal, place, healthy, share))
+
+
+def no_first_sign(signal: str, place: int, run: LogValues, healthy: LogValues) -> str:
+    """Return why a value of a run is no first sign of its fault, as a clause, or "".
+
+    It must differ from the healthy run's, and stand near the first place where its signal differs, or departs from it.
+    """
+    value, theirs = run.series[signal][place], run.beside(signal, place, healthy)
+    if theirs is None:
+        return "a healthy run has no value there"
+    if not run.departs(signal, place, healthy, _FIRST_SHARE):
+        return f"a healthy run has {theirs:.4g} there, much the same as {value:.4g}"
+    kind = place_of(signal) or "step"
+    firsts = [next(run.departures(signal, healthy, share), place) for share in (_FIRST_SHARE, None)]
+    if any(0 <= place - first <= _REACH[kind] for first in firsts):
+        return ""
+    return f"{signal} is wrong from {kind} {firsts[0]} on"
 
 
 @lru_cache(maxsize=64)
@@ -146,15 +168,16 @@ def log_values(log: str) -> LogValues:
     return LogValues(parse_log(log_lines(log), "metrics.log"))
 
 
-def _departs(signal: str, value: float, healthy: float) -> bool:
+def _departs(signal: str, value: float, healthy: float, share: float | None = None) -> bool:
     """Return whether a value lies outside what a healthy run under the same seed shows at the same place.
 
-    It does if they differ by more than half of the larger one, or a twentieth for a signal of epochs.
+    It does if they differ by more than a share of the larger one: half, or a twentieth for a signal of epochs.
     """
     if not (math.isfinite(value) and math.isfinite(healthy)):
         return not (value == healthy or (math.isnan(value) and math.isnan(healthy)))
     larger = max(abs(value), abs(healthy))
-    share = _EPOCH_SHARE if place_of(signal) == "epoch" else _STEP_SHARE
+    if share is None:
+        share = _EPOCH_SHARE if place_of(signal) == "epoch" else _STEP_SHARE
     return larger > _ROUNDING.get(signal, 0.0) and abs(value - healthy) > share * larger
 
 

@@ -90,7 +90,7 @@ class Sign(BaseModel):
     epoch: _Index | None = None
     value: Annotated[str, BeforeValidator(_number)] = ""
     check: _CheckName = ""
-    outcome: _Word = ""
+    outcome: Annotated[_Word, AfterValidator(lambda name: name.replace("_", "-"))] = ""
 
     @model_validator(mode="after")
     def _is_one_fact(self) -> "Sign":
@@ -109,7 +109,7 @@ class Sign(BaseModel):
     def __str__(self) -> str:
         """Return where a value stands, or which check it is, for messages."""
         if self.check:
-            return f"check {printable(self.check)}"
+            return f"check {printable(self.check).replace('_', '-')}"
         place = f"step {self.step}" if self.step is not None else f"epoch {self.epoch}"
         return f"{printable(self.signal)} at {place}"
 
