@@ -20,7 +20,7 @@ import copy
 import torch
 from torch import Tensor, nn
 
-from harness.checks.core.finding import Cell, Check, Finding, mechanism, short, sound
+from harness.checks.core.finding import Cell, Check, Finding, mechanism, short, sound, unjudged
 from harness.checks.core.subject import Gradients, Subject, Trial, reference_gradients
 
 CHECK = Check(
@@ -34,6 +34,7 @@ CHECK = Check(
             "update_size",
         ),
         sound("no-decay", "This optimizer has no weight decay: nothing to rule out but that.", "update_size"),
+        unjudged("not-finite", "The first loss is not finite: no step has weights to compare.", "anomaly"),
         mechanism(
             "excessive",
             "The decay shrinks the weights faster than the data can make them grow.",
@@ -63,8 +64,10 @@ def measure(subject: Subject) -> Finding:
     if not any(group.get("weight_decay") for group in trial.optimizer.param_groups):
         return Finding("no-decay", "weight_decay is 0", {"weight decay": 0.0})
     batches = trial.batches()
-    for _ in range(STEPS):
-        trial.step(*next(batches))
+    for step in range(STEPS):
+        loss = trial.step(*next(batches))
+        if not step and not bool(loss.isfinite()):
+            return Finding("not-finite", "the first loss is not finite", {})
     gradients = reference_gradients(trial.model, trial.experiment.compute_loss, *next(batches))
     start = _weights(trial.model, gradients)
     decayed, plain = (_after_a_step(trial, gradients, decays) for decays in (True, False))

@@ -41,7 +41,7 @@ CHECK = Check(
     outcomes=(
         sound(
             "fresh",
-            "Every update uses the gradient of its batch, and all layers get a share. The backward pass is ruled out.",
+            "The backward pass gives the gradient of the batch, and all layers get a share: both are ruled out.",
             "amp_off",
         ),
         consequence("none", "The optimizer steps without any gradient.", "audit"),

@@ -21,7 +21,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from harness.checks.core.finding import Cell, Check, Finding, Table, mechanism, percent, short, sound
+from harness.checks.core.finding import Cell, Check, Finding, Table, mechanism, percent, short, sound, unjudged
 from harness.checks.core.subject import Subject, matrix_layers, without_zeros
 from harness.run.experiment import disable_dropout
 
@@ -35,6 +35,11 @@ CHECK = Check(
             "Signal and gradient get through at the start. The scale inside the network is ruled out; that of the "
             "outputs is the matter of first_loss.",
             "activations",
+        ),
+        unjudged(
+            "not-finite",
+            "A layer gets values that are not finite, and nothing grew before: the scale of the weights is not judged.",
+            "anomaly",
         ),
         mechanism(
             "exploding",
@@ -103,7 +108,10 @@ def measure(subject: Subject) -> Finding:
     trained = [name for name in variances if name not in frozen] or [*variances]
     gradient = _ratio(norms[trained[0]], norms[trained[-1]])
     dead = max((share for name, share in zeros.items() if name != first), default=0.0)
-    if not math.isfinite(variances[last]) or (signal > EXPLODES and variances[last] > EXPLODES):
+    grown = max(filter(math.isfinite, variances.values()), default=0.0)
+    if not math.isfinite(variances[last]) and grown <= EXPLODES:
+        outcome = "not-finite"
+    elif not math.isfinite(variances[last]) or (signal > EXPLODES and variances[last] > EXPLODES):
         outcome = "exploding"
     elif dead > DEAD:
         outcome = "dead"

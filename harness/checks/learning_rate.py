@@ -99,8 +99,8 @@ def rates_of(trial: Trial) -> list[float]:
     ]
     if trial.scheduler is not None:
         for _ in range(trial.steps - first):
-            trial.scheduler.step()
             rates.append(_next_rate(trial.optimizer))
+            trial.scheduler.step()
     return rates
 
 

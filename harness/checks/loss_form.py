@@ -40,6 +40,7 @@ from harness.checks.core.loss import (
     form_of,
     into,
     kind_of,
+    least_loss,
     range_of,
     stable_loss,
     stretched,
@@ -64,7 +65,7 @@ CHECK = Check(
     outcomes=(
         sound(
             "agrees",
-            "The loss is the mean that it should be, and the step minimizes it: both are ruled out.",
+            "The loss is a mean, and the step minimizes it. Its form is ruled out, not how much it smooths targets.",
             "lr_find",
         ),
         mechanism(
@@ -196,7 +197,8 @@ def _of_another_form(
     if kind == "classes" and range == "probabilities" and _is_plain_nll(loss, outputs, labels):
         return "differs", "the probability of the label where its logarithm should be"
     if form in ("mean", "weighted"):
-        return "agrees", "a cross-entropy with weights or shares"
+        floor = least_loss(loss, outputs, labels)
+        return "agrees", f"a cross-entropy with weights or shares, which no outputs bring below {short(floor)}"
     return ("no-reference" if form in ("own", "relative") else "differs"), f"the form is {form}"
 
 

@@ -59,15 +59,15 @@ def measure(subject: Subject) -> Finding:
     """Train with a rate that grows by the same factor each step until the loss has risen again."""
     used = worst(rates_of(subject.trial()))
     rates, losses, smooth = _range_test(subject, STEPS)
-    if math.isfinite(losses[0]) and _is_flat(smooth):
+    if not math.isfinite(losses[0]):
+        return Finding("non-finite", f"the first loss is {short(losses[0])}", {"highest rate of the schedule": used})
+    if _is_flat(smooth):
         # Two trials must not take turns: they share the state of chance.
         beside = list(_losses(subject, [0.0] * (MORE_STEPS + 1)))
         rates, losses, smooth = _range_test(subject, MORE_STEPS, beside)
     best = min(range(len(smooth)), key=smooth.__getitem__)
     suggested = rates[best] / 10
-    if not math.isfinite(losses[0]):
-        outcome = "non-finite"
-    elif _is_flat(smooth):
+    if _is_flat(smooth):
         outcome = "flat"
     elif used >= rates[-1]:
         outcome = "above"

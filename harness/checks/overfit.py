@@ -59,6 +59,7 @@ CHECK = Check(
             "data",
             "modes",
         ),
+        consequence("non-finite", "The loss of the batch is not finite before any update.", "data", "anomaly"),
         consequence(
             "stalls",
             "Something between a batch and its update keeps the loss up. More data or steps will not help.",
@@ -107,6 +108,8 @@ def measure(subject: Subject) -> Finding:
     plain = None
     if learnt:
         outcome, summary = "reaches", f"loss {short(losses[-1])} at step {len(losses) - 1}, target {short(target)}"
+    elif not math.isfinite(losses[0]):
+        outcome, summary = "non-finite", f"first loss {short(losses[0])}"
     elif rises or not highest <= BLOW_UP * losses[0]:
         outcome = "diverges"
         summary = f"first loss {short(losses[0])}, highest {short(highest)} in {len(losses)} steps"
@@ -117,7 +120,7 @@ def measure(subject: Subject) -> Finding:
         outcome, plain = "stalls", _plainly(subject)
         found = "learns it: compare optimizer, step and loss"
         if plain >= PLAINLY_LEARNT:
-            found = "does not, either: look at network and data"
+            found = "does not learn it, either: look at network and data"
         summary = f"lowest loss {short(lowest)} in {len(losses)} steps, target {short(target)}; plain Adam {found}"
     figures: dict[str, Cell] = {
         "first loss": losses[0],
@@ -126,7 +129,7 @@ def measure(subject: Subject) -> Finding:
         "last loss": losses[-1],
         "target": target,
         "reached at step": len(losses) - 1 if learnt else None,
-        "share of the first loss left by Adam and the stable loss": plain,
+        "share of the first loss that plain Adam leaves": plain,
     }
     return Finding(outcome, summary, figures)
 

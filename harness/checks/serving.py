@@ -33,7 +33,7 @@ CHECK = Check(
         mechanism(
             "differs",
             "For raw examples, other classes are served than the network answers.",
-            look="predict: how it prepares the examples and decides; build_model, end_epoch: which weights it serves",
+            look="predict: how it prepares the examples and decides; and which weights it serves",
         ),
     ),
 )
@@ -60,7 +60,7 @@ def measure(subject: Subject) -> Finding:
     accuracy = float((served == trial.served.labels).double().mean()) if fits else 0.0
     return Finding(
         "same" if cost <= SAME else "differs",
-        f"{share:.1%} of the served classes are the network's own, and the others cost {cost:.2%} of its lead;"
+        f"{share:.1%} of the served classes are the network's own, and the others cost {cost:.2%} of its certainty;"
         f" accuracy as served {short(accuracy)}",
         {"share of equal answers": share, "cost of the others": cost, "accuracy as served": accuracy},
     )

@@ -29,9 +29,7 @@ CHECK = Check(
     question="Do outputs follow the symbols that they may follow, and only those?",
     minutes=3,
     outcomes=(
-        sound(
-            "in-order", "Masks, padding and order do what these texts ask for: a leak in time is ruled out.", "mixing"
-        ),
+        sound("in-order", "Masks and padding keep to the order of symbols: a leak in time is ruled out.", "mixing"),
         unjudged("no-texts", "The inputs are no texts of symbols: this check does not apply.", "mixing"),
         mechanism(
             "copies",

@@ -11,7 +11,9 @@ to 0.7 of its weights, those with momentum in the upper part; Adam with the rate
 one step, sums of a loss, inputs that are not normalized and rates a hundred times too large 40 to 300 times.
 """
 
-from harness.checks.core.finding import Check, Finding, Table, consequence, short, sound
+import math
+
+from harness.checks.core.finding import Check, Finding, Table, consequence, short, sound, unjudged
 from harness.checks.core.subject import Subject, worst
 
 CHECK = Check(
@@ -20,6 +22,7 @@ CHECK = Check(
     minutes=2,
     outcomes=(
         sound("short", "Updates change the weights little by little: their length is ruled out.", "gradients"),
+        unjudged("not-finite", "The first loss is not finite: no update has a length.", "anomaly"),
         consequence(
             "rewrites",
             "An update is longer than the weights that it changes: what they held is lost in one step.",
@@ -45,6 +48,8 @@ def measure(subject: Subject) -> Finding:
         losses.append(float(trial.step(*batch)))
         for name, matrix in matrices.items():
             ratios[name].append(float((matrix.detach() - before[name]).norm() / before[name].norm().clamp(min=1e-30)))
+    if not math.isfinite(losses[0]):
+        return Finding("not-finite", "the first loss is not finite", {})
     longest = worst([worst(found) for found in ratios.values()] or [0.0])
     rows = tuple((name, found[0], worst(found), found[-1]) for name, found in ratios.items())
     return Finding(
