@@ -111,7 +111,7 @@ def where_next(reports: Sequence[CheckReport]) -> list[str]:
     is sound, return what it says; if several were made of an exercise and all are sound, what is left to look at.
     """
     told = list(reports) if len(reports) == 1 else unsound(reports)
-    if not told and not reports[0].target.endswith(".py"):
+    if not told and reports and not reports[0].target.endswith(".py"):
         return [f"{_READ}{look}" for look in _ALL_SOUND[: 1 + is_mystery(reports[0].target)]]
     made = {one.command for one in reports}
     lines = dict.fromkeys(line for one in told for line in one.next_lines if line not in made)
