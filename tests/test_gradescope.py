@@ -3,6 +3,8 @@
 import json
 import subprocess
 import sys
+import sysconfig
+import venv
 import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -157,19 +159,21 @@ def test_a_submission_is_scored_in_a_clean_root(honest: "HonestClass", tmp_path:
     """Run the bundle where nothing else of this repository can be seen, but for the installed packages."""
     root = unpacked(tmp_path, Settings(("huge_lr",), "visible"))
     (root / "submission" / "ada_huge_lr.tar.gz").write_bytes(honest.tarball("reference"))
-    system = [word for place in ("/usr", "/etc/ld.so.cache") for word in ("--ro-bind", place, place)]
-    links = [(f"usr/{name}", f"/{name}") for name in ("bin", "lib", "lib64") if Path(f"/{name}").is_symlink()]
-    system += [word for source, place in links for word in ("--symlink", source, place)]
-    system += ["--ro-bind-try", sys.base_prefix, sys.base_prefix, "--ro-bind", "/sys", "/sys"]
-    done = subprocess.run(
-        [
-            "bwrap", *system, "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs", "/root",
-            "--bind", str(root), "/autograder", "--ro-bind", sys.prefix, "/autograder/venv",
-            "--chdir", "/autograder", "--clearenv", "--setenv", "HOME", "/root",
-            "--setenv", "PATH", "/usr/local/bin:/usr/bin:/bin", "/autograder/run_autograder",
-        ],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    venv.create(root / "venv", symlinks=True)
+    packages = root / "venv" / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
+    # A folder that a .pth file names is searched, but its own .pth files, with this repository, are not read.
+    (packages / "bundle.pth").write_text("/autograder/source\n/autograder/venv/installed\n")
+    (root / "venv" / "installed").mkdir()
+    # Not a new /proc: bubblewrap covers parts of it, and then no sandbox inside may have one.
+    words = ["--bind", "/proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs", "/root"]
+    for place in ("/usr", "/etc/ld.so.cache", "/sys", sys.base_prefix):
+        words += ["--ro-bind", place, place]
+    for name in ("bin", "lib", "lib64"):
+        words += ["--symlink", f"usr/{name}", f"/{name}"] if Path(f"/{name}").is_symlink() else []
+    words += ["--bind", str(root), "/autograder", "--chdir", "/autograder", "--clearenv", "--setenv", "HOME", "/root"]
+    words += ["--ro-bind", sysconfig.get_path("purelib"), "/autograder/venv/installed"]
+    words += ["--setenv", "PATH", "/usr/local/bin:/usr/bin:/bin", "/autograder/run_autograder"]
+    done = subprocess.run(["bwrap", *words], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     data = json.loads((root / "results" / "results.json").read_text())
     found = read_results(data)

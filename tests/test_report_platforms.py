@@ -205,6 +205,11 @@ def test_moodle_gets_grade_and_feedback(tmp_path: Path) -> None:
     assert b'"\'=1+1","-"' in filled.table
 
 
+def test_a_long_text_of_a_student_stops_nobodys_grade(tmp_path: Path) -> None:
+    students = class_of(make_row("a", "ada@uni.edu", "steep", {}))
+    assert moodle_import(moodle(tmp_path, students, WORKSHEET.replace("=1+1", "x" * 200_000)).table).keys() == {7001}
+
+
 def test_moodle_takes_an_open_grade_for_no_row(tmp_path: Path) -> None:
     assert moodle_import(moodle(tmp_path, class_of(GRACE), names=NAMES).table) == {}
 

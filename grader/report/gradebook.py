@@ -3,12 +3,13 @@
 import csv
 import html
 import io
-import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
+
+from pydantic_core import to_json
 
 from grader.report.text import clipped, points
 from grader.score.identity import left_out, login, same_name
@@ -52,7 +53,7 @@ def gradebook_json(scores: Scores) -> bytes:
         }
         for row in _counting(scores)
     ]
-    return json.dumps(rows, indent=1, allow_nan=False).encode() + b"\n"
+    return to_json(rows, indent=1, inf_nan_mode="null") + b"\n"
 
 
 def _counting(scores: Scores) -> list[SubmissionScore]:

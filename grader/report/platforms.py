@@ -136,6 +136,7 @@ def _read(path: Path, needed: Sequence[str], how: str) -> tuple[list[str], list[
     """Return headings, rows and delimiter of an exported table."""
     text = read_text(path, _LIMIT, missing=how, too_large="is it a table?").removeprefix("\ufeff")
     delimiter = max(",;\t", key=text.partition("\n")[0].count)
+    csv.field_size_limit(_LIMIT)  # Moodle's worksheet holds what students typed in, however long
     try:
         header, *rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     except (csv.Error, ValueError) as error:
@@ -160,10 +161,9 @@ def _columns(
             return alike
     fits = [name for name in titles if column in (None, name, titles[name])]
     if len(fits) != 1:
-        listed = ", ".join(printable(name) for name in titles) or "none"
-        raise UserError(
-            f"{path}: {len(fits)} columns fit, and one is needed: name it with --column. There are: {listed}."
-        )
+        fit = "no column fits" if not fits else f"{len(fits)} columns fit"
+        listed = ", ".join(map(printable, titles)) or "none"
+        raise UserError(f"{path}: {fit}: name the one to fill with --column. There are: {listed}.")
     return {fits[0]: _counting(students, exercises)}
 
 
