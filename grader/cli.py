@@ -3,7 +3,7 @@
 import signal
 import sys
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import Any, NoReturn
 
 import click
 
@@ -75,31 +75,40 @@ def review(reports: Path, who: str | None) -> None:
 
 
 @cli.command()
-@click.option("--format", "platform", type=click.Choice(("canvas", "moodle")), required=True)
+@click.option(
+    "--format",
+    "platform",
+    required=True,
+    type=click.Choice(("canvas", "moodle", "gradescope-autograder", "csv", "json", "pages")),
+)
 @_reports
-def export(platform: Literal["canvas", "moodle"], out: Path) -> None:
-    """Write the scores for Canvas or Moodle.
+@click.option("--gradebook", type=_FILE, help="Fill in what Canvas (gradebook) or Moodle (grading worksheet) exported.")
+@click.option("--column", metavar="HEADING", help="Canvas: the column to fill in; by default the one that fits.")
+@click.option(
+    "--exercise",
+    "exercises",
+    metavar="EXERCISE",
+    multiple=True,
+    help="Exercise that counts, or that the autograder scores; repeatable.",
+)
+@click.option(
+    "--visibility",
+    type=click.Choice(("visible", "after_due_date", "after_published", "hidden")),
+    help="Gradescope: when students see the checks; by default after_due_date.",
+)
+@click.option(
+    "--trust-submissions", is_flag=True,
+    help="Gradescope: run students' code WITHOUT a sandbox, if bubblewrap cannot work in Gradescope's container.",
+)  # fmt: skip
+def export(platform: Any, **options: Any) -> None:
+    """Give the scores back in a platform's format.
 
-    They go below export/ in the reports.
+    The files go below export/ in the reports, in place of those of an earlier export. pages makes one page for each
+    student. gradescope-autograder packs this grader for Gradescope.
     """
-    from grader.report.gradebook import export as exported
-    from grader.report.gradebook import not_exported
-    from grader.report.text import clipped
-    from grader.score.verdict import read_scores
-    from harness.files import write_whole
+    from grader.course.export import ExportOptions, run_export
 
-    scores = read_scores(out)
-    path = out / "export" / f"{platform}.csv"
-    with naming(path.parent):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole({path: exported(scores, platform)})
-    click.echo(f"{path}\nNext: import it into {platform.capitalize()}.")
-    if waiting := sum(row.status == "not judged" for row in scores.submissions):
-        click.echo(f"{waiting} not judged, and without a grade in it: grader review {out} shows why.")
-    if outside := not_exported(scores):
-        click.echo(f"{len(outside)} not in it: grade them there by hand, or decide (docs/grading.md).", err=True)
-        for name, why in outside.items():
-            click.echo(f"  {clipped(name, 80)}: {clipped(why, 200)}", err=True)
+    run_export(platform, ExportOptions(**options))
 
 
 @cli.command()

@@ -10,9 +10,10 @@ from hypothesis import given
 from made_up_class import made_up_class
 
 from grader.course.decisions import apply_decisions, decisions_path, load_decisions
+from grader.course.gradescope import Settings, results
 from grader.replay.replay import Replay
 from grader.replay.replays import Cache
-from grader.report.gradebook import export, gradebook
+from grader.report.gradebook import export, gradebook, gradebook_json
 from grader.report.pages import render_class_page, render_submission
 from grader.score.solutions import load_variants
 from grader.score.verdict import DEFAULT_RUBRIC, load_weights, read_scores, scores_bytes
@@ -116,7 +117,8 @@ def test_scores_are_read_and_shown_or_refused(scratch: Path, data: bytes) -> Non
     if scores is None:
         return
     outcome(lambda: scores_bytes(scores))
-    outcome(lambda: (render_class_page(scores), gradebook(scores)))
+    outcome(lambda: (render_class_page(scores), gradebook(scores), gradebook_json(scores)))
+    outcome(lambda: results(scores.submissions, Settings(("steep", "asleep"))), UserError)
     outcome(lambda: export(scores, "canvas"), UserError)
     outcome(lambda: export(scores, "moodle"), UserError)
     for row in scores.submissions:

@@ -1,12 +1,15 @@
-"""Write the scores as tables: `gradebook.csv`, and the tables that Canvas and Moodle import."""
+"""Write the scores as tables: `gradebook.csv` and its JSON, and the tables that Canvas and Moodle import."""
 
 import csv
 import html
 import io
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
+
+from pydantic_core import to_json
 
 from grader.report.text import clipped, points
 from grader.score.identity import left_out, login, same_name
@@ -31,15 +34,73 @@ def gradebook(scores: Scores) -> bytes:
     compute is defused; see `cell`.
     """
     criteria = criteria_in(scores.submissions)
-    rows, outside = [], left_out(scores.submissions)
-    for row in scores.submissions:
-        if row.submission in outside:
-            continue
+    rows = []
+    for row in _counting(scores):
         earned = [row.criteria[name].points if name in row.criteria else None for name in criteria]
         flags = " | ".join(f"{flag.id}: {flag.message}" for flag in row.flags)
         texts = map(cell, (row.student, row.recipe, row.submission, row.status))
-        rows.append([*texts, *map(_number, (row.total, *earned)), cell(flags)])
+        rows.append([*texts, *map(number, (row.total, *earned)), cell(flags)])
     return csv_bytes([(*COLUMNS, *criteria, "flags"), *rows], mark=True)
+
+
+def gradebook_json(scores: Scores) -> bytes:
+    """Return the rows of `gradebook` as strict JSON, a list of objects. Open points are null, and text is as it was."""
+    rows = [
+        {
+            **{name: getattr(row, name) for name in COLUMNS},
+            "criteria": {name: criterion.points for name, criterion in row.criteria.items()},
+            "flags": [flag.model_dump() for flag in row.flags],
+        }
+        for row in _counting(scores)
+    ]
+    return to_json(rows, indent=1, inf_nan_mode="null") + b"\n"
+
+
+def _counting(scores: Scores) -> list[SubmissionScore]:
+    outside = left_out(scores.submissions)
+    return [row for row in scores.submissions if row.submission not in outside]
+
+
+@dataclass(frozen=True)
+class Students:
+    """What an export can give back: the row of each student and exercise.
+
+    rows: by student and exercise, sorted; None where a submission is left out and so waits for the instructor.
+    outside: why which submissions are left out, by name; see `not_exported`.
+    """
+
+    rows: Mapping[str, Mapping[str, SubmissionScore | None]]
+    outside: Mapping[str, str]
+
+    @property
+    def exercises(self) -> list[str]:
+        """Every exercise that somebody handed in; one that is only left out adds no column to an export."""
+        return sorted({name for found in self.rows.values() for name, row in found.items() if row is not None})
+
+
+def students_of(scores: Scores) -> Students:
+    """Return the table that every export is made from."""
+    outside = not_exported(scores)
+    found: dict[str, dict[str, SubmissionScore | None]] = {}
+    for row in sorted(scores.submissions, key=lambda row: (same_name(row.student), row.recipe)):
+        if row.submission not in outside:
+            found.setdefault(same_name(row.student), {})[row.recipe] = row
+    for row in scores.submissions:
+        if row.submission in outside and same_name(row.student) in found:
+            found[same_name(row.student)].setdefault(row.recipe, None)
+    return Students(found, outside)
+
+
+def grade(found: Mapping[str, SubmissionScore | None], exercises: Sequence[str]) -> float | None:
+    """Return the mean of a student's totals in these exercises, or None while one of them waits for the instructor.
+
+    An exercise that was not handed in counts 0. A student who handed in none of them has no grade.
+    """
+    rows = [found[exercise] for exercise in exercises if exercise in found]
+    known = [row for row in rows if row is not None and row.status != "not judged"]
+    if not rows or len(known) < len(rows):
+        return None
+    return sum(row.total or 0.0 for row in known) / len(exercises)
 
 
 def export(scores: Scores, platform: Platform) -> bytes:
@@ -48,13 +109,8 @@ def export(scores: Scores, platform: Platform) -> bytes:
     A student's name stands where the platform looks for the login. Open points are no grade, never 0. The submissions
     of `not_exported` are left out.
     """
-    outside = not_exported(scores)
-    rows = [row for row in scores.submissions if row.submission not in outside]
-    students: _Students = {}
-    for row in sorted(rows, key=lambda row: (same_name(row.student), row.recipe)):
-        students.setdefault(same_name(row.student), {})[row.recipe] = row
-    recipes = sorted({row.recipe for row in rows})
-    return _canvas(recipes, students) if platform == "canvas" else _moodle(recipes, students)
+    students = students_of(scores)
+    return _canvas(students) if platform == "canvas" else _moodle(students)
 
 
 def not_exported(scores: Scores) -> dict[str, str]:
@@ -77,10 +133,10 @@ def not_exported(scores: Scores) -> dict[str, str]:
     return found
 
 
-def csv_bytes(rows: Iterable[Sequence[str]], *, mark: bool = False) -> bytes:
+def csv_bytes(rows: Iterable[Sequence[str]], *, mark: bool = False, delimiter: str = ",") -> bytes:
     """Return rows of cells as CSV (RFC 4180) in UTF-8, every cell quoted; `mark` puts a byte order mark first."""
     text = io.StringIO(newline="")
-    csv.writer(text, lineterminator="\r\n", quoting=csv.QUOTE_ALL).writerows(rows)
+    csv.writer(text, delimiter=delimiter, lineterminator="\r\n", quoting=csv.QUOTE_ALL).writerows(rows)
     return text.getvalue().encode("utf-8-sig" if mark else "utf-8")
 
 
@@ -93,49 +149,51 @@ def cell(text: str) -> str:
     return _FORMULA.sub(r"\1'", visible(text))
 
 
-def _number(value: float | None) -> str:
+def number(value: float | None) -> str:
+    """Return points as a cell; open points are an empty one."""
     return "" if value is None else points(value)
 
 
-_Students = dict[str, dict[str, SubmissionScore]]  # by student and recipe
+def canvas_name(student: str) -> str:
+    """Return a name as the first cell of Canvas' table: no student poses as the row of maximum points."""
+    return cell(student).replace("Points Possible", "Points_Possible")
 
 
-def _canvas(recipes: Sequence[str], students: _Students) -> bytes:
+def _canvas(students: Students) -> bytes:
     """Return a file for Canvas' gradebook import: the login identifies a student, an empty cell is no grade.
 
     It has no byte order mark: the import takes one for a part of the first heading.
     """
+    recipes = students.exercises
     header = ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", *map(cell, recipes)]
     most = ["    Points Possible", "", "", "", "", *("100" for _ in recipes)]
     rows = []
-    for student, found in students.items():
-        # Canvas takes a row whose first cell holds these words for the row of maximum points.
-        name = cell(student).replace("Points Possible", "Points_Possible")
-        totals = [_number(found[recipe].total) if recipe in found else "" for recipe in recipes]
-        rows.append([name, "", "", cell(student), "", *totals])
+    for student, found in students.rows.items():
+        totals = ["" if (row := found.get(recipe)) is None else number(row.total) for recipe in recipes]
+        rows.append([canvas_name(student), "", "", cell(student), "", *totals])
     return csv_bytes([header, most, *rows])
 
 
-def _moodle(recipes: Sequence[str], students: _Students) -> bytes:
+def _moodle(students: Students) -> bytes:
     """Return a file for Moodle's grade import: a grade and a feedback for each recipe.
 
     An open grade is "-", which Moodle reads as no grade; it turns an empty cell of a new grade item into 0.
     """
-    header = ["username", *(cell(words) for one in recipes for words in (one, f"{one} feedback"))]
+    header = ["username", *(cell(words) for one in students.exercises for words in (one, f"{one} feedback"))]
     rows = []
-    for student, found in students.items():
+    for student, found in students.rows.items():
         cells = [cell(student)]
-        for recipe in recipes:
+        for recipe in students.exercises:
             row = found.get(recipe)
-            cells += ["-", ""] if row is None else [_number(row.total) or "-", cell(_feedback(row))]
+            cells += ["-", ""] if row is None else [number(row.total) or "-", cell(feedback(row))]
         rows.append(cells)
     return csv_bytes([header, *rows])
 
 
-def _feedback(row: SubmissionScore) -> str:
+def feedback(row: SubmissionScore) -> str:
     """Return what was lost and why in one text, escaped because Moodle shows it as HTML."""
     lost = [
-        f"{check.title} ({points(check.points)} of {points(check.max)}): {_words(check)}"
+        f"{check.title} ({points(check.points)} of {points(check.max)}): {check_words(check)}"
         for criterion in row.criteria.values()
         for check in criterion.checks
         if check.outcome != "passed" or check.comment
@@ -144,6 +202,7 @@ def _feedback(row: SubmissionScore) -> str:
     return html.escape(clipped(words, _FEEDBACK_LIMIT), quote=False)
 
 
-def _words(check: Check) -> str:
+def check_words(check: Check) -> str:
+    """Return why a check earned what it did, how to earn the rest, and the instructor's comment, as one text."""
     parts = (check.reason, check.remedy, check.comment and f"Your instructor: {check.comment}")
     return visible(" ".join(part for part in parts if part))

@@ -1,9 +1,12 @@
 """Render `index.html`, the whole class on one page, and a page for each submission, to hand to the student."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
+
+from markupsafe import Markup
 
 from grader.report.markdown import shown_report
 from grader.report.text import MISSING, clipped, file_stem, pill, plain_lines, points, render, source_diff, tenths
@@ -197,6 +200,24 @@ def lost_points(row: SubmissionScore) -> list[tuple[Criterion, Check]]:
     every = [(name, check) for name, criterion in row.criteria.items() for check in criterion.checks]
     lost = [(name, check) for name, check in every if check.points is None or check.points < check.max]
     return sorted(lost, key=lambda one: (one[1].points or 0.0) - one[1].max)
+
+
+# A tag of a page: no text of it holds "<", and no attribute a bare quote.
+_TAG = re.compile(r"""(<[a-z](?:"[^"]*"|[^">])*>)""")
+_ADDRESS = re.compile(r"""( (?:id|for|aria-labelledby|aria-describedby)="| href="#)([^"]+")""")
+
+
+def render_student(student: str, pages: Sequence[tuple[SubmissionScore, str]]) -> str:
+    """Return one page with all submissions of a student, each as its own page (HTML) shows it."""
+    parts = []
+    for place, (row, page) in enumerate(pages, start=1):
+        main = page.partition("<main>")[2].rpartition("</main>")[0]
+        # Every page uses the same ids. Its texts were escaped when it was made.
+        apart = rf"\g<1>{place}-\2"
+        parts.append(
+            (row, Markup("".join(_ADDRESS.sub(apart, one) if one[:1] == "<" else one for one in _TAG.split(main))))
+        )
+    return render("student.html.j2", {"student": student, "parts": parts}, pictures=True)
 
 
 def fact_rows(facts: Facts) -> list[tuple[str, str]]:

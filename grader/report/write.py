@@ -1,10 +1,12 @@
-"""Write `reports/` at once: render everything into a new folder beside it, then exchange the two."""
+"""Write `reports/` and the exports at once: make a new folder beside the old one, then exchange the two."""
 
 import ctypes
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+import zipfile
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from grader.report.gradebook import COLUMNS, GRADEBOOK, csv_bytes, gradebook
@@ -15,7 +17,7 @@ from harness.errors import UserError, naming, printable
 from harness.files import scratch_path
 
 INDEX = "index.html"
-_EXPORTS = "export"  # what `grader export` writes; new reports keep it
+EXPORTS = "export"  # what `grader export` writes; new reports keep it
 # How those of our files begin that are not pages.
 _BEGINNINGS = {GRADEBOOK: csv_bytes([COLUMNS], mark=True).rstrip(), SCORES: b'{\n "format_version": '}
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # of renameat2(2)
@@ -85,10 +87,42 @@ def check_reports_folder(out: Path) -> None:
         raise UserError(f"{parent} cannot be written to: name a folder elsewhere with --out.")
 
 
-def _foreign_files(folder: Path) -> Iterator[Path]:
-    """Yield the files in the folder that the grader did not write, sorted."""
+@contextmanager
+def new_export(folder: Path, names: Collection[str]) -> Iterator[Path]:
+    """Yield an empty folder for an export, which takes the place of `folder` at the end of the block.
+
+    names: the files that exports of this kind write beside pages. Whatever stops this leaves the earlier export. The
+    caller must hold the reports alone. Raises `UserError` if the export would replace a file of somebody else's.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise UserError(f"{folder} is a file: move it away.")
+    _clear_leftovers(folder, names)
+    for path in _foreign_files(folder, names):
+        raise UserError(f"{folder} holds {printable(path.name)}, which is no part of an export: move it elsewhere.")
+    scratch = scratch_path(folder)
+    scratch.mkdir(parents=True)
+    try:
+        yield scratch
+        _exchange(scratch, folder)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def write_zip(path: Path, members: Iterable[tuple[str, bytes]]) -> int:
+    """Write a zip of these names and contents, without times, and return how many there are. Scripts can be run."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as pack:
+        for name, content in members:
+            member = zipfile.ZipInfo(name)
+            member.create_system = 3  # Unix, whose file modes follow
+            member.external_attr = (0o100755 if content.startswith(b"#!") else 0o100644) << 16
+            pack.writestr(member, content, zipfile.ZIP_DEFLATED)
+        return len(pack.infolist())
+
+
+def _foreign_files(folder: Path, names: Collection[str] = ()) -> Iterator[Path]:
+    """Yield the files in the folder that the grader did not write, sorted; `names` are further files of its own."""
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
-        if path.name == _EXPORTS and path.is_dir():
+        if (path.name == EXPORTS and path.is_dir()) or (path.name in names and path.is_file()):
             continue
         begins = _beginning(path)
         own = _BEGINNINGS.get(path.name)
@@ -114,8 +148,8 @@ def _carry_over(old: Path, new: Path) -> None:
     """Copy what new reports keep: permissions and exports."""
     if old.is_dir():
         shutil.copymode(old, new)
-    if (old / _EXPORTS).is_dir():
-        shutil.copytree(old / _EXPORTS, new / _EXPORTS, symlinks=True)
+    if (old / EXPORTS).is_dir():
+        shutil.copytree(old / EXPORTS, new / EXPORTS, symlinks=True)
 
 
 def _exchange(new: Path, folder: Path) -> None:
@@ -137,10 +171,10 @@ def _old_place(folder: Path) -> Path:
     return folder.with_name(f".{folder.name}.old")
 
 
-def _clear_leftovers(folder: Path) -> None:
+def _clear_leftovers(folder: Path, names: Collection[str] = ()) -> None:
     """Remove what a killed grader left beside the folder; put reports back that it had moved away."""
     old = _old_place(folder)
-    if old.is_dir() and not any(_foreign_files(old)):
+    if old.is_dir() and not any(_foreign_files(old, names)):
         if folder.is_dir() and any(folder.iterdir()):
             shutil.rmtree(old, ignore_errors=True)
         else:
@@ -149,5 +183,5 @@ def _clear_leftovers(folder: Path) -> None:
     scratch = re.compile(rf"\.{re.escape(folder.name)}\.[0-9a-f]{{8}}")
     for path in folder.parent.iterdir() if folder.parent.is_dir() else ():
         ours = scratch.fullmatch(path.name) and path.is_dir() and not path.is_symlink()
-        if ours and not any(_foreign_files(path)):
+        if ours and not any(_foreign_files(path, names)):
             shutil.rmtree(path, ignore_errors=True)

@@ -1,0 +1,173 @@
+"""`grader export`: give the scores back, in a folder for each format below `export/` in the reports."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+import click
+
+from grader.course import gradescope
+from grader.report import platforms
+from grader.report.gradebook import (
+    Students,
+    cell,
+    csv_bytes,
+    export,
+    gradebook,
+    gradebook_json,
+    not_exported,
+    students_of,
+)
+from grader.report.pages import render_student
+from grader.report.text import MARKER, clipped, file_stem
+from grader.report.write import EXPORTS, new_export, write_zip
+from grader.score.identity import left_out
+from grader.score.verdict import Scores, SubmissionScore, read_scores
+from grader.session import locked
+from harness.errors import UserError, naming
+
+Format = Literal["canvas", "moodle", "gradescope-autograder", "csv", "json", "pages"]
+# The files of each export that are not pages.
+_FILES: dict[Format, tuple[str, ...]] = {
+    "canvas": ("canvas.csv", "feedback.zip"),
+    "moodle": ("moodle.csv", "feedback.zip"),
+    "gradescope-autograder": ("autograder.zip",),
+    "csv": ("grades.csv",),
+    "json": ("grades.json",),
+    "pages": ("index.csv",),
+}
+_NEXT: dict[Format, str] = {
+    "canvas": "import it into Canvas (Grades, Import)",
+    "moodle": "import it into Moodle",
+    "gradescope-autograder": "upload it in Gradescope: Configure Autograder, Zip file upload",
+    "csv": "open it in a spreadsheet",
+    "json": "read it with your own program",
+    "pages": "send each file to the login that stands beside it",
+}
+
+
+@dataclass(frozen=True)
+class ExportOptions:
+    """The options of `grader export`; `docs/grading.md` describes them."""
+
+    out: Path
+    gradebook: Path | None = None
+    column: str | None = None
+    exercises: tuple[str, ...] = ()
+    visibility: gradescope.Visibility | None = None
+    trust_submissions: bool = False
+
+
+def run_export(platform: Format, options: ExportOptions, names: platforms.Names | None = None) -> None:
+    """Write an export in place of the earlier one, and say what is in it and what is not.
+
+    names: further names of a student on the platform, by login. Raises `UserError` for reports, a table or options
+    that do not fit.
+    """
+    _refuse_unused(platform, options)
+    out, folder = options.out, options.out / EXPORTS / platform
+    scores = None if platform == "gradescope-autograder" else read_scores(out)
+    with naming(out):
+        out.mkdir(parents=True, exist_ok=True)
+        with locked(out) as alone:
+            if not alone:
+                raise UserError(f"Another grader writes to {out} right now: wait until it has ended.")
+            with new_export(folder, _FILES[platform]) as scratch:
+                notes = _write(platform, scores, scratch, options, names or {})
+    for path in (folder / name for name in _FILES[platform]):
+        if path.exists():
+            click.echo(path)
+    click.echo(f"Next: {_NEXT[platform]}.")
+    if scores is not None:
+        _say_what_is_missing(platform, scores, notes, out)
+
+
+def _write(
+    platform: Format, scores: Scores | None, folder: Path, options: ExportOptions, names: platforms.Names
+) -> Sequence[str]:
+    """Write the files of an export, and return whom or what it lacks, a sentence each."""
+    if scores is None:
+        settings = gradescope.Settings(
+            options.exercises, options.visibility or "after_due_date", options.trust_submissions
+        )
+        write_zip(folder / "autograder.zip", gradescope.bundle(settings))
+        return ()
+    students = students_of(scores)
+    if platform == "csv":
+        (folder / "grades.csv").write_bytes(gradebook(scores))
+    elif platform == "json":
+        (folder / "grades.json").write_bytes(gradebook_json(scores))
+    elif platform == "pages":
+        files = {student: f"{file_stem(student)}.html" for student in students.rows}
+        for student, file in files.items():
+            (folder / file).write_text(_student_page(students, options.out, student), encoding="utf-8")
+        lines = [("login", "file"), *((cell(student), file) for student, file in files.items())]
+        (folder / "index.csv").write_bytes(csv_bytes(lines, mark=True))
+    elif options.gradebook is None:
+        (folder / f"{platform}.csv").write_bytes(export(scores, "canvas" if platform == "canvas" else "moodle"))
+    else:
+        return _fill(platform, students, folder, options, names)
+    return ()
+
+
+def _fill(
+    platform: Format, students: Students, folder: Path, options: ExportOptions, names: platforms.Names
+) -> Sequence[str]:
+    """Write the filled table and the feedback files."""
+    assert options.gradebook is not None
+    if platform == "canvas":
+        filled = platforms.fill_canvas(
+            students, options.gradebook, column=options.column, exercises=options.exercises, names=names
+        )
+        members = platforms.canvas_files(students, filled, partial(_page, options.out))
+    else:
+        filled = platforms.fill_moodle(students, options.gradebook, exercises=options.exercises, names=names)
+        members = platforms.moodle_files(filled, partial(_student_page, students, options.out))
+    (folder / f"{platform}.csv").write_bytes(filled.table)
+    files = write_zip(folder / "feedback.zip", members)
+    if not files:
+        (folder / "feedback.zip").unlink()
+    return [f"{len(filled.places)} students with a grade, {files} feedback files.", *filled.notes]
+
+
+def _page(out: Path, row: SubmissionScore) -> str:
+    """Return the page of a submission, as `grader score` wrote it."""
+    path = out / f"{file_stem(row.submission)}.html"
+    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    if MARKER not in text:
+        raise UserError(f"There is no page {path}: score the class again.")
+    return text
+
+
+def _student_page(students: Students, out: Path, student: str) -> str:
+    rows = [row for row in students.rows[student].values() if row is not None]
+    return render_student(student, [(row, _page(out, row)) for row in rows])
+
+
+def _say_what_is_missing(platform: Format, scores: Scores, notes: Sequence[str], out: Path) -> None:
+    for note in notes:
+        click.echo(note, err=True)
+    if waiting := sum(row.status == "not judged" for row in scores.submissions):
+        click.echo(f"{waiting} not judged, and without a grade in it: grader review {out} shows why.")
+    plain = platform in ("csv", "json")  # these hold rejected submissions, too
+    if outside := left_out(scores.submissions) if plain else not_exported(scores):
+        click.echo(f"{len(outside)} not in it: grade them there by hand, or decide (docs/grading.md).", err=True)
+        for name, why in outside.items():
+            click.echo(f"  {clipped(name, 80)}: {clipped(why, 200)}", err=True)
+
+
+def _refuse_unused(platform: Format, options: ExportOptions) -> None:
+    fills = platform in ("canvas", "moodle") and options.gradebook is not None
+    packs = platform == "gradescope-autograder"
+    for option, given, used in (
+        ("--gradebook", options.gradebook, platform in ("canvas", "moodle")),
+        ("--column", options.column, platform == "canvas" and fills),
+        ("--exercise", options.exercises, fills or packs),
+        ("--visibility", options.visibility, packs),
+        ("--trust-submissions", options.trust_submissions, packs),
+    ):
+        if given and not used:
+            without = " without --gradebook" if platform in ("canvas", "moodle") else ""
+            raise UserError(f"--format {platform}{without} does not use {option}: leave it out.")

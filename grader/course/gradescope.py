@@ -1,0 +1,160 @@
+"""Gradescope: pack this grader as an autograder of an assignment, and run it there on one submission.
+
+The formats: https://gradescope-autograders.readthedocs.io/en/latest/specs/. Gradescope unpacks the bundle into
+`/autograder/source`, runs `setup.sh` once, and `run_autograder` for each submission.
+"""
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from rich.console import Console
+
+from grader.grade import grade
+from grader.intake.submission import tarballs
+from grader.report.gradebook import check_words
+from grader.report.text import Progress, clipped
+from grader.score.identity import compared, left_out
+from grader.score.verdict import DEFAULT_RUBRIC, SubmissionScore, load_weights
+from grader.session import ScoreOptions, open_grading
+from harness.errors import UserError, printable
+from harness.files import write_whole
+from harness.recipe import ROOT
+from harness.run.provenance import usable_cores
+from harness.submission.document import visible
+from harness.written.exercise import load_exercise
+
+Visibility = Literal["visible", "after_due_date", "after_published", "hidden"]
+AUTOGRADER = Path("/autograder")
+_SETTINGS = "gradescope.json"
+_SETUP = """\
+#!/usr/bin/env bash
+# Gradescope runs this once, as root, when it builds the image. Choose an image of Ubuntu 24.04.
+set -euo pipefail
+apt-get update
+apt-get install -y --no-install-recommends bubblewrap python3-venv
+python3 -m venv /autograder/venv
+# The extra index has PyTorch without CUDA, which is smaller by gigabytes.
+/autograder/venv/bin/pip install --no-cache-dir --extra-index-url https://download.pytorch.org/whl/cpu \\
+  -e '/autograder/source[grader]'
+"""
+_RUN = """\
+#!/bin/sh
+# Gradescope runs this for each submission.
+cd /autograder/source && exec /autograder/venv/bin/python -m grader.course.gradescope
+"""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What an assignment holds.
+
+    exercises: ids; each is worth an equal part of 100 points. visibility: when students see the checks.
+    trust_submissions: run students' code without a sandbox where bubblewrap cannot work.
+    """
+
+    exercises: tuple[str, ...]
+    visibility: Visibility = "after_due_date"
+    trust_submissions: bool = False
+
+
+def bundle(settings: Settings) -> Iterator[tuple[str, bytes]]:
+    """Yield name and content of each file of the autograder. Raises `UserError` for an unknown exercise, or none."""
+    if not settings.exercises:
+        raise UserError("Name the exercises of the assignment with --exercise, once for each.")
+    for exercise in settings.exercises:
+        load_exercise(exercise)
+    yield "setup.sh", _SETUP.encode()
+    yield "run_autograder", _RUN.encode()
+    yield _SETTINGS, json.dumps(asdict(settings), indent=1).encode() + b"\n"
+    for name in ("pyproject.toml", "README.md"):
+        yield name, (ROOT / name).read_bytes()
+    for folder in ("exercises", "grader", "harness", "solutions"):
+        for path in sorted((ROOT / folder).rglob("[!.]*")):
+            if path.is_file() and path.parent.name != "__pycache__":
+                yield path.relative_to(ROOT).as_posix(), path.read_bytes()
+
+
+def results(rows: Sequence[SubmissionScore], settings: Settings) -> dict[str, Any]:
+    """Return `results.json`: the score of 100, and a test for each check.
+
+    rows: the scores of the tarballs of one submission. What a student can put right is a visible test with 0 points.
+    An open check has no score, and the total does not count it. Raises `UserError` if there is an exercise that the
+    grader could not judge at all: no result is better than a 0.
+    """
+    share = len(settings.exercises)
+    tests: list[dict[str, Any]] = []
+    notes = [f"The file {clipped(row.submission, 200)} is of {clipped(row.student, 200)}." for row in rows]
+    notes += [f"{clipped(row.submission, 200)} counts nothing: its exercise is not of this assignment." for row in rows
+              if row.recipe not in settings.exercises]  # fmt: skip
+    outside = left_out(rows)
+    for exercise in settings.exercises:
+        found = [row for row in rows if row.recipe == exercise]
+        counting = [row for row in found if row.submission not in outside and row.status != "rejected"]
+        if len(counting) != 1:
+            why = [outside.get(row.submission, row.reason) for row in found if row not in counting]
+            why += [f"{len(counting) or 'No'} files were handed in for it: hand in one."]
+            tests.append(_test(exercise, " ".join(why), "visible", 0.0, 100 / share))
+            continue
+        [row] = counting
+        if not row.criteria:
+            raise UserError(f"{printable(row.submission)} cannot be judged: {printable(row.reason, 600)}")
+        for check in (check for criterion in row.criteria.values() for check in criterion.checks):
+            title = check.title if share == 1 else f"{exercise}: {check.title}"
+            earned = None if check.points is None else check.points / share
+            tests.append(_test(title, check_words(check), settings.visibility, earned, check.max / share))
+    if any("score" not in test for test in tests):
+        notes.append("Some checks wait for your instructor. They are not in the score yet.")
+    return {
+        "score": round(sum(test.get("score", 0.0) for test in tests), 2),
+        "output": "\n".join(notes),
+        "output_format": "text",
+        "test_output_format": "text",
+        "test_name_format": "text",
+        "visibility": settings.visibility,
+        "stdout_visibility": "hidden",
+        "extra_data": {"flags": [f"{row.submission}: {flag.id}: {flag.message}" for row in rows for flag in row.flags]},
+        "tests": tests,
+    }
+
+
+def _test(name: str, output: str, visibility: Visibility, earned: float | None, most: float) -> dict[str, Any]:
+    judged = {} if earned is None else {"score": round(earned, 4), "status": "passed" if earned == most else "failed"}
+    return {
+        "name": clipped(name, 300),
+        **judged,
+        "max_score": round(most, 4),
+        "output": visible(output),
+        "visibility": visibility,
+    }
+
+
+def run(settings: Settings, folder: Path = AUTOGRADER) -> None:
+    """Score `submission/` in Gradescope's folder, and write `results/results.json`. Raises `UserError` as `results`."""
+    try:
+        paths = tarballs(folder / "submission")
+    except UserError:
+        why = "There is no .tar.gz file: hand in what make submit wrote."
+        found = {"score": 0.0, "output": why, "stdout_visibility": "hidden", "tests": []}
+    else:
+        options = ScoreOptions(folder, usable_cores(), trust_submissions=settings.trust_submissions)
+        with open_grading(options, load_weights(DEFAULT_RUBRIC), Console(stderr=True)) as grading:
+            rows = [score.row for score in grade(paths, grading, Progress())]
+        found = results(compared(rows), settings)
+    write_whole({folder / "results" / "results.json": json.dumps(found, indent=1, allow_nan=False).encode()})
+
+
+def main() -> None:
+    """Do what `run_autograder` asks for. An error goes to what the instructor sees, and there are no results."""
+    values = json.loads((ROOT / _SETTINGS).read_text(encoding="utf-8"))
+    try:
+        run(Settings(**{**values, "exercises": tuple(values["exercises"])}))
+    except UserError as error:
+        sys.exit(f"No results: {error}")
+
+
+if __name__ == "__main__":
+    main()

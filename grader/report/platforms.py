@@ -1,0 +1,213 @@
+"""Fill in the tables that Canvas and Moodle export, and name feedback files as both read them.
+
+A filled table holds only the rows and columns that the import needs, so that it puts back no old grade and wipes none.
+Where the formats are published: docs/grading.md, Export.
+"""
+
+import csv
+import io
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from grader.report.gradebook import Students, canvas_name, cell, csv_bytes, feedback, grade
+from grader.report.text import file_stem, points
+from grader.score.identity import login
+from grader.score.verdict import SubmissionScore
+from harness.errors import UserError, printable
+from harness.files import read_text
+from harness.submission.archive import deterministic_tar_gz
+
+_LIMIT = 64 * 1024 * 1024
+# The columns whose cell may be a student's login here.
+_LOGINS = ("SIS Login ID", "SIS User ID", "Email address", "Username", "ID number")
+_TITLE_AND_ID = re.compile(r"(.*) \([0-9]+\)", re.DOTALL)
+_PARTICIPANT = re.compile(r"[^0-9=+@-]*([0-9]+)")
+# Canvas downloads "lovelaceada_LATE_<user>_<file>_<name>", and finds both numbers in what is uploaded.
+_CANVAS_FILE = re.compile(r".*?_[0-9]+_[0-9]+_.+", re.DOTALL)
+_ROW = dict[str, str]  # a row of an exported table, by heading
+Names = Mapping[str, Sequence[str]]
+
+
+@dataclass(frozen=True)
+class Filled:
+    """A table for the import of a platform.
+
+    table: its bytes. places: by student the platform's row, for each student who has a grade in the table.
+    notes: whom or what the table lacks, a sentence each.
+    """
+
+    table: bytes
+    places: Mapping[str, _ROW]
+    notes: Sequence[str]
+
+
+def fill_canvas(
+    students: Students,
+    path: Path,
+    *,
+    column: str | None = None,
+    exercises: Sequence[str] = (),
+    names: Names | None = None,
+) -> Filled:
+    """Fill in the gradebook that Canvas exported to `path`.
+
+    column: the heading to fill, with or without Canvas' number. Without it these are the columns that are called like
+    the exercises, or else the only one. exercises: what counts in that column (see `grade`), by default the only one
+    that was handed in. names: further names of a student on the platform, by login. Points are scaled to the points
+    possible. Raises `UserError` if this is no gradebook, or if more than one column fits.
+    """
+    header, rows, delimiter = _read(path, ("ID", "Section"), "in Canvas, open Grades and choose Export")
+    most: _ROW = next((row for row in rows if "Points Possible" in row[header[0]]), {})
+    person = header[: header.index("Section") + 1]
+    columns = _columns(path, header[len(person) :], most, students, column, exercises)
+    found, notes = _matched(path, [row for row in rows if row["ID"].strip().isdigit()], students, names or {})
+    filling = {one for counting in columns.values() for one in counting}
+    notes += [f"{printable(one)} counts in no column." for one in students.exercises if one not in filling]
+    filled, places = [], {}
+    for student, row in found.items():
+        grades = {name: grade(students.rows[student], counting) for name, counting in columns.items()}
+        if all(value is None for value in grades.values()):
+            continue
+        places[student] = row
+        # Canvas finds the student by its own number, so no other cell has to stay as it was.
+        texts = [row[name] if name == "ID" else cell(row[name]) for name in person]
+        texts[0] = canvas_name(row[person[0]])
+        # An empty cell would wipe a grade.
+        filled.append([*texts, *(_scaled(value, most.get(name, "")) or row[name] for name, value in grades.items())])
+    ceiling = ["    Points Possible", *("" for _ in person[1:]), *(most.get(name, "") for name in columns)]
+    return Filled(csv_bytes([[*person, *columns], ceiling, *filled], delimiter=delimiter), places, notes)
+
+
+def fill_moodle(students: Students, path: Path, *, exercises: Sequence[str] = (), names: Names | None = None) -> Filled:
+    """Fill in the offline grading worksheet of an assignment that Moodle exported to `path`.
+
+    exercises, names: as for `fill_canvas`. Grades are scaled to the maximum grade. Raises `UserError` if this is no
+    worksheet.
+    """
+    kept = ("Identifier", "Last modified (grade)")  # the import compares these
+    how = "set Moodle to English, open the assignment's submissions and choose Download grading worksheet"
+    header, rows, delimiter = _read(path, (*kept, "Grade"), how)
+    counting = _counting(students, exercises)
+    found, notes = _matched(
+        path, [row for row in rows if _PARTICIPANT.fullmatch(row["Identifier"])], students, names or {}
+    )
+    filled, places = [], {}
+    for student, row in found.items():
+        value = grade(students.rows[student], counting)
+        if value is None:
+            continue
+        places[student] = row
+        graded = [one for name in counting if (one := students.rows[student].get(name)) is not None]
+        words = [feedback(one) if len(counting) == 1 else f"{one.recipe}: {feedback(one)}" for one in graded]
+        changed = {"Grade": _scaled(value, row.get("Maximum grade", "")), "Feedback comments": cell(" | ".join(words))}
+        filled.append([row[name] if name in kept else changed.get(name, cell(row[name])) for name in header])
+    return Filled(csv_bytes([header, *filled], delimiter=delimiter), places, notes)
+
+
+def canvas_files(
+    students: Students, filled: Filled, page: Callable[[SubmissionScore], str]
+) -> Iterator[tuple[str, bytes]]:
+    """Yield name and content of each feedback file that Canvas' upload of submissions recognizes.
+
+    Canvas shows a feedback file under the name of the file that was handed in, so each is a tarball, too. Submissions
+    that did not come from Canvas' bulk download have none.
+    """
+    for student in filled.places:
+        for row in students.rows[student].values():
+            name = "" if row is None else row.submission.rpartition("/")[2]
+            if row is not None and _CANVAS_FILE.fullmatch(name):
+                html = page(row).encode()
+                yield f"{name}.tar.gz", deterministic_tar_gz({f"{file_stem(row.submission)}.html": html})
+
+
+def moodle_files(filled: Filled, page: Callable[[str], str]) -> Iterator[tuple[str, bytes]]:
+    """Yield name and content of each file that Moodle's upload of feedback files recognizes, one a student."""
+    for student, row in filled.places.items():
+        number = re.sub("[^0-9]", "", row["Identifier"])
+        # Moodle splits the folder's name at "_" and looks at the number alone.
+        name = re.sub(r"[^\w .-]|_", " ", row.get("Full name", "")).strip(" .") or "Participant"
+        yield f"{name}_{number}_assignsubmission_file_/feedback.html", page(student).encode()
+
+
+def _read(path: Path, needed: Sequence[str], how: str) -> tuple[list[str], list[_ROW], str]:
+    """Return headings, rows and delimiter of an exported table."""
+    text = read_text(path, _LIMIT, missing=how, too_large="is it a table?").removeprefix("\ufeff")
+    delimiter = max(",;\t", key=text.partition("\n")[0].count)
+    csv.field_size_limit(_LIMIT)  # Moodle's worksheet holds what students typed in, however long
+    try:
+        header, *rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    except (csv.Error, ValueError) as error:
+        raise UserError(f"{path} is no CSV table ({error}): {how}.") from None
+    if missing := [name for name in needed if name not in header]:
+        raise UserError(f"{path} has no column {' nor '.join(missing)}: {how}.")
+    width = len(header)
+    return header, [dict(zip(header, [*row, *[""] * width][:width], strict=True)) for row in rows], delimiter
+
+
+def _columns(
+    path: Path, behind: Sequence[str], most: _ROW, students: Students, column: str | None, exercises: Sequence[str]
+) -> dict[str, list[str]]:
+    """Return the columns to fill, each with the exercises that count in it."""
+    assignments = [name for name in behind if _TITLE_AND_ID.fullmatch(name) and "read only" not in most.get(name, "")]
+    titles = {name: _TITLE_AND_ID.sub(r"\1", name) for name in assignments}
+    if column is None and not exercises:
+        alike = {
+            name: [one] for name in titles for one in students.exercises if one.casefold() == titles[name].casefold()
+        }
+        if alike and len(set(map(str, alike.values()))) == len(alike):
+            return alike
+    fits = [name for name in titles if column in (None, name, titles[name])]
+    if len(fits) != 1:
+        fit = "no column fits" if not fits else f"{len(fits)} columns fit"
+        listed = ", ".join(map(printable, titles)) or "none"
+        raise UserError(f"{path}: {fit}: name the one to fill with --column. There are: {listed}.")
+    return {fits[0]: _counting(students, exercises)}
+
+
+def _counting(students: Students, exercises: Sequence[str]) -> list[str]:
+    """Return the exercises that count. What one student hands in beside them must not change another's mean."""
+    known = students.exercises
+    for one in exercises:
+        if one not in known:
+            raise UserError(
+                f"Nobody handed in {printable(one)}: name one of these with --exercise: {', '.join(known)}."
+            )
+    if not exercises and len(known) != 1:
+        raise UserError(f"Name the exercises that count with --exercise, once for each. There are: {', '.join(known)}.")
+    return list(exercises or known)
+
+
+def _matched(path: Path, rows: Sequence[_ROW], students: Students, names: Names) -> tuple[dict[str, _ROW], list[str]]:
+    """Return each student's row, and a sentence about each student who has none. Nothing is guessed."""
+    index = defaultdict(set)
+    for place, row in enumerate(rows):
+        for name in _LOGINS:
+            if key := login(row.get(name, "")):
+                index[key].add(place)
+    places = {
+        student: set().union(*(index[login(name)] for name in (student, *names.get(student, ()))))
+        for student in students.rows
+    }
+    claims = Counter(place for found in places.values() for place in found)
+    matched, notes = {}, []
+    for student, found in places.items():
+        if len(found) == 1 and claims[min(found)] == 1:
+            matched[student] = rows[min(found)]
+        else:
+            why = f"is not in {path}" if not found else f"fits more than one row of {path}, or shares one"
+            notes.append(f"{printable(student)} {why}.")
+    return matched, notes
+
+
+def _scaled(value: float | None, most: str) -> str:
+    """Return a grade of 100 as a cell of a column with this maximum; a maximum of 0 or "" scales nothing."""
+    if value is None:
+        return ""
+    found = re.fullmatch(r"([0-9]*)(?:[.,]([0-9]+))?", most.strip())  # platforms write 10.00 or 10,00
+    if found is None:
+        raise UserError(f"The most points of the column are {printable(most)}, not a number: export the table again.")
+    ceiling = float(f"{found[1] or 0}.{found[2] or 0}") or 100.0
+    return points(value * ceiling / 100)

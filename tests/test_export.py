@@ -1,0 +1,179 @@
+"""`grader export`: a folder for each format, whole or not at all, with nothing of an earlier one."""
+
+import csv
+import io
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from made_up_class import HOSTILE, TITLES, changed, make_exhibits, make_row, scores_of
+from page_reader import Page
+from test_report_platforms import GRADEBOOK, canvas_import
+
+from grader.cli import cli
+from grader.report.gradebook import export, gradebook
+from grader.report.write import write_reports
+from grader.score.identity import ABOUT_OTHERS
+from grader.score.verdict import Flag, Scores, open_check
+from grader.session import locked
+from harness.errors import UserError
+
+_FLAG = Flag(id=ABOUT_OTHERS[0], message="ada_steep is one of 2 files: bob_steep counts.")
+CLASS = scores_of(
+    make_row("ada_steep", "ada", "steep", {}, flags=(_FLAG,)),
+    make_row("ada_asleep", "ada", "asleep", changed("fix.correct", open_check, "Who knows?")),
+    make_row("bob_steep", "bob", "steep", {}),
+    make_row("eve_steep", "eve", "steep", {}, status="rejected", reason="Not an archive.", total=0.0, criteria={}),
+)
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    return write(tmp_path, CLASS)
+
+
+def write(tmp_path: Path, scores: Scores) -> Path:
+    exhibits = {row.submission: make_exhibits(row.submission) for row in scores.submissions}
+    write_reports(scores, exhibits, tmp_path / "reports", titles=TITLES)
+    return tmp_path / "reports"
+
+
+def run(out: Path, *words: str) -> Result:
+    done = CliRunner().invoke(cli, ["export", "--out", str(out), "--format", *words])
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return done
+
+
+def files(out: Path, platform: str) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in (out / "export" / platform).iterdir()}
+
+
+def test_plain_tables_have_a_row_for_each_student_and_exercise(out: Path) -> None:
+    run(out, "csv")
+    done = run(out, "json")
+    assert files(out, "csv") == {"grades.csv": gradebook(CLASS)}
+    [content] = files(out, "json").values()
+    rows = json.loads(content)
+    assert [(row["student"], row["recipe"], row["status"], row["total"]) for row in rows] == [
+        ("ada", "steep", "graded", 100.0),
+        ("ada", "asleep", "not judged", None),
+        ("bob", "steep", "graded", 100.0),
+        ("eve", "steep", "rejected", 0.0),
+    ]
+    assert rows[1]["criteria"]["fix"] is None
+    assert rows[0]["flags"] == [_FLAG.model_dump()]
+    assert "1 not judged" in done.stdout
+    assert done.stderr == ""
+
+
+def test_pages_are_one_for_each_student_with_all_exercises(out: Path) -> None:
+    done = run(out, "pages")
+    found = files(out, "pages")
+    assert list(csv.reader(io.StringIO(found.pop("index.csv").decode("utf-8-sig")))) == [
+        ["login", "file"],
+        ["ada", "ada.html"],
+        ["bob", "bob.html"],
+    ]
+    assert found.keys() == {"ada.html", "bob.html"}
+    ada = found["ada.html"].decode()
+    assert "bob" not in ada
+    assert "100 of 100" in ada
+    assert "not judged yet" in ada
+    assert "eve_steep: Not an archive." in done.stderr
+    Page(ada).check()
+
+
+def test_a_report_that_looks_like_our_html_is_shown_as_it_is(tmp_path: Path) -> None:
+    text = 'It says id="score" and href="#x" and <main>, </main>.'
+    row = make_row("ada_steep", "ada", "steep", changed("fix.correct", open_check, f"{text} {HOSTILE}"))
+    exhibits = make_exhibits("ada_steep").model_copy(update={"report": text})
+    write_reports(scores_of(row), {"ada_steep": exhibits}, tmp_path / "reports", titles=TITLES)
+    run(tmp_path / "reports", "pages")
+    page = Page(files(tmp_path / "reports", "pages")["ada.html"].decode())
+    assert text in page.words
+    assert not any(tag in ("script", "img") for tag, _ in page.tags)
+
+
+def test_an_export_leaves_nothing_of_an_earlier_one(tmp_path: Path, out: Path) -> None:
+    run(out, "pages")
+    assert "bob.html" in files(out, "pages")
+    write(tmp_path, scores_of(*CLASS.submissions[:2]))
+    run(out, "pages")
+    assert files(out, "pages").keys() == {"index.csv", "ada.html"}
+    assert [path.name for path in (out / "export").iterdir()] == ["pages"]
+
+
+def test_the_same_scores_give_the_same_bytes(out: Path, tmp_path: Path) -> None:
+    (tmp_path / "g.csv").write_text(GRADEBOOK)
+    words = ("canvas", "--gradebook", str(tmp_path / "g.csv"), "--column", "Week 3", "--exercise", "steep")
+    found = []
+    for _ in range(2):
+        run(out, *words)
+        run(out, "pages")
+        found.append((files(out, "canvas"), files(out, "pages")))
+    assert found[0] == found[1]
+
+
+def test_a_file_of_somebody_else_stays_and_stops_the_export(out: Path) -> None:
+    run(out, "canvas")
+    (out / "export" / "canvas" / "marks.csv").write_text("mine")
+    before = files(out, "canvas")
+    with pytest.raises(UserError, match=r"holds marks\.csv.*move it elsewhere"):
+        run(out, "canvas")
+    assert files(out, "canvas") == before
+
+
+def test_a_gradebook_is_filled_in_and_who_is_not_in_it_is_listed(out: Path, tmp_path: Path) -> None:
+    (tmp_path / "g.csv").write_text(GRADEBOOK)
+    done = run(out, "canvas", "--gradebook", str(tmp_path / "g.csv"), "--column", "Essay", "--exercise", "steep")
+    assert files(out, "canvas").keys() == {"canvas.csv"}, "no submission came from Canvas, so there is no feedback"
+    assert canvas_import(files(out, "canvas")["canvas.csv"]) == {"101": {"12346": "50"}}
+    assert "1 students with a grade" in done.stderr
+    assert f"bob is not in {tmp_path / 'g.csv'}." in done.stderr
+    # Without a table of the platform, the older one comes, and the filled one goes.
+    run(out, "canvas")
+    assert files(out, "canvas") == {"canvas.csv": export(CLASS, "canvas")}
+
+
+def test_moodle_gets_the_pages_of_its_students(out: Path, tmp_path: Path) -> None:
+    sheet = "Identifier,Username,Grade,Last modified (grade)\nParticipant 5,ADA,,-\nParticipant 6,bob,,-\n"
+    (tmp_path / "w.csv").write_text(sheet)
+    run(out, "moodle", "--gradebook", str(tmp_path / "w.csv"), "--exercise", "steep")
+    run(out, "pages")
+    with zipfile.ZipFile(out / "export" / "moodle" / "feedback.zip") as pack:
+        assert pack.namelist() == [f"Participant_{n}_assignsubmission_file_/feedback.html" for n in (5, 6)]
+        assert pack.read(pack.namelist()[0]) == files(out, "pages")["ada.html"]
+
+
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [
+        (("pages", "--gradebook", "x"), "--gradebook"),
+        (("canvas", "--column", "x"), "--column"),
+        (("moodle", "--gradebook", "x", "--column", "x"), "--column"),
+        (("csv", "--exercise", "x"), "--exercise"),
+        (("json", "--visibility", "hidden"), "--visibility"),
+        (("moodle", "--trust-submissions"), "--trust-submissions"),
+    ],
+)
+def test_an_option_that_a_format_does_not_use_is_refused(out: Path, words: tuple[str, ...], option: str) -> None:
+    with pytest.raises(UserError, match=f"does not use {option}: leave it out"):
+        run(out, *words)
+    assert not (out / "export").exists()
+
+
+def test_reports_that_another_grader_writes_are_left_alone(out: Path) -> None:
+    with locked(out), pytest.raises(UserError, match="Another grader writes"):
+        run(out, "csv")
+
+
+def test_a_page_that_is_missing_stops_the_export(out: Path) -> None:
+    run(out, "pages")
+    before = files(out, "pages")
+    (out / "bob_steep.html").unlink()
+    with pytest.raises(UserError, match=r"bob_steep\.html: score the class again"):
+        run(out, "pages")
+    assert files(out, "pages") == before
