@@ -398,11 +398,11 @@ def _sides(indexes: Sequence[_Index], one: int, other: int) -> tuple[Side, ...]:
     """Return the texts of two works, with the words marked that they share; a program's without its other lines."""
     prose, *programs = indexes
     sides = []
-    for title, of_text in (("Reports", [prose]), ("Programs", programs)):
+    for title, of_text in (("Report", [prose]), ("Program", programs)):
         marks = [_marks(of_text, work, one, other) for work in (one, other)]
         if any(map(any, marks)):
             texts = [of_text[0].texts[work].text for work in (one, other)]
-            context = None if title == "Reports" else _CONTEXT
+            context = None if title == "Report" else _CONTEXT
             left, right = (_pieces(text, mark, context) for text, mark in zip(texts, marks, strict=True))
             sides.append((title, left, right))
     return tuple(sides)
@@ -416,7 +416,8 @@ def _marks(indexes: Sequence[_Index], work: int, one: int, other: int) -> bytear
         places = text.places()
         for at in text.covered(index.shared(one, other)):
             start, end = places[at]
-            start = places[before][1] if at == before + 1 else start
+            if at == before + 1 and not any(map(str.isalnum, text.text[places[before][1] : start])):
+                start = places[before][1]
             marks[start:end] = b"\1" * (end - start)
             before = at
     return marks
