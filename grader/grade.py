@@ -21,13 +21,15 @@ from grader.score.evidence import must_agree
 from grader.score.fix import further_requests
 from grader.score.identity import compared, left_out
 from grader.score.scoring import Score, score_submission, unjudged, unscored
+from grader.score.similarity import Work, find_alike, flagged
 from grader.score.verdict import DEFAULT_RUBRIC, Scores, load_weights
 from grader.session import Grading, ScoreOptions, hold_reports_folder, open_grading, provenance_of
-from grader.written.grade import AnswerGrader
+from grader.written.grade import AnswerGrader, solution
 from harness.data import DATASETS
 from harness.errors import UserError, naming, printable
 from harness.terminal import folded
-from harness.written.exercise import exercise_ids, load_exercise
+from harness.workspace import RUNS
+from harness.written.exercise import exercise_ids, find_file_exercise, load_exercise, stub
 
 
 def score_folder(folder: Path, options: ScoreOptions) -> int:
@@ -48,8 +50,10 @@ def score_folder(folder: Path, options: ScoreOptions) -> int:
         scores = Scores(provenance=provenance_of(options), submissions=tuple(item.row for item in graded))
         scores = apply_decisions(scores, decisions)
         scores = scores.model_copy(update={"submissions": compared(scores.submissions)})
+        likeness = find_alike(_works(graded, scores), _programs_of)
+        scores = scores.model_copy(update={"submissions": flagged(scores.submissions, likeness)})
         exhibits = {item.row.submission: item.exhibits for item in graded}
-        write_reports(scores, exhibits, options.out, titles=_titles(), progress=progress)
+        write_reports(scores, exhibits, options.out, titles=_titles(), likeness=likeness, progress=progress)
     with naming(Path("standard output")):  # an error would name the reports, which are written
         return _summarize(scores, unread_names(folder), options.out)
 
@@ -203,6 +207,37 @@ def _score_one(submission: Submission, replays: Mapping[Role, Replay], grading: 
     except Exception as error:
         traceback.print_exc()
         return unjudged(submission, f"The grader failed on it: {type(error).__name__}.")
+
+
+# --- Compare ---
+
+
+def _works(graded: Sequence[Score], scores: Scores) -> Iterator[Work]:
+    """Yield what can be compared of each submission that was read and scored, under the name that was decided."""
+    for item, row in zip(graded, scores.submissions, strict=True):
+        shown, facts = item.exhibits, row.provenance
+        program = shown.fixed_source or ""
+        if program or shown.report:
+            seed = facts.get("seed")
+            yield Work(
+                submission=row.submission,
+                student=row.student,
+                exercise=row.recipe,
+                report=shown.report or "",
+                program=program if not shown.answer_file or shown.answer_file.endswith(".py") else "",
+                answer=program if shown.answer_file else "",
+                seed=seed if isinstance(seed, int) else None,
+                logs={run: str(facts[key]) for run in RUNS if facts.get(key := f"{run}_log_sha256")},
+            )
+
+
+def _programs_of(exercise: str) -> tuple[str, ...]:
+    """Return the programs that every student may have: what is handed out, and the reference fix or solution."""
+    written = find_file_exercise(exercise)
+    if written is not None:
+        return stub(written), solution(written)
+    recipe = recipe_of(exercise)
+    return recipe.broken_source(), recipe.healthy_source()
 
 
 # --- Report ---

@@ -123,6 +123,16 @@ def test_the_verdicts_are_those_that_a_person_would_give(classroom: Path) -> Non
 
 
 @needs_sandbox
+def test_copies_are_flagged_and_shown_to_the_instructor_alone(classroom: Path) -> None:
+    found = rows(classroom / "reports")
+    similar = {name for name, row in found.items() if "similar" in [flag["id"] for flag in row["flags"]]}
+    assert {"ada_huge_lr", "ren\\xe9_huge_lr"} <= similar
+    assert all(found[name]["status"] != "rejected" for name in similar)
+    assert "ren\\xe9_huge_lr" in (classroom / "reports" / "similar.html").read_text()
+    assert "similar" not in (classroom / "reports" / "ada_huge_lr.html").read_text().lower()
+
+
+@needs_sandbox
 def test_the_same_class_gives_the_same_bytes_whatever_the_jobs(classroom: Path) -> None:
     first, again = files(classroom / "reports"), files(classroom / "again")
     assert first.keys() == again.keys()

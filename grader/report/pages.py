@@ -11,6 +11,7 @@ from markupsafe import Markup
 from grader.report.markdown import shown_report
 from grader.report.text import MISSING, clipped, file_stem, pill, plain_lines, points, render, source_diff, tenths
 from grader.score.identity import own_flags
+from grader.score.similarity import NOTHING_ALIKE, Likeness
 from grader.score.verdict import Check, Criterion, Exhibits, Number, Scores, SubmissionScore, criteria_in
 from harness.page.run_data import number
 from harness.run.signals import number_text
@@ -20,6 +21,7 @@ _PLOT_HEIGHT = 200
 _NAME_LIMIT = 80  # characters of a recipe's name; the filter compares the name as it is shown
 _REASON_LIMIT = 500
 _MOST_CRITERIA = 5  # columns that the table of submissions has room for; the gradebook has all
+_MOST_PAIRS = 200  # that are shown side by side
 Facts = Mapping[str, str | int | float | bool | None]
 
 
@@ -33,8 +35,8 @@ class Row:
     criteria: tuple[float | None, ...]
 
 
-def render_class_page(scores: Scores) -> str:
-    """Return the page as HTML."""
+def render_class_page(scores: Scores, likeness: Likeness = NOTHING_ALIKE) -> str:
+    """Return the page as HTML; it leads to the page of `likeness`, if there is something on that."""
     every = criteria_in(scores.submissions)
     criteria = every if len(every) <= _MOST_CRITERIA else ()
     rows = [_row(row, criteria) for row in scores.submissions]
@@ -60,8 +62,17 @@ def render_class_page(scores: Scores) -> str:
             "recipes": sorted({row.recipe for row in rows if row.recipe}),
             "provenance": fact_rows(scores.provenance),
             "warning": scores.provenance.get("warning"),
+            "pairs": len(likeness.pairs),
+            "similar": likeness != NOTHING_ALIKE,
         },
         script="index.js",
+    )
+
+
+def render_similar_page(likeness: Likeness) -> str:
+    """Return the page of works that are alike as HTML: pairs side by side, and what was left out of the comparison."""
+    return render(
+        "similar.html.j2", {"pairs": likeness.pairs, "most": _MOST_PAIRS, "common": likeness.common, "stem": file_stem}
     )
 
 

@@ -24,7 +24,7 @@ MISSING = "\N{EM DASH}"
 
 # A lower-case name that is a safe file name everywhere. Windows takes no file with one of the reserved names.
 _SAFE = re.compile(r"[a-z0-9_][a-z0-9._-]{0,98}[a-z0-9_-]|[a-z0-9_]")
-_RESERVED = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?|index")
+_RESERVED = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?|index|similar")
 _DERIVED = re.compile(r".*-[0-9a-f]{16}", re.DOTALL)
 
 LINES, COLUMNS = 1000, 300  # an experiment has about 90 lines; a hostile one must not make the page grow

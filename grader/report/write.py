@@ -10,13 +10,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from grader.report.gradebook import COLUMNS, GRADEBOOK, csv_bytes, gradebook
-from grader.report.pages import render_class_page, render_submission
+from grader.report.pages import render_class_page, render_similar_page, render_submission
 from grader.report.text import MARKER, Progress, file_stem
+from grader.score.similarity import NOTHING_ALIKE, Likeness
 from grader.score.verdict import SCORES, Exhibits, Scores, scores_bytes
 from harness.errors import UserError, naming, printable
 from harness.files import scratch_path
 
-INDEX = "index.html"
+INDEX, SIMILAR_PAGE = "index.html", "similar.html"
 EXPORTS = "export"  # what `grader export` writes; new reports keep it
 # How those of our files begin that are not pages.
 _BEGINNINGS = {GRADEBOOK: csv_bytes([COLUMNS], mark=True).rstrip(), SCORES: b'{\n "format_version": '}
@@ -29,19 +30,22 @@ def write_reports(
     out: Path,
     *,
     titles: Mapping[str, str] | None = None,
+    likeness: Likeness = NOTHING_ALIKE,
     progress: Progress | None = None,
 ) -> list[Path]:
     """Write `index.html`, a page for each submission, `gradebook.csv` and `scores.json`; return their paths.
 
-    exhibits: what the page of each submission shows beside the score. titles: the title of each recipe. The same input
-    gives the same bytes. Whatever stops this leaves the earlier reports as they were. Raises `UserError` as
-    `check_reports_folder` does, and `OSError` if the disk is full.
+    exhibits: what the page of each submission shows beside the score. titles: the title of each recipe. likeness: what
+    `similar.html` shows, which is written if something is alike. The same input gives the same bytes. Whatever stops
+    this leaves the earlier reports as they were. Raises `UserError` as `check_reports_folder` does, and `OSError` if
+    the disk is full.
     """
     progress, titles = progress or Progress(), titles or {}
     check_reports_folder(out)
     folder = out.resolve()
     folder.parent.mkdir(parents=True, exist_ok=True)
-    names = [INDEX, *(f"{file_stem(row.submission)}.html" for row in scores.submissions), GRADEBOOK, SCORES]
+    similar = [SIMILAR_PAGE] if likeness != NOTHING_ALIKE else []
+    names = [INDEX, *similar, *(f"{file_stem(row.submission)}.html" for row in scores.submissions), GRADEBOOK, SCORES]
     scratch = scratch_path(folder)
     scratch.mkdir()
     try:
@@ -53,7 +57,9 @@ def write_reports(
                 )
                 (scratch / f"{file_stem(row.submission)}.html").write_text(html, encoding="utf-8")
                 progress.done()
-            (scratch / INDEX).write_text(render_class_page(scores), encoding="utf-8")
+            (scratch / INDEX).write_text(render_class_page(scores, likeness), encoding="utf-8")
+            if similar:
+                (scratch / SIMILAR_PAGE).write_text(render_similar_page(likeness), encoding="utf-8")
             (scratch / GRADEBOOK).write_bytes(gradebook(scores))
             with (scratch / SCORES).open("wb") as file:  # everything else can be made again from it
                 file.write(scores_bytes(scores))

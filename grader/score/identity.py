@@ -17,8 +17,8 @@ from harness.written.exercise import exercise_ids
 OTHER_NAME = "other name"
 DECIDED_NAME = "decided name"
 # Flags that depend on who else is in the class. They are for the instructor: no student's page shows them.
-_SAME_STUDENT, _LOOK_ALIKE = "same student", "look alike"
-ABOUT_OTHERS = (_SAME_STUDENT, _LOOK_ALIKE)
+_SAME_STUDENT, _LOOK_ALIKE, SIMILAR = "same student", "look alike", "similar"
+ABOUT_OTHERS = (_SAME_STUDENT, _LOOK_ALIKE, SIMILAR)
 
 # What a learning platform puts before a file's name ends with a character that no login has, or with a number of the
 # platform's: "Ada Lovelace_123_assignsubmission_file_", "lovelaceada_LATE_123_456_".
@@ -153,11 +153,11 @@ def _look_alike(rows: Sequence[SubmissionScore]) -> dict[str, tuple[str, list[st
     """Return, by submission, its student and the others whose names look like it."""
     students = sorted({same_name(row.student) for row in rows})
     others: dict[str, set[str]] = defaultdict(set)
-    looks: tuple[Callable[[str], str], ...] = (login, _look)
-    for look in looks:
+    forms: tuple[Callable[[str], str], ...] = (login, look)
+    for form in forms:
         groups = defaultdict(list)
         for student in students:
-            groups[look(student)].append(student)
+            groups[form(student)].append(student)
         for group in groups.values():
             for student in group:
                 others[student] |= {*group} - {student}
@@ -165,7 +165,7 @@ def _look_alike(rows: Sequence[SubmissionScore]) -> dict[str, tuple[str, list[st
     return {name: (student, sorted(others[student])) for name, student in named if others[student]}
 
 
-def _look(student: str) -> str:
+def look(student: str) -> str:
     """Return what a name looks like: equal for names that differ in accents, alphabets, or what cannot be seen."""
     parts = unicodedata.normalize("NFKD", student)
     shown = "".join(char for char in parts if unicodedata.category(char) not in ("Mn", "Cf", "Zs"))

@@ -27,6 +27,7 @@ from grader.score.verdict import (
     weighted,
 )
 from harness.progress import MOST_HINTS
+from harness.workspace import METRICS_LOG, RUNS
 
 WITHOUT_SANDBOX = "Students' code ran WITHOUT a sandbox (--trust-submissions): nothing kept it from lying."
 _IGNORED_NAMES = 10
@@ -54,6 +55,7 @@ def score_submission(
         "dataset": submission.settings.dataset,
         "same_platform_class": evidence.same_class,
         "tree_sha256": submission.tree,
+        **{f"{run}_log_sha256": submission.manifest.files.get(f"runs/{run}/{METRICS_LOG}") for run in RUNS},
     }
     if hints:
         facts["hints"] = hints

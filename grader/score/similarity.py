@@ -1,0 +1,440 @@
+"""Find students whose work for one exercise is alike, for an instructor to look at. Nothing here changes points.
+
+Texts are compared by all their runs of a few words, as in Schleimer, Wilkerson and Aiken, "Winnowing" (2003). Texts as
+short as these need no winnowing: an index holds every run. Left out is what has a common source: our own texts, the
+broken experiment, the reference fix, and runs that many students share. The bounds are measured; docs/grading.md says
+on what.
+"""
+
+import re
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from itertools import accumulate, chain, combinations, groupby, islice, pairwise
+from keyword import iskeyword
+
+from grader.score.identity import SIMILAR, login, look
+from grader.score.verdict import Flag, SubmissionScore
+from harness.errors import printable
+from harness.recipe import EXERCISES, ROOT
+from harness.submission.report import body_of
+
+_SHOWN = 100  # pairs of an exercise whose texts are shown side by side
+_NAMED = 3  # others whom a flag names
+# What more students than a tenth of the class hold has a common source; at least so many, at most so many.
+_FEW, _MANY = 5, 30
+_COMMON_WORDS, _MOST_COMMON = 12, 20  # the length of a passage of many students that is shown, and how many are
+_LIMIT = 4_000  # words of a text: the longest experiment has 1,729, and a report may have 500
+_CONTEXT, _LINES, _COLUMNS = 2, 200, 300  # of a program: lines around a marked one, and the most that is shown
+_CERTAIN = 2.0  # the strength of a reason that chance cannot give; that of others is a share
+
+Piece = tuple[str, bool]  # some text, and whether the other work has it, too
+Side = tuple[str, tuple[Piece, ...], tuple[Piece, ...]]  # a title, and the text of either work
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a student handed in for one exercise, as far as it is compared. All of it is untrusted.
+
+    program: the experiment, or the Python file of a written exercise. answer: the file of a written exercise, which the
+    student wrote as a whole. logs: the SHA-256 of each run's log.
+    """
+
+    submission: str
+    student: str
+    exercise: str
+    report: str = ""
+    program: str = ""
+    answer: str = ""
+    seed: int | None = None
+    logs: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two works that are alike: how strongly, the reasons as sentences, and the texts side by side."""
+
+    one: Work
+    other: Work
+    strength: float
+    reasons: tuple[str, ...]
+    sides: tuple[Side, ...] = ()
+
+
+@dataclass(frozen=True)
+class Common:
+    """A passage that was left out, because so many students have it that it has a common source."""
+
+    exercise: str
+    text: str
+    students: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Likeness:
+    """What was found in a class: pairs, the most alike first, and passages that were left out."""
+
+    pairs: tuple[Pair, ...] = ()
+    common: tuple[Common, ...] = ()
+
+
+NOTHING_ALIKE = Likeness()
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """A text to compare by runs of `run` words.
+
+    Two are alike if they share at least `least` words, and if these are `share` of the own words of one of them.
+    """
+
+    name: str
+    run: int
+    least: int
+    share: float
+    says: str
+
+
+_OF = "{share:.0%} of what {whose} wrote"
+_REPORT = _Kind("report", 3, 24, 0.25, f"Both reports share {{count}} words, in runs of three or more: {_OF}.")
+_COMMENTS = _Kind("comments", 3, 16, 0.5, f"Comments in both programs share {{count}} words: {_OF}.")
+_CODE = _Kind(
+    "code",
+    5,
+    64,
+    0.95,
+    f"Beyond the broken and the reference program, both share {{count}} symbols, but for names: {_OF}.",
+)
+_KINDS = (_REPORT, _COMMENTS, _CODE)
+_LEAST_EQUAL = 12  # own words of a report that equals another
+
+
+def find_alike(
+    works: Iterable[Work], given: Callable[[str], Collection[str]], seed_of: Callable[[str, str], int] | None = None
+) -> Likeness:
+    """Return the works of different students that are alike, exercise by exercise.
+
+    given: the programs of an exercise that nobody copies from a student, the broken one and the reference fix.
+    seed_of: the seed of a student (first) for an exercise (second), where each student has a seed of their own.
+    """
+    by_exercise = sorted(works, key=lambda work: (work.exercise, login(work.student), work.submission))
+    printed = _our_prose()
+    found = [
+        _compare(list(group), given(exercise), printed, seed_of)
+        for exercise, group in groupby(by_exercise, key=lambda work: work.exercise)
+    ]
+    pairs = sorted((pair for one in found for pair in one.pairs), key=_rank)
+    return Likeness(tuple(pairs), tuple(passage for one in found for passage in one.common))
+
+
+def _rank(pair: Pair) -> tuple[object, ...]:
+    return -pair.strength, pair.one.exercise, pair.one.submission, pair.other.submission
+
+
+# --- Texts ---
+
+_WIDE = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"  # Chinese and Japanese: each character is a word
+# Code and records of the log in a line are no words.
+_WORD = re.compile(rf"`[^`\n]*`|\{{[^{{}}\n]*\}}|[{_WIDE}]|(?:(?![{_WIDE}])\w)+")
+_TOKEN = re.compile(r'(?P<comment>#[^\n]*|("""|\'\'\')(?s:.*?)\2)|\w+|[^\w\s]')
+_SEAM = re.compile(r'"\s*\n\s*f?"')  # where the source of a long sentence is broken into lines
+
+_Token = tuple[str, int, int]  # a word as it is compared, and where it begins and ends
+
+
+def _words(text: str, start: int = 0, end: int | None = None) -> Iterator[_Token]:
+    """Yield the words of prose; numbers and names such as val_accuracy are none."""
+    for match in _WORD.finditer(text, start, len(text) if end is None else end):
+        if match[0].isalpha():
+            yield _looks(match[0]), match.start(), match.end()
+
+
+def _comment_words(program: str) -> Iterator[_Token]:
+    for match in _TOKEN.finditer(program):
+        if match["comment"]:
+            yield from _words(program, match.start(), match.end())
+
+
+def _code_tokens(program: str) -> Iterator[_Token]:
+    """Yield the symbols of the code; all names but attributes are equal, because renaming is no work."""
+    before = ""
+    for match in _TOKEN.finditer(program):
+        if not match["comment"]:
+            is_name = match[0].isidentifier() and not iskeyword(match[0]) and before != "."
+            before = match[0]
+            yield "name" if is_name else before, match.start(), match.end()
+
+
+_looks = lru_cache(maxsize=2**15)(look)
+_TOKENS: Mapping[_Kind, Callable[[str], Iterator[_Token]]] = {
+    _REPORT: _words,
+    _COMMENTS: _comment_words,
+    _CODE: _code_tokens,
+}
+
+
+class _Text:
+    """The first words of a text, as the hashes of the runs that begin at each of them."""
+
+    def __init__(self, kind: _Kind, text: str, limit: int | None = _LIMIT) -> None:
+        words = [word for word, _, _ in islice(_TOKENS[kind](text), limit)]
+        self.kind, self.text = kind, text
+        self.runs = array("q", (hash(tuple(words[at : at + kind.run])) for at in range(len(words) - kind.run + 1)))
+        self.distinct = frozenset(self.runs)
+
+    def places(self) -> list[tuple[int, int]]:
+        """Return where each word begins and ends."""
+        return [(start, end) for _, start, end in islice(_TOKENS[self.kind](self.text), _LIMIT)]
+
+    def covered(self, runs: Set[int]) -> list[int]:
+        """Return which words these runs hold, by number."""
+        found: list[int] = []
+        end = 0
+        for at, run in enumerate(self.runs):
+            if run in runs:
+                found += range(max(at, end), at + self.kind.run)
+                end = at + self.kind.run
+        return found
+
+
+def _prose(report: str) -> str:
+    """Return the paragraphs of a report, without front matter, headings, code and tables."""
+    blocks = body_of(report).blocks if report else ()
+    return "\n\n".join(block.text for block in blocks if block.kind in ("prose", "quotation"))
+
+
+def _our_prose() -> frozenset[int]:
+    """Return the runs of what students read here: documentation, tasks, hints, sentences that commands print."""
+    paths = [path for name in ("*.py", "*.md") for path in (ROOT / "harness").rglob(name)]
+    paths += [*(ROOT / "docs").glob("*.md"), *EXERCISES.glob("*/*.toml"), *EXERCISES.glob("*/*.md"), *ROOT.glob("*.md")]
+    texts = (path.read_text(encoding="utf-8") for path in paths)
+    return frozenset(run for text in texts for run in _Text(_REPORT, _SEAM.sub(" ", text), None).runs)
+
+
+# --- Compare ---
+
+_Students = tuple[int, int]  # by number, the smaller one first
+
+
+@dataclass(frozen=True)
+class _Reason:
+    """Why works `one` and `other`, by number, are alike."""
+
+    strength: float
+    says: str
+    one: int
+    other: int
+
+
+class _Index:
+    """The texts of one kind in a class, and which students hold each run that is not ours."""
+
+    def __init__(self, kind: _Kind, works: Sequence[Work], numbers: Sequence[int], ours: Iterable[int]) -> None:
+        self.kind = kind
+        self.texts = [_Text(kind, _prose(work.report) if kind is _REPORT else work.program) for work in works]
+        self.holders: dict[int, list[int]] = {}
+        for text, number in zip(self.texts, numbers, strict=True):
+            for run in text.distinct:
+                holders = self.holders.setdefault(run, [])
+                if holders[-1:] != [number]:  # the works of a student follow each other
+                    holders.append(number)
+        for run in ours:
+            self.holders.pop(run, None)
+        # The bound keeps the number of pairs in proportion to the number of runs.
+        self.many = min(max(_FEW, len(set(numbers)) // 10), _MANY)
+        self.rare = {run for run, holders in self.holders.items() if len(holders) <= self.many}
+        self._own = [len(text.covered(self.rare)) for text in self.texts]
+
+    def candidates(self) -> list[_Students]:
+        """Return the students who may share enough."""
+        shared = Counter(pair for run in self.rare for pair in combinations(self.holders[run], 2))
+        return [pair for pair, runs in shared.items() if runs * self.kind.run >= self.kind.least]
+
+    def shared(self, one: int, other: int) -> Set[int]:
+        """Return the runs that two works share: the rare ones, or if there are none, all that are not ours."""
+        both = self.texts[one].distinct & self.texts[other].distinct
+        return both & self.rare or both & self.holders.keys()
+
+    def alike(self, one: int, other: int) -> tuple[float, int, int]:
+        """Return which share of the own words of a work the other has, how many, and of which work.
+
+        Zeros if it is not enough.
+        """
+        shared = self.texts[one].distinct & self.texts[other].distinct & self.rare
+        if len(shared) * self.kind.run < self.kind.least:
+            return 0.0, 0, one
+        counts = [len(self.texts[work].covered(shared)) for work in (one, other)]
+        share, work = max((count / self._own[work], work) for count, work in zip(counts, (one, other), strict=True))
+        enough = min(counts) >= self.kind.least and share >= self.kind.share
+        return (share, min(counts), work) if enough else (0.0, 0, one)
+
+    def common(self) -> Iterator[tuple[str, list[int]]]:
+        """Yield the long passages that many students hold, each with these students."""
+        seen: set[int] = set()
+        for text in self.texts:
+            held = [len(self.holders.get(run, ())) > self.many for run in text.runs]
+            for is_held, group in groupby(range(len(held)), key=held.__getitem__):
+                runs = list(group)
+                new = {text.runs[at] for at in runs} - seen
+                if is_held and len(new) > _COMMON_WORDS - self.kind.run:
+                    seen |= new
+                    places = text.places()
+                    start, end = places[runs[0]][0], places[runs[-1] + self.kind.run - 1][1]
+                    yield text.text[start:end], min((self.holders[run] for run in new), key=len)
+
+
+def _compare(
+    works: Sequence[Work], given: Collection[str], printed: frozenset[int], seed_of: Callable[[str, str], int] | None
+) -> Likeness:
+    """Compare the works for one exercise, sorted by student."""
+    logins = [login(work.student) for work in works]
+    order = {name: number for number, name in enumerate(dict.fromkeys(logins))}
+    numbers = [order[name] for name in logins]
+    of_student: dict[int, list[int]] = defaultdict(list)
+    for work, number in enumerate(numbers):
+        of_student[number].append(work)
+    ours = {
+        _REPORT: printed,
+        _COMMENTS: printed.union(*(_Text(_COMMENTS, program).runs for program in given)),
+        _CODE: frozenset().union(*(_Text(_CODE, program).runs for program in given)),
+    }
+    indexes = [_Index(kind, works, numbers, ours[kind]) for kind in _KINDS]
+    found: dict[_Students, dict[str, _Reason]] = defaultdict(dict)
+    for index in indexes:
+        for pair in index.candidates():
+            (share, count, whose), one, other = max(
+                (index.alike(one, other), one, other) for one in of_student[pair[0]] for other in of_student[pair[1]]
+            )
+            if count:
+                says = index.kind.says.format(count=count, share=share, whose=printable(works[whose].student))
+                found[pair][index.kind.name] = _Reason(share, says, one, other)
+    for name, reason in chain(_equal_texts(works, indexes[0], given), _seeds_and_logs(works, seed_of)):
+        first, second = sorted((numbers[reason.one], numbers[reason.other]))
+        if first != second:
+            found[first, second][name] = reason
+    made = (_pair(works, list(reasons.values())) for reasons in found.values())
+    ranked = sorted(made, key=lambda item: _rank(item[0]))
+    pairs = [
+        replace(pair, sides=_sides(indexes, *places)) if at < _SHOWN else pair
+        for at, (pair, places) in enumerate(ranked)
+    ]
+    names = [works[held[0]].student for _, held in sorted(of_student.items())]
+    common = [
+        Common(works[0].exercise, text, tuple(names[number] for number in holders))
+        for index in indexes
+        for text, holders in index.common()
+    ]
+    common.sort(key=lambda passage: (-len(passage.students), passage.text))
+    return Likeness(tuple(pairs), tuple(common[:_MOST_COMMON]))
+
+
+def _pair(works: Sequence[Work], reasons: Sequence[_Reason]) -> tuple[Pair, tuple[int, int]]:
+    """Return the pair of two students, and the numbers of the two works that are the most alike."""
+    ranked = sorted(reasons, key=lambda reason: (-reason.strength, reason.says))
+    one, other = sorted((ranked[0].one, ranked[0].other))
+    strength = sum(reason.strength for reason in ranked)
+    return Pair(works[one], works[other], strength, tuple(reason.says for reason in ranked)), (one, other)
+
+
+def _equal_texts(works: Sequence[Work], reports: _Index, given: Collection[str]) -> Iterator[tuple[str, _Reason]]:
+    """Yield for each text that several students hand in its first work with each other one, however many they are."""
+    groups: dict[object, list[int]] = defaultdict(list)
+    for number, (work, text) in enumerate(zip(works, reports.texts, strict=True)):
+        if len(text.covered(reports.holders.keys())) >= _LEAST_EQUAL:
+            groups[tuple(run for run in text.runs if run in reports.holders)].append(number)
+        if work.answer and work.answer not in given:
+            groups[work.answer].append(number)
+    for equal, (first, *others) in groups.items():
+        for other in others:
+            if isinstance(equal, str):
+                yield "answer", _Reason(_CERTAIN, "Their answer is the same file.", first, other)
+            else:
+                what = "is the same file" if works[first].report == works[other].report else "has the same prose"
+                yield _REPORT.name, _Reason(_CERTAIN, f"Their report {what}.", first, other)
+
+
+def _seeds_and_logs(works: Sequence[Work], seed_of: Callable[[str, str], int] | None) -> Iterator[tuple[str, _Reason]]:
+    """Yield whose runs have another student's seed, and equal logs of runs that claim different seeds."""
+    owners: dict[int, int] = {}
+    if seed_of is not None:
+        for number, work in enumerate(works):
+            owners.setdefault(seed_of(work.student, work.exercise), number)
+    logs: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for number, work in enumerate(works):
+        owner = number if work.seed is None else owners.get(work.seed, number)
+        whose, of = printable(work.student), printable(works[owner].student)
+        yield "seed", _Reason(_CERTAIN, f"The runs of {whose} have {of}'s seed, {work.seed}.", number, owner)
+        for log in work.logs.items():
+            logs[log].append(number)
+    for (run, _), (first, *others) in sorted(logs.items()):
+        for other in others:
+            if works[other].seed != works[first].seed:
+                says = f"The logs of both {run} runs have the same bytes, though their seeds differ."
+                yield f"{run} log", _Reason(_CERTAIN, says, first, other)
+
+
+# --- Show ---
+
+
+def flagged(rows: Iterable[SubmissionScore], likeness: Likeness) -> tuple[SubmissionScore, ...]:
+    """Return the rows, each with a flag if it is one of a pair."""
+    others: dict[str, list[str]] = defaultdict(list)
+    for pair in likeness.pairs:
+        for one, other in ((pair.one, pair.other), (pair.other, pair.one)):
+            others[one.submission].append(f"Like {printable(other.submission)}: {' '.join(pair.reasons)}")
+
+    def with_flag(row: SubmissionScore) -> SubmissionScore:
+        found = others.get(row.submission, [])
+        more = f" And like {len(found) - _NAMED} more." if len(found) > _NAMED else ""
+        flag = Flag(id=SIMILAR, message=" ".join(found[:_NAMED]) + more)
+        return row.model_copy(update={"flags": (*row.flags, flag)}) if found else row
+
+    return tuple(map(with_flag, rows))
+
+
+def _sides(indexes: Sequence[_Index], one: int, other: int) -> tuple[Side, ...]:
+    """Return the texts of two works, with the words marked that they share; a program's without its other lines."""
+    prose, *programs = indexes
+    sides = []
+    for title, of_text in (("Report", [prose]), ("Program", programs)):
+        marks = [_marks(of_text, work, one, other) for work in (one, other)]
+        if any(map(any, marks)):
+            texts = [of_text[0].texts[work].text for work in (one, other)]
+            context = None if title == "Report" else _CONTEXT
+            left, right = (_pieces(text, mark, context) for text, mark in zip(texts, marks, strict=True))
+            sides.append((title, left, right))
+    return tuple(sides)
+
+
+def _marks(indexes: Sequence[_Index], work: int, one: int, other: int) -> bytearray:
+    """Return for each character of a work's text whether a shared word, or the space between two, holds it."""
+    marks = bytearray(len(indexes[0].texts[work].text))
+    for index in indexes:
+        text, before = index.texts[work], -2
+        places = text.places()
+        for at in text.covered(index.shared(one, other)):
+            start, end = places[at]
+            if at == before + 1 and not any(map(str.isalnum, text.text[places[before][1] : start])):
+                start = places[before][1]
+            marks[start:end] = b"\1" * (end - start)
+            before = at
+    return marks
+
+
+def _pieces(text: str, marks: bytearray, context: int | None) -> tuple[Piece, ...]:
+    """Return a text in marked and other pieces: all of it, or the lines that lie within `context` of a marked one."""
+    pieces: list[Piece] = []
+    spans = list(pairwise(accumulate(map(len, text.splitlines(keepends=True)), initial=0)))
+    hit = [any(marks[start:end]) for start, end in spans]
+    near = [context is None or any(hit[max(at - context, 0) : at + context + 1]) for at in range(len(spans))]
+    kept = [at for at, is_near in enumerate(near) if is_near][:_LINES]
+    for before, at in pairwise([-1, *kept]):
+        pieces += [("…\n", False)] if at > before + 1 else []
+        start, end = spans[at]
+        for is_marked, group in groupby(range(start, min(end, start + _COLUMNS)), key=marks.__getitem__):
+            places = list(group)
+            pieces.append((text[places[0] : places[-1] + 1], bool(is_marked)))
+        pieces += [(" …\n", False)] if end > start + _COLUMNS else []
+    return tuple(pieces)
