@@ -2,13 +2,13 @@
 
 import sys
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from rich.console import Console
 
-from grader.course.decisions import apply_decisions, load_decisions
+from grader.course.decisions import apply_decisions, changed_scores, decisions_path, earlier_scores, load_decisions
 from grader.intake.archive import Rejected
 from grader.intake.submission import Answer, Submission, read_submission, submission_name, tarballs, unread_names
 from grader.replay.replay import Replay
@@ -29,6 +29,8 @@ from harness.errors import UserError, naming, printable
 from harness.terminal import folded
 from harness.written.exercise import exercise_ids, load_exercise
 
+_LISTED = 20  # lines of one kind at the end of the command
+
 
 def score_folder(folder: Path, options: ScoreOptions) -> int:
     """Score every tarball in a folder, write all reports, and return the exit status: 0, or 1 if one is not judged.
@@ -37,17 +39,19 @@ def score_folder(folder: Path, options: ScoreOptions) -> int:
     """
     paths = tarballs(folder)
     weights = load_weights(options.rubric or DEFAULT_RUBRIC)
-    decisions = load_decisions(options.out)
+    load_decisions(options.out)  # refuse a wrong file before hours of replays
     console = Console(stderr=True)
     with (
         open_grading(options, weights, console) as grading,
         hold_reports_folder(options.out),
         shown_progress(console) as progress,
     ):
+        earlier = earlier_scores(options.out)
         graded = grade(paths, grading, progress)
         scores = Scores(provenance=provenance_of(options), submissions=tuple(item.row for item in graded))
-        scores = apply_decisions(scores, decisions)
-        scores = scores.model_copy(update={"submissions": compared(scores.submissions)})
+        scores = apply_decisions(scores, load_decisions(options.out))
+        changes = changed_scores(earlier, scores)
+        scores = scores.model_copy(update={"submissions": compared(scores.submissions), "changes": changes})
         exhibits = {item.row.submission: item.exhibits for item in graded}
         write_reports(scores, exhibits, options.out, titles=_titles(), progress=progress)
     with naming(Path("standard output")):  # an error would name the reports, which are written
@@ -225,6 +229,16 @@ def _summarize(scores: Scores, unread: Sequence[str], out: Path) -> int:
     def say(line: str) -> None:
         console.print(folded(line, width, hang=4), markup=False, highlight=False, soft_wrap=True)
 
+    unfit = [one for one in scores.decisions if one.state == "not applied"]
+    if unfit:
+        say(f"Not applied, and kept in {decisions_path(out)}:")
+    _list(
+        say,
+        [
+            f"{printable(one.submission)}: your decision about {printable(one.about)} ({one.says}). {one.why}"
+            for one in unfit
+        ],
+    )
     statuses = [row.status for row in scores.submissions]
     say(", ".join(f"{statuses.count(status)} {status}" for status in ("graded", "rejected", "not judged")))
     for row in scores.submissions:
@@ -234,9 +248,25 @@ def _summarize(scores: Scores, unread: Sequence[str], out: Path) -> int:
         say(f"  {printable(name)}: not in {GRADEBOOK} nor in an export. {printable(why, 600)}")
     for name in unread:
         say(f"  {name}: not read, because it is no .tar.gz file: it has no row")
+    if scores.changes:
+        say("Changed since the scores before:")
+    _list(
+        say,
+        [
+            f"{printable(one.submission)}: {one.before} -> {one.after} ({printable(one.why, 300)})"
+            for one in scores.changes
+        ],
+    )
     console.print("Next:", style="bold")
     say(f"  open {out / INDEX} in a browser")
     if "not judged" in statuses:
         say(f"  grader review {out}")
     sys.stdout.flush()
     return 1 if "not judged" in statuses else 0
+
+
+def _list(say: Callable[[str], None], lines: Sequence[str]) -> None:
+    for line in lines[:_LISTED]:
+        say(f"  {line}")
+    if len(lines) > _LISTED:
+        say(f"  and {len(lines) - _LISTED} more: the class page lists all")

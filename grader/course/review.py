@@ -42,7 +42,7 @@ def review(out: Path, who: str, console: Console) -> None:
     Each decision is on the disk before the next question. Raises `UserError` if there are no reports.
     """
     path = decisions_path(out)
-    decided = {item.subject for item in load_decisions(out)}
+    decided = {(item.submission, item.about, item.sha256) for item in load_decisions(out)}
     waiting = [
         item
         for row in read_scores(out).submissions
@@ -68,7 +68,7 @@ def review(out: Path, who: str, console: Console) -> None:
         except click.Abort:
             raise Stopped("\nStopped. Your decisions so far are kept: give the same command again.") from None
         if decision is not None:
-            keep_decision(path, decision)
+            keep_decision(out, decision)
     _say(console, f"Your decisions are in {path}. Next: the same grader score as before applies them.")
 
 
