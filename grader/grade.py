@@ -2,7 +2,7 @@
 
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -229,14 +229,20 @@ def _summarize(scores: Scores, unread: Sequence[str], out: Path) -> int:
     def say(line: str) -> None:
         console.print(folded(line, width, hang=4), markup=False, highlight=False, soft_wrap=True)
 
-    unfit = [one for one in scores.decisions if one.state == "not applied"]
-    if unfit:
-        say(f"Not applied, and kept in {decisions_path(out)}:")
-    _list(
-        say,
+    def listed(title: str, lines: Sequence[str]) -> None:
+        if lines:
+            say(title)
+        for line in lines[:_LISTED]:
+            say(f"  {line}")
+        if len(lines) > _LISTED:
+            say(f"  and {len(lines) - _LISTED} more: the class page lists all")
+
+    listed(
+        f"Not applied, and kept in {decisions_path(out)}:",
         [
             f"{printable(one.submission)}: your decision about {printable(one.about)} ({one.says}). {one.why}"
-            for one in unfit
+            for one in scores.decisions
+            if one.state == "not applied"
         ],
     )
     statuses = [row.status for row in scores.submissions]
@@ -248,10 +254,8 @@ def _summarize(scores: Scores, unread: Sequence[str], out: Path) -> int:
         say(f"  {printable(name)}: not in {GRADEBOOK} nor in an export. {printable(why, 600)}")
     for name in unread:
         say(f"  {name}: not read, because it is no .tar.gz file: it has no row")
-    if scores.changes:
-        say("Changed since the scores before:")
-    _list(
-        say,
+    listed(
+        "Changed since the scores before:",
         [
             f"{printable(one.submission)}: {one.before} -> {one.after} ({printable(one.why, 300)})"
             for one in scores.changes
@@ -263,10 +267,3 @@ def _summarize(scores: Scores, unread: Sequence[str], out: Path) -> int:
         say(f"  grader review {out}")
     sys.stdout.flush()
     return 1 if "not judged" in statuses else 0
-
-
-def _list(say: Callable[[str], None], lines: Sequence[str]) -> None:
-    for line in lines[:_LISTED]:
-        say(f"  {line}")
-    if len(lines) > _LISTED:
-        say(f"  and {len(lines) - _LISTED} more: the class page lists all")

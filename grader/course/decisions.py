@@ -151,7 +151,7 @@ def apply_decisions(scores: Scores, decisions: Sequence[Decision]) -> Scores:
     for place, decision in enumerate(decisions):
         things[decision.submission, decision.about].append(place)
     problems: dict[int, str] = {}  # of the decision that holds about each thing
-    for (name, about), places in sorted(things.items(), key=lambda item: item[0][1] == TOTAL):
+    for (name, _), places in sorted(things.items(), key=lambda item: item[0][1] == TOTAL):
         row = rows.get(name)
         place = next((one for one in reversed(places) if row and decisions[one].fits(row)), places[-1])
         try:
@@ -262,12 +262,13 @@ def _with_total(row: SubmissionScore, decision: Decision) -> SubmissionScore:
             raise UserError("It has no total yet: decide the open checks, or give it a total.")
         total, added = max(row.total + decision.add, 0.0), f" ({decision.add:+g})"
     total = round(total or 0.0, 2)
+    decided = f"The instructor decided: {points(total)} of 100{added}. {decision.comment}"
     by_rule = f"{row.status}. {row.reason}" if row.reason else f"{points(row.total)} of 100."
     return row.model_copy(
         update={
             "status": "graded",
             "total": total,
-            "reason": f"The instructor decided: {points(total)} of 100{added}. {decision.comment} (The grader: {by_rule})",
+            "reason": f"{decided} (The grader: {by_rule})",
             "rule": RuleTotal(status=row.status, total=row.total, reason=row.reason),
         }
     )
