@@ -30,6 +30,7 @@ from harness.errors import UserError
 _HOSTS = ("127.0.0.1", "localhost")  # with any port: a tunnel ends at another one
 _LARGEST = 100_000  # bytes of a form
 _COMMENTS = {"accept": "Your instructor looked at it and accepts it.", "reject": "Your instructor does not accept it."}
+_ABOUT_CODE = ("suspicious code", "other settings", "other platform")  # flags that name nobody
 _HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "frame-ancestors 'none'",  # the page itself has the rest
@@ -249,6 +250,7 @@ class _Handler(BaseHTTPRequestHandler):
             near = dict(enumerate(desk.items)) if place is not None else {}
             report = self.server.out / f"{file_stem(item.row.submission)}.html"
             heading = f"{desk.name(item.row)}: {item.row.recipe}"
+            flags = [flag for flag in item.row.flags if flag.id in _ABOUT_CODE or not desk.anonymous]
             context |= {
                 "heading": heading,
                 "title": f"{heading}: {item.about}",
@@ -258,7 +260,7 @@ class _Handler(BaseHTTPRequestHandler):
                 "state": desk.state(item),
                 "given": {"points": "", "comment": "", **given},
                 "history": desk.history(item),
-                "flags": () if desk.anonymous else item.row.flags,
+                "flags": flags,
                 "others": [(one, desk.state(one)) for one in items_of(item.row)],
                 "evidence": excerpts(
                     report.read_text(encoding="utf-8") if report.is_file() else "", item.reason, _matter_key(item)

@@ -55,10 +55,14 @@ def render_class_page(scores: Scores) -> str:
             "lost": lost_checks(scores.submissions),
             "groups": list(_groups(rows)),
             "recipes": sorted({row.recipe for row in rows if row.recipe}),
-            "changes": [_shown(one.submission, one.before, one.after, one.why) for one in scores.changes],
+            "changes": [_shown(one.submission, f"{one.before} → {one.after}", one.why) for one in scores.changes],
             "unfit": [one for one in scores.decisions if one.state == "not applied"],
             "decisions": [
-                _shown(one.submission, one.about, one.says, one.comment, one.who, one.when, one.state)
+                _shown(
+                    one.submission,
+                    f"{one.about}: {one.says}. {one.comment}",
+                    " · ".join(word for word in (one.who, one.when, one.state) if word),
+                )
                 for one in scores.decisions
             ],
             "provenance": fact_rows(scores.provenance),
