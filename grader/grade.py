@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from grader.course.decisions import apply_decisions, load_decisions
+from grader.course.decisions import apply_decisions, changed_scores, decisions_path, earlier_scores, load_decisions
 from grader.intake.archive import Rejected
 from grader.intake.submission import Answer, Submission, read_submission, submission_name, tarballs, unread_names
 from grader.replay.replay import Replay
@@ -31,6 +31,8 @@ from harness.terminal import folded
 from harness.workspace import RUNS
 from harness.written.exercise import exercise_ids, find_file_exercise, load_exercise, stub
 
+_LISTED = 20  # lines of one kind at the end of the command
+
 
 def score_folder(folder: Path, options: ScoreOptions) -> int:
     """Score every tarball in a folder, write all reports, and return the exit status: 0, or 1 if one is not judged.
@@ -39,17 +41,19 @@ def score_folder(folder: Path, options: ScoreOptions) -> int:
     """
     paths = tarballs(folder)
     weights = load_weights(options.rubric or DEFAULT_RUBRIC)
-    decisions = load_decisions(options.out)
+    load_decisions(options.out)  # refuse a wrong file before hours of replays
     console = Console(stderr=True)
     with (
         open_grading(options, weights, console) as grading,
         hold_reports_folder(options.out),
         shown_progress(console) as progress,
     ):
+        earlier = earlier_scores(options.out)
         graded = grade(paths, grading, progress)
         scores = Scores(provenance=provenance_of(options), submissions=tuple(item.row for item in graded))
-        scores = apply_decisions(scores, decisions)
-        scores = scores.model_copy(update={"submissions": compared(scores.submissions)})
+        scores = apply_decisions(scores, load_decisions(options.out))
+        changes = changed_scores(earlier, scores)
+        scores = scores.model_copy(update={"submissions": compared(scores.submissions), "changes": changes})
         likeness = find_alike(_works(graded, scores), _programs_of)
         scores = scores.model_copy(update={"submissions": flagged(scores.submissions, likeness)})
         exhibits = {item.row.submission: item.exhibits for item in graded}
@@ -260,6 +264,22 @@ def _summarize(scores: Scores, unread: Sequence[str], out: Path) -> int:
     def say(line: str) -> None:
         console.print(folded(line, width, hang=4), markup=False, highlight=False, soft_wrap=True)
 
+    def listed(title: str, lines: Sequence[str]) -> None:
+        if lines:
+            say(title)
+        for line in lines[:_LISTED]:
+            say(f"  {line}")
+        if len(lines) > _LISTED:
+            say(f"  and {len(lines) - _LISTED} more: the class page lists all")
+
+    listed(
+        f"Not applied, and kept in {decisions_path(out)}:",
+        [
+            f"{printable(one.submission)}: your decision about {printable(one.about)} ({one.says}). {one.why}"
+            for one in scores.decisions
+            if one.state == "not applied"
+        ],
+    )
     statuses = [row.status for row in scores.submissions]
     say(", ".join(f"{statuses.count(status)} {status}" for status in ("graded", "rejected", "not judged")))
     for row in scores.submissions:
@@ -269,6 +289,13 @@ def _summarize(scores: Scores, unread: Sequence[str], out: Path) -> int:
         say(f"  {printable(name)}: not in {GRADEBOOK} nor in an export. {printable(why, 600)}")
     for name in unread:
         say(f"  {name}: not read, because it is no .tar.gz file: it has no row")
+    listed(
+        "Changed since the scores before:",
+        [
+            f"{printable(one.submission)}: {one.before} -> {one.after} ({printable(one.why, 300)})"
+            for one in scores.changes
+        ],
+    )
     console.print("Next:", style="bold")
     say(f"  open {out / INDEX} in a browser")
     if "not judged" in statuses:

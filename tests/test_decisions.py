@@ -1,10 +1,22 @@
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from made_up_class import changed, make_row, scores_of
 
-from grader.course.decisions import Decision, apply_decisions, decisions_path, keep_decision, load_decisions
-from grader.score.verdict import SubmissionScore, criterion_score, full, lost, open_check
+from grader.course.decisions import (
+    Decision,
+    Earlier,
+    apply_decisions,
+    changed_scores,
+    decisions_path,
+    earlier_scores,
+    keep_decision,
+    load_decisions,
+)
+from grader.report.pages import render_class_page, render_submission
+from grader.score.verdict import SCORES as SCORES_FILE
+from grader.score.verdict import Scores, SubmissionScore, criterion_score, full, lost, open_check, scores_bytes
 from harness.errors import UserError
 
 
@@ -94,17 +106,25 @@ def test_no_decision_changes_nothing(tmp_path: Path, text: str) -> None:
     ("text", "message"),
     [
         (one('check = "fix.correct"\npoints = 13'), "fix.correct is worth 0 to 12, not 13"),
+        (one('check = "fix.correct"\nadd = 9'), "fix.correct is worth 0 to 12, not 13"),
+        (one('check = "fix.minimal"\nadd = 1', "bob_huge_lr"), "The check is open"),
+        (one("add = 1", "bob_huge_lr"), "It has no total yet"),
         (one('check = "fix.corect"\npoints = 1'), "no check 'fix.corect': did you mean fix.correct?"),
         (one('check = "fix.correct"\npoints = 1', "ada_huge_rl"), "no such submission: did you mean ada_huge_lr"),
         (one('check = "fix.correct"\npoints = 1', "zzz"), "the names are those in scores.json"),
-        (one('check = "fix.correct"\npoints = 1', "r_huge_lr"), "is rejected and has no checks: give it a `total`"),
-        (one("total = 40"), "has checks, and its total is their sum"),
+        (one('check = "fix.correct"\npoints = 1', "r_huge_lr"), "It is rejected and has no checks: give it a total"),
+        (one('check = "fix.correct"\npoints = 1\nsha256 = "0"'), "It was decided about another tarball."),
     ],
 )
-def test_a_decision_that_does_not_fit_is_a_sentence(tmp_path: Path, text: str, message: str) -> None:
-    with pytest.raises(UserError, match="Your decision about ") as caught:
-        applied(tmp_path, text)
-    assert message in str(caught.value)
+def test_a_decision_that_does_not_fit_is_noted_and_stops_nothing(tmp_path: Path, text: str, message: str) -> None:
+    good = one("total = 40", "r_huge_lr")
+    result = apply_decisions(SCORES, loaded(tmp_path, text + good))
+    unfit, other = result.decisions
+    assert (unfit.state, other.state) == ("not applied", "holds")
+    assert message in unfit.why
+    assert [row.total for row in result.submissions] == [92, None, 40, None]
+    page = render_class_page(result)
+    assert "Not applied" in page and "Every decision, the latest last" in page
 
 
 @pytest.mark.parametrize(
@@ -116,12 +136,14 @@ def test_a_decision_that_does_not_fit_is_a_sentence(tmp_path: Path, text: str, m
         (one('chek = "fix.correct"\npoints = 1'), "override.0.chek: Extra inputs are not permitted"),
         (one('check = "fix.correct"\npoints = nan'), "points: Input should be"),
         (one('check = "fix.correct"\npoints = -1'), "points: Input should be greater than or equal to 0"),
-        (one('check = "fix.correct"'), "needs a `check` and its `points`, or a `total` alone"),
-        (one('check = "fix.correct"\npoints = 1\ntotal = 1'), "needs a `check`"),
+        (one('check = "fix.correct"'), "needs `points`, `add` or `withdrawn` beside a `check`"),
+        (one('check = "fix.correct"\npoints = 1\nadd = 1'), "needs `points`"),
+        (one('check = "fix.correct"\ntotal = 1'), "needs `points`"),
+        (one("points = 1"), "without one, `total`, `add`, `withdrawn` or `student`"),
+        (one("add = inf"), "override.0.add:"),
         ('[[override]]\nsubmission = "a"\ntotal = 1\n', "override.0.comment: Field required"),
         (one("total = 1", comment=""), "comment: String should have at least 1 character"),
         (one("total = 1", "r_huge_lr") + one("total = 1001", "n_huge_lr"), "override.1.total:"),
-        (one('check = "fix.correct"\npoints = 5') * 2, "fix.correct of ada_huge_lr is decided twice"),
     ],
 )
 def test_a_file_that_is_wrong_is_a_sentence_with_its_place(tmp_path: Path, text: str, message: str) -> None:
@@ -138,18 +160,110 @@ def reviewed(**changes: object) -> Decision:
 
 def test_what_was_reviewed_is_kept_beside_the_reports_and_applied(tmp_path: Path) -> None:
     out = tmp_path / "reports"
-    keep_decision(decisions_path(out), reviewed(comment='"[[override]]"\n\\ \u202e\x7f é 学 🎓', who="Ada"))
-    keep_decision(decisions_path(out), reviewed(submission="ada_huge_lr", check="fix.correct", sha256=None))
+    keep_decision(out, reviewed(comment='"[[override]]"\n\\ \u202e\x7f é 学 🎓', who="Ada"))
+    keep_decision(out, reviewed(submission="ada_huge_lr", check="fix.correct", sha256=""))
     first, second = load_decisions(out)
     assert (first.comment, first.who) == ('"[[override]]"\n\\ \u202e\x7f é 学 🎓', "Ada")
-    assert second.submission == "ada_huge_lr"
+    assert (second.submission, second.sha256) == ("ada_huge_lr", "")
     after = apply_decisions(SCORES, [first])
     assert (after.submissions[1].status, after.submissions[1].total) == ("graded", 95)
 
 
-def test_what_was_reviewed_of_another_tarball_or_before_its_checks_is_flagged_and_not_applied() -> None:
-    when = "2026-01-01"
-    for decision in (reviewed(sha256="0" * 64, when=when), reviewed(check=None, points=None, total=40.0, when=when)):
-        row = apply_decisions(SCORES, [decision]).submissions[1]
-        assert (row.status, [flag.id for flag in row.flags][-1]) == ("not judged", "old_decision")
-    assert apply_decisions(SCORES, [reviewed(submission="gone_huge_lr", when=when)]) == SCORES
+@pytest.mark.parametrize("text", ["override = []\n", "[[overide]]\n", 'a = """\n'])
+def test_nothing_is_written_behind_an_error_in_the_file(tmp_path: Path, text: str) -> None:
+    path = decisions_path(tmp_path / "reports")
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(UserError, match=r"reports\.decisions\.toml"):
+        keep_decision(tmp_path / "reports", reviewed())
+    assert path.read_text(encoding="utf-8") == text
+
+
+def test_two_reviewers_at_once_lose_nothing(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda place: keep_decision(tmp_path / "reports", reviewed(comment=f"{place}")), range(40)))
+    assert sorted(int(one.comment) for one in load_decisions(tmp_path / "reports")) == list(range(40))
+
+
+def test_the_last_entry_about_a_thing_holds_and_the_earlier_ones_are_its_history(tmp_path: Path) -> None:
+    out = tmp_path / "reports"
+    entries = (
+        reviewed(who="Ada", when="2026-01-01"),
+        reviewed(points=1.0, comment="Too kind."),
+        reviewed(points=None, withdrawn=True, comment="Undone."),
+    )
+    totals: list[float | None] = []
+    for count, entry in enumerate(entries, start=1):
+        keep_decision(out, entry)
+        result = apply_decisions(SCORES, load_decisions(out))
+        totals.append(result.submissions[1].total)
+        assert len(result.decisions) == count
+    assert totals == [95, 93, None]
+    assert [one.state for one in result.decisions] == ["replaced", "replaced", "withdrawn"]
+    assert result.submissions == SCORES.submissions
+    page = render_class_page(result)
+    assert all(words in page for words in ("Too kind.", "2026-01-01", "withdrawn: the rules hold"))
+
+
+def test_points_are_added_below_the_floor_of_a_check_and_above_the_maximum_of_a_total(tmp_path: Path) -> None:
+    penalty, bonus = one('check = "fix.correct"\nadd = -10'), one("add = 20")
+    row = applied(tmp_path, penalty + bonus)["ada_huge_lr"]
+    assert (row.criteria["fix"].checks[0].points, row.criteria["fix"].points) == (-6, 2)
+    assert row.total == 102
+    assert row.reason == "The instructor decided: 102 of 100 (+20). Looked at it. (The grader: 82 of 100.)"
+    assert applied(tmp_path, one("add = -93"))["ada_huge_lr"].total == 0
+    assert applied(tmp_path, one('check = "fix.correct"\nadd = -999'))["ada_huge_lr"].total == 0
+    assert "102" in render_submission(row, None)
+
+
+def test_a_total_replaces_the_sum_of_the_checks_and_an_open_one_waits_no_more(tmp_path: Path) -> None:
+    rows = applied(tmp_path, one("total = 50") + one("total = 60", "bob_huge_lr"))
+    assert [(row.status, row.total) for row in list(rows.values())[:2]] == [("graded", 50), ("graded", 60)]
+    page = render_class_page(scores_of(*rows.values()))
+    assert "fix.minimal: Big?" not in page and "The instructor decided: 60 of 100" in page
+
+
+def test_decisions_about_scores_that_have_them_already_change_nothing(tmp_path: Path) -> None:
+    text = one('check = "fix.correct"\nadd = 5') + one("add = -3") + one("total = 40", "r_huge_lr")
+    once = apply_decisions(SCORES, loaded(tmp_path, text))
+    assert apply_decisions(once, loaded(tmp_path, text)) == once
+    assert apply_decisions(once, ()).submissions == SCORES.submissions
+
+
+def test_what_was_decided_of_another_tarball_does_not_hold_and_an_earlier_one_of_this_does() -> None:
+    old, new = (reviewed(sha256=letter * 64, points=points) for letter, points in (("a", 2.0), ("b", 3.0)))
+    row = SCORES.submissions[1]
+    of_old = row.model_copy(update={"provenance": {"tarball_sha256": "a" * 64}})
+    result = apply_decisions(scores_of(of_old), [old, new])
+    assert (result.submissions[0].total, [one.state for one in result.decisions]) == (94, ["holds", "replaced"])
+    # Nothing could be read when it was decided: it does not hold for what can be read.
+    (note,) = apply_decisions(scores_of(of_old), [reviewed(sha256="")]).decisions
+    assert note.state == "not applied"
+
+
+def test_a_second_scoring_says_what_changed_and_why(tmp_path: Path) -> None:
+    assert earlier_scores(tmp_path) == {}
+    gone = make_row("zoe_huge_lr", "zoe", "huge_lr", {})
+    before = Scores(provenance={}, submissions=(*SCORES.submissions, gone))
+    (tmp_path / SCORES_FILE).write_bytes(scores_bytes(before))
+    earlier = earlier_scores(tmp_path)
+    assert [one.submission for one in changed_scores(earlier, SCORES)] == ["zoe_huge_lr"]
+    rows = applied(tmp_path, one('check = "fix.correct"\npoints = 12'))
+    other = lost("minimal", "Small", 8, "Large.", "Less.", points=2.0)
+    rows["bob_huge_lr"] = make_row("bob_huge_lr", "bob", "huge_lr", {"fix.minimal": other})
+    after = scores_of(*rows.values())
+    found = {one.submission: (one.before, one.after, one.why) for one in changed_scores(earlier, after)}
+    assert found == {
+        "ada_huge_lr": ("92", "100", "your decision about fix.correct"),
+        "bob_huge_lr": ("not judged", "94", "fix.minimal open -> 2"),
+        "zoe_huge_lr": ("100", "gone", "there is no such submission now"),
+    }
+    page = render_class_page(after.model_copy(update={"changes": changed_scores(earlier, after)}))
+    assert "your decision about fix.correct" in page
+    assert changed_scores(earlier_scores_of(after, tmp_path), SCORES)[0].why == (
+        "your decision about fix.correct holds no longer"
+    )
+
+
+def earlier_scores_of(scores: Scores, out: Path) -> Earlier:
+    (out / SCORES_FILE).write_bytes(scores_bytes(scores))
+    return earlier_scores(out)

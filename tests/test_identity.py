@@ -149,8 +149,8 @@ def test_any_submission_can_be_reviewed_and_exported(tmp_path: Path, name: str) 
     (tmp_path / "reports" / SCORES).write_bytes(scores_bytes(scores_of(row)))
     out = str(tmp_path / "reports")
     for words, typed in (
-        (["review", out], "40\nby hand\n"),
-        (["review", out], ""),
+        (["review", out, "--terminal"], "40\nby hand\n"),
+        (["review", out, "--terminal"], ""),
         (["export", "--format", "moodle", "--out", out], ""),
     ):
         done = CliRunner().invoke(cli, words, input=typed)

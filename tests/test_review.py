@@ -1,14 +1,28 @@
-"""`grader review`: it asks about each open check, and each decision is on the disk at once."""
+"""`grader review`: on a page and in the terminal, and each decision is on the disk at once."""
 
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from http.client import HTTPConnection
 from pathlib import Path
+from urllib.parse import urlencode
+from urllib.request import urlopen
 
 import pytest
 from click.testing import CliRunner
-from made_up_class import changed, make_row, scores_of
+from made_up_class import HOSTILE, changed, make_row, scores_of
+from page_reader import Page
+from reviewing import reviewing
 
 from grader.cli import cli
-from grader.course.decisions import load_decisions
-from grader.score.verdict import SCORES, open_check, scores_bytes
+from grader.course.decisions import apply_decisions, decisions_path, load_decisions
+from grader.course.review_page import ReviewServer
+from grader.report.write import write_reports
+from grader.score.verdict import SCORES, SubmissionScore, open_check, read_scores, scores_bytes
+from harness.errors import UserError
 
 
 @pytest.fixture
@@ -27,7 +41,7 @@ def out(tmp_path: Path) -> Path:
 
 
 def run(out: Path, answers: str) -> str:
-    words = ["review", str(out), "--who", "Prof. Ada"]
+    words = ["review", str(out), "--who", "Prof. Ada", "--terminal"]
     done = CliRunner().invoke(cli, words, input=answers, env={"COLUMNS": "200", "NO_COLOR": "1"})
     assert done.exit_code == 0, done.output
     return done.output
@@ -55,3 +69,169 @@ def test_a_submission_without_checks_gets_a_total(out: Path) -> None:
     assert "It failed on it." in run(out, "40\nby hand\n")
     (decision,) = load_decisions(out)
     assert (decision.total, decision.check) == (40, None)
+
+
+# --- The page ---
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[ReviewServer]:
+    """Serve the review of three submissions: two with open checks, and one that is hostile."""
+    with reviewing(tmp_path / "reports") as server:
+        yield server
+
+
+def ask(server: ReviewServer, path: str, form: dict[str, str] | None = None, **headers: str) -> tuple[int, str, str]:
+    """Return status, text and the address that the answer leads to."""
+    connection = HTTPConnection("127.0.0.1", server.server_port, timeout=20)
+    body = None if form is None else urlencode(form)
+    connection.request("GET" if form is None else "POST", path, body, headers)
+    answer = connection.getresponse()
+    text = answer.read().decode()
+    connection.close()
+    return answer.status, text, answer.headers.get("Location", "")
+
+
+def links(text: str) -> list[str]:
+    """Return the addresses of the items on the page of a queue."""
+    return re.findall(r'<th scope="row"><a href="([^"]+)"', text)
+
+
+def test_a_decision_is_on_the_disk_before_the_page_says_so_and_can_be_undone(server: ReviewServer) -> None:
+    base = f"/{server.token}/"
+    first, second, third = links(ask(server, base)[1])
+    assert "3 of 3 wait" in ask(server, base)[1]
+    form = {"token": server.token, "act": "save", "points": "7,5", "comment": "Half of it."}
+    status, _, leads = ask(server, first, form)
+    (decision,) = load_decisions(server.out)
+    assert (decision.points, decision.comment, decision.who) == (7.5, "Half of it.", "Prof. Ada")
+    assert (status, leads.partition("?")[0]) == (303, second)
+    shown = ask(server, leads)[1]
+    assert "fix.correct: The cause is gone, ada: 7.5 of 12, decided." in shown
+    assert '<button id="undo"' in shown
+    undo = {"token": server.token, "act": "undo"}
+    for state in ("Open", "7.5 of 12, decided", "Open"):
+        _, _, leads = ask(server, first, undo)
+        assert f"ada: {state}." in ask(server, leads)[1]
+    assert [one.withdrawn for one in load_decisions(server.out)] == [None, True, None, True]
+    for item in (second, third, first):
+        leads = ask(server, item, {"token": server.token, "act": "accept", "comment": ""})[2]
+    assert "Nothing waits for you." in ask(server, leads)[1]
+    assert "History (5)" in ask(server, first)[1]
+    scores = apply_decisions(read_scores(server.out), load_decisions(server.out))
+    assert {row.student: row.total for row in scores.submissions if row.student != HOSTILE} == {"ada": 100, "bob": 100}
+
+
+def test_what_does_not_fit_is_shown_again_with_what_was_typed(server: ReviewServer) -> None:
+    item = links(ask(server, f"/{server.token}/")[1])[0]
+    for points, comment, act, problem in (
+        ("99", "my <b>words", "save", "Give a number from 0 to 12"),
+        ("nan", "my <b>words", "save", "Give a number from 0 to 12"),
+        ("+2", "my <b>words", "save", "The check is open"),
+        ("3", "", "save", "Give a comment"),
+        ("3", "my <b>words", "accept", "You typed points"),
+        ("", "", "undo", "nothing to undo"),
+    ):
+        status, text, _ = ask(server, item, {"token": server.token, "act": act, "points": points, "comment": comment})
+        assert (status, problem in text, comment.replace("<b>", "&lt;b&gt;") in text) == (409, True, True)
+    path = decisions_path(server.out)
+    path.write_text("override = [", encoding="utf-8")
+    status, text, _ = ask(server, item, {"token": server.token, "act": "save", "points": "3", "comment": "x"})
+    assert (status, "is not TOML" in text, path.read_text()) == (409, True, "override = [")
+
+
+def test_everything_can_be_decided_and_the_total_too(server: ReviewServer) -> None:
+    base = f"/{server.token}/"
+    totals = links(ask(server, f"{base}?all=1")[1])
+    ada = next(one for one in totals if "ada" in ask(server, one)[1])
+    page = ask(server, ada)[1]
+    check = re.search(r'href="([^"]+/explanation\.form\?all=1)"', page)
+    assert check is not None
+    leads = ask(server, check[1], {"token": server.token, "act": "save", "points": "-9", "comment": "Copied."})[2]
+    assert "explanation.form: The check explanation.form, ada: -6 of 3, decided." in ask(server, leads)[1]
+    ask(server, ada, {"token": server.token, "act": "save", "points": "40", "comment": "By hand."})
+    assert [row.total for row in now(server) if row.student == "ada"] == [40]
+    assert "2 of 3 wait" in ask(server, base)[1]  # a total settles what is open below it
+
+
+def now(server: ReviewServer) -> tuple[SubmissionScore, ...]:
+    return apply_decisions(read_scores(server.out), load_decisions(server.out)).submissions
+
+
+def test_nobody_else_can_ask_or_decide(server: ReviewServer) -> None:
+    base = f"/{server.token}/"
+    item = links(ask(server, base)[1])[0]
+    form = {"token": server.token, "act": "accept", "points": "", "comment": "x"}
+    assert server.server_address[0] == "127.0.0.1"
+    for status in (
+        ask(server, "/")[0],
+        ask(server, "/wrong/")[0],
+        ask(server, base, Host="evil.example")[0],
+        ask(server, base, Host=f"127.0.0.1.evil.example:{server.server_port}")[0],
+        ask(server, item, {**form, "token": "wrong"})[0],
+        ask(server, item, {name: value for name, value in form.items() if name != "token"})[0],
+        ask(server, item, form, Host="evil.example")[0],
+        ask(server, item, form, **{"Sec-Fetch-Site": "cross-site"})[0],
+        ask(server, item.replace(server.token, "x"), form)[0],
+    ):
+        assert status == 403
+    assert ask(server, item, {**form, "comment": "x" * 200_000})[0] == 413
+    assert ask(server, f"{base}../../etc/passwd")[0] == 404
+    assert load_decisions(server.out) == ()
+
+
+def test_the_pages_are_escaped_and_load_nothing(server: ReviewServer) -> None:
+    for path in (f"/{server.token}/", f"/{server.token}/?all=1", *links(ask(server, f"/{server.token}/")[1])):
+        source = ask(server, path)[1]
+        page = Page(source)
+        assert "form-action 'self'" in page.policy and "default-src 'none'" in page.policy
+        assert len(page.all("script")) == 1 and not page.all("link")
+        assert not [name for _, attributes in page.tags for name in attributes if name.startswith("on")]
+        assert len(set(page.ids)) == len(page.ids)
+        assert "\u202e" not in source
+
+
+def test_what_the_reason_names_is_marked_in_report_and_diff(server: ReviewServer) -> None:
+    item = links(ask(server, f"/{server.token}/")[1])[0]
+    source = ask(server, item)[1]
+    assert "<mark>1523.4</mark>" in source and "<mark>build_optimizer</mark>" in source
+    (line,) = re.findall(r"<tr data-marked=\"\".*?</tr>", source)
+    assert "lr=0.1" in line
+    assert "What this score was made from" not in source
+
+
+def test_anonymous_pages_name_nobody(tmp_path: Path) -> None:
+    with reviewing(tmp_path / "reports", anonymous=True) as server:
+        queue = ask(server, f"/{server.token}/")[1]
+        for source in (queue, *(ask(server, one)[1] for one in links(queue))):
+            assert "Submission " in source
+            assert not re.search(r"\b(ada|bob)\b", source)
+        keys = [one.split("/")[2] for one in links(queue)]
+        assert keys == sorted(keys)
+
+
+def test_new_scores_are_seen_while_the_review_goes_on(server: ReviewServer) -> None:
+    item = links(ask(server, f"/{server.token}/")[1])[0]
+    write_reports(scores_of(make_row("zoe_huge_lr", "zoe", "huge_lr", {})), {}, server.out)
+    assert "Nothing waits for you." in ask(server, f"/{server.token}/")[1]
+    assert ask(server, item)[0] == 404
+
+
+@pytest.mark.parametrize("signalled", [signal.SIGINT])
+def test_the_command_names_the_address_and_ends_kindly(out: Path, signalled: signal.Signals) -> None:
+    environment = {key: value for key, value in os.environ.items() if "DISPLAY" not in key}
+    words = [sys.executable, "-m", "grader", "review", str(out), "--who", "Ada"]
+    with subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as command:
+        assert command.stdout is not None
+        address = command.stdout.readline().split()[-1]
+        with urlopen(address, timeout=20) as answer:
+            assert b"2 of 2 wait" in answer.read()
+        command.send_signal(signalled)
+        said, errors = command.communicate(timeout=20)
+    assert (command.returncode, errors) == (0, "")
+    assert "Your decisions are in" in said
+
+
+def test_without_scores_it_says_what_to_name(tmp_path: Path) -> None:
+    done = CliRunner().invoke(cli, ["review", str(tmp_path)])
+    assert isinstance(done.exception, UserError) and "name the folder that grader score wrote" in str(done.exception)

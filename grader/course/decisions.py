@@ -1,38 +1,61 @@
 """What an instructor decides instead of the rules: one TOML file beside the reports, applied by each `grader score`.
 
-Each decision is one `[[override]]` table. `grader review` appends to the file; an instructor can also edit it.
+Each decision is one `[[override]]` table. `grader review` appends to the file; an instructor can also edit it. The last
+entry about a thing holds; the earlier ones are its history.
 """
 
 import difflib
 import json
-from collections.abc import Sequence
+import tomllib
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from grader.report.text import points
 from grader.score.identity import decided_student
-from grader.score.verdict import Check, Flag, RuleVerdict, Scores, SubmissionScore, criterion_score, rescored
+from grader.score.verdict import (
+    Change,
+    Check,
+    Decided,
+    RuleTotal,
+    RuleVerdict,
+    Scores,
+    SubmissionScore,
+    criterion_score,
+    read_scores,
+    rescored,
+)
+from grader.session import locked
 from harness.errors import UserError, printable
 from harness.files import write_whole
 from harness.recipe import suggestion
 from harness.toml_file import StrictModel, read_record
 
+TOTAL = "the total"
 _Text = Annotated[str, Field(min_length=1)]
-_BEGINS = "# What you decided. Every `grader score` applies it; edit or delete entries as you like.\n"
+_BEGINS = "# What you decided. Every `grader score` applies it. The last entry about a thing holds.\n"
+_FORMS = "needs `points`, `add` or `withdrawn` beside a `check`; without one, `total`, `add`, `withdrawn` or `student`"
+_REASONS = 4  # that a line about a change names
+Earlier = Mapping[str, Mapping[str, tuple[str, bool]]]
 
 
 class Decision(StrictModel):
-    """`points` for a check, the `total` of a submission that has no checks, or the `student` whose it is.
+    """What was decided about a `check` (`<criterion>.<check id>`), the total, or whose submission it is.
 
-    `check` is `<criterion>.<check id>`. `grader review` also notes `who` decided, `when`, and the `sha256` of the
-    tarball, if it was scored: the decision does not hold for another tarball.
+    `points` and `total` replace what the rules give; `add` adds to it, or subtracts. `withdrawn` gives the thing back
+    to the rules. `sha256` is that of the tarball, or "" if none could be read: the decision does not hold for another
+    one. `grader review` notes it, and `who` decided `when`.
     """
 
     submission: str
     check: _Text | None = None
     points: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    add: Annotated[float, Field(ge=-1000, le=1000)] | None = None
     total: Annotated[float, Field(ge=0, le=100)] | None = None
+    withdrawn: Literal[True] | None = None
     student: _Text | None = None
     comment: _Text
     who: str | None = None
@@ -41,34 +64,38 @@ class Decision(StrictModel):
 
     @model_validator(mode="after")
     def _decides_one_thing(self) -> "Decision":
-        given = {name for name in ("check", "points", "total", "student") if getattr(self, name) is not None}
-        if given not in ({"check", "points"}, {"total"}, {"student"}):
-            raise ValueError("needs a `check` and its `points`, or a `total` alone, or a `student` alone")
+        verbs = ("points", "add", "withdrawn") if self.check else ("total", "add", "withdrawn", "student")
+        given = {name for name in ("points", "add", "total", "withdrawn", "student") if getattr(self, name) is not None}
+        if len(given) != 1 or not given <= set(verbs):
+            raise ValueError(_FORMS)
         return self
 
     @property
-    def what(self) -> str:
+    def about(self) -> str:
         """What it decides: a check, the total, or the student."""
-        return self.check or ("the student" if self.student else "the total")
+        return self.check or ("the student" if self.student else TOTAL)
 
     @property
-    def subject(self) -> tuple[str, str, str | None]:
-        """What it decides about which tarball: no two decisions may have the same."""
-        return self.submission, self.what, self.sha256
+    def says(self) -> str:
+        """What it says, in a few words."""
+        if self.student is not None:
+            return f"it is {printable(self.student)}'s"
+        if self.withdrawn:
+            return "withdrawn: the rules hold"
+        return f"{self.add:+g} points" if self.add is not None else f"{self.points or self.total or 0:g} points"
+
+    def fits(self, row: SubmissionScore) -> bool:
+        """Return whether it is about the tarball that was scored."""
+        return self.sha256 in (None, tarball_of(row))
 
 
 class _Decisions(StrictModel):
     override: Annotated[tuple[Decision, ...], Field(strict=False)] = ()
 
-    @model_validator(mode="after")
-    def _decides_once(self) -> "_Decisions":
-        subjects = [item.subject for item in self.override]
-        for item in self.override:
-            if subjects.count(item.subject) > 1:
-                raise ValueError(
-                    f"{printable(item.what)} of {printable(item.submission)} is decided twice: keep one entry"
-                )
-        return self
+
+def tarball_of(row: SubmissionScore) -> str:
+    """Return the SHA-256 of the tarball that was scored, or "" if it could not be read."""
+    return str(row.provenance.get("tarball_sha256") or "")
 
 
 def decisions_path(out: Path) -> Path:
@@ -80,46 +107,110 @@ def load_decisions(out: Path) -> tuple[Decision, ...]:
     """Return the decisions beside these reports, in the order of their file; none if there is no file.
 
     Raises `UserError` that names file and entry, counted from 0, if the file is not TOML, has an unknown key or a wrong
-    value, or decides one thing twice.
+    value.
     """
     path = decisions_path(out)
     return read_record(path, _Decisions).override if path.exists() else ()
 
 
-def keep_decision(path: Path, decision: Decision) -> None:
-    """Add a decision to the end of a file, whole or not at all; the file is made if it is missing."""
+def keep_decision(out: Path, decision: Decision) -> None:
+    """Add a decision to the end of the file, whole or not at all; others who do the same wait for each other.
+
+    Raises `UserError` if the file cannot be read, so that nothing is written behind an error.
+    """
+    path = decisions_path(out)
     values = decision.model_dump(exclude_none=True)
-    # A string or a number of JSON is one of TOML, but for the delete character.
+    # A string, a number or `true` of JSON is one of TOML, but for the delete character.
     entry = "".join(f"{key} = {json.dumps(value, ensure_ascii=False)}\n" for key, value in values.items())
     entry = entry.replace("\x7f", "\\u007f")
-    before = path.read_text(encoding="utf-8") if path.exists() else _BEGINS
-    write_whole({path: f"{before.rstrip()}\n\n[[override]]\n{entry}".encode()})
+    with locked(path.parent, wait=True):
+        load_decisions(out)
+        before = path.read_text(encoding="utf-8") if path.exists() else _BEGINS
+        text = f"{before.rstrip()}\n\n[[override]]\n{entry}"
+        try:
+            tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise UserError(f"{path}: write each entry as an [[override]] table, not as a list ({error}).") from None
+        write_whole({path: text.encode()})
+
+
+def standing(decisions: Sequence[Decision], row: SubmissionScore, about: str) -> list[Decision]:
+    """Return the decisions about a thing and this tarball, the one that holds last."""
+    return [one for one in decisions if (one.submission, one.about) == (row.submission, about) and one.fits(row)]
 
 
 def apply_decisions(scores: Scores, decisions: Sequence[Decision]) -> Scores:
-    """Return the scores with the decisions applied; each check keeps the rule's verdict.
+    """Return the scores with the decisions applied, and noted with what became of each.
 
-    Criteria and totals are added up again; a submission without open checks is graded. What `grader review` kept is not
-    applied, and flagged, if it was decided about another tarball, or before its checks could be judged. Raises
-    `UserError` for a decision that matches nothing, and for points above what a check is worth.
+    Each check and total keeps the rule's verdict, so that applying decisions twice is the same as once. Criteria and
+    totals are added up again; a submission without open checks is graded. A decision that does not fit (another
+    tarball, no such submission or check, more points than there are) is kept, noted and not applied.
     """
-    rows = {row.submission: row for row in scores.submissions}
-    for decision in decisions:
-        row, reviewed = rows.get(decision.submission), decision.when is not None
-        if row is not None:
-            rows[row.submission] = _applied(row, decision, reviewed)
-        elif not reviewed:  # else it was decided when the class had it
-            close = difflib.get_close_matches(decision.submission, rows, n=1)
-            hint = f"did you mean {printable(close[0])}?" if close else "the names are those in scores.json."
-            raise _unfit(decision, f"there is no such submission: {hint}")
-    return scores.model_copy(update={"submissions": tuple(rows.values())})
+    rows = {row.submission: _by_rule(row) for row in scores.submissions}
+    things: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for place, decision in enumerate(decisions):
+        things[decision.submission, decision.about].append(place)
+    problems: dict[int, str] = {}  # of the decision that holds about each thing
+    for (name, _), places in sorted(things.items(), key=lambda item: item[0][1] == TOTAL):
+        row = rows.get(name)
+        place = next((one for one in reversed(places) if row and decisions[one].fits(row)), places[-1])
+        try:
+            rows[name] = _decided_row(row, decisions[place], rows)
+            problems[place] = ""
+        except UserError as problem:
+            problems[place] = str(problem)
+    return scores.model_copy(
+        update={
+            "submissions": tuple(rows.values()),
+            "decisions": tuple(_noted(one, problems.get(place)) for place, one in enumerate(decisions)),
+        }
+    )
 
 
-def _applied(row: SubmissionScore, decision: Decision, reviewed: bool) -> SubmissionScore:
-    other_tarball = decision.sha256 not in (None, row.provenance.get("tarball_sha256"))
-    if other_tarball or (reviewed and decision.total is not None and row.criteria):
-        message = f"You decided about {decision.what} before this tarball was scored; the decision was not applied."
-        return row.model_copy(update={"flags": (*row.flags, Flag(id="old_decision", message=message))})
+def _noted(decision: Decision, problem: str | None) -> Decided:
+    """Return the note of a decision; problem: "" if it is applied, None if a later one replaces it."""
+    state: Literal["holds", "replaced", "withdrawn", "not applied"] = "withdrawn" if decision.withdrawn else "holds"
+    if problem is None:
+        state = "replaced"
+    elif problem and not decision.withdrawn:
+        state = "not applied"
+    return Decided(
+        submission=decision.submission,
+        about=decision.about,
+        says=decision.says,
+        comment=decision.comment,
+        who=decision.who or "",
+        when=decision.when or "",
+        state=state,
+        why=problem or "" if state == "not applied" else "",
+    )
+
+
+def _by_rule(row: SubmissionScore) -> SubmissionScore:
+    """Return the row without the instructor's decisions about its points."""
+    if row.rule is not None:
+        row = row.model_copy(update={**dict(row.rule), "rule": None})
+    if not any(check.rule for criterion in row.criteria.values() for check in criterion.checks):
+        return row
+    criteria = {
+        name: criterion_score(tuple(_check_by_rule(check) for check in criterion.checks))
+        for name, criterion in row.criteria.items()
+    }
+    return rescored(row, criteria)
+
+
+def _check_by_rule(check: Check) -> Check:
+    return check.model_copy(update={**dict(check.rule), "rule": None, "comment": ""}) if check.rule else check
+
+
+def _decided_row(row: SubmissionScore | None, decision: Decision, names: Mapping[str, object]) -> SubmissionScore:
+    """Return the row with the decision. Raises `UserError` if it does not fit."""
+    if row is None:
+        close = difflib.get_close_matches(decision.submission, names, n=1)
+        hint = f"did you mean {printable(close[0])}?" if close else "the names are those in scores.json."
+        raise UserError(f"There is no such submission: {hint}")
+    if not decision.fits(row):
+        raise UserError("It was decided about another tarball.")
     if decision.student is not None:
         return decided_student(row, decision.student, decision.comment)
     return _with_total(row, decision) if decision.check is None else _with_check(row, decision.check, decision)
@@ -128,9 +219,11 @@ def _applied(row: SubmissionScore, decision: Decision, reviewed: bool) -> Submis
 def _with_check(row: SubmissionScore, name: str, decision: Decision) -> SubmissionScore:
     known = [f"{name}.{check.id}" for name, criterion in row.criteria.items() for check in criterion.checks]
     if not known:
-        raise _unfit(decision, f"it is {row.status} and has no checks: give it a `total` instead.")
+        raise UserError(f"It is {row.status} and has no checks: give it a total instead.")
     if name not in known:
-        raise _unfit(decision, f"there is no check {printable(name)!r}: {suggestion(name, known)}")
+        raise UserError(f"There is no check {printable(name)!r}: {suggestion(name, known)}")
+    if decision.withdrawn:
+        return row
     criterion, _, id = name.partition(".")
     checks = row.criteria[criterion].checks
     decided = criterion_score(tuple(_decided(one, decision) if one.id == id else one for one in checks))
@@ -139,30 +232,100 @@ def _with_check(row: SubmissionScore, name: str, decision: Decision) -> Submissi
 
 def _decided(check: Check, decision: Decision) -> Check:
     """Return the check with the instructor's points."""
-    points = round(decision.points or 0, 2)
-    if points > check.max:
-        raise _unfit(decision, f"{decision.check} is worth 0 to {check.max:g}, not {points:g}.")
-    whole = points == check.max
-    rule = RuleVerdict(outcome=check.outcome, points=check.points, reason=check.reason)
+    given, added = decision.points, ""
+    if decision.add is not None:
+        if check.points is None:
+            raise UserError("The check is open: give it points instead of adding some.")
+        given, added = check.points + decision.add, f" ({points(check.points)} by rule, {decision.add:+g})"
+    given = round(given or 0.0, 2)
+    if given > check.max:
+        raise UserError(f"{decision.check} is worth 0 to {points(check.max)}, not {points(given)}: add to the total.")
+    whole = given == check.max
     return check.model_copy(
         update={
             "outcome": "passed" if whole else "failed",
-            "points": points,
-            "reason": f"The instructor decided: {points:g} of {check.max:g}.",
+            "points": given,
+            "reason": f"The instructor decided: {points(given)} of {points(check.max)}{added}.",
             "remedy": "" if whole else check.remedy,
-            "rule": check.rule or rule,
+            "rule": RuleVerdict(outcome=check.outcome, points=check.points, reason=check.reason),
             "comment": decision.comment,
         }
     )
 
 
 def _with_total(row: SubmissionScore, decision: Decision) -> SubmissionScore:
-    if row.criteria:
-        raise _unfit(decision, "it has checks, and its total is their sum: set `points` of a `check` instead.")
-    decided = f"The instructor decided: {decision.total:g} of 100. {decision.comment}"
-    reason = f"{decided} (The grader: {row.status}. {row.reason})"
-    return row.model_copy(update={"status": "graded", "total": decision.total, "reason": reason})
+    if decision.withdrawn:
+        return row
+    total, added = decision.total, ""
+    if decision.add is not None:
+        if row.total is None:
+            raise UserError("It has no total yet: decide the open checks, or give it a total.")
+        total, added = max(row.total + decision.add, 0.0), f" ({decision.add:+g})"
+    total = round(total or 0.0, 2)
+    decided = f"The instructor decided: {points(total)} of 100{added}. {decision.comment}"
+    by_rule = f"{row.status}. {row.reason}" if row.reason else f"{points(row.total)} of 100."
+    return row.model_copy(
+        update={
+            "status": "graded",
+            "total": total,
+            "reason": f"{decided} (The grader: {by_rule})",
+            "rule": RuleTotal(status=row.status, total=row.total, reason=row.reason),
+        }
+    )
 
 
-def _unfit(decision: Decision, problem: str) -> UserError:
-    return UserError(f"Your decision about {printable(decision.submission)} does not fit: {problem}")
+# --- What changed ---
+
+
+def earlier_scores(out: Path) -> Earlier:
+    """Return what `changed_scores` compares, of the reports that are to be replaced; nothing if none can be read.
+
+    It is small: the class before and the class now never stand in memory together.
+    """
+    try:
+        return {row.submission: _figures(row) for row in read_scores(out).submissions}
+    except UserError:  # none, or of another version
+        return {}
+
+
+def changed_scores(earlier: Earlier, scores: Scores) -> tuple[Change, ...]:
+    """Return each submission of the scores before whose total is another one now, or that is not there any more."""
+    now = {row.submission: row for row in scores.submissions}
+    changes = []
+    for name, before in earlier.items():
+        after = _figures(now[name]) if name in now else {TOTAL: ("gone", False)}
+        old, new = before[TOTAL][0], after[TOTAL][0]
+        if old != new:
+            why = _why(before, after) if name in now else "there is no such submission now"
+            changes.append(Change(submission=name, before=old, after=new, why=why))
+    return tuple(changes)
+
+
+def _figures(row: SubmissionScore) -> dict[str, tuple[str, bool]]:
+    """Return total, tarball and the points of each check as text, each with whether the instructor decided it."""
+    return {
+        TOTAL: (row.status if row.total is None else points(row.total), row.rule is not None),
+        "the tarball": (tarball_of(row), False),
+    } | {
+        f"{name}.{check.id}": ("open" if check.points is None else points(check.points), check.rule is not None)
+        for name, criterion in row.criteria.items()
+        for check in criterion.checks
+    }
+
+
+def _why(before: Mapping[str, tuple[str, bool]], after: Mapping[str, tuple[str, bool]]) -> str:
+    reasons = []
+    for about, (new, is_now) in after.items():
+        old, was = before.get(about, (new, is_now))
+        if (old, was) == (new, is_now):
+            continue
+        if is_now:
+            reasons.append(f"your decision about {about}")
+        elif was:
+            reasons.append(f"your decision about {about} holds no longer")
+        elif about == "the tarball":
+            reasons.append("another tarball")
+        elif about != TOTAL:
+            reasons.append(f"{about} {old} -> {new}")
+    more = f" and {len(reasons) - _REASONS} more" if len(reasons) > _REASONS else ""
+    return ", ".join(reasons[:_REASONS]) + more or "its checks are others now"

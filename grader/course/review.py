@@ -1,9 +1,11 @@
-"""`grader review`: ask about each check that waits for the instructor, and keep what is decided.
+"""`grader review`: what waits for the instructor, and what is decided about it.
 
-The submission's page shows what to judge: the changed lines, the report with its numbers marked, and the figures.
+This module knows what there is to decide, and keeps a decision. `review_page` asks in a browser, `walk` in a terminal.
 """
 
-from collections.abc import Iterator
+import hashlib
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,75 +14,165 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from grader.course.decisions import Decision, decisions_path, keep_decision, load_decisions
+from grader.course.decisions import (
+    TOTAL,
+    Decision,
+    apply_decisions,
+    decisions_path,
+    keep_decision,
+    load_decisions,
+    standing,
+    tarball_of,
+)
 from grader.report.text import clipped, file_stem, points
-from grader.score.verdict import Check, SubmissionScore, read_scores
-from harness.errors import Stopped
+from grader.score.verdict import Check, Scores, SubmissionScore, read_scores
+from harness.errors import Stopped, UserError
 from harness.terminal import folded
 
 _LIMIT = 600  # characters of one sentence
 
 
 @dataclass(frozen=True)
-class _Waiting:
-    """One thing to decide: an open check, by its name in the rubric, or a whole submission without checks."""
+class Item:
+    """One thing to decide: a check, by its address in the rubric, or the total of a submission (`check` is None)."""
 
     row: SubmissionScore
-    name: str | None = None
+    about: str
     check: Check | None = None
 
     @property
-    def sha256(self) -> str | None:
-        """The digest of the tarball that was scored."""
-        digest = self.row.provenance.get("tarball_sha256")
-        return digest if isinstance(digest, str) else None
+    def most(self) -> float:
+        """The points that it is worth."""
+        return 100.0 if self.check is None else self.check.max
+
+    @property
+    def title(self) -> str:
+        """What it is, in a line."""
+        return self.about if self.check is None else f"{self.about}: {self.check.title}"
+
+    @property
+    def reason(self) -> str:
+        """What the rules, or the instructor, say of it."""
+        return self.row.reason if self.check is None else self.check.reason
+
+    @property
+    def key(self) -> str:
+        """Its name in addresses, which does not tell the student's."""
+        return f"{row_key(self.row)}/{self.about}"
 
 
-def review(out: Path, who: str, console: Console) -> None:
+def row_key(row: SubmissionScore) -> str:
+    """Return a name of a submission that does not tell the student's, and whose order is nobody's."""
+    return hashlib.sha256(row.submission.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def items_of(row: SubmissionScore) -> list[Item]:
+    """Return everything that can be decided about a submission: its total, and each check."""
+    return [Item(row, TOTAL)] + [
+        Item(row, f"{name}.{check.id}", check) for name, criterion in row.criteria.items() for check in criterion.checks
+    ]
+
+
+def waiting(rows: Sequence[SubmissionScore]) -> list[Item]:
+    """Return what is open: checks, and the totals of submissions that have none."""
+    return [
+        item
+        for row in rows
+        if row.status == "not judged"
+        for item in items_of(row)
+        if (item.check is None and not row.criteria) or (item.check is not None and item.check.points is None)
+    ]
+
+
+def read_points(item: Item, words: str) -> tuple[str, float]:
+    """Return the key of a decision and its value: `add` for a number with a sign, else `points` or `total`.
+
+    Raises `UserError` if the words are no number, or more points than the item is worth.
+    """
+    words = words.strip().replace(",", ".").replace("−", "-")
+    adds = words[:1] in ("+", "-")
+    try:
+        given = float(words)
+    except ValueError:
+        given = math.nan
+    if not (abs(given) <= 1000 if adds else 0 <= given <= item.most):
+        raise UserError(
+            f"Give a number from 0 to {points(item.most)}, or one with a sign (+2, -2) to add to the points."
+        )
+    return "add" if adds else "total" if item.check is None else "points", given
+
+
+def decide(out: Path, item: Item, words: str, comment: str, who: str) -> None:
+    """Keep a decision about an item; `words` as `read_points` reads them. It is on the disk when this returns.
+
+    Raises `UserError` as `read_points` does, and if the comment is empty, if the decision does not fit, or if the file
+    of the decisions cannot be read.
+    """
+    key, given = read_points(item, words)
+    if not comment.strip():
+        raise UserError("Give a comment: the student sees it.")
+    decision = _withdrawal(item, who, comment.strip()).model_copy(update={"withdrawn": None, key: given})
+    with_it = [*(one for one in load_decisions(out) if one.submission == item.row.submission), decision]
+    note = apply_decisions(Scores(provenance={}, submissions=(item.row,)), with_it).decisions[-1]
+    if note.state == "not applied":
+        raise UserError(note.why)
+    keep_decision(out, decision)
+
+
+def undo(out: Path, item: Item, who: str) -> None:
+    """Keep a decision that brings back what was decided before the last one, or gives the item back to the rules.
+
+    So the second undo is a redo. Raises `UserError` if nothing is decided about the item.
+    """
+    entries = standing(load_decisions(out), item.row, item.about)
+    if not entries:
+        raise UserError("There is nothing to undo here.")
+    again = _withdrawal(item, who, "Undone.")
+    if len(entries) > 1:
+        again = entries[-2].model_copy(update={"who": again.who, "when": again.when, "sha256": again.sha256})
+    keep_decision(out, again)
+
+
+def _withdrawal(item: Item, who: str, comment: str) -> Decision:
+    """Return the withdrawal of what is decided about an item, from now."""
+    return Decision(
+        submission=item.row.submission,
+        check=None if item.check is None else item.about,
+        withdrawn=True,
+        comment=comment,
+        who=who,
+        when=datetime.now(UTC).isoformat(timespec="seconds"),
+        sha256=tarball_of(item.row),
+    )
+
+
+# --- In the terminal ---
+
+
+def walk(out: Path, who: str, console: Console) -> None:
     """Name everything that waits in these reports, and ask for points and a comment; Enter leaves a check as it is.
 
     Each decision is on the disk before the next question. Raises `UserError` if there are no reports.
     """
-    path = decisions_path(out)
-    decided = {item.subject for item in load_decisions(out)}
-    waiting = [
-        item
-        for row in read_scores(out).submissions
-        for item in _waiting(row)
-        if (row.submission, item.name or "the total", item.sha256) not in decided
-    ]
-    if not waiting:
+    items = waiting(apply_decisions(read_scores(out), load_decisions(out)).submissions)
+    if not items:
         console.print("Nothing waits for you.")
         return
     shown = None
-    for number, item in enumerate(waiting, start=1):
+    for number, item in enumerate(items, start=1):
         if item.row is not shown:
             shown = item.row
             console.rule(Text(clipped(shown.submission, 80), style="bold"))
             _say(console, f"{shown.student}, {shown.recipe}: {(out / file_stem(shown.submission)).resolve()}.html")
             for flag in shown.flags:
                 _say(console, f"Flag {flag.id}: {flag.message}", "yellow")
-        title = "no check could be judged" if item.check is None else f"{item.name}: {item.check.title}"
-        _say(console, f"[{number} of {len(waiting)}] {title}", "bold")
-        _say(console, item.row.reason if item.check is None else item.check.reason)
+        _say(console, f"[{number} of {len(items)}] {item.title}", "bold")
+        _say(console, item.reason)
         try:
-            decision = _asked(item, who)
+            _ask(out, item, who)
         except click.Abort:
             raise Stopped("\nStopped. Your decisions so far are kept: give the same command again.") from None
-        if decision is not None:
-            keep_decision(path, decision)
-    _say(console, f"Your decisions are in {path}. Next: the same grader score as before applies them.")
-
-
-def _waiting(row: SubmissionScore) -> Iterator[_Waiting]:
-    if row.status != "not judged":
-        return
-    if not row.criteria:
-        yield _Waiting(row)
-    for name, criterion in row.criteria.items():
-        for check in criterion.checks:
-            if check.points is None:
-                yield _Waiting(row, f"{name}.{check.id}", check)
+    _say(console, f"Your decisions are in {decisions_path(out)}. Next: the same grader score as before applies them.")
 
 
 def _say(console: Console, line: str, style: str = "") -> None:
@@ -88,30 +180,15 @@ def _say(console: Console, line: str, style: str = "") -> None:
     console.print(Text(shown, style=style), highlight=False, soft_wrap=True)
 
 
-def _asked(item: _Waiting, who: str) -> Decision | None:
-    """Ask for points and a comment; return None if the instructor leaves it open."""
-    most = 100.0 if item.check is None else item.check.max
-    prompt = f"Points, 0 to {points(most)} (Enter leaves it open)"
-    while answer := click.prompt(prompt, default="", show_default=False).strip():
+def _ask(out: Path, item: Item, who: str) -> None:
+    """Ask for points and a comment, until they fit or the instructor leaves it open."""
+    prompt = f"Points, 0 to {points(item.most)} (Enter leaves it open)"
+    while words := click.prompt(prompt, default="", show_default=False).strip():
         try:
-            given = float(answer.replace(",", "."))
-        except ValueError:
-            given = -1.0
-        if 0 <= given <= most:
-            break
-        click.echo(f"Give a number from 0 to {points(most)}, or press Enter.")
-    else:
-        return None
-    comment = ""
-    while not comment:
-        comment = click.prompt("Comment, which the student sees (needed)").strip()
-    return Decision(
-        submission=item.row.submission,
-        check=item.name,
-        points=None if item.check is None else given,
-        total=given if item.check is None else None,
-        comment=comment,
-        who=who,
-        when=datetime.now(UTC).isoformat(timespec="seconds"),
-        sha256=item.sha256,
-    )
+            read_points(item, words)
+            comment = ""
+            while not comment.strip():
+                comment = click.prompt("Comment, which the student sees (needed)", default="", show_default=False)
+            return decide(out, item, words, comment, who)
+        except UserError as problem:
+            click.echo(problem)

@@ -60,6 +60,16 @@ def render_class_page(scores: Scores, likeness: Likeness = NOTHING_ALIKE) -> str
             "lost": lost_checks(scores.submissions),
             "groups": list(_groups(rows)),
             "recipes": sorted({row.recipe for row in rows if row.recipe}),
+            "changes": [_shown(one.submission, f"{one.before} → {one.after}", one.why) for one in scores.changes],
+            "unfit": [one for one in scores.decisions if one.state == "not applied"],
+            "decisions": [
+                _shown(
+                    one.submission,
+                    f"{one.about}: {one.says}. {one.comment}",
+                    " · ".join(word for word in (one.who, one.when, one.state) if word),
+                )
+                for one in scores.decisions
+            ],
             "provenance": fact_rows(scores.provenance),
             "warning": scores.provenance.get("warning"),
             "pairs": len(likeness.pairs),
@@ -129,7 +139,11 @@ def _groups(rows: Sequence[Row]) -> Iterator[tuple[str, list[tuple[Row, str]]]]:
         for name, criterion in row.score.criteria.items()
         for check in criterion.checks
     ]
-    waiting = [(row, f"{where}: {check.reason}") for row, where, check in checks if check.points is None]
+    waiting = [
+        (row, f"{where}: {check.reason}")
+        for row, where, check in checks
+        if check.points is None and row.score.status == "not judged"
+    ]
     waiting += [(row, row.score.reason) for row in rows if row.score.status == "not judged" and not row.score.criteria]
     rejected = [(row, row.score.reason) for row in rows if row.score.status == "rejected"]
     flags: dict[str, list[tuple[Row, str]]] = {}
@@ -141,7 +155,7 @@ def _groups(rows: Sequence[Row]) -> Iterator[tuple[str, list[tuple[Row, str]]]]:
         for row, where, check in checks
         if check.rule is not None and (by_rule := points(check.rule.points))
     ]
-    decided += [(row, row.score.reason) for row in rows if row.score.status == "graded" and not row.score.criteria]
+    decided += [(row, row.score.reason) for row in rows if row.score.rule is not None]
     for title, lines in (
         ("Waits for you: decide with grader review, then score again", waiting),
         ("Rejected: the grader cannot read the archive", rejected),
@@ -245,6 +259,10 @@ def measured(value: Number | str) -> str:
         return clipped(value, 100)
     figure = number(value)
     return MISSING if figure is None else number_text(figure)
+
+
+def _shown(*cells: str) -> list[str]:
+    return [clipped(cell, _REASON_LIMIT) for cell in cells]
 
 
 def _cells(rows: Iterable[Iterable[str]], limit: int) -> list[list[str]]:

@@ -111,15 +111,19 @@ def shown_progress(console: Console) -> Iterator[Progress]:
         yield Progress(bar)
 
 
-def render(template: str, context: Mapping[str, Any], *, script: str | None = None, pictures: bool = False) -> str:
+def render(
+    template: str, context: Mapping[str, Any], *, script: str | None = None, pictures: bool = False, forms: str = ""
+) -> str:
     """Return a page as HTML, in which hidden characters are spelled out.
 
     script: the one file of `templates/` that may run as a script; with None no script runs.
     pictures: allow pictures whose bytes stand in the page itself. No page ever loads anything.
+    forms: the style sheet of a page whose forms may be sent to where the page is from; with "" there are none.
     """
     style = _source("run.css", RUN_TEMPLATES) + _source("report.css", TEMPLATES)
+    style += _source(forms, TEMPLATES) if forms else ""
     code = _source(script, TEMPLATES) if script else ""
-    policy = content_policy(style, code, pictures=pictures)
+    policy = content_policy(style, code, pictures=pictures, forms=bool(forms))
     environment = page_environment(TEMPLATES, RUN_TEMPLATES, finalize=_finalize)
     environment.filters |= {"points": points, "tenths": tenths, "clipped": clipped}
     # Safe to insert unescaped: these files are ours and hold no closing tag.

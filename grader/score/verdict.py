@@ -74,6 +74,14 @@ class Flag(Model):
     message: str
 
 
+class RuleTotal(Model):
+    """What the rules say of a submission whose total the instructor has decided."""
+
+    status: Status
+    total: float | None
+    reason: str
+
+
 class SubmissionScore(Model):
     """One row of `scores.json`.
 
@@ -91,14 +99,42 @@ class SubmissionScore(Model):
     criteria: dict[Criterion, CriterionScore]
     flags: tuple[Flag, ...] = ()
     provenance: dict[str, str | int | float | bool | None]
+    rule: RuleTotal | None = None  # set if the instructor has decided the total
+
+
+class Decided(Model):
+    """One entry of the decisions' file, and what became of it. For the instructor: no student's page shows it."""
+
+    submission: str
+    about: str  # a check by its address, "the total" or "the student"
+    says: str
+    comment: str
+    who: str
+    when: str
+    state: Literal["holds", "replaced", "withdrawn", "not applied"]
+    why: str = ""  # it is not applied
+
+
+class Change(Model):
+    """A submission whose total is another one than in the scores before, and why."""
+
+    submission: str
+    before: str
+    after: str
+    why: str
 
 
 class Scores(Model):
-    """The whole of `scores.json`, sorted by submission."""
+    """The whole of `scores.json`, sorted by submission.
+
+    decisions: the history, in the order of its file. changes: what differs from the scores that these replaced.
+    """
 
     format_version: Literal[1] = 1
     provenance: dict[str, str | int | float | bool | None]
     submissions: tuple[SubmissionScore, ...]
+    decisions: tuple[Decided, ...] = ()
+    changes: tuple[Change, ...] = ()
 
 
 def full(id: str, title: str, maximum: float, reason: str) -> Check:
@@ -123,9 +159,10 @@ def criterion_score(checks: tuple[Check, ...]) -> CriterionScore:
 
 
 def total_of(criteria: Mapping[Criterion, CriterionScore]) -> float | None:
-    """Return the sum of all criteria, or None if one is open or missing."""
+    """Return the sum of all criteria, at least 0, or None if one is open or missing."""
     names = CRITERIA if not criteria or criteria.keys() & set(CRITERIA) else tuple(criteria)
-    return _sum(criteria[name].points if name in criteria else None for name in names)
+    total = _sum(criteria[name].points if name in criteria else None for name in names)
+    return None if total is None else max(total, 0.0)
 
 
 def criteria_in(rows: Iterable[SubmissionScore]) -> tuple[Criterion, ...]:

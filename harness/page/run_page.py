@@ -83,13 +83,14 @@ def _fixed_parts() -> tuple[Markup, Markup, str]:
     return Markup(style), Markup(live_script()), content_policy(style, live_script(), pictures=True)
 
 
-def content_policy(style: str, script: str = "", *, pictures: bool = False) -> str:
+def content_policy(style: str, script: str = "", *, pictures: bool = False, forms: bool = False) -> str:
     """Return the content security policy of a page that holds this style sheet and this script, and loads nothing.
 
     It allows both by their SHA-256, so nothing else could act if it got in. pictures: allow those whose bytes stand
-    in the page itself.
+    in the page itself. forms: allow forms that are sent to where the page is from.
     """
-    policy = f"default-src 'none'; base-uri 'none'; form-action 'none'; style-src {_hash_of(style)}"
+    target = "'self'" if forms else "'none'"
+    policy = f"default-src 'none'; base-uri 'none'; form-action {target}; style-src {_hash_of(style)}"
     policy += f"; script-src {_hash_of(script)}" if script else ""
     return policy + ("; img-src data:" if pictures else "")
 

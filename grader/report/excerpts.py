@@ -1,0 +1,78 @@
+"""Take from a submission's page what an instructor judges by, and mark in it what a check is about."""
+
+import re
+from collections.abc import Iterable
+
+from markupsafe import Markup, escape
+
+# A tag of our pages: no text of them holds "<", and no attribute a bare quote.
+_TAG = re.compile(r'</?[a-z](?:"[^"]*"|[^">])*>')
+_PARTS = {
+    "report": "The report",
+    "fix": "What was handed in",
+    "runs": "The runs, as the grader replayed them",
+    "findings": "Findings",
+}
+_DIFF_LINE = re.compile(r'<tr(?: class="(added|removed|gap|)")?>(.*?)</tr>', re.DOTALL)
+_PLACE = re.compile(r'\+(\d+)|<td class="n">(\d+)')  # the first line of a gap, or the number of a line
+_LINE = re.compile(r"\bline (\d+)")
+# What a sentence of a rule says that can be found again: names of code and numbers.
+_WORD = re.compile(r"[A-Za-z]\w*_\w+|\d+\.\d+|\d{3,}")
+
+
+def excerpts(page: str, reason: str, key: str = "") -> list[tuple[str, str, Markup]]:
+    """Return the report, the changed lines and the figures of a page: for each an id, a heading and its HTML.
+
+    Names and numbers of the rule's `reason` are marked, and the lines that it names, and the `key` of the front matter.
+    What names a student (the score, the checks, the provenance) is left out.
+    """
+    words = {*_WORD.findall(reason), *([f"{key}:"] if key else [])}
+    lines = set(map(int, _LINE.findall(reason)))
+    found = _sections(page)
+    return [
+        (name, heading, Markup(_marked(_with_lines(found[name], lines), words)))
+        for name, heading in _PARTS.items()
+        if name in found
+    ]
+
+
+def _sections(page: str) -> dict[str, str]:
+    """Return what is below the heading of each section, by the heading's id."""
+    found, name, start = {}, "", 0
+    for tag in _TAG.finditer(page):
+        if tag[0].startswith('<section aria-labelledby="'):
+            name = tag[0].split('"')[1]
+        elif tag[0] == "</h2>":
+            start = tag.end()
+        elif tag[0] == "</section>":
+            found[name] = page[start : tag.start()]
+    return found
+
+
+def _marked(html: str, words: Iterable[str]) -> str:
+    if not words:
+        return html
+    ordered = sorted((str(escape(word)) for word in words), key=lambda word: (-len(word), word))
+    pattern = re.compile(rf"(?<![\w.])(?:{'|'.join(map(re.escape, ordered))})(?!\w)")
+    parts, end = [], 0
+    for tag in _TAG.finditer(html):
+        parts += [pattern.sub(r"<mark>\g<0></mark>", html[end : tag.start()]), tag[0]]
+        end = tag.end()
+    return "".join(parts) + html[end:]
+
+
+def _with_lines(html: str, lines: set[int]) -> str:
+    """Mark lines of the student's file, in a diff or in a whole file."""
+    number = 0
+
+    def mark(row: re.Match[str]) -> str:
+        nonlocal number
+        place = _PLACE.search(row[2]) if row[1] in ("gap", None) else None
+        if place is not None:
+            number = int(place[1] or place[2])
+        if row[1] in ("gap", "removed"):
+            return row[0]
+        here, number = number, number + 1
+        return row[0].replace("<tr", '<tr data-marked=""', 1) if here in lines else row[0]
+
+    return _DIFF_LINE.sub(mark, html) if lines else html

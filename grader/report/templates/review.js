@@ -1,0 +1,36 @@
+"use strict";
+// Keys for the review. Every key presses a link, a button or a field that is there without it.
+(() => {
+  const keys = {
+    a: "accept", r: "reject", u: "undo", p: "points", c: "comment", q: "queue",
+    j: "next", k: "previous", ArrowRight: "next", ArrowLeft: "previous",
+  };
+  const form = document.getElementById("decide");
+  let typed = false;
+  let sent = false;
+
+  document.addEventListener("keydown", (event) => {
+    if (event.target.matches("input, textarea")) {
+      if (event.key === "Escape") event.target.blur();
+      if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.requestSubmit(document.getElementById("save"));
+      return;
+    }
+    // A key that is held down must not decide what comes next, and a region that scrolls keeps its arrows.
+    if (event.repeat || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key.startsWith("Arrow") && event.target !== document.body) return;
+    const target = document.getElementById(keys[event.key] || keys[event.key.toLowerCase()]);
+    if (!target) return;
+    event.preventDefault();
+    if (target.matches("input, textarea")) target.focus();
+    else target.click();
+  });
+  document.addEventListener("input", () => { typed = true; });
+  document.addEventListener("submit", (event) => {
+    if (sent) event.preventDefault(); // pressed twice
+    sent = true;
+  });
+  window.addEventListener("beforeunload", (event) => {
+    if (typed && !sent) event.preventDefault(); // the browser asks whether to lose what was typed
+  });
+  window.addEventListener("pageshow", () => { sent = false; });
+})();

@@ -1,0 +1,43 @@
+"""Serve the review of a made-up class for the tests."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from made_up_class import changed, make_exhibits, make_row
+from test_report_pages import hostile_exhibits, hostile_row
+
+from grader.course.review_page import ReviewServer
+from grader.report.write import write_reports
+from grader.score.verdict import Scores, SubmissionScore, open_check
+
+REASON = "line 10 calls something. The instructor decides: build_optimizer, and 1523.4 at step 3."
+
+
+def open_rows() -> list[SubmissionScore]:
+    """Return a submission with one open check, one with none to judge, one with all checks but two."""
+    rows = [
+        make_row("ada_huge_lr", "ada", "huge_lr", changed("fix.correct", open_check, REASON)),
+        make_row("bob_huge_lr", "bob", "huge_lr", changed("explanation.ruled_out", open_check, REASON)),
+    ]
+    return [
+        row.model_copy(update={"provenance": {**row.provenance, "tarball_sha256": row.student * 16}}) for row in rows
+    ]
+
+
+@contextmanager
+def reviewing(out: Path, *, anonymous: bool = False) -> Iterator[ReviewServer]:
+    """Write reports of two open submissions and a hostile one, and serve their review."""
+    hostile = hostile_row().model_copy(update={"status": "not judged", "total": None, "criteria": {}})
+    rows = (*open_rows(), hostile)
+    exhibits = {row.submission: make_exhibits(row.submission) for row in rows}
+    write_reports(Scores(provenance={}, submissions=rows), {**exhibits, hostile.submission: hostile_exhibits()}, out)
+    with ReviewServer(out, "Prof. Ada", anonymous=anonymous) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()
