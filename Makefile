@@ -46,7 +46,7 @@ exercises: $(RUN)
 	@$(BIN)/harness exercises $(work)
 
 exercise: $(RUN)
-	@$(BIN)/harness exercise "$(BREAK)" $(options) $(work) $(resume) $(if $(LEVEL),--level "$(LEVEL)")
+	@$(BIN)/harness exercise "$(BREAK)" $(options) $(work) $(resume) $(if $(LEVEL),--level "$(LEVEL)") $(if $(STUDENT),--student "$(STUDENT)")
 
 triage: $(RUN)
 	@$(BIN)/harness triage "$(BREAK)" $(measured) $(work)
