@@ -163,10 +163,12 @@ def history(recipe: str, work: Path, number: int | None) -> None:
 def reveal(recipe: str, work: Path, yes: bool) -> None:
     """Show the cause, the fix and the explanation."""
     from harness.progress import note_progress, progress_of
-    from harness.recipe import load_recipe
+    from harness.recipe import KitRecipe, load_recipe
     from harness.summary import show_solution
 
     found, folder = load_recipe(recipe), work / recipe
+    if isinstance(found, KitRecipe):
+        raise UserError(f"A student's kit holds no solution of {recipe}: your course shows it when the time has come.")
     progress = progress_of(folder)
     if progress.handed_in is None and not progress.revealed:
         if not yes:

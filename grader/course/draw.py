@@ -8,7 +8,7 @@ from typing import TypeVar
 from grader.course.course import Course
 from harness.cases import CaseTable, Twins, load_cases, sound_experiments
 from harness.errors import UserError
-from harness.recipe import load_recipes
+from harness.recipe import LEVELS, load_recipes
 
 _Item = TypeVar("_Item")
 _PAIRS_FROM = 4  # the level from which a case may have two breaks
@@ -25,7 +25,8 @@ def draw_cases(course: Course, assignment: str, count: int, level: int) -> list[
     used = {name for case in others for name in case.breaks}
     words = f"{course.secret}\0{assignment}\0{level}"
     letter = _letter({case.id for case in others}, len([one for one in course.assignment if one.id != assignment]))
-    at_level = {one.id for one in recipes.values() if one.goal is not None and one.goal.level == level} - used
+    levels = {level, level - 1} if level == LEVELS else {level}  # the highest has few
+    at_level = {one.id for one in recipes.values() if one.goal is not None and one.goal.level in levels} - used
     broken: list[tuple[str, ...]] = [(name,) for name in at_level]
     if level >= _PAIRS_FROM:
         broken += [pair for pair in known.together if at_level & set(pair) and not used & set(pair)]

@@ -86,10 +86,7 @@ def assignment_files(course: Course, assignment: Assignment) -> dict[str, bytes]
     }
     readme = ASSIGNMENT_README.read_text(encoding="utf-8")
     files = _files_of_every_kit(re.sub(r"\{(\w+)\}", lambda match: words[match[1]], readme))
-    makefile = re.sub(r"^#: .*BREAK=mystery.*\n", "", files["Makefile"].decode(), flags=re.MULTILINE)
-    if not assignment.hints:
-        makefile = re.sub(r"^#: .*make hint.*\n", "", makefile, flags=re.MULTILINE)
-    files["Makefile"] = makefile.replace("BREAK=huge_lr", f"BREAK={first}").encode()
+    files["Makefile"] = _makefile(files["Makefile"].decode(), first, hints=assignment.hints).encode()
     for case in cases:
         own = {
             PROMPT: (ROOT / "harness/templates/mystery.md").read_bytes(),
@@ -103,6 +100,17 @@ def assignment_files(course: Course, assignment: Assignment) -> dict[str, bytes]
     if told:
         raise UserError("\n".join(["The kit would give an answer away:", *told]))
     return files
+
+
+def _makefile(text: str, case: str, *, hints: bool) -> str:
+    """Return our Makefile with a case in its examples, without what the kit of an assignment does not have."""
+    missing = "mystery|make reveal" if hints else "mystery|make reveal|make hint"
+    text = re.sub(rf"^#: .*({missing}).*\n", "", text, flags=re.MULTILINE)
+
+    def example(match: re.Match[str]) -> str:
+        return f"BREAK={case}{match[1]}".ljust(len(match[0]) - 2) + "  "
+
+    return re.sub(r"BREAK=huge_lr((?: \S+)*)  +", example, text).replace("BREAK=huge_lr", f"BREAK={case}")
 
 
 def _files_of_every_kit(readme: str) -> dict[str, bytes]:
