@@ -241,6 +241,12 @@ def course_case(name: str) -> Case | None:
     return _of_course.get(name)
 
 
+def is_case(name: str) -> bool:
+    """Return whether perhaps nothing is wrong with the exercise of this name: a mystery, or a case of a course."""
+    known = course_case(name) is not None or name in listed_ids()
+    return is_mystery(name) or (known and load_recipe(name).course is not None)
+
+
 def find_case(name: str) -> Case | None:
     """Return the case of the present course with this id, or the mystery of this name, or None."""
     return course_case(name) or (_mystery(name) if is_mystery(name) else None)

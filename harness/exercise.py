@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.cases import is_mystery
+from harness.cases import is_case
 from harness.data import DATASETS
 from harness.errors import Stopped, UserError, naming, printable
 from harness.files import write_whole
@@ -169,7 +169,7 @@ def judge_attempt(workspace: Workspace) -> "Attempt | None":
     recipe, fixed = load_recipe(workspace.recipe), workspace.run_folder("fixed")
     records = read_metrics_log(fixed / METRICS_LOG)
     before, after = (workspace.run_folder(run) / METRICS_LOG for run in RUNS)
-    if is_mystery(recipe.id) and before.read_bytes() == after.read_bytes():
+    if is_case(recipe.id) and before.read_bytes() == after.read_bytes():
         return keep_attempt(workspace, [])  # any verdict would tell whether something is broken
     return keep_attempt(workspace, judge(recipe, workspace.settings, records, read_source(fixed / EXPERIMENT)))
 

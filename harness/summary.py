@@ -12,7 +12,7 @@ from rich.markdown import Markdown
 from rich.table import Table
 from rich.text import Text
 
-from harness.cases import MYSTERY, TITLE, is_mystery
+from harness.cases import MYSTERY, TITLE, is_case, is_mystery
 from harness.exercise import read_result
 from harness.goal import wanted
 from harness.progress import noted_exercises, noted_student, progress_of
@@ -161,7 +161,7 @@ def show_attempt(workspace: Workspace, attempt: "Attempt | None", *, again: str 
         _show_next(
             console,
             f"edit {workspace.experiment}, {again}",
-            *([_NAME_HEALTHY.format(report=workspace.report)] if is_mystery(workspace.recipe) else []),
+            *([_NAME_HEALTHY.format(report=workspace.report)] if is_case(workspace.recipe) else []),
         )
         return
     name = "fixed" if attempt.fixed else f"attempt {attempt.number}"

@@ -116,6 +116,7 @@ def test_a_student_gives_the_login_once(course: Course, tmp_path: Path) -> None:
     assert made["settings"]["seed"] == case.seed_of("ada") != case.seed_of("bob")
     assert "exists already" in succeed("exercise", "a1", **there)
     assert "was made with seed" in mistake("exercise", "a1", "--student", "bob", **there)
+    assert "name the cause healthy" in succeed("verify", "a1", **there)  # perhaps nothing is wrong
     (there["cwd"] / "work/a1/experiment.py").write_text(case.healthy_source())
     shown = succeed("verify", "a1", **there)
     assert "Whether it is fixed is yours to judge" in shown
