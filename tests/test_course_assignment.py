@@ -7,6 +7,7 @@ import sys
 import sysconfig
 import venv
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -105,19 +106,20 @@ def test_a_student_gives_the_login_once(course: Course, tmp_path: Path) -> None:
     venv.create(tmp_path / ".venv", symlinks=True)
     packages = tmp_path / ".venv/lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
     (packages / "kit.pth").write_text(f"{tmp_path / 'trainwreck'}\n{sysconfig.get_path('purelib')}\n")
-    there = {"cwd": tmp_path / "trainwreck", "program": (str(tmp_path / ".venv/bin/python"), "-P", "-m", "harness")}
+    kit, python = tmp_path / "trainwreck", str(tmp_path / ".venv/bin/python")
+    there: Any = {"cwd": kit, "program": (python, "-P", "-m", "harness")}
     assert "as in make exercise BREAK=a1 STUDENT=ada" in mistake("exercise", "a1", **there)
     assert "leave SEED= (--seed) out" in mistake("exercise", "a1", "--student", "ada", "--seed", "7", **there)
     shown = succeed("exercise", "a1", "--student", "ada", **there)
     assert "make hint" not in shown
-    assert "Stuck?" not in (there["cwd"] / "work/a1/PROMPT.md").read_text()
+    assert "Stuck?" not in (kit / "work/a1/PROMPT.md").read_text()
     case = course.cases(course.find("week-1"))[0]
-    made = json.loads((there["cwd"] / "work/a1/workspace.json").read_text())
+    made = json.loads((kit / "work/a1/workspace.json").read_text())
     assert made["settings"]["seed"] == case.seed_of("ada") != case.seed_of("bob")
     assert "exists already" in succeed("exercise", "a1", **there)
     assert "was made with seed" in mistake("exercise", "a1", "--student", "bob", **there)
     assert "name the cause healthy" in succeed("verify", "a1", **there)  # perhaps nothing is wrong
-    (there["cwd"] / "work/a1/experiment.py").write_text(case.healthy_source())
+    (kit / "work/a1/experiment.py").write_text(case.healthy_source())
     shown = succeed("verify", "a1", **there)
     assert "Whether it is fixed is yours to judge" in shown
     assert "gives no hints for a1" in mistake("hint", "a1", "--level", "1", **there)
@@ -166,8 +168,8 @@ def test_submissions_of_an_assignment_are_scored(
         start_exercise("a1", work, RunOptions(), student="ada", bar=False)
         (work / "a1/experiment.py").write_text(cases[0].healthy_source())
         workspace = verify_exercise("a1", work, RunOptions(), bar=False)
-        logs = ((workspace.run_folder(run) / "metrics.log").read_text() for run in ("broken", "fixed"))
-        workspace.report.write_text(reference_report("a1", *logs))
+        broken, fixed = ((workspace.run_folder(run) / "metrics.log").read_text() for run in ("broken", "fixed"))
+        workspace.report.write_text(reference_report("a1", broken, fixed))
         data = submit(workspace, "ada", out).path.read_bytes()
     (out / "bob_a1.tar.gz").write_bytes(repacked(data, student="bob"))
     (out / "cem_b1.tar.gz").write_bytes(repacked(data, student="cem", change=_of_another_week))

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import combinations
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 from zoneinfo import ZoneInfo
 
 from pydantic import Field, field_validator, model_validator
 
 from grader.course.late import LatePolicy, Rule
 from grader.course.roster import Student, read_roster
-from grader.score.verdict import DEFAULT_RUBRIC, Weights, load_weights
+from grader.score.verdict import DEFAULT_RUBRIC, load_weights
 from harness.cases import Case, CaseTable, load_cases
 from harness.errors import UserError, printable
 from harness.personal import login
@@ -168,26 +168,32 @@ def read_course(path: Path) -> Course:
 
 def check_course(path: Path) -> list[str]:
     """Return what a course holds, a line each. Raises `UserError` with every problem in it and in what it names."""
+    if not path.is_file():
+        read_course(path)  # it says so
     problems: list[str] = []
     course: Course | None = None
     try:
         course = read_course(path)
     except UserError as error:
-        problems += str(error).removesuffix(".").split("; ")
+        problems += str(error).split("; ")
     students = _roster(path, course, problems)
-    weights: list[Weights] = []
+    logins = {login(student.login) for student in students or ()}
     if course is not None:
         for one in course.assignment:
-            _collect(problems, lambda one=one: weights.append(load_weights(course.rubric(one))))
-            logins = {login(student.login) for student in students or ()}
+            try:
+                load_weights(course.rubric(one))
+            except UserError as error:
+                problems.append(str(error))
             strangers = [name for name in one.late.extensions if students and login(name) not in logins]
             problems += [
                 f"{one.id}: {printable(name)} has an extension, and is not on the roster" for name in strangers
             ]
+    problems = list(dict.fromkeys(item.removesuffix(".") for item in problems))
     if problems or course is None:
+        count = f"{len(problems)} correction{'s' * (len(problems) > 1)}"
         shown = [f"  {item}" for item in problems[:_MOST_SHOWN]]
         more = [f"  and {len(problems) - _MOST_SHOWN} more"] if len(problems) > _MOST_SHOWN else []
-        raise UserError("\n".join([f"{path} needs {len(problems)} corrections:", *shown, *more]))
+        raise UserError("\n".join([f"{path} needs {count}:", *shown, *more]))
     return [
         f"{course.id}: {course.title}",
         f"{len(students or ())} students in {len({one.section for one in students or ()})} sections",
@@ -201,16 +207,8 @@ def _roster(path: Path, course: Course | None, problems: list[str]) -> Sequence[
         named = course.roster if course else read_table(path).get("roster")
         return read_roster(path.parent / named) if isinstance(named, str) else None
     except (UserError, OSError) as error:
-        if course or Path(path).is_file():
-            problems += [line.strip() for line in str(error).splitlines() if not line.endswith(":")]
+        problems += [line.strip() for line in str(error).splitlines() if not line.endswith(":")]
         return None
-
-
-def _collect(problems: list[str], look: Any) -> None:
-    try:
-        look()
-    except UserError as error:
-        problems.append(str(error))
 
 
 def _described(course: Course, one: Assignment) -> Iterator[str]:
