@@ -46,7 +46,7 @@ exercises: $(RUN)
 	@$(BIN)/harness exercises $(work)
 
 exercise: $(RUN)
-	@$(BIN)/harness exercise "$(BREAK)" $(options) $(work) $(resume) $(if $(LEVEL),--level "$(LEVEL)")
+	@$(BIN)/harness exercise "$(BREAK)" $(options) $(work) $(resume) $(if $(LEVEL),--level "$(LEVEL)") $(if $(STUDENT),--student "$(STUDENT)")
 
 triage: $(RUN)
 	@$(BIN)/harness triage "$(BREAK)" $(measured) $(work)
@@ -88,10 +88,11 @@ shell: $(RUN)
 
 #:
 #: Grade a class
-#:   make grade [SUBMISSIONS=submissions] [OUT=reports] [JOBS=4] [CLUSTER=tcp://...]
+#:   make grade [SUBMISSIONS=submissions] [OUT=reports] [COURSE=course.toml ASSIGNMENT=week-1] [RUBRIC=my.toml]
+#:              [JOBS=4] [CLUSTER=tcp://...]
 #:   make score BREAK=huge_lr           score your own workspace at home, by the whole rubric
 #:   make demo                          make a small class, score it, show the reports
-#:   make kit                           build what you hand out to students
+#:   make kit [COURSE=course.toml ASSIGNMENT=week-1]    build what you hand out to students
 #:
 #: Maintain
 #:   make selfcheck [SEEDS=10]          prove every recipe and every known fix
@@ -107,6 +108,7 @@ shell: $(RUN)
 DEV := $(VENV)/.installed-dev
 GRADER := $(VENV)/.installed-grader
 jobs = $(if $(JOBS),--jobs "$(JOBS)")
+course = $(if $(COURSE),--course "$(COURSE)") $(if $(ASSIGNMENT),--assignment "$(ASSIGNMENT)")
 # grader exits with 1 if some submissions wait for the instructor. That is no failure of make's.
 UNLESS_OPEN = status=$$?; [ $$status -le 1 ] || exit $$status
 
@@ -119,7 +121,7 @@ $(DEV): $(RUN)
 	@touch $@
 
 grade: $(GRADER)
-	@$(BIN)/grader score "$(or $(SUBMISSIONS),submissions)" $(if $(OUT),--out "$(OUT)") $(jobs) $(if $(CLUSTER),--cluster "$(CLUSTER)"); $(UNLESS_OPEN)
+	@$(BIN)/grader score "$(or $(SUBMISSIONS),submissions)" $(if $(OUT),--out "$(OUT)") $(course) $(if $(RUBRIC),--rubric "$(RUBRIC)") $(jobs) $(if $(CLUSTER),--cluster "$(CLUSTER)"); $(UNLESS_OPEN)
 
 score: $(GRADER)
 	@$(BIN)/grader practice "$(BREAK)" $(work) $(if $(YES),--yes); $(UNLESS_OPEN)
@@ -128,7 +130,7 @@ demo: $(GRADER)
 	@$(BIN)/grader demo $(jobs); $(UNLESS_OPEN)
 
 kit: $(GRADER)
-	@$(BIN)/grader kit
+	@$(BIN)/grader kit $(course)
 
 selfcheck: $(GRADER)
 	@$(BIN)/grader selfcheck --seeds "$(or $(SEEDS),10)" $(jobs) $(if $(WRITE),--write)

@@ -23,6 +23,15 @@ _jobs = click.option(
     help="Replays side by side on this machine; by default one for each core.",
 )  # fmt: skip
 
+_course = click.option("--course", type=_FILE, help="A course file. Default with --assignment: course.toml.")
+_assignment = click.option("--assignment", metavar="ID", help="An assignment of the course.")
+_course_file = click.argument("file", type=_FILE, default=Path("course.toml"))
+
+
+def _course_of(course: Path | None, assignment: str | None) -> Path | None:
+    """Return the course file that is meant, or None if none is."""
+    return Path("course.toml") if course is None and assignment is not None else course
+
 
 @click.group(context_settings=HELP_OPTIONS)
 @click.version_option(package_name="trainwreck")
@@ -34,7 +43,9 @@ def cli() -> None:
 @click.argument("submissions", type=click.Path(path_type=Path))
 @_reports
 @_jobs
-@click.option("--rubric", type=_FILE, help="Weights to use in place of grader/score/rubric.toml.")
+@click.option("--rubric", type=_FILE, help="Weights to use in place of grader/score/rubric.toml, or the assignment's.")
+@_course
+@_assignment
 @click.option(
     "--trust-submissions", is_flag=True,
     help="Run students' code WITHOUT a sandbox, with all your rights. Every report will say so.",
@@ -53,6 +64,7 @@ def score(submissions: Path, **options: Any) -> None:
     from grader.grade import score_folder
     from grader.session import ScoreOptions
 
+    options["course"] = _course_of(options["course"], options["assignment"])
     asked = ScoreOptions(**options)
     if asked.cluster is not None and asked.trust_submissions:
         raise UserError("A cluster runs students' code in a sandbox only: leave --trust-submissions out.")
@@ -206,17 +218,86 @@ def demo(to: Path, jobs: int) -> None:
 
 
 @cli.command()
-@click.option("--to", type=_FILE, default=Path("kit.tar.gz"), show_default=True, help="The file to write.")
-def kit(to: Path) -> None:
-    """Build what students get: the suite without its answers."""
-    from grader.course.kit import build_kit, describe_kit
+@click.option("--to", type=_FILE, help="The file to write.  [default: kit.tar.gz, or the assignment's id]")
+@_course
+@_assignment
+@click.option("--inside", type=_FILE, help="Build nothing: list what is in this archive, and search it for answers.")
+def kit(to: Path | None, course: Path | None, assignment: str | None, inside: Path | None) -> None:
+    """Build what students get: the suite without its answers, or the cases of one assignment.
+
+    Exit status with --inside: 0 it gives nothing away, 1 it does.
+    """
+    from grader.course.course import read_course
+    from grader.course.kit import assignment_files, build_kit, describe_kit, inspect_kit
     from harness.recipe import load_recipes
 
+    file = _course_of(course, assignment)
+    if file is not None:
+        read = read_course(file)
+        chosen = read.find(assignment)
+        if inside is not None:
+            lines, told = inspect_kit(inside, read, chosen)
+            click.echo("\n".join(lines))
+            click.echo("It gives something away." if told else f"Nothing in it gives a case of {chosen.id} away.")
+            sys.exit(1 if told else 0)
+        to = to or Path(f"{chosen.id}.tar.gz")
+        with naming(to):
+            built = build_kit(to, assignment_files(read, chosen))
+        click.echo(f"{to}: {describe_kit(built)}\nNext: hand it out, or look inside:")
+        click.echo(f"  grader kit --course {file} --assignment {chosen.id} --inside {to}")
+        return
+    if inside is not None:
+        raise UserError("Say which assignment's answers to search for: add --assignment, and --course if need be.")
+    to = to or Path("kit.tar.gz")
     with naming(to):
         files = build_kit(to)
     for problem in load_recipes()[1].values():
         click.echo(f"Left out: {problem}", err=True)
     click.echo(f"{to}: {describe_kit(files)}\nNext: hand out {to}.")
+
+
+@cli.group()
+def course() -> None:
+    """Describe a course in one file: roster, assignments, cases."""
+
+
+@course.command()
+@_course_file
+def new(file: Path) -> None:
+    """Write a commented course file and, where there is none, a roster beside it."""
+    from grader.course.new import write_course
+
+    with naming(file):
+        roster = write_course(file)
+    click.echo(
+        f"{file} and {roster} are there.\nNext: write your students into {roster}, your dates and cases into {file},"
+    )
+    click.echo(f"then grader course check {file}")
+
+
+@course.command("check")
+@_course_file
+def check_(file: Path) -> None:
+    """Read a course file and everything that it names; say what it holds, or all that is wrong."""
+    from grader.course.course import check_course
+
+    click.echo("\n".join(check_course(file)))
+    click.echo(f"Next: grader kit --course {file} --assignment ID")
+
+
+@course.command()
+@_course_file
+@click.option(
+    "--assignment", metavar="ID", required=True, help="The assignment that they are for; it may be a new one."
+)
+@click.option("--cases", "count", metavar="N", type=whole_number(1, 26), required=True, help="How many.")
+@click.option("--level", metavar="N", type=whole_number(1, 5), required=True, help="How hard, from 1 to 5.")
+def draw(file: Path, assignment: str, count: int, level: int) -> None:
+    """Print cases to paste into a course file. The same call prints the same ones."""
+    from grader.course.course import read_course
+    from grader.course.draw import case_tables, draw_cases
+
+    click.echo(case_tables(draw_cases(read_course(file), assignment, count, level)), nl=False)
 
 
 @cli.command("clear-cache")

@@ -4,11 +4,15 @@ import sys
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import get_args
 
 from rich.console import Console
 
+from grader.course.course import read_course
 from grader.course.decisions import apply_decisions, changed_scores, decisions_path, earlier_scores, load_decisions
+from grader.course.roster import Student, with_missing, with_roster_flags
 from grader.intake.archive import Rejected
 from grader.intake.submission import Answer, Submission, read_submission, submission_name, tarballs, unread_names
 from grader.replay.replay import Replay
@@ -22,9 +26,10 @@ from grader.score.fix import further_requests
 from grader.score.identity import compared, left_out
 from grader.score.scoring import Score, score_submission, unjudged, unscored
 from grader.score.similarity import Work, find_alike, flagged
-from grader.score.verdict import DEFAULT_RUBRIC, Scores, load_weights
+from grader.score.verdict import DEFAULT_RUBRIC, Scores, Status, load_weights
 from grader.session import Grading, ScoreOptions, hold_reports_folder, open_grading, provenance_of
 from grader.written.grade import AnswerGrader, solution
+from harness.cases import Case, course_cases
 from harness.data import DATASETS
 from harness.errors import UserError, naming, printable
 from harness.terminal import folded
@@ -39,6 +44,42 @@ def score_folder(folder: Path, options: ScoreOptions) -> int:
 
     Raises `UserError` for wrong use: no such folder, no tarball, no sandbox, an unusable rubric or decisions.
     """
+    if options.course is None:
+        return _score_folder(folder, options, _NO_COURSE)
+    course = read_course(options.course)
+    assignment = course.find(options.assignment)
+    cases = course.cases(assignment)
+    rubric = options.rubric or course.rubric(assignment)
+    with course_cases(cases):
+        return _score_folder(folder, replace(options, rubric=rubric), _OfCourse(course.students(), cases))
+
+
+@dataclass(frozen=True)
+class _OfCourse:
+    """Who has to hand what in; without a course nobody and nothing."""
+
+    students: Sequence[Student]
+    cases: Sequence[Case]
+
+    def completed(self, scores: Scores) -> Scores:
+        """Return the scores with the rows of what is missing."""
+        return scores.model_copy(update={"submissions": tuple(with_missing(scores.submissions, *self._both))})
+
+    def flagged(self, scores: Scores) -> Scores:
+        """Return the scores with the flags that follow from the roster."""
+        if not self.cases:
+            return scores
+        return scores.model_copy(update={"submissions": tuple(with_roster_flags(scores.submissions, *self._both))})
+
+    @property
+    def _both(self) -> tuple[Sequence[Student], Sequence[Case]]:
+        return self.students, self.cases
+
+
+_NO_COURSE = _OfCourse((), ())
+
+
+def _score_folder(folder: Path, options: ScoreOptions, course: _OfCourse) -> int:
     paths = tarballs(folder)
     weights = load_weights(options.rubric or DEFAULT_RUBRIC)
     load_decisions(options.out)  # refuse a wrong file before hours of replays
@@ -51,9 +92,13 @@ def score_folder(folder: Path, options: ScoreOptions) -> int:
         earlier = earlier_scores(options.out)
         graded = grade(paths, grading, progress)
         scores = Scores(provenance=provenance_of(options), submissions=tuple(item.row for item in graded))
-        scores = apply_decisions(scores, load_decisions(options.out))
+        # Twice: a decision may be about what is missing, or give a submission to its student.
+        scores = course.completed(apply_decisions(course.completed(scores), load_decisions(options.out)))
         changes = changed_scores(earlier, scores)
         scores = scores.model_copy(update={"submissions": compared(scores.submissions), "changes": changes})
+        # Here, before the flags, `grader.course.late` says which attempt counts and what lateness costs: for each
+        # student and case, `late.counting`, `Course.deadline`, `LatePolicy.days_late` and `LatePolicy.deduction`.
+        scores = course.flagged(scores)
         likeness = find_alike(_works(graded, scores), _programs_of)
         scores = scores.model_copy(update={"submissions": flagged(scores.submissions, likeness)})
         exhibits = {item.row.submission: item.exhibits for item in graded}
@@ -218,7 +263,9 @@ def _score_one(submission: Submission, replays: Mapping[Role, Replay], grading: 
 
 def _works(graded: Sequence[Score], scores: Scores) -> Iterator[Work]:
     """Yield what can be compared of each submission that was read and scored, under the name that was decided."""
-    for item, row in zip(graded, scores.submissions, strict=True):
+    rows = {row.submission: row for row in scores.submissions}
+    for item in graded:
+        row = rows[item.row.submission]
         shown, facts = item.exhibits, row.provenance
         program = shown.fixed_source or ""
         if program or shown.report:
@@ -281,7 +328,8 @@ def _summarize(scores: Scores, unread: Sequence[str], out: Path) -> int:
         ],
     )
     statuses = [row.status for row in scores.submissions]
-    say(", ".join(f"{statuses.count(status)} {status}" for status in ("graded", "rejected", "not judged")))
+    shown = (status for status in get_args(Status) if status in statuses or status != "missing")
+    say(", ".join(f"{statuses.count(status)} {status}" for status in shown))
     for row in scores.submissions:
         if row.status == "not judged":
             say(f"  {printable(row.submission)}: {printable(row.reason, 600)}")

@@ -34,6 +34,8 @@ class ScoreOptions:
     trust_submissions: bool = False
     engine: Engine = "warm"
     cluster: str | None = None
+    course: Path | None = None
+    assignment: str | None = None
 
 
 @dataclass(frozen=True)

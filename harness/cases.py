@@ -1,4 +1,6 @@
-"""Cases: an experiment with none, one or two breaks under a neutral name, and the mysteries that are drawn from them.
+"""Cases: an experiment with none, one or two breaks under a neutral name.
+
+A course lists its cases; mysteries are drawn.
 
 `solutions/cases.toml` lists pairs of breaks that fit into one experiment, and decoys, which are healthy and look ill.
 The self-check proves all of them. A mystery follows from its name, `mystery-<level>-<number>`. Each candidate has a
@@ -7,7 +9,9 @@ rank under that name, and the highest is drawn: a new recipe seldom changes what
 
 import hashlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -16,6 +20,7 @@ from pydantic import BeforeValidator, Field
 from harness.errors import UserError
 from harness.progress import noted_exercises
 from harness.recipe import (
+    EXERCISES,
     HEALTHY,
     LEVELS,
     SOLUTIONS,
@@ -26,7 +31,10 @@ from harness.recipe import (
     apply_edits,
     edit_of,
     experiment_source,
+    listed_ids,
+    load_recipe,
     load_recipes,
+    suggestion,
 )
 from harness.toml_file import StrictModel, read_record
 
@@ -119,6 +127,12 @@ class Case(Recipe):
         """What it holds: two mysteries of equal content differ by their seeds alone."""
         return (*self.causes, self.sound)
 
+    @property
+    def table(self) -> "CaseTable":
+        """What a course file says of it."""
+        decoy = None if self.sound == self.experiment else self.sound
+        return CaseTable(id=self.id, experiment=self.experiment, breaks=self.parts, decoy=decoy)
+
     def healthy_source(self) -> str:
         """Return the source of the healthy experiment."""
         return apply_edits(experiment_source(self.experiment), self.decoy, where=self.id)
@@ -156,6 +170,101 @@ def case_of(id: str, recipes: Sequence[Recipe], *, seed: int | None = None) -> C
     )  # fmt: skip
     case.broken_source()
     return case
+
+
+class CaseTable(StrictModel):
+    """A case of a course, as its `[[assignment.case]]` says: the experiment with these breaks, or maybe a decoy."""
+
+    id: Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,31}$")]
+    experiment: str
+    breaks: Annotated[tuple[str, ...], Field(max_length=2, strict=False)] = ()
+    decoy: str | None = None
+
+    def case(self, course: str | None = None, *, personal_seeds: bool = False) -> Case:
+        """Return the case. Raises `UserError` if its names are unknown or do not fit together."""
+        if (EXERCISES / self.id).exists() or self.id in (HEALTHY, "none") or self.id.startswith(MYSTERY):
+            raise UserError(f"the id {self.id} tells what is wrong, or is a word of the harness: choose a neutral one.")
+        case = self._broken() if self.breaks else self._sound()
+        return case.model_copy(update={"course": course, "personal_seeds": personal_seeds})
+
+    def _broken(self) -> Case:
+        recipes = [load_recipe(name) for name in self.breaks]
+        if self.decoy is not None:
+            raise UserError(f"a decoy is healthy: leave out decoy, or {' and '.join(self.breaks)}.")
+        for recipe in recipes:
+            if recipe.experiment != self.experiment or isinstance(recipe, Case):
+                raise UserError(
+                    f"{recipe.id} breaks {recipe.experiment}, not {self.experiment}: change one of the two."
+                )
+        try:
+            return case_of(self.id, recipes)
+        except ValueError as error:
+            raise UserError(f"these two breaks do not fit into one experiment ({error}): leave one out.") from None
+
+    def _sound(self) -> Case:
+        every = _every_sound()
+        name = self.decoy or self.experiment
+        known = [one.name for one in every.values() if self.decoy is None or one.experiment == self.experiment]
+        if name not in every or every[name].experiment != self.experiment:
+            kind = "experiment" if self.decoy is None else f"decoy of {self.experiment}"
+            raise UserError(f"there is no {kind} {name!r}: {suggestion(name, known)}")
+        return _healthy(self.id, every[name], load_recipes()[0], SEEDS[0])
+
+
+@cache
+def _every_sound() -> "dict[str, Sound]":
+    return {one.name: one for one in sound_experiments(load_cases().decoy, load_recipes()[0])}
+
+
+# The cases of the course that this process reads or grades.
+_of_course: dict[str, Case] = {}
+
+
+@contextmanager
+def course_cases(cases: Iterable[Case]) -> Iterator[None]:
+    """Let `load_recipe` find these cases, and let nothing else be handed in, until the block ends.
+
+    A process serves one course at a time, and so the place for its cases is one of the process, as for recipes.
+    """
+    before = dict(_of_course)
+    _of_course.clear()
+    _of_course.update((case.id, case) for case in cases)
+    try:
+        yield
+    finally:
+        _of_course.clear()
+        _of_course.update(before)
+
+
+def course_case(name: str) -> Case | None:
+    """Return the case of the present course with this id, or None."""
+    return _of_course.get(name)
+
+
+def is_case(name: str) -> bool:
+    """Return whether perhaps nothing is wrong with the exercise of this name: a mystery, or a case of a course."""
+    known = course_case(name) is not None or name in listed_ids()
+    return is_mystery(name) or (known and load_recipe(name).course is not None)
+
+
+def find_case(name: str) -> Case | None:
+    """Return the case of the present course with this id, or the mystery of this name, or None."""
+    return course_case(name) or (_mystery(name) if is_mystery(name) else None)
+
+
+@cache
+def _mystery(name: str) -> Case:
+    return load_mystery(name)
+
+
+def handed_in_ids() -> list[str]:
+    """Return the ids of the broken runs that may be handed in: the cases of the present course, else all recipes."""
+    return list(_of_course) or listed_ids()
+
+
+def may_be_handed_in(name: str) -> bool:
+    """Return whether runs of this name may be handed in: a case of the present course, else a recipe or a mystery."""
+    return name in handed_in_ids() or (not _of_course and is_mystery(name))
 
 
 def _hint(parts: Sequence[str]) -> str:
@@ -216,7 +325,7 @@ class _Catalogue:
         level = int(match[1])
         if _share(name, "healthy") < _HEALTHY_SHARE:
             sound = {one.name: one for one in sound_experiments(self.cases.decoy, self.recipes.values())}
-            return _healthy(name, sound[_highest(name, sound)], self.recipes.values())
+            return _healthy(name, sound[_highest(name, sound)], self.recipes.values(), _highest(name, SEEDS))
         drawn: tuple[str, ...] = (_highest(name, self._on(level)),)
         if _share(name, "two") < _PAIR_SHARE.get(level, 0.0):
             drawn = _highest(name, self._pairs(hard=level == LEVELS))
@@ -256,7 +365,7 @@ def sound_experiments(decoys: Sequence[Decoy], recipes: Iterable[Recipe]) -> lis
     ]
 
 
-def _healthy(name: str, drawn: Sound, recipes: Iterable[Recipe]) -> Case:
+def _healthy(name: str, drawn: Sound, recipes: Iterable[Recipe], seed: int) -> Case:
     # An edit is judged as in a mystery that is broken, by the validation of healthy runs.
     goals = (one.goal for one in recipes if (one.experiment, one.dataset) == (drawn.experiment, drawn.dataset))
     goal = next((goal.model_copy(update={"checks": ()}) for goal in goals if goal is not None), None)
@@ -267,7 +376,7 @@ def _healthy(name: str, drawn: Sound, recipes: Iterable[Recipe]) -> Case:
         title=TITLE,
         experiment=drawn.experiment,
         dataset=drawn.dataset,
-        seed=_highest(name, SEEDS),
+        seed=seed,
         cause=f"nothing is wrong with this run. {drawn.why}".strip(" ."),
         hints=_HEALTHY_HINTS,
         parts=(),

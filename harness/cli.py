@@ -56,9 +56,12 @@ def cli() -> None:
 @_recipe
 @run_options
 @click.option("--level", metavar="N", type=whole_number(1, 5), help="Of a mystery: how hard it is, from 1 to 5.")
+@click.option("--student", metavar="NAME", help="Your login on the platform of the course; it is kept.")
 @work_option
 @resume_option
-def exercise(recipe: str, work: Path, resume: bool, level: int | None, **options: Any) -> None:
+def exercise(
+    recipe: str, work: Path, resume: bool, level: int | None, student: str | None, **options: Any
+) -> None:  # fmt: skip
     """Make the workspace of RECIPE and run the broken experiment.
 
     The name mystery draws one from the catalogue: --level says how hard, --seed which. Perhaps nothing is wrong.
@@ -80,7 +83,7 @@ def exercise(recipe: str, work: Path, resume: bool, level: int | None, **options
         answer, made = start_file_exercise(found, work)
         show_file_workspace(answer, made=made, restored=answer.restore())
         return
-    workspace, made = start_exercise(recipe, work, RunOptions(**options), resume=resume)
+    workspace, made = start_exercise(recipe, work, RunOptions(**options), student=student, resume=resume)
     show_broken_run(workspace, made=made, restored=workspace.restore())
 
 
@@ -160,10 +163,12 @@ def history(recipe: str, work: Path, number: int | None) -> None:
 def reveal(recipe: str, work: Path, yes: bool) -> None:
     """Show the cause, the fix and the explanation."""
     from harness.progress import note_progress, progress_of
-    from harness.recipe import load_recipe
+    from harness.recipe import KitRecipe, load_recipe
     from harness.summary import show_solution
 
     found, folder = load_recipe(recipe), work / recipe
+    if isinstance(found, KitRecipe):
+        raise UserError(f"A student's kit holds no solution of {recipe}: your course shows it when the time has come.")
     progress = progress_of(folder)
     if progress.handed_in is None and not progress.revealed:
         if not yes:
@@ -281,14 +286,17 @@ def check(recipe: str, work: Path) -> None:
 @_recipe
 @work_option
 @click.option(
-    "--student", metavar="NAME", help="Your login on the platform of the course: letters, digits, . _ -  [required]"
-)
+    "--student", metavar="NAME",
+    help="Your login on the platform of the course. Default: the one that you gave to harness exercise.",
+)  # fmt: skip
 @click.option(
     "--out", type=click.Path(file_okay=False, path_type=Path), default=Path("submissions"), show_default=True,
     help="The folder for the tarball.",
 )  # fmt: skip
 def submit(recipe: str, work: Path, student: str | None, out: Path) -> None:
     """Pack everything into one tarball to hand in."""
+    from harness.exercise import check_seed
+    from harness.progress import noted_student
     from harness.submission.archive import submit as pack
     from harness.submission.archive import submit_file
     from harness.summary import show_submission
@@ -297,13 +305,16 @@ def submit(recipe: str, work: Path, student: str | None, out: Path) -> None:
     from harness.written.workspace import open_file_workspace
 
     found = load_exercise(recipe)
+    student = student or noted_student(work)
     if student is None:
         raise UserError("Say who hands this in: add --student NAME (make submit: STUDENT=NAME).")
     with naming(out):
         if isinstance(found, FileExercise):
             show_submission(submit_file(open_file_workspace(found, work), student, out))
         else:
-            show_submission(pack(open_workspace(work, recipe), student, out))
+            workspace = open_workspace(work, recipe)
+            check_seed(workspace, student)
+            show_submission(pack(workspace, student, out))
 
 
 @cli.command("clean-work")

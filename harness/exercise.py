@@ -11,10 +11,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.cases import is_mystery
+from harness.cases import is_case
 from harness.data import DATASETS
-from harness.errors import Stopped, UserError, naming
+from harness.errors import Stopped, UserError, naming, printable
 from harness.files import write_whole
+from harness.progress import note_student, noted_student
 from harness.recipe import Recipe, experiment_source, load_recipe, load_recipes, suggestion
 from harness.run.launch import launch
 from harness.run.metrics_log import from_strict, read_metrics_log
@@ -72,11 +73,27 @@ def check_dataset(name: str, default: str) -> None:
 
 
 def start_exercise(
-    recipe_id: str, work: Path, options: RunOptions, *, resume: bool = False, bar: bool = True
+    recipe_id: str,
+    work: Path,
+    options: RunOptions,
+    *,
+    student: str | None = None,
+    resume: bool = False,
+    bar: bool = True,
 ) -> tuple[Workspace, bool]:
-    """Make the workspace and the broken run unless they exist; return it and whether a run was made."""
+    """Make the workspace and the broken run unless they exist; return it and whether a run was made.
+
+    student: the login, which is kept for the exercises that follow and for handing in. Raises `UserError` if the seed
+    is personal and no login is known.
+    """
     recipe = load_recipe(recipe_id)
     folder = work / recipe_id
+    if student is not None:
+        from harness.submission.archive import check_student_name
+
+        check_student_name(student)
+    if recipe.personal_seeds:
+        options = dataclasses.replace(options, seed=_own_seed(recipe, options, student or noted_student(work)))
     with naming(folder):
         if (folder / "runs" / "broken" / RESULT).is_file():
             workspace = _open_with_options(recipe, work, options)
@@ -86,10 +103,35 @@ def start_exercise(
             # card, data not fetched) must not prevent one with other settings.
             (folder / SETTINGS).unlink(missing_ok=True)
             workspace = create_workspace(work, recipe_id, recipe.broken_source(), settings)
+        if student is not None:
+            note_student(work, student)
     if workspace.has_run("broken"):
         return workspace, False
     launch(workspace_job(workspace, recipe, "broken", recipe.broken_source(), resume=resume), bar=bar)
     return workspace, True
+
+
+def _own_seed(recipe: Recipe, options: RunOptions, student: str | None) -> int:
+    if options.seed is not None:
+        raise UserError(f"{recipe.id} has a seed of its own for each student: leave SEED= (--seed) out.")
+    if student is None:
+        raise UserError(
+            f"{recipe.id} has a seed of its own for each student: give your login on the platform of the course once,"
+            f" as in make exercise BREAK={recipe.id} STUDENT=ada (--student ada)."
+        )
+    return recipe.seed_of(student)
+
+
+def check_seed(workspace: Workspace, student: str) -> None:
+    """Raise `UserError` if the runs of a workspace have the seed of another student than this one."""
+    recipe = load_recipe(workspace.recipe)
+    if recipe.personal_seeds and workspace.settings.seed != recipe.seed_of(student):
+        name = printable(student)
+        raise UserError(
+            f"The runs in {workspace.folder} do not have the seed of {name}. Hand them in under the login with which"
+            f" you made them, or start over: {workspace.command('clean-work')}, then"
+            f" {workspace.command('exercise', f' STUDENT={name}')}."
+        )
 
 
 def _open_with_options(recipe: Recipe, work: Path, options: RunOptions) -> Workspace:
@@ -127,7 +169,7 @@ def judge_attempt(workspace: Workspace) -> "Attempt | None":
     recipe, fixed = load_recipe(workspace.recipe), workspace.run_folder("fixed")
     records = read_metrics_log(fixed / METRICS_LOG)
     before, after = (workspace.run_folder(run) / METRICS_LOG for run in RUNS)
-    if is_mystery(recipe.id) and before.read_bytes() == after.read_bytes():
+    if is_case(recipe.id) and before.read_bytes() == after.read_bytes():
         return keep_attempt(workspace, [])  # any verdict would tell whether something is broken
     return keep_attempt(workspace, judge(recipe, workspace.settings, records, read_source(fixed / EXPERIMENT)))
 

@@ -37,9 +37,9 @@ class Criterion(StrictModel):
 def wanted(recipe: Recipe, dataset: str) -> list[str]:
     """Return in words what counts as fixed, without naming a check: the student is to find those.
 
-    Of a mystery it says as much whether something is broken or not.
+    Of a case it says as much whether something is broken or not.
     """
-    if isinstance(recipe, Case):
+    if isinstance(recipe, Case) or recipe.course is not None:
         return ["the log and the checks are those of a healthy run, or you find that they are already"]
     lines = ["the log shows no symptom any more"] if _symptoms(recipe, dataset) else []
     if recipe.goal is not None and dataset == recipe.dataset:
@@ -75,9 +75,9 @@ def _as_a_whole(found: Sequence[Criterion]) -> Criterion:
 
 
 def _symptoms(recipe: Recipe, dataset: str) -> tuple[Symptom, ...]:
-    """Return the symptoms of a recipe; a kit has them among the causes."""
+    """Return the symptoms of a recipe; a kit has them among the causes, and tells none of a course's case."""
     if isinstance(recipe, KitRecipe):
-        return load_causes()[recipe.id].symptoms(dataset)
+        return () if recipe.course is not None else load_causes()[recipe.id].symptoms(dataset)
     return recipe.on(dataset).symptoms
 
 

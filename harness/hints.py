@@ -10,7 +10,7 @@ from rich.console import Console
 
 from harness.errors import UserError
 from harness.progress import MOST_HINTS, note_progress, progress_of
-from harness.recipe import load_recipe
+from harness.recipe import NO_HINTS, load_recipe
 from harness.workspace import Workspace, open_workspace
 
 _LEADS_TO = ("where to look", "which function to read", "what to change")
@@ -22,6 +22,8 @@ def give_hint(workspace: Workspace, level: int) -> str:
     Raises `UserError` if the level before it was not given yet.
     """
     hints = load_recipe(workspace.recipe).hints
+    if hints == NO_HINTS:
+        raise UserError(f"Your course gives no hints for {workspace.recipe}: {workspace.command('triage')} goes on.")
     given = progress_of(workspace.folder).hints
     if level > given + 1:
         following = workspace.command("hint", f" LEVEL={given + 1}")

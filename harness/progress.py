@@ -15,6 +15,7 @@ from harness.toml_file import StrictModel
 
 MOST_HINTS = 3
 _FOLDER = ".progress"
+_STUDENT = ".student"
 
 
 class Progress(StrictModel):
@@ -42,6 +43,19 @@ def note_progress(folder: Path, **facts: object) -> None:
     with naming(note):
         note.parent.mkdir(parents=True, exist_ok=True)
         write_whole({note: changed.model_dump_json(indent=1).encode() + b"\n"})
+
+
+def note_student(work: Path, student: str) -> None:
+    """Note the login of the student whose folder of workspaces this is."""
+    write_whole({work / _STUDENT: f"{student}\n".encode()}, durable=False)
+
+
+def noted_student(work: Path) -> str | None:
+    """Return the login that was noted in a folder of workspaces, or None."""
+    try:
+        return (work / _STUDENT).read_text(encoding="utf-8").strip() or None
+    except (OSError, UnicodeDecodeError):
+        return None
 
 
 def noted_exercises(work: Path) -> set[str]:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from harness.errors import UserError
+from harness.personal import personal_seed
 from harness.toml_file import StrictModel, read_record
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -22,6 +23,7 @@ FILE_EXERCISE = "exercise.toml"
 GOAL = "goal.toml"
 LEVELS = 5
 HEALTHY = "healthy"  # the cause of a run that is not broken
+NO_HINTS = ("", "", "")  # of a case whose course gives none
 
 Area = Literal["data", "pipeline", "model", "loss", "optimizer", "loop", "evaluation", "deployment"]
 Signal = Literal[
@@ -131,6 +133,13 @@ class Recipe(StrictModel):
     symptoms: Annotated[tuple[Symptom, ...], Field(alias="symptom", strict=False)] = ()
     # True of broken and healthy runs alike: an observation rules another cause out.
     observations: Annotated[tuple[Symptom, ...], Field(alias="observation", strict=False)] = ()
+    # The id of the course that hands it out as a case, and whether each student's runs have a seed of their own.
+    course: str | None = None
+    personal_seeds: bool = False
+
+    def seed_of(self, student: str) -> int:
+        """Return the seed of this student's runs."""
+        return personal_seed(self.course or "", student, self.id) if self.personal_seeds else self.seed
 
     @property
     def causes(self) -> tuple[str, ...]:
@@ -158,19 +167,23 @@ class Recipe(StrictModel):
         """Return the source of the experiment with this recipe's break in it."""
         return apply_edits(self.healthy_source(), self.breaks, where=f"recipe {self.id}")
 
-    def for_kit(self) -> str:
+    def for_kit(self, *, with_hints: bool = True) -> str:
         """Return the `recipe.toml` of a student's kit: no cause, no break, and the hints in base64."""
         # Encoded, nobody reads a hint by accident. A string or number of JSON is one of TOML, too.
         hints = [base64.b64encode(hint.encode()).decode() for hint in self.hints]
         keys = ("format_version", "title", "experiment", "dataset", "seed")
-        table = {key: getattr(self, key) for key in keys} | {"hints": hints}
+        table: dict[str, Any] = {key: getattr(self, key) for key in keys}
+        if self.course is not None:
+            table |= {"course": self.course, "personal_seeds": self.personal_seeds}
+        if with_hints:
+            table["hints"] = hints
         return "".join(f"{key} = {json.dumps(value, ensure_ascii=False)}\n" for key, value in table.items())
 
 
 class KitRecipe(Recipe):
     """A recipe as a student's kit holds it: with the broken experiment, without what would give the answer."""
 
-    hints: Annotated[tuple[Sentence, Sentence, Sentence], BeforeValidator(_decoded), _LIST]
+    hints: Annotated[tuple[Sentence, Sentence, Sentence], BeforeValidator(_decoded), _LIST] = NO_HINTS
     area: Any = None
     cause: Any = None
     breaks: tuple[()] = ()
@@ -259,9 +272,11 @@ def load_recipe(recipe_id: str, exercises: Path = EXERCISES) -> Recipe:
     """
     if recipe_id in listed_ids(exercises):
         return _read(recipe_id, exercises)
-    if recipe_id.startswith("mystery-"):
-        from harness.cases import load_mystery  # it loads recipes
+    from harness.cases import MYSTERY, course_case, load_mystery  # it loads recipes
 
+    if (case := course_case(recipe_id)) is not None:
+        return case
+    if recipe_id.startswith(f"{MYSTERY}-"):
         return load_mystery(recipe_id)
     others = sorted(path.parent.name for path in exercises.glob(f"*/{FILE_EXERCISE}"))
     if recipe_id in others:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from harness.cases import is_mystery, load_mystery
+from harness.cases import find_case
 from harness.checks import check_names, load_check
 from harness.recipe import SOLUTIONS
 from harness.toml_file import StrictModel, read_record
@@ -73,18 +73,25 @@ def mechanisms_of(recipe_id: str, solutions: Path = SOLUTIONS) -> dict[str, str]
     }
 
 
-@cache
 def _measured(recipe_id: str, solutions: Path) -> _Measured:
     causes: Sequence[str] = recipe_id.split("+")  # as the self-check calls two breaks at once
-    if is_mystery(recipe_id):
-        case = load_mystery(recipe_id)
+    if (case := find_case(recipe_id)) is not None:
         if case.is_healthy:
-            outcomes = read_record(solutions / SOUND, _Sound).outcomes
-            return _Measured(format_version=1, outcomes=outcomes.get(case.sound, {}), trips={})
+            return _Measured(format_version=1, outcomes=_of_sound(solutions).get(case.sound, {}), trips={})
         causes = case.causes
     if len(causes) > 1:
-        return _together([_measured(cause, solutions) for cause in causes])
-    return read_record(solutions / causes[0] / MEASURED, _Measured)
+        return _together([_of_recipe(cause, solutions) for cause in causes])
+    return _of_recipe(causes[0], solutions)
+
+
+@cache
+def _of_recipe(recipe_id: str, solutions: Path) -> _Measured:
+    return read_record(solutions / recipe_id / MEASURED, _Measured)
+
+
+@cache
+def _of_sound(solutions: Path) -> dict[str, dict[str, str]]:
+    return read_record(solutions / SOUND, _Sound).outcomes
 
 
 def _together(parts: Sequence[_Measured]) -> _Measured:

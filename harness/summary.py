@@ -12,11 +12,11 @@ from rich.markdown import Markdown
 from rich.table import Table
 from rich.text import Text
 
-from harness.cases import MYSTERY, TITLE, is_mystery
+from harness.cases import MYSTERY, TITLE, is_case, is_mystery
 from harness.exercise import read_result
 from harness.goal import wanted
-from harness.progress import noted_exercises, progress_of
-from harness.recipe import HEALTHY, LEVELS, SOLUTIONS, Recipe, load_recipe, load_recipes
+from harness.progress import noted_exercises, noted_student, progress_of
+from harness.recipe import HEALTHY, LEVELS, NO_HINTS, SOLUTIONS, KitRecipe, Recipe, load_recipe, load_recipes
 from harness.run.metrics_log import batch_records, epoch_records, read_metrics_log
 from harness.terminal import folded
 from harness.workspace import HISTORY_PAGE, METRICS_LOG, PROMPT, RUN_PAGE, SETTINGS, Workspace, open_workspace
@@ -136,10 +136,11 @@ def show_broken_run(workspace: Workspace, *, made: bool, restored: Sequence[str]
     console.print("It counts as fixed if", style="bold")
     for line in wanted(recipe, workspace.settings.dataset):
         _show_folded(console, line, indent=2, hang=2)
+    hint = "" if recipe.hints == NO_HINTS else f" (or get a hint: {workspace.command('hint', ' LEVEL=1')})"
     _show_next(
         console,
         f"1. look at {folder / RUN_PAGE} in a browser, and read {workspace.folder / PROMPT}",
-        f"2. make cheap checks: {workspace.command('triage')} (or get a hint: {workspace.command('hint', ' LEVEL=1')})",
+        f"2. make cheap checks: {workspace.command('triage')}{hint}",
         f"3. find the cause and fix it in {workspace.experiment}",
         f"4. {workspace.command('verify')}",
     )
@@ -160,7 +161,7 @@ def show_attempt(workspace: Workspace, attempt: "Attempt | None", *, again: str 
         _show_next(
             console,
             f"edit {workspace.experiment}, {again}",
-            *([_NAME_HEALTHY.format(report=workspace.report)] if is_mystery(workspace.recipe) else []),
+            *([_NAME_HEALTHY.format(report=workspace.report)] if is_case(workspace.recipe) else []),
         )
         return
     name = "fixed" if attempt.fixed else f"attempt {attempt.number}"
@@ -170,13 +171,16 @@ def show_attempt(workspace: Workspace, attempt: "Attempt | None", *, again: str 
     for item in attempt.criteria:
         mark, style = ("✓", "green") if item.reached else ("✗", "bold red")
         _show_folded(console, f"{mark} {item.says}: {item.found}", hang=2, style=style)
-    if not attempt.fixed:
+    if not attempt.fixed and (attempt.criteria or load_recipe(workspace.recipe).course is None):
         _show_folded(console, _not_yet(attempt.criteria), style="bold")
         _show_next(
             console, f"edit {workspace.experiment}, {again}", f"your attempts so far: {workspace.command('history')}"
         )
         return
-    _show_folded(console, "Fixed, as far as your machine can tell. The grader also compares held-out figures.")
+    verdict = "Fixed, as far as your machine can tell. The grader also compares held-out figures."
+    if not attempt.fixed:  # a case of a course: a verdict would say whether anything was broken
+        verdict = f"Whether it is fixed is yours to judge: compare both runs, and {workspace.command('triage')} again."
+    _show_folded(console, verdict)
     _show_next(
         console,
         f"1. look at both runs in {fixed / RUN_PAGE}; if you are not convinced, edit and verify again",
@@ -289,13 +293,14 @@ def show_exercises(work: Path) -> None:
     recipes, problems = load_recipes()
     # From a bug that can be read in a short file to one that is found by measuring in a long one.
     ordered = sorted(recipes, key=lambda one: (one.goal.level if one.goal else 0, one.broken_source().count("\n")))
-    rows = [_row(work, recipe.id, recipe.title, recipe.goal.level if recipe.goal else None) for recipe in ordered]
+    rows = [_row(work, one.id, one.title, _level(one)) for one in ordered]
     for exercise in filter(None, map(find_file_exercise, file_exercise_ids())):
         rows.append(_row(work, exercise.id, exercise.title, None))
     names = {path.name for path in work.glob(f"{MYSTERY}-*")} | noted_exercises(work)
     mysteries = [_row(work, name, TITLE, None) for name in sorted(filter(is_mystery, names))]
     for level, group in groupby(rows, key=lambda row: row.level):
-        _show_group(console, "Written answers" if level is None else f"Level {level}", list(group))
+        heading = {None: "Written answers", 0: "Cases of your course"}.get(level, f"Level {level}")
+        _show_group(console, heading, list(group))
     if mysteries:
         _show_group(console, "Mysteries", mysteries)
     for problem in problems.values():
@@ -303,13 +308,22 @@ def show_exercises(work: Path) -> None:
     done = sum(row.done for row in rows)
     console.print(f"{done} of {len(rows)} exercises done: handed in, or scored at home.", style="bold", highlight=False)
     following = next((row for row in rows if not row.done), None)
-    mystery = f"make exercise BREAK={MYSTERY} LEVEL={(following and following.level) or LEVELS}"
-    own = [] if following is None else [f"make exercise BREAK={following.id}"]
-    _show_next(console, *own, f"or one without its name, and perhaps without a fault: {mystery}")
+    lines = [] if following is None else [f"make exercise BREAK={following.id}"]
+    if not any(isinstance(recipe, KitRecipe) for recipe in recipes):  # a kit has nothing to draw mysteries from
+        mystery = f"make exercise BREAK={MYSTERY} LEVEL={(following and following.level) or LEVELS}"
+        lines.append(f"or one without its name, and perhaps without a fault: {mystery}")
+    if lines:
+        _show_next(console, *lines)
+
+
+def _level(recipe: Recipe) -> int | None:
+    if recipe.course is not None:
+        return 0
+    return recipe.goal.level if recipe.goal else None
 
 
 class _Row(NamedTuple):
-    """One line of the list; `level` is None for an exercise that has none."""
+    """One line of the list; `level` is None for an exercise that has none, and 0 for a case of a course."""
 
     id: str
     title: str
@@ -359,7 +373,8 @@ def show_checks(items: "Sequence[CheckItem]", workspace: Workspace | FileWorkspa
     console = Console()
     console.print(render_checks(items, _width(console)), soft_wrap=True)
     outcomes = {item.outcome for item in items}
-    submit = workspace.command("submit", " STUDENT=<your login>")
+    known = noted_student(workspace.folder.parent)
+    submit = workspace.command("submit", "" if known else " STUDENT=<your login>")
     if outcomes == {"passed"}:
         _show_next(console, submit)
     elif "failed" in outcomes:

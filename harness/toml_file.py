@@ -1,8 +1,10 @@
 """TOML files that people write: a table or a record, or one sentence that says what is wrong with the file."""
 
+import difflib
 import tomllib
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -33,7 +35,7 @@ def read_table(path: Path) -> dict[str, Any]:
 def read_record(path: Path, model: type[Model], **more: Any) -> Model:
     """Return a TOML file as a record, with the fields in `more` added.
 
-    Raises `UserError` that names the file and every key that is wrong.
+    Raises `UserError` that names the file and every key that is wrong; a table with an id is named by it.
     """
     try:
         table = read_table(path)
@@ -44,7 +46,43 @@ def read_record(path: Path, model: type[Model], **more: Any) -> Model:
     try:
         return model.model_validate({**table, **more})
     except ValidationError as error:
-        problems = "; ".join(
-            f"{'.'.join(map(str, item['loc']))}: {item['msg'].removeprefix('Value error, ')}" for item in error.errors()
-        )
-        raise UserError(f"{path} cannot be used: {problems}.") from None
+        problems = (f"{_place(table, item['loc'])}: {_problem(item, model)}".rstrip(".") for item in error.errors())
+        raise UserError(f"{path} cannot be used: {'; '.join(problems)}.") from None
+
+
+def _place(table: Any, loc: Sequence[int | str]) -> str:
+    """Return where in a file a value is, with the id of a table in place of its number."""
+    words = []
+    for part in loc:
+        try:
+            table = table[part]
+        except (LookupError, TypeError):
+            table = None
+        named = isinstance(part, int) and isinstance(table, Mapping) and isinstance(table.get("id"), str)
+        words.append(str(table["id"] if named else part))
+    return ".".join(words)
+
+
+def _problem(item: Any, model: type[BaseModel]) -> str:
+    said: str = item["msg"].removeprefix("Value error, ")
+    if item["type"] == "extra_forbidden":
+        *path, key = item["loc"]
+        close = difflib.get_close_matches(key, _keys(model, path), n=1)
+        said += f": did you mean {close[0]}?" if close else ""
+    return said
+
+
+def _keys(model: type[BaseModel], path: Sequence[int | str]) -> list[str]:
+    """Return the keys of the table that lies at this path of a record."""
+    for name in path:
+        fields = {field.alias or own: field.annotation for own, field in model.model_fields.items()}
+        model = next(_models(fields[str(name)]), model) if name in fields else model
+    return [field.alias or own for own, field in model.model_fields.items()]
+
+
+def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+    """Yield the records that an annotation holds, at whatever depth."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for inner in get_args(annotation):
+        yield from _models(inner)

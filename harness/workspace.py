@@ -4,6 +4,7 @@ import dataclasses
 import hashlib
 import json
 import os
+import re
 import shlex
 import shutil
 from collections.abc import Mapping
@@ -18,6 +19,7 @@ from harness.files import write_whole
 from harness.progress import progress_of
 from harness.recipe import EXERCISES
 from harness.run.settings import RunSettings
+from harness.toml_file import read_table
 
 EXPERIMENT = "experiment.py"
 REPORT = "report.md"
@@ -44,6 +46,8 @@ State = Literal["not started", "begun", "verified", "handed in"]
 
 
 _TEMPLATES = Path(__file__).parent / "templates"
+# In the steps: what a course that gives no hints leaves out.
+_HINT_STEP = re.compile(r"^ *Stuck\? .*\n", re.MULTILINE)
 
 
 def report_template() -> str:
@@ -61,10 +65,17 @@ def prompt_text(exercise: str, file: str = "", work: Path | None = None) -> str:
     story = (own if own.is_file() else _TEMPLATES / "mystery.md").read_text(encoding="utf-8")
     steps = (_TEMPLATES / ("file_steps.md" if file else "steps.md")).read_text(encoding="utf-8")
     place = "" if work is None else _place(work)[1]
+    if not _has_hints(exercise):
+        steps = _HINT_STEP.sub("", steps)
     names = {"exercise": exercise, "file": file, "work": place, "option": place.replace("WORK=", "--work ")}
     for name, words in names.items():
         steps = steps.replace(f"{{{name}}}", words)
     return story + steps
+
+
+def _has_hints(exercise: str) -> bool:
+    path = EXERCISES / exercise / "recipe.toml"
+    return not path.is_file() or "hints" in read_table(path)
 
 
 @dataclass(frozen=True)

@@ -1,34 +1,44 @@
-"""`grader kit`: build what students get, the suite with every broken experiment written out and no answer in it."""
+"""`grader kit`: build what students get, with broken experiments written out and no answer in it.
 
+The plain kit holds the whole suite, that of an assignment its cases and nothing of any other exercise.
+"""
+
+import gzip
 import hashlib
 import re
-from collections.abc import Mapping
+import tarfile
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from zlib import error as ZlibError
 
+from grader.course.course import Assignment, Course
 from grader.sandbox import HIDDEN_FROM_STUDENTS
+from harness.cases import Case
 from harness.errors import UserError
 from harness.files import write_with_sha256
-from harness.recipe import EXERCISES, FILE_EXERCISE, GOAL, ROOT, Recipe, load_recipe, recipe_ids
+from harness.recipe import EXERCISES, FILE_EXERCISE, GOAL, ROOT, SOLUTIONS, Recipe, load_recipe, recipe_ids
 from harness.submission.archive import deterministic_tar_gz
 from harness.submission.log_values import CAUSES, causes_file
-from harness.workspace import PROMPT
+from harness.workspace import EXPERIMENT, PROMPT
 from harness.written.exercise import FileExercise, file_exercise_ids, load_exercise
 
 README = Path(__file__).with_name("kit_readme.md")
+ASSIGNMENT_README = Path(__file__).with_name("assignment_readme.md")
 # For `sha256sum -c`: every file of the kit but notebooks, which Jupyter saves with their outputs.
 LISTING = "kit.sha256"
+_LONG_LINE = 40  # characters from which a line of a solution is not there by chance
 _FOLDER = "trainwreck"  # in the tarball, so its bytes do not depend on where the kit is built
 # What to cut from our Makefile and our pyproject.toml: all below a line, and the grader's own lines above it.
 _NOT_FOR_STUDENTS = re.compile(r'\n# --- .*|^ *"?grader.*?\n', re.DOTALL | re.MULTILINE)
 
 
-def build_kit(tarball: Path) -> dict[str, bytes]:
+def build_kit(tarball: Path, files: dict[str, bytes] | None = None) -> dict[str, bytes]:
     """Write the kit as a tarball with its `.sha256` beside it, and return its files by path.
 
-    The bytes depend on the suite alone. Raises `UserError` if the kit would give an answer away, and `OSError` if it
-    cannot be written.
+    files: by default those of the whole suite. The bytes depend on them alone. Raises `UserError` if the kit would give
+    an answer away, and `OSError` if it cannot be written.
     """
-    files = kit_files()
+    files = dict(kit_files() if files is None else files)
     listed = sorted(name for name in files if not name.endswith(".ipynb"))
     lines = [f"{hashlib.sha256(files[name]).hexdigest()}  {name}\n" for name in listed]
     files[LISTING] = "".join(lines).encode()
@@ -39,21 +49,7 @@ def build_kit(tarball: Path) -> dict[str, bytes]:
 
 def kit_files() -> dict[str, bytes]:
     """Return the content of every file of the kit, by its path. Raises `UserError` if one gives an answer away."""
-    harness = ROOT / "harness"
-    files = {
-        path.relative_to(ROOT).as_posix(): path.read_bytes()
-        for path in sorted(harness.rglob("[!.]*"))
-        if path.is_file() and path.parent.name != "__pycache__"
-        if not path.relative_to(harness).as_posix().startswith(HIDDEN_FROM_STUDENTS)
-    }
-    readme = README.read_text(encoding="utf-8")
-    files["README.md"] = readme.encode()
-    for page in re.findall(r"\]\((docs/[\w.-]+)\)", readme):
-        files[page] = (ROOT / page).read_bytes()
-        for picture in re.findall(r"!\[.*?\]\(([\w/-]+\.svg)\)", files[page].decode()):
-            files[f"docs/{picture}"] = (ROOT / "docs" / picture).read_bytes()
-    for name in ("Makefile", "pyproject.toml"):
-        files[name] = _NOT_FOR_STUDENTS.sub("", (ROOT / name).read_text(encoding="utf-8")).encode()
+    files = _files_of_every_kit(README.read_text(encoding="utf-8"))
     for recipe in map(load_recipe, recipe_ids()):
         own = {
             PROMPT: (EXERCISES / recipe.id / PROMPT).read_bytes(),
@@ -64,11 +60,76 @@ def kit_files() -> dict[str, bytes]:
             own[GOAL] = (EXERCISES / recipe.id / GOAL).read_bytes()
         _refuse_answers(recipe, own)
         files |= {f"exercises/{recipe.id}/{name}": content for name, content in own.items()}
-    files[CAUSES.relative_to(ROOT).as_posix()] = causes_file()
     for exercise in map(load_exercise, file_exercise_ids()):
         assert isinstance(exercise, FileExercise)
         for name in (FILE_EXERCISE, PROMPT, exercise.file):
             files[f"exercises/{exercise.id}/{name}"] = (EXERCISES / exercise.id / name).read_bytes()
+    return files
+
+
+def assignment_files(course: Course, assignment: Assignment) -> dict[str, bytes]:
+    """Return the content of every file of an assignment's kit, by its path.
+
+    A case has its broken experiment, a neutral title and prompt, and hints if the assignment gives some; what counts as
+    fixed would tell where to look. Raises `UserError` if a file gives an answer away.
+    """
+    cases = course.cases(assignment)
+    first = cases[0].id
+    words = {
+        "course": course.title,
+        "title": assignment.title,
+        "case": first,
+        "cases": "\n".join(f"- `{case.id}`" for case in cases),
+        "due": f"{assignment.due:%Y-%m-%d %H:%M} ({course.time_zone})",
+        "student": " STUDENT=ada" if course.personal_seeds else "",
+        "hint": f"\n- Stuck? `make hint BREAK={first} LEVEL=1`, then 2 and 3." if assignment.hints else "",
+    }
+    readme = ASSIGNMENT_README.read_text(encoding="utf-8")
+    files = _files_of_every_kit(re.sub(r"\{(\w+)\}", lambda match: words[match[1]], readme))
+    files["Makefile"] = _makefile(files["Makefile"].decode(), first, hints=assignment.hints).encode()
+    for case in cases:
+        own = {
+            PROMPT: (ROOT / "harness/templates/mystery.md").read_bytes(),
+            "recipe.toml": case.for_kit(with_hints=assignment.hints).encode(),
+            EXPERIMENT: case.broken_source().encode(),
+        }
+        files |= {f"exercises/{case.id}/{name}": content for name, content in own.items()}
+    told = [
+        f"  {name} holds {what}" for name, what in answers_in(files, cases, hints=assignment.hints) if _is_own(name)
+    ]
+    if told:
+        raise UserError("\n".join(["The kit would give an answer away:", *told]))
+    return files
+
+
+def _makefile(text: str, case: str, *, hints: bool) -> str:
+    """Return our Makefile with a case in its examples, without what the kit of an assignment does not have."""
+    missing = "mystery|make reveal" if hints else "mystery|make reveal|make hint"
+    text = re.sub(rf"^#: .*({missing}).*\n", "", text, flags=re.MULTILINE)
+
+    def example(match: re.Match[str]) -> str:
+        return f"BREAK={case}{match[1]}".ljust(len(match[0]) - 2) + "  "
+
+    return re.sub(r"BREAK=huge_lr((?: \S+)*)  +", example, text).replace("BREAK=huge_lr", f"BREAK={case}")
+
+
+def _files_of_every_kit(readme: str) -> dict[str, bytes]:
+    """Return the harness, the project, this README and the pages that it names."""
+    harness = ROOT / "harness"
+    files = {
+        path.relative_to(ROOT).as_posix(): path.read_bytes()
+        for path in sorted(harness.rglob("[!.]*"))
+        if path.is_file() and path.parent.name != "__pycache__"
+        if not path.relative_to(harness).as_posix().startswith(HIDDEN_FROM_STUDENTS)
+    }
+    files["README.md"] = readme.encode()
+    for page in re.findall(r"\]\((docs/[\w.-]+)\)", readme):
+        files[page] = (ROOT / page).read_bytes()
+        for picture in re.findall(r"!\[.*?\]\(([\w/-]+\.svg)\)", files[page].decode()):
+            files[f"docs/{picture}"] = (ROOT / "docs" / picture).read_bytes()
+    for name in ("Makefile", "pyproject.toml"):
+        files[name] = _NOT_FOR_STUDENTS.sub("", (ROOT / name).read_text(encoding="utf-8")).encode()
+    files[CAUSES.relative_to(ROOT).as_posix()] = causes_file()
     return files
 
 
@@ -82,6 +143,69 @@ def _refuse_answers(recipe: Recipe, files: Mapping[str, bytes]) -> None:
             for text in filter(None, texts):
                 if text in content.decode():
                     raise UserError(f"The kit would give an answer away: {name} of {recipe.id} holds {text!r}.")
+
+
+def answers_in(files: Mapping[str, bytes], cases: Sequence[Case], *, hints: bool) -> Iterator[tuple[str, str]]:
+    """Yield each file that holds an answer to one of these cases, and what it holds.
+
+    An answer is the text of an edit, before or after it, a cause, a line of a solution, a hint unless the assignment
+    gives some; in the files that are made for the assignment also the name of a break. A case's own experiment may hold
+    its broken text and must not hold the healthy one.
+    """
+    for name, content in files.items():
+        text = " ".join(content.decode("utf-8", "replace").split())
+        for case in cases:
+            if name == f"exercises/{case.id}/{EXPERIMENT}":
+                texts = {edit.find: "the healthy text" for edit in case.breaks if edit.find not in edit.replace}
+            elif name.endswith(f"/{EXPERIMENT}"):
+                continue  # `grader course check` says so if it is the same experiment
+            else:
+                texts = _answers(case, hints=hints)
+                texts |= dict.fromkeys(case.parts, "the name of the break") if _is_own(name) else {}
+            for answer, what in texts.items():
+                if (short := " ".join(answer.split())) and short in text:
+                    yield name, f"{what} of {case.id}: {short!r}"
+
+
+def _answers(case: Case, *, hints: bool) -> dict[str, str]:
+    texts = {text: "an edit" for edit in case.breaks for text in (edit.find, edit.replace)}
+    texts |= dict.fromkeys(() if hints else case.hints, "a hint")
+    for part in map(load_recipe, case.parts):
+        texts |= {part.cause: "the cause"} | dict.fromkeys(() if hints else part.hints, "a hint")
+        for path in sorted((SOLUTIONS / part.id).glob("*.*")):
+            lines = (line.strip() for line in path.read_text(encoding="utf-8").splitlines())
+            texts |= {line: "a line of the solution" for line in lines if len(line) > _LONG_LINE}
+    return texts
+
+
+def _is_own(name: str) -> bool:
+    """Return whether a file of a kit was made for its assignment; all others are in every kit."""
+    return name.startswith("exercises/") or "/" not in name
+
+
+def read_kit(tarball: Path) -> dict[str, bytes]:
+    """Return the files of a kit by path, without its folder. Raises `UserError` if it is no tarball."""
+    try:
+        with tarfile.open(tarball) as tar:
+            members = {item.name: tar.extractfile(item) for item in tar if item.isfile()}
+            return {name.removeprefix(f"{_FOLDER}/"): file.read() for name, file in members.items() if file is not None}
+    except FileNotFoundError:
+        raise UserError(f"There is no {tarball}: name the archive that grader kit wrote.") from None
+    except (tarfile.TarError, EOFError, ZlibError, gzip.BadGzipFile):
+        raise UserError(f"{tarball} is no archive of grader kit: build it again.") from None
+
+
+def inspect_kit(tarball: Path, course: Course, assignment: Assignment) -> tuple[list[str], bool]:
+    """Return lines that list what is in an archive and which answers it holds, and whether it gives one away."""
+    files = read_kit(tarball)
+    lines = [f"{len(content):>9,}  {name}" for name, content in sorted(files.items())]
+    found = list(answers_in(files, course.cases(assignment), hints=assignment.hints))
+    own = [f"GIVEN AWAY: {name} holds {what}" for name, what in found if _is_own(name)]
+    ids = {f"exercises/{case.id}" for case in assignment.case}
+    strangers = sorted({"/".join(name.split("/")[:2]) for name in files if name.startswith("exercises/")} - ids)
+    own += [f"GIVEN AWAY: {name} is not of {assignment.id}" for name in strangers]
+    every = [f"in every kit: {name} holds {what}" for name, what in found if not _is_own(name)]
+    return [*lines, describe_kit(files), *every, *own], bool(own)
 
 
 def describe_kit(files: Mapping[str, bytes]) -> str:

@@ -15,10 +15,9 @@ from pydantic import ValidationError
 
 from grader.intake.archive import MIB, Rejected, gunzip, read_members, read_tarball
 from grader.intake.program import program_digest
-from harness.cases import is_mystery
+from harness.cases import may_be_handed_in
 from harness.data import DATASETS
 from harness.errors import UserError, printable
-from harness.recipe import listed_ids
 from harness.run.settings import RunSettings
 from harness.submission.archive import COMMANDS, FILES, FORMAT_VERSION, MANIFEST, SUFFIX, FileManifest, Manifest
 from harness.submission.report import SIZE_LIMIT as REPORT_BYTES
@@ -268,8 +267,8 @@ def _student_and_recipe(members: Mapping[str, bytes]) -> tuple[str | None, str |
 
 def _submission(members: Mapping[str, bytes], manifest: Manifest, name: str, sha256: str) -> Submission:
     # A recipe that cannot be used is our fault, not the student's: its submissions wait.
-    if manifest.recipe not in listed_ids() and not is_mystery(manifest.recipe):
-        raise Rejected("unknown recipe", f"There is no exercise {printable(manifest.recipe)}: {_REMEDY}.")
+    if not may_be_handed_in(manifest.recipe):
+        raise Rejected("unknown recipe", f"There is no exercise {printable(manifest.recipe)} here: {_REMEDY}.")
     if manifest.dataset not in DATASETS:
         raise Rejected("unknown data set", f"There is no data set {printable(manifest.dataset)}: {_REMEDY}.")
     _check_listing(manifest.files, members, FILES)

@@ -27,6 +27,7 @@ from grader.replay.replayer import Replayer, open_sandbox
 from grader.replay.replays import Executor, Made
 from grader.replay.request import Request, code_hash, machine_state, recipe_of
 from grader.sandbox import sandbox_problem
+from harness.cases import CaseTable, course_case
 from harness.data import EMBEDDED
 from harness.doctor.report import examine_machine
 from harness.errors import UserError
@@ -90,7 +91,9 @@ def replay(job: bytes, subset: bytes = b"", heldout: bytes = b"") -> bytes:
 
     asked = json.loads(job)
     wanted = asked.pop("wanted")
-    request = Request(recipe_of(asked.pop("recipe")), RunSettings(**asked.pop("settings")), **asked)
+    named, case = asked.pop("recipe"), asked.pop("case")
+    recipe = CaseTable.model_validate(case).case() if case else recipe_of(named)
+    request = Request(recipe, RunSettings(**asked.pop("settings")), **asked)
     made = Replay(status="XX")
     unfit = _unfit_reason(wanted)
     try:
@@ -198,7 +201,9 @@ class _Cluster:
             self._files[dataset] = self._client.scatter(files, hash=False, broadcast=True)
         fields = {field.name: getattr(request, field.name) for field in dataclasses.fields(request)}
         job = fields | {
-            "recipe": request.recipe.id, "settings": asdict(request.settings), "wanted": description()
+            "recipe": request.recipe.id, "settings": asdict(request.settings), "wanted": description(),
+            # A worker knows no course.
+            "case": case.table.model_dump() if (case := course_case(request.recipe.id)) else None,
         }  # fmt: skip
         return self._client.submit(replay, json.dumps(job).encode(), *self._files.get(dataset, ()), pure=False)
 

@@ -20,6 +20,7 @@ from grader.replay.data import HELDOUT_FOLDER
 from grader.replay.inside import INSIDE
 from grader.replay.replay import Replay
 from grader.sandbox import Limits
+from harness.cases import course_case
 from harness.checks import check_names, load_check
 from harness.recipe import EXERCISES, ROOT, Recipe, load_recipe
 from harness.run.provenance import harness_hash
@@ -52,7 +53,7 @@ Role = Literal[
 
 OWN: tuple[Role, Role, Role] = ("own broken", "own reference", "own fixed")
 
-recipe_of = cache(load_recipe)
+_loaded = cache(load_recipe)
 _CPUINFO = Path("/proc/cpuinfo")
 # The lines about the first processor that name its model and its instructions; the others hold clocks and counts.
 _LINES = ("vendor_id", "model name", "flags", "CPU implementer", "CPU part", "Features")
@@ -120,14 +121,22 @@ def _environment(checks: bool) -> str:
     return f"{harness} {inside.hexdigest()} {heldout} {RUN_LIMITS} {machine_state()}"
 
 
-@lru_cache(maxsize=256)
+def recipe_of(recipe_id: str) -> Recipe:
+    """Return a recipe, loaded once, or the case of the present course. Raises `UserError` as `load_recipe` does."""
+    return course_case(recipe_id) or _loaded(recipe_id)
+
+
 def trusted_requests(recipe_id: str, settings: RunSettings | None = None) -> tuple[Request, Request]:
     """Return the broken run and the reference fix under these settings, or the recipe's own.
 
     Under other settings than the recipe's own each may take a third of a submission's time. Raises `UserError` if the
     recipe cannot be used.
     """
-    recipe = recipe_of(recipe_id)
+    return _trusted_requests(recipe_of(recipe_id), settings)
+
+
+@lru_cache(maxsize=256)
+def _trusted_requests(recipe: Recipe, settings: RunSettings | None) -> tuple[Request, Request]:
     settings = settings or own_settings(recipe, recipe.dataset)
     broken, reference = (
         Request(recipe, settings, source, tree_digest(source), trusted=True)

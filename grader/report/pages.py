@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
+from typing import get_args
 
 from markupsafe import Markup
 
@@ -12,7 +13,7 @@ from grader.report.markdown import shown_report
 from grader.report.text import MISSING, clipped, file_stem, pill, plain_lines, points, render, source_diff, tenths
 from grader.score.identity import own_flags
 from grader.score.similarity import NOTHING_ALIKE, Likeness
-from grader.score.verdict import Check, Criterion, Exhibits, Number, Scores, SubmissionScore, criteria_in
+from grader.score.verdict import Check, Criterion, Exhibits, Number, Scores, Status, SubmissionScore, criteria_in
 from harness.page.run_data import number
 from harness.run.signals import number_text
 
@@ -47,7 +48,9 @@ def render_class_page(scores: Scores, likeness: Likeness = NOTHING_ALIKE) -> str
         {
             "rows": rows,
             "criteria": criteria,
-            "counts": {status: statuses[status] for status in ("graded", "rejected", "not judged")},
+            "counts": {
+                status: statuses[status] for status in get_args(Status) if statuses[status] or status != "missing"
+            },
             "mean": fmean(totals) if totals else None,
             "median": median(totals) if totals else None,
             "bars": histogram(totals),

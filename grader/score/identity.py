@@ -11,14 +11,16 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 
 from grader.score.verdict import Flag, SubmissionScore
+from harness.cases import handed_in_ids
 from harness.errors import printable
+from harness.personal import login as login  # noqa: PLC0414 (others import it from here)
 from harness.written.exercise import exercise_ids
 
 OTHER_NAME = "other name"
 DECIDED_NAME = "decided name"
 # Flags that depend on who else is in the class. They are for the instructor: no student's page shows them.
-_SAME_STUDENT, _LOOK_ALIKE, SIMILAR = "same student", "look alike", "similar"
-ABOUT_OTHERS = (_SAME_STUDENT, _LOOK_ALIKE, SIMILAR)
+_SAME_STUDENT, _LOOK_ALIKE, SIMILAR, OTHER_SEED = "same student", "look alike", "similar", "other seed"
+ABOUT_OTHERS = (_SAME_STUDENT, _LOOK_ALIKE, SIMILAR, OTHER_SEED)
 
 # What a learning platform puts before a file's name ends with a character that no login has, or with a number of the
 # platform's: "Ada Lovelace_123_assignsubmission_file_", "lovelaceada_LATE_123_456_".
@@ -39,7 +41,7 @@ def identified(name: str, student: str | None, exercise: str | None) -> tuple[st
     student, exercise: what the manifest says, or None if it cannot be read. The file's name decides about the student
     if the manifest says something else.
     """
-    known = next((known for known in _exercises() if name.endswith(f"_{known}")), "")
+    known = next((known for known in (*handed_in_ids(), *_exercises()) if name.endswith(f"_{known}")), "")
     named = name.removesuffix(f"_{known}") if known else name
     flags = []
     if student is not None and exercise is not None and not _agree(name, student, exercise):
@@ -85,14 +87,6 @@ def decided_student(row: SubmissionScore, student: str, comment: str) -> Submiss
     flag = Flag(id=DECIDED_NAME, message=f"The instructor decided that it is {printable(student)}'s. {comment}")
     flags = (flag, *(flag for flag in row.flags if flag.id != OTHER_NAME))
     return row.model_copy(update={"student": student, "flags": flags})
-
-
-def login(student: str) -> str:
-    """Return a name as platforms compare logins: without surrounding blanks, case and full-width forms.
-
-    Otherwise "Ada " could take the grade of "ada".
-    """
-    return " ".join(unicodedata.normalize("NFKC", student).casefold().split())
 
 
 def same_name(text: str) -> str:

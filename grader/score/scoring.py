@@ -158,7 +158,7 @@ def flags_of(evidence: Evidence) -> tuple[Flag, ...]:
         message = "It claims another platform class, so its bytes need not be ours."
         flags.append(Flag(id="other platform", message=message))
     own = evidence.recipe
-    if evidence.settings.seed != own.seed:
+    if evidence.settings.seed != own.seed and not own.personal_seeds:  # the roster tells whose seed it is
         message = f"Seed {evidence.settings.seed} in place of the recipe's {own.seed}."
         flags.append(Flag(id="other settings", message=message))
     for name in ("epochs", "batch_size"):

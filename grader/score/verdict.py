@@ -14,7 +14,7 @@ from harness.toml_file import StrictModel, read_record
 
 SCORES = "scores.json"
 Outcome = Literal["passed", "failed", "could not judge"]
-Status = Literal["graded", "rejected", "not judged"]
+Status = Literal["graded", "rejected", "not judged", "missing"]
 Row = tuple[str, str, float]  # a check to judge: its id, its title, its points
 # A written exercise has criteria of its own, in its `rubric.toml`.
 Criterion = Annotated[str, Field(pattern="^[a-z][a-z_]{0,39}$")]

@@ -12,7 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from harness.cases import is_mystery
+from harness.cases import is_case
 from harness.checks import Check, Finding, Outcome, load_check
 from harness.checks.core.finding import short
 from harness.errors import UserError
@@ -112,7 +112,7 @@ def where_next(reports: Sequence[CheckReport]) -> list[str]:
     """
     told = list(reports) if len(reports) == 1 else unsound(reports)
     if not told and reports and not reports[0].target.endswith(".py"):
-        return [f"{_READ}{look}" for look in _ALL_SOUND[: 1 + is_mystery(reports[0].target)]]
+        return [f"{_READ}{look}" for look in _ALL_SOUND[: 1 + is_case(reports[0].target)]]
     made = {one.command for one in reports}
     lines = dict.fromkeys(line for one in told for line in one.next_lines if line not in made)
     return sorted(lines, key=lambda line: not line.startswith(_READ))[:_MOST_NEXT]

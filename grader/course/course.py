@@ -1,0 +1,235 @@
+"""A course: one `course.toml` with its roster, its assignments and their cases.
+
+Every date is a local time of the course's zone. Paths are relative to the file.
+"""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from itertools import combinations
+from pathlib import Path
+from typing import Annotated, Literal
+from zoneinfo import ZoneInfo
+
+from pydantic import Field, field_validator, model_validator
+
+from grader.course.late import LatePolicy, Rule
+from grader.course.roster import Student, read_roster
+from grader.score.verdict import DEFAULT_RUBRIC, load_weights
+from harness.cases import Case, CaseTable, load_cases
+from harness.errors import UserError, printable
+from harness.personal import login
+from harness.recipe import suggestion
+from harness.toml_file import StrictModel, read_record, read_table
+
+COURSE = Path("course.toml")
+_Id = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+_Text = Annotated[str, Field(min_length=1)]
+_MOST_SHOWN = 50
+
+
+class _CourseCase(CaseTable):
+    """A case whose names fit together."""
+
+    @model_validator(mode="after")
+    def _is_a_case(self) -> "_CourseCase":
+        try:
+            self.case()
+        except UserError as error:
+            raise ValueError(str(error)) from None
+        return self
+
+
+class Assignment(StrictModel):
+    """What students work on from one date to another.
+
+    attempts: which submission counts. rubric: the weights, by default the grader's. hints: whether the kit has some.
+    show: what students may see of their result from `show_from` on, by default from the last due date on.
+    """
+
+    id: _Id
+    title: _Text
+    opens: datetime
+    due: datetime
+    late: LatePolicy = LatePolicy()
+    attempts: Rule = "latest"
+    rubric: _Text | None = None
+    hints: bool = False
+    show: Literal["score", "feedback", "everything"] = "feedback"
+    show_from: datetime | None = None
+    case: Annotated[tuple[_CourseCase, ...], Field(min_length=1, strict=False)]
+
+    @model_validator(mode="after")
+    def _dates_follow_each_other(self) -> "Assignment":
+        if any(one.tzinfo is not None for one in self.dates()):
+            raise ValueError("has a date with an offset: leave the offset out, the course has a time zone")
+        if self.due <= self.opens:
+            raise ValueError(f"is due {_shown(self.due)}, not after it opens, {_shown(self.opens)}: change one")
+        for student, until in self.late.extensions.items():
+            if until < self.due:
+                raise ValueError(f"gives {printable(student)} less time, until {_shown(until)}: an extension is later")
+        if self.show_from is not None and self.show_from < self.last_due:
+            whose = "the due date" if self.last_due == self.due else "the last extension"
+            raise ValueError(f"shows results before {whose}, {_shown(self.last_due)}: set show_from to that or later")
+        return self
+
+    @property
+    def last_due(self) -> datetime:
+        """The local time after which nobody is in time."""
+        return max((self.due, *self.late.extensions.values()))
+
+    def dates(self) -> Iterator[datetime]:
+        """Yield every date of it."""
+        yield from (self.opens, self.due, *self.late.extensions.values())
+        if self.show_from is not None:
+            yield self.show_from
+
+
+class Course(StrictModel):
+    """The whole file. `folder` is where it lies; `secret` decides what `grader course draw` draws."""
+
+    format_version: Literal[1]
+    id: _Id
+    title: _Text
+    time_zone: str
+    secret: Annotated[str, Field(min_length=8)]
+    roster: _Text
+    personal_seeds: bool = True
+    assignment: Annotated[tuple[Assignment, ...], Field(strict=False)] = ()
+    folder: Path = Path()
+
+    @field_validator("time_zone")
+    @classmethod
+    def _is_a_zone(cls, name: str) -> str:
+        try:
+            ZoneInfo(name)
+        except (OSError, ValueError, KeyError):
+            raise ValueError(f"there is no time zone {name!r}: write one as in Europe/Berlin") from None
+        return name
+
+    @model_validator(mode="after")
+    def _says_nothing_twice(self) -> "Course":
+        problems = [
+            f"two {kind} have the id {name}: rename one"
+            for kind, ids in (
+                ("assignments", [one.id for one in self.assignment]),
+                ("cases", [case.id for one in self.assignment for case in one.case]),
+            )
+            for name in dict.fromkeys(ids)
+            if ids.count(name) > 1
+        ]
+        for one in self.assignment:
+            for date in one.dates():
+                aware = date.replace(tzinfo=self.zone)
+                if aware.astimezone(UTC).astimezone(self.zone).replace(tzinfo=None) != date:
+                    problems.append(
+                        f"{one.id}: the clocks of {self.time_zone} skip {_shown(date)}: choose another time"
+                    )
+        if problems:
+            raise ValueError("; ".join(problems))
+        return self
+
+    @property
+    def zone(self) -> ZoneInfo:
+        """The time zone of its dates."""
+        return ZoneInfo(self.time_zone)
+
+    def students(self) -> tuple[Student, ...]:
+        """Return the roster. Raises `UserError` that names every line that cannot be used."""
+        return read_roster(self.folder / self.roster)
+
+    def find(self, name: str | None) -> Assignment:
+        """Return the assignment with this id, or the only one. Raises `UserError`."""
+        ids = [one.id for one in self.assignment]
+        if name is None and len(ids) == 1:
+            return self.assignment[0]
+        if name is None or name not in ids:
+            said = "Say which assignment" if name is None else f"There is no assignment {printable(name)}"
+            raise UserError(f"{said}: {suggestion(name or '', ids) if ids else 'the course has none yet.'}")
+        return self.assignment[ids.index(name)]
+
+    def cases(self, assignment: Assignment) -> list[Case]:
+        """Return the cases of an assignment, with the seeds of this course."""
+        return [one.case(self.id, personal_seeds=self.personal_seeds) for one in assignment.case]
+
+    def rubric(self, assignment: Assignment) -> Path:
+        """Return the file with the weights of an assignment."""
+        return self.folder / assignment.rubric if assignment.rubric else DEFAULT_RUBRIC
+
+    def deadline(self, assignment: Assignment, student: str) -> datetime:
+        """Return until when a student is in time, an aware time. Grace comes on top."""
+        own = {login(name): date for name, date in assignment.late.extensions.items()}
+        return own.get(login(student), assignment.due).replace(tzinfo=self.zone)
+
+
+def read_course(path: Path) -> Course:
+    """Return a course. Raises `UserError` that names every key that is wrong; `check_course` reads what it names."""
+    return read_record(path, Course, folder=path.parent)
+
+
+def check_course(path: Path) -> list[str]:
+    """Return what a course holds, a line each. Raises `UserError` with every problem in it and in what it names."""
+    if not path.is_file():
+        read_course(path)  # it says so
+    problems: list[str] = []
+    course: Course | None = None
+    try:
+        course = read_course(path)
+    except UserError as error:
+        problems += str(error).split("; ")
+    students = _roster(path, course, problems)
+    logins = {login(student.login) for student in students or ()}
+    if course is not None:
+        for one in course.assignment:
+            try:
+                load_weights(course.rubric(one))
+            except UserError as error:
+                problems.append(str(error))
+            strangers = [name for name in one.late.extensions if students and login(name) not in logins]
+            problems += [
+                f"{one.id}: {printable(name)} has an extension, and is not on the roster" for name in strangers
+            ]
+    problems = list(dict.fromkeys(item.removesuffix(".") for item in problems))
+    if problems or course is None:
+        count = f"{len(problems)} correction{'s' * (len(problems) > 1)}"
+        shown = [f"  {item}" for item in problems[:_MOST_SHOWN]]
+        more = [f"  and {len(problems) - _MOST_SHOWN} more"] if len(problems) > _MOST_SHOWN else []
+        raise UserError("\n".join([f"{path} needs {count}:", *shown, *more]))
+    return [
+        f"{course.id}: {course.title}",
+        f"{len(students or ())} students in {len({one.section for one in students or ()})} sections",
+        *(line for one in course.assignment for line in _described(course, one)),
+    ]
+
+
+def _roster(path: Path, course: Course | None, problems: list[str]) -> Sequence[Student] | None:
+    """Return the roster, also that of a course which cannot be used, or note what is wrong with it."""
+    try:
+        named = course.roster if course else read_table(path).get("roster")
+        return read_roster(path.parent / named) if isinstance(named, str) else None
+    except (UserError, OSError) as error:
+        problems += [line.strip() for line in str(error).splitlines() if not line.endswith(":")]
+        return None
+
+
+def _described(course: Course, one: Assignment) -> Iterator[str]:
+    cases = course.cases(one)
+    levels: dict[str, int] = {}
+    for case in cases:
+        kind = "healthy" if case.is_healthy else f"level {case.goal.level}" if case.goal else "of no level"
+        levels[kind] = levels.get(kind, 0) + 1
+    kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(levels.items()))
+    yield f"{one.id}, {_shown(one.opens)} to {_shown(one.due)} ({course.time_zone}): {len(cases)} cases ({kinds})"
+    known = load_cases()
+    twins = {frozenset(pair.exercises) for pair in known.twins}
+    for first, second in combinations(cases, 2):
+        if first.experiment == second.experiment:
+            yield f"  {first.id} and {second.id} are one experiment: whoever compares their sources sees both breaks"
+        if any(frozenset((a, b)) in twins for a in first.parts for b in second.parts):
+            yield f"  {first.id} and {second.id} look alike at first (docs/cases.md)"
+    for case in cases:
+        if len(case.parts) == 2 and not {case.parts, case.parts[::-1]} & {*known.together}:
+            yield f"  {case.id}: nothing proves that its two breaks can be told apart together (docs/cases.md)"
+
+
+def _shown(date: datetime) -> str:
+    return f"{date:%Y-%m-%d %H:%M}"

@@ -1,0 +1,41 @@
+"""`grader course new`: write a commented course file with cases of its own, and a roster beside it."""
+
+import secrets
+from datetime import datetime, time, timedelta
+from pathlib import Path
+
+from grader.course.course import Course
+from grader.course.draw import case_tables, draw_cases
+from harness.errors import UserError
+from harness.files import write_whole
+from harness.workspace import write_where_missing
+
+_TEMPLATE = Path(__file__).with_name("course_template.toml")
+_ROSTER = "login,name,email,section\nada,Ada Lovelace,ada@example.org,A\nalan,Alan Turing,alan@example.org,B\n"
+
+
+def write_course(file: Path) -> Path:
+    """Write a course file, and `roster.csv` where it is missing; return the path of the roster.
+
+    Raises `UserError` if there is a file already.
+    """
+    if file.exists():
+        raise UserError(f"{file} is there already: name another file, or move it away.")
+    roster = file.with_name("roster.csv")
+    day = datetime.combine(datetime.now().date(), time())
+    opens, due = day + timedelta(days=1, hours=8), day + timedelta(days=8, hours=23, minutes=59)
+    course = Course(
+        format_version=1, id="my-course", title="-", time_zone="UTC", secret=secrets.token_hex(16), roster=roster.name
+    )
+    text = _TEMPLATE.read_text(encoding="utf-8").format(
+        file=file,
+        id=course.id,
+        secret=course.secret,
+        roster=course.roster,
+        opens=opens.isoformat(),
+        due=due.isoformat(),
+        cases=case_tables(draw_cases(course, "week-1", 3, 1)),
+    )
+    write_whole({file: text.encode()})
+    write_where_missing(roster, _ROSTER)
+    return roster

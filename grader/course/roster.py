@@ -1,0 +1,171 @@
+"""The roster of a course, and what it says about the submissions of a class: who is missing, and who is a stranger."""
+
+import csv
+import io
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from grader.score.identity import OTHER_SEED, login, look
+from grader.score.verdict import Flag, SubmissionScore
+from harness.cases import Case
+from harness.errors import UserError, printable
+from harness.files import read_text
+
+_LIMIT = 16 * 1024 * 1024
+_LONGEST = 64  # characters of a login, as in the manifest of a submission
+# The headings in which a login may stand, the best first. Where a platform exports no login, the address is one.
+_LOGINS = ("login", "sis login id", "username", "email", "email address", "e-mail", "sid", "id number")
+_NAMES = ("name", "full name", "student")
+_EMAILS = ("email", "email address", "e-mail")
+_SECTIONS = ("section", "sections", "section name", "groups", "group")
+_FIRST, _LAST = ("first name", "given name"), ("last name", "surname", "family name")
+
+
+@dataclass(frozen=True)
+class Student:
+    """A line of the roster; all but the login may be empty."""
+
+    login: str
+    name: str = ""
+    email: str = ""
+    section: str = ""
+
+
+def read_roster(path: Path) -> tuple[Student, ...]:
+    """Return the students of a CSV, in its order.
+
+    It may be a plain one (login, name, email, section), or what a platform exports:
+
+    - Canvas, Grades, Export: Student, ID, SIS User ID, SIS Login ID, Section (Canvas instructor guide, "How do I export
+      grades in the Gradebook?"); its lines of points possible and of the test student are none of a student.
+    - Moodle, Participants, Download: First name, Last name, Email address, or with Username (docs.moodle.org,
+      "Participants"); an assignment's grading worksheet: Identifier, Full name, Email address (docs.moodle.org,
+      "Assignment settings", offline grading worksheet).
+    - Gradescope, Roster, Download: First Name, Last Name, SID, Email, Section (guides.gradescope.com, "Adding Students
+      and Staff").
+
+    Commas, semicolons and tabs may separate. Raises `UserError` that names each line that cannot be used.
+    """
+    text = read_text(path, _LIMIT, missing="export the roster from your platform", too_large="is this a roster?")
+    lines = text.removeprefix("\ufeff").splitlines(keepends=True)
+    header = next(iter(lines), "")
+    rows = csv.reader(io.StringIO("".join(lines), newline=""), delimiter=max(",;\t", key=header.count))
+    headings = [cell.strip().casefold() for cell in next(rows, [])]
+    column = next((name for name in _LOGINS if name in headings), None)
+    if column is None:
+        raise UserError(
+            f"{path} has no column with logins: its first line must name one, as in login,name,email,section."
+        )
+    found: dict[int, Student] = {}
+    for cells in rows:
+        row = {name: _cell(cell) for name, cell in zip(headings, cells, strict=False)}
+        if any(row.values()) and not _is_no_student(row):
+            found[rows.line_num] = _student(row, column)
+    problems = [f"line {line}: {problem}" for line, problem in sorted(_problems(found))]
+    if not found:
+        problems = ["it lists no student"]
+    if problems:
+        raise UserError("\n".join([f"{path} cannot be used:", *(f"  {path.name}, {item}." for item in problems)]))
+    return tuple(found.values())
+
+
+def _cell(text: str) -> str:
+    return unicodedata.normalize("NFC", " ".join(text.split()))
+
+
+def _is_no_student(row: Mapping[str, str]) -> bool:
+    """Return whether a line of Canvas' export is none of a student: that of the points, of posting, or of the test."""
+    if "sis login id" not in row:
+        return False
+    name = row.get("student", "")
+    return name in ("Points Possible", "Student, Test") or not (name or row["sis login id"])
+
+
+def _student(row: Mapping[str, str], column: str) -> Student:
+    def first(names: Sequence[str]) -> str:
+        return next((row[name] for name in names if row.get(name)), "")
+
+    name = first(_NAMES) or f"{first(_FIRST)} {first(_LAST)}".strip()
+    return Student(row.get(column, ""), name, first(_EMAILS), first(_SECTIONS))
+
+
+def _problems(found: Mapping[int, Student]) -> Iterator[tuple[int, str]]:
+    """Yield the lines whose login cannot be used, and why."""
+    same, alike = defaultdict(list), defaultdict(list)
+    for line, student in found.items():
+        name = student.login
+        if not name:
+            yield line, f"{printable(student.name) or 'somebody'} has no login: write it, or remove the line"
+            continue
+        if not name.isprintable() or set(name) & set("/\\") or name in (".", "..") or len(name) > _LONGEST:
+            yield (
+                line,
+                f"the login {printable(name)} cannot be part of a file name: at most 64 characters, without / and \\",
+            )
+        same[login(name)].append(line)
+        alike[look(name)].append(line)
+    for lines in same.values():
+        for line in lines[1:]:
+            yield line, f"{printable(found[line].login)} is in line {lines[0]}, too: keep one of the two"
+    for lines in alike.values():
+        for line in lines[1:]:
+            one, two = found[lines[0]].login, found[line].login
+            if login(one) != login(two):
+                yield line, f"{two!a} looks like {one!a} in line {lines[0]}: one may pass for the other, so rename one"
+
+
+def with_missing(
+    rows: Sequence[SubmissionScore], students: Sequence[Student], cases: Sequence[Case]
+) -> list[SubmissionScore]:
+    """Return the rows of a class and one with the status `missing` for each case that a student did not hand in.
+
+    Any earlier row of that kind which no longer holds is left out.
+    """
+    rows = [row for row in rows if row.status != "missing"]
+    there = {(login(row.student), row.recipe) for row in rows}
+    names = {row.submission for row in rows}
+    for case in cases:
+        for student in students:
+            if (login(student.login), case.id) not in there:
+                name = f"{student.login}_{case.id} (missing)"
+                while name in names:  # whoever names a file so takes no other row's place
+                    name += "+"
+                rows.append(
+                    SubmissionScore(
+                        submission=name,
+                        student=student.login,
+                        recipe=case.id,
+                        status="missing",
+                        reason="Nothing was handed in.",
+                        total=None,
+                        criteria={},
+                        flags=(),
+                        provenance={},
+                    )
+                )
+    return sorted(rows, key=lambda row: row.submission)
+
+
+def with_roster_flags(
+    rows: Sequence[SubmissionScore], students: Sequence[Student], cases: Sequence[Case]
+) -> list[SubmissionScore]:
+    """Return the rows with a flag for whoever is not on the roster, and for runs with another student's seed."""
+    known = {login(student.login) for student in students}
+    owners = {(case.id, case.seed_of(student.login)): student.login for case in cases for student in students}
+    personal = {case.id: case for case in cases if case.personal_seeds}
+    flagged = []
+    for row in rows:
+        flags = []
+        if login(row.student) not in known:
+            flags.append(Flag(id="not on the roster", message=f"{printable(row.student)} is not on the roster."))
+        seed, case = row.provenance.get("seed"), personal.get(row.recipe)
+        if case is not None and isinstance(seed, int) and seed != case.seed_of(row.student):
+            owner = owners.get((case.id, seed))
+            whose = "nobody on the roster" if owner is None else printable(owner)
+            message = f"Its runs have the seed {seed} of {whose}, not that of {printable(row.student)}."
+            flags.append(Flag(id=OTHER_SEED, message=message))
+        flagged.append(row.model_copy(update={"flags": (*row.flags, *flags)}) if flags else row)
+    return flagged

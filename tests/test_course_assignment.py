@@ -1,0 +1,201 @@
+"""An assignment from its kit to its scores: what the kit tells, personal seeds, and which cases the grader knows."""
+
+import json
+import re
+import subprocess
+import sys
+import sysconfig
+import venv
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from commands import mistake, run_command, succeed
+from courses import write_course
+from sandbox_marks import needs_sandbox
+
+from benchmarks.repack import repacked
+from grader.cli import cli
+from grader.course.course import Course, read_course
+from grader.course.kit import answers_in, assignment_files, build_kit
+from grader.replay.request import recipe_of, trusted_requests
+from grader.score.canaries import reference_report
+from harness.cases import CaseTable, course_cases, handed_in_ids, may_be_handed_in
+from harness.errors import UserError
+from harness.exercise import RunOptions, start_exercise, verify_exercise
+from harness.recipe import experiment_source, load_recipe
+from harness.recorded import outcomes_of, trips_of
+from harness.submission.archive import submit
+
+OWN = ("experiment.py", "recipe.toml", "PROMPT.md")
+
+
+@pytest.fixture
+def course(tmp_path: Path) -> Course:
+    return read_course(write_course(tmp_path))
+
+
+def test_a_kit_holds_the_cases_of_its_assignment_and_nothing_else_of_any_exercise(course: Course) -> None:
+    one, two = (assignment_files(course, course.find(week)) for week in ("week-1", "week-2"))
+    exercises = {name for name in one if name.startswith("exercises/")}
+    assert exercises == {f"exercises/{case}/{name}" for case in ("a1", "a2", "a3") for name in OWN}
+    differ = {name for name in one.keys() | two.keys() if one.get(name) != two.get(name)}
+    assert {name for name in differ if not name.startswith("exercises/")} == {"README.md", "Makefile"}
+    texts = "\n".join(one[name].decode() for name in ("README.md", "Makefile", *exercises))
+    told = (
+        "huge_lr",
+        "broadcast_loss",
+        "frozen_layer",
+        "split_contamination",
+        "b1",
+        "Second week",
+        "{",
+        "mystery",
+        "hint",
+    )
+    plain = re.sub(r"exercises/\S+/experiment.py|def .*", "", texts)
+    readme = one["README.md"].decode()
+    assert [word for word in told if word in readme] == []
+    assert [word for word in told[:6] if word in plain] == []
+    for name in re.findall(r"\]\(([\w/.-]+)\)", readme):
+        assert name in one
+    assert one["exercises/a3/experiment.py"].decode() == experiment_source("orders_mlp")
+    assert "hints" in two["exercises/b1/recipe.toml"].decode()
+    assert "hints" not in one["exercises/a1/recipe.toml"].decode()
+    assert "make hint" in two["README.md"].decode()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "what"),
+    [
+        ("exercises/a1/PROMPT.md", "Look at frozen_layer", "the name of the break of a2"),
+        ("README.md", "SGD(model[-1].parameters(),", "an edit of a2"),
+        ("README.md", "SGD(model.parameters(),", "an edit of a2"),
+        ("exercises/a3/recipe.toml", load_recipe("broadcast_loss").cause, "the cause of a1"),
+        ("exercises/a3/recipe.toml", load_recipe("broadcast_loss").hints[2], "a hint of a1"),
+        ("exercises/a1/experiment.py", experiment_source("strength_reg"), "the healthy text of a1"),
+    ],
+)
+def test_what_gives_an_answer_away_is_found(name: str, text: str, what: str, course: Course, tmp_path: Path) -> None:
+    week = course.find("week-1")
+    files = assignment_files(course, week)
+    build_kit(tmp_path / "kit.tar.gz", {**files, name: files[name] + text.encode()})
+    words = ["kit", "--course", str(tmp_path / "course.toml"), "--assignment", "week-1", "--inside"]
+    done = CliRunner().invoke(cli, [*words, str(tmp_path / "kit.tar.gz")])
+    assert done.exit_code == 1, done.output
+    assert f"GIVEN AWAY: {name} holds {what}" in done.output
+    build_kit(tmp_path / "kit.tar.gz", files)
+    done = CliRunner().invoke(cli, [*words, str(tmp_path / "kit.tar.gz")])
+    assert done.exit_code == 0, done.output
+    assert "exercises/a1/experiment.py" in done.output
+    assert "GIVEN AWAY" not in done.output
+
+
+def test_a_kit_that_would_give_an_answer_away_is_not_built(course: Course, monkeypatch: pytest.MonkeyPatch) -> None:
+    case = course.cases(course.find("week-1"))[0]
+    monkeypatch.setattr(type(case), "broken_source", type(case).healthy_source)
+    with pytest.raises(UserError, match=r"exercises/a1/experiment.py holds the healthy text of a1"):
+        assignment_files(course, course.find("week-1"))
+    assert list(answers_in({"docs/x.md": case.cause.encode()}, [case], hints=False)) != []
+
+
+def test_a_student_gives_the_login_once(course: Course, tmp_path: Path) -> None:
+    build_kit(tmp_path / "kit.tar.gz", assignment_files(course, course.find("week-1")))
+    subprocess.run(["tar", "-xzf", tmp_path / "kit.tar.gz", "-C", tmp_path], check=True)
+    venv.create(tmp_path / ".venv", symlinks=True)
+    packages = tmp_path / ".venv/lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
+    (packages / "kit.pth").write_text(f"{tmp_path / 'trainwreck'}\n{sysconfig.get_path('purelib')}\n")
+    kit, python = tmp_path / "trainwreck", str(tmp_path / ".venv/bin/python")
+    there: Any = {"cwd": kit, "program": (python, "-P", "-m", "harness")}
+    assert "as in make exercise BREAK=a1 STUDENT=ada" in mistake("exercise", "a1", **there)
+    assert "leave SEED= (--seed) out" in mistake("exercise", "a1", "--student", "ada", "--seed", "7", **there)
+    shown = succeed("exercise", "a1", "--student", "ada", **there)
+    assert "make hint" not in shown
+    assert "Stuck?" not in (kit / "work/a1/PROMPT.md").read_text()
+    case = course.cases(course.find("week-1"))[0]
+    made = json.loads((kit / "work/a1/workspace.json").read_text())
+    assert made["settings"]["seed"] == case.seed_of("ada") != case.seed_of("bob")
+    assert "exists already" in succeed("exercise", "a1", **there)
+    assert "was made with seed" in mistake("exercise", "a1", "--student", "bob", **there)
+    assert "name the cause healthy" in succeed("verify", "a1", **there)  # perhaps nothing is wrong
+    (kit / "work/a1/experiment.py").write_text(case.healthy_source())
+    shown = succeed("verify", "a1", **there)
+    assert "Whether it is fixed is yours to judge" in shown
+    assert "gives no hints for a1" in mistake("hint", "a1", "--level", "1", **there)
+    assert "holds no solution of a1" in mistake("reveal", "a1", "--yes", **there)
+    assert "do not have the seed of bob" in mistake("submit", "a1", "--student", "bob", **there)
+    listed = succeed("exercises", **there)
+    assert "Cases of your course" in listed
+    assert "mystery" not in listed
+    done = run_command("submit", "a1", **there)
+    assert "Say who hands this in" not in done.stdout + done.stderr
+
+
+def test_the_grader_knows_the_cases_of_one_course_at_a_time(course: Course, tmp_path: Path) -> None:
+    first, second = course.cases(course.find("week-1")), course.cases(course.find("week-2"))
+    assert may_be_handed_in("huge_lr")
+    assert not may_be_handed_in("a1")
+    with course_cases(first):
+        assert handed_in_ids() == ["a1", "a2", "a3"]
+        assert not may_be_handed_in("huge_lr")
+        assert not may_be_handed_in("mystery-1-1")
+        assert not may_be_handed_in("b1")
+        assert load_recipe("a1") == recipe_of("a1") == first[0]
+        assert trips_of("a2") == {**trips_of("frozen_layer"), **trips_of("split_contamination")}
+        assert outcomes_of("a3")
+        before = trusted_requests("a1")
+    (other,) = second
+    with course_cases([other.model_copy(update={"id": "a1"})]):  # another course has another a1
+        assert trusted_requests("a1") != before
+        assert trips_of("a1") == {}
+    with pytest.raises(UserError, match="There is no exercise 'a1'"):
+        load_recipe("a1")
+    for case in (*first, *second):  # as a worker of a cluster gets it
+        sent = CaseTable.model_validate(json.loads(json.dumps(case.table.model_dump()))).case()
+        assert (sent.broken_source(), sent.healthy_source(), sent.seed, sent.dataset) == (
+            case.broken_source(), case.healthy_source(), case.seed, case.dataset,
+        )  # fmt: skip
+
+
+@needs_sandbox
+def test_submissions_of_an_assignment_are_scored(
+    course: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, work = tmp_path / "submissions", tmp_path / "work"
+    cases = course.cases(course.find("week-1"))
+    with course_cases(cases):
+        start_exercise("a1", work, RunOptions(), student="ada", bar=False)
+        (work / "a1/experiment.py").write_text(cases[0].healthy_source())
+        workspace = verify_exercise("a1", work, RunOptions(), bar=False)
+        broken, fixed = ((workspace.run_folder(run) / "metrics.log").read_text() for run in ("broken", "fixed"))
+        workspace.report.write_text(reference_report("a1", broken, fixed))
+        data = submit(workspace, "ada", out).path.read_bytes()
+    (out / "bob_a1.tar.gz").write_bytes(repacked(data, student="bob"))
+    (out / "cem_b1.tar.gz").write_bytes(repacked(data, student="cem", change=_of_another_week))
+    monkeypatch.setenv("TRAINWRECK_REPLAYS", str(tmp_path / "replays"))
+    words = [
+        "score",
+        str(out),
+        "--out",
+        str(tmp_path / "reports"),
+        "--jobs",
+        "1",
+        "--course",
+        str(tmp_path / "course.toml"),
+    ]
+    done = CliRunner().invoke(cli, [*words, "--assignment", "week-1"])
+    assert done.exit_code == 0, done.output
+    assert "2 graded, 1 rejected, 0 not judged, 7 missing" in done.output
+    rows = {row["submission"]: row for row in json.loads((tmp_path / "reports/scores.json").read_text())["submissions"]}
+    assert (rows["ada_a1"]["total"], rows["ada_a1"]["flags"]) == (100, [])
+    assert [flag["id"] for flag in rows["bob_a1"]["flags"]] == ["other seed"]
+    assert "There is no exercise b1 here" in rows["cem_b1"]["reason"]
+    assert rows["cem_a1 (missing)"]["status"] == "missing"
+    assert (tmp_path / "reports/index.html").read_text().count("missing") >= 7
+    done = CliRunner().invoke(cli, words)
+    assert "Say which assignment: choose from week-1, week-2" in str(done.exception)
+
+
+def _of_another_week(members: dict[str, bytes]) -> None:
+    members["manifest.json"] = members["manifest.json"].replace(b'"recipe": "a1"', b'"recipe": "b1"')

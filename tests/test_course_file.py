@@ -1,0 +1,186 @@
+"""A course file: what it says, and every mistake in it named at once; drawn cases, lateness, attempts."""
+
+from datetime import UTC, datetime, timedelta
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from courses import COURSE, ROSTER, write_course
+
+from grader.cli import cli
+from grader.course.course import check_course, read_course
+from grader.course.draw import draw_cases
+from grader.course.late import Attempt, LatePolicy, counting
+from harness.cases import case_of, load_cases
+from harness.errors import UserError
+from harness.recipe import LEVELS, load_recipe
+
+
+def refused(folder: Path, *changes: tuple[str, str], roster: str = ROSTER) -> str:
+    text = COURSE
+    for find, replace in changes:
+        assert find in text
+        text = text.replace(find, replace, 1)
+    with pytest.raises(UserError) as error:
+        check_course(write_course(folder, text, roster))
+    return str(error.value)
+
+
+def test_a_course_is_read_as_written(tmp_path: Path) -> None:
+    course = read_course(write_course(tmp_path))
+    week = course.find("week-1")
+    one, two, three = course.cases(week)
+    assert (one.causes, two.causes, three.causes) == (
+        ("broadcast_loss",), ("frozen_layer", "split_contamination"), ("healthy",),
+    )  # fmt: skip
+    assert one.broken_source() == load_recipe("broadcast_loss").broken_source()
+    assert two.broken_source() == case_of("x", [load_recipe(name) for name in two.parts]).broken_source()
+    assert three.broken_source() == three.healthy_source()
+    (decoy,) = course.cases(course.find("week-2"))
+    assert decoy.is_healthy
+    assert "BATCH_SIZE = 8" in decoy.broken_source()
+    # In October Berlin is two hours ahead of UTC, in November one.
+    assert course.deadline(week, "ada") == datetime(2026, 10, 27, 22, 59, tzinfo=UTC)
+    assert course.deadline(week, "Cem") == datetime(2026, 10, 29, 22, 59, tzinfo=UTC)
+    assert [student.login for student in course.students()] == ["ada", "bob", "cem"]
+    lines = "\n".join(check_course(tmp_path / "course.toml"))
+    assert "3 students in 2 sections" in lines
+    levels = sorted(case.goal.level for case in (one, two) if case.goal is not None)
+    assert f"3 cases (1 healthy, {', '.join(f'1 level {level}' for level in levels)})" in lines
+
+
+@pytest.mark.parametrize(
+    ("find", "replace", "said"),
+    [
+        ("secret =", "sekret =", "sekret: Extra inputs are not permitted: did you mean secret?"),
+        (
+            "grace_minutes",
+            "grace_minute",
+            "assignment.week-1.late.grace_minute: Extra inputs are not permitted: did you",
+        ),
+        ('experiment = "strength_reg"', 'experimnt = "strength_reg"', "assignment.week-1.case.a1.experimnt: Extra"),
+        ("Europe/Berlin", "Europe/Berlni", "time_zone: there is no time zone 'Europe/Berlni'"),
+        ("broadcast_loss", "brodcast_loss", "assignment.week-1.case.a1: There is no exercise 'brodcast_loss': did you"),
+        ('["broadcast_loss"]', '["huge_lr"]', "huge_lr breaks digits_mlp, not strength_reg"),
+        ('id = "a1"', 'id = "layernorm"', "choose a neutral one"),
+        ('id = "a1"', 'id = "a2"', "two cases have the id a2"),
+        ('id = "week-2"', 'id = "week-1"', "two assignments have the id week-1"),
+        ("2026-10-27T23:59:00", "2026-10-19T23:59:00", "is due 2026-10-19 23:59, not after it opens"),
+        ("2026-10-27T23:59:00", "2026-10-27T23:59:00Z", "leave the offset out"),
+        ("opens = 2026-10-20T08:00:00", "opens = 2026-03-29T02:30:00", "the clocks of Europe/Berlin skip 2026-03-29"),
+        ("[assignment.late]", "show_from = 2026-10-28T00:00:00\n[assignment.late]", "before the last extension"),
+        ("cem = 2026-10-29", "cem = 2026-10-22", "gives cem less time"),
+        ("{ cem =", "{ cme =", "cme has an extension, and is not on the roster"),
+        ("points_per_day = 10", "points_per_day = 10\npercent_per_day = 5", "keep one"),
+        ('decoy = "tiny_batches"', 'decoy = "overshoot"', "there is no decoy of digits_mlp 'overshoot'"),
+        ("due = 2026-11-03T23:59:00", 'due = 2026-11-03T23:59:00\nrubric = "none.toml"', "none.toml"),
+    ],
+)
+def test_a_mistake_is_named_with_its_place(find: str, replace: str, said: str, tmp_path: Path) -> None:
+    assert said in refused(tmp_path, (find, replace))
+
+
+def test_all_mistakes_are_named_at_once(tmp_path: Path) -> None:
+    told = refused(
+        tmp_path,
+        ("secret =", "sekret ="),
+        ("broadcast_loss", "brodcast_loss"),
+        roster=f"{ROSTER}ada,Again,,\n,Nobody,,\n",
+    )
+    assert "needs 5 corrections" in told
+    for part in (
+        "sekret",
+        "secret: Field required",
+        "brodcast_loss",
+        "line 5: ada is in line 2",
+        "line 6: Nobody has no",
+    ):
+        assert part in told
+
+
+def test_a_missing_file_is_one_mistake(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"^There is no .*course.toml"):
+        check_course(tmp_path / "course.toml")
+    write_course(tmp_path, "[[")
+    with pytest.raises(UserError, match=r"(?s)1 correction:.*is not TOML"):
+        check_course(tmp_path / "course.toml")
+    write_course(tmp_path)
+    (tmp_path / "roster.csv").unlink()
+    with pytest.raises(UserError, match=r"(?s)1 correction:.*There is no .*roster.csv: export"):
+        check_course(tmp_path / "course.toml")
+
+
+def test_a_new_course_is_accepted_and_replaces_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = CliRunner().invoke
+    made = run(cli, ["course", "new"])
+    assert made.exit_code == 0, made.output
+    text = Path("course.toml").read_text()
+    assert run(cli, ["course", "check"]).output.startswith("my-course: ")
+    assert run(cli, ["course", "new"], standalone_mode=False).exception is not None
+    assert Path("course.toml").read_text() == text
+    drawn = run(cli, ["course", "draw", "--assignment", "week-1", "--cases", "3", "--level", "1"]).output
+    assert drawn in text
+    assert run(cli, ["course", "draw", "--assignment", "week-2", "--cases", "3", "--level", "1"]).output != drawn
+
+
+@pytest.mark.parametrize("level", range(1, LEVELS + 1))
+def test_drawn_cases_differ_in_their_experiments_and_in_what_they_look_like(level: int, tmp_path: Path) -> None:
+    course = read_course(write_course(tmp_path))
+    pairs = [set(pair.exercises) for pair in load_cases().twins]
+    healthy = set()
+    for number in range(12):
+        cases = [table.case() for table in draw_cases(course, f"week-{number}", 6, level)]
+        assert len({case.experiment for case in cases}) == len({case.id for case in cases}) == 6
+        for one, two in combinations(cases, 2):
+            assert not [
+                pair
+                for pair in pairs
+                if pair & set(one.parts) and pair & set(two.parts) and pair <= {*one.parts, *two.parts}
+            ]
+        healthy.add(sum(case.is_healthy for case in cases))
+    assert healthy == {1, 2}
+
+
+def test_a_draw_follows_from_the_secret_and_repeats_no_break(tmp_path: Path) -> None:
+    course = read_course(write_course(tmp_path))
+    first = draw_cases(course, "week-3", 6, 2)
+    assert draw_cases(course, "week-3", 6, 2) == first
+    other = course.model_copy(update={"secret": "another secret"})
+    assert draw_cases(other, "week-3", 6, 2) != first
+    assert {case.id[0] for case in first} == {"c"}
+    every = {name for number in range(20) for case in draw_cases(course, f"w{number}", 5, 1) for name in case.breaks}
+    assert not every & {"broadcast_loss", "frozen_layer"}
+    with pytest.raises(UserError, match=r"Level 1 has \d breaks of different experiments for"):
+        draw_cases(course, "week-3", 26, 1)
+
+
+DUE = datetime(2026, 10, 27, 23, 59, tzinfo=UTC)
+
+
+def test_lateness_is_counted_in_begun_days_after_the_grace() -> None:
+    late = LatePolicy(points_per_day=10, grace_minutes=15, most_days=3)
+    after = {0: 0, 15: 0, 16: 1, 24 * 60: 1, 24 * 60 + 1: 2, 72 * 60 + 1: 4}
+    assert {minutes: late.days_late(DUE + timedelta(minutes=minutes), DUE) for minutes in after} == after
+    assert late.days_late(None, DUE) == 0
+    assert [late.deduction(25, days) for days in range(5)] == [0, 10, 20, 25, 25]
+    assert late.deduction(90, 4) == 90  # later than most_days
+    assert LatePolicy(percent_per_day=10).deduction(57.67, 1) == 5.77
+    assert LatePolicy().deduction(80, 100) == 0
+
+
+def test_the_attempt_that_counts_follows_the_rule() -> None:
+    one, two, three = (Attempt(name, DUE + timedelta(hours=hour), total) for name, hour, total in (
+        ("a", 1, 80.0), ("b", 2, 90.0), ("c", 3, 70.0),
+    ))  # fmt: skip
+    found = {rule: counting([two, one, three], rule) for rule in ("latest", "best", "first")}
+    assert found == {"latest": three, "best": two, "first": one}
+    assert counting([], "best") is None
+    unknown = one._replace(submitted_at=None)
+    assert counting([unknown], "latest") == unknown
+    assert counting([unknown, two], "latest") is None
+    assert counting([unknown, two], "best") == two
+    assert counting([one, two._replace(total=None)], "best") is None
+    equal = [one._replace(name=name) for name in ("x", "z", "y")]
+    assert counting(equal, "latest") == counting(equal, "best") == counting(equal, "first") == equal[1]

@@ -1,0 +1,135 @@
+"""A roster as platforms export it, and what it says about a class."""
+
+from pathlib import Path
+
+import pytest
+from courses import write_course
+
+from grader.course.course import read_course
+from grader.course.roster import Student, read_roster, with_missing, with_roster_flags
+from grader.score.identity import compared, own_flags
+from grader.score.verdict import SubmissionScore
+from harness.errors import UserError
+from harness.personal import personal_seed
+
+ADA = Student("ada", "Ada Lovelace", "ada@example.org", "A")
+BY_ADDRESS = Student("ada@example.org", "Ada Lovelace", "ada@example.org", "A")
+PLAIN = "login,name,email,section\nada,Ada Lovelace,ada@example.org,A\n"
+CANVAS = (
+    "Student,ID,SIS User ID,SIS Login ID,Section,Quiz 1 (123)\n,,,,,Manual Posting\n"
+    '    Points Possible,,,,,100\n"Lovelace, Ada",17,s17,ada,A,\n"Student, Test",99,,0123abcd,A,\n'
+)
+MOODLE = '"First name","Last name","Email address",Groups\nAda,Lovelace,ada@example.org,A\n'
+WORKSHEET = (
+    'Identifier,"Full name","ID number","Email address",Status,Grade,"Maximum Grade"\n'
+    '"Participant 4711","Ada Lovelace",17,ada@example.org,"No submission",,100.00\n'
+)
+GRADESCOPE = "First Name,Last Name,SID,Email,Section\nAda,Lovelace,17,ada@example.org,A\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "student"),
+    [
+        (PLAIN, ADA),
+        (PLAIN.replace(",", ";"), ADA),
+        (PLAIN.replace(",", "\t"), ADA),
+        (f"\ufeff{PLAIN}".replace("\n", "\r\n"), ADA),
+        (CANVAS, Student("ada", "Lovelace, Ada", "", "A")),
+        (MOODLE, BY_ADDRESS),
+        (f"Username,{MOODLE}".replace("\nAda", "\nada,Ada"), ADA),
+        (WORKSHEET, Student("ada@example.org", "Ada Lovelace", "ada@example.org", "")),
+        (GRADESCOPE, BY_ADDRESS),
+    ],
+)  # fmt: skip
+def test_what_a_platform_exports_is_read_as_it_is(text: str, student: Student, tmp_path: Path) -> None:
+    path = tmp_path / "roster.csv"
+    path.write_bytes(text.encode())
+    assert read_roster(path) == (student,)
+
+
+def test_logins_of_any_script_have_one_form(tmp_path: Path) -> None:
+    path = tmp_path / "roster.csv"
+    path.write_text("login\nzoe\u0308\n李雷\n\u043e\u043b\u044f@example.org\n", encoding="utf-8")
+    assert [student.login for student in read_roster(path)] == ["zoë", "李雷", "\u043e\u043b\u044f@example.org"]
+
+
+def test_every_line_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "roster.csv"
+    lines = ("login,name", "ada,", ",Nobody", "ADA,", "\u0430da,Cyrillic", "a/b,", "bob\u200b,", f"{'x' * 65},")
+    path.write_text("\n".join(lines), encoding="utf-8")
+    with pytest.raises(UserError) as error:
+        read_roster(path)
+    told = str(error.value)
+    for said in (
+        "line 3: Nobody has no login", "line 4: ADA is in line 2, too",
+        r"line 5: '\u0430da' looks like 'ada' in line 2",
+        "line 6: the login a/b cannot", r"line 7: the login bob\u200b cannot", "line 8: the login xxx",
+    ):  # fmt: skip
+        assert said in told
+
+
+@pytest.mark.parametrize(
+    ("text", "said"), [("", "no column with logins"), ("a,b\n", "no column"), ("login\n", "no student")]
+)
+def test_what_is_no_roster_is_refused(text: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "roster.csv").write_text(text)
+    with pytest.raises(UserError, match=said):
+        read_roster(tmp_path / "roster.csv")
+    with pytest.raises(UserError, match="There is no"):
+        read_roster(tmp_path / "other.csv")
+
+
+def row(student: str, case: str, **more: object) -> SubmissionScore:
+    made = SubmissionScore(
+        submission=f"{student}_{case}", student=student, recipe=case, status="graded", reason="", total=50.0,
+        criteria={}, flags=(), provenance={},
+    )  # fmt: skip
+    return made.model_copy(update=more)
+
+
+def test_who_did_not_hand_in_a_case_has_a_row(tmp_path: Path) -> None:
+    course = read_course(write_course(tmp_path))
+    students, cases = course.students(), course.cases(course.find("week-1"))
+    rows = with_missing([row("Ada", "a1"), row("bob", "a1", submission="ada_a2 (missing)")], students, cases)
+    missing = {(item.student, item.recipe) for item in rows if item.status == "missing"}
+    every = {(student, case) for student in ("ada", "bob", "cem") for case in ("a1", "a2", "a3")}
+    assert missing == every - {("ada", "a1"), ("bob", "a1")}
+    assert len({item.submission for item in rows}) == len(rows)
+    assert {item.total for item in rows if item.status == "missing"} == {None}
+    again = with_missing([*rows, row("cem", "a1")], students, cases)
+    assert {(item.student, item.recipe) for item in again if item.status == "missing"} == missing - {("cem", "a1")}
+    decided = [
+        item.model_copy(update={"status": "graded", "total": 0.0}) if item.student == "cem" else item for item in rows
+    ]
+    assert with_missing(decided, students, cases) == decided
+
+
+def test_strangers_and_other_students_seeds_are_flagged_and_cost_nothing(tmp_path: Path) -> None:
+    course = read_course(write_course(tmp_path))
+    students, cases = course.students(), course.cases(course.find("week-1"))
+    ada, nobody = personal_seed("ml", "ada", "a1"), 7
+    made = {
+        ("ADA", ada): [],
+        ("bob", ada): ["other seed"],
+        ("cem", nobody): ["other seed"],
+        ("eve", ada): ["not on the roster", "other seed"],
+    }
+    rows = [row(student, "a1", provenance={"seed": seed}) for student, seed in made]
+    flagged = with_roster_flags(compared(rows), students, cases)
+    assert [[flag.id for flag in item.flags] for item in flagged] == list(made.values())
+    assert f"have the seed {ada} of ada, not that of bob" in flagged[1].flags[0].message
+    assert "of nobody on the roster" in flagged[2].flags[0].message
+    assert {item.total for item in flagged} == {50.0}
+    assert own_flags(flagged[1]) == ()  # a student's page names no other student
+    shared = course.model_copy(update={"personal_seeds": False})
+    cases = shared.cases(shared.find("week-1"))
+    assert with_roster_flags(rows[:3], students, cases) == rows[:3]
+
+
+def test_a_seed_follows_from_course_login_and_case() -> None:
+    seeds = {personal_seed(course, name, case) for course in "xy" for name in ("ada", "bob") for case in ("a1", "a2")}
+    assert len(seeds) == 8
+    assert all(0 <= seed < 2**32 for seed in seeds)
+    assert personal_seed("x", "ada", "a1") == personal_seed("x", " ADA ", "a1")
+    assert personal_seed("x", "zoe\u0308", "a1") == personal_seed("x", "zoë", "a1")
+    assert personal_seed("ml", "ada", "a1") == 3508203955  # kits that are handed out rely on it
