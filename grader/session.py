@@ -34,6 +34,7 @@ class ScoreOptions:
     trust_submissions: bool = False
     engine: Engine = "warm"
     cluster: str | None = None
+    times: Path | None = None
 
 
 @dataclass(frozen=True)
