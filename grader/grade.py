@@ -233,10 +233,11 @@ def _in_all(statuses: Mapping[str, int], others: int, ignored: Mapping[str, int]
     submissions = {"graded": 0, "rejected": 0, "not judged": 0} | dict(statuses)
     missing = submissions.pop("missing", 0)
     kinds = ", ".join(f"{number} {status}" for status, number in submissions.items())
-    parts = [f"{sum(submissions.values())} submissions ({kinds})"]
+    number = sum(submissions.values())
+    parts = [f"{number} {'submission' if number == 1 else 'submissions'} ({kinds})"]
     parts += [f"{missing} missing"] if missing else []
     parts += [f"{others} without a submission in it"] if others else []
-    parts += [f"{number} {kind} ignored" for kind, number in ignored.items()]
+    parts += [f"ignored {kind} ({number})" for kind, number in ignored.items()]
     return f"In all: {', '.join(parts)}."
 
 

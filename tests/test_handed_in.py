@@ -19,13 +19,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from intake_archives import packed, whole
+from sandbox_marks import needs_sandbox
 
+from grader.grade import score_folder
 from grader.intake.archive import Rejected
 from grader.intake.handed_in import Found, HandedIn, platform_of, read_folder
 from grader.intake.submission import parse_submission
+from grader.report.pages import arrival_words, render_class_page
+from grader.report.text import file_stem
 from grader.score.identity import OTHER_NAME, compared, left_out, settled
 from grader.score.scoring import unscored
-from grader.score.verdict import SubmissionScore
+from grader.score.verdict import Scores, SubmissionScore, read_scores
+from grader.session import ScoreOptions
 from harness.errors import UserError
 
 Files = Mapping[str, bytes]
@@ -502,3 +507,44 @@ def test_moodle_takes_an_apostrophe_out_of_a_files_name(tmp_path: Path) -> None:
     assert (row.student, row.flags) == ("o'brien@x.org", ())
     [row] = rows_of(tmp_path / "two", {"eve@ada_huge_lr.tar.gz": GOOD})
     assert row.flags[0].id == OTHER_NAME, "an address may hold @"
+
+
+# --- The command ---
+
+
+@needs_sandbox
+def test_the_command_counts_everything_and_each_page_says_when_and_from_where(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRAINWRECK_REPLAYS", str(tmp_path / "replays"))
+    files = {"lovelaceada_LATE_1_2_ada_huge_lr.tar.gz": b"", "bob_huge_lr.tar.gz": b"", "experiment.py": b"", **MACOS}
+    folder, out = folder_of(tmp_path / "in", files), tmp_path / "reports"
+    (folder / "ada_huge_lr.tar.gz.sha256").unlink()
+    times = times_of(tmp_path, "lovelaceada,2026-03-02T12:30:00Z")
+    assert score_folder(folder, ScoreOptions(out=out, jobs=1, times=times)) == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last == (
+        "In all: 2 submissions (0 graded, 2 rejected, 0 not judged), 1 without a submission in it,"
+        " ignored system files (2)."
+    )
+    ada = "lovelaceada_LATE_1_2_ada_huge_lr"
+    rows = {row.submission: row.arrival for row in read_scores(out).submissions}
+    assert rows.keys() == {ada, "bob_huge_lr", "experiment.py"}
+    assert (arrival := rows[ada]) is not None and arrival.late and arrival.time_from == "times.csv"
+    for name, words in {
+        ada: "Canvas has it from lovelaceada. Handed in at 2026-03-02 12:30:00 UTC (times.csv). Canvas marks it",
+        "bob_huge_lr": f"Handed in at {MOMENT:%Y-%m-%d %H:%M:%S} UTC (the file&#39;s date).",
+    }.items():
+        assert words in (out / f"{file_stem(name)}.html").read_text()
+    assert "2026-03-02 12:30, late" in (out / "index.html").read_text()
+
+
+def test_every_page_says_whether_the_submission_counts(tmp_path: Path) -> None:
+    rows = compared(rows_of(tmp_path, {"ada_huge_lr.tar.gz": GOOD, "ada_huge_lr-2.tar.gz": GOOD}))
+    words = {row.submission: arrival_words(row).partition("(the file's date). ")[2] for row in rows}
+    assert words["ada_huge_lr"] == "It counts."
+    assert words["ada_huge_lr-2"].startswith("It does not count: ") and words["ada_huge_lr-2"].endswith(
+        "ada_huge_lr counts."
+    )
+    index = render_class_page(Scores(provenance={}, submissions=rows))
+    assert ", counts<" in index and ", does not count<" in index

@@ -102,8 +102,8 @@ class HandedIn:
             raise self.problem
         with self._open() as file:
             data = read_tarball(file)
-        # A browser may have unzipped it.
-        return stored_gzip(data) if data[257:262] == b"ustar" else data
+        # A browser may have unzipped it, and taken the .gz away.
+        return stored_gzip(data) if self.arrival.file.lower().endswith(".tar") else data
 
 
 @dataclass(frozen=True)

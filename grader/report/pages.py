@@ -110,12 +110,12 @@ def _row(row: SubmissionScore, criteria: Iterable[Criterion]) -> Row:
 
 
 def _shortly(row: SubmissionScore) -> str:
-    """Return when a submission came in, whether it is late, and whether it counts among several."""
-    words = [_time(row.arrival.submitted_at)] if row.arrival and row.arrival.submitted_at else []
+    """Return when (UTC) a submission came in, whether it is late, and whether it counts among several."""
+    words = [f"{row.arrival.submitted_at:%Y-%m-%d %H:%M}"] if row.arrival and row.arrival.submitted_at else []
     words += ["late"] if row.arrival and row.arrival.late else []
     several = any(flag.id == SAME_STUDENT for flag in row.flags)
     words += ["does not count"] if row.not_counting else ["counts"] if several else []
-    return " · ".join(words)
+    return ", ".join(words)
 
 
 def arrival_words(row: SubmissionScore) -> str:
