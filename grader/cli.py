@@ -46,6 +46,7 @@ def cli() -> None:
 @click.option("--rubric", type=_FILE, help="Weights to use in place of grader/score/rubric.toml, or the assignment's.")
 @_course
 @_assignment
+@click.option("--times", type=_FILE, help="A CSV of logins or file names, each with the ISO time of its submission.")
 @click.option(
     "--trust-submissions", is_flag=True,
     help="Run students' code WITHOUT a sandbox, with all your rights. Every report will say so.",
@@ -57,8 +58,9 @@ def cli() -> None:
     help="Replay on the workers of the Dask scheduler at tcp://HOST:8786 (docs/cluster.md).",
 )  # fmt: skip
 def score(submissions: Path, **options: Any) -> None:
-    """Score the tarballs in SUBMISSIONS and write the reports.
+    """Score everything in SUBMISSIONS, a folder or a zip, and write the reports.
 
+    Canvas's, Moodle's and Gradescope's downloads are read as they are (docs/grading.md).
     Exit status: 0 everything was judged, 1 something waits for you, 2 wrong use, 3 our fault.
     """
     from grader.grade import score_folder

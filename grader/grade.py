@@ -2,11 +2,11 @@
 
 import sys
 import traceback
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import get_args
 
 from rich.console import Console
 
@@ -14,7 +14,8 @@ from grader.course.course import read_course
 from grader.course.decisions import apply_decisions, changed_scores, decisions_path, earlier_scores, load_decisions
 from grader.course.roster import Student, with_missing, with_roster_flags
 from grader.intake.archive import Rejected
-from grader.intake.submission import Answer, Submission, read_submission, submission_name, tarballs, unread_names
+from grader.intake.handed_in import NO_ARCHIVE, Found, HandedIn, read_folder
+from grader.intake.submission import Answer, Submission, parse_submission
 from grader.replay.replay import Replay
 from grader.replay.request import Request, Role, canary_requests, in_time, recipe_of, requests_of
 from grader.report.gradebook import GRADEBOOK
@@ -23,10 +24,10 @@ from grader.report.write import INDEX, write_reports
 from grader.score.canaries import canary_problem
 from grader.score.evidence import must_agree
 from grader.score.fix import further_requests
-from grader.score.identity import compared, left_out
+from grader.score.identity import compared, left_out, settled
 from grader.score.scoring import Score, score_submission, unjudged, unscored
 from grader.score.similarity import Work, find_alike, flagged
-from grader.score.verdict import DEFAULT_RUBRIC, Scores, Status, load_weights
+from grader.score.verdict import DEFAULT_RUBRIC, Scores, load_weights
 from grader.session import Grading, ScoreOptions, hold_reports_folder, open_grading, provenance_of
 from grader.written.grade import AnswerGrader, solution
 from harness.cases import Case, course_cases
@@ -40,7 +41,7 @@ _LISTED = 20  # lines of one kind at the end of the command
 
 
 def score_folder(folder: Path, options: ScoreOptions) -> int:
-    """Score every tarball in a folder, write all reports, and return the exit status: 0, or 1 if one is not judged.
+    """Score a folder or a zip of submissions, write all reports, and return 0, or 1 if one is not judged.
 
     Raises `UserError` for wrong use: no such folder, no tarball, no sandbox, an unusable rubric or decisions.
     """
@@ -80,7 +81,7 @@ _NO_COURSE = _OfCourse((), ())
 
 
 def _score_folder(folder: Path, options: ScoreOptions, course: _OfCourse) -> int:
-    paths = tarballs(folder)
+    found = read_folder(folder, options.times)
     weights = load_weights(options.rubric or DEFAULT_RUBRIC)
     load_decisions(options.out)  # refuse a wrong file before hours of replays
     console = Console(stderr=True)
@@ -90,8 +91,9 @@ def _score_folder(folder: Path, options: ScoreOptions, course: _OfCourse) -> int
         shown_progress(console) as progress,
     ):
         earlier = earlier_scores(options.out)
-        graded = grade(paths, grading, progress)
-        scores = Scores(provenance=provenance_of(options), submissions=tuple(item.row for item in graded))
+        graded = grade(found.files, grading, progress)
+        rows = settled([item.row for item in graded], course.students)
+        scores = Scores(provenance=provenance_of(options), submissions=rows)
         # Twice: a decision may be about what is missing, or give a submission to its student.
         scores = course.completed(apply_decisions(course.completed(scores), load_decisions(options.out)))
         changes = changed_scores(earlier, scores)
@@ -104,17 +106,17 @@ def _score_folder(folder: Path, options: ScoreOptions, course: _OfCourse) -> int
         exhibits = {item.row.submission: item.exhibits for item in graded}
         write_reports(scores, exhibits, options.out, titles=_titles(), likeness=likeness, progress=progress)
     with naming(Path("standard output")):  # an error would name the reports, which are written
-        return _summarize(scores, unread_names(folder), options.out)
+        return _summarize(scores, found, options.out)
 
 
-def grade(paths: Sequence[Path], grading: Grading, progress: Progress) -> list[Score]:
-    """Read, replay and score these tarballs; return their scores, sorted by name. Ctrl-C keeps finished replays."""
-    read = _read(paths, progress)
-    submissions = {path: item for path, item in read.items() if isinstance(item, Submission)}
+def grade(files: Sequence[HandedIn], grading: Grading, progress: Progress) -> list[Score]:
+    """Read, replay and score these files; return their scores, sorted by name. Ctrl-C keeps finished replays."""
+    read = _read(files, progress)
+    submissions = {name: item for name, item in read.items() if isinstance(item, Submission)}
     problems = _check_recipes({item.recipe for item in submissions.values()}, grading, progress)
     # Equal programs one after the other, so that their log is parsed once.
     ordered = sorted(submissions.items(), key=lambda pair: (pair[1].recipe, pair[1].tree))
-    sound = {path: item for path, item in ordered if item.recipe not in problems}
+    sound = {name: item for name, item in ordered if item.recipe not in problems}
     replays = _replay(sound, grading, progress)
     scores = _score(sound, replays, grading, progress)
     answers = [item for item in read.values() if isinstance(item, Answer)]
@@ -122,26 +124,31 @@ def grade(paths: Sequence[Path], grading: Grading, progress: Progress) -> list[S
     scores += answer_grader.grade(answers, progress)
     scores += [item for item in read.values() if isinstance(item, Score)]
     scores += [unjudged(item, problems[item.recipe]) for item in submissions.values() if item.recipe in problems]
+    arrivals = {file.name: file.arrival for file in files}
+    scores = [
+        replace(item, row=item.row.model_copy(update={"arrival": arrivals[item.row.submission]})) for item in scores
+    ]
     return sorted(scores, key=lambda item: item.row.submission)
 
 
 # --- Read ---
 
 
-def _read(paths: Sequence[Path], progress: Progress) -> Mapping[Path, Submission | Answer | Score]:
-    progress.begin("reading", len(paths))
+def _read(files: Sequence[HandedIn], progress: Progress) -> Mapping[str, Submission | Answer | Score]:
+    """Return what was read, by name. One file after the other is in memory."""
+    progress.begin("reading", len(files))
     read = {}
-    for path in paths:
-        read[path] = _read_one(path)
+    for file in files:
+        read[file.name] = _read_one(file)
         progress.done()
     return read
 
 
-def _read_one(path: Path) -> Submission | Answer | Score:
-    """Read a tarball; one that cannot be graded becomes its score."""
-    name = submission_name(path)
+def _read_one(file: HandedIn) -> Submission | Answer | Score:
+    """Read a file; one that cannot be graded becomes its score."""
+    name = file.name
     try:
-        read = read_submission(path)
+        read = parse_submission(name, file.read())
         if isinstance(read, Answer):
             return read
         try:
@@ -196,27 +203,27 @@ def _noting(problems: dict[str, str], recipe: str) -> Iterator[None]:
 
 
 def _replay(
-    submissions: Mapping[Path, Submission], grading: Grading, progress: Progress
-) -> Mapping[Path, Mapping[Role, Replay]]:
+    submissions: Mapping[str, Submission], grading: Grading, progress: Progress
+) -> Mapping[str, Mapping[Role, Replay]]:
     """Make each distinct replay once, until nothing is missing that a score rests on.
 
     All runs of a submission share its time, so that what comes later waits for what comes first.
     """
     replays = grading.replays
-    requests: dict[Path, dict[Role, Request]] = {path: {} for path in submissions}
-    made: dict[Path, dict[Role, Replay]] = {path: {} for path in submissions}
+    requests: dict[str, dict[Role, Request]] = {name: {} for name in submissions}
+    made: dict[str, dict[Role, Replay]] = {name: {} for name in submissions}
     while True:
         wanted = []
-        for path, submission in submissions.items():
-            earlier = {request: made[path][role] for role, request in requests[path].items()}
-            for role, request in _next_requests(submission, requests[path], made[path]).items():
-                requests[path][role] = in_time(request, earlier)
-                wanted.append((path, role))
+        for name, submission in submissions.items():
+            earlier = {request: made[name][role] for role, request in requests[name].items()}
+            for role, request in _next_requests(submission, requests[name], made[name]).items():
+                requests[name][role] = in_time(request, earlier)
+                wanted.append((name, role))
         if not wanted:
             return made
-        replays.make("replays", [requests[path][role] for path, role in wanted], progress)
-        for path, role in wanted:
-            made[path][role] = replays.of(requests[path][role])
+        replays.make("replays", [requests[name][role] for name, role in wanted], progress)
+        for name, role in wanted:
+            made[name][role] = replays.of(requests[name][role])
 
 
 def _next_requests(
@@ -237,15 +244,15 @@ def _next_requests(
 
 
 def _score(
-    submissions: Mapping[Path, Submission],
-    replays: Mapping[Path, Mapping[Role, Replay]],
+    submissions: Mapping[str, Submission],
+    replays: Mapping[str, Mapping[Role, Replay]],
     grading: Grading,
     progress: Progress,
 ) -> list[Score]:
     progress.begin("scoring", len(submissions))
     scores = []
-    for path, item in submissions.items():
-        scores.append(_score_one(item, replays[path], grading))
+    for name, item in submissions.items():
+        scores.append(_score_one(item, replays[name], grading))
         progress.done()
     return scores
 
@@ -304,7 +311,20 @@ def _titles() -> Mapping[str, str]:
     return titles
 
 
-def _summarize(scores: Scores, unread: Sequence[str], out: Path) -> int:
+def _in_all(statuses: Mapping[str, int], others: int, ignored: Mapping[str, int]) -> str:
+    """Return a line that counts everything: submissions by status, what is none, and what was ignored."""
+    submissions = {"graded": 0, "rejected": 0, "not judged": 0} | dict(statuses)
+    missing = submissions.pop("missing", 0)
+    kinds = ", ".join(f"{number} {status}" for status, number in submissions.items())
+    number = sum(submissions.values())
+    parts = [f"{number} {'submission' if number == 1 else 'submissions'} ({kinds})"]
+    parts += [f"{missing} missing"] if missing else []
+    parts += [f"{others} without a submission in it"] if others else []
+    parts += [f"ignored {kind} ({number})" for kind, number in ignored.items()]
+    return f"In all: {', '.join(parts)}."
+
+
+def _summarize(scores: Scores, found: Found, out: Path) -> int:
     console = Console()
     width = console.width if console.is_terminal else None
 
@@ -327,16 +347,16 @@ def _summarize(scores: Scores, unread: Sequence[str], out: Path) -> int:
             if one.state == "not applied"
         ],
     )
-    statuses = [row.status for row in scores.submissions]
-    shown = (status for status in get_args(Status) if status in statuses or status != "missing")
-    say(", ".join(f"{statuses.count(status)} {status}" for status in shown))
+    others = {
+        file.name: file.problem.message for file in found.files if file.problem and file.problem.code == NO_ARCHIVE
+    }
+    statuses = Counter[str](row.status for row in scores.submissions if row.submission not in others)
     for row in scores.submissions:
         if row.status == "not judged":
             say(f"  {printable(row.submission)}: {printable(row.reason, 600)}")
     for name, why in left_out(scores.submissions).items():
         say(f"  {printable(name)}: not in {GRADEBOOK} nor in an export. {printable(why, 600)}")
-    for name in unread:
-        say(f"  {name}: not read, because it is no .tar.gz file: it has no row")
+    listed("No submission:", [f"{printable(name)}: {why}" for name, why in others.items()])
     listed(
         "Changed since the scores before:",
         [
@@ -348,5 +368,6 @@ def _summarize(scores: Scores, unread: Sequence[str], out: Path) -> int:
     say(f"  open {out / INDEX} in a browser")
     if "not judged" in statuses:
         say(f"  grader review {out}")
+    say(_in_all(statuses, len(others), found.ignored))
     sys.stdout.flush()
     return 1 if "not judged" in statuses else 0

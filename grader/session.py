@@ -36,6 +36,7 @@ class ScoreOptions:
     cluster: str | None = None
     course: Path | None = None
     assignment: str | None = None
+    times: Path | None = None
 
 
 @dataclass(frozen=True)

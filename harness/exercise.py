@@ -89,9 +89,9 @@ def start_exercise(
     recipe = load_recipe(recipe_id)
     folder = work / recipe_id
     if student is not None:
-        from harness.submission.archive import check_student_name
+        from harness.submission.archive import student_name
 
-        check_student_name(student)
+        student = student_name(student)
     if recipe.personal_seeds:
         options = dataclasses.replace(options, seed=_own_seed(recipe, options, student or noted_student(work)))
     with naming(folder):

@@ -11,6 +11,7 @@ import pytest
 
 from grader.course.demo import broken_workspace, example_submission
 from grader.grade import grade
+from grader.intake.handed_in import read_folder
 from grader.replay.replayer import Replayer
 from grader.replay.replays import Replays, local_executor
 from grader.replay.request import Request
@@ -110,7 +111,7 @@ def _make(folder: Path) -> None:
     replayer = Replayer(run_in_sandbox, folder / "no data")
     replays = Replays(local_executor(replayer, jobs=2), memory)
     grading = Grading(replays, replayer, memory, load_weights(), jobs=2)
-    scores = grade(sorted((folder / "submissions").iterdir()), grading, Progress())
+    scores = grade(read_folder(folder / "submissions").files, grading, Progress())
     assert [score.row.status for score in scores] == ["graded"] * len(STUDENTS)
 
 

@@ -10,7 +10,8 @@ from special_cases import special_cases
 
 import grader.grade as grade_module
 from grader.grade import grade
-from grader.intake.submission import Submission, tarballs
+from grader.intake.handed_in import read_folder
+from grader.intake.submission import Submission
 from grader.replay.replayer import Replayer
 from grader.replay.replays import Replays, local_executor
 from grader.report.text import Progress
@@ -25,7 +26,7 @@ def graded(submissions: Path, cache: Path) -> Mapping[str, Score]:
     """Grade a class whose replays are in the cache."""
     replayer = Replayer(run_in_sandbox, cache / "no data")
     replays = Replays(local_executor(replayer, jobs=1), cache)
-    found = grade(tarballs(submissions), Grading(replays, replayer, cache, load_weights(), jobs=1), Progress())
+    found = grade(read_folder(submissions).files, Grading(replays, replayer, cache, load_weights(), jobs=1), Progress())
     names = [item.row.submission for item in found]
     assert names == sorted(names)
     return dict(zip(names, found, strict=True))

@@ -12,7 +12,7 @@ from intake_archives import COMMAND, COMMANDS, contents, manifest, member, packe
 from made_up_runs import make_workspace
 
 from grader.intake.archive import UNPACKED_BYTES, Rejected
-from grader.intake.submission import Submission, read_submission, unread_names
+from grader.intake.submission import Submission, read_submission
 from harness.run.settings import RunSettings
 from harness.submission.archive import FILES, build_submission, submit
 from harness.submission.report import SIZE_LIMIT
@@ -204,11 +204,3 @@ def test_the_submission_that_the_harness_makes_is_taken_as_it_is(tmp_path: Path)
     assert holds(submission, build_submission(workspace, "ada"))
     assert (submission.missing, submission.ignored) == ((), ())
     assert f"{submission.sha256}  {path.name}\n" == path.with_name(f"{path.name}.sha256").read_text()
-
-
-def test_everything_else_in_the_folder_is_named(tmp_path: Path) -> None:
-    written(tmp_path, b"")
-    for name in ("ada_huge_lr.tar.gz.sha256", "bob.zip", "experiment\n.py", ".hidden"):
-        (tmp_path / name).touch()
-    (tmp_path / "moodle_17").mkdir()
-    assert unread_names(tmp_path) == ["bob.zip", "experiment\\n.py", "moodle_17"]

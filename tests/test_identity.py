@@ -11,7 +11,7 @@ from made_up_class import make_row, scores_of
 
 from grader.cli import cli
 from grader.course.decisions import Decision, apply_decisions
-from grader.intake.submission import submission_name, tarballs
+from grader.intake.handed_in import read_folder
 from grader.report.gradebook import export
 from grader.report.pages import render_submission
 from grader.score.identity import compared, identified, left_out
@@ -124,7 +124,7 @@ def test_files_that_differ_in_one_odd_byte_are_different_submissions(tmp_path: P
     names = (b"\xff", b"\\xff", b"\\\\xff", b"\xfe", "\u00ff".encode(), b"")
     for name in names:
         (tmp_path / os.fsdecode(name + b".tar.gz")).touch()
-    assert {submission_name(path) for path in tarballs(tmp_path)} == {
+    assert {file.name for file in read_folder(tmp_path).files} == {
         "\\xff",
         "\\\\xff",
         "\\" * 4 + "xff",

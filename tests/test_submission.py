@@ -4,14 +4,16 @@ import json
 import os
 import subprocess
 import tarfile
+import unicodedata
 from pathlib import Path
 
 import pytest
 from made_up_runs import FIXED, make_workspace
 
+from benchmarks.repack import members_of
 from harness.errors import UserError
 from harness.progress import progress_of
-from harness.submission.archive import check_student_name, submit
+from harness.submission.archive import student_name, submit
 from harness.workspace import Workspace
 
 RUN_FILES = [
@@ -104,8 +106,34 @@ def test_a_broken_archive_is_refused_and_nothing_written(
     assert progress_of(workspace.folder).handed_in is None
 
 
-@pytest.mark.parametrize("student", ["", "-rf", "../ada", "J\u00fcrgen", "\u674e", "ada\n", "a" * 65])
+@pytest.mark.parametrize(
+    "student",
+    [
+        "",
+        "-rf",
+        "../ada",
+        ".",
+        "..",
+        ".ada",
+        "a/b",
+        "a\\b",
+        "a:b",
+        "ada\n",
+        "\u202eada",
+        "ada ",
+        "a" * 65,
+        "\u674e" * 43,
+    ],
+)
 def test_names_that_cannot_be_part_of_a_file_name_are_refused(student: str) -> None:
-    check_student_name("Ada.L_1-2")
     with pytest.raises(UserError, match=r"as in STUDENT=ada\.$"):
-        check_student_name(student)
+        student_name(student)
+
+
+@pytest.mark.parametrize(
+    "student", ["Ada.L_1-2", "ada.l+ml@uni.example", "o'brien@x.org", "J\u00fcrgen", "\u674e" * 42]
+)
+def test_a_login_may_be_an_address_and_of_any_script(workspace: Workspace, tmp_path: Path, student: str) -> None:
+    path = submit(workspace, unicodedata.normalize("NFD", student), tmp_path / "out").path
+    assert path.name == f"{student}_huge_lr.tar.gz"
+    assert json.loads(members_of(path.read_bytes())["manifest.json"])["student"] == student

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from rich.console import Console
 
 from grader.grade import grade
-from grader.intake.submission import tarballs
+from grader.intake.handed_in import read_folder
 from grader.report.gradebook import check_words
 from grader.report.text import Progress, clipped
 from grader.score.identity import compared, left_out
@@ -135,14 +135,14 @@ def _test(name: str, output: str, visibility: Visibility, earned: float | None, 
 def run(settings: Settings, folder: Path = AUTOGRADER) -> None:
     """Score `submission/` in Gradescope's folder, and write `results/results.json`. Raises `UserError` as `results`."""
     try:
-        paths = tarballs(folder / "submission")
+        files = read_folder(folder / "submission").files
     except UserError:
         why = "There is no .tar.gz file: hand in what make submit wrote."
         found = {"score": 0.0, "output": why, "stdout_visibility": "hidden", "tests": []}
     else:
         options = ScoreOptions(folder, usable_cores(), trust_submissions=settings.trust_submissions)
         with open_grading(options, load_weights(DEFAULT_RUBRIC), Console(stderr=True)) as grading:
-            rows = [score.row for score in grade(paths, grading, Progress())]
+            rows = [score.row for score in grade(files, grading, Progress())]
         found = results(compared(rows), settings)
     write_whole({folder / "results" / "results.json": json.dumps(found, indent=1, allow_nan=False).encode()})
 

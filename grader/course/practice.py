@@ -10,6 +10,7 @@ from pathlib import Path
 from rich.console import Console
 
 from grader.grade import grade
+from grader.intake.handed_in import read_folder
 from grader.report.text import file_stem, shown_progress
 from grader.report.write import write_reports
 from grader.sandbox import sandbox_problem
@@ -54,8 +55,8 @@ def practise(exercise: str, work: Path) -> int:
             packed = submit(open_workspace(work, exercise), _STUDENT, Path(scratch), handed_in=False)
         weights = load_weights(DEFAULT_RUBRIC)
         with open_grading(options, weights, quiet) as grading, shown_progress(Console(stderr=True)) as progress:
-            (score,) = grade([packed.path], grading, progress)
-    row = score.row
+            (score,) = grade(read_folder(packed.path.parent).files, grading, progress)
+    row = score.row.model_copy(update={"arrival": None})  # the time of a scratch file
     scores = Scores(provenance=provenance_of(options), submissions=(row,))
     write_reports(scores, {row.submission: score.exhibits}, options.out, titles={exercise: found.title})
     note_progress(work / exercise, score=row.total, revealed=True)

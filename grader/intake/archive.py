@@ -11,6 +11,7 @@ import tarfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO, BinaryIO
 
 from harness.errors import printable
 
@@ -61,12 +62,8 @@ class Rejected(Exception):
         self.recipe = recipe
 
 
-def read_tarball(path: Path) -> bytes:
-    """Return the bytes of a regular file.
-
-    Raises `Rejected` for a link, a folder, a pipe or a device, and above `TARBALL_BYTES`; `OSError` if the file
-    cannot be read.
-    """
+def open_regular(path: Path) -> BinaryIO:
+    """Open a regular file. Raises `Rejected` for a link, a folder, a pipe or a device; `OSError` if it cannot."""
     if not stat.S_ISREG(path.lstat().st_mode):
         raise _no_file()
     try:
@@ -76,10 +73,16 @@ def read_tarball(path: Path) -> bytes:
         if error.errno in (errno.ELOOP, errno.ENXIO):
             raise _no_file() from None
         raise
-    with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise _no_file()
-        data = file.read(TARBALL_BYTES + 1)
+    file = os.fdopen(descriptor, "rb")
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        file.close()
+        raise _no_file()
+    return file
+
+
+def read_tarball(file: IO[bytes]) -> bytes:
+    """Return the bytes of a file. Raises `Rejected` above `TARBALL_BYTES`."""
+    data = file.read(TARBALL_BYTES + 1)
     if len(data) > TARBALL_BYTES:
         limit = TARBALL_BYTES // MIB
         raise Rejected("archive too large", f"The archive is larger than {limit} MiB: {REMEDY}.")

@@ -13,11 +13,11 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from grader.intake.archive import MIB, Rejected, gunzip, read_members, read_tarball
+from grader.intake.archive import MIB, Rejected, gunzip, open_regular, read_members, read_tarball
 from grader.intake.program import program_digest
 from harness.cases import may_be_handed_in
 from harness.data import DATASETS
-from harness.errors import UserError, printable
+from harness.errors import printable
 from harness.run.settings import RunSettings
 from harness.submission.archive import COMMANDS, FILES, FORMAT_VERSION, MANIFEST, SUFFIX, FileManifest, Manifest
 from harness.submission.report import SIZE_LIMIT as REPORT_BYTES
@@ -160,28 +160,16 @@ class Answer:
 
 
 def submission_name(path: Path) -> str:
-    """Return the file's name without `.tar.gz`; a byte that is not UTF-8 becomes `\\xff`, and a backslash two.
+    """Return the name of a tarball that lies in the folder of submissions: the file's, without `.tar.gz`."""
+    return escaped(path.name.removesuffix(SUFFIX))
+
+
+def escaped(name: str) -> str:
+    """Return a file's name as text: a byte that is not UTF-8 becomes `\\xff`, and a backslash two.
 
     So no two files of a folder share a name.
     """
-    stem = os.fsencode(path.name.removesuffix(SUFFIX)).replace(b"\\", rb"\\")
-    return stem.decode("utf-8", "backslashreplace")
-
-
-def tarballs(folder: Path) -> list[Path]:
-    """Return the tarballs in a folder, sorted. Raises `UserError` if there are none."""
-    if not folder.is_dir():
-        raise UserError(f"There is no folder {folder}: name the one that holds the students' .tar.gz files.")
-    paths = sorted(path for path in folder.iterdir() if path.name.endswith(SUFFIX))
-    if not paths:
-        raise UserError(f"{folder} holds no .tar.gz file: put the students' tarballs there, as make submit wrote them.")
-    return paths
-
-
-def unread_names(folder: Path) -> list[str]:
-    """Return the names of everything in a folder that is no tarball, nor its checksum, sorted and printable."""
-    names = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
-    return [printable(name) for name in names if not name.endswith((SUFFIX, f"{SUFFIX}.sha256"))]
+    return os.fsencode(name).replace(b"\\", rb"\\").decode("utf-8", "backslashreplace")
 
 
 def read_submission(path: Path) -> Submission | Answer:
@@ -190,7 +178,8 @@ def read_submission(path: Path) -> Submission | Answer:
     Raises `Rejected`, with the manifest's student and recipe if it could be read, and `OSError` if the file cannot be
     read at all.
     """
-    return parse_submission(submission_name(path), read_tarball(path))
+    with open_regular(path) as file:
+        return parse_submission(submission_name(path), read_tarball(file))
 
 
 def parse_submission(name: str, data: bytes) -> Submission | Answer:

@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from statistics import fmean, median
 from typing import get_args
 
@@ -11,7 +12,7 @@ from markupsafe import Markup
 
 from grader.report.markdown import shown_report
 from grader.report.text import MISSING, clipped, file_stem, pill, plain_lines, points, render, source_diff, tenths
-from grader.score.identity import own_flags
+from grader.score.identity import SAME_STUDENT, own_flags
 from grader.score.similarity import NOTHING_ALIKE, Likeness
 from grader.score.verdict import Check, Criterion, Exhibits, Number, Scores, Status, SubmissionScore, criteria_in
 from harness.page.run_data import number
@@ -34,6 +35,7 @@ class Row:
     recipe: str
     page: str
     criteria: tuple[float | None, ...]
+    arrival: str  # when it came in, and whether it counts
 
 
 def render_class_page(scores: Scores, likeness: Likeness = NOTHING_ALIKE) -> str:
@@ -131,7 +133,37 @@ def lost_checks(rows: Sequence[SubmissionScore]) -> list[tuple[str, str, str, in
 
 def _row(row: SubmissionScore, criteria: Iterable[Criterion]) -> Row:
     earned = tuple(row.criteria[name].points if name in row.criteria else None for name in criteria)
-    return Row(row, clipped(row.recipe, _NAME_LIMIT), f"{file_stem(row.submission)}.html", earned)
+    return Row(row, clipped(row.recipe, _NAME_LIMIT), f"{file_stem(row.submission)}.html", earned, _shortly(row))
+
+
+def _shortly(row: SubmissionScore) -> str:
+    """Return when (UTC) a submission came in, whether it is late, and whether it counts among several."""
+    words = [f"{row.arrival.submitted_at:%Y-%m-%d %H:%M}"] if row.arrival and row.arrival.submitted_at else []
+    words += ["late"] if row.arrival and row.arrival.late else []
+    several = any(flag.id == SAME_STUDENT for flag in row.flags)
+    words += ["does not count"] if row.not_counting else ["counts"] if several else []
+    return ", ".join(words)
+
+
+def arrival_words(row: SubmissionScore) -> str:
+    """Return how a submission came in, and whether it counts, as sentences: the same whatever others handed in."""
+    words = []
+    if arrival := row.arrival:
+        sender = " and ".join(one.name or one.email or one.id for one in arrival.senders)
+        when = "Nothing tells when it was handed in."
+        if arrival.submitted_at is not None:
+            when = f"Handed in at {_time(arrival.submitted_at)} ({arrival.time_from})."
+        words = [f"{arrival.senders[0].platform} has it from {sender}." if sender else "", when]
+        words += [f"{arrival.senders[0].platform} marks it as late."] if arrival.late else []
+    if row.not_counting:
+        words.append(f"It does not count: {row.not_counting}")
+    elif row.status != "rejected":
+        words.append("It counts.")
+    return " ".join(filter(None, words))
+
+
+def _time(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _groups(rows: Sequence[Row]) -> Iterator[tuple[str, list[tuple[Row, str]]]]:
@@ -197,6 +229,7 @@ def render_submission(
         "submission.html.j2",
         {
             "row": row,
+            "arrival": arrival_words(row),
             "title": title,
             "warning": facts.get("warning"),
             "exhibits": exhibits,

@@ -1,4 +1,4 @@
-"""Whose submission it is: file name and manifest must agree, and nobody takes another student's place.
+"""Whose submission it is: file name, manifest and platform must agree, and nobody takes another student's place.
 
 Names are compared after Unicode normalization (NFC). All this looks at names alone, so it holds for rejected
 archives, too.
@@ -6,10 +6,12 @@ archives, too.
 
 import re
 import unicodedata
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
+from typing import Protocol
 
+from grader.intake.handed_in import Sender, platform_of
 from grader.score.verdict import Flag, SubmissionScore
 from harness.cases import handed_in_ids
 from harness.errors import printable
@@ -19,12 +21,13 @@ from harness.written.exercise import exercise_ids
 OTHER_NAME = "other name"
 DECIDED_NAME = "decided name"
 # Flags that depend on who else is in the class. They are for the instructor: no student's page shows them.
-_SAME_STUDENT, _LOOK_ALIKE, SIMILAR, OTHER_SEED = "same student", "look alike", "similar", "other seed"
-ABOUT_OTHERS = (_SAME_STUDENT, _LOOK_ALIKE, SIMILAR, OTHER_SEED)
+SAME_STUDENT, _LOOK_ALIKE, SIMILAR, OTHER_SEED = "same student", "look alike", "similar", "other seed"
+ABOUT_OTHERS = (SAME_STUDENT, _LOOK_ALIKE, SIMILAR, OTHER_SEED)
 
-# What a learning platform puts before a file's name ends with a character that no login has, or with a number of the
-# platform's: "Ada Lovelace_123_assignsubmission_file_", "lovelaceada_LATE_123_456_".
-_BEFORE = re.compile(r"(.*[^\w.-]|(.*[_-])?\d+_([a-z]+_)*)?", re.DOTALL)
+# What a platform that `grader.intake.handed_in` does not know puts before a file's name ends with a character that few
+# logins have, or with a number of the platform's.
+_BEFORE = re.compile(r"(.*[^\w.@+-]|(.*[_-])?\d+_([a-z]+_)*)?", re.DOTALL)
+_LOST = str.maketrans("", "", "&'`")  # Moodle takes them out of a file's name
 _BEHIND = re.compile(r"([\W_].*)?", re.DOTALL)  # "-1", " (2)"
 # Letters of Cyrillic and Greek, a Turkish i, and digits that look like Latin letters, in lower case.
 _LOOKS = str.maketrans(
@@ -41,10 +44,11 @@ def identified(name: str, student: str | None, exercise: str | None) -> tuple[st
     student, exercise: what the manifest says, or None if it cannot be read. The file's name decides about the student
     if the manifest says something else.
     """
-    known = next((known for known in (*handed_in_ids(), *_exercises()) if name.endswith(f"_{known}")), "")
-    named = name.removesuffix(f"_{known}") if known else name
+    stem = platform_of(name).stem
+    known = next((known for known in (*handed_in_ids(), *_exercises()) if stem.endswith(f"_{known}")), "")
+    named = stem.removesuffix(f"_{known}") if known else stem or name
     flags = []
-    if student is not None and exercise is not None and not _agree(name, student, exercise):
+    if student is not None and exercise is not None and not any(_agree(one, student, exercise) for one in (name, stem)):
         message = f"Its manifest says {printable(student)} and {printable(exercise)}, and the file's name does not."
         flags.append(Flag(id=OTHER_NAME, message=message))
         student = None
@@ -53,21 +57,132 @@ def identified(name: str, student: str | None, exercise: str | None) -> tuple[st
     return student or named, exercise or known, tuple(flags)
 
 
+class Person(Protocol):
+    """A student of the roster. All but the login may be empty."""
+
+    @property
+    def login(self) -> str:
+        """The login."""
+
+    @property
+    def name(self) -> str:
+        """The name, in any order of its parts."""
+
+    @property
+    def email(self) -> str:
+        """The e-mail address."""
+
+
+_Senders = tuple[Sender, ...]
+
+
+def settled(rows: Sequence[SubmissionScore], roster: Iterable[Person] = ()) -> tuple[SubmissionScore, ...]:
+    """Return the rows, each with the student whom the platform names, too.
+
+    The roster says who a sender is. Without it, a sender is who most of his files say, and if two senders are one
+    student so, the one whose name or address fits the login is. A row that names somebody else gets a flag and the
+    sender's name, so it takes no place of the student it names. Who sent a rejected archive is known from the platform
+    alone: its names are what somebody wrote on it.
+    """
+    claims: dict[_Senders, Counter[str]] = defaultdict(Counter)
+    for row in rows:
+        if _senders(row) and row.status != "rejected" and all(flag.id != OTHER_NAME for flag in row.flags):
+            claims[_senders(row)][login(row.student)] += 1
+    owned = _owned({_senders(row): claims[_senders(row)] for row in rows if _senders(row)}, tuple(roster))
+    return tuple(_settle(row, owned[_senders(row)]) if _senders(row) else row for row in rows)
+
+
+def _settle(row: SubmissionScore, own: set[str]) -> SubmissionScore:
+    """Return the row with the student whom its senders are; `own` are their logins."""
+    senders = _senders(row)
+    if login(row.student) in own:
+        return row
+    sender = " and ".join(one.name or one.email or one.id for one in senders)
+    student = next(iter(own)) if len(own) == 1 else sender
+    if row.status == "rejected":
+        fits = not own and _fits(senders, login(row.student))
+        return row if fits else row.model_copy(update={"student": student})
+    flags = row.flags
+    if all(flag.id != OTHER_NAME for flag in flags):
+        message = f"{senders[0].platform} has it from {printable(sender)}, and its names say {printable(row.student)}."
+        flags = (*flags, Flag(id=OTHER_NAME, message=message))
+    return row.model_copy(update={"student": student, "flags": flags})
+
+
+def _senders(row: SubmissionScore) -> _Senders:
+    return row.arrival.senders if row.arrival else ()
+
+
+def _owned(claims: Mapping[_Senders, Counter[str]], roster: Sequence[Person]) -> dict[_Senders, set[str]]:
+    """Return whose logins each sender has; `claims` counts the logins that are on his files."""
+    people: dict[str, set[str]] = defaultdict(set)
+    for person in roster:
+        for key in {login(person.email), login(person.login), _letters(person.name)}:
+            people[key].add(login(person.login))
+    owned, listed = {}, set()
+    for senders, names in claims.items():
+        known = set()
+        for one in senders:
+            keys = (login(one.email), login(one.id), _letters(one.name))
+            known |= next((people[key] for key in keys if key and len(people.get(key, ())) == 1), set())
+        top = names.most_common(2)
+        clear = top[:1] if len(top) == 1 or (top and top[0][1] > top[1][1]) else []
+        owned[senders] = known or {name for name, _ in clear}
+        listed |= {senders} if known else set()
+    claimants: dict[str, list[_Senders]] = defaultdict(list)
+    for senders, logins in owned.items():
+        for name in logins:
+            claimants[name].append(senders)
+    for name, rivals in claimants.items():
+        # A group and one of its members are no rivals. Moodle gives a student another id in each assignment.
+        if set.intersection(*({(one.platform, one.name or one.id) for one in senders} for senders in rivals)):
+            continue
+        sure = [one for one in rivals if one in listed] or [one for one in rivals if _fits(one, name)]
+        for senders in rivals:
+            if senders not in sure:
+                owned[senders] = owned[senders] - {name}
+    return owned
+
+
+def _fits(senders: _Senders, student: str) -> bool:
+    """Return whether a login looks like that of a sender: an address, an id, or a part of the name."""
+    local = student.partition("@")[0]
+    letters = _letters(local)
+    for one in senders:
+        if student in (login(one.email), login(one.email).partition("@")[0], login(one.id)):
+            return True
+        joined = "".join(filter(str.isalpha, login(one.name)))
+        if letters and (letters == _letters(one.name) or "".join(filter(str.isalpha, local)) in joined):
+            return True
+    return False
+
+
+def _letters(name: str) -> str:
+    """Return the letters of a name, sorted: platforms write its parts in any order, some without blanks."""
+    return "".join(sorted(filter(str.isalpha, login(name))))
+
+
 @cache
 def _exercises() -> tuple[str, ...]:
     return tuple(exercise_ids())
 
 
 def compared(rows: Sequence[SubmissionScore]) -> tuple[SubmissionScore, ...]:
-    """Return the rows of a class with the flags that tell of each other: one student twice, names that look alike."""
+    """Return the rows of a class with what follows from each other: which attempt counts, names that look alike."""
     found: dict[str, list[Flag]] = defaultdict(list)
     for row, why in _same_student(rows).values():
-        found[row.submission].append(Flag(id=_SAME_STUDENT, message=why))
+        found[row.submission].append(Flag(id=SAME_STUDENT, message=why))
     for name, (student, others) in _look_alike(rows).items():
         # In ASCII, because on the page they would look alike.
         message = f"The student {student!a} looks like {', '.join(map(ascii, others[:3]))}."
         found[name].append(Flag(id=_LOOK_ALIKE, message=message))
-    return tuple(row.model_copy(update={"flags": (*own_flags(row), *found[row.submission])}) for row in rows)
+    outside = left_out(rows)
+    return tuple(
+        row.model_copy(
+            update={"flags": (*own_flags(row), *found[row.submission]), "not_counting": outside.get(row.submission, "")}
+        )
+        for row in rows
+    )
 
 
 def own_flags(row: SubmissionScore) -> tuple[Flag, ...]:
@@ -96,7 +211,7 @@ def same_name(text: str) -> str:
 
 def _agree(name: str, student: str, exercise: str) -> bool:
     """Return whether a file's name holds `student_exercise`, with nothing but words of a platform around it."""
-    wanted, name = same_name(f"{student}_{exercise}"), same_name(name)
+    wanted, name = (same_name(text).translate(_LOST) for text in (f"{student}_{exercise}", name))
     before, found, behind = name.rpartition(wanted)
     touches_mark = any(unicodedata.category(char)[0] == "M" for char in (before[-1:], behind[:1]) if char)
     return bool(found and _BEFORE.fullmatch(before) and _BEHIND.fullmatch(behind)) and not touches_mark
@@ -123,7 +238,8 @@ _COUNTS = "this one counts."
 def _same_student(rows: Iterable[SubmissionScore]) -> dict[str, tuple[SubmissionScore, str]]:
     """Return the submissions of students who handed in one exercise more than once, each with a sentence.
 
-    The one that the instructor chose counts, or else the one whose file is named just `student_exercise`.
+    The one that the instructor chose counts, or else the one whose file is named just `student_exercise`; a platform
+    may have put its words before that name. What was rejected takes no place.
     """
     groups = defaultdict(list)
     for row in rows:
@@ -132,14 +248,16 @@ def _same_student(rows: Iterable[SubmissionScore]) -> dict[str, tuple[Submission
     found = {}
     for (student, exercise), group in groups.items():
         decided = [row for row in group if any(flag.id == DECIDED_NAME for flag in row.flags)]
-        exact = [row for row in group if same_name(row.submission) == f"{student}_{exercise}"]
-        chosen = decided or exact
+        whole = [row for row in group if row.status != "rejected"] or group
+        exact = [row for row in whole if same_name(row.submission) == f"{student}_{exercise}"]
+        named = [row for row in whole if same_name(platform_of(row.submission).stem) == f"{student}_{exercise}"]
+        chosen = decided or exact or named or (whole if len(whole) == 1 else [])
         for row in group if len(group) > 1 else ():
             which = f"none of these files is named {printable(f'{student}_{exercise}')}.tar.gz, and none counts."
             if len(chosen) == 1:
                 which = _COUNTS if row is chosen[0] else f"{printable(chosen[0].submission)} counts."
             files = f"{printable(row.submission)} is one of {len(group)} files of {printable(student)}"
-            found[row.submission] = row, f"{files} for {exercise}: {which}"
+            found[row.submission] = row, f"{files} for {printable(exercise)}: {which}"
     return found
 
 

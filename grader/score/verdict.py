@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from grader.intake.handed_in import Arrival
 from harness.errors import UserError
 from harness.toml_file import StrictModel, read_record
 
@@ -87,7 +88,8 @@ class SubmissionScore(Model):
 
     `graded` has a total. `rejected` is an unusable archive: total 0, no criteria. `not judged` waits for the
     instructor: no total, and the checks that could be judged. `reason` says why a submission was rejected or not
-    judged. `student` and `recipe` come from the manifest if it can be read, else from the file's name.
+    judged. `student` and `recipe` come from the manifest if it can be read, else from the file's name. `arrival` says
+    how it came in; None if that is unknown. `not_counting` says why it has no place in the gradebook, or is "".
     """
 
     submission: str
@@ -99,6 +101,8 @@ class SubmissionScore(Model):
     criteria: dict[Criterion, CriterionScore]
     flags: tuple[Flag, ...] = ()
     provenance: dict[str, str | int | float | bool | None]
+    arrival: Arrival | None = None
+    not_counting: str = ""
     rule: RuleTotal | None = None  # set if the instructor has decided the total
 
 

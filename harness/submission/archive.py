@@ -8,6 +8,7 @@ import io
 import json
 import re
 import tarfile
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +32,10 @@ COMMANDS = "command.txt"
 # Every member of a submission of two runs.
 FILES = (MANIFEST, EXPERIMENT, REPORT, COMMANDS, *(f"runs/{run}/{name}" for run in RUNS for name in RUN_FILES))
 
-_STUDENT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
+# What no file name may hold somewhere. Platforms and Windows replace these characters, and a shell reads a dash.
+_NO_FILE_NAME = re.compile(r"""^[-.\s]|[/\\:*?"<>|]|\s\s|\s$""")
+# With the exercise's name and `.tar.gz.sha256` behind it, a file's name has at most 255 bytes.
+_STUDENT_CHARACTERS, _STUDENT_BYTES = 64, 128
 _Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
@@ -110,13 +114,20 @@ class Submission:
     warnings: tuple[CheckItem, ...]
 
 
-def check_student_name(student: str) -> None:
-    """Raise `UserError` unless it is 1 to 64 letters, digits, dots, dashes or _."""
-    if _STUDENT.fullmatch(student) is None:
+def student_name(student: str) -> str:
+    """Return a login or an e-mail address, in any script, normalized (NFC) for the manifest and the file's name.
+
+    Raises `UserError` for one that cannot be part of a file name on every system.
+    """
+    name = unicodedata.normalize("NFC", student)
+    too_long = len(name) > _STUDENT_CHARACTERS or len(name.encode("utf-8", "replace")) > _STUDENT_BYTES
+    if not name or too_long or not name.isprintable() or _NO_FILE_NAME.search(name):
         raise UserError(
-            f"STUDENT={student!a} cannot be part of a file name: use up to 64 letters, digits, dots, dashes or"
-            " underscores, and begin with a letter or digit, as in STUDENT=ada."
+            f"STUDENT={student!a} cannot be part of a file name: give your login or e-mail address, of up to"
+            f' {_STUDENT_CHARACTERS} characters, without / \\ : * ? " < > | and without a dash, a dot or a blank in'
+            " front, as in STUDENT=ada."
         )
+    return name
 
 
 def build_submission(workspace: Workspace, student: str) -> dict[str, bytes]:
@@ -149,7 +160,7 @@ def submit(workspace: Workspace, student: str, out: Path, *, handed_in: bool = T
     It replaces an older one. Raises `UserError` if the tarball would be incomplete or contradict itself. A student may
     hand in imperfect work: other failed checks become warnings.
     """
-    check_student_name(student)
+    student = student_name(student)
     warnings = _warnings(check_workspace(workspace), workspace.command("check"))
     written = _write(build_submission(workspace, student), workspace.folder, student, out, warnings)
     if handed_in:
@@ -159,7 +170,7 @@ def submit(workspace: Workspace, student: str, out: Path, *, handed_in: bool = T
 
 def submit_file(workspace: FileWorkspace, student: str, out: Path, *, handed_in: bool = True) -> Submission:
     """Write the tarball of an exercise whose answer is one file, as `submit` does for runs."""
-    check_student_name(student)
+    student = student_name(student)
     warnings = _warnings(file_items(workspace), workspace.command("check"))
     members = {workspace.exercise.file: workspace.answer.read_bytes()}
     facts = {"student": student, "recipe": workspace.exercise.id}

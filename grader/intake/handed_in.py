@@ -1,0 +1,447 @@
+"""Find every file that was handed in, in the folders and zips that learning platforms make, and say who sent it when.
+
+Nothing is unpacked to the disk, and no name in a zip chooses a path. Layouts:
+
+- plain: `ada_huge_lr.tar.gz`, in a folder or in folders of folders;
+- Canvas, "Download Submissions" (canvas-lms, `lib/content_zipper.rb`): `lovelaceada_LATE_123_456_ada_huge_lr.tar.gz`:
+  the sortable name, LATE, the user's id, the file's id, the file's name; or `anon_x7Yz1_456_...`;
+- Moodle, "Download all submissions" (moodle, `mod/assign/classes/downloader.php`): the folder
+  `Ada Lovelace_123_assignsubmission_file`, with a `_` behind it in older releases, or the same before a file's name;
+  what a student typed lies in `..._assignsubmission_onlinetext`;
+- Gradescope, "Export Submissions": folders `submission_123`, and `submission_metadata.yml` beside them, which maps them
+  to `:submitters` (`:name`, `:sid`, `:email`) and `:created_at`. Gradescope publishes no description of it.
+
+A zip may stand for any of these folders, or hold one student's tarballs.
+"""
+
+import csv
+import io
+import os
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import IO, NamedTuple
+
+import yaml
+from pydantic import BaseModel, ConfigDict
+
+from grader.intake.archive import MIB, REMEDY, Rejected, open_regular, read_tarball
+from grader.intake.submission import escaped
+from grader.intake.zip_archive import read_zip
+from harness.errors import UserError, printable
+from harness.files import read_text, stored_gzip
+from harness.submission.archive import SUFFIX
+
+NO_ARCHIVE = "no archive"  # the code of what is no submission
+_DEPTH = 8  # folders in folders
+_METADATA = "submission_metadata.yml"
+_METADATA_BYTES = 16 * MIB
+_TIMES_BYTES = 4 * MIB
+
+_ARCHIVE = re.compile(r".*\.(tar\.gz|tgz|tar|gz)", re.IGNORECASE | re.DOTALL)
+_ENDING = re.compile(r"\.(tar\.gz|tgz|tar|gz|zip|py|ipynb|md|txt|html|pdf|docx|rar|7z)$", re.IGNORECASE)
+_SYSTEM = {"__MACOSX", ".DS_Store", "Thumbs.db", "desktop.ini", ".git"}
+_CANVAS = re.compile(
+    r"(?:(?P<late>LATE_)?anon_(?P<anon>[^\W_]+)|(?P<name>\w+?)(?P<named_late>_LATE)?_(?P<id>\d+))_\d+_(?P<file>.+)",
+    re.DOTALL,
+)
+_MOODLE = re.compile(r"(?P<name>.+?)(?:_(?P<id>\d+))?_assignsubmission_[a-z]+(?:_(?P<file>.*))?", re.DOTALL)
+_GRADESCOPE = re.compile(r"submission_\d+")
+_TIME_ZONE = re.compile(r"(Z|[+-]\d\d:?\d\d)$")
+_TIME = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:\.\d+)? ?(Z|[+-]\d\d:?\d\d)?")
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Sender(_Record):
+    """Who sent a file, as the platform says; what it does not say is empty."""
+
+    platform: str
+    name: str = ""
+    id: str = ""
+    email: str = ""
+
+
+class Arrival(_Record):
+    """How a submission came in: what the platform or the file system says of it, not the student.
+
+    file: its path below the folder of submissions. submitted_at: aware, in UTC; None if nothing tells it. time_from:
+    where that time is from, as words. late: the platform marks it as late.
+    """
+
+    file: str
+    senders: tuple[Sender, ...] = ()
+    submitted_at: datetime | None = None
+    time_from: str = ""
+    late: bool = False
+
+
+@dataclass(frozen=True)
+class HandedIn:
+    """A file that was found, or a folder without any archive. `name` is unique in the class.
+
+    problem: why it is no submission, or None. files: how many files it stands for.
+    """
+
+    name: str
+    arrival: Arrival
+    problem: Rejected | None
+    files: int
+    _open: Callable[[], IO[bytes]]
+
+    def read(self) -> bytes:
+        """Return the bytes of the tarball. Raises `Rejected` if there are none that can be read, and `OSError`."""
+        if self.problem is not None:
+            raise self.problem
+        with self._open() as file:
+            data = read_tarball(file)
+        # A browser may have unzipped it, and taken the .gz away.
+        return stored_gzip(data) if self.arrival.file.lower().endswith(".tar") else data
+
+
+@dataclass(frozen=True)
+class Found:
+    """Everything in a folder: what has a row, sorted by name; and how many files were ignored, by kind."""
+
+    files: tuple[HandedIn, ...]
+    ignored: Mapping[str, int]
+
+
+class Platform(NamedTuple):
+    """What the platform's part of a path says, and the name that the student gave the file, without its ending."""
+
+    sender: Sender | None
+    late: bool
+    stem: str
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """A file of a folder or a zip. A path that ends with / is an empty folder. `files`: how many it stands for."""
+
+    path: str
+    open: Callable[[], IO[bytes]]
+    date: datetime | None = None
+    dated: str = "the file's date"
+    problem: Rejected | None = None
+    files: int = 1
+
+
+def read_folder(place: Path, times: Path | None = None) -> Found:
+    """Find everything in a folder or a zip of submissions.
+
+    times: a CSV of file names, logins, addresses or ids, each with an ISO time; see `_read_times`. Raises `UserError`
+    if there is no such folder, no archive in it, or a wrong line in that CSV.
+    """
+    if place.is_dir():
+        found = list(_expanded(_walked(place)))
+    elif place.is_file() and place.suffix.lower() == ".zip":
+        found = list(_members(_Entry("", partial(open_regular, place))))
+        if found and not found[0].path:
+            raise UserError(f"{place} cannot be read: {found[0].problem}")
+    else:
+        raise UserError(f"There is no folder {place}: name the one that holds the students' .tar.gz files, or its zip.")
+    ignored: Counter[str] = Counter()
+    entries = []
+    for entry in found:
+        if kind := _ignored_as(entry.path):
+            ignored[kind] += 1
+        else:
+            entries.append(entry)
+    if not any(_is_archive(entry.path) for entry in entries):
+        names = ", ".join(printable(entry.path) for entry in entries[:3]) or "nothing"
+        raise UserError(
+            f"{place} holds no .tar.gz file: put the students' tarballs there, as make submit wrote them. Now there is"
+            f" {names}{' and more' if entries[3:] else ''}."
+        )
+    known, listings = _gradescope(entries)
+    ignored += Counter({"lists of the platform": len(listings)} if listings else {})
+    told = {} if times is None else _read_times(times)
+    rows = []
+    for name, entry in _named(_folded([entry for entry in entries if entry.path not in listings])):
+        problem = entry.problem or (None if _is_archive(entry.path) else _no_archive(entry))
+        arrival = _timed(_arrival(entry, known), entry, told, "" if times is None else times.name)
+        rows.append(HandedIn(name, arrival, problem, entry.files, entry.open))
+    return Found(tuple(sorted(rows, key=lambda row: row.name)), dict(sorted(ignored.items())))
+
+
+def platform_of(path: str) -> Platform:
+    """Return what a path tells. The outermost part that a platform made decides: students name what lies in it."""
+    parts = path.split("/")
+    last = parts[-1]
+    for index, part in enumerate(parts):
+        is_last = index == len(parts) - 1
+        if found := _MOODLE.fullmatch(part):
+            file = (found["file"] or "") if is_last else last
+            return Platform(Sender(platform="Moodle", name=found["name"], id=found["id"] or ""), False, _stem(file))
+        # Not for folders: only files have such names.
+        if (is_last or part.lower().endswith(".zip")) and (found := _CANVAS.fullmatch(part)):
+            sender = Sender(platform="Canvas", name=found["name"] or "", id=found["id"] or found["anon"])
+            late = bool(found["late"] or found["named_late"])
+            return Platform(sender, late, _stem(found["file"] if is_last else last))
+        if not is_last and _GRADESCOPE.fullmatch(part):
+            return Platform(None, False, _stem(last))  # its list says from whom
+    return Platform(None, False, _stem(last))
+
+
+def _stem(name: str) -> str:
+    return _ENDING.sub("", name)
+
+
+def _is_archive(path: str) -> bool:
+    return _ARCHIVE.fullmatch(path) is not None
+
+
+def _ignored_as(path: str) -> str:
+    """Return as what a file is ignored, or "" for one that somebody may have handed in."""
+    parts = path.split("/")
+    if path.endswith("/"):
+        return "empty folders"
+    if _SYSTEM.intersection(parts) or parts[-1].startswith("._"):
+        return "system files"
+    if parts[-1].endswith(f"{SUFFIX}.sha256"):
+        return "checksums"
+    if parts[-1].startswith(".") and not _is_archive(path):
+        return "hidden files"
+    return ""
+
+
+def _no_archive(entry: _Entry) -> Rejected:
+    if entry.path.endswith(".html") and platform_of(entry.path).sender is not None:
+        return Rejected(NO_ARCHIVE, f"This was typed into the platform, and is no archive: {REMEDY}.")
+    if entry.files > 1:
+        return Rejected(NO_ARCHIVE, f"This is a folder of {entry.files} files without an archive: {REMEDY}.")
+    return Rejected(NO_ARCHIVE, f"This is no archive of a submission: {REMEDY}.")
+
+
+def _folded(entries: Sequence[_Entry]) -> Iterator[_Entry]:
+    """Yield the entries, with one for each outermost folder that holds several files and no archive."""
+    with_archive = {above for entry in entries if _is_archive(entry.path) for above in _above(entry.path)}
+    folders: dict[str, list[_Entry]] = {}
+    for entry in entries:
+        outermost = next((above for above in _above(entry.path) if above not in with_archive), None)
+        if outermost is None:
+            yield entry
+        else:
+            folders.setdefault(outermost, []).append(entry)
+    for path, found in folders.items():
+        yield replace(found[0], path=path, problem=None, files=len(found)) if len(found) > 1 else found[0]
+
+
+def _above(path: str) -> list[str]:
+    """Return the folders that a file lies in, the outermost first."""
+    parts = path.split("/")
+    return ["/".join(parts[:count]) for count in range(1, len(parts))]
+
+
+def _named(entries: Iterable[_Entry]) -> Iterator[tuple[str, _Entry]]:
+    """Yield each entry with a name of its own: its path, without `.tar.gz`. Tarballs choose first."""
+    taken = set()
+    for entry in sorted(entries, key=lambda entry: (not entry.path.endswith(SUFFIX), entry.path)):
+        wanted = name = entry.path.removesuffix(SUFFIX)
+        count = 1
+        while name in taken:
+            count += 1
+            name = f"{wanted} ({count})"
+        taken.add(name)
+        yield name, entry
+
+
+# --- Folders and zips ---
+
+
+def _walked(folder: Path, inside: str = "") -> Iterator[_Entry]:
+    """Yield every file below a folder, sorted by name. Links are not followed."""
+    with os.scandir(folder) as found:
+        items = sorted(found, key=lambda item: os.fsencode(item.name))
+    if not items and inside:
+        yield _Entry(inside, io.BytesIO)
+    for item in items:
+        path, opened = f"{inside}{escaped(item.name)}", partial(open_regular, Path(item.path))
+        if not item.is_dir(follow_symlinks=False):
+            yield _Entry(path, opened, _date(item.stat(follow_symlinks=False).st_mtime))
+        elif path.count("/") >= _DEPTH:
+            yield _Entry(path, opened, problem=Rejected("too deep", f"This folder lies too deep: {REMEDY}."))
+        elif _is_archive(path):  # opening it says what is wrong
+            yield _Entry(path, opened, files=len(list(_walked(Path(item.path), f"{path}/"))))
+        else:
+            yield from _walked(Path(item.path), f"{path}/")
+
+
+def _date(moment: float) -> datetime | None:
+    try:
+        return datetime.fromtimestamp(int(moment), UTC)
+    except (OverflowError, ValueError, OSError):
+        return None
+
+
+def _expanded(entries: Iterable[_Entry], depth: int = 0) -> Iterator[_Entry]:
+    """Yield the entries, with the members of a zip in its place. A zip in a student's zip is not opened."""
+    for entry in entries:
+        if not entry.path.lower().endswith(".zip") or _ignored_as(entry.path) or entry.problem is not None:
+            yield entry
+        elif depth > 1:
+            yield replace(entry, problem=Rejected("zip in a zip", f"This is a zip in a zip: {REMEDY}."))
+        else:
+            yield from _members(entry, depth)
+
+
+def _members(archive: _Entry, depth: int = 0) -> Iterator[_Entry]:
+    """Yield the members of a zip; or the zip itself with its problem."""
+    of_student = depth > 0 or platform_of(archive.path).sender is not None
+    inside = f"{archive.path}/" if archive.path else ""
+    # Whoever packed a zip chose the dates in it: a student's zip is as old as its own file.
+    dated = "the zip's date" if not archive.path else archive.dated
+    try:
+        found = read_zip(archive.open, few=of_student)
+    except (Rejected, OSError) as error:
+        refusal = error if isinstance(error, Rejected) else Rejected("not readable", f"{error.strerror}.")
+        yield replace(archive, problem=refusal)
+        return
+    above = {f"{folder}/" for member in found for folder in _above(member.name)}
+    members = [
+        _Entry(
+            inside + member.name.replace("\\", "\\\\"),
+            member.open,
+            archive.date if archive.path else member.date,
+            dated,
+            member.problem,
+        )
+        for member in found
+        if member.name not in above
+    ]
+    if not members:
+        yield replace(archive, problem=Rejected(NO_ARCHIVE, f"This zip is empty: {REMEDY}."))
+    yield from _expanded(members, depth + 1)
+
+
+# --- Senders and times ---
+
+
+def _arrival(entry: _Entry, known: Mapping[str, Arrival]) -> Arrival:
+    """Return what the platform says of a file; `known` is what Gradescope says of files and folders."""
+    listed = next((known[path] for path in (*_above(entry.path), entry.path) if path in known), None)
+    if listed is not None:
+        return listed.model_copy(update={"file": entry.path})
+    platform = platform_of(entry.path)
+    senders = () if platform.sender is None else (platform.sender,)
+    return Arrival(file=entry.path, senders=senders, late=platform.late)
+
+
+def _timed(arrival: Arrival, entry: _Entry, told: Mapping[str, datetime], source: str) -> Arrival:
+    """Return the arrival with the best time that is known.
+
+    Canvas and Moodle date the files of their zips at the moment of the download, so such a date tells nothing.
+    """
+    if arrival.submitted_at is not None:
+        return arrival
+    last = entry.path.rpartition("/")[2]
+    words = platform_of(entry.path).stem.split("_")
+    logins = ("_".join(words[:count]) for count in range(len(words), 0, -1))
+    people = (text for one in arrival.senders for text in (one.email, one.id, one.name))
+    for key in (entry.path, *people, last, *logins):  # what the platform says before what the student wrote
+        if key and (moment := told.get(_key(key))) is not None:
+            return arrival.model_copy(update={"submitted_at": moment, "time_from": source})
+    if entry.date is None or arrival.senders:
+        return arrival
+    return arrival.model_copy(update={"submitted_at": entry.date, "time_from": entry.dated})
+
+
+def _key(text: str) -> str:
+    return unicodedata.normalize("NFC", text.strip()).casefold()
+
+
+def _read_times(path: Path) -> Mapping[str, datetime]:
+    """Return the times of a CSV: a file's name or path, a login, an address or an id of the platform; then an ISO time.
+
+    The first line may be a heading. Raises `UserError` for a time that is none or has no time zone.
+    """
+    text = read_text(path, _TIMES_BYTES, missing="check its name", too_large="is this a table of times?")
+    found: dict[str, datetime] = {}
+    lines = text.removeprefix("\ufeff").splitlines()
+    for number, line in enumerate(lines, start=1):
+        try:
+            who, when = (*(cell.strip() for cell in next(csv.reader([line]), [])), "", "")[:2]
+        except csv.Error:
+            who, when = "", "0"
+        if not line.strip() or (number == 1 and not re.search("[0-9]", when)):
+            continue
+        try:
+            moment = datetime.fromisoformat(when).astimezone(UTC) if _TIME_ZONE.search(when) and who else None
+        except (ValueError, OverflowError):
+            moment = None
+        if moment is None:
+            raise UserError(
+                f"{path}, line {number}: write a name and a time with its time zone, as in"
+                " ada,2026-03-01T23:59:00+01:00."
+            )
+        if found.setdefault(_key(who), moment) != moment:
+            raise UserError(f"{path}, line {number}: {printable(who)} has two times: name the files instead.")
+    return found
+
+
+def _gradescope(entries: Sequence[_Entry]) -> tuple[Mapping[str, Arrival], set[str]]:
+    """Return what Gradescope's lists say, by the path of a file or folder, and the paths of these lists.
+
+    A list in a folder that a platform made is a student's, and none. One that cannot be read stays a file like others.
+    """
+    known: dict[str, Arrival] = {}
+    listings = set()
+    for entry in entries:
+        folder, _, name = entry.path.rpartition("/")
+        if name != _METADATA or entry.problem is not None or platform_of(entry.path).sender is not None:
+            continue
+        try:
+            with entry.open() as file:
+                facts = _facts(file.read(_METADATA_BYTES))
+        except (Rejected, yaml.YAMLError, ValueError):
+            continue
+        listings.add(entry.path)
+        for item, (people, moment) in facts.items():
+            senders = tuple(Sender(platform="Gradescope", **people[number]) for number in sorted(people))
+            path = f"{folder}/{item}" if folder else item
+            source = "" if moment is None else "Gradescope"
+            known[path] = Arrival(file=path, senders=senders, submitted_at=moment, time_from=source)
+    return known, listings
+
+
+_People = dict[int, dict[str, str]]
+
+
+def _facts(data: bytes) -> Mapping[str, tuple[_People, datetime | None]]:
+    """Return submitters and time by submission.
+
+    From the events of the parser: building objects would follow aliases and nesting as deep as a file has them.
+    """
+    fields = {":name": "name", ":sid": "id", ":email": "email"}
+    people: dict[str, _People] = {}
+    moments: dict[str, datetime] = {}
+    place: list[str | int | None] = []  # the key or index in each open collection; None: a key comes next
+    for event in yaml.parse(data, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+        value = getattr(event, "value", "")
+        if isinstance(event, yaml.CollectionStartEvent):
+            place.append(None if isinstance(event, yaml.MappingStartEvent) else 0)
+            continue
+        if isinstance(event, yaml.CollectionEndEvent):
+            place.pop()
+        elif not isinstance(event, (yaml.ScalarEvent, yaml.AliasEvent)):
+            continue
+        elif place and place[-1] is None:
+            place[-1] = value
+            continue
+        else:
+            match place:
+                case [str(item), ":submitters", int(number), str(field)] if field in fields:
+                    people.setdefault(item, {}).setdefault(number, {})[fields[field]] = value
+                case [str(item), ":created_at"] if found := _TIME.fullmatch(value):
+                    moments[item] = datetime.fromisoformat(f"{found[1]}T{found[2]}{found[3] or 'Z'}").astimezone(UTC)
+        if place:
+            place[-1] = place[-1] + 1 if isinstance(place[-1], int) else None
+    return {item: (people.get(item, {}), moments.get(item)) for item in sorted({*people, *moments})}
