@@ -611,7 +611,7 @@ REAL = [
     ("blank_pixels", "anomaly", "came-in"),
     ("blank_pixels", "lr_find", "non-finite"),
     ("blank_pixels", "loss_form", "no-outputs"),
-    ("blank_pixels", "overfit", "non-finite"),
+    ("blank_pixels", "overfit", "diverges"),
     ("mask_hides_itself", "initialization", "not-finite"),
     ("blank_pixels", "update_size", "not-finite"),
     ("mask_hides_itself", "decay", "not-finite"),

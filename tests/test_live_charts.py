@@ -181,8 +181,8 @@ def test_lines_that_coincide_are_seen_below_each_other(tmp_path: Path) -> None:
         for chart in section.charts
     }
     widths = {name: {run: line.width for run, line in lines.items()} for name, lines in charts.items()}
-    assert widths["chart-loss"] == {"broken": 1.6, "fixed": 4.0}
-    assert widths["chart-grad-norm"] == widths["chart-val-accuracy"] == {"broken": 1.6, "fixed": 1.6}
+    assert widths["chart-loss"] == {"broken": 1.6, "your run": 4.0}
+    assert widths["chart-grad-norm"] == widths["chart-val-accuracy"] == {"broken": 1.6, "your run": 1.6}
     # They share the first point alone.
     dots = {run: line.dot_width for run, line in charts["chart-val-accuracy"].items()}
-    assert dots["fixed"] > dots["broken"]
+    assert dots["your run"] > dots["broken"]

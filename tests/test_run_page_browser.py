@@ -130,7 +130,7 @@ def test_hovering_shows_the_values_of_all_lines_there(page: Chrome, logs: dict[s
     for place, broken in ((5, number_text(logs["broken"].value("loss", 5, None))), (20, "NaN")):
         move(page, "chart-loss", step(place), 0.9)
         fixed = number_text(logs["fixed"].value("loss", place, None))
-        assert hovered(page, "chart-loss") == [f"step {place}", "broken", broken, "fixed", fixed]
+        assert hovered(page, "chart-loss") == [f"step {place}", "broken", broken, "your run", fixed]
     move(page, "activation-mean", step(5), 0.9)
     values = [
         number_text(logs[run].value(f"activations.{layer}.mean", 5, None))

@@ -46,7 +46,7 @@ def test_an_interrupted_start_is_completed_and_nothing_is_overwritten(workspace:
     [
         (None, "There is no", True),
         (b"\xff", "not UTF-8 text", True),
-        (b"#" * (ANSWER_BYTES + 1), "is larger than 64 KiB", True),
+        (b"#" * (ANSWER_BYTES + 1), "is larger than 128 KiB", True),
         ((EXERCISES / EXERCISE / "backprop.py").read_bytes(), "is still the original file", False),
     ],
 )
@@ -97,7 +97,7 @@ def test_the_tarball_holds_the_file_and_a_manifest(workspace: FileWorkspace, tmp
     assert submit_file(workspace, "ada", tmp_path / "out").sha256 == done.sha256
     assert submit_file(workspace, "ada", tmp_path / "other").path.read_bytes() == done.path.read_bytes()
     with pytest.raises(UserError, match="cannot be part of a file name"):
-        submit_file(workspace, "a b", tmp_path / "out")
+        submit_file(workspace, "a/b", tmp_path / "out")
 
 
 def test_from_the_first_command_to_starting_over(tmp_path: Path) -> None:

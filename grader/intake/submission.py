@@ -23,6 +23,7 @@ from harness.submission.archive import COMMANDS, FILES, FORMAT_VERSION, MANIFEST
 from harness.submission.report import SIZE_LIMIT as REPORT_BYTES
 from harness.workspace import EXPERIMENT, META, METRICS_LOG, REPORT, RUNS, Run
 from harness.written.exercise import FileExercise, file_exercise_ids, load_exercise
+from harness.written.workspace import ANSWER_BYTES
 
 # A manifest of 20 files has 2 KiB, an experiment 2 KiB.
 MANIFEST_BYTES = 64 * 1024
@@ -264,7 +265,7 @@ def _submission(members: Mapping[str, bytes], manifest: Manifest, name: str, sha
     if EXPERIMENT not in members:
         raise Rejected("no experiment", f"The archive has no {EXPERIMENT}: {_REMEDY}.")
     for text in _TEXTS:
-        _check_size(text, members)
+        _check_size(text, members, REPORT_BYTES if text == REPORT else TEXT_BYTES)
     for run in RUNS:
         _check_run(run, members)
     _check_encoding(EXPERIMENT, members)
@@ -285,7 +286,7 @@ def _answer(members: Mapping[str, bytes], manifest: FileManifest, name: str, sha
     _check_listing(manifest.files, members, (exercise.file,))
     if exercise.file not in members:
         raise Rejected("no answer", f"The archive has no {exercise.file}: {_REMEDY}.")
-    _check_size(exercise.file, members)
+    _check_size(exercise.file, members, ANSWER_BYTES)
     _check_encoding(exercise.file, members)
     return Answer(
         name=name,
@@ -311,8 +312,7 @@ def _check_listing(listed: Mapping[str, str], members: Mapping[str, bytes], know
             raise Rejected("unlisted file", f"{name} is in the archive and not in the manifest: {_REMEDY}.")
 
 
-def _check_size(name: str, members: Mapping[str, bytes]) -> None:
-    limit = REPORT_BYTES if name == REPORT else TEXT_BYTES
+def _check_size(name: str, members: Mapping[str, bytes], limit: int = TEXT_BYTES) -> None:
     if len(members.get(name, b"")) > limit:
         raise Rejected("text too large", f"{name} is larger than {limit // 1024} KiB: shorten it.")
 

@@ -117,7 +117,7 @@ def measure(subject: Subject) -> Finding:
     # Test-time augmentation gives the network more inputs than there are.
     if trained_on and sum(map(len, outputs)) == len(trial.validation[0]) and _strange(trained_on, trial.inputs) == 0.0:
         changed_inputs = _strange(evaluated_on, trial.validation[0])
-    reported, whole, last = _as_reported(trial, outputs, first)
+    reported, whole, last, what = _as_reported(trial, outputs, first)
     if not _equal(first, second) or not moved <= REPEATS or (stand_in is not None and stand_in > REPEATS):
         outcome = "unrepeatable"
     elif _distance(first, trusted) > SAME:
@@ -138,8 +138,8 @@ def measure(subject: Subject) -> Finding:
         ("evaluate, in eval mode", trusted[0], trusted_again[0], trusted[1], trusted_again[1]),
     )
     summary = f"loss as written {short(first[0])}, again {short(second[0])}, eval mode {short(trusted[0])}"
-    if reported in ("part", "") and whole is not None:
-        summary += f"; the outputs for the whole split give {short(whole)}, those of the last call alone {short(last)}"
+    if outcome in ("partial", "other-mode") and whole is not None:
+        summary += f"; {what} of the outputs {short(whole)}, of those of the last call {short(last)}"
     return Finding(
         outcome,
         summary,
@@ -152,8 +152,8 @@ def measure(subject: Subject) -> Finding:
             "distance on a network with batch norm and dropout": stand_in,
             "examples that evaluate gives the network": sum(map(len, outputs)),
             "calls of the network": len(outputs),
-            "accuracy (or loss) of the outputs, whole split": whole,
-            "the same, of the last call alone": last,
+            f"{what} of the outputs, whole split": whole,
+            f"{what} of the outputs, last call": last,
             "inputs that evaluate changes, and training does not": changed_inputs,
             "copies with the statistics of the start": len(old_copies),
             "reported loss, as a part of the network's": factor,
@@ -303,8 +303,8 @@ def _factor(trial: Trial, written: Callable[[nn.Module], _Figures], start: nn.Mo
 
 def _as_reported(
     trial: Trial, outputs: list[Tensor], reported: _Figures
-) -> tuple[str | None, float | None, float | None]:
-    """Return what of the split `evaluate` reports, and the accuracy (or loss) of the whole split and of the last call.
+) -> tuple[str | None, float | None, float | None, str]:
+    """Return what of the split `evaluate` reports; the accuracy or loss of the whole split and of the last call; which.
 
     "whole" if outputs, call by call, give what it reports, "part" if those of some do, "" if none. None if it cannot be
     told: `evaluate` calls the network otherwise, more often than once an example, or reports another quantity than the
@@ -313,9 +313,9 @@ def _as_reported(
     labels = trial.validation[1]
     sizes = [len(part) for part in outputs]
     if not outputs or sum(sizes) > len(labels):
-        return None, None, None
+        return None, None, None, "loss"
     if sum(sizes) < len(labels):
-        return "part", None, None
+        return "part", None, None, "loss"
     every, targets = torch.cat(outputs), labels.split(sizes)
     kind = kind_of(every, labels)
     by_name = kind == "classes" or (kind == "binary" and _says_yes_or_no(trial, every, labels))
@@ -335,7 +335,7 @@ def _as_reported(
             parts = [float(trial.experiment.compute_loss(*pair)) for pair in zip(outputs, targets, strict=True)]
             whole = [float(trial.experiment.compute_loss(every, labels))]
         except UserError:  # a loss of other targets than those of the validation split
-            return None, None, None
+            return None, None, None, "loss"
         whole.append(sum(parts) / len(parts))
         given, close = reported[0], SAME_LOSS * abs(reported[0])
     if any(abs(found - given) <= close for found in whole):
@@ -344,7 +344,7 @@ def _as_reported(
         verdict = "part"
     else:
         verdict = "" if by_name else None
-    return verdict, whole[0], parts[-1]
+    return verdict, whole[0], parts[-1], "accuracy" if by_name else "loss"
 
 
 def _of_texts(right: Tensor, labels: Tensor) -> list[float]:

@@ -59,7 +59,6 @@ CHECK = Check(
             "data",
             "modes",
         ),
-        consequence("non-finite", "The loss of the batch is not finite before any update.", "data", "anomaly"),
         consequence(
             "stalls",
             "Something between a batch and its update keeps the loss up. More data or steps will not help.",
@@ -71,7 +70,7 @@ CHECK = Check(
         ),
         consequence(
             "diverges",
-            "The updates make the loss worse: they are too long, or they do not follow the gradient of this batch.",
+            "The loss is no number, or the updates make it worse: too long, or not along the gradient of this batch.",
             "lr_find",
             "gradients",
         ),
@@ -108,8 +107,6 @@ def measure(subject: Subject) -> Finding:
     plain = None
     if learnt:
         outcome, summary = "reaches", f"loss {short(losses[-1])} at step {len(losses) - 1}, target {short(target)}"
-    elif not math.isfinite(losses[0]):
-        outcome, summary = "non-finite", f"first loss {short(losses[0])}"
     elif rises or not highest <= BLOW_UP * losses[0]:
         outcome = "diverges"
         summary = f"first loss {short(losses[0])}, highest {short(highest)} in {len(losses)} steps"

@@ -87,7 +87,7 @@ def conclusions() -> list[str]:
 
 
 def parse_tree(text: str, source: str = "tree.yaml") -> Tree:
-    """Return the tree in a text, which may be anything; its readers limit it to 64 KiB.
+    """Return the tree in a text, which may be anything; its readers limit it to 128 KiB.
 
     Raises `UserError` with the line of each problem, up to five: not plain YAML, an unknown key, a wrong type, an
     unknown check or conclusion, a missing outcome, a missing node.

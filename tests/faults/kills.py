@@ -132,5 +132,6 @@ def kill_always(finder: Finder, place: Place, engine: Engine = "fresh") -> str:
     zeros = [check["id"] for check in row["criteria"]["fix"]["checks"] if check["points"] == 0]
     must(not zeros, f"no points for {zeros}")
     must(not place.replay_of("bob").exists(), "a replay that was killed is remembered")
+    place.score()  # its pages say what has changed
     place.must_be_right(place.score())
     return f"tried twice, then not judged ({row['reason'][:60]}...), and not remembered; the next day all is right"
