@@ -80,7 +80,7 @@ def test_an_answer_is_taken_with_its_text_and_nothing_else() -> None:
     [
         ({"layernorm.py": b"x"}, {}, "no answer"),
         ({"backprop.py": b"\xff"}, {}, "not UTF-8"),
-        ({"backprop.py": b"#" * 70_000}, {}, "text too large"),
+        ({"backprop.py": b"#" * 140_000}, {}, "text too large"),
         ({"backprop.py": b"x"}, {"seed": 42}, "manifest"),
         ({"backprop.py": b"x"}, {"recipe": "backprop"}, "manifest"),
         ({"backprop.py": b"x"}, {"format_version": 2}, "format version"),
