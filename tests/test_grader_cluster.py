@@ -199,9 +199,11 @@ def test_a_cluster_runs_nothing_without_a_sandbox(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_class_gets_the_same_bytes_from_a_cluster_that_loses_a_worker(honest: HonestClass, tmp_path: Path) -> None:
+    submissions = tmp_path / "submissions"
+    submissions.mkdir()
     for name, data in honest.tarballs.items():
-        (tmp_path / name).write_bytes(data)
-    missing = [requests_of(taken(tmp_path / name))["fixed"] for name in honest.tarballs]
+        (submissions / name).write_bytes(data)
+    missing = [requests_of(taken(submissions / name))["fixed"] for name in honest.tarballs]
     honest.remember(tmp_path / "known")
     honest.remember(tmp_path / "some", without=missing)
     real = Lab(tmp_path)
@@ -222,7 +224,7 @@ def test_a_class_gets_the_same_bytes_from_a_cluster_that_loses_a_worker(honest: 
 
 def score(folder: Path, cache: str, out: str, *words: str) -> "subprocess.Popen[str]":
     return subprocess.Popen(
-        [sys.executable, "-P", "-m", "grader", "score", ".", "--out", out, *words],
+        [sys.executable, "-P", "-m", "grader", "score", "submissions", "--out", out, *words],
         cwd=folder,
         env={**os.environ, "TRAINWRECK_REPLAYS": str(folder / cache)},
         stdout=subprocess.PIPE,
