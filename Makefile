@@ -121,7 +121,7 @@ $(DEV): $(RUN)
 	@touch $@
 
 grade: $(GRADER)
-	@$(BIN)/grader score "$(or $(SUBMISSIONS),submissions)" $(if $(OUT),--out "$(OUT)") $(course) $(if $(RUBRIC),--rubric "$(RUBRIC)") $(jobs) $(if $(CLUSTER),--cluster "$(CLUSTER)"); $(UNLESS_OPEN)
+	@$(BIN)/grader score "$(or $(SUBMISSIONS),submissions)" $(if $(OUT),--out "$(OUT)") $(course) $(if $(RUBRIC),--rubric "$(RUBRIC)") $(if $(TIMES),--times "$(TIMES)") $(jobs) $(if $(CLUSTER),--cluster "$(CLUSTER)"); $(UNLESS_OPEN)
 
 score: $(GRADER)
 	@$(BIN)/grader practice "$(BREAK)" $(work) $(if $(YES),--yes); $(UNLESS_OPEN)

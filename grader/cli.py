@@ -29,7 +29,7 @@ _course_file = click.argument("file", type=_FILE, default=Path("course.toml"))
 
 
 def _course_of(course: Path | None, assignment: str | None) -> Path | None:
-    """Return the course file that is meant, or None if none is."""
+    """Return the course file, the default one if only an assignment is named, or None without a course."""
     return Path("course.toml") if course is None and assignment is not None else course
 
 
@@ -109,6 +109,7 @@ def review(reports: Path, who: str | None, anonymous: bool, terminal: bool) -> N
 )
 @_reports
 @click.option("--gradebook", type=_FILE, help="Fill in what Canvas (gradebook) or Moodle (grading worksheet) exported.")
+@click.option("--course", type=_FILE, help="Find students in that table by the addresses on this course's roster, too.")
 @click.option("--column", metavar="HEADING", help="Canvas: the column to fill in; by default the one that fits.")
 @click.option(
     "--exercise",

@@ -6,12 +6,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
 
-from grader.course.course import read_course
+from grader.course.course import Assignment, Course, read_course
 from grader.course.decisions import apply_decisions, changed_scores, decisions_path, earlier_scores, load_decisions
+from grader.course.late import counting, with_lateness
 from grader.course.roster import Student, with_missing, with_roster_flags
 from grader.intake.archive import Rejected
 from grader.intake.handed_in import NO_ARCHIVE, Found, HandedIn, read_folder
@@ -27,7 +29,7 @@ from grader.score.fix import further_requests
 from grader.score.identity import compared, left_out, settled
 from grader.score.scoring import Score, score_submission, unjudged, unscored
 from grader.score.similarity import Work, find_alike, flagged
-from grader.score.verdict import DEFAULT_RUBRIC, Scores, load_weights
+from grader.score.verdict import DEFAULT_RUBRIC, Scores, SubmissionScore, load_weights
 from grader.session import Grading, ScoreOptions, hold_reports_folder, open_grading, provenance_of
 from grader.written.grade import AnswerGrader, solution
 from harness.cases import Case, course_cases
@@ -46,41 +48,38 @@ def score_folder(folder: Path, options: ScoreOptions) -> int:
     Raises `UserError` for wrong use: no such folder, no tarball, no sandbox, an unusable rubric or decisions.
     """
     if options.course is None:
-        return _score_folder(folder, options, _NO_COURSE)
+        return _score_folder(folder, options, None)
     course = read_course(options.course)
     assignment = course.find(options.assignment)
     cases = course.cases(assignment)
     rubric = options.rubric or course.rubric(assignment)
     with course_cases(cases):
-        return _score_folder(folder, replace(options, rubric=rubric), _OfCourse(course.students(), cases))
+        return _score_folder(
+            folder, replace(options, rubric=rubric), _OfCourse(course, assignment, course.students(), cases)
+        )
 
 
 @dataclass(frozen=True)
 class _OfCourse:
-    """Who has to hand what in; without a course nobody and nothing."""
+    """What a course adds to the rows of a class."""
 
+    course: Course
+    assignment: Assignment
     students: Sequence[Student]
     cases: Sequence[Case]
 
-    def completed(self, scores: Scores) -> Scores:
-        """Return the scores with the rows of what is missing."""
-        return scores.model_copy(update={"submissions": tuple(with_missing(scores.submissions, *self._both))})
+    def with_missing(self, rows: Sequence[SubmissionScore]) -> tuple[SubmissionScore, ...]:
+        """Return the rows and those of what is missing."""
+        return tuple(with_missing(rows, self.students, self.cases))
 
-    def flagged(self, scores: Scores) -> Scores:
-        """Return the scores with the flags that follow from the roster."""
-        if not self.cases:
-            return scores
-        return scores.model_copy(update={"submissions": tuple(with_roster_flags(scores.submissions, *self._both))})
-
-    @property
-    def _both(self) -> tuple[Sequence[Student], Sequence[Case]]:
-        return self.students, self.cases
+    def compared(self, rows: Sequence[SubmissionScore]) -> tuple[SubmissionScore, ...]:
+        """Return the rows with what lateness costs, which attempt counts, and the flags of the roster."""
+        rows = with_lateness(rows, self.assignment.late, partial(self.course.deadline, self.assignment))
+        rows = compared(rows, partial(counting, rule=self.assignment.attempts))
+        return tuple(with_roster_flags(rows, self.students, self.cases))
 
 
-_NO_COURSE = _OfCourse((), ())
-
-
-def _score_folder(folder: Path, options: ScoreOptions, course: _OfCourse) -> int:
+def _score_folder(folder: Path, options: ScoreOptions, course: _OfCourse | None) -> int:
     found = read_folder(folder, options.times)
     weights = load_weights(options.rubric or DEFAULT_RUBRIC)
     load_decisions(options.out)  # refuse a wrong file before hours of replays
@@ -92,17 +91,14 @@ def _score_folder(folder: Path, options: ScoreOptions, course: _OfCourse) -> int
     ):
         earlier = earlier_scores(options.out)
         graded = grade(found.files, grading, progress)
-        rows = settled([item.row for item in graded], course.students)
-        scores = Scores(provenance=provenance_of(options), submissions=rows)
+        rows = settled([item.row for item in graded], course.students if course else ())
         # Twice: a decision may be about what is missing, or give a submission to its student.
-        scores = course.completed(apply_decisions(course.completed(scores), load_decisions(options.out)))
-        changes = changed_scores(earlier, scores)
-        scores = scores.model_copy(update={"submissions": compared(scores.submissions), "changes": changes})
-        # Here, before the flags, `grader.course.late` says which attempt counts and what lateness costs: for each
-        # student and case, `late.counting`, `Course.deadline`, `LatePolicy.days_late` and `LatePolicy.deduction`.
-        scores = course.flagged(scores)
-        likeness = find_alike(_works(graded, scores), _programs_of)
-        scores = scores.model_copy(update={"submissions": flagged(scores.submissions, likeness)})
+        scores = Scores(provenance=provenance_of(options), submissions=course.with_missing(rows) if course else rows)
+        scores = apply_decisions(scores, load_decisions(options.out))
+        rows = course.compared(course.with_missing(scores.submissions)) if course else compared(scores.submissions)
+        likeness = find_alike(_works(graded, rows), _programs_of)
+        scores = scores.model_copy(update={"submissions": flagged(rows, likeness)})
+        scores = scores.model_copy(update={"changes": changed_scores(earlier, scores)})
         exhibits = {item.row.submission: item.exhibits for item in graded}
         write_reports(scores, exhibits, options.out, titles=_titles(), likeness=likeness, progress=progress)
     with naming(Path("standard output")):  # an error would name the reports, which are written
@@ -268,9 +264,9 @@ def _score_one(submission: Submission, replays: Mapping[Role, Replay], grading: 
 # --- Compare ---
 
 
-def _works(graded: Sequence[Score], scores: Scores) -> Iterator[Work]:
+def _works(graded: Sequence[Score], scored: Sequence[SubmissionScore]) -> Iterator[Work]:
     """Yield what can be compared of each submission that was read and scored, under the name that was decided."""
-    rows = {row.submission: row for row in scores.submissions}
+    rows = {row.submission: row for row in scored}
     for item in graded:
         row = rows[item.row.submission]
         shown, facts = item.exhibits, row.provenance

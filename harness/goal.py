@@ -64,7 +64,7 @@ def judge(recipe: Recipe, settings: RunSettings, records: Sequence[Record], sour
     if goal is not None and goal.checks and all(item.reached for item in found):
         outcomes = run_checks(source, settings, goal.checks)
         found += [_sound(name, finding.outcome) for name, finding in outcomes.items()]
-    return [_as_a_whole(found)] if isinstance(recipe, Case) else found
+    return [_as_a_whole(found)] if found and isinstance(recipe, Case) else found
 
 
 def _as_a_whole(found: Sequence[Criterion]) -> Criterion:

@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Callable
 from typing import Any
 
+from grader.score.identity import compared
 from grader.score.verdict import (
     Check,
     Exhibits,
@@ -117,8 +118,8 @@ def make_row(submission: str, student: str, recipe: str, changes: dict[str, Chec
 
 
 def scores_of(*rows: SubmissionScore) -> Scores:
-    """Return the scores of a class of these rows."""
-    return Scores(provenance={}, submissions=rows)
+    """Return the scores of a class of these rows, each compared with the others."""
+    return Scores(provenance={}, submissions=compared(rows))
 
 
 def changed(address: str, judge: Callable[..., Check], *words: object, **more: object) -> dict[str, Check]:

@@ -1,11 +1,13 @@
 """An assignment from its kit to its scores: what the kit tells, personal seeds, and which cases the grader knows."""
 
 import json
+import os
 import re
 import subprocess
 import sys
 import sysconfig
 import venv
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -173,6 +175,9 @@ def test_submissions_of_an_assignment_are_scored(
         data = submit(workspace, "ada", out).path.read_bytes()
     (out / "bob_a1.tar.gz").write_bytes(repacked(data, student="bob"))
     (out / "cem_b1.tar.gz").write_bytes(repacked(data, student="cem", change=_of_another_week))
+    in_time, late = (datetime(2026, 10, day, tzinfo=UTC).timestamp() for day in (26, 29))
+    for path in out.iterdir():
+        os.utime(path, (late, late) if path.name == "bob_a1.tar.gz" else (in_time, in_time))
     monkeypatch.setenv("TRAINWRECK_REPLAYS", str(tmp_path / "replays"))
     words = [
         "score",
@@ -188,7 +193,9 @@ def test_submissions_of_an_assignment_are_scored(
     assert done.exit_code == 0, done.output
     assert "(2 graded, 1 rejected, 0 not judged), 7 missing" in done.output
     rows = {row["submission"]: row for row in json.loads((tmp_path / "reports/scores.json").read_text())["submissions"]}
-    assert rows["ada_a1"]["total"] == 100
+    assert (rows["ada_a1"]["total"], rows["ada_a1"]["late"]) == (100, None)
+    assert (rows["bob_a1"]["total"], rows["bob_a1"]["late"]) == (80, {"days": 2, "cost": 20})
+    assert "2 days late: 20 points less." in (tmp_path / "reports/bob_a1.html").read_text()
     assert [flag["id"] for flag in rows["ada_a1"]["flags"]] == ["similar"]
     assert [flag["id"] for flag in rows["bob_a1"]["flags"]] == ["other seed", "similar"]
     assert "There is no exercise b1 here" in rows["cem_b1"]["reason"]

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -10,8 +11,11 @@ from courses import COURSE, ROSTER, write_course
 
 from grader.cli import cli
 from grader.course.course import check_course, read_course
+from grader.course.decisions import apply_decisions
 from grader.course.draw import draw_cases
-from grader.course.late import Attempt, LatePolicy, counting
+from grader.course.late import LatePolicy, Rule, counting, with_lateness
+from grader.intake.handed_in import Arrival
+from grader.score.verdict import Lateness, RuleTotal, Scores, SubmissionScore
 from harness.cases import case_of, load_cases
 from harness.errors import UserError
 from harness.recipe import LEVELS, load_recipe
@@ -69,7 +73,6 @@ def test_a_course_is_read_as_written(tmp_path: Path) -> None:
         ("2026-10-27T23:59:00", "2026-10-19T23:59:00", "is due 2026-10-19 23:59, not after it opens"),
         ("2026-10-27T23:59:00", "2026-10-27T23:59:00Z", "leave the offset out"),
         ("opens = 2026-10-20T08:00:00", "opens = 2026-03-29T02:30:00", "the clocks of Europe/Berlin skip 2026-03-29"),
-        ("[assignment.late]", "show_from = 2026-10-28T00:00:00\n[assignment.late]", "before the last extension"),
         ("cem = 2026-10-29", "cem = 2026-10-22", "gives cem less time"),
         ("{ cem =", "{ cme =", "cme has an extension, and is not on the roster"),
         ("points_per_day = 10", "points_per_day = 10\npercent_per_day = 5", "keep one"),
@@ -170,17 +173,34 @@ def test_lateness_is_counted_in_begun_days_after_the_grace() -> None:
     assert LatePolicy().deduction(80, 100) == 0
 
 
+def attempt(name: str, hours: int | None, total: float | None, **more: Any) -> SubmissionScore:
+    """Return a row that came in so many hours after the due date."""
+    moment = None if hours is None else DUE + timedelta(hours=hours)
+    facts = {"student": "ada", "recipe": "a1", "status": "graded", "criteria": {}, "provenance": {}, **more}
+    return SubmissionScore(submission=name, total=total, arrival=Arrival(file=name, submitted_at=moment), **facts)
+
+
 def test_the_attempt_that_counts_follows_the_rule() -> None:
-    one, two, three = (Attempt(name, DUE + timedelta(hours=hour), total) for name, hour, total in (
-        ("a", 1, 80.0), ("b", 2, 90.0), ("c", 3, 70.0),
-    ))  # fmt: skip
-    found = {rule: counting([two, one, three], rule) for rule in ("latest", "best", "first")}
-    assert found == {"latest": three, "best": two, "first": one}
+    one, two, three = attempt("a", 1, 80.0), attempt("b", 2, 90.0), attempt("c", 3, 70.0)
+    rules: tuple[Rule, ...] = ("latest", "best", "first")
+    assert {rule: counting([two, one, three], rule) for rule in rules} == {"latest": three, "best": two, "first": one}
     assert counting([], "best") is None
-    unknown = one._replace(submitted_at=None)
+    unknown = attempt("a", None, 80.0)
     assert counting([unknown], "latest") == unknown
     assert counting([unknown, two], "latest") is None
     assert counting([unknown, two], "best") == two
-    assert counting([one, two._replace(total=None)], "best") is None
-    equal = [one._replace(name=name) for name in ("x", "z", "y")]
-    assert counting(equal, "latest") == counting(equal, "best") == counting(equal, "first") == equal[1]
+    assert counting([one, attempt("b", 2, None)], "best") is None
+    assert counting([one, attempt("z", 9, 0.0, status="rejected")], "latest") == one, "a broken file takes no place"
+    equal = [attempt(name, 1, 80.0) for name in ("x", "z", "y")]
+    assert {rule: counting(equal, rule) for rule in rules} == dict.fromkeys(rules, equal[1])
+
+
+def test_lateness_is_taken_from_the_total_once_and_never_from_a_decision() -> None:
+    policy = LatePolicy(points_per_day=10)
+    rule = RuleTotal(status="graded", total=90.0, reason="")
+    rows = [attempt("a", -1, 90.0), attempt("b", 25, 90.0), attempt("c", 25, None), attempt("d", 25, 95.0, rule=rule)]
+    early, late, waits, decided = with_lateness(rows, policy, lambda _: DUE)
+    assert (early, waits, decided) == (rows[0], rows[2], rows[3])
+    assert (late.total, late.late) == (70.0, Lateness(days=2, cost=20.0))
+    before = Scores(provenance={}, submissions=(late,))
+    assert apply_decisions(before, ()).submissions == (rows[1],), "it is counted anew each time"

@@ -63,7 +63,7 @@ def test_every_line_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     for said in (
         "line 3: Nobody has no login", "line 4: ADA is in line 2, too",
         r"line 5: '\u0430da' looks like 'ada' in line 2",
-        "line 6: the login a/b cannot", r"line 7: the login bob\u200b cannot", "line 8: the login xxx",
+        "line 6: The login 'a/b' cannot", r"line 7: The login 'bob\u200b' cannot", "line 8: The login 'xxx",
     ):  # fmt: skip
         assert said in told
 

@@ -14,6 +14,7 @@ from made_up_class import HOSTILE, changed, make_row
 
 from grader.course.gradescope import Settings, bundle, results, run
 from grader.report.write import write_zip
+from grader.score.identity import compared
 from grader.score.verdict import SubmissionScore, lost, open_check
 from harness.errors import UserError
 from harness.submission.document import visible
@@ -94,7 +95,7 @@ def test_the_exercises_of_an_assignment_share_100_points() -> None:
     ],
 )
 def test_what_a_student_can_put_right_is_said_at_once(rows: list[SubmissionScore], said: str) -> None:
-    data = results(rows, STEEP)
+    data = results(compared(rows), STEEP)
     found = read_results(data)
     if said == "1_ada_steep":  # the file with the plain name counts
         assert data["score"] == 100.0

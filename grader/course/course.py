@@ -43,7 +43,6 @@ class Assignment(StrictModel):
     """What students work on from one date to another.
 
     attempts: which submission counts. rubric: the weights, by default the grader's. hints: whether the kit has some.
-    show: what students may see of their result from `show_from` on, by default from the last due date on.
     """
 
     id: _Id
@@ -54,8 +53,6 @@ class Assignment(StrictModel):
     attempts: Rule = "latest"
     rubric: _Text | None = None
     hints: bool = False
-    show: Literal["score", "feedback", "everything"] = "feedback"
-    show_from: datetime | None = None
     case: Annotated[tuple[_CourseCase, ...], Field(min_length=1, strict=False)]
 
     @model_validator(mode="after")
@@ -67,21 +64,11 @@ class Assignment(StrictModel):
         for student, until in self.late.extensions.items():
             if until < self.due:
                 raise ValueError(f"gives {printable(student)} less time, until {_shown(until)}: an extension is later")
-        if self.show_from is not None and self.show_from < self.last_due:
-            whose = "the due date" if self.last_due == self.due else "the last extension"
-            raise ValueError(f"shows results before {whose}, {_shown(self.last_due)}: set show_from to that or later")
         return self
-
-    @property
-    def last_due(self) -> datetime:
-        """The local time after which nobody is in time."""
-        return max((self.due, *self.late.extensions.values()))
 
     def dates(self) -> Iterator[datetime]:
         """Yield every date of it."""
         yield from (self.opens, self.due, *self.late.extensions.values())
-        if self.show_from is not None:
-            yield self.show_from
 
 
 class Course(StrictModel):
@@ -223,7 +210,7 @@ def _described(course: Course, one: Assignment) -> Iterator[str]:
     twins = {frozenset(pair.exercises) for pair in known.twins}
     for first, second in combinations(cases, 2):
         if first.experiment == second.experiment:
-            yield f"  {first.id} and {second.id} are one experiment: whoever compares their sources sees both breaks"
+            yield f"  {first.id} and {second.id} are one experiment: a diff of the two shows both breaks"
         if any(frozenset((a, b)) in twins for a in first.parts for b in second.parts):
             yield f"  {first.id} and {second.id} look alike at first (docs/cases.md)"
     for case in cases:

@@ -46,8 +46,8 @@ class Decision(StrictModel):
     """What was decided about a `check` (`<criterion>.<check id>`), the total, or whose submission it is.
 
     `points` and `total` replace what the rules give; `add` adds to it, or subtracts. `withdrawn` gives the thing back
-    to the rules. `sha256` is that of the tarball, or "" if none could be read: the decision does not hold for another
-    one. `grader review` notes it, and `who` decided `when`.
+    to the rules. `sha256` is that of the tarball, or "" if it could not be read: the decision does not hold for another
+    tarball. `grader review` notes it, and `who` decided `when`.
     """
 
     submission: str
@@ -187,7 +187,9 @@ def _noted(decision: Decision, problem: str | None) -> Decided:
 
 
 def _by_rule(row: SubmissionScore) -> SubmissionScore:
-    """Return the row without the instructor's decisions about its points."""
+    """Return the row without the instructor's decisions about its points, and as if it were not late."""
+    if row.late is not None and row.total is not None:
+        row = row.model_copy(update={"total": round(row.total + row.late.cost, 2), "late": None})
     if row.rule is not None:
         row = row.model_copy(update={**dict(row.rule), "rule": None})
     if not any(check.rule for criterion in row.criteria.values() for check in criterion.checks):
@@ -306,6 +308,7 @@ def _figures(row: SubmissionScore) -> dict[str, tuple[str, bool]]:
     return {
         TOTAL: (row.status if row.total is None else points(row.total), row.rule is not None),
         "the tarball": (tarball_of(row), False),
+        "how late it is": (f"{row.late.days} days" if row.late else "", False),
     } | {
         f"{name}.{check.id}": ("open" if check.points is None else points(check.points), check.rule is not None)
         for name, criterion in row.criteria.items()
@@ -323,8 +326,8 @@ def _why(before: Mapping[str, tuple[str, bool]], after: Mapping[str, tuple[str, 
             reasons.append(f"your decision about {about}")
         elif was:
             reasons.append(f"your decision about {about} holds no longer")
-        elif about == "the tarball":
-            reasons.append("another tarball")
+        elif about in ("the tarball", "how late it is"):
+            reasons.append(f"{about} is another")
         elif about != TOTAL:
             reasons.append(f"{about} {old} -> {new}")
     more = f" and {len(reasons) - _REASONS} more" if len(reasons) > _REASONS else ""

@@ -9,6 +9,7 @@ from typing import Literal
 import click
 
 from grader.course import gradescope
+from grader.course.course import read_course
 from grader.report import platforms
 from grader.report.gradebook import (
     Students,
@@ -54,19 +55,22 @@ class ExportOptions:
 
     out: Path
     gradebook: Path | None = None
+    course: Path | None = None
     column: str | None = None
     exercises: tuple[str, ...] = ()
     visibility: gradescope.Visibility | None = None
     trust_submissions: bool = False
 
 
-def run_export(platform: Format, options: ExportOptions, names: platforms.Names | None = None) -> None:
+def run_export(platform: Format, options: ExportOptions) -> None:
     """Write an export in place of the earlier one, and say what is in it and what is not.
 
-    names: further names of a student on the platform, by login. Raises `UserError` for reports, a table or options
-    that do not fit.
+    Raises `UserError` for reports, a table, a course or options that do not fit.
     """
     _refuse_unused(platform, options)
+    # A platform may know a student by the address on the roster alone.
+    roster = read_course(options.course).students() if options.course else ()
+    names = {student.login: (student.email,) for student in roster if student.email}
     out, folder = options.out, options.out / EXPORTS / platform
     scores = None if platform == "gradescope-autograder" else read_scores(out)
     with naming(out):
@@ -75,7 +79,7 @@ def run_export(platform: Format, options: ExportOptions, names: platforms.Names 
             if not alone:
                 raise UserError(f"Another grader writes to {out} right now: wait until it has ended.")
             with new_export(folder, _FILES[platform]) as scratch:
-                notes = _write(platform, scores, scratch, options, names or {})
+                notes = _write(platform, scores, scratch, options, names)
     for path in (folder / name for name in _FILES[platform]):
         if path.exists():
             click.echo(path)
@@ -163,6 +167,7 @@ def _refuse_unused(platform: Format, options: ExportOptions) -> None:
     packs = platform == "gradescope-autograder"
     for option, given, used in (
         ("--gradebook", options.gradebook, platform in ("canvas", "moodle")),
+        ("--course", options.course, fills),
         ("--column", options.column, platform == "canvas" and fills),
         ("--exercise", options.exercises, fills or packs),
         ("--visibility", options.visibility, packs),

@@ -1,15 +1,16 @@
-"""How late a submission is, what that costs, and which attempt counts: functions of times and points alone.
+"""How late a submission is, what that costs, and which attempt counts.
 
 Times are aware. Nobody loses points because a time is unknown.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
+from grader.score.verdict import Lateness, SubmissionScore
 from harness.toml_file import StrictModel
 
 Rule = Literal["latest", "best", "first"]
@@ -53,26 +54,36 @@ class LatePolicy(StrictModel):
         return round(min(total, cost), 2)
 
 
-class Attempt(NamedTuple):
-    """One of a student's submissions of a case: its name, its time, and its points less those for lateness."""
+def with_lateness(
+    rows: Iterable[SubmissionScore], policy: LatePolicy, due: Callable[[str], datetime]
+) -> tuple[SubmissionScore, ...]:
+    """Return the rows with what lateness costs taken from their totals; due: until when a student has time.
 
-    name: str
-    submitted_at: datetime | None
-    total: float | None
+    A total that the instructor has decided stays as it is.
+    """
+
+    def late(row: SubmissionScore) -> SubmissionScore:
+        days = policy.days_late(row.arrival.submitted_at if row.arrival else None, due(row.student))
+        if row.total is None or row.rule is not None or not days:
+            return row
+        cost = policy.deduction(row.total, days)
+        return row.model_copy(update={"total": round(row.total - cost, 2), "late": Lateness(days=days, cost=cost)})
+
+    return tuple(map(late, rows))
 
 
-def counting(attempts: Sequence[Attempt], rule: Rule) -> Attempt | None:
+def counting(attempts: Sequence[SubmissionScore], rule: Rule) -> SubmissionScore | None:
     """Return the attempt that counts, or None if that cannot be told: a time is unknown, or the best waits for points.
 
-    Leave out what was rejected: a broken file takes no place. Of equal times, and of equal points, the one whose name
-    comes last counts.
+    What was rejected takes no place. Of equal times, and of equal points, the one whose name comes last counts.
     """
-    if len(attempts) <= 1:
-        return next(iter(attempts), None)
-    keys = [item.total if rule == "best" else item.submitted_at for item in attempts]
+    whole = [row for row in attempts if row.status != "rejected"]
+    if len(whole) <= 1:
+        return next(iter(whole), None)
+    keys: list[Any] = [row.total if rule == "best" else row.arrival and row.arrival.submitted_at for row in whole]
     if None in keys:
         return None
     if rule == "first":
-        earliest = min(item.submitted_at for item in attempts if item.submitted_at is not None)
-        return max((item for item in attempts if item.submitted_at == earliest), key=lambda item: item.name)
-    return max(zip(attempts, keys, strict=True), key=lambda pair: (pair[1], pair[0].name))[0]
+        first = min(keys)
+        return max((row for row, key in zip(whole, keys, strict=True) if key == first), key=lambda row: row.submission)
+    return max(zip(whole, keys, strict=True), key=lambda pair: (pair[1], pair[0].submission))[0]

@@ -8,14 +8,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader.score.identity import OTHER_SEED, login, look
+from grader.score.identity import OTHER_NAME, OTHER_SEED, look
 from grader.score.verdict import Flag, SubmissionScore
 from harness.cases import Case
 from harness.errors import UserError, printable
 from harness.files import read_text
+from harness.personal import login
+from harness.submission.archive import student_name
 
 _LIMIT = 16 * 1024 * 1024
-_LONGEST = 64  # characters of a login, as in the manifest of a submission
 # The headings in which a login may stand, the best first. Where a platform exports no login, the address is one.
 _LOGINS = ("login", "sis login id", "username", "email", "email address", "e-mail", "sid", "id number")
 _NAMES = ("name", "full name", "student")
@@ -40,7 +41,7 @@ def read_roster(path: Path) -> tuple[Student, ...]:
     It may be a plain one (login, name, email, section), or what a platform exports:
 
     - Canvas, Grades, Export: Student, ID, SIS User ID, SIS Login ID, Section (Canvas instructor guide, "How do I export
-      grades in the Gradebook?"); its lines of points possible and of the test student are none of a student.
+      grades in the Gradebook?"); its lines of points possible and of the test student are left out.
     - Moodle, Participants, Download: First name, Last name, Email address, or with Username (docs.moodle.org,
       "Participants"); an assignment's grading worksheet: Identifier, Full name, Email address (docs.moodle.org,
       "Assignment settings", offline grading worksheet).
@@ -77,7 +78,7 @@ def _cell(text: str) -> str:
 
 
 def _is_no_student(row: Mapping[str, str]) -> bool:
-    """Return whether a line of Canvas' export is none of a student: that of the points, of posting, or of the test."""
+    """Return whether a line of Canvas' export holds no student, but the points, the posting or the test student."""
     if "sis login id" not in row:
         return False
     name = row.get("student", "")
@@ -100,11 +101,10 @@ def _problems(found: Mapping[int, Student]) -> Iterator[tuple[int, str]]:
         if not name:
             yield line, f"{printable(student.name) or 'somebody'} has no login: write it, or remove the line"
             continue
-        if not name.isprintable() or set(name) & set("/\\") or name in (".", "..") or len(name) > _LONGEST:
-            yield (
-                line,
-                f"the login {printable(name)} cannot be part of a file name: at most 64 characters, without / and \\",
-            )
+        try:
+            student_name(name)
+        except UserError as error:
+            yield line, str(error).rstrip(".")
         same[login(name)].append(line)
         alike[look(name)].append(line)
     for lines in same.values():
@@ -122,16 +122,17 @@ def with_missing(
 ) -> list[SubmissionScore]:
     """Return the rows of a class and one with the status `missing` for each case that a student did not hand in.
 
-    Any earlier row of that kind which no longer holds is left out.
+    Any earlier row of that kind which no longer holds is left out. A file under another student's name is nobody's.
     """
     rows = [row for row in rows if row.status != "missing"]
-    there = {(login(row.student), row.recipe) for row in rows}
+    known = (row for row in rows if all(flag.id != OTHER_NAME for flag in row.flags))
+    there = {(login(row.student), row.recipe) for row in known}
     names = {row.submission for row in rows}
     for case in cases:
         for student in students:
             if (login(student.login), case.id) not in there:
                 name = f"{student.login}_{case.id} (missing)"
-                while name in names:  # whoever names a file so takes no other row's place
+                while name in names:  # a file that is named so takes no other row's place
                     name += "+"
                 rows.append(
                     SubmissionScore(
@@ -152,7 +153,7 @@ def with_missing(
 def with_roster_flags(
     rows: Sequence[SubmissionScore], students: Sequence[Student], cases: Sequence[Case]
 ) -> list[SubmissionScore]:
-    """Return the rows with a flag for whoever is not on the roster, and for runs with another student's seed."""
+    """Return the rows, flagged if the student is not on the roster, or if the runs have another student's seed."""
     known = {login(student.login) for student in students}
     owners = {(case.id, case.seed_of(student.login)): student.login for case in cases for student in students}
     personal = {case.id: case for case in cases if case.personal_seeds}

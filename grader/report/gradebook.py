@@ -11,9 +11,10 @@ from typing import Literal
 
 from pydantic_core import to_json
 
-from grader.report.text import clipped, points
-from grader.score.identity import left_out, login, same_name
+from grader.report.text import clipped, late_words, points
+from grader.score.identity import left_out, same_name
 from grader.score.verdict import Check, Scores, SubmissionScore, criteria_in
+from harness.personal import login
 from harness.submission.document import visible
 
 Platform = Literal["canvas", "moodle"]
@@ -198,7 +199,7 @@ def feedback(row: SubmissionScore) -> str:
         for check in criterion.checks
         if check.outcome != "passed" or check.comment
     ]
-    words = " ".join([*([row.reason] if row.reason else []), *lost]) or "Every check passed."
+    words = " ".join(filter(None, [late_words(row.late), row.reason, *lost])) or "Every check passed."
     return html.escape(clipped(words, _FEEDBACK_LIMIT), quote=False)
 
 

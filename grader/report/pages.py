@@ -11,7 +11,18 @@ from typing import get_args
 from markupsafe import Markup
 
 from grader.report.markdown import shown_report
-from grader.report.text import MISSING, clipped, file_stem, pill, plain_lines, points, render, source_diff, tenths
+from grader.report.text import (
+    MISSING,
+    clipped,
+    file_stem,
+    late_words,
+    pill,
+    plain_lines,
+    points,
+    render,
+    source_diff,
+    tenths,
+)
 from grader.score.identity import SAME_STUDENT, own_flags
 from grader.score.similarity import NOTHING_ALIKE, Likeness
 from grader.score.verdict import Check, Criterion, Exhibits, Number, Scores, Status, SubmissionScore, criteria_in
@@ -139,7 +150,7 @@ def _row(row: SubmissionScore, criteria: Iterable[Criterion]) -> Row:
 def _shortly(row: SubmissionScore) -> str:
     """Return when (UTC) a submission came in, whether it is late, and whether it counts among several."""
     words = [f"{row.arrival.submitted_at:%Y-%m-%d %H:%M}"] if row.arrival and row.arrival.submitted_at else []
-    words += ["late"] if row.arrival and row.arrival.late else []
+    words += ["late"] if row.late or (row.arrival and row.arrival.late) else []
     several = any(flag.id == SAME_STUDENT for flag in row.flags)
     words += ["does not count"] if row.not_counting else ["counts"] if several else []
     return ", ".join(words)
@@ -155,6 +166,7 @@ def arrival_words(row: SubmissionScore) -> str:
             when = f"Handed in at {_time(arrival.submitted_at)} ({arrival.time_from})."
         words = [f"{arrival.senders[0].platform} has it from {sender}." if sender else "", when]
         words += [f"{arrival.senders[0].platform} marks it as late."] if arrival.late else []
+    words += [late_words(row.late)] if row.late else []
     if row.not_counting:
         words.append(f"It does not count: {row.not_counting}")
     elif row.status != "rejected":

@@ -14,10 +14,10 @@ from pathlib import Path
 
 from grader.report.gradebook import Students, canvas_name, cell, csv_bytes, feedback, grade
 from grader.report.text import file_stem, points
-from grader.score.identity import login
 from grader.score.verdict import SubmissionScore
 from harness.errors import UserError, printable
 from harness.files import read_text
+from harness.personal import login
 from harness.submission.archive import deterministic_tar_gz
 
 _LIMIT = 64 * 1024 * 1024

@@ -16,6 +16,7 @@ from markupsafe import Markup
 from rich import progress as rich_progress
 from rich.console import Console
 
+from grader.score.verdict import Lateness
 from harness.page.run_page import TEMPLATES as RUN_TEMPLATES
 from harness.page.run_page import content_policy, page_environment
 from harness.submission.document import visible
@@ -45,6 +46,13 @@ def clipped(text: str, limit: int) -> str:
 def points(value: float | None) -> str:
     """Return points without needless zeros, or a dash for points that are open."""
     return MISSING if value is None else f"{round(value, 2):g}"
+
+
+def late_words(late: Lateness | None) -> str:
+    """Return how late something is and what that costs, as a sentence, or ""."""
+    if late is None:
+        return ""
+    return f"{late.days} {'day' if late.days == 1 else 'days'} late: {points(late.cost)} points less."
 
 
 def tenths(value: float | None) -> str:

@@ -15,9 +15,10 @@ from grader.intake.handed_in import Sender, platform_of
 from grader.score.verdict import Flag, SubmissionScore
 from harness.cases import handed_in_ids
 from harness.errors import printable
-from harness.personal import login as login  # noqa: PLC0414 (others import it from here)
+from harness.personal import login
 from harness.written.exercise import exercise_ids
 
+Choose = Callable[[Sequence[SubmissionScore]], SubmissionScore | None]
 OTHER_NAME = "other name"
 DECIDED_NAME = "decided name"
 # Flags that depend on who else is in the class. They are for the instructor: no student's page shows them.
@@ -167,16 +168,22 @@ def _exercises() -> tuple[str, ...]:
     return tuple(exercise_ids())
 
 
-def compared(rows: Sequence[SubmissionScore]) -> tuple[SubmissionScore, ...]:
-    """Return the rows of a class with what follows from each other: which attempt counts, names that look alike."""
+def compared(rows: Sequence[SubmissionScore], choose: Choose | None = None) -> tuple[SubmissionScore, ...]:
+    """Return the rows of a class with what follows from each other: which attempt counts, names that look alike.
+
+    choose: which of a student's attempts counts, by default the one whose file is named just `student_exercise`; a
+    platform may have put its words before that name. The one that the instructor chose counts before all.
+    """
     found: dict[str, list[Flag]] = defaultdict(list)
-    for row, why in _same_student(rows).values():
-        found[row.submission].append(Flag(id=SAME_STUDENT, message=why))
+    outside = {row.submission: flag.message for row in rows for flag in row.flags if flag.id == OTHER_NAME}
+    for name, (why, counts) in _same_student(rows, choose or _named_best).items():
+        found[name].append(Flag(id=SAME_STUDENT, message=why))
+        if not counts:
+            outside[name] = why
     for name, (student, others) in _look_alike(rows).items():
         # In ASCII, because on the page they would look alike.
         message = f"The student {student!a} looks like {', '.join(map(ascii, others[:3]))}."
         found[name].append(Flag(id=_LOOK_ALIKE, message=message))
-    outside = left_out(rows)
     return tuple(
         row.model_copy(
             update={"flags": (*own_flags(row), *found[row.submission]), "not_counting": outside.get(row.submission, "")}
@@ -191,10 +198,11 @@ def own_flags(row: SubmissionScore) -> tuple[Flag, ...]:
 
 
 def left_out(rows: Iterable[SubmissionScore]) -> dict[str, str]:
-    """Return which submissions have no place in gradebook and exports until the instructor decides, and why."""
-    rows = tuple(rows)
-    other = {row.submission: flag.message for row in rows for flag in row.flags if flag.id == OTHER_NAME}
-    return other | {name: why for name, (row, why) in _same_student(rows).items() if not why.endswith(_COUNTS)}
+    """Return which submissions have no place in gradebook and exports until the instructor decides, and why.
+
+    `compared` has found that out.
+    """
+    return {row.submission: row.not_counting for row in rows if row.not_counting}
 
 
 def decided_student(row: SubmissionScore, student: str, comment: str) -> SubmissionScore:
@@ -232,15 +240,8 @@ def _oddity(name: str) -> str:
     return ""
 
 
-_COUNTS = "this one counts."
-
-
-def _same_student(rows: Iterable[SubmissionScore]) -> dict[str, tuple[SubmissionScore, str]]:
-    """Return the submissions of students who handed in one exercise more than once, each with a sentence.
-
-    The one that the instructor chose counts, or else the one whose file is named just `student_exercise`; a platform
-    may have put its words before that name. What was rejected takes no place.
-    """
+def _same_student(rows: Iterable[SubmissionScore], choose: Choose) -> dict[str, tuple[str, bool]]:
+    """Return each of several submissions of a student for one exercise, with a sentence, and whether it counts."""
     groups = defaultdict(list)
     for row in rows:
         if row.recipe and all(flag.id != OTHER_NAME for flag in row.flags):
@@ -248,17 +249,23 @@ def _same_student(rows: Iterable[SubmissionScore]) -> dict[str, tuple[Submission
     found = {}
     for (student, exercise), group in groups.items():
         decided = [row for row in group if any(flag.id == DECIDED_NAME for flag in row.flags)]
-        whole = [row for row in group if row.status != "rejected"] or group
-        exact = [row for row in whole if same_name(row.submission) == f"{student}_{exercise}"]
-        named = [row for row in whole if same_name(platform_of(row.submission).stem) == f"{student}_{exercise}"]
-        chosen = decided or exact or named or (whole if len(whole) == 1 else [])
+        chosen = decided[0] if len(decided) == 1 else None if decided else choose(group)
         for row in group if len(group) > 1 else ():
-            which = f"none of these files is named {printable(f'{student}_{exercise}')}.tar.gz, and none counts."
-            if len(chosen) == 1:
-                which = _COUNTS if row is chosen[0] else f"{printable(chosen[0].submission)} counts."
+            which = "it cannot be told which one counts, and none does."
+            if chosen is not None:
+                which = "this one counts." if row is chosen else f"{printable(chosen.submission)} counts."
             files = f"{printable(row.submission)} is one of {len(group)} files of {printable(student)}"
-            found[row.submission] = row, f"{files} for {printable(exercise)}: {which}"
+            found[row.submission] = f"{files} for {printable(exercise)}: {which}", row is chosen
     return found
+
+
+def _named_best(group: Sequence[SubmissionScore]) -> SubmissionScore | None:
+    """Return the attempt whose file is named just `student_exercise`. What was rejected takes no place."""
+    name = f"{same_name(group[0].student)}_{group[0].recipe}"
+    whole = [row for row in group if row.status != "rejected"] or group
+    exact = [row for row in whole if same_name(row.submission) == name]
+    chosen = exact or [row for row in whole if same_name(platform_of(row.submission).stem) == name] or whole
+    return chosen[0] if len(chosen) == 1 else None
 
 
 def _look_alike(rows: Sequence[SubmissionScore]) -> dict[str, tuple[str, list[str]]]:

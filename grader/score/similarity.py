@@ -15,9 +15,10 @@ from functools import lru_cache
 from itertools import accumulate, chain, combinations, groupby, islice, pairwise
 from keyword import iskeyword
 
-from grader.score.identity import SIMILAR, login, look
+from grader.score.identity import SIMILAR, look
 from grader.score.verdict import Flag, SubmissionScore
 from harness.errors import printable
+from harness.personal import login
 from harness.recipe import EXERCISES, ROOT
 from harness.submission.report import body_of
 
@@ -111,18 +112,15 @@ _KINDS = (_REPORT, _COMMENTS, _CODE)
 _LEAST_EQUAL = 12  # own words of a report that equals another
 
 
-def find_alike(
-    works: Iterable[Work], given: Callable[[str], Collection[str]], seed_of: Callable[[str, str], int] | None = None
-) -> Likeness:
+def find_alike(works: Iterable[Work], given: Callable[[str], Collection[str]]) -> Likeness:
     """Return the works of different students that are alike, exercise by exercise.
 
     given: the programs of an exercise that nobody copies from a student, the broken one and the reference fix.
-    seed_of: the seed of a student (first) for an exercise (second), where each student has a seed of their own.
     """
     by_exercise = sorted(works, key=lambda work: (work.exercise, login(work.student), work.submission))
     printed = _our_prose()
     found = [
-        _compare(list(group), given(exercise), printed, seed_of)
+        _compare(list(group), given(exercise), printed)
         for exercise, group in groupby(by_exercise, key=lambda work: work.exercise)
     ]
     pairs = sorted((pair for one in found for pair in one.pairs), key=_rank)
@@ -285,9 +283,7 @@ class _Index:
                     yield text.text[start:end], min((self.holders[run] for run in new), key=len)
 
 
-def _compare(
-    works: Sequence[Work], given: Collection[str], printed: frozenset[int], seed_of: Callable[[str, str], int] | None
-) -> Likeness:
+def _compare(works: Sequence[Work], given: Collection[str], printed: frozenset[int]) -> Likeness:
     """Compare the works for one exercise, sorted by student."""
     logins = [login(work.student) for work in works]
     order = {name: number for number, name in enumerate(dict.fromkeys(logins))}
@@ -310,7 +306,7 @@ def _compare(
             if count:
                 says = index.kind.says.format(count=count, share=share, whose=printable(works[whose].student))
                 found[pair][index.kind.name] = _Reason(share, says, one, other)
-    for name, reason in chain(_equal_texts(works, indexes[0], given), _seeds_and_logs(works, seed_of)):
+    for name, reason in chain(_equal_texts(works, indexes[0], given), _equal_logs(works)):
         first, second = sorted((numbers[reason.one], numbers[reason.other]))
         if first != second:
             found[first, second][name] = reason
@@ -355,17 +351,10 @@ def _equal_texts(works: Sequence[Work], reports: _Index, given: Collection[str])
                 yield _REPORT.name, _Reason(_CERTAIN, f"Their report {what}.", first, other)
 
 
-def _seeds_and_logs(works: Sequence[Work], seed_of: Callable[[str, str], int] | None) -> Iterator[tuple[str, _Reason]]:
-    """Yield whose runs have another student's seed, and equal logs of runs that claim different seeds."""
-    owners: dict[int, int] = {}
-    if seed_of is not None:
-        for number, work in enumerate(works):
-            owners.setdefault(seed_of(work.student, work.exercise), number)
+def _equal_logs(works: Sequence[Work]) -> Iterator[tuple[str, _Reason]]:
+    """Yield equal logs of runs that claim different seeds."""
     logs: dict[tuple[str, str], list[int]] = defaultdict(list)
     for number, work in enumerate(works):
-        owner = number if work.seed is None else owners.get(work.seed, number)
-        whose, of = printable(work.student), printable(works[owner].student)
-        yield "seed", _Reason(_CERTAIN, f"The runs of {whose} have {of}'s seed, {work.seed}.", number, owner)
         for log in work.logs.items():
             logs[log].append(number)
     for (run, _), (first, *others) in sorted(logs.items()):

@@ -83,6 +83,13 @@ class RuleTotal(Model):
     reason: str
 
 
+class Lateness(Model):
+    """How many days late a submission is, a begun day as a whole one, and how many points that has cost."""
+
+    days: int
+    cost: float
+
+
 class SubmissionScore(Model):
     """One row of `scores.json`.
 
@@ -90,6 +97,7 @@ class SubmissionScore(Model):
     instructor: no total, and the checks that could be judged. `reason` says why a submission was rejected or not
     judged. `student` and `recipe` come from the manifest if it can be read, else from the file's name. `arrival` says
     how it came in; None if that is unknown. `not_counting` says why it has no place in the gradebook, or is "".
+    `late` is set if its total is lower for that.
     """
 
     submission: str
@@ -103,6 +111,7 @@ class SubmissionScore(Model):
     provenance: dict[str, str | int | float | bool | None]
     arrival: Arrival | None = None
     not_counting: str = ""
+    late: Lateness | None = None
     rule: RuleTotal | None = None  # set if the instructor has decided the total
 
 

@@ -123,9 +123,9 @@ def student_name(student: str) -> str:
     too_long = len(name) > _STUDENT_CHARACTERS or len(name.encode("utf-8", "replace")) > _STUDENT_BYTES
     if not name or too_long or not name.isprintable() or _NO_FILE_NAME.search(name):
         raise UserError(
-            f"STUDENT={student!a} cannot be part of a file name: give your login or e-mail address, of up to"
+            f"The login {student!a} cannot be part of a file name: use a login or an e-mail address of up to"
             f' {_STUDENT_CHARACTERS} characters, without / \\ : * ? " < > | and without a dash, a dot or a blank in'
-            " front, as in STUDENT=ada."
+            " front."
         )
     return name
 
