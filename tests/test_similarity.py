@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from made_up_class import HOSTILE, make_row
+from made_up_class import HOSTILE, make_row, scores_of
 from page_reader import Page
 from trial import labelled_fixes
 
