@@ -23,10 +23,10 @@ from grader.course.course import Course, read_course
 from grader.course.kit import answers_in, assignment_files, build_kit
 from grader.replay.request import recipe_of, trusted_requests
 from grader.score.canaries import reference_report
-from harness.cases import CaseTable, course_cases, handed_in_ids, may_be_handed_in
+from harness.cases import CaseTable, case_of, course_cases, handed_in_ids, may_be_handed_in
 from harness.errors import UserError
 from harness.exercise import RunOptions, start_exercise, verify_exercise
-from harness.recipe import experiment_source, load_recipe
+from harness.recipe import experiment_source, load_recipe, load_recipes
 from harness.recorded import outcomes_of, trips_of
 from harness.submission.archive import submit
 
@@ -100,6 +100,16 @@ def test_a_kit_that_would_give_an_answer_away_is_not_built(course: Course, monke
     with pytest.raises(UserError, match=r"exercises/a1/experiment.py holds the healthy text of a1"):
         assignment_files(course, course.find("week-1"))
     assert list(answers_in({"docs/x.md": case.cause.encode()}, [case], hints=False)) != []
+
+
+def test_every_break_can_be_handed_out(course: Course) -> None:
+    assignment = course.find("week-1")
+    own = {name: content for name, content in assignment_files(course, assignment).items() if "/" not in name}
+    for recipe in load_recipes()[0]:
+        case = case_of("a1", [recipe])
+        files = {**own, "exercises/a1/recipe.toml": case.for_kit(with_hints=False).encode()}
+        files["exercises/a1/experiment.py"] = case.broken_source().encode()
+        assert list(answers_in(files, [case], hints=False)) == [], recipe.id
 
 
 def test_a_student_gives_the_login_once(course: Course, tmp_path: Path) -> None:
