@@ -198,8 +198,12 @@ def test_the_attempt_that_counts_follows_the_rule() -> None:
 def test_lateness_is_taken_from_the_total_once_and_never_from_a_decision() -> None:
     policy = LatePolicy(points_per_day=10)
     rule = RuleTotal(status="graded", total=90.0, reason="")
+    added = rule.model_copy(update={"added": 5.0})
     rows = [attempt("a", -1, 90.0), attempt("b", 25, 90.0), attempt("c", 25, None), attempt("d", 25, 95.0, rule=rule)]
-    early, late, waits, decided = with_lateness(rows, policy, lambda _: DUE)
+    early, late, waits, decided, more = with_lateness(
+        [*rows, attempt("e", 25, 95.0, rule=added)], policy, lambda _: DUE
+    )
+    assert more.total == 75.0, "points that are added do not undo lateness"
     assert (early, waits, decided) == (rows[0], rows[2], rows[3])
     assert (late.total, late.late) == (70.0, Lateness(days=2, cost=20.0))
     before = Scores(provenance={}, submissions=(late,))

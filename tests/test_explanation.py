@@ -140,6 +140,17 @@ def test_the_first_sign_is_near_the_first_departure_of_its_signal(first_wrong: s
     assert points(report(first_wrong=first_wrong))["first_wrong"] == expected
 
 
+def test_a_value_is_wrong_too_if_a_right_fix_elsewhere_changes_it() -> None:
+    evidence = recorded_evidence("huge_lr")
+    text = report(first_wrong="signal: lr, step: 0, value: 10")
+    as_reference = {"reference": evidence.broken}  # the reference leaves the rate as it is
+    for accepted, earned in ((True, (3, 6)), (False, (0, 0))):
+        changed = recorded_evidence("huge_lr", report=text, **as_reference)
+        assert points(text, accepted, **as_reference)["first_wrong"] == earned[0]
+        [key] = (check for check in judge_diagnostics(changed, accepted) if check.id == "key_signal")
+        assert key.points == earned[1]
+
+
 def test_a_small_difference_is_a_first_sign_where_it_begins() -> None:
     def run(*losses: float) -> LogValues:
         return LogValues([{"step": step, "loss": loss} for step, loss in enumerate(losses)])

@@ -21,11 +21,14 @@ from grader.session import locked
 from harness.errors import UserError
 
 _FLAG = Flag(id=ABOUT_OTHERS[0], message="ada_steep is one of 2 files: bob_steep counts.")
-CLASS = scores_of(
-    make_row("ada_steep", "ada", "steep", {}, flags=(_FLAG,)),
-    make_row("ada_asleep", "ada", "asleep", changed("fix.correct", open_check, "Who knows?")),
-    make_row("bob_steep", "bob", "steep", {}),
-    make_row("eve_steep", "eve", "steep", {}, status="rejected", reason="Not an archive.", total=0.0, criteria={}),
+CLASS = Scores(
+    provenance={},
+    submissions=(
+        make_row("ada_steep", "ada", "steep", {}, flags=(_FLAG,)),
+        make_row("ada_asleep", "ada", "asleep", changed("fix.correct", open_check, "Who knows?")),
+        make_row("bob_steep", "bob", "steep", {}),
+        make_row("eve_steep", "eve", "steep", {}, status="rejected", reason="Not an archive.", total=0.0, criteria={}),
+    ),
 )
 
 
@@ -131,7 +134,7 @@ def test_a_gradebook_is_filled_in_and_who_is_not_in_it_is_listed(out: Path, tmp_
     done = run(out, "canvas", "--gradebook", str(tmp_path / "g.csv"), "--column", "Essay", "--exercise", "steep")
     assert files(out, "canvas").keys() == {"canvas.csv"}, "no submission came from Canvas, so there is no feedback"
     assert canvas_import(files(out, "canvas")["canvas.csv"]) == {"101": {"12346": "50"}}
-    assert "1 students with a grade" in done.stderr
+    assert "Students with a grade: 1." in done.stderr
     assert f"bob is not in {tmp_path / 'g.csv'}." in done.stderr
     # Without a table of the platform, the older one comes, and the filled one goes.
     run(out, "canvas")

@@ -191,7 +191,8 @@ def _by_rule(row: SubmissionScore) -> SubmissionScore:
     if row.late is not None and row.total is not None:
         row = row.model_copy(update={"total": round(row.total + row.late.cost, 2), "late": None})
     if row.rule is not None:
-        row = row.model_copy(update={**dict(row.rule), "rule": None})
+        by_rule = {"status": row.rule.status, "total": row.rule.total, "reason": row.rule.reason}
+        row = row.model_copy(update={**by_rule, "rule": None})
     if not any(check.rule for criterion in row.criteria.values() for check in criterion.checks):
         return row
     criteria = {
@@ -271,7 +272,7 @@ def _with_total(row: SubmissionScore, decision: Decision) -> SubmissionScore:
             "status": "graded",
             "total": total,
             "reason": f"{decided} (The grader: {by_rule})",
-            "rule": RuleTotal(status=row.status, total=row.total, reason=row.reason),
+            "rule": RuleTotal(status=row.status, total=row.total, reason=row.reason, added=decision.add),
         }
     )
 

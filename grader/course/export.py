@@ -133,7 +133,7 @@ def _fill(
     files = write_zip(folder / "feedback.zip", members)
     if not files:
         (folder / "feedback.zip").unlink()
-    return [f"{len(filled.places)} students with a grade, {files} feedback files.", *filled.notes]
+    return [f"Students with a grade: {len(filled.places)}. Feedback files: {files}.", *filled.notes]
 
 
 def _page(out: Path, row: SubmissionScore) -> str:

@@ -59,12 +59,13 @@ def with_lateness(
 ) -> tuple[SubmissionScore, ...]:
     """Return the rows with what lateness costs taken from their totals; due: until when a student has time.
 
-    A total that the instructor has decided stays as it is.
+    A total that the instructor has set stays as it is; points added to it do not undo lateness.
     """
 
     def late(row: SubmissionScore) -> SubmissionScore:
         days = policy.days_late(row.arrival.submitted_at if row.arrival else None, due(row.student))
-        if row.total is None or row.rule is not None or not days:
+        is_set = row.rule is not None and row.rule.added is None
+        if row.total is None or is_set or not days:
             return row
         cost = policy.deduction(row.total, days)
         return row.model_copy(update={"total": round(row.total - cost, 2), "late": Lateness(days=days, cost=cost)})

@@ -3,9 +3,10 @@
 import math
 from collections.abc import Mapping
 from functools import lru_cache
+from itertools import product
 
 from grader.replay.replay import Replay
-from grader.score.evidence import Evidence, nothing_was_edited
+from grader.score.evidence import Evidence, nothing_was_edited, sound_logs
 from grader.score.reproducibility import FIX_FIRST
 from grader.score.verdict import Check, Row, full, lost, open_check
 from harness.errors import UserError
@@ -34,7 +35,7 @@ def judge_diagnostics(evidence: Evidence, accepted: bool | None) -> tuple[Check,
         remedy = "Fill in the front matter of report.md; make check says what is missing."
         cited = [lost(*row, problem, remedy) for row in (_BROKEN_CITED, _KEY_SIGNAL, _RECOVERY)]
     else:
-        cited = [_broken_cited(evidence, report), _key_signal(evidence, report)]
+        cited = [_broken_cited(evidence, report), _key_signal(evidence, report, accepted)]
         cited.append(_recovery(evidence, report, accepted))
     return _complete(evidence, "broken", 8.0), _complete(evidence, "fixed", 4.0), *cited, _shown(evidence)
 
@@ -105,13 +106,13 @@ def _broken_cited(evidence: Evidence, report: Report) -> Check:
     return full(*_BROKEN_CITED, f"{sign} is {sign.value} in the replay, too.")
 
 
-def _key_signal(evidence: Evidence, report: Report) -> Check:
+def _key_signal(evidence: Evidence, report: Report, accepted: bool | None) -> Check:
     # A step that is off by one has cost the points of broken_cited already.
     found = _cited(_KEY_SIGNAL, evidence, report, "broken", {"healthy": evidence.reference}, OFF_BY)
     if isinstance(found, Check):
         return found
-    broken, healthy = log_values(evidence.broken.log), log_values(evidence.reference.log)
-    for sign, place in found:
+    broken = log_values(evidence.broken.log)
+    for (sign, place), healthy in product(found, sound_logs(evidence, accepted)):
         if broken.departs(sign.signal, place, healthy):
             theirs = broken.beside(sign.signal, place, healthy)
             return full(*_KEY_SIGNAL, f"{sign} is {sign.value}, and {theirs:.4g} in a healthy run.")

@@ -18,6 +18,7 @@ from harness.recipe import Recipe
 from harness.run.provenance import same_class
 from harness.run.settings import RunSettings
 from harness.submission.document import Body
+from harness.submission.log_values import LogValues, log_values
 from harness.submission.report import body_of
 from harness.workspace import Run
 
@@ -113,6 +114,17 @@ def _without_fake_fault(replay: Replay, suspected: tuple[Suspicion, ...]) -> Rep
 def same_bytes(first: Replay, second: Replay) -> bool:
     """Return whether two replays have the same log and the same checkpoint."""
     return (first.log_sha256, first.checkpoint_sha256) == (second.log_sha256, second.checkpoint_sha256)
+
+
+def sound_logs(evidence: Evidence, accepted: bool | None) -> list[LogValues]:
+    """Return the logs of sound runs to compare the broken one with: the reference's, and that of a fix judged right.
+
+    A right fix in another place may leave a value as it was in the broken run and in the reference, or change another.
+    """
+    replays = [evidence.reference]
+    if accepted and evidence.fixed.status == "OK" and not doubt(evidence):
+        replays.append(evidence.fixed)
+    return [log_values(replay.log) for replay in replays]
 
 
 def same_as_reference(evidence: Evidence) -> bool:

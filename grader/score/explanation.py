@@ -7,7 +7,7 @@ from the front matter; of the text only its length and its parts count.
 from collections.abc import Iterator, Mapping, Sequence
 
 from grader.intake.program import Unparsable
-from grader.score.evidence import Evidence
+from grader.score.evidence import Evidence, sound_logs
 from grader.score.verdict import Check, Row, full, lost, open_check
 from grader.syntax.edit_size import functions_changed
 from harness.errors import UserError, printable
@@ -43,7 +43,7 @@ def judge_explanation(evidence: Evidence, accepted: bool | None) -> tuple[Check,
         data = [
             _judge_cause(evidence, report.diagnosis),
             _judge_where(evidence, report.diagnosis, accepted),
-            _judge_first_wrong(evidence, report.diagnosis),
+            _judge_first_wrong(evidence, report.diagnosis, accepted),
             _judge_ruled_out(evidence, report),
         ]
     return *data, _judge_form(evidence.body)
@@ -114,7 +114,7 @@ def _not_compared(check: Row, evidence: Evidence) -> Check | None:
     return None
 
 
-def _judge_first_wrong(evidence: Evidence, diagnosis: Sequence[Diagnosis]) -> Check:
+def _judge_first_wrong(evidence: Evidence, diagnosis: Sequence[Diagnosis], accepted: bool | None) -> Check:
     remedy = "Cite the first value of the broken log that a healthy run would not show."
     if not diagnosis:
         return lost(*_FIRST_WRONG, "There is no diagnosis.", remedy)
@@ -125,11 +125,12 @@ def _judge_first_wrong(evidence: Evidence, diagnosis: Sequence[Diagnosis]) -> Ch
             return full(*_FIRST_WRONG, "No value is wrong.")
         return lost(*_FIRST_WRONG, "No value of this run is wrong.", f"Name the cause {HEALTHY}.")
     # With two causes the first sign of either will do.
-    judged = [_judge_sign(evidence, entry.first_wrong, remedy) for entry in diagnosis[: len(evidence.recipe.causes)]]
+    signs = [entry.first_wrong for entry in diagnosis[: len(evidence.recipe.causes)]]
+    judged = [_judge_sign(evidence, sign, accepted, remedy) for sign in signs]
     return max(judged, key=lambda check: 0.5 if check.points is None else check.points)
 
 
-def _judge_sign(evidence: Evidence, sign: Sign, remedy: str) -> Check:
+def _judge_sign(evidence: Evidence, sign: Sign, accepted: bool | None, remedy: str) -> Check:
     broken, healthy = log_values(evidence.broken.log), log_values(evidence.reference.log)
     earliest = first_departure(broken, healthy)
     if earliest is not None:
@@ -141,10 +142,13 @@ def _judge_sign(evidence: Evidence, sign: Sign, remedy: str) -> Check:
     place = broken.find(sign, within=OFF_BY)
     if place is None:
         return lost(*_FIRST_WRONG, f"You cite {sign} of the broken run, but {broken.untrue(sign)}", remedy)
-    value, theirs = broken.series[sign.signal][place], broken.beside(sign.signal, place, healthy)
-    if problem := no_first_sign(sign.signal, place, broken, healthy):
-        return lost(*_FIRST_WRONG, f"{sign} is {value:.4g}, which is not the first sign: {problem}.", remedy)
-    return full(*_FIRST_WRONG, f"{sign} is {value:.4g}, and {theirs:.4g} in a healthy run.")
+    value, problems = broken.series[sign.signal][place], []
+    for sound in sound_logs(evidence, accepted):
+        problems.append(no_first_sign(sign.signal, place, broken, sound))
+        if not problems[-1]:
+            theirs = broken.beside(sign.signal, place, sound)
+            return full(*_FIRST_WRONG, f"{sign} is {value:.4g}, and {theirs:.4g} in a healthy run.")
+    return lost(*_FIRST_WRONG, f"{sign} is {value:.4g}, which is not the first sign: {problems[0]}.", remedy)
 
 
 def _judge_first_check(evidence: Evidence, sign: Sign, *, shown_by_log: bool, remedy: str) -> Check:

@@ -76,11 +76,15 @@ class Flag(Model):
 
 
 class RuleTotal(Model):
-    """What the rules say of a submission whose total the instructor has decided."""
+    """What the rules say of a submission whose total the instructor has decided.
+
+    added: the points that the decision adds; None if it sets the total.
+    """
 
     status: Status
     total: float | None
     reason: str
+    added: float | None = None
 
 
 class Lateness(Model):
