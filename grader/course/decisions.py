@@ -309,7 +309,7 @@ def _figures(row: SubmissionScore) -> dict[str, tuple[str, bool]]:
     return {
         TOTAL: (row.status if row.total is None else points(row.total), row.rule is not None),
         "the tarball": (tarball_of(row), False),
-        "how late it is": (f"{row.late.days} days" if row.late else "", False),
+        "days late": (str(row.late.days if row.late else 0), False),
     } | {
         f"{name}.{check.id}": ("open" if check.points is None else points(check.points), check.rule is not None)
         for name, criterion in row.criteria.items()
@@ -327,8 +327,8 @@ def _why(before: Mapping[str, tuple[str, bool]], after: Mapping[str, tuple[str, 
             reasons.append(f"your decision about {about}")
         elif was:
             reasons.append(f"your decision about {about} holds no longer")
-        elif about in ("the tarball", "how late it is"):
-            reasons.append(f"{about} is another")
+        elif about == "the tarball":
+            reasons.append("another tarball")
         elif about != TOTAL:
             reasons.append(f"{about} {old} -> {new}")
     more = f" and {len(reasons) - _REASONS} more" if len(reasons) > _REASONS else ""
