@@ -17,8 +17,8 @@ _PAIRS_FROM = 4  # the level from which a case may have two breaks
 def draw_cases(course: Course, assignment: str, count: int, level: int) -> list[CaseTable]:
     """Return so many cases of a level: no two of one experiment, none that looks like another, some of them healthy.
 
-    No break of another assignment comes again. The same call gives the same cases, whatever the course file says of
-    this assignment. Raises `UserError` if the catalogue has too few.
+    No break of another assignment comes again. The same call gives the same cases: what the course file says of this
+    assignment does not matter. Raises `UserError` if the catalogue has too few.
     """
     known, recipes = load_cases(), {recipe.id: recipe for recipe in load_recipes()[0]}
     others = [case for one in course.assignment if one.id != assignment for case in one.case]

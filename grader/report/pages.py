@@ -157,7 +157,7 @@ def _shortly(row: SubmissionScore) -> str:
 
 
 def arrival_words(row: SubmissionScore) -> str:
-    """Return how a submission came in, and whether it counts, as sentences: the same whatever others handed in."""
+    """Return how a submission came in, and whether it counts, as sentences. They do not depend on other students."""
     words = []
     if arrival := row.arrival:
         sender = " and ".join(one.name or one.email or one.id for one in arrival.senders)
