@@ -32,6 +32,7 @@ Signal = Literal[
     "grad_norm",
     "grad_zero_fraction",
     "stale_grad_ratio",
+    "optimizer_steps",
     "val_loss",
     "val_accuracy",
     "val_accuracy_served",

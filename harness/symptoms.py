@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from harness.recipe import Symptom
 from harness.run.metrics_log import Record, batch_records, epoch_records
-
-_BATCH_SIGNALS = ("loss", "lr", "grad_norm", "grad_zero_fraction", "stale_grad_ratio")
+from harness.run.signals import BATCH_SIGNALS
 
 
 @dataclass(frozen=True)
@@ -26,7 +25,7 @@ def signal_values(records: Sequence[Record], signal: str) -> list[tuple[int, flo
     `eval_mode_gain` is the accuracy of the same weights in eval mode minus the reported accuracy.
     `eval_disagreement` is the relative distance between the losses of two evaluations of the same weights.
     """
-    if signal in _BATCH_SIGNALS:
+    if signal in BATCH_SIGNALS:
         pairs: Iterable[tuple[int, float | None]] = ((r["step"], r.get(signal)) for r in batch_records(records))
     else:
         pairs = ((r.get("epoch", 0), _epoch_value(r, signal)) for r in epoch_records(records))

@@ -555,6 +555,9 @@ OUTCOMES: list[tuple[str, str, str]] = [
     ("resume", "other-draws", edited(INTERRUPTED, ("    torch.set_rng_state(state['rng'])\n", "    pass\n"))),
     ("serving", "not-served", MINI),
     ("serving", "same", SERVED),
+    ("serving", "departs", edited(SERVED, ("import random\n", "import copy\nimport random\n"),
+     (MODEL, "    global FIRST\n    model = " + MODEL.removeprefix("    return ") +
+      "    FIRST = copy.deepcopy(model)\n    return model\n"), ("model.eval()(raw", "FIRST.eval()(raw"))),
     ("serving", "differs", edited(SERVED, ("raw.float() / 255", "1 - raw.float() / 255"))),
     ("augmentation", "none", MINI),
     ("augmentation", "none", mini((PREPARED, "    return inputs * 2, labels\n"))),

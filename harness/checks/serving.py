@@ -16,6 +16,7 @@ cost at most 0.005 of the lead; faults cost 0.019 and more, and still 0.008 if c
 """
 
 import copy
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -31,9 +32,14 @@ CHECK = Check(
         unjudged("not-served", "The experiment has no predict: nothing is served.", "modes"),
         sound("same", "What is served is what the network answers: predict is ruled out.", "modes"),
         mechanism(
+            "departs",
+            "Training drives apart what is served and what the network answers.",
+            look="which weights predict serves, and what it makes of them: before training, the answers agree",
+        ),
+        mechanism(
             "differs",
-            "For raw examples, other classes are served than the network answers.",
-            look="predict: how it prepares the examples and decides; and which weights it serves",
+            "For raw examples, other classes are served than the network answers, before training and after it.",
+            look="predict: how it prepares the examples and decides, and the ranges and statistics that it uses",
         ),
     ),
 )
@@ -42,11 +48,35 @@ SAME = 0.0065
 
 
 def measure(subject: Subject) -> Finding:
-    """Make some steps and an end of the epoch; compare the answers for the validation examples."""
-    trial = subject.trial()
-    if not trial.experiment.serves:
+    """Compare the answers for the validation examples after some steps; if they differ, also those before training."""
+    if not subject.trial().experiment.serves:
         return Finding("not-served", "the experiment has no function predict", {})
-    for batch in trial.batches(STEPS):
+    trained = _served(subject, STEPS)
+    values = {"share of equal answers": trained.share, "cost of the others": trained.cost}
+    text = (
+        f"{trained.share:.1%} of the served classes are the network's own, and the others cost {trained.cost:.2%} of its"
+        f" certainty; accuracy as served {short(trained.accuracy)}"
+    )
+    values["accuracy as served"] = trained.accuracy
+    if trained.cost <= SAME:
+        return Finding("same", text, values)
+    values["cost before training"] = before = _served(subject, 0).cost
+    return Finding(
+        "departs" if before <= SAME else "differs", f"{text}; before training, they cost {before:.2%}", values
+    )
+
+
+@dataclass(frozen=True)
+class _Served:
+    share: float
+    cost: float
+    accuracy: float
+
+
+def _served(subject: Subject, steps: int) -> _Served:
+    """Return how what is served differs after some steps and the end of an epoch."""
+    trial = subject.trial()
+    for batch in trial.batches(steps):
         trial.step(*batch)
     metrics = trial.experiment.evaluate(copy.deepcopy(trial.model), *trial.validation)
     trial.experiment.end_epoch(trial.model, metrics)
@@ -54,15 +84,12 @@ def measure(subject: Subject) -> Finding:
         likely = _probabilities(copy.deepcopy(trial.model).eval()(trial.validation[0]).double())
         served = trial.experiment.predict(trial.model.train(), trial.served.inputs)
     answers = likely.argmax(dim=1)
-    fits = len(served) == len(answers)
-    share = float((served == answers).double().mean()) if fits else 0.0
-    cost = _cost(likely, served.long()) if fits else 1.0
-    accuracy = float((served == trial.served.labels).double().mean()) if fits else 0.0
-    return Finding(
-        "same" if cost <= SAME else "differs",
-        f"{share:.1%} of the served classes are the network's own, and the others cost {cost:.2%} of its certainty;"
-        f" accuracy as served {short(accuracy)}",
-        {"share of equal answers": share, "cost of the others": cost, "accuracy as served": accuracy},
+    if len(served) != len(answers):
+        return _Served(0.0, 1.0, 0.0)
+    return _Served(
+        float((served == answers).double().mean()),
+        _cost(likely, served.long()),
+        float((served == trial.served.labels).double().mean()),
     )
 
 
