@@ -52,12 +52,15 @@ def measure(subject: Subject) -> Finding:
     if not subject.trial().experiment.serves:
         return Finding("not-served", "the experiment has no function predict", {})
     trained = _served(subject, STEPS)
-    values = {"share of equal answers": trained.share, "cost of the others": trained.cost}
     text = (
-        f"{trained.share:.1%} of the served classes are the network's own, and the others cost {trained.cost:.2%} of its"
-        f" certainty; accuracy as served {short(trained.accuracy)}"
+        f"{trained.share:.1%} of the served classes are the network's own, and the others cost {trained.cost:.2%}"
+        f" of its certainty; accuracy as served {short(trained.accuracy)}"
     )
-    values["accuracy as served"] = trained.accuracy
+    values = {
+        "share of equal answers": trained.share,
+        "cost of the others": trained.cost,
+        "accuracy as served": trained.accuracy,
+    }
     if trained.cost <= SAME:
         return Finding("same", text, values)
     values["cost before training"] = before = _served(subject, 0).cost
