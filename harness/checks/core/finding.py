@@ -1,7 +1,7 @@
 """What a check declares and what it reports: `Check` and its outcomes, `Finding` with its tables."""
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -130,7 +130,7 @@ class Finding:
 
     outcome: str
     summary: str
-    figures: dict[str, Cell]
+    figures: Mapping[str, Cell]
     tables: tuple[Table, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
