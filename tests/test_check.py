@@ -8,6 +8,8 @@ import pytest
 from made_up_runs import FIXED, change_json, make_workspace, read_lines, seal, write_lines
 
 from harness.errors import UserError
+from harness.recorded import outcomes_of
+from harness.submission import check
 from harness.submission.check import check_workspace, render_checks
 from harness.submission.check_run import CheckItem
 from harness.workspace import Workspace
@@ -197,6 +199,18 @@ def test_a_check_that_is_cited_is_made(workspace: Workspace, check: str, found: 
         assert made == {}
     else:
         assert message in made["report: ruled out 1"]
+
+
+def test_a_check_whose_outcome_the_seed_decides_stays_open(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cited = "{cause: loss_sum, check: loss_form, outcome: agrees}"
+    edit_report(workspace, "{cause: loss_sum, signal: loss, step: 0, value: 2.300}", cited)
+    recorded = {check: found for check, found in outcomes_of("huge_lr").items() if check != "loss_form"}
+    monkeypatch.setattr(check, "outcomes_of", lambda recipe: recorded)
+    made = {item.id: item for item in check_workspace(workspace, outcomes=lambda names: dict.fromkeys(names, "agrees"))}
+    item = made["report: ruled out 1"]
+    assert item.outcome == "could not judge" and "depends on the seed: cite another check" in item.message
 
 
 def replace_in_log(old: str, new: str) -> Damage:

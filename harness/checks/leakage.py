@@ -131,7 +131,8 @@ def measure(subject: Subject) -> Finding:
         }
     return Finding(
         outcome,
-        f"{shared} raw examples and {groups} groups in both splits; training moves by {short(moved)} with validation",
+        f"{shared} raw examples and {groups} groups in both splits; training moves by {short(moved)} with validation"
+        + (f"; {short(later)} of the training rows are later than the first validation row" if raw.in_time else ""),
         figures,
         (Table("What shuffling a column costs, all columns = 1", ("column", "share"), tuple(shares.items())),),
     )

@@ -9,7 +9,7 @@ from rich.text import Text
 from harness.checks import check_names
 from harness.errors import UserError, printable
 from harness.recipe import HEALTHY, suggestion
-from harness.recorded import check_of_value, rival_outcome
+from harness.recorded import check_of_value, outcomes_of, rival_outcome
 from harness.run.metrics_log import Record, read_metrics_log
 from harness.submission.check_run import (
     CheckItem,
@@ -184,12 +184,16 @@ class _ReportJudge:
         if check and self.outcomes is not None:
             try:
                 theirs = rival_outcome(cause, check, self._outcomes[check])
+                recorded = outcomes_of(self.workspace.recipe)
             except UserError:  # a student's kit does not know what the checks find of other causes
                 raise _Open("it is true; grading judges whether it contradicts the cause.") from None
+            if theirs and check not in recorded:
+                raise _Open(f"what {check} finds of this experiment depends on the seed: cite another check.")
             if theirs:
                 return f"the check {check} finds {self._outcomes[check]}, and with {cause} {theirs}."
         fact = f"the {entry} finds {entry.outcome}" if entry.check else f"{entry} is {entry.value}"
-        lacking = [one.signal for one in symptoms if not judge_symptom(self.records["broken"], one).present]
+        judged = [judge_symptom(self.records["broken"], one) for one in symptoms]
+        lacking = [one.symptom.signal for one in judged if one.value is not None and not one.present]
         about = f"a value of {' or '.join(dict.fromkeys(lacking))}, or " if lacking else ""
         raise UserError(f"{fact}, which {cause} allows: cite {about}a check that finds something else there.")
 
