@@ -36,8 +36,7 @@ def run_command(command: click.Command, program: str) -> NoReturn:
         click.echo(error.format_message())
         sys.exit(2)
     except click.UsageError as error:
-        name = error.ctx.command_path if error.ctx else program
-        _fail(f"{re.sub(r'(?<![.?])$', '.', error.format_message())} See {name} --help.")
+        _fail(_usage(error, program))
     except click.exceptions.Exit as error:
         sys.exit(error.exit_code)
     except (click.exceptions.Abort, KeyboardInterrupt):
@@ -60,6 +59,13 @@ def run_command(command: click.Command, program: str) -> NoReturn:
         click.echo(f"{program}: {error}. Please report it.", err=True)
         sys.exit(3)
     sys.exit(0)
+
+
+def _usage(error: click.UsageError, program: str) -> str:
+    message = re.sub(r"(?<![.?])$", ".", error.format_message())
+    if "MAKELEVEL" in os.environ:  # make has variables in place of options
+        return re.sub(r"'--([a-z-]+)'", lambda found: found[1].upper(), message) + " See make help."
+    return f"{message} See {error.ctx.command_path if error.ctx else program} --help."
 
 
 def _reopen_closed_streams() -> None:

@@ -22,6 +22,8 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
 
 # Containers often set this and shells do not: output must be buffered as it is for users.
 os.environ.pop("PYTHONUNBUFFERED", None)
+# `make test` sets it, and then messages name make's variables in place of options.
+os.environ.pop("MAKELEVEL", None)
 
 
 # The slowest files first: the last files are short, so all workers end together.

@@ -63,6 +63,11 @@ def test_a_wrong_call_ends_with_one_line(words: tuple[str, ...], message: str, t
     assert not list(tmp_path.iterdir())
 
 
+def test_under_make_a_wrong_call_names_the_variable(tmp_path: Path) -> None:
+    said = mistake("hint", "huge_lr", "--level", "4", cwd=tmp_path, env=command_environment(MAKELEVEL="1"))
+    assert said == "Invalid value for LEVEL: '4' is not a whole number from 1 to 3. See make help."
+
+
 def test_help_is_there_without_torch_or_rich(tmp_path: Path) -> None:
     code = (
         "import sys; from harness.cli import cli; cli(['--help'], standalone_mode=False);"

@@ -124,7 +124,7 @@ def measure(subject: Subject) -> Finding:
         "lowest loss": lowest,
         "highest loss": highest,
         "last loss": losses[-1],
-        "target": target,
+        "target, a little above the least loss that can be reached": target,
         "reached at step": len(losses) - 1 if learnt else None,
         "share of the first loss that plain Adam leaves": plain,
     }

@@ -1,4 +1,4 @@
-"""A network learns to read digits, and is served in 4 bits: its weights, and the activations of its hidden layer."""
+"""A network learns to read digits, and is served in few bits: its weights, and the activations of its hidden layer."""
 
 import torch
 import torch.nn.functional as F

@@ -249,7 +249,10 @@ def chart_sections(runs: Sequence[RunFiles]) -> list[Section]:
         )
         for key, word in (("mean", "mean"), ("var", "variance"))
     ]
-    by_layer = "grad_norm_by_parameter in the log, the 2-norm of each gradient; all panels share one axis."
+    by_layer = (
+        "grad_norm_by_parameter in the log, the 2-norm of each gradient; all panels share one axis."
+        " A parameter that no panel names gets no gradient."
+    )
     layers = "Outputs of the first layer that has parameters, and of the last, while training."
     return [
         Section(identifier, heading, note, grid, [chart for chart in charts if chart])
