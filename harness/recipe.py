@@ -211,10 +211,10 @@ def apply_edits(source: str, edits: Sequence[Edit], *, where: str) -> str:
     return source
 
 
-def suggestion(name: str, known: Sequence[str]) -> str:
-    """Return "did you mean X?" for a close match among the known names, else a list of all of them."""
+def suggestion(name: str, known: Sequence[str], otherwise: str = "") -> str:
+    """Return "did you mean X?" for a close match among the known names, else `otherwise`, else a list of all names."""
     close = difflib.get_close_matches(name, known, n=1)
-    return f"did you mean {close[0]}?" if close else f"choose from {', '.join(known)}."
+    return f"did you mean {close[0]}?" if close else otherwise or f"choose from {', '.join(known)}."
 
 
 def experiment_names() -> list[str]:

@@ -283,20 +283,26 @@ def _layer_charts(runs: Sequence[RunFiles]) -> list[LineChart | None]:
     for name in names:
         layer, _, parameter = name.rpartition(".")
         layers.setdefault(layer, {})[parameter] = ("grad_norm_by_parameter", name)
-    panels = {layer: _series(runs, quantities) for layer, quantities in layers.items()}
+    panels = {}
+    for layer, quantities in layers.items():
+        title = f"Layer {layer}" if layer else "Parameters"
+        most = len(DASHES) // 2  # for two runs there are as many dashes as lines
+        parts = [dict([*quantities.items()][at : at + most]) for at in range(0, len(quantities), most)]
+        for number, part in enumerate(parts, start=1):
+            panels[f"{title}, {number} of {len(parts)}" if len(parts) > 1 else title] = _series(runs, part)
     values = (y for series in panels.values() for one in series for _, y in one.points)
     extent = extent_of(y for y in values if y is not None and math.isfinite(y))
     return [
         line_chart(
             f"layer-{index}",
-            f"Layer {layer}" if layer else "Parameters",
+            title,
             series,
             y_label="2-norm",
             scale="log",
             include=[y for y in extent or () if y is not None],
             width=COMPACT,
         )
-        for index, (layer, series) in enumerate(panels.items())
+        for index, (title, series) in enumerate(panels.items())
     ]
 
 

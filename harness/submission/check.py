@@ -272,4 +272,5 @@ class _ReportJudge:
 def _require_cause(name: str) -> None:
     known = load_causes()
     if name not in known:
-        raise UserError(f"there is no cause {printable(name)!r}: {suggestion(name, list(known))}")
+        listed = suggestion(name, list(known), "`harness causes` lists them.")
+        raise UserError(f"there is no cause {printable(name)!r}: {listed}")
