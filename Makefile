@@ -13,21 +13,21 @@ work     = $(if $(WORK),--work "$(WORK)")
 resume   = $(if $(RESUME),--resume)
 
 #: Work on an exercise
-#:   make exercises                     list them, and how far you are
-#:   make exercise BREAK=huge_lr        make the workspace and run the broken experiment
-#:   make exercise BREAK=mystery LEVEL=2    the same for one that is drawn, under a neutral name
-#:   make triage BREAK=huge_lr          walk through the checks of the method
-#:   make verify BREAK=huge_lr          run your edited experiment and compare
-#:   make watch BREAK=huge_lr           run your experiment at each save
-#:   make history BREAK=huge_lr         list your attempts; DIFF=2 shows an edit
-#:   make hint BREAK=huge_lr LEVEL=1    get a hint; your submission says how many you asked for
-#:   make check BREAK=huge_lr           check everything before you hand in
+#:   make exercises                   list them, and how far you are
+#:   make exercise BREAK=huge_lr      make its workspace, run the broken experiment
+#:   make exercise BREAK=mystery LEVEL=2    the same for one that is drawn
+#:   make triage BREAK=huge_lr        walk through the checks of the method
+#:   make verify BREAK=huge_lr        run your edited experiment and compare
+#:   make watch BREAK=huge_lr         run your experiment at each save
+#:   make history BREAK=huge_lr       list your attempts; DIFF=2 shows an edit
+#:   make hint BREAK=huge_lr LEVEL=1  get a hint; your submission says how many
+#:   make check BREAK=huge_lr         check everything before you hand in
 #:   make submit BREAK=huge_lr STUDENT=ada    write the file that you hand in
-#:   make reveal BREAK=huge_lr          show cause, fix and explanation; your submission says so
-#:   make clean-work BREAK=huge_lr      start over
-#:   make shell                         open a shell that finds the command harness
-#:   make data DATASET=mnist            download MNIST or CIFAR-10
-#:   make doctor                        does this machine compute the same bytes as others?
+#:   make reveal BREAK=huge_lr        show the cause; your submission says so
+#:   make clean-work BREAK=huge_lr    start over
+#:   make shell                       open a shell that finds the command harness
+#:   make data DATASET=mnist          download MNIST or CIFAR-10
+#:   make doctor                      does this machine compute the same bytes?
 .PHONY: help exercises exercise triage verify watch history hint check submit reveal clean-work data doctor shell
 help:
 	@sed -n 's/^#: \{0,1\}//p' Makefile
@@ -88,21 +88,21 @@ shell: $(RUN)
 
 #:
 #: Grade a class
-#:   make grade [SUBMISSIONS=submissions] [OUT=reports] [COURSE=course.toml ASSIGNMENT=week-1] [RUBRIC=my.toml]
-#:              [JOBS=4] [CLUSTER=tcp://...]
-#:   make score BREAK=huge_lr           score your own workspace at home, by the whole rubric
-#:   make demo                          make a small class, score it, show the reports
-#:   make kit [COURSE=course.toml ASSIGNMENT=week-1]    build what you hand out to students
+#:   make grade                       score the folder submissions/; options:
+#:              SUBMISSIONS= OUT= COURSE= ASSIGNMENT= RUBRIC= TIMES= JOBS= CLUSTER=
+#:   make score BREAK=huge_lr         score your own workspace at home
+#:   make demo                        make a small class, score it, show the pages
+#:   make kit [COURSE= ASSIGNMENT=]   build what you hand out to students
 #:
 #: Maintain
-#:   make selfcheck [SEEDS=10]          prove every recipe and every known fix
-#:   make trial                         judge the labelled fixes of other hands
-#:   make redteam [FAMILY=archive]      run every attack on the grader
-#:   make faults | fuzz                 kills and full disks; mutated files
-#:   make test-portable                 the same bytes on emulated processors
-#:   make lint | test | test-slow       what a change must pass
+#:   make selfcheck [SEEDS=10]        prove every recipe and every known fix
+#:   make trial                       judge the labelled fixes of other hands
+#:   make redteam [FAMILY=archive]    run every attack on the grader
+#:   make faults | fuzz               kills and full disks; mutated files
+#:   make test-portable               the same bytes on emulated processors
+#:   make lint | test | test-slow     what a change must pass
 #:   make bench | bench-class | bench-peers | bench-reports | bench-checks
-#:   make gallery                       draw the pictures of docs/curves.md again
+#:   make gallery                     draw the pictures of docs/curves.md again
 .PHONY: grade score demo kit selfcheck trial redteam faults fuzz lint test test-slow test-portable
 .PHONY: bench bench-class bench-peers bench-reports bench-checks gallery
 DEV := $(VENV)/.installed-dev

@@ -50,6 +50,7 @@ def show_hint(exercise: str, work: Path, level: int | None) -> None:
         line = workspace.command("verify")
     else:
         command = workspace.command("hint", f" LEVEL={given + 1}")
-        line = f"{command}  # {_LEADS_TO[given]}; your submission says how many hints you asked for"
+        line = f"{command}  # {_LEADS_TO[given]}"
+        console.print("Your submission says how many hints you asked for.", highlight=False)
     console.print("Next:", style="bold")
     console.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)

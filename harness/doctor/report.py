@@ -76,16 +76,17 @@ def _as_text(found: dict[str, Any]) -> str:
     lines += [f"  not the golden bytes: {name}" for name in wrong]
     if wrong:
         lines += [
-            "This machine is NOT in the portable class: its hashes hold only on machines like it. The grader",
-            "still grades such a run: it replays it twice, and compares metrics instead of the hash.",
+            "This machine is NOT in the portable class: its hashes hold only on machines",
+            "like it. The grader still grades such a run: it replays it twice, and compares",
+            "metrics instead of the hash.",
         ]
     else:
-        lines.append("This machine is in the portable class: its runs have the same bytes on all of them.")
+        lines.append("This machine is in the portable class: its runs have the same bytes as elsewhere.")
     optimizers = [name.removeprefix("optimizer ") for name in differs if name.startswith("optimizer ")]
     functions = [name for name in differs if not name.startswith("optimizer ")]
     lines += [
         f"These functions differ between processors: {', '.join(functions)};",
         f"and these optimizers in their default form: {', '.join(optimizers)}.",
-        "No exercise uses them: Adam and AdamW with fused=True give the same bytes on all of these machines.",
+        "No exercise uses them: Adam and AdamW with fused=True give the same bytes.",
     ]
     return "\n".join([*lines, "Next: make exercises"])
