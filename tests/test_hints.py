@@ -74,7 +74,7 @@ def test_the_command_shows_a_hint_and_the_command_for_the_next(tmp_path: Path) -
     assert "Hint 1 of 3, where to look:\n" in said
     assert texts[0] in " ".join(said.split())
     assert texts[1] not in " ".join(said.split())
-    assert "  make hint BREAK=huge_lr LEVEL=2  # which function to read;" in said
+    assert "  make hint BREAK=huge_lr LEVEL=2  # which function to read\n" in said
     assert "Hint 3 comes after hint 2" in mistake("hint", "huge_lr", "--level", "3", cwd=tmp_path)
     assert "There is no workspace" in mistake("hint", "loss_sum", "--level", "1", cwd=tmp_path)
 
