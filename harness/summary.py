@@ -205,7 +205,7 @@ def show_history(workspace: Workspace) -> None:
     from harness.page.history_page import AttemptView, write_history_page
 
     console, broken = Console(), workspace.broken_source()
-    columns = ("attempt", "edit", "last loss", "validation", "result")
+    columns = ("attempt", "result", "edit", "last loss", "validation")
     table = Table()
     for name in columns:
         table.add_column(name, justify="left" if name == "result" else "right")
@@ -216,8 +216,8 @@ def show_history(workspace: Workspace) -> None:
         validation = figures["validation loss"] if accuracy == "-" else accuracy
         missed = [item.short for item in attempt.criteria if not item.reached]
         result = "fixed" if attempt.fixed else f"not yet: {missed[0]}" if missed else "not judged"
-        cells = (str(attempt.number), size_of(edit), figures["last loss"], validation, result)
-        table.add_row(*cells[:-1], Text(result))
+        cells = (str(attempt.number), result, size_of(edit), figures["last loss"], validation)
+        table.add_row(*map(Text, cells))
         views.append(AttemptView(attempt.number, attempt.folder, cells, edit))
     if not views:
         _show_line(console, f"No attempt yet: edit {workspace.experiment}, then {workspace.command('verify')}")
