@@ -131,6 +131,7 @@ def test_a_band_is_measured_on_the_network_that_the_evaluator_builds() -> None:
 def test_a_band_is_the_largest_distance_of_anything_sound_rounded_up() -> None:
     accuracy = band_of("e", "d", [0.95, 0.93], [(0.95, 0.911)], by_accuracy=True)
     assert (accuracy.accuracy_below, accuracy.loss_times, accuracy.reference) == (0.04, None, (0.93, 0.95))
+    assert band_of("e", "d", [1.0, 1.0], [(1.0, 1.0)], by_accuracy=True).accuracy_below == 0.01
     loss = band_of("e", "d", [1e-8, 3e-8], [(1e-8, 2e-8)], by_accuracy=False)
     assert (loss.accuracy_below, loss.loss_times) == (None, 3.0)
     assert entry(loss).endswith("loss_times = 3.0\nreference = [1e-08, 3e-08]\n")
