@@ -13,7 +13,7 @@ from harness.recipe import Goal, KitRecipe, Recipe, Symptom
 from harness.run.metrics_log import Record, batch_records, epoch_records
 from harness.run.settings import RunSettings
 from harness.submission.log_values import load_causes
-from harness.symptoms import judge_symptom
+from harness.symptoms import judge_symptom, signal_values
 from harness.toml_file import StrictModel
 
 # An accuracy of 257 validation images moves by so much around that of a guess.
@@ -83,7 +83,8 @@ def _symptoms(recipe: Recipe, dataset: str) -> tuple[Symptom, ...]:
 
 def _gone(symptom: Symptom, records: Sequence[Record]) -> Criterion:
     result = judge_symptom(records, symptom)
-    found = "not in the log" if result.value is None else f"{symptom.reduce} {symptom.signal} is {result.value:.4g}"
+    which = f"{symptom.reduce} " if len(signal_values(records, symptom.signal)) > 1 else ""
+    found = "not in the log" if result.value is None else f"{which}{symptom.signal} is {result.value:.4g}"
     says = f"{'a' if result.present else 'no'} symptom in {symptom.signal}"
     return Criterion(says=says, reached=not result.present, found=found)
 

@@ -149,6 +149,8 @@ class _OperationWatch(TorchDispatchMode):
         name = self._names.get(tensor.data_ptr())
         shape = "x".join(map(str, tensor.shape)) or "a number"
         words = f"{shape} of {str(tensor.dtype).removeprefix('torch.')}"
+        if tensor.numel() > 1:
+            words += f", {int((~tensor.detach().isfinite()).sum())} of {tensor.numel()} not finite"
         frames = [frame for frame in stack if frame.filename == self._path]
         return {
             "first operation": str(func.overloadpacket.__name__),
