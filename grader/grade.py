@@ -11,9 +11,9 @@ from pathlib import Path
 
 from rich.console import Console
 
-from grader.course.course import Assignment, Course, read_course
+from grader.course.course import read_course
 from grader.course.decisions import apply_decisions, changed_scores, decisions_path, earlier_scores, load_decisions
-from grader.course.late import counting, with_lateness
+from grader.course.late import Rule, counting, with_lateness
 from grader.course.roster import Student, with_missing, with_roster_flags
 from grader.intake.archive import Rejected
 from grader.intake.handed_in import NO_ARCHIVE, Found, HandedIn, read_folder
@@ -27,6 +27,7 @@ from grader.score.canaries import canary_problem
 from grader.score.evidence import must_agree
 from grader.score.fix import further_requests
 from grader.score.identity import compared, left_out, settled
+from grader.score.schedule import Schedule
 from grader.score.scoring import Score, score_submission, unjudged, unscored
 from grader.score.similarity import Work, find_alike, flagged
 from grader.score.verdict import DEFAULT_RUBRIC, Scores, SubmissionScore, load_weights
@@ -54,17 +55,16 @@ def score_folder(folder: Path, options: ScoreOptions) -> int:
     cases = course.cases(assignment)
     rubric = options.rubric or course.rubric(assignment)
     with course_cases(cases):
-        return _score_folder(
-            folder, replace(options, rubric=rubric), _OfCourse(course, assignment, course.students(), cases)
-        )
+        of_course = _OfCourse(course.schedule(assignment), assignment.attempts, course.students(), cases)
+        return _score_folder(folder, replace(options, rubric=rubric), of_course)
 
 
 @dataclass(frozen=True)
 class _OfCourse:
     """What a course adds to the rows of a class."""
 
-    course: Course
-    assignment: Assignment
+    schedule: Schedule
+    attempts: Rule
     students: Sequence[Student]
     cases: Sequence[Case]
 
@@ -74,8 +74,8 @@ class _OfCourse:
 
     def compared(self, rows: Sequence[SubmissionScore]) -> tuple[SubmissionScore, ...]:
         """Return the rows with what lateness costs, which attempt counts, and the flags of the roster."""
-        rows = with_lateness(rows, self.assignment.late, partial(self.course.deadline, self.assignment))
-        rows = compared(rows, partial(counting, rule=self.assignment.attempts))
+        rows = with_lateness(rows, self.schedule)
+        rows = compared(rows, partial(counting, rule=self.attempts))
         return tuple(with_roster_flags(rows, self.students, self.cases))
 
 
@@ -97,7 +97,8 @@ def _score_folder(folder: Path, options: ScoreOptions, course: _OfCourse | None)
         scores = apply_decisions(scores, load_decisions(options.out))
         rows = course.compared(course.with_missing(scores.submissions)) if course else compared(scores.submissions)
         likeness = find_alike(_works(graded, rows), _programs_of)
-        scores = scores.model_copy(update={"submissions": flagged(rows, likeness)})
+        schedule = course.schedule if course else None
+        scores = scores.model_copy(update={"submissions": flagged(rows, likeness), "schedule": schedule})
         scores = scores.model_copy(update={"changes": changed_scores(earlier, scores)})
         exhibits = {item.row.submission: item.exhibits for item in graded}
         write_reports(scores, exhibits, options.out, titles=_titles(), likeness=likeness, progress=progress)

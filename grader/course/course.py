@@ -4,7 +4,7 @@ Every date is a local time of the course's zone. Paths are relative to the file.
 """
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Literal
@@ -12,8 +12,9 @@ from zoneinfo import ZoneInfo
 
 from pydantic import Field, field_validator, model_validator
 
-from grader.course.late import LatePolicy, Rule
+from grader.course.late import Rule
 from grader.course.roster import Student, read_roster
+from grader.score.schedule import LatePolicy, Schedule
 from grader.score.verdict import DEFAULT_RUBRIC, load_weights
 from harness.cases import Case, CaseTable, load_cases
 from harness.errors import UserError, printable
@@ -39,6 +40,16 @@ class _CourseCase(CaseTable):
         return self
 
 
+class Results(StrictModel):
+    """From when students see more than their score; by default when nobody has time any more.
+
+    feedback: what cost points, without anything that tells the cause. solution: everything.
+    """
+
+    feedback: datetime | None = None
+    solution: datetime | None = None
+
+
 class Assignment(StrictModel):
     """What students work on from one date to another.
 
@@ -50,6 +61,7 @@ class Assignment(StrictModel):
     opens: datetime
     due: datetime
     late: LatePolicy = LatePolicy()
+    results: Results = Results()
     attempts: Rule = "latest"
     rubric: _Text | None = None
     hints: bool = False
@@ -64,11 +76,30 @@ class Assignment(StrictModel):
         for student, until in self.late.extensions.items():
             if until < self.due:
                 raise ValueError(f"gives {printable(student)} less time, until {_shown(until)}: an extension is later")
+        feedback, solution = self.released()
+        if solution < self.over:
+            raise ValueError(
+                f"results.solution is {_shown(solution)}, and somebody has time until {_shown(self.over)}: choose a"
+                " later date"
+            )
+        if solution < feedback:
+            raise ValueError(f"results.solution is before feedback, {_shown(feedback)}: change one")
         return self
 
     def dates(self) -> Iterator[datetime]:
         """Yield every date of it."""
         yield from (self.opens, self.due, *self.late.extensions.values())
+        yield from filter(None, (self.results.feedback, self.results.solution))
+
+    @property
+    def over(self) -> datetime:
+        """When nobody has time any more: after the last extension and the grace."""
+        return max((self.due, *self.late.extensions.values())) + timedelta(minutes=self.late.grace_minutes)
+
+    def released(self) -> tuple[datetime, datetime]:
+        """Return from when students see feedback, and the solution."""
+        feedback = self.results.feedback or self.over
+        return feedback, self.results.solution or max(feedback, self.over)
 
 
 class Course(StrictModel):
@@ -142,10 +173,12 @@ class Course(StrictModel):
         """Return the file with the weights of an assignment."""
         return self.folder / assignment.rubric if assignment.rubric else DEFAULT_RUBRIC
 
-    def deadline(self, assignment: Assignment, student: str) -> datetime:
-        """Return until when a student is in time, an aware time. Grace comes on top."""
-        own = {login(name): date for name, date in assignment.late.extensions.items()}
-        return own.get(login(student), assignment.due).replace(tzinfo=self.zone)
+    def schedule(self, assignment: Assignment) -> Schedule:
+        """Return the dates of an assignment, as its scores hold them."""
+        feedback, solution = assignment.released()
+        return Schedule(
+            time_zone=self.time_zone, due=assignment.due, late=assignment.late, feedback=feedback, solution=solution
+        )
 
 
 def read_course(path: Path) -> Course:
@@ -206,6 +239,9 @@ def _described(course: Course, one: Assignment) -> Iterator[str]:
         levels[kind] = levels.get(kind, 0) + 1
     kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(levels.items()))
     yield f"{one.id}, {_shown(one.opens)} to {_shown(one.due)} ({course.time_zone}): {len(cases)} cases ({kinds})"
+    schedule = course.schedule(one)
+    feedback, solution = schedule.begins("feedback"), schedule.begins("solution")
+    yield f"  students see feedback from {feedback} and the solution from {solution}, before that only their score"
     known = load_cases()
     twins = {frozenset(pair.exercises) for pair in known.twins}
     for first, second in combinations(cases, 2):

@@ -17,6 +17,7 @@ from pydantic import Field, model_validator
 from grader.report.text import points
 from grader.score.identity import decided_student
 from grader.score.verdict import (
+    BY_RULE,
     Change,
     Check,
     Decided,
@@ -271,7 +272,7 @@ def _with_total(row: SubmissionScore, decision: Decision) -> SubmissionScore:
         update={
             "status": "graded",
             "total": total,
-            "reason": f"{decided} (The grader: {by_rule})",
+            "reason": f"{decided}{BY_RULE}{by_rule})",
             "rule": RuleTotal(status=row.status, total=row.total, reason=row.reason, added=decision.add),
         }
     )

@@ -1,16 +1,20 @@
 """`grader export`: give the scores back, in a folder for each format below `export/` in the reports."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Literal
 
 import click
+from markupsafe import Markup
 
 from grader.course import gradescope
 from grader.course.course import read_course
 from grader.report import platforms
+from grader.report.excerpts import own_work
 from grader.report.gradebook import (
     Students,
     cell,
@@ -21,10 +25,12 @@ from grader.report.gradebook import (
     not_exported,
     students_of,
 )
-from grader.report.pages import render_student
+from grader.report.pages import render_student, render_submission
 from grader.report.text import MARKER, clipped, file_stem
 from grader.report.write import EXPORTS, new_export, write_zip
 from grader.score.identity import left_out
+from grader.score.release import as_students_see, level_of
+from grader.score.schedule import Level
 from grader.score.verdict import Scores, SubmissionScore, read_scores
 from grader.session import locked
 from harness.errors import UserError, naming
@@ -47,6 +53,14 @@ _NEXT: dict[Format, str] = {
     "json": "read it with your own program",
     "pages": "send each file to the login that stands beside it",
 }
+_Page = Callable[[SubmissionScore], str]
+_YOURS = re.compile(r'<p class="yours.*?</p>\n')  # what a page says to the instructor
+_FOR_YOU = ("csv", "json")  # these tell everything
+_SEEN: dict[Level, str] = {
+    "score": "Students see their score in it, no feedback yet. Export again when that may be seen.",
+    "feedback": "Students see feedback in it, nothing that tells a cause yet. Export again when that may be seen.",
+    "solution": "Students see everything in it, the causes too.",
+}
 
 
 @dataclass(frozen=True)
@@ -62,10 +76,11 @@ class ExportOptions:
     trust_submissions: bool = False
 
 
-def run_export(platform: Format, options: ExportOptions) -> None:
+def run_export(platform: Format, options: ExportOptions, now: datetime | None = None) -> None:
     """Write an export in place of the earlier one, and say what is in it and what is not.
 
-    Raises `UserError` for reports, a table, a course or options that do not fit.
+    now: an aware time, which decides what students may see; by default the present one. Raises `UserError` for
+    reports, a table, a course or options that do not fit.
     """
     _refuse_unused(platform, options)
     # A platform may know a student by the address on the roster alone.
@@ -73,23 +88,26 @@ def run_export(platform: Format, options: ExportOptions) -> None:
     names = {student.login: (student.email,) for student in roster if student.email}
     out, folder = options.out, options.out / EXPORTS / platform
     scores = None if platform == "gradescope-autograder" else read_scores(out)
+    level = level_of(scores, now or datetime.now(UTC)) if scores else "solution"
     with naming(out):
         out.mkdir(parents=True, exist_ok=True)
         with locked(out) as alone:
             if not alone:
                 raise UserError(f"Another grader writes to {out} right now: wait until it has ended.")
             with new_export(folder, _FILES[platform]) as scratch:
-                notes = _write(platform, scores, scratch, options, names)
+                notes = _write(platform, scores, level, scratch, options, names)
     for path in (folder / name for name in _FILES[platform]):
         if path.exists():
             click.echo(path)
     click.echo(f"Next: {_NEXT[platform]}.")
     if scores is not None:
+        if scores.schedule and platform not in _FOR_YOU:
+            click.echo(_SEEN[level])
         _say_what_is_missing(platform, scores, notes, out)
 
 
 def _write(
-    platform: Format, scores: Scores | None, folder: Path, options: ExportOptions, names: platforms.Names
+    platform: Format, scores: Scores | None, level: Level, folder: Path, options: ExportOptions, names: platforms.Names
 ) -> Sequence[str]:
     """Write the files of an export, and return whom or what it lacks, a sentence each."""
     if scores is None:
@@ -98,7 +116,8 @@ def _write(
         )
         write_zip(folder / "autograder.zip", gradescope.bundle(settings))
         return ()
-    students = students_of(scores)
+    seen = as_students_see(scores, level)
+    students, page = students_of(seen), partial(_page, options.out, seen, level)
     if platform == "csv":
         (folder / "grades.csv").write_bytes(gradebook(scores))
     elif platform == "json":
@@ -106,18 +125,18 @@ def _write(
     elif platform == "pages":
         files = {student: f"{file_stem(student)}.html" for student in students.rows}
         for student, file in files.items():
-            (folder / file).write_text(_student_page(students, options.out, student), encoding="utf-8")
+            (folder / file).write_text(_student_page(students, page, student), encoding="utf-8")
         lines = [("login", "file"), *((cell(student), file) for student, file in files.items())]
         (folder / "index.csv").write_bytes(csv_bytes(lines, mark=True))
     elif options.gradebook is None:
-        (folder / f"{platform}.csv").write_bytes(export(scores, "canvas" if platform == "canvas" else "moodle"))
+        (folder / f"{platform}.csv").write_bytes(export(seen, "canvas" if platform == "canvas" else "moodle"))
     else:
-        return _fill(platform, students, folder, options, names)
+        return _fill(platform, students, page, folder, options, names)
     return ()
 
 
 def _fill(
-    platform: Format, students: Students, folder: Path, options: ExportOptions, names: platforms.Names
+    platform: Format, students: Students, page: _Page, folder: Path, options: ExportOptions, names: platforms.Names
 ) -> Sequence[str]:
     """Write the filled table and the feedback files."""
     assert options.gradebook is not None
@@ -125,10 +144,10 @@ def _fill(
         filled = platforms.fill_canvas(
             students, options.gradebook, column=options.column, exercises=options.exercises, names=names
         )
-        members = platforms.canvas_files(students, filled, partial(_page, options.out))
+        members = platforms.canvas_files(students, filled, page)
     else:
         filled = platforms.fill_moodle(students, options.gradebook, exercises=options.exercises, names=names)
-        members = platforms.moodle_files(filled, partial(_student_page, students, options.out))
+        members = platforms.moodle_files(filled, partial(_student_page, students, page))
     (folder / f"{platform}.csv").write_bytes(filled.table)
     files = write_zip(folder / "feedback.zip", members)
     if not files:
@@ -136,18 +155,26 @@ def _fill(
     return [f"Students with a grade: {len(filled.places)}. Feedback files: {files}.", *filled.notes]
 
 
-def _page(out: Path, row: SubmissionScore) -> str:
-    """Return the page of a submission, as `grader score` wrote it."""
+def _page(out: Path, seen: Scores, level: Level, row: SubmissionScore) -> str:
+    """Return the page of a submission as its student may see it, from the one that `grader score` wrote."""
     path = out / f"{file_stem(row.submission)}.html"
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
     if MARKER not in text:
         raise UserError(f"There is no page {path}: score the class again.")
-    return text
+    if level == "solution":
+        return _YOURS.sub("", text, count=1)
+    return render_submission(
+        row,
+        None,
+        provenance=seen.provenance,
+        schedule=seen.schedule,
+        work=own_work(text) if level != "score" else Markup(),
+    )
 
 
-def _student_page(students: Students, out: Path, student: str) -> str:
+def _student_page(students: Students, page: _Page, student: str) -> str:
     rows = [row for row in students.rows[student].values() if row is not None]
-    return render_student(student, [(row, _page(out, row)) for row in rows])
+    return render_student(student, [(row, page(row)) for row in rows])
 
 
 def _say_what_is_missing(platform: Format, scores: Scores, notes: Sequence[str], out: Path) -> None:
@@ -155,8 +182,8 @@ def _say_what_is_missing(platform: Format, scores: Scores, notes: Sequence[str],
         click.echo(note, err=True)
     if waiting := sum(row.status == "not judged" for row in scores.submissions):
         click.echo(f"{waiting} not judged, and without a grade in it: grader review {out} shows why.")
-    plain = platform in ("csv", "json")  # these hold rejected submissions, too
-    if outside := left_out(scores.submissions) if plain else not_exported(scores):
+    # Those for you hold rejected submissions, too.
+    if outside := left_out(scores.submissions) if platform in _FOR_YOU else not_exported(scores):
         click.echo(f"{len(outside)} not in it: grade them there by hand, or decide (docs/grading.md).", err=True)
         for name, why in outside.items():
             click.echo(f"  {clipped(name, 80)}: {clipped(why, 200)}", err=True)

@@ -18,6 +18,7 @@ from grader.intake.handed_in import read_folder
 from grader.report.gradebook import check_words
 from grader.report.text import Progress, clipped
 from grader.score.identity import compared, left_out
+from grader.score.release import seen_by_student
 from grader.score.verdict import DEFAULT_RUBRIC, SubmissionScore, load_weights
 from grader.session import ScoreOptions, open_grading
 from harness.errors import UserError, printable
@@ -102,6 +103,8 @@ def results(rows: Sequence[SubmissionScore], settings: Settings) -> dict[str, An
         [row] = counting
         if not row.criteria:
             raise UserError(f"{printable(row.submission)} cannot be judged: {printable(row.reason, 600)}")
+        # Before the due date no check may tell the cause, whoever wants it visible then.
+        row = seen_by_student(row, "feedback" if settings.visibility == "visible" else "solution")
         for check in (check for criterion in row.criteria.values() for check in criterion.checks):
             title = check.title if share == 1 else f"{exercise}: {check.title}"
             earned = None if check.points is None else check.points / share

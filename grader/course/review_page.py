@@ -21,8 +21,10 @@ from urllib.parse import parse_qs, quote, unquote, urlencode, urlsplit
 import click
 
 from grader.course.decisions import apply_decisions, decisions_path, load_decisions
+from grader.course.late import with_lateness
 from grader.course.review import Item, decide, items_of, row_key, undo, waiting
 from grader.report.excerpts import excerpts
+from grader.report.pages import decided_at
 from grader.report.text import file_stem, points, render
 from grader.score.verdict import SCORES, Decided, Scores, SubmissionScore, read_scores
 from harness.errors import UserError
@@ -87,7 +89,9 @@ class _Desk:
     def __init__(self, rule: Scores, now: Scores, everything: bool, anonymous: bool) -> None:
         self.everything, self.anonymous = everything, anonymous
         self.now = {row.submission: row for row in now.submissions}
-        self.decided = now.decisions
+        self.decided = [one.model_copy(update={"when": decided_at(one.when, now.zone)}) for one in now.decisions]
+        counted = with_lateness(now.submissions, now.schedule) if now.schedule else ()
+        self.late = {row.submission: row.total for row in counted if row.late}
         self.rows = {row_key(row): row for row in rule.submissions}
         rows = [self.rows[key] for key in sorted(self.rows)] if anonymous else list(rule.submissions)
         self.items = [items_of(row)[0] for row in rows] if everything else waiting(rows)
@@ -119,7 +123,9 @@ class _Desk:
         if now is None:
             return "Open"
         by_hand = any(one.state == "holds" for one in self.history(item))
-        return f"{points(now)} of {points(item.most)}{', decided' if by_hand else ''}"
+        after = self.late.get(item.row.submission) if item.check is None else None
+        late = "" if after is None else f", {points(after)} after lateness"
+        return f"{points(now)} of {points(item.most)}{late}{', decided' if by_hand else ''}"
 
     def points(self, item: Item) -> float | None:
         """Return the points of an item as they stand now."""

@@ -36,6 +36,18 @@ def excerpts(page: str, reason: str, key: str = "") -> list[tuple[str, str, Mark
     ]
 
 
+def own_work(page: str) -> Markup:
+    """Return the sections of a page that hold what was handed in, as they are."""
+    found = _sections(page)
+    return Markup("").join(
+        Markup('<section aria-labelledby="{0}">\n<h2 id="{0}">{1}</h2>{2}</section>\n').format(
+            name, _PARTS[name], Markup(found[name])
+        )
+        for name in ("fix", "report")
+        if name in found
+    )
+
+
 def _sections(page: str) -> dict[str, str]:
     """Return what is below the heading of each section, by the heading's id."""
     found, name, start = {}, "", 0

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 from statistics import fmean, median
 from typing import get_args
 
@@ -24,8 +24,10 @@ from grader.report.text import (
     tenths,
 )
 from grader.score.identity import SAME_STUDENT, own_flags
+from grader.score.schedule import Schedule, local_time
 from grader.score.similarity import NOTHING_ALIKE, Likeness
 from grader.score.verdict import Check, Criterion, Exhibits, Number, Scores, Status, SubmissionScore, criteria_in
+from harness.page.charts import WIDE, ChartSource, DrawnLine, LineChart, Mark, make_axis
 from harness.page.run_data import number
 from harness.run.signals import number_text
 
@@ -53,7 +55,7 @@ def render_class_page(scores: Scores, likeness: Likeness = NOTHING_ALIKE) -> str
     """Return the page as HTML; it leads to the page of `likeness`, if there is something on that."""
     every = criteria_in(scores.submissions)
     criteria = every if len(every) <= _MOST_CRITERIA else ()
-    rows = [_row(row, criteria) for row in scores.submissions]
+    rows = [_row(row, criteria, scores.zone) for row in scores.submissions]
     totals = [row.total for row in scores.submissions if row.status == "graded" and row.total is not None]
     statuses = Counter(row.status for row in scores.submissions)
     return render(
@@ -67,6 +69,9 @@ def render_class_page(scores: Scores, likeness: Likeness = NOTHING_ALIKE) -> str
             "mean": fmean(totals) if totals else None,
             "median": median(totals) if totals else None,
             "bars": histogram(totals),
+            "when": when_chart(scores),
+            "hardest": hardest(scores.submissions),
+            "schedule": scores.schedule,
             "plot_height": _PLOT_HEIGHT,
             "mean_columns": ["Recipe", "n", "Total", *(name.capitalize() for name in every)],
             "means": [
@@ -82,7 +87,7 @@ def render_class_page(scores: Scores, likeness: Likeness = NOTHING_ALIKE) -> str
                 _shown(
                     one.submission,
                     f"{one.about}: {one.says}. {one.comment}",
-                    " · ".join(word for word in (one.who, one.when, one.state) if word),
+                    " · ".join(word for word in (one.who, decided_at(one.when, scores.zone), one.state) if word),
                 )
                 for one in scores.decisions
             ],
@@ -142,28 +147,89 @@ def lost_checks(rows: Sequence[SubmissionScore]) -> list[tuple[str, str, str, in
     return [line for _, line in sorted(ranked, key=lambda item: item[0])]
 
 
-def _row(row: SubmissionScore, criteria: Iterable[Criterion]) -> Row:
+def hardest(rows: Sequence[SubmissionScore]) -> list[tuple[str, int, str, str]]:
+    """Return every recipe, the hardest first: its name, how many submissions, their median, how many fixed rightly."""
+    ranked = []
+    for recipe in sorted({row.recipe for row in rows if row.recipe}):
+        found = [row for row in rows if row.recipe == recipe and row.status != "missing"]
+        totals = [row.total for row in found if row.status == "graded" and row.total is not None]
+        checks = [check for row in found if "fix" in row.criteria for check in row.criteria["fix"].checks]
+        judged = [check.outcome == "passed" for check in checks if check.id == "correct" and check.points is not None]
+        middle, share = median(totals) if totals else None, fmean(judged) if judged else None
+        fixed = f"{sum(judged)} of {len(judged)}" if judged else MISSING
+        order = (101.0 if middle is None else middle, 1.0 if share is None else share)
+        ranked.append((order, (clipped(recipe, 60), len(found), tenths(middle), fixed)))
+    return [line for _, line in sorted(ranked, key=lambda item: item[0])]
+
+
+def when_chart(scores: Scores) -> LineChart | None:
+    """Return the chart of totals by hours after each student's due date; without a course, after the first submission.
+
+    None if no time is known.
+    """
+    schedule = scores.schedule
+    found = [
+        (row.arrival.submitted_at, row.student, row.total)
+        for row in scores.submissions
+        if row.status == "graded" and row.total is not None and row.arrival and row.arrival.submitted_at
+    ]
+    if not found:
+        return None
+    first = min(moment for moment, _, _ in found)
+    points = [
+        ((moment - (schedule.deadline(student) if schedule else first)).total_seconds() / 3600, total)
+        for moment, student, total in found
+    ]
+    x_axis, y_axis = make_axis([0.0, *(x for x, _ in points)]), make_axis([0.0, 100.0, *(y for _, y in points)])
+    left, right, top, bottom = LineChart.left, WIDE - 10, LineChart.top, LineChart.bottom
+
+    def across(share: float) -> float:
+        return round(left + share * (right - left), 1)
+
+    def down(share: float) -> float:
+        return round(bottom - share * (bottom - top), 1)
+
+    places = sorted({(across(x_axis.position(x)), down(y_axis.position(y))) for x, y in points})
+    late = sum(x > 0 for x, _ in points)
+    return LineChart(
+        identifier="when",
+        title="Time of submission against total",
+        signal="",
+        description=f"{len(points)} submissions{f', {late} of them after the due date' if schedule else ''}.",
+        x_label="hours after the due date" if schedule else f"hours after {local_time(first, scores.zone)}",
+        y_label="total points",
+        x_ticks=tuple((across(at), label) for at, label in x_axis.ticks),
+        y_ticks=tuple((down(at), label) for at, label in y_axis.ticks),
+        lines=(DrawnLine("", 0, "", 0, 0, path="", dots="".join(f"M{x} {y}h0" for x, y in places), dots_below=0),),
+        marks=(Mark(across(x_axis.position(0.0)), "due", 1),) if schedule else (),
+        message="",
+        width=WIDE,
+        source=ChartSource((), (), "", log=False, extent=None),
+    )
+
+
+def _row(row: SubmissionScore, criteria: Iterable[Criterion], zone: tzinfo) -> Row:
     earned = tuple(row.criteria[name].points if name in row.criteria else None for name in criteria)
-    return Row(row, clipped(row.recipe, _NAME_LIMIT), f"{file_stem(row.submission)}.html", earned, _shortly(row))
+    return Row(row, clipped(row.recipe, _NAME_LIMIT), f"{file_stem(row.submission)}.html", earned, _shortly(row, zone))
 
 
-def _shortly(row: SubmissionScore) -> str:
-    """Return when (UTC) a submission came in, whether it is late, and whether it counts among several."""
-    words = [f"{row.arrival.submitted_at:%Y-%m-%d %H:%M}"] if row.arrival and row.arrival.submitted_at else []
+def _shortly(row: SubmissionScore, zone: tzinfo) -> str:
+    """Return when a submission came in, whether it is late, and whether it counts among several."""
+    words = [local_time(row.arrival.submitted_at, zone)] if row.arrival and row.arrival.submitted_at else []
     words += ["late"] if row.late or (row.arrival and row.arrival.late) else []
     several = any(flag.id == SAME_STUDENT for flag in row.flags)
     words += ["does not count"] if row.not_counting else ["counts"] if several else []
     return ", ".join(words)
 
 
-def arrival_words(row: SubmissionScore) -> str:
+def arrival_words(row: SubmissionScore, zone: tzinfo = UTC) -> str:
     """Return how a submission came in, and whether it counts, as sentences. They do not depend on other students."""
     words = []
     if arrival := row.arrival:
         sender = " and ".join(one.name or one.email or one.id for one in arrival.senders)
         when = "Nothing tells when it was handed in."
         if arrival.submitted_at is not None:
-            when = f"Handed in at {_time(arrival.submitted_at)} ({arrival.time_from})."
+            when = f"Handed in at {local_time(arrival.submitted_at, zone, seconds=True)} ({arrival.time_from})."
         words = [f"{arrival.senders[0].platform} has it from {sender}." if sender else "", when]
         words += [f"{arrival.senders[0].platform} marks it as late."] if arrival.late else []
     words += [late_words(row.late)] if row.late else []
@@ -174,8 +240,13 @@ def arrival_words(row: SubmissionScore) -> str:
     return " ".join(filter(None, words))
 
 
-def _time(moment: datetime) -> str:
-    return f"{moment:%Y-%m-%d %H:%M:%S} UTC"
+def decided_at(when: str, zone: tzinfo) -> str:
+    """Return when something was decided, as pages show it; what somebody typed in another form stays as it is."""
+    try:
+        moment = datetime.fromisoformat(when)
+    except ValueError:
+        return when
+    return local_time(moment, zone) if moment.tzinfo else when
 
 
 def _groups(rows: Sequence[Row]) -> Iterator[tuple[str, list[tuple[Row, str]]]]:
@@ -223,12 +294,20 @@ def _mean(values: Iterable[float | None]) -> float | None:
 
 
 def render_submission(
-    row: SubmissionScore, exhibits: Exhibits | None, *, title: str = "", provenance: Facts | None = None
+    row: SubmissionScore,
+    exhibits: Exhibits | None,
+    *,
+    title: str = "",
+    provenance: Facts | None = None,
+    schedule: Schedule | None = None,
+    work: Markup | None = None,
 ) -> str:
     """Return the page as HTML: a pure function, the same bytes for the same input.
 
     exhibits: what the page shows beside the score; with None it shows the score alone. title: the recipe's.
-    provenance: the provenance of the whole class; a "warning" in it stands on top.
+    provenance: the provenance of the whole class; a "warning" in it stands on top. schedule: the dates of the
+    assignment; with one, the page says from when a student may have it. work: on a page for a student in its stead,
+    the sections with what was handed in.
     """
     row = row.model_copy(update={"flags": own_flags(row)})
     exhibits = exhibits or Exhibits(submission=row.submission)
@@ -241,7 +320,9 @@ def render_submission(
         "submission.html.j2",
         {
             "row": row,
-            "arrival": arrival_words(row),
+            "arrival": arrival_words(row, schedule.zone if schedule else UTC),
+            "schedule": schedule,
+            "work": work,
             "title": title,
             "warning": facts.get("warning"),
             "exhibits": exhibits,

@@ -53,7 +53,11 @@ def write_reports(
             progress.begin("pages", len(scores.submissions))
             for row in scores.submissions:
                 html = render_submission(
-                    row, exhibits.get(row.submission), title=titles.get(row.recipe, ""), provenance=scores.provenance
+                    row,
+                    exhibits.get(row.submission),
+                    title=titles.get(row.recipe, ""),
+                    provenance=scores.provenance,
+                    schedule=scores.schedule,
                 )
                 (scratch / f"{file_stem(row.submission)}.html").write_text(html, encoding="utf-8")
                 progress.done()

@@ -4,12 +4,14 @@ The weights of the checks, which `rubric.toml` holds, are here too.
 """
 
 from collections.abc import Iterable, Mapping
+from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from grader.intake.handed_in import Arrival
+from grader.score.schedule import Schedule
 from harness.errors import UserError
 from harness.toml_file import StrictModel, read_record
 
@@ -22,6 +24,7 @@ Criterion = Annotated[str, Field(pattern="^[a-z][a-z_]{0,39}$")]
 CRITERIA: tuple[Criterion, ...] = ("reproducibility", "diagnostics", "fix", "explanation")
 # A number of a log; a non-finite one by its name, as strict JSON needs it.
 Number = float | Literal["NaN", "Infinity", "-Infinity"] | None
+BY_RULE = " (The grader: "  # in the reason of a decided total, before what the rules say
 DEFAULT_RUBRIC = Path(__file__).resolve().parent / "rubric.toml"
 Weights = Mapping[Criterion, Mapping[str, float]]
 _Points = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
@@ -145,6 +148,7 @@ class Scores(Model):
     """The whole of `scores.json`, sorted by submission.
 
     decisions: the history, in the order of its file. changes: what differs from the scores that these replaced.
+    schedule: the dates of the assignment; None without a course.
     """
 
     format_version: Literal[1] = 1
@@ -152,6 +156,12 @@ class Scores(Model):
     submissions: tuple[SubmissionScore, ...]
     decisions: tuple[Decided, ...] = ()
     changes: tuple[Change, ...] = ()
+    schedule: Schedule | None = None
+
+    @property
+    def zone(self) -> tzinfo:
+        """The time zone of what pages show."""
+        return self.schedule.zone if self.schedule else UTC
 
 
 def full(id: str, title: str, maximum: float, reason: str) -> Check:

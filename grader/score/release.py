@@ -1,0 +1,59 @@
+"""What a student may see of a score, and from when. Everything that a student gets goes through here."""
+
+from datetime import datetime
+
+from grader.score.schedule import Level
+from grader.score.verdict import BY_RULE, Check, Criterion, Scores, SubmissionScore
+
+# The checks whose sentences are about what was handed in alone. All others may tell the cause, the reference fix or a
+# value of the healthy run. So may a check that is not listed.
+_ABOUT_THE_WORK = {
+    "reproducibility": ("archive", "broken_log", "broken_checkpoint", "fixed_log", "fixed_checkpoint"),
+    "diagnostics": ("broken_complete", "fixed_complete", "broken_cited", "shown"),
+    "explanation": ("form",),
+}
+_LATER = "Why is told with the solution."
+
+
+def level_of(scores: Scores, now: datetime) -> Level:
+    """Return what students may see at an aware time: everything, if no course says otherwise."""
+    return scores.schedule.level(now) if scores.schedule else "solution"
+
+
+def as_students_see(scores: Scores, level: Level) -> Scores:
+    """Return the scores with what students may see of each row, and when they see more."""
+    if scores.schedule is None or level == "solution":
+        return scores
+    more = f"The solution follows on {scores.schedule.begins('solution')}."
+    if level == "score":
+        more = f"Feedback follows on {scores.schedule.begins('feedback')}. {more}"
+    rows = tuple(seen_by_student(row, level, more) for row in scores.submissions)
+    return scores.model_copy(update={"submissions": rows})
+
+
+def seen_by_student(row: SubmissionScore, level: Level, more: str = "") -> SubmissionScore:
+    """Return a row without what its student may not see yet; its reason says when there is `more`.
+
+    score: the total, and what lateness costs. feedback: also the checks and flags, with every sentence that is about
+    what was handed in alone. What was rejected keeps its reason: it is about the archive.
+    """
+    if level == "solution" or row.status in ("rejected", "missing"):
+        return row
+    reason = "It waits for your instructor." if row.total is None else ""
+    if level == "score":
+        return row.model_copy(update={"criteria": {}, "flags": (), "rule": None, "reason": f"{reason} {more}".strip()})
+    if row.rule is not None:
+        reason = row.reason.partition(BY_RULE)[0]
+    criteria = {
+        name: criterion.model_copy(update={"checks": tuple(_without_answer(name, check) for check in criterion.checks)})
+        for name, criterion in row.criteria.items()
+    }
+    return row.model_copy(update={"criteria": criteria, "rule": None, "reason": f"{reason} {more}".strip()})
+
+
+def _without_answer(criterion: Criterion, check: Check) -> Check:
+    if check.id in _ABOUT_THE_WORK.get(criterion, ()):
+        return check
+    if check.rule is not None:  # then the reason is that the instructor decided
+        return check.model_copy(update={"remedy": "", "rule": check.rule.model_copy(update={"reason": _LATER})})
+    return check.model_copy(update={"reason": _LATER, "remedy": ""})

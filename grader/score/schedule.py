@@ -1,0 +1,90 @@
+"""The dates of an assignment: until when students have time, what lateness costs, from when they see results."""
+
+import math
+from datetime import datetime, timedelta, tzinfo
+from typing import Annotated, Literal
+from zoneinfo import ZoneInfo
+
+from pydantic import Field, model_validator
+
+from harness.personal import login
+from harness.toml_file import StrictModel
+
+Level = Literal["score", "feedback", "solution"]
+_A_DAY = timedelta(days=1)
+_Share = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
+
+
+def local_time(moment: datetime, zone: tzinfo, *, seconds: bool = False) -> str:
+    """Return an aware time as pages show it: "2026-10-27 23:59 CET"."""
+    return f"{moment.astimezone(zone):{'%Y-%m-%d %H:%M:%S %Z' if seconds else '%Y-%m-%d %H:%M %Z'}}"
+
+
+class LatePolicy(StrictModel):
+    """What lateness costs: points of 100, or per cent of what was earned, for each day that has begun.
+
+    Within `grace_minutes` nothing is late. After `most_days` a submission gets no points. `extensions` gives single
+    students, by login, another due date: a local time of the course.
+    """
+
+    points_per_day: _Share | None = None
+    percent_per_day: _Share | None = None
+    grace_minutes: Annotated[int, Field(ge=0)] = 0
+    most_days: Annotated[int, Field(ge=0)] | None = None
+    extensions: dict[str, datetime] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _costs_one_way(self) -> "LatePolicy":
+        if self.points_per_day is not None and self.percent_per_day is not None:
+            raise ValueError("has points_per_day and percent_per_day: keep one")
+        return self
+
+    def days_late(self, submitted_at: datetime | None, due: datetime) -> int:
+        """Return how many days late something is, a begun day as a whole one; 0 for an unknown time.
+
+        After the grace, days count from the due date, not from its end.
+        """
+        if submitted_at is None or submitted_at <= due + timedelta(minutes=self.grace_minutes):
+            return 0
+        return math.ceil((submitted_at - due) / _A_DAY)
+
+    def deduction(self, total: float, days: int) -> float:
+        """Return how many of these points so many days cost: never more than all, rounded to hundredths."""
+        if self.most_days is not None and days > self.most_days:
+            return total
+        cost = days * (self.points_per_day or 0) + days * (self.percent_per_day or 0) / 100 * total
+        return round(min(total, cost), 2)
+
+
+class Schedule(StrictModel):
+    """The dates of an assignment, as local times of a zone.
+
+    feedback: from when students see what cost points, without anything that tells the cause. solution: from when they
+    see everything.
+    """
+
+    time_zone: str
+    due: datetime
+    late: LatePolicy
+    feedback: datetime
+    solution: datetime
+
+    @property
+    def zone(self) -> ZoneInfo:
+        """The time zone of the dates."""
+        return ZoneInfo(self.time_zone)
+
+    def deadline(self, student: str) -> datetime:
+        """Return until when a student is in time, an aware time. Grace comes on top."""
+        own = {login(name): date for name, date in self.late.extensions.items()}
+        return own.get(login(student), self.due).replace(tzinfo=self.zone)
+
+    def level(self, now: datetime) -> Level:
+        """Return what students may see at an aware time."""
+        feedback, solution = (date.replace(tzinfo=self.zone) for date in (self.feedback, self.solution))
+        return "solution" if now >= solution else "feedback" if now >= feedback else "score"
+
+    def begins(self, level: Literal["feedback", "solution"]) -> str:
+        """Return from when students see a level, as words."""
+        date = self.feedback if level == "feedback" else self.solution
+        return local_time(date.replace(tzinfo=self.zone), self.zone)
