@@ -13,12 +13,15 @@ from grader.cli import cli
 from grader.course.course import check_course, read_course
 from grader.course.decisions import apply_decisions
 from grader.course.draw import draw_cases
-from grader.course.late import LatePolicy, Rule, counting, with_lateness
+from grader.course.late import Rule, counting, with_lateness
 from grader.intake.handed_in import Arrival
+from grader.score.schedule import LatePolicy, Schedule
 from grader.score.verdict import Lateness, RuleTotal, Scores, SubmissionScore
 from harness.cases import case_of, load_cases
 from harness.errors import UserError
 from harness.recipe import LEVELS, load_recipe
+
+RESULTS = "[assignment.results]\n{} = 2026-10-28T00:00:00\n[assignment.late]"
 
 
 def refused(folder: Path, *changes: tuple[str, str], roster: str = ROSTER) -> str:
@@ -45,10 +48,14 @@ def test_a_course_is_read_as_written(tmp_path: Path) -> None:
     assert decoy.is_healthy
     assert "BATCH_SIZE = 8" in decoy.broken_source()
     # In October Berlin is two hours ahead of UTC, in November one.
-    assert course.deadline(week, "ada") == datetime(2026, 10, 27, 22, 59, tzinfo=UTC)
-    assert course.deadline(week, "Cem") == datetime(2026, 10, 29, 22, 59, tzinfo=UTC)
+    schedule = course.schedule(week)
+    assert schedule.deadline("ada") == datetime(2026, 10, 27, 22, 59, tzinfo=UTC)
+    assert schedule.deadline("Cem") == datetime(2026, 10, 29, 22, 59, tzinfo=UTC)
     assert [student.login for student in course.students()] == ["ada", "bob", "cem"]
+    # By default nobody sees anything before the last student's time is over: cem's, and the grace.
+    assert schedule.feedback == schedule.solution == datetime(2026, 10, 30, 0, 14)
     lines = "\n".join(check_course(tmp_path / "course.toml"))
+    assert "students see feedback from 2026-10-30 00:14 CET and the solution from 2026-10-30 00:14 CET, before" in lines
     assert "3 students in 2 sections" in lines
     levels = sorted(case.goal.level for case in (one, two) if case.goal is not None)
     assert f"3 cases (1 healthy, {', '.join(f'1 level {level}' for level in levels)})" in lines
@@ -76,12 +83,34 @@ def test_a_course_is_read_as_written(tmp_path: Path) -> None:
         ("cem = 2026-10-29", "cem = 2026-10-22", "gives cem less time"),
         ("{ cem =", "{ cme =", "cme has an extension, and is not on the roster"),
         ("points_per_day = 10", "points_per_day = 10\npercent_per_day = 5", "keep one"),
+        (
+            "[assignment.late]",
+            RESULTS.format("fedback"),
+            "assignment.week-1.results.fedback: Extra inputs are not permi",
+        ),
+        (
+            "[assignment.late]",
+            RESULTS.format("solution"),
+            "is 2026-10-28 00:00, and somebody has time until 2026-10-30",
+        ),
+        (
+            "[assignment.late]",
+            RESULTS.format("feedback = 2026-10-31T00:00:00\nsolution").replace("28T00", "30T08"),
+            "results.solution is before feedback, 2026-10-31 00:00: change one",
+        ),
         ('decoy = "tiny_batches"', 'decoy = "overshoot"', "there is no decoy of digits_mlp 'overshoot'"),
         ("due = 2026-11-03T23:59:00", 'due = 2026-11-03T23:59:00\nrubric = "none.toml"', "none.toml"),
     ],
 )
 def test_a_mistake_is_named_with_its_place(find: str, replace: str, said: str, tmp_path: Path) -> None:
     assert said in refused(tmp_path, (find, replace))
+
+
+def test_feedback_may_come_before_the_solution(tmp_path: Path) -> None:
+    text = COURSE.replace("[assignment.late]", RESULTS.format("feedback"), 1)
+    course = read_course(write_course(tmp_path, text))
+    schedule = course.schedule(course.find("week-1"))
+    assert (schedule.feedback, schedule.solution) == (datetime(2026, 10, 28), datetime(2026, 10, 30, 0, 14))
 
 
 def test_all_mistakes_are_named_at_once(tmp_path: Path) -> None:
@@ -196,13 +225,12 @@ def test_the_attempt_that_counts_follows_the_rule() -> None:
 
 
 def test_lateness_is_taken_from_the_total_once_and_never_from_a_decision() -> None:
-    policy = LatePolicy(points_per_day=10)
+    due = DUE.replace(tzinfo=None)
+    schedule = Schedule(time_zone="UTC", due=due, late=LatePolicy(points_per_day=10), feedback=due, solution=due)
     rule = RuleTotal(status="graded", total=90.0, reason="")
     added = rule.model_copy(update={"added": 5.0})
     rows = [attempt("a", -1, 90.0), attempt("b", 25, 90.0), attempt("c", 25, None), attempt("d", 25, 95.0, rule=rule)]
-    early, late, waits, decided, more = with_lateness(
-        [*rows, attempt("e", 25, 95.0, rule=added)], policy, lambda _: DUE
-    )
+    early, late, waits, decided, more = with_lateness([*rows, attempt("e", 25, 95.0, rule=added)], schedule)
     assert more.total == 75.0, "points that are added do not undo lateness"
     assert (early, waits, decided) == (rows[0], rows[2], rows[3])
     assert (late.total, late.late) == (70.0, Lateness(days=2, cost=20.0))

@@ -536,7 +536,7 @@ def test_the_command_counts_everything_and_each_page_says_when_and_from_where(
         "bob_huge_lr": f"Handed in at {MOMENT:%Y-%m-%d %H:%M:%S} UTC (the file&#39;s date).",
     }.items():
         assert words in (out / f"{file_stem(name)}.html").read_text()
-    assert "2026-03-02 12:30, late" in (out / "index.html").read_text()
+    assert "2026-03-02 12:30 UTC, late" in (out / "index.html").read_text()
 
 
 def test_every_page_says_whether_the_submission_counts(tmp_path: Path) -> None:

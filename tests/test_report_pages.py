@@ -6,14 +6,17 @@ import os
 import re
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from made_up_class import HOSTILE, RUBRIC, TITLES, changed, made_up_class, make_exhibits, make_row
 from page_reader import Page
 
-from grader.report.pages import lost_checks, means, render_class_page, render_submission
+from grader.intake.handed_in import Arrival
+from grader.report.pages import hardest, lost_checks, means, render_class_page, render_submission, when_chart
 from grader.report.text import MARKER
+from grader.score.schedule import LatePolicy, Schedule
 from grader.score.verdict import Exhibits, Flag, Measurement, RuleVerdict, Scores, SubmissionScore, lost, open_check
 
 SCORES, EXHIBITS = made_up_class(40)
@@ -154,6 +157,44 @@ class TestClassPage:
                         expected.append(f"{name}.{check.id}: 2 of 3, by rule —.")
             for words in expected:
                 assert f"{row.student} {row.recipe} : {words}" in self.page.words
+
+    def test_totals_stand_against_hours_after_each_students_own_due_date(self) -> None:
+        due = datetime(2026, 10, 27, 12)
+        late = LatePolicy(extensions={"bob": datetime(2026, 10, 28, 12)})
+        schedule = Schedule(time_zone="Europe/Berlin", due=due, late=late, feedback=due, solution=due)
+        moment = datetime(2026, 10, 28, 11, tzinfo=UTC)
+        rows = [
+            make_row(f"{name}_a", name, "a", {}, arrival=Arrival(file="x", submitted_at=moment))
+            for name in ("ada", "bob")
+        ]
+        scores = Scores(provenance={}, submissions=tuple(rows), schedule=schedule)
+        chart = when_chart(scores)
+        assert chart is not None
+        (mark,) = chart.marks
+        dots = re.findall(r"M([\d.]+) ([\d.]+)h0", chart.lines[0].dots)
+        assert [float(x) for x, _ in dots] == [mark.x, chart.right], "bob is in time, ada a day late"
+        assert {float(y) for _, y in dots} == {chart.top}
+        page = Page(render_class_page(scores))
+        page.check()
+        assert "2 submissions, 1 of them after the due date." in page.words
+        assert "2026-10-28 12:00 CET" in page.words and "UTC" not in page.words
+        assert "Hardest cases" not in page.words, "there is one case"
+        plain = render_class_page(scores.model_copy(update={"schedule": None}))
+        assert "hours after 2026-10-28 11:00 UTC" in plain and ">due<" not in plain
+        assert when_chart(SCORES) is None, "no time is known"
+
+    def test_the_hardest_cases_come_first(self) -> None:
+        wrong = changed("fix.correct", lost, "", "") | changed("fix.minimal", lost, "", "")
+        rows = [
+            make_row("1", "s", "easy", {}),
+            make_row("2", "s", "hard", wrong),
+            make_row("3", "s", "hard", {}),
+            make_row("4", "s", "hard", wrong),
+            make_row("5", "s", "hard", changed("fix.correct", open_check, "")),
+            make_row("6", "s", "hard", {}, status="missing", total=None, criteria={}),
+        ]
+        assert hardest(rows) == [("hard", 4, "80.0", "1 of 3"), ("easy", 1, "100.0", "1 of 1")]
+        assert "Hardest cases" in self.page.words
 
 
 class TestSubmissionPage:

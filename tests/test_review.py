@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from http.client import HTTPConnection
 from pathlib import Path
 from urllib.parse import urlencode
@@ -20,7 +21,9 @@ from reviewing import reviewing
 from grader.cli import cli
 from grader.course.decisions import apply_decisions, decisions_path, load_decisions
 from grader.course.review_page import ReviewServer
+from grader.intake.handed_in import Arrival
 from grader.report.write import write_reports
+from grader.score.schedule import LatePolicy, Schedule
 from grader.score.verdict import SCORES, SubmissionScore, open_check, read_scores, scores_bytes
 from harness.errors import UserError
 
@@ -235,3 +238,22 @@ def test_the_command_names_the_address_and_ends_kindly(out: Path, signalled: sig
 def test_without_scores_it_says_what_to_name(tmp_path: Path) -> None:
     done = CliRunner().invoke(cli, ["review", str(tmp_path)])
     assert isinstance(done.exception, UserError) and "name the folder that grader score wrote" in str(done.exception)
+
+
+def test_points_after_lateness_stand_beside_those_before_it(server: ReviewServer) -> None:
+    due = datetime(2026, 10, 27, 23, 59)
+    late = LatePolicy(points_per_day=10)
+    arrival = Arrival(file="x", submitted_at=datetime(2026, 10, 28, 12, tzinfo=UTC))
+    row = make_row("ada_huge_lr", "ada", "huge_lr", changed("fix.correct", open_check, "?"), arrival=arrival)
+    schedule = Schedule(time_zone="Europe/Berlin", due=due, late=late, feedback=due, solution=due)
+    scores = scores_of(row).model_copy(update={"schedule": schedule})
+    (server.out / SCORES).write_bytes(scores_bytes(scores))
+    base = f"/{server.token}/"
+    (item,) = links(ask(server, base)[1])
+    ask(server, item, {"token": server.token, "act": "save", "points": "0", "comment": "No."})
+    assert "88 of 100, 78 after lateness" in ask(server, f"{base}?all=1")[1]
+    page = ask(server, item)[1]
+    assert re.search(r"No\. <span class=\"soft\">Prof\. Ada \d{4}-\d\d-\d\d \d\d:\d\d CES?T \(holds\)", page)
+    (total,) = links(ask(server, f"{base}?all=1")[1])
+    ask(server, total, {"token": server.token, "act": "save", "points": "90", "comment": "So be it."})
+    assert "90 of 100, decided" in ask(server, f"{base}?all=1")[1], "lateness takes nothing from a total that you set"
