@@ -88,6 +88,7 @@ CANVAS = {
     "lovelaceada_12345_67890_ada_huge_lr.tar.gz": ("lovelaceada", "12345", False, "ada_huge_lr"),
     "lovelaceada_LATE_12345_67890_ada_huge_lr-1.tar.gz": ("lovelaceada", "12345", True, "ada_huge_lr-1"),
     "o_neilljosé_7_8_jo_huge_lr.tar-1.gz": ("o_neilljosé", "7", False, "jo_huge_lr.tar-1"),
+    "शर्माअमित_LATE_7_8_अमित_huge_lr.tar.gz": ("शर्माअमित", "7", True, "अमित_huge_lr"),
     "anon_x7Yz1_67890_ada_huge_lr.tar.gz": ("", "x7Yz1", False, "ada_huge_lr"),
     "LATE_anon_x7Yz1_67890_ada_huge_lr.tar.gz": ("", "x7Yz1", True, "ada_huge_lr"),
 }

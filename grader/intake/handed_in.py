@@ -182,13 +182,19 @@ def platform_of(path: str) -> Platform:
             file = (found["file"] or "") if is_last else last
             return Platform(Sender(platform="Moodle", name=found["name"], id=found["id"] or ""), False, _stem(file))
         # Not for folders: only files have such names.
-        if (is_last or part.lower().endswith(".zip")) and (found := _CANVAS.fullmatch(part)):
-            sender = Sender(platform="Canvas", name=found["name"] or "", id=found["id"] or found["anon"])
+        if (is_last or part.lower().endswith(".zip")) and (found := _CANVAS.fullmatch(_without_marks(part))):
+            name, file = (part[slice(*found.span(group))] if found[group] else "" for group in ("name", "file"))
+            sender = Sender(platform="Canvas", name=name, id=found["id"] or found["anon"])
             late = bool(found["late"] or found["named_late"])
-            return Platform(sender, late, _stem(found["file"] if is_last else last))
+            return Platform(sender, late, _stem(file if is_last else last))
         if not is_last and _GRADESCOPE.fullmatch(part):
             return Platform(None, False, _stem(last))  # its list says from whom
     return Platform(None, False, _stem(last))
+
+
+def _without_marks(name: str) -> str:
+    """Return a name of equal length with a letter for each mark: for Canvas, unlike for `re`, words hold vowel signs."""
+    return "".join("m" if unicodedata.category(char)[0] == "M" else char for char in name)
 
 
 def _stem(name: str) -> str:
