@@ -193,7 +193,7 @@ def platform_of(path: str) -> Platform:
 
 
 def _without_marks(name: str) -> str:
-    """Return a name of equal length with a letter for each mark: for Canvas, unlike for `re`, words hold vowel signs."""
+    """Return the name, as long as before, with letters for marks: Canvas, unlike `re`, keeps vowel signs in words."""
     return "".join("m" if unicodedata.category(char)[0] == "M" else char for char in name)
 
 
