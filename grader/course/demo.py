@@ -238,12 +238,15 @@ def retold(report: str, *, number: int, mistaken: bool) -> str:
     _, matter, body = report.split("---\n", 2)
     row, column = divmod(number, 7)
     pools = tomllib.loads((CLASS / "sentences.toml").read_text(encoding="utf-8")).values()
-    told = iter([pool[(row * place + column) % 7] for place, pool in enumerate(pools)])
+    words = [pool[(row * place + column) % 7] for place, pool in enumerate(pools)]
+    if f"cause: {HEALTHY}" in matter and not mistaken:
+        words[2:] = "I edited nothing.", "Equal runs."
+    told = iter(words)
     paragraphs = body.split("\n\n")
     for at, paragraph in enumerate(paragraphs):
         if paragraph.strip()[:1] not in ("#", "`", ""):
             facts = "" if mistaken and paragraph.startswith("In `") else paragraph.partition(": ")[2]
-            paragraphs[at] = f"{next(told)} {facts}".strip()
+            paragraphs[at] = f"{next(told)} {facts[:1].upper()}{facts[1:]}".strip()
     return f"---\n{_mistaken(matter) if mistaken else matter}---\n" + "\n\n".join(paragraphs) + "\n"
 
 
