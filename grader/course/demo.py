@@ -36,8 +36,8 @@ from harness.submission.archive import SUFFIX
 
 CLASS = Path(__file__).with_name("demo_class")
 _EVERY = 10  # submissions between two lines of progress
-_STUDENT, _CASE, _ADDED = "emmy", "a1", 2.0  # what the demo decides
-_COMMENT = "She explained in the office hour why her fix is right."
+_STUDENT, _CASE, _ADDED = "bjork", "a1", 5.0  # what the demo decides
+_COMMENT = "In the office hour she named the cause at once."
 _PLATFORMS: tuple[Format, ...] = ("moodle", "canvas")  # of the two assignments
 _FORMATS: tuple[Format, ...] = ("csv", "json", "pages")
 _COLUMNS = ("login", "name", "email", "section")
@@ -46,7 +46,7 @@ Open these two pages in a browser:
   {first}
   {second}
 Look at: the flags "similar" and "other seed" (isaac handed in the file of ada), "other name" (maria's file says joao),
-what is rejected and why, what lateness costs, the total that was decided (emmy), and similar.html beside them.
+what is rejected and why, what lateness costs, the total that was decided (bjork), and similar.html beside them.
 What was handed in lies in {submissions}, what you give back in export/ of the reports."""
 
 
