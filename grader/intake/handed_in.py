@@ -352,7 +352,8 @@ def _timed(arrival: Arrival, entry: _Entry, told: Mapping[str, datetime], source
     words = platform_of(entry.path).stem.split("_")
     logins = ("_".join(words[:count]) for count in range(len(words), 0, -1))
     people = (text for one in arrival.senders for text in (one.email, one.id, one.name))
-    for key in (entry.path, *people, last, *logins):  # what the platform says before what the student wrote
+    # What the platform says comes before what the student wrote. A list of the platform's names a student's zip.
+    for key in (entry.path, *reversed(_above(entry.path)), *people, last, *logins):
         if key and (moment := told.get(_key(key))) is not None:
             return arrival.model_copy(update={"submitted_at": moment, "time_from": source})
     if entry.date is None or arrival.senders:
