@@ -390,6 +390,14 @@ def test_a_table_tells_the_times_that_a_platform_does_not(tmp_path: Path, line: 
     assert (arrival.submitted_at, arrival.time_from) == (MOMENT, "times.csv")
 
 
+def test_a_table_may_name_what_the_platform_lists_around_a_file(tmp_path: Path) -> None:
+    path = "Ada Lovelace_123_assignsubmission_file/ada.d/ada_huge_lr.tar.gz"
+    folder = folder_of(tmp_path / "in", {path: GOOD})
+    for line in ("Ada Lovelace_123_assignsubmission_file", "Ada Lovelace_123_assignsubmission_file/ada.d"):
+        arrival = only(read_folder(folder, times_of(tmp_path, f"{line},2026-03-01T12:30:00Z"))).arrival
+        assert arrival.submitted_at == MOMENT
+
+
 @pytest.mark.parametrize(
     ("text", "line"),
     [
