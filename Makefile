@@ -91,7 +91,7 @@ shell: $(RUN)
 #:   make grade                       score the folder submissions/; options:
 #:              SUBMISSIONS= OUT= COURSE= ASSIGNMENT= RUBRIC= TIMES= JOBS= CLUSTER=
 #:   make score BREAK=huge_lr         score your own workspace at home
-#:   make demo                        make a small class, score it, show the pages
+#:   make demo                        make up a course, score it, export it
 #:   make kit [COURSE= ASSIGNMENT=]   build what you hand out to students
 #:
 #: Maintain

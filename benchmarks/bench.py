@@ -23,7 +23,7 @@ from benchmarks.measure import (
     seconds_row,
     this_machine,
 )
-from grader.course.demo import broken_workspace, example_submission
+from grader.course.examples import broken_workspace, example_submission
 from grader.sandbox import sandbox_problem
 from harness.canonical_setup import run_environment
 from harness.recipe import load_recipe

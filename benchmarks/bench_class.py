@@ -22,18 +22,19 @@ import click
 
 from benchmarks.measure import PAGE, BenchmarkError, Row, command_path, finish, run, this_machine
 from benchmarks.repack import repacked
-from grader.course.demo import VERDICTS, broken_workspace, example_submission, first_fixes
+from grader.course.examples import broken_workspace, example_submission
 from grader.sandbox import sandbox_problem
-from grader.score.solutions import KnownFix
+from grader.score.solutions import KnownFix, known_fixes
 from grader.score.verdict import SubmissionScore, read_scores
 from grader.selfcheck.command import EXPECTED
 from harness.errors import UserError
-from harness.recipe import recipe_ids
+from harness.recipe import load_recipe, recipe_ids
 from harness.run.provenance import usable_cores
 
 SIZE, SEED = 2100, 1
 COLD, UNCHANGED, MEMORY = 300.0, 60.0, 600.0  # targets: seconds, seconds, MB
-_WEIGHTS = dict(zip(VERDICTS, (6, 2, 1, 2, 1), strict=True))  # most students find the fix
+# Most students find the fix.
+_WEIGHTS = {"full": 6, "masking": 2, "wrong": 1, "alternative": 2, "overreach": 1}
 Kind = Literal["honest", "forged", "truncated", "raises"]
 
 
@@ -62,6 +63,13 @@ def plan(size: int, seed: int = SEED) -> list[Planned]:
             kind = "forged"
         entries.append(Planned(f"student{index}_{fix.recipe.id}", fix, kind))
     return entries
+
+
+def first_fixes(recipe_id: str) -> list[KnownFix]:
+    """Return the reference fix of a recipe, and its first known fix of every other verdict, in `_WEIGHTS`' order."""
+    known, _ = known_fixes(load_recipe(recipe_id))
+    firsts = (next((fix for fix in known if fix.verdict == verdict), None) for verdict in _WEIGHTS)
+    return [fix for fix in firsts if fix is not None]
 
 
 def make_class(entries: Sequence[Planned], folder: Path, jobs: int) -> Path:

@@ -31,7 +31,7 @@ from rich.table import Table
 
 from benchmarks.measure import PAGE, BenchmarkError, markdown_table, run, this_machine, write_section
 from benchmarks.repack import repacked
-from grader.course.demo import broken_workspace, example_submission
+from grader.course.examples import broken_workspace, example_submission
 from grader.course.kit import LISTING, build_kit
 from grader.sandbox import sandbox_problem
 from harness.errors import UserError

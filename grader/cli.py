@@ -213,7 +213,7 @@ def new_recipe(
 @click.option("--to", type=_FOLDER, default=Path("demo"), show_default=True, help="The folder to make.")
 @_jobs
 def demo(to: Path, jobs: int) -> None:
-    """Make a small class, score it, and name the page to open."""
+    """Make up a course of 40 students, score two assignments, decide, export, and name the pages to open."""
     from grader.course.demo import run_demo
 
     with naming(to):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.course.demo import broken_workspace, example_submission
+from grader.course.examples import broken_workspace, example_submission
 from grader.grade import grade
 from grader.intake.handed_in import read_folder
 from grader.replay.replayer import Replayer

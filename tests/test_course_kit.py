@@ -3,6 +3,7 @@ import json
 import os
 import posixpath
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -11,6 +12,7 @@ import venv
 from pathlib import Path
 
 import pytest
+import yaml
 from click.testing import CliRunner
 from commands import snapshot, succeed
 from notebooks import run_notebook
@@ -63,7 +65,8 @@ def test_it_holds_what_students_use_and_nothing_of_the_instructors(files: dict[s
         exercises |= {f"exercises/{exercise.id}/{name}" for name in ("PROMPT.md", "exercise.toml", exercise.file)}
     assert {name for name in files if name.startswith("exercises/")} == exercises
     assert {name.split("/")[0] for name in files} == {
-        "Makefile", "README.md", "docs", "exercises", "harness", "kit.sha256", "pyproject.toml",
+        ".devcontainer", ".github", ".gitignore", "Dockerfile", "Makefile", "README.md", "docs", "exercises", "harness",
+        "kit.sha256", "pyproject.toml",
     }  # fmt: skip
     harness = {name for name in files if name.startswith("harness/")} - {"harness/submission/causes.json"}
     assert [name for name in harness if files[name] != (ROOT / name).read_bytes()] == []
@@ -163,6 +166,36 @@ def test_the_listing_names_every_file_but_notebooks_and_the_bytes_are_the_same_a
     # Jupyter saves a notebook with its outputs, which changes no run.
     unlisted = set(files) - {line.split("  ")[1] for line in files["kit.sha256"].decode().splitlines()}
     assert unlisted == {"kit.sha256", "docs/start.ipynb"}
+
+
+def test_its_container_and_its_workflow_use_only_what_is_there(
+    texts: dict[str, str], files: dict[str, bytes], kit: Path
+) -> None:
+    container = json.loads(texts[".devcontainer/devcontainer.json"])
+    assert posixpath.normpath(posixpath.join(".devcontainer", container["build"]["dockerfile"])) in files
+    docker = texts["Dockerfile"]
+    for line in re.findall(r"^COPY --chown=student (.*) \S+$", docker, re.MULTILINE):
+        assert [name for name in line.split() if not (kit / name).exists()] == []
+    workflow = yaml.safe_load(texts[".github/workflows/check.yml"])
+    steps = workflow["jobs"]["check"]["steps"]
+    verbs = set(re.findall(r"^([a-z][a-z-]*):", texts["Makefile"], re.MULTILINE))
+    commands = "\n".join(step.get("run", "") for step in steps)
+    used = re.findall(r"^\s*make (?:-B )?([a-z]+)", "\n".join((commands, container["postCreateCommand"])), re.MULTILINE)
+    assert set(used) == {"check", "exercises", "submit"} <= verbs
+    for step in steps:
+        subprocess.run(["bash", "-n", "-c", step.get("run", "")], check=True)
+    index = workflow["jobs"]["check"]["env"]["PIP_EXTRA_INDEX_URL"]
+    assert f'PIP_EXTRA_INDEX_URL="{index}"' in docker
+
+
+def test_a_student_commits_all_of_the_work_and_nothing_that_is_made_again(kit: Path, tmp_path: Path) -> None:
+    work = ("experiment.py", "report.md", "runs/broken/metrics.log", "runs/fixed/checkpoint.pt", "workspace.json")
+    kept = [*(f"work/huge_lr/{name}" for name in work), "work/.student", "work/.progress/huge_lr.json"]
+    made = [".venv/bin/python", "submissions/ada_huge_lr.tar.gz", "harness/__pycache__/trainer.pyc"]
+    shutil.copyfile(kit / ".gitignore", tmp_path / ".gitignore")
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    words = ["git", "-C", str(tmp_path), "check-ignore", "--no-index", *kept, *made]
+    assert subprocess.run(words, capture_output=True, text=True).stdout.split() == made
 
 
 @pytest.mark.slow

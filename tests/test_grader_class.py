@@ -18,7 +18,7 @@ from special_cases import special_cases
 
 from benchmarks.repack import repacked
 from grader.cli import main
-from grader.course.demo import broken_workspace, example_submission
+from grader.course.examples import broken_workspace, example_submission
 from grader.replay.replay import Evaluation, Replay, SplitFigures
 from grader.replay.replayer import Replayer
 from grader.replay.replays import Replays, local_executor

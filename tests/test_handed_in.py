@@ -88,6 +88,7 @@ CANVAS = {
     "lovelaceada_12345_67890_ada_huge_lr.tar.gz": ("lovelaceada", "12345", False, "ada_huge_lr"),
     "lovelaceada_LATE_12345_67890_ada_huge_lr-1.tar.gz": ("lovelaceada", "12345", True, "ada_huge_lr-1"),
     "o_neilljosé_7_8_jo_huge_lr.tar-1.gz": ("o_neilljosé", "7", False, "jo_huge_lr.tar-1"),
+    "शर्माअमित_LATE_7_8_अमित_huge_lr.tar.gz": ("शर्माअमित", "7", True, "अमित_huge_lr"),
     "anon_x7Yz1_67890_ada_huge_lr.tar.gz": ("", "x7Yz1", False, "ada_huge_lr"),
     "LATE_anon_x7Yz1_67890_ada_huge_lr.tar.gz": ("", "x7Yz1", True, "ada_huge_lr"),
 }
@@ -387,6 +388,14 @@ def test_a_table_tells_the_times_that_a_platform_does_not(tmp_path: Path, line: 
     folder = folder_of(tmp_path / "in", {"lovelaceada_12345_67890_ada_huge_lr.tar.gz": GOOD})
     arrival = only(read_folder(folder, times_of(tmp_path, line))).arrival
     assert (arrival.submitted_at, arrival.time_from) == (MOMENT, "times.csv")
+
+
+def test_a_table_may_name_what_the_platform_lists_around_a_file(tmp_path: Path) -> None:
+    path = "Ada Lovelace_123_assignsubmission_file/ada.d/ada_huge_lr.tar.gz"
+    folder = folder_of(tmp_path / "in", {path: GOOD})
+    for line in ("Ada Lovelace_123_assignsubmission_file", "Ada Lovelace_123_assignsubmission_file/ada.d"):
+        arrival = only(read_folder(folder, times_of(tmp_path, f"{line},2026-03-01T12:30:00Z"))).arrival
+        assert arrival.submitted_at == MOMENT
 
 
 @pytest.mark.parametrize(

@@ -1,32 +1,94 @@
-"""`grader demo`: make a small class from the known fixes, with every kind of verdict, and score it."""
+"""`grader demo`: make up a course, hand in what students hand in, score it, decide, score again, and export.
 
+`demo_class/` holds the course, who hands in what, and the sentences of the reports. Every run is really made.
+"""
+
+import csv
+import io
+import re
 import shutil
-from collections.abc import Callable
+import tomllib
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import count
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from rich.console import Console
 
+from grader.course.course import COURSE, Assignment, Course, check_course, read_course
+from grader.course.decisions import Decision, decisions_path, keep_decision
+from grader.course.examples import broken_workspace, example_submission
+from grader.course.export import ExportOptions, Format, run_export
 from grader.grade import score_folder
-from grader.score.canaries import reference_report
-from grader.score.solutions import KnownFix, known_fixes
+from grader.report.gradebook import csv_bytes
+from grader.report.write import INDEX
+from grader.score.solutions import known_fixes, load_shared_edits
+from grader.score.verdict import read_scores
 from grader.session import ScoreOptions
-from grader.written.grade import solution
+from harness.cases import Case, course_cases
 from harness.errors import UserError
-from harness.exercise import RunOptions, start_exercise, verify_exercise
-from harness.recipe import load_recipe, recipe_ids
-from harness.submission.archive import submit, submit_file
-from harness.written.exercise import FileExercise, file_exercise_ids, find_file_exercise, stub
-from harness.written.workspace import start_file_exercise
+from harness.recipe import HEALTHY, load_recipe
+from harness.submission.archive import SUFFIX
 
-_NAMES = ("ada", "alan", "barbara", "donald", "edsger", "emmy", "frances", "grace", "hedy", "ida", "john")
-_RECIPES, _FIXES = 7, 3  # the first recipes, and the fixes of each; of the very first one all kinds
-VERDICTS = ("full", "masking", "wrong", "alternative", "overreach")
+CLASS = Path(__file__).with_name("demo_class")
+_EVERY = 10  # submissions between two lines of progress
+_STUDENT, _CASE, _ADDED = "bjork", "a1", 5.0  # what the demo decides
+_COMMENT = "In the office hour she named the cause at once."
+_PLATFORMS: tuple[Format, ...] = ("moodle", "canvas")  # of the two assignments
+_FORMATS: tuple[Format, ...] = ("csv", "json", "pages")
+_COLUMNS = ("login", "name", "email", "section")
+_TO_LOOK_AT = """
+Open these two pages in a browser:
+  {first}
+  {second}
+Look at: the flags "similar" and "other seed" (isaac handed in the file of ada), "other name" (maria's file says joao),
+what is rejected and why, what lateness costs, the total that was decided (bjork), and similar.html beside them.
+What was handed in lies in {submissions}, what you give back in export/ of the reports."""
+
+
+class Planned(NamedTuple):
+    """What a student, the `number`th of the class, hands in for a case.
+
+    kind: a word of `demo_class/class.csv`; of: the login of another student. days: how late, 0 for in time.
+    """
+
+    number: int
+    login: str
+    name: str
+    case: str
+    kind: str
+    of: str
+    days: int
+
+
+@dataclass(frozen=True)
+class _Week:
+    """An assignment of the demo, and where its files lie."""
+
+    folder: Path
+    course: Course
+    assignment: Assignment
+    platform: Format
+
+    @property
+    def submissions(self) -> Path:
+        return self.folder / "submissions" / self.assignment.id
+
+    @property
+    def times(self) -> Path:
+        return self.folder / f"{self.assignment.id}.times.csv"
+
+    @property
+    def reports(self) -> Path:
+        return self.folder / "reports" / self.assignment.id
 
 
 def run_demo(folder: Path, *, jobs: int) -> int:
-    """Make the class in `folder/submissions`, score it into `folder/reports`, and return the exit status of that.
+    """Make the course in `folder`, score it, decide, score it again and export it; return the exit status of scoring.
 
     Raises `UserError` if the folder holds anything else than an earlier demo.
     """
@@ -37,78 +99,196 @@ def run_demo(folder: Path, *, jobs: int) -> int:
         shutil.rmtree(folder / name, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
     marker.touch()
-    console = Console(stderr=True)
-    with console.status("making a class of example submissions; every run is really made"):
-        number = make_class(folder / "submissions", folder / "work", jobs)
+    say = partial(Console(stderr=True).print, markup=False, highlight=False, soft_wrap=True)
+    file = write_course(folder)
+    say("\n".join(check_course(file)))
+    course = read_course(file)
+    weeks = [
+        _Week(folder, course, assignment, platform)
+        for assignment, platform in zip(course.assignment, _PLATFORMS, strict=True)
+    ]
+    for week in weeks:
+        say(f"Making what {week.assignment.id} hands in. Every run is really made ...")
+        make_class(week, jobs, say)
     shutil.rmtree(folder / "work")
-    console.print(f"{number} submissions in {folder / 'submissions'}. Scoring them ...", highlight=False)
-    options = ScoreOptions(out=folder / "reports", jobs=jobs)
-    return score_folder(folder / "submissions", options)
+    status = max(_score(week, file, jobs, say) for week in weeks)
+    first = weeks[0].reports
+    rows = (row for row in read_scores(first).submissions if not row.not_counting)
+    row = next(row for row in rows if (row.student, row.recipe) == (_STUDENT, _CASE))
+    keep_decision(first, Decision(submission=row.submission, add=_ADDED, comment=_COMMENT, who="demo"))
+    say(f"\nDecided: {_STUDENT} gets {_ADDED:g} points more for {_CASE}. {decisions_path(first)} holds it.")
+    _score(weeks[0], file, jobs, say)
+    for week in weeks:
+        _export(week, file, say)
+    pages = (str(week.reports / INDEX) for week in weeks)
+    say(_TO_LOOK_AT.format(**dict(zip(("first", "second"), pages, strict=True)), submissions=folder / "submissions"))
+    return status
 
 
-def first_fixes(recipe_id: str) -> list[KnownFix]:
-    """Return the reference fix of a recipe, and its first known fix of every other verdict, in `VERDICTS`' order."""
-    known, _ = known_fixes(load_recipe(recipe_id))
-    firsts = (next((fix for fix in known if fix.verdict == verdict), None) for verdict in VERDICTS)
-    return [fix for fix in firsts if fix is not None]
+def _score(week: _Week, file: Path, jobs: int, say: Callable[[str], object]) -> int:
+    words = f"--course {file} --assignment {week.assignment.id} --times {week.times} --out {week.reports}"
+    say(f"\n$ grader score {week.submissions} {words}")
+    options = ScoreOptions(out=week.reports, jobs=jobs, course=file, assignment=week.assignment.id, times=week.times)
+    return score_folder(week.submissions, options)
 
 
-def make_class(out: Path, work: Path, jobs: int) -> int:
-    """Make the submissions, `jobs` runs at a time, and return how many there are."""
-    students = (f"{name}{'' if turn == 0 else turn}" for turn in count() for name in _NAMES)
-    recipes = recipe_ids()[:_RECIPES]
-    fixes = [fix for recipe in recipes for fix in first_fixes(recipe)[: None if recipe == recipes[0] else _FIXES]]
-
-    def hand_in(fix: KnownFix, student: str) -> Path:
-        return example_submission(fix.recipe.id, student, fix.source, work / "template", work / student, out)
-
-    with ThreadPoolExecutor(jobs) as pool:
-        list(pool.map(lambda recipe: broken_workspace(recipe, work / "template"), recipes))
-        made = [pool.submit(hand_in, fix, student) for fix, student in zip(fixes, students, strict=False)]
-        for exercise in filter(None, map(find_file_exercise, file_exercise_ids())):
-            for answer, student in zip((solution(exercise), stub(exercise)), students, strict=False):
-                made.append(pool.submit(example_answer, exercise, student, answer, work / student, out))
-        good = made[0].result().read_bytes()
-        for done in made:
-            done.result()
-    (out / f"half_{recipes[0]}.tar.gz").write_bytes(good[: len(good) // 2])
-    return len(list(out.glob("*.tar.gz")))
+def _export(week: _Week, file: Path, say: Callable[[str], object]) -> None:
+    """Export the scores: into the table of the platform, and in the formats of no platform."""
+    table = week.folder / f"{week.platform}.csv"
+    table.write_bytes(csv_bytes(_table(week)))
+    cases = tuple(case.id for case in week.assignment.case)
+    filled = ExportOptions(out=week.reports, gradebook=table, course=file, exercises=cases)
+    words = f" --gradebook {table} --course {file} --exercise {' --exercise '.join(cases)}"
+    for platform, options in ((week.platform, filled), *((name, ExportOptions(out=week.reports)) for name in _FORMATS)):
+        say(f"\n$ grader export --format {platform} --out {week.reports}{words if options is filled else ''}")
+        run_export(platform, options)
 
 
-def broken_workspace(recipe: str, work: Path, options: RunOptions | None = None) -> Path:
-    """Make `work/<recipe>/` with its broken run, where it is not there yet, and return `work`."""
-    start_exercise(recipe, work, options or RunOptions(), bar=False)
-    return work
+def write_course(folder: Path) -> Path:
+    """Write the course and its roster, and return the path of the course file."""
+    shutil.copyfile(CLASS / COURSE.name, folder / COURSE.name)
+    lines = [[row[name] for name in _COLUMNS] for row in _students()]
+    (folder / "roster.csv").write_bytes(csv_bytes([_COLUMNS, *lines]))
+    return folder / COURSE.name
 
 
-def example_submission(
-    recipe: str,
-    student: str,
-    source: str,
-    template: Path,
-    work: Path,
-    out: Path,
-    *,
-    report: Callable[[str], str] | None = None,
-) -> Path:
-    """Return the tarball that a student with this experiment and report hands in.
+def _students() -> list[dict[str, str]]:
+    with (CLASS / "class.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
 
-    `template` is a `work` folder in which the broken run was made; `report` changes the reference report. Raises
-    `UserError` if the experiment does not run or the report cannot be handed in.
+
+def planned(case: str) -> Iterator[Planned]:
+    """Yield what the class hands in for a case."""
+    for number, row in enumerate(_students()):
+        if row[case]:
+            words, _, days = row[case].partition("@")
+            kind, _, of = words.partition(":")
+            yield Planned(number, row["login"], row["name"], case, kind, of, int(days or 0))
+
+
+def make_class(week: _Week, jobs: int, say: Callable[[str], object]) -> None:
+    """Write what the class hands in for an assignment as the platform's download, and a CSV with the times."""
+    cases = {case.id: case for case in week.course.cases(week.assignment)}
+    plan = [item for case in cases for item in planned(case)]
+    made: dict[tuple[str, str], Sequence[tuple[str, bytes]]] = {}
+    with course_cases(cases.values()), ThreadPoolExecutor(jobs) as pool:
+        own = [item for item in plan if item.kind != "copy"]
+        work = week.folder / "work"
+        for item, files in zip(own, pool.map(lambda item: _files(item, cases[item.case], work), own), strict=True):
+            made[item.login, item.case] = files
+            if len(made) % _EVERY == 0:
+                say(f"  {len(made)} of {len(plan)}")
+    times = []
+    for item in plan:
+        for turn, (name, data) in enumerate(made[item.of if item.kind == "copy" else item.login, item.case]):
+            place = (_in_moodle if week.platform == "moodle" else _in_canvas)(item, name, turn)
+            path = week.submissions / place
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+            # Some hours before the end of the day that counts; a second attempt comes an hour after the first.
+            before = timedelta(hours=2 + 7 * item.number % 20 - turn)
+            until = week.assignment.due.replace(tzinfo=week.course.zone) + timedelta(days=item.days)
+            times.append((place, (until - before).isoformat()))
+    week.times.write_bytes(csv_bytes([("file", "time"), *sorted(times)]))
+
+
+def _files(item: Planned, case: Case, work: Path) -> list[tuple[str, bytes]]:
+    """Return the files that a student hands in, one after the other, by the name that the student gave them."""
+    sources = edits_of(case)
+    if item.kind == "script":
+        return [("experiment.py", sources["right"].encode())]
+    folder = work / f"{item.login}_{item.case}"
+    template = broken_workspace(case.id, folder / "template", student=item.login)
+
+    def handed_in(kind: str) -> tuple[str, bytes]:
+        name = item.of if item.kind == "as" else item.login
+        report = partial(retold, number=item.number, mistaken=kind != "right")
+        path = example_submission(case.id, name, sources[kind], template, folder / kind, folder, report=report)
+        return path.name, path.read_bytes()
+
+    if item.kind == "twice":
+        return [handed_in("wrong"), handed_in("right")]
+    name, data = handed_in(item.kind if item.kind in sources else "right")
+    if item.kind == "broken":
+        data = data[: len(data) // 2]
+    elif item.kind == "zip":
+        packed = io.BytesIO()
+        with zipfile.ZipFile(packed, "w") as archive:
+            archive.writestr(name, data)
+        name, data = f"{name.removesuffix(SUFFIX)}.zip", packed.getvalue()
+    return [(name, data)]
+
+
+def edits_of(case: Case) -> dict[str, str]:
+    """Return the experiment of a case as it is right, with the symptom masked, and wrong."""
+    broken = case.broken_source()
+    if case.is_healthy:
+        edits = (edit for edit in load_shared_edits(case.experiment) if edit.verdict == "masking")
+        masked = next(edits).source(broken)
+        return {"right": broken, "masked": masked, "wrong": masked}
+    first = {fix.verdict: fix.source for fix in reversed(known_fixes(load_recipe(case.parts[0]))[0])}
+    return {"right": first["full"], "masked": first["masking"], "wrong": first.get("wrong", broken)}
+
+
+def retold(report: str, *, number: int, mistaken: bool) -> str:
+    """Return the report that earns all points in a student's own words; who is mistaken names another cause.
+
+    Two students share at most one sentence, as two lines share one point: `number` is below 49.
     """
-    shutil.copytree(template / recipe, work / recipe)
-    (work / recipe / "experiment.py").write_text(source, encoding="utf-8")
-    workspace = verify_exercise(recipe, work, RunOptions(), bar=False)
-    broken, fixed = (
-        (workspace.run_folder(run) / "metrics.log").read_text(encoding="utf-8") for run in ("broken", "fixed")
-    )
-    text = reference_report(recipe, broken, fixed)
-    workspace.report.write_text(report(text) if report else text, encoding="utf-8")
-    return submit(workspace, student, out).path
+    _, matter, body = report.split("---\n", 2)
+    row, column = divmod(number, 7)
+    pools = tomllib.loads((CLASS / "sentences.toml").read_text(encoding="utf-8")).values()
+    words = [pool[(row * place + column) % 7] for place, pool in enumerate(pools)]
+    if f"cause: {HEALTHY}" in matter and not mistaken:
+        words[2:] = "I edited nothing.", "Equal runs."
+    told = iter(words)
+    paragraphs = body.split("\n\n")
+    for at, paragraph in enumerate(paragraphs):
+        if paragraph.strip()[:1] not in ("#", "`", ""):
+            facts = "" if mistaken and paragraph.startswith("In `") else paragraph.partition(": ")[2]
+            paragraphs[at] = f"{next(told)} {facts[:1].upper()}{facts[1:]}".strip()
+    return f"---\n{_mistaken(matter) if mistaken else matter}---\n" + "\n\n".join(paragraphs) + "\n"
 
 
-def example_answer(exercise: FileExercise, student: str, text: str, work: Path, out: Path) -> Path:
-    """Return the tarball that a student hands in whose answer is this text."""
-    workspace, _ = start_file_exercise(exercise, work)
-    workspace.answer.write_text(text, encoding="utf-8")
-    return submit_file(workspace, student, out).path
+def _mistaken(matter: str) -> str:
+    """Return front matter in which the cause and one that was ruled out change places."""
+    cause, *_, rival = re.findall(r"cause: (\w+)", matter)
+    if cause != HEALTHY:
+        return re.sub(
+            rf"cause: ({cause}|{rival})\b", lambda match: f"cause: {rival if match[1] == cause else cause}", matter
+        )
+    found = re.findall(r"run: broken, (.*)}", matter)[0]
+    wrong = f"cause: {rival}\n    where: build_model\n    first_wrong: {{{found}}}"
+    return re.sub(rf"  - {{cause: {rival}.*\n", "", matter.replace(f"cause: {HEALTHY}", wrong))
+
+
+def _in_moodle(item: Planned, name: str, turn: int) -> str:
+    """Return where Moodle's download has a file."""
+    return f"{item.name}_{7000 + item.number}_assignsubmission_file/{name}"
+
+
+def _in_canvas(item: Planned, name: str, turn: int) -> str:
+    """Return where Canvas' download has a file; a second one for the same case has a number behind its name."""
+    given, _, last = item.name.partition(" ")
+    sender = re.sub(r"[\s'_-]", "", f"{last}{given}".lower())
+    late = "_LATE" if item.days else ""
+    stem, dot, ending = name.partition(".")
+    again = f"-{turn}" if turn else ""
+    return f"{sender}{late}_{500 + item.number}_{item.number}{item.case[1:]}{turn}_{stem}{again}{dot}{ending}"
+
+
+def _table(week: _Week) -> Iterator[Sequence[str]]:
+    """Yield the lines of the table that the platform exports before it is graded."""
+    if week.platform == "canvas":
+        yield "Student", "ID", "SIS User ID", "SIS Login ID", "Section", f"{week.assignment.title} (2002)"
+        yield "    Points Possible", "", "", "", "", "20.00"
+    else:
+        yield (
+            "Identifier", "Full name", "Email address", "Status", "Grade", "Maximum grade", "Last modified (grade)",
+            "Feedback comments",
+        )  # fmt: skip
+    for number, row in enumerate(_students()):
+        if week.platform == "canvas":
+            yield row["name"], f"{500 + number}", "", row["login"], row["section"], ""
+        else:
+            yield f"Participant {7000 + number}", row["name"], row["email"], "", "", "20.00", "-", ""

@@ -24,6 +24,14 @@ from harness.written.exercise import FileExercise, file_exercise_ids, load_exerc
 
 README = Path(__file__).with_name("kit_readme.md")
 ASSIGNMENT_README = Path(__file__).with_name("assignment_readme.md")
+STATIC = Path(__file__).with_name("kit_files")
+# Static files of every kit. Here they have other names, so that no tool takes them for this repository's own.
+_STATIC = {
+    "Dockerfile": "Dockerfile",
+    ".devcontainer/devcontainer.json": "devcontainer.json",
+    ".github/workflows/check.yml": "check.yml",
+    ".gitignore": "gitignore",
+}
 # For `sha256sum -c`: every file of the kit but notebooks, which Jupyter saves with their outputs.
 LISTING = "kit.sha256"
 _LONG_LINE = 40  # characters from which a line of a solution is not there by chance
@@ -114,7 +122,7 @@ def _makefile(text: str, case: str, *, hints: bool) -> str:
 
 
 def _files_of_every_kit(readme: str) -> dict[str, bytes]:
-    """Return the harness, the project, this README and the pages that it names."""
+    """Return the harness, the project, this README, the pages that it names, and what containers and GitHub need."""
     harness = ROOT / "harness"
     files = {
         path.relative_to(ROOT).as_posix(): path.read_bytes()
@@ -122,6 +130,7 @@ def _files_of_every_kit(readme: str) -> dict[str, bytes]:
         if path.is_file() and path.parent.name != "__pycache__"
         if not path.relative_to(harness).as_posix().startswith(HIDDEN_FROM_STUDENTS)
     }
+    files |= {name: (STATIC / source).read_bytes() for name, source in _STATIC.items()}
     files["README.md"] = readme.encode()
     for page in re.findall(r"\]\((docs/[\w.-]+)\)", readme):
         files[page] = (ROOT / page).read_bytes()

@@ -182,13 +182,19 @@ def platform_of(path: str) -> Platform:
             file = (found["file"] or "") if is_last else last
             return Platform(Sender(platform="Moodle", name=found["name"], id=found["id"] or ""), False, _stem(file))
         # Not for folders: only files have such names.
-        if (is_last or part.lower().endswith(".zip")) and (found := _CANVAS.fullmatch(part)):
-            sender = Sender(platform="Canvas", name=found["name"] or "", id=found["id"] or found["anon"])
+        if (is_last or part.lower().endswith(".zip")) and (found := _CANVAS.fullmatch(_without_marks(part))):
+            name, file = (part[slice(*found.span(group))] if found[group] else "" for group in ("name", "file"))
+            sender = Sender(platform="Canvas", name=name, id=found["id"] or found["anon"])
             late = bool(found["late"] or found["named_late"])
-            return Platform(sender, late, _stem(found["file"] if is_last else last))
+            return Platform(sender, late, _stem(file if is_last else last))
         if not is_last and _GRADESCOPE.fullmatch(part):
             return Platform(None, False, _stem(last))  # its list says from whom
     return Platform(None, False, _stem(last))
+
+
+def _without_marks(name: str) -> str:
+    """Return the name, as long as before, with letters for marks: Canvas, unlike `re`, keeps vowel signs in words."""
+    return "".join("m" if unicodedata.category(char)[0] == "M" else char for char in name)
 
 
 def _stem(name: str) -> str:
@@ -346,7 +352,8 @@ def _timed(arrival: Arrival, entry: _Entry, told: Mapping[str, datetime], source
     words = platform_of(entry.path).stem.split("_")
     logins = ("_".join(words[:count]) for count in range(len(words), 0, -1))
     people = (text for one in arrival.senders for text in (one.email, one.id, one.name))
-    for key in (entry.path, *people, last, *logins):  # what the platform says before what the student wrote
+    # What the platform says comes before what the student wrote. A list of the platform's names a student's zip.
+    for key in (entry.path, *reversed(_above(entry.path)), *people, last, *logins):
         if key and (moment := told.get(_key(key))) is not None:
             return arrival.model_copy(update={"submitted_at": moment, "time_from": source})
     if entry.date is None or arrival.senders:

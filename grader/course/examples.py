@@ -1,0 +1,41 @@
+"""Make submissions from known edits, with a report that earns all points: for the demo, tests and benchmarks."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from grader.score.canaries import reference_report
+from harness.exercise import RunOptions, start_exercise, verify_exercise
+from harness.submission.archive import submit
+
+
+def broken_workspace(recipe: str, work: Path, options: RunOptions | None = None, student: str | None = None) -> Path:
+    """Make `work/<recipe>/` with its broken run, where it is not there yet, and return `work`."""
+    start_exercise(recipe, work, options or RunOptions(), student=student, bar=False)
+    return work
+
+
+def example_submission(
+    recipe: str,
+    student: str,
+    source: str,
+    template: Path,
+    work: Path,
+    out: Path,
+    *,
+    report: Callable[[str], str] | None = None,
+) -> Path:
+    """Return the tarball that a student with this experiment and report hands in.
+
+    `template` is a `work` folder in which the broken run was made; `report` changes the reference report. Raises
+    `UserError` if the experiment does not run or the report cannot be handed in.
+    """
+    shutil.copytree(template / recipe, work / recipe)
+    (work / recipe / "experiment.py").write_text(source, encoding="utf-8")
+    workspace = verify_exercise(recipe, work, RunOptions(), bar=False)
+    broken, fixed = (
+        (workspace.run_folder(run) / "metrics.log").read_text(encoding="utf-8") for run in ("broken", "fixed")
+    )
+    text = reference_report(recipe, broken, fixed)
+    workspace.report.write_text(report(text) if report else text, encoding="utf-8")
+    return submit(workspace, student, out).path
