@@ -55,7 +55,9 @@ def render_class_page(scores: Scores, likeness: Likeness = NOTHING_ALIKE) -> str
     """Return the page as HTML; it leads to the page of `likeness`, if there is something on that."""
     every = criteria_in(scores.submissions)
     criteria = every if len(every) <= _MOST_CRITERIA else ()
-    rows = [_row(row, criteria, scores.zone) for row in scores.submissions]
+    # By name, so that what a student handed in stands beside what is missing, whatever a platform calls its files.
+    by_name = sorted(scores.submissions, key=lambda row: (row.student or row.submission, row.recipe, row.submission))
+    rows = [_row(row, criteria, scores.zone) for row in by_name]
     totals = [row.total for row in scores.submissions if row.status == "graded" and row.total is not None]
     statuses = Counter(row.status for row in scores.submissions)
     return render(
