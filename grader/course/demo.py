@@ -239,13 +239,15 @@ def retold(report: str, *, number: int, mistaken: bool) -> str:
     row, column = divmod(number, 7)
     pools = tomllib.loads((CLASS / "sentences.toml").read_text(encoding="utf-8")).values()
     words = [pool[(row * place + column) % 7] for place, pool in enumerate(pools)]
-    if f"cause: {HEALTHY}" in matter and not mistaken:
+    nothing_found = f"cause: {HEALTHY}" in matter and not mistaken
+    if nothing_found:
         words[2:] = "I edited nothing.", "Equal runs."
     told = iter(words)
     paragraphs = body.split("\n\n")
     for at, paragraph in enumerate(paragraphs):
         if paragraph.strip()[:1] not in ("#", "`", ""):
-            facts = "" if mistaken and paragraph.startswith("In `") else paragraph.partition(": ")[2]
+            left_out = nothing_found or (mistaken and paragraph.startswith("In `"))
+            facts = "" if left_out else paragraph.partition(": ")[2]
             paragraphs[at] = f"{next(told)} {facts[:1].upper()}{facts[1:]}".strip()
     return f"---\n{_mistaken(matter) if mistaken else matter}---\n" + "\n\n".join(paragraphs) + "\n"
 
