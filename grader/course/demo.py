@@ -233,7 +233,8 @@ def edits_of(case: Case) -> dict[str, str]:
 def retold(report: str, *, number: int, mistaken: bool) -> str:
     """Return the report that earns all points in a student's own words; who is mistaken names another cause.
 
-    Two students share at most one sentence, as two lines share one point: `number` is below 49.
+    Two students share at most one sentence, as two lines share one point: `number` is below 49. Reports that find
+    nothing wrong share two short sentences more, and hold no facts.
     """
     _, matter, body = report.split("---\n", 2)
     row, column = divmod(number, 7)

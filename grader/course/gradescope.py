@@ -103,7 +103,7 @@ def results(rows: Sequence[SubmissionScore], settings: Settings) -> dict[str, An
         [row] = counting
         if not row.criteria:
             raise UserError(f"{printable(row.submission)} cannot be judged: {printable(row.reason, 600)}")
-        # Before the due date no check may tell the cause, whoever wants it visible then.
+        # With "visible", students see the checks before the due date: then no check may tell the cause.
         row = seen_by_student(row, "feedback" if settings.visibility == "visible" else "solution")
         for check in (check for criterion in row.criteria.values() for check in criterion.checks):
             title = check.title if share == 1 else f"{exercise}: {check.title}"
