@@ -169,7 +169,7 @@ bench: $(DEV)
 
 # A class of 2,100 submissions, generated and graded.
 bench-class: $(DEV)
-	@$(BIN)/python -m benchmarks.bench_class $(if $(SIZE),--size "$(SIZE)") $(if $(WRITE),--write)
+	@$(BIN)/python -m benchmarks.bench_class $(if $(STUDENTS),--students "$(STUDENTS)") $(if $(WRITE),--write)
 
 # A quarter of an hour; the first time ten minutes and 6 GB more, to install the other tools below ENVS.
 bench-peers: $(DEV)

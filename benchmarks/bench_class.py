@@ -1,118 +1,148 @@
-"""`make bench-class`: make a class of 2,100 submissions, grade it from cold and again unchanged, and look at memory.
+"""`make bench-class`: make a course of 300 students and seven cases, grade it from cold and again, look at memory.
 
-Of each recipe, one fix of every verdict is really run. Every student hands in one of them, with another name,
-other comments and another report, so no two tarballs are equal. One in ten claims a better log than the run had; one in
-fifty is hostile. Every score is compared with the known verdict of its fix. Exits with 1 if a target is missed.
+Every student's runs have a seed of their own and are really made, so no two of the 4,200 are equal. Each submission
+holds one of the known edits of its case. One in ten claims a better log than the run had, and one in fifty is hostile.
+Every score is compared with the known verdict of its edit. Exits with 1 if a target is missed.
 """
 
 import json
+import multiprocessing
 import os
 import random
-import resource
+import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from time import perf_counter
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import click
 
-from benchmarks.measure import PAGE, BenchmarkError, Row, command_path, finish, run, this_machine
+from benchmarks.measure import PAGE, BenchmarkError, Row, command_path, finish, this_machine
 from benchmarks.repack import repacked
-from grader.course.examples import broken_workspace, example_submission
+from grader.course.course import read_course
+from grader.course.examples import edits_of
+from grader.report.gradebook import csv_bytes
 from grader.sandbox import sandbox_problem
-from grader.score.solutions import KnownFix, known_fixes
+from grader.score.canaries import reference_report
+from grader.score.fix import CORRECT, MASKED
 from grader.score.verdict import SubmissionScore, read_scores
-from grader.selfcheck.command import EXPECTED
+from harness.canonical_setup import run_environment
+from harness.cases import Case, course_cases
 from harness.errors import UserError
-from harness.recipe import load_recipe, recipe_ids
+from harness.exercise import workspace_job
+from harness.recipe import load_recipe
+from harness.run.launch import Reporter
 from harness.run.provenance import usable_cores
+from harness.run.settings import RunSettings
+from harness.submission.archive import submit
+from harness.workspace import METRICS_LOG, RUNS, Run, create_workspace
 
-SIZE, SEED = 2100, 1
-COLD, UNCHANGED, MEMORY = 300.0, 60.0, 600.0  # targets: seconds, seconds, MB
+COURSE = Path(__file__).with_name("class.toml")
+STUDENTS, SEED = 300, 1
+FEW = 20  # students whose work is graded with one worker and with two
+COLD, UNCHANGED, MEMORY = 1500.0, 60.0, 300.0  # targets: seconds, seconds, MB
+THROUGHPUT = 1.85  # of two workers against one
+_LOOK = 0.2  # seconds between two looks at the memory
 # Most students find the fix.
-_WEIGHTS = {"full": 6, "masking": 2, "wrong": 1, "alternative": 2, "overreach": 1}
+_WEIGHTS = {"right": 9, "masked": 2, "wrong": 1}
+# Points for a correct fix, at least and at most.
+_EXPECTED = {"right": (CORRECT, CORRECT), "masked": (0.0, MASKED), "wrong": (0.0, 0.0)}
 Kind = Literal["honest", "forged", "truncated", "raises"]
 
 
-@dataclass(frozen=True)
-class Planned:
-    """A submission to make: its name, its fix, and whether it is honest."""
+class Planned(NamedTuple):
+    """A submission to make: whose, of which case, with which known edit (`_WEIGHTS`), and whether it is honest."""
 
-    name: str
-    fix: KnownFix
+    student: str
+    case: str
+    edit: str
     kind: Kind
 
+    @property
+    def name(self) -> str:
+        """The name of its file, without the ending."""
+        return f"{self.student}_{self.case}"
 
-def plan(size: int, seed: int = SEED) -> list[Planned]:
+
+def plan(students: int, cases: Sequence[str], seed: int = SEED) -> list[Planned]:
     """Return the class; the same for the same size and seed."""
     random_ = random.Random(seed)
-    fixes = {recipe: first_fixes(recipe) for recipe in recipe_ids()}
-    recipes, entries = list(fixes), []
-    for index in range(size):
-        known = fixes[recipes[index % len(recipes)]]
-        weights = [_WEIGHTS[fix.verdict] for fix in known]
-        (fix,) = random_.choices(known, weights)
+    entries = []
+    for index in range(students * len(cases)):
+        student, case = divmod(index, len(cases))
+        (edit,) = random_.choices([*_WEIGHTS], [*_WEIGHTS.values()])
         kind: Kind = "honest"
         if index % 50 == 49:
             kind = "truncated" if index % 100 == 49 else "raises"
         elif index % 10 == 9:
             kind = "forged"
-        entries.append(Planned(f"student{index}_{fix.recipe.id}", fix, kind))
+        entries.append(Planned(f"student{student}", cases[case], edit, kind))
     return entries
 
 
-def first_fixes(recipe_id: str) -> list[KnownFix]:
-    """Return the reference fix of a recipe, and its first known fix of every other verdict, in `_WEIGHTS`' order."""
-    known, _ = known_fixes(load_recipe(recipe_id))
-    firsts = (next((fix for fix in known if fix.verdict == verdict), None) for verdict in _WEIGHTS)
-    return [fix for fix in firsts if fix is not None]
+def write_course(folder: Path, students: int) -> Path:
+    """Write the course and its roster, and return the path of the course file."""
+    lines = [(f"student{index}", f"Student {index}", f"student{index}@example.org", "1") for index in range(students)]
+    (folder / "roster.csv").write_bytes(csv_bytes([("login", "name", "email", "section"), *lines]))
+    (folder / "course.toml").write_bytes(COURSE.read_bytes())
+    return folder / "course.toml"
 
 
-def make_class(entries: Sequence[Planned], folder: Path, jobs: int) -> Path:
-    """Make the tarballs in `folder/submissions`, and return that folder."""
-    submissions = folder / "submissions"
-    fixes = list({_key(entry.fix): entry.fix for entry in entries}.values())
-    with ThreadPoolExecutor(jobs) as pool:
-        recipes = sorted({fix.recipe.id for fix in fixes})
-        list(pool.map(lambda recipe: broken_workspace(recipe, folder / "template"), recipes))
-
-        def made(fix: KnownFix) -> bytes:
-            work, out = folder / "work" / f"{fix.recipe.id}-{fix.id}", folder / "runs" / fix.id
-            path = example_submission(fix.recipe.id, "x", fix.source, folder / "template", work, out)
-            return path.read_bytes()
-
-        tarballs = dict(zip(map(_key, fixes), pool.map(made, fixes), strict=True))
-    submissions.mkdir()
-    for entry in entries:
-        (submissions / f"{entry.name}.tar.gz").write_bytes(_tarball(entry, tarballs[_key(entry.fix)]))
-    return submissions
+def make_class(entries: Sequence[Planned], cases: Mapping[str, Case], folder: Path, jobs: int) -> None:
+    """Make the tarballs in a folder. The runs are made one after the other in `jobs` processes, without a sandbox."""
+    edits = {case.id: edits_of(case) for case in cases.values()}
+    folder.mkdir()
+    # A process that forks keeps the cases of the course.
+    context = multiprocessing.get_context("fork")
+    with course_cases(cases.values()), ProcessPoolExecutor(jobs, context, _be_a_student) as pool:
+        sources = [edits[entry.case][entry.edit] for entry in entries]
+        for entry, data in zip(entries, pool.map(_handed_in, entries, sources, chunksize=4), strict=True):
+            (folder / f"{entry.name}.tar.gz").write_bytes(_tarball(entry, data))
 
 
-def _key(fix: KnownFix) -> tuple[str, str]:
-    """Return what tells a fix from all others: recipes of one experiment share sources, such as the healthy one."""
-    return fix.recipe.id, fix.id
+def _be_a_student() -> None:
+    """Begin a process that makes runs: torch, which is imported later, must find its variables."""
+    os.environ.update(run_environment("portable"))
+
+
+def _handed_in(entry: Planned, source: str) -> bytes:
+    """Return the tarball of a student with this experiment, after both runs under the student's seed."""
+    from harness.run.run_job import make_run
+
+    case = load_recipe(entry.case)
+    settings = RunSettings(seed=case.seed_of(entry.student), dataset=case.dataset)
+    nobody = Reporter(os.open(os.devnull, os.O_WRONLY))
+    with tempfile.TemporaryDirectory(prefix="trainwreck-student-") as scratch:
+        workspace = create_workspace(Path(scratch), case.id, case.broken_source(), settings)
+        workspace.experiment.write_text(source, encoding="utf-8")
+        sources: Mapping[Run, str] = {"broken": case.broken_source(), "fixed": source}
+        for run, text in sources.items():
+            make_run(workspace_job(workspace, case, run, text), nobody)
+        broken, fixed = ((workspace.run_folder(run) / METRICS_LOG).read_text(encoding="utf-8") for run in RUNS)
+        report = reference_report(case.id, broken, fixed)
+        workspace.report.write_text(f"{report}\nThis is how {entry.student} sees it.\n", encoding="utf-8")
+        return submit(workspace, entry.student, Path(scratch)).path.read_bytes()
 
 
 def _tarball(entry: Planned, honest: bytes) -> bytes:
-    """Return one student's tarball: the known fix in own words, with the claims of its kind."""
+    """Return one student's tarball, with the claims of its kind."""
 
     def change(members: dict[str, bytes]) -> None:
-        source = members["experiment.py"] + f"\n# written by {entry.name}\n".encode()
         if entry.kind == "raises":
-            source = b"raise SystemExit(3)\n" + source
-        members["experiment.py"] = members["runs/fixed/experiment.py"] = source
-        members["report.md"] += f"\nThis is how {entry.name} sees it.\n".encode()
-        if entry.kind == "forged":
+            source = b"raise SystemExit(3)\n" + members["experiment.py"]
+            members["experiment.py"] = members["runs/fixed/experiment.py"] = source
+        elif entry.kind == "forged":
             *lines, last = members["runs/fixed/metrics.log"].decode().splitlines()
-            better = json.dumps({**json.loads(last), "val_accuracy": 0.9999})
+            better = json.dumps({**json.loads(last), "val_loss": 0.0001})
             members["runs/fixed/metrics.log"] = "\n".join([*lines, better, ""]).encode()
 
-    data = repacked(honest, student=entry.name.partition("_")[0], change=change)
-    return data[: len(data) // 2] if entry.kind == "truncated" else data
+    if entry.kind == "truncated":
+        return honest[: len(honest) // 2]
+    return honest if entry.kind == "honest" else repacked(honest, student=entry.student, change=change)
 
 
 def problems(entries: Sequence[Planned], rows: Mapping[str, SubmissionScore]) -> Iterator[str]:
@@ -124,8 +154,6 @@ def problems(entries: Sequence[Planned], rows: Mapping[str, SubmissionScore]) ->
         elif entry.kind == "truncated":
             if row.status != "rejected":
                 yield f"{entry.name} is truncated, and {row.status}"
-        elif row.recipe != entry.fix.recipe.id:
-            yield f"{entry.name} is graded as {row.recipe}"
         elif entry.kind == "raises":
             if row.criteria.get("fix") and row.criteria["fix"].points:
                 yield f"{entry.name} raises, and has points for its fix"
@@ -137,49 +165,87 @@ def problems(entries: Sequence[Planned], rows: Mapping[str, SubmissionScore]) ->
 
 def _wrong_points(entry: Planned, row: SubmissionScore) -> Iterator[str]:
     correct = row.criteria["fix"].checks[0]
-    low, high = EXPECTED[entry.fix.verdict][0]
+    low, high = _EXPECTED[entry.edit]
     if correct.points is not None and not low <= correct.points <= high:
-        wanted = f"{entry.fix.verdict} has {low:g} to {high:g}"
-        yield f"{entry.name} has {correct.points:g} points for a correct fix; {wanted}"
+        wanted = f"{entry.edit} has {low:g} to {high:g}"
+        yield f"{entry.name} has {correct.points:g} points for a correct fix; {wanted}: {correct.reason}"
     runs = row.criteria["reproducibility"]
     if runs.points is not None and (runs.points == runs.max) == (entry.kind == "forged"):
         yield f"{entry.name} ({entry.kind}) has {runs.points:g} points for its runs"
 
 
-def score(submissions: Path, jobs: int) -> tuple[float, float]:
-    """Run `grader score`; return its wall-clock seconds, and the memory of its largest process so far in MB."""
-    words = [command_path("grader"), "score", submissions.name, "--out", "reports", "--jobs", str(jobs)]
-    environment = {**os.environ, "TRAINWRECK_REPLAYS": str(submissions.parent / "replays")}
+def score(folder: Path, submissions: Path, jobs: int, known: str = "replays") -> tuple[float, float]:
+    """Run `grader score`; return its wall-clock seconds, and the memory of its own process in MB.
+
+    `known` is the folder of the replays that it knows.
+    """
+    words: list[str | Path] = [
+        command_path("grader"),
+        "score",
+        submissions,
+        "--course",
+        "course.toml",
+        "--out",
+        "reports",
+    ]
+    environment = {**os.environ, "TRAINWRECK_REPLAYS": str(folder / known)}
+    said, peak = folder / "said.txt", 0.0
     start = perf_counter()
-    run(words, environment, submissions.parent, allowed=(0, 1))
+    with said.open("w") as file:
+        process = subprocess.Popen([*words, "--jobs", str(jobs)], env=environment, cwd=folder, stdout=file, stderr=file)
+        while process.poll() is None:
+            with suppress(OSError, LookupError, ValueError):  # it has just ended
+                lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
+                [line] = [line for line in lines if line.startswith("VmHWM:")]
+                peak = int(line.split()[1]) * 1024 / 1e6
+            time.sleep(_LOOK)
     seconds = perf_counter() - start
-    return seconds, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024 / 1e6
+    if process.returncode not in (0, 1):
+        raise BenchmarkError(f"grader score ended with status {process.returncode}:\n{said.read_text()[-2000:]}")
+    return seconds, peak
 
 
-def measure(size: int, folder: Path, jobs: int) -> list[Row]:
+def measure(students: int, folder: Path, jobs: int) -> list[Row]:
     """Make and grade a class below an empty folder. Raises `BenchmarkError` if a score is wrong."""
-    entries = plan(size)
+    course = read_course(write_course(folder, students))
+    cases = {case.id: case for case in course.cases(course.assignment[0])}
+    entries = plan(students, [*cases])
+    size, runs = len(entries), 2 * len(entries)
     _say(f"making {size} submissions ...")
-    submissions = make_class(entries, folder, jobs)
+    submissions = folder / "submissions"
+    make_class(entries, cases, submissions, jobs)
+    rows = [*_by_workers(entries, folder)]
     _say("grading them from cold ...")
-    cold, peak = score(submissions, jobs)
+    cold, peak = score(folder, submissions, jobs)
     first = (folder / "reports" / "scores.json").read_bytes()
-    rows = {row.submission: row for row in read_scores(folder / "reports").submissions}
-    wrong = list(problems(entries, rows))
+    wrong = [*problems(entries, {row.submission: row for row in read_scores(folder / "reports").submissions})]
     if wrong:
         raise BenchmarkError(f"{len(wrong)} scores are wrong: {'; '.join(wrong[:5])}.")
     _say("grading them again ...")
-    again, _ = score(submissions, jobs)
+    again, peak_again = score(folder, submissions, jobs)
     if (folder / "reports" / "scores.json").read_bytes() != first:
         raise BenchmarkError("The scores of the unchanged class differ.")
-    fixes = f"{len({_key(entry.fix) for entry in entries})} fixes, {jobs} jobs"
-    each, made = f"{1000 * again / size:.0f} ms each", "while making the class and grading it from cold"
-    share = size / SIZE
+    share = size / (STUDENTS * len(cases))
+    made = f"{runs} distinct runs of students, {jobs} jobs, {1000 * cold / size:.0f} ms a submission"
     return [
-        Row(f"{size} submissions from cold", cold, "s", COLD * max(share, 0.3), fixes),
-        Row("the same, unchanged", again, "s", UNCHANGED * max(share, 0.1), each),
-        Row("memory of the largest process", peak, "MB", MEMORY, made),
+        Row(f"{size} submissions from cold", cold, "s", COLD * max(share, 0.1), made),
+        Row("the same, unchanged", again, "s", UNCHANGED * max(share, 0.1), f"{1000 * again / size:.0f} ms each"),
+        Row("memory of the grader", max(peak, peak_again), "MB", MEMORY, f"unchanged {peak_again:.0f} MB"),
+        *rows,
     ]
+
+
+def _by_workers(entries: Sequence[Planned], folder: Path) -> Iterator[Row]:
+    """Yield the time of two workers against one, on the work of a few students."""
+    few = folder / "few"
+    few.mkdir()
+    names = [f"{entry.name}.tar.gz" for entry in entries if int(entry.student.removeprefix("student")) < FEW]
+    for name in names:
+        os.link(folder / "submissions" / name, few / name)
+    _say(f"grading {len(names)} with one worker and with two ...")
+    one, two = (score(folder, few, jobs, known=f"replays-{jobs}")[0] for jobs in (1, 2))
+    details = f"{one:.0f} s and {two:.0f} s for {len(names)}: {one / two:.2f} times the throughput"
+    yield Row("time with two workers / with one", two / one, "x", 1 / THROUGHPUT, details)
 
 
 def _say(message: str) -> None:
@@ -187,18 +253,18 @@ def _say(message: str) -> None:
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--size", type=click.IntRange(min=1), default=SIZE, show_default=True, help="How many submissions.")
+@click.option("--students", type=click.IntRange(min=1), default=STUDENTS, show_default=True, help="How many students.")
 @click.option("--write", is_flag=True, help=f"Write the table into {PAGE.parent.name}/{PAGE.name}, too.")
-def main(size: int, write: bool) -> None:
+def main(students: int, write: bool) -> None:
     """Measure what grading a whole class costs, and exit with 1 if a target is missed."""
-    if write and size != SIZE:
-        raise click.UsageError("--write needs the whole class: leave --size out.")
+    if write and students != STUDENTS:
+        raise click.UsageError("--write needs the whole class: leave --students out.")
     if problem := sandbox_problem():
         raise click.ClickException(problem)
     machine = this_machine()
     with tempfile.TemporaryDirectory(prefix="trainwreck-class-") as folder:
         try:
-            rows = measure(size, Path(folder), usable_cores())
+            rows = measure(students, Path(folder), usable_cores())
         except (BenchmarkError, UserError) as error:
             raise click.ClickException(str(error)) from None
     finish("What grading a class costs", "class", rows, machine, write=write)

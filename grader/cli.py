@@ -109,7 +109,11 @@ def review(reports: Path, who: str | None, anonymous: bool, terminal: bool) -> N
 )
 @_reports
 @click.option("--gradebook", type=_FILE, help="Fill in what Canvas (gradebook) or Moodle (grading worksheet) exported.")
-@click.option("--course", type=_FILE, help="Find students in that table by the addresses on this course's roster, too.")
+@click.option(
+    "--course", type=_FILE,
+    help="Find students in that table by the addresses on this course's roster, too; or pack the cases of one.",
+)  # fmt: skip
+@_assignment
 @click.option("--column", metavar="HEADING", help="Canvas: the column to fill in; by default the one that fits.")
 @click.option(
     "--exercise",
@@ -127,7 +131,7 @@ def review(reports: Path, who: str | None, anonymous: bool, terminal: bool) -> N
     "--trust-submissions", is_flag=True,
     help="Gradescope: run students' code WITHOUT a sandbox, if bubblewrap cannot work in Gradescope's container.",
 )  # fmt: skip
-def export(platform: Any, **options: Any) -> None:
+def export(platform: Any, course: Path | None, assignment: str | None, **options: Any) -> None:
     """Give the scores back in a platform's format.
 
     The files go below export/ in the reports, in place of those of an earlier export. pages makes one page for each
@@ -135,7 +139,8 @@ def export(platform: Any, **options: Any) -> None:
     """
     from grader.course.export import ExportOptions, run_export
 
-    run_export(platform, ExportOptions(**options))
+    course = _course_of(course, assignment)
+    run_export(platform, ExportOptions(course=course, assignment=assignment, **options))
 
 
 @cli.command()

@@ -36,6 +36,7 @@ from grader.written.grade import AnswerGrader, solution
 from harness.cases import Case, course_cases
 from harness.data import DATASETS
 from harness.errors import UserError, naming, printable
+from harness.personal import login
 from harness.terminal import folded
 from harness.workspace import RUNS
 from harness.written.exercise import exercise_ids, find_file_exercise, load_exercise, stub
@@ -101,7 +102,10 @@ def _score_folder(folder: Path, options: ScoreOptions, course: _OfCourse | None)
         scores = scores.model_copy(update={"submissions": flagged(rows, likeness), "schedule": schedule})
         scores = scores.model_copy(update={"changes": changed_scores(earlier, scores)})
         exhibits = {item.row.submission: item.exhibits for item in graded}
-        write_reports(scores, exhibits, options.out, titles=_titles(), likeness=likeness, progress=progress)
+        names = {login(one.login): one.name for one in course.students} if course else {}
+        write_reports(
+            scores, exhibits, options.out, titles=_titles(), names=names, likeness=likeness, progress=progress
+        )
     with naming(Path("standard output")):  # an error would name the reports, which are written
         return _summarize(scores, found, options.out)
 
@@ -114,8 +118,8 @@ def grade(files: Sequence[HandedIn], grading: Grading, progress: Progress) -> li
     # Equal programs one after the other, so that their log is parsed once.
     ordered = sorted(submissions.items(), key=lambda pair: (pair[1].recipe, pair[1].tree))
     sound = {name: item for name, item in ordered if item.recipe not in problems}
-    replays = _replay(sound, grading, progress)
-    scores = _score(sound, replays, grading, progress)
+    requests = _replay(sound, grading, progress)
+    scores = _score(sound, requests, grading, progress)
     answers = [item for item in read.values() if isinstance(item, Answer)]
     answer_grader = AnswerGrader(grading.replayer, grading.cache, jobs=grading.jobs, sandboxed=grading.sandboxed)
     scores += answer_grader.grade(answers, progress)
@@ -201,26 +205,26 @@ def _noting(problems: dict[str, str], recipe: str) -> Iterator[None]:
 
 def _replay(
     submissions: Mapping[str, Submission], grading: Grading, progress: Progress
-) -> Mapping[str, Mapping[Role, Replay]]:
-    """Make each distinct replay once, until nothing is missing that a score rests on.
+) -> Mapping[str, Mapping[Role, Request]]:
+    """Make each distinct replay once, until nothing is missing that a score rests on; return what was asked for.
 
     All runs of a submission share its time, so that what comes later waits for what comes first.
     """
     replays = grading.replays
     requests: dict[str, dict[Role, Request]] = {name: {} for name in submissions}
-    made: dict[str, dict[Role, Replay]] = {name: {} for name in submissions}
-    while True:
+    waiting = dict(submissions)
+    while waiting:
         wanted = []
-        for name, submission in submissions.items():
-            earlier = {request: made[name][role] for role, request in requests[name].items()}
-            for role, request in _next_requests(submission, requests[name], made[name]).items():
-                requests[name][role] = in_time(request, earlier)
-                wanted.append((name, role))
-        if not wanted:
-            return made
-        replays.make("replays", [requests[name][role] for name, role in wanted], progress)
-        for name, role in wanted:
-            made[name][role] = replays.of(requests[name][role])
+        for name, submission in list(waiting.items()):
+            made = {role: replays.of(request) for role, request in requests[name].items()}
+            earlier = {request: made[role] for role, request in requests[name].items()}
+            following = _next_requests(submission, requests[name], made)
+            requests[name] |= {role: in_time(request, earlier) for role, request in following.items()}
+            wanted += [requests[name][role] for role in following]
+            if not following:
+                del waiting[name]
+        replays.make("replays", wanted, progress)
+    return requests
 
 
 def _next_requests(
@@ -242,14 +246,15 @@ def _next_requests(
 
 def _score(
     submissions: Mapping[str, Submission],
-    replays: Mapping[str, Mapping[Role, Replay]],
+    requests: Mapping[str, Mapping[Role, Request]],
     grading: Grading,
     progress: Progress,
 ) -> list[Score]:
     progress.begin("scoring", len(submissions))
     scores = []
     for name, item in submissions.items():
-        scores.append(_score_one(item, replays[name], grading))
+        replays = {role: grading.replays.of(request) for role, request in requests[name].items()}
+        scores.append(_score_one(item, replays, grading))
         progress.done()
     return scores
 

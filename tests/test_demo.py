@@ -10,7 +10,8 @@ from sandbox_marks import needs_sandbox
 
 from grader.cli import cli
 from grader.course.course import check_course, read_course
-from grader.course.demo import edits_of, planned, retold, write_course
+from grader.course.demo import planned, retold, write_course
+from grader.course.examples import edits_of
 from grader.score.similarity import Work, find_alike
 from grader.score.verdict import read_scores
 from harness.submission.report import parse_report

@@ -10,13 +10,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from courses import COURSE, write_course
 from made_up_class import HOSTILE, changed, make_row
 
+from benchmarks.repack import repacked
+from grader.course.course import read_course
+from grader.course.examples import broken_workspace, example_submission
+from grader.course.export import ExportOptions, run_export
 from grader.course.gradescope import Settings, bundle, results, run
 from grader.report.write import write_zip
 from grader.score.identity import compared
 from grader.score.verdict import SubmissionScore, lost, open_check
+from harness.cases import course_cases
 from harness.errors import UserError
+from harness.recipe import load_recipe
 from harness.submission.document import visible
 
 if TYPE_CHECKING:
@@ -129,12 +136,12 @@ def test_a_bundle_is_for_exercises_that_there_are(exercises: tuple[str, ...], sa
         list(bundle(Settings(exercises)))
 
 
-def unpacked(tmp_path: Path, settings: Settings) -> Path:
+def unpacked(tmp_path: Path, settings: Settings, course: Path | None = None) -> Path:
     """Return a folder as Gradescope makes it of a bundle."""
     root = tmp_path / "autograder"
     for name in ("source", "submission", "results"):
         (root / name).mkdir(parents=True)
-    write_zip(tmp_path / "autograder.zip", bundle(settings))
+    write_zip(tmp_path / "autograder.zip", bundle(settings, course))
     with zipfile.ZipFile(tmp_path / "autograder.zip") as pack:
         for member in pack.infolist():
             path = Path(pack.extract(member, root / "source"))
@@ -155,16 +162,26 @@ def test_a_bundle_has_its_scripts_at_the_root(tmp_path: Path) -> None:
     assert (tmp_path / "again.zip").read_bytes() == first
 
 
-@pytest.mark.slow
-def test_a_submission_is_scored_in_a_clean_root(honest: "HonestClass", tmp_path: Path) -> None:
-    """Run the bundle where nothing else of this repository can be seen, but for the installed packages."""
-    root = unpacked(tmp_path, Settings(("huge_lr",), "visible"))
-    (root / "submission" / "ada_huge_lr.tar.gz").write_bytes(honest.tarball("reference"))
+def test_the_cases_of_a_course_are_packed_with_its_roster(tmp_path: Path) -> None:
+    file = write_course(tmp_path).rename(tmp_path / "ml.toml")
+    run_export("gradescope-autograder", ExportOptions(tmp_path / "reports", course=file, assignment="week-2"))
+    with zipfile.ZipFile(tmp_path / "reports/export/gradescope-autograder/autograder.zip") as pack:
+        packed = {name: pack.read(name) for name in ("gradescope.json", "course/course.toml", "course/roster.csv")}
+    assert json.loads(packed["gradescope.json"])["exercises"] == ["b1"]
+    assert packed["course/course.toml"] == COURSE.encode()
+    assert packed["course/roster.csv"].startswith(b"login,")
+    file.write_text(COURSE.replace("roster.csv", "../roster.csv"))
+    with pytest.raises(UserError, match="beside it"):
+        list(bundle(Settings(("b1",), assignment="week-2"), file))
+
+
+def run_in_a_clean_root(root: Path) -> dict[str, Any]:
+    """Run a bundle where nothing else of this repository can be seen, but for the installed packages."""
     venv.create(root / "venv", symlinks=True)
     packages = root / "venv" / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
     # A folder that a .pth file names is searched, but its own .pth files, with this repository, are not read.
     (packages / "bundle.pth").write_text("/autograder/source\n/autograder/venv/installed\n")
-    (root / "venv" / "installed").mkdir()
+    (root / "venv" / "installed").mkdir(exist_ok=True)
     # Not a new /proc: bubblewrap covers parts of it, and then no sandbox inside may have one.
     words = ["--bind", "/proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs", "/root"]
     for place in ("/usr", "/etc/ld.so.cache", "/sys", sys.base_prefix):
@@ -176,8 +193,35 @@ def test_a_submission_is_scored_in_a_clean_root(honest: "HonestClass", tmp_path:
     words += ["--setenv", "PATH", "/usr/local/bin:/usr/bin:/bin", "/autograder/run_autograder"]
     done = subprocess.run(["bwrap", *words], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    data = json.loads((root / "results" / "results.json").read_text())
+    data: dict[str, Any] = json.loads((root / "results" / "results.json").read_text())
+    return data
+
+
+@pytest.mark.slow
+def test_a_submission_is_scored_in_a_clean_root(honest: "HonestClass", tmp_path: Path) -> None:
+    root = unpacked(tmp_path, Settings(("huge_lr",), "visible"))
+    (root / "submission" / "ada_huge_lr.tar.gz").write_bytes(honest.tarball("reference"))
+    data = run_in_a_clean_root(root)
     found = read_results(data)
     assert data["score"] == 100.0
     assert len(found) > 10
     assert {test["status"] for test in data["tests"]} == {"passed"}
+
+
+@pytest.mark.slow
+def test_a_case_of_a_course_is_scored_under_the_students_own_seed(tmp_path: Path) -> None:
+    file = write_course(tmp_path)
+    course = read_course(file)
+    assignment = course.find("week-2")
+    with course_cases(course.cases(assignment)):
+        template = broken_workspace("b1", tmp_path / "template", student="ada")
+        source = load_recipe("b1").broken_source()
+        handed_in = example_submission("b1", "ada", source, template, tmp_path / "work", tmp_path)
+        copied = repacked(handed_in.read_bytes(), student="bob")
+    root = unpacked(tmp_path, Settings(("b1",), "visible", assignment="week-2"), file)
+    (root / "submission" / "ada_b1.tar.gz").write_bytes(handed_in.read_bytes())
+    data = run_in_a_clean_root(root)
+    assert (data["score"], data["extra_data"]["flags"]) == (100.0, [])
+    (root / "submission" / "ada_b1.tar.gz").rename(root / "submission" / "bob_b1.tar.gz").write_bytes(copied)
+    [flag] = run_in_a_clean_root(root)["extra_data"]["flags"]
+    assert "the seed" in flag and "of ada, not that of bob" in flag

@@ -179,10 +179,17 @@ class TestClassPage:
         page.check()
         assert "2 submissions, 1 of them after the due date." in page.words
         assert "2026-10-28 12:00 CET" in page.words and "UTC" not in page.words
-        assert "Hardest cases" not in page.words, "there is one case"
+        assert "Hardest exercises" not in page.words, "there is one exercise"
         plain = render_class_page(scores.model_copy(update={"schedule": None}))
         assert "hours after 2026-10-28 11:00 UTC" in plain and ">due<" not in plain
         assert when_chart(SCORES) is None, "no time is known"
+
+    def test_a_roster_tells_what_a_student_is_called(self) -> None:
+        names = {"ada": "Ada <i>Lovelace</i>", "nobody": "Nobody"}
+        rows = [make_row("1", "Ada", "a", {}), make_row("2", "bob", "a", {}), make_row("3", "cem", "a", {})]
+        page = render_class_page(Scores(provenance={}, submissions=tuple(rows)), names=names)
+        assert page.count('<span class="soft">Ada &lt;i&gt;Lovelace&lt;/i&gt;</span>') == 1
+        assert "Nobody" not in page
 
     def test_the_hardest_cases_come_first(self) -> None:
         wrong = changed("fix.correct", lost, "", "") | changed("fix.minimal", lost, "", "")
@@ -195,7 +202,7 @@ class TestClassPage:
             make_row("6", "s", "hard", {}, status="missing", total=None, criteria={}),
         ]
         assert hardest(rows) == [("hard", 4, "80.0", "1 of 3"), ("easy", 1, "100.0", "1 of 1")]
-        assert "Hardest cases" in self.page.words
+        assert "Hardest exercises" in self.page.words
 
 
 class TestSubmissionPage:
@@ -249,9 +256,9 @@ def test_means_by_recipe_and_of_all_graded() -> None:
     a, b, (every, graded, figures) = means(CLASS)
     assert a == ("a", 2, [97, 35, 30, 17, 15])
     assert b == ("b", 1, [84, 35, 30, 4, 15])
-    assert (every, graded) == ("All recipes", 3)
+    assert (every, graded) == ("All exercises", 3)
     assert figures == pytest.approx([278 / 3, 35, 30, 38 / 3, 15])
-    assert means([]) == means([REJECTED]) == [("All recipes", 0, [None] * 5)]
+    assert means([]) == means([REJECTED]) == [("All exercises", 0, [None] * 5)]
 
 
 def test_the_check_most_often_lost_comes_first() -> None:

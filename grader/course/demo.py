@@ -21,17 +21,16 @@ from rich.console import Console
 
 from grader.course.course import COURSE, Assignment, Course, check_course, read_course
 from grader.course.decisions import Decision, decisions_path, keep_decision
-from grader.course.examples import broken_workspace, example_submission
+from grader.course.examples import broken_workspace, edits_of, example_submission
 from grader.course.export import ExportOptions, Format, run_export
 from grader.grade import score_folder
 from grader.report.gradebook import csv_bytes
 from grader.report.write import INDEX
-from grader.score.solutions import known_fixes, load_shared_edits
 from grader.score.verdict import read_scores
 from grader.session import ScoreOptions
 from harness.cases import Case, course_cases
 from harness.errors import UserError
-from harness.recipe import HEALTHY, load_recipe
+from harness.recipe import HEALTHY
 from harness.submission.archive import SUFFIX
 
 CLASS = Path(__file__).with_name("demo_class")
@@ -217,17 +216,6 @@ def _files(item: Planned, case: Case, work: Path) -> list[tuple[str, bytes]]:
             archive.writestr(name, data)
         name, data = f"{name.removesuffix(SUFFIX)}.zip", packed.getvalue()
     return [(name, data)]
-
-
-def edits_of(case: Case) -> dict[str, str]:
-    """Return the experiment of a case as it is right, with the symptom masked, and wrong."""
-    broken = case.broken_source()
-    if case.is_healthy:
-        edits = (edit for edit in load_shared_edits(case.experiment) if edit.verdict == "masking")
-        masked = next(edits).source(broken)
-        return {"right": broken, "masked": masked, "wrong": masked}
-    first = {fix.verdict: fix.source for fix in reversed(known_fixes(load_recipe(case.parts[0]))[0])}
-    return {"right": first["full"], "masked": first["masking"], "wrong": first.get("wrong", broken)}
 
 
 def retold(report: str, *, number: int, mistaken: bool) -> str:

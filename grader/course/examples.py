@@ -5,7 +5,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from grader.score.canaries import reference_report
+from grader.score.solutions import known_fixes, load_shared_edits
+from harness.cases import Case
 from harness.exercise import RunOptions, start_exercise, verify_exercise
+from harness.recipe import load_recipe
 from harness.submission.archive import submit
 
 
@@ -39,3 +42,14 @@ def example_submission(
     text = reference_report(recipe, broken, fixed)
     workspace.report.write_text(report(text) if report else text, encoding="utf-8")
     return submit(workspace, student, out).path
+
+
+def edits_of(case: Case) -> dict[str, str]:
+    """Return the experiment of a case as it is right, with the symptom masked, and wrong."""
+    broken = case.broken_source()
+    if case.is_healthy:
+        edits = (edit for edit in load_shared_edits(case.experiment) if edit.verdict == "masking")
+        masked = next(edits).source(broken)
+        return {"right": broken, "masked": masked, "wrong": masked}
+    first = {fix.verdict: fix.source for fix in reversed(known_fixes(load_recipe(case.parts[0]))[0])}
+    return {"right": first["full"], "masked": first["masking"], "wrong": first.get("wrong", broken)}

@@ -70,6 +70,7 @@ class ExportOptions:
     out: Path
     gradebook: Path | None = None
     course: Path | None = None
+    assignment: str | None = None
     column: str | None = None
     exercises: tuple[str, ...] = ()
     visibility: gradescope.Visibility | None = None
@@ -111,10 +112,14 @@ def _write(
 ) -> Sequence[str]:
     """Write the files of an export, and return whom or what it lacks, a sentence each."""
     if scores is None:
+        assignment = read_course(options.course).find(options.assignment) if options.course else None
         settings = gradescope.Settings(
-            options.exercises, options.visibility or "after_due_date", options.trust_submissions
+            exercises=tuple(case.id for case in assignment.case) if assignment else options.exercises,
+            visibility=options.visibility or "after_due_date",
+            trust_submissions=options.trust_submissions,
+            assignment=assignment.id if assignment else None,
         )
-        write_zip(folder / "autograder.zip", gradescope.bundle(settings))
+        write_zip(folder / "autograder.zip", gradescope.bundle(settings, options.course))
         return ()
     seen = as_students_see(scores, level)
     students, page = students_of(seen), partial(_page, options.out, seen, level)
@@ -194,12 +199,14 @@ def _refuse_unused(platform: Format, options: ExportOptions) -> None:
     packs = platform == "gradescope-autograder"
     for option, given, used in (
         ("--gradebook", options.gradebook, platform in ("canvas", "moodle")),
-        ("--course", options.course, fills),
+        ("--assignment", options.assignment, packs),
+        ("--course", options.course, fills or packs),
         ("--column", options.column, platform == "canvas" and fills),
-        ("--exercise", options.exercises, fills or packs),
+        ("--exercise", options.exercises, fills or (packs and not options.course)),
         ("--visibility", options.visibility, packs),
         ("--trust-submissions", options.trust_submissions, packs),
     ):
         if given and not used:
             without = " without --gradebook" if platform in ("canvas", "moodle") else ""
+            without = " with --course" if packs and option == "--exercise" else without
             raise UserError(f"--format {platform}{without} does not use {option}: leave it out.")

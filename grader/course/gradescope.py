@@ -13,14 +13,17 @@ from typing import Any, Literal
 
 from rich.console import Console
 
+from grader.course.course import COURSE, read_course
+from grader.course.roster import with_roster_flags
 from grader.grade import grade
-from grader.intake.handed_in import read_folder
+from grader.intake.handed_in import HandedIn, read_folder
 from grader.report.gradebook import check_words
 from grader.report.text import Progress, clipped
 from grader.score.identity import compared, left_out
 from grader.score.release import seen_by_student
 from grader.score.verdict import DEFAULT_RUBRIC, SubmissionScore, load_weights
 from grader.session import ScoreOptions, open_grading
+from harness.cases import course_cases
 from harness.errors import UserError, printable
 from harness.files import write_whole
 from harness.recipe import ROOT
@@ -31,6 +34,7 @@ from harness.written.exercise import load_exercise
 Visibility = Literal["visible", "after_due_date", "after_published", "hidden"]
 AUTOGRADER = Path("/autograder")
 _SETTINGS = "gradescope.json"
+_COURSE = "course"  # the folder of the course file in the bundle
 _SETUP = """\
 #!/usr/bin/env bash
 # Gradescope runs this once, as root, when it builds the image. Choose an image of Ubuntu 24.04.
@@ -54,20 +58,30 @@ class Settings:
     """What an assignment holds.
 
     exercises: ids; each is worth an equal part of 100 points. visibility: when students see the checks.
-    trust_submissions: run students' code without a sandbox where bubblewrap cannot work.
+    trust_submissions: run students' code without a sandbox if bubblewrap cannot work. assignment: that of a course
+    whose cases the exercises are.
     """
 
     exercises: tuple[str, ...]
     visibility: Visibility = "after_due_date"
     trust_submissions: bool = False
+    assignment: str | None = None
 
 
-def bundle(settings: Settings) -> Iterator[tuple[str, bytes]]:
-    """Yield name and content of each file of the autograder. Raises `UserError` for an unknown exercise, or none."""
+def bundle(settings: Settings, course: Path | None = None) -> Iterator[tuple[str, bytes]]:
+    """Yield name and content of each file of the autograder. Raises `UserError` for an unknown exercise, or none.
+
+    course: the file of the assignment's course, which is packed with its roster and the rubric.
+    """
     if not settings.exercises:
-        raise UserError("Name the exercises of the assignment with --exercise, once for each.")
-    for exercise in settings.exercises:
-        load_exercise(exercise)
+        raise UserError(
+            "Name the exercises of the assignment with --exercise, once for each, or a course with --course."
+        )
+    if course is None:
+        for exercise in settings.exercises:
+            load_exercise(exercise)
+    else:
+        yield from _course_files(course, settings.assignment)
     yield "setup.sh", _SETUP.encode()
     yield "run_autograder", _RUN.encode()
     yield _SETTINGS, json.dumps(asdict(settings), indent=1).encode() + b"\n"
@@ -77,6 +91,15 @@ def bundle(settings: Settings) -> Iterator[tuple[str, bytes]]:
         for path in sorted((ROOT / folder).rglob("[!.]*")):
             if path.is_file() and path.parent.name != "__pycache__":
                 yield path.relative_to(ROOT).as_posix(), path.read_bytes()
+
+
+def _course_files(file: Path, assignment: str | None) -> Iterator[tuple[str, bytes]]:
+    course = read_course(file)
+    yield f"{_COURSE}/{COURSE}", file.read_bytes()
+    for name in filter(None, (course.roster, course.find(assignment).rubric)):
+        if Path(name).name != name:
+            raise UserError(f"{file} names {printable(name)}: put that file beside it, so that both can be packed.")
+        yield f"{_COURSE}/{name}", (file.parent / name).read_bytes()
 
 
 def results(rows: Sequence[SubmissionScore], settings: Settings) -> dict[str, Any]:
@@ -144,10 +167,25 @@ def run(settings: Settings, folder: Path = AUTOGRADER) -> None:
         found = {"score": 0.0, "output": why, "stdout_visibility": "hidden", "tests": []}
     else:
         options = ScoreOptions(folder, usable_cores(), trust_submissions=settings.trust_submissions)
-        with open_grading(options, load_weights(DEFAULT_RUBRIC), Console(stderr=True)) as grading:
-            rows = [score.row for score in grade(files, grading, Progress())]
-        found = results(compared(rows), settings)
+        found = results(_scored(files, settings, options), settings)
     write_whole({folder / "results" / "results.json": json.dumps(found, indent=1, allow_nan=False).encode()})
+
+
+def _scored(files: Sequence[HandedIn], settings: Settings, options: ScoreOptions) -> Sequence[SubmissionScore]:
+    """Return the rows of a submission; those of a course have the flags of its roster. Lateness is Gradescope's."""
+    if settings.assignment is None:
+        return _compared(files, options, DEFAULT_RUBRIC)
+    course = read_course(ROOT / _COURSE / COURSE)
+    assignment = course.find(settings.assignment)
+    cases = course.cases(assignment)
+    with course_cases(cases):
+        rows = _compared(files, options, course.rubric(assignment))
+    return with_roster_flags(rows, course.students(), cases)
+
+
+def _compared(files: Sequence[HandedIn], options: ScoreOptions, rubric: Path) -> Sequence[SubmissionScore]:
+    with open_grading(options, load_weights(rubric), Console(stderr=True)) as grading:
+        return compared([score.row for score in grade(files, grading, Progress())])
 
 
 def main() -> None:

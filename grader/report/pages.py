@@ -29,6 +29,7 @@ from grader.score.similarity import NOTHING_ALIKE, Likeness
 from grader.score.verdict import Check, Criterion, Exhibits, Number, Scores, Status, SubmissionScore, criteria_in
 from harness.page.charts import WIDE, ChartSource, DrawnLine, LineChart, Mark, make_axis
 from harness.page.run_data import number
+from harness.personal import login
 from harness.run.signals import number_text
 
 _BIN = 10  # points of a histogram bar
@@ -42,22 +43,41 @@ Facts = Mapping[str, str | int | float | bool | None]
 
 @dataclass(frozen=True)
 class Row:
-    """A line of the table: a score, its page, and the points of the criteria (None: open, or not in its rubric)."""
+    """A line of the table: a score, its page, and the points of the criteria (None: open, or not in its rubric).
+
+    name: the student's, beside the login, if a roster tells it. arrival: when it came in, and whether it counts.
+    """
 
     score: SubmissionScore
+    name: str
     recipe: str
     page: str
     criteria: tuple[float | None, ...]
-    arrival: str  # when it came in, and whether it counts
+    arrival: str
 
 
-def render_class_page(scores: Scores, likeness: Likeness = NOTHING_ALIKE) -> str:
-    """Return the page as HTML; it leads to the page of `likeness`, if there is something on that."""
+def render_class_page(
+    scores: Scores, likeness: Likeness = NOTHING_ALIKE, names: Mapping[str, str] | None = None
+) -> str:
+    """Return the page as HTML; it leads to the page of `likeness`, if there is something on that.
+
+    names: what students are called, by login as `harness.personal.login` has it.
+    """
     every = criteria_in(scores.submissions)
     criteria = every if len(every) <= _MOST_CRITERIA else ()
     # By name, so that what a student handed in stands beside what is missing, whatever a platform calls its files.
     by_name = sorted(scores.submissions, key=lambda row: (row.student or row.submission, row.recipe, row.submission))
-    rows = [_row(row, criteria, scores.zone) for row in by_name]
+    rows = [
+        Row(
+            score=row,
+            name=(names or {}).get(login(row.student or ""), ""),
+            recipe=clipped(row.recipe, _NAME_LIMIT),
+            page=f"{file_stem(row.submission)}.html",
+            criteria=tuple(row.criteria[name].points if name in row.criteria else None for name in criteria),
+            arrival=_shortly(row, scores.zone),
+        )
+        for row in by_name
+    ]
     totals = [row.total for row in scores.submissions if row.status == "graded" and row.total is not None]
     statuses = Counter(row.status for row in scores.submissions)
     return render(
@@ -75,7 +95,7 @@ def render_class_page(scores: Scores, likeness: Likeness = NOTHING_ALIKE) -> str
             "hardest": hardest(scores.submissions),
             "schedule": scores.schedule,
             "plot_height": _PLOT_HEIGHT,
-            "mean_columns": ["Recipe", "n", "Total", *(name.capitalize() for name in every)],
+            "mean_columns": ["Exercise", "n", "Total", *(name.capitalize() for name in every)],
             "means": [
                 (clipped(recipe, 60), graded, *map(tenths, figures))
                 for recipe, graded, figures in means(scores.submissions)
@@ -121,7 +141,7 @@ def means(rows: Sequence[SubmissionScore]) -> list[tuple[str, int, list[float | 
     """Return (recipe, number graded, mean total and mean of each criterion) by recipe, and last those of all."""
     graded, every = [row for row in rows if row.status == "graded"], criteria_in(rows)
     names = sorted({row.recipe for row in graded})
-    groups = [*((name, [row for row in graded if row.recipe == name]) for name in names), ("All recipes", graded)]
+    groups = [*((name, [row for row in graded if row.recipe == name]) for name in names), ("All exercises", graded)]
     return [
         (recipe, len(group), [_mean(row.total for row in group), *(_criterion_mean(group, name) for name in every)])
         for recipe, group in groups
@@ -208,11 +228,6 @@ def when_chart(scores: Scores) -> LineChart | None:
         width=WIDE,
         source=ChartSource((), (), "", log=False, extent=None),
     )
-
-
-def _row(row: SubmissionScore, criteria: Iterable[Criterion], zone: tzinfo) -> Row:
-    earned = tuple(row.criteria[name].points if name in row.criteria else None for name in criteria)
-    return Row(row, clipped(row.recipe, _NAME_LIMIT), f"{file_stem(row.submission)}.html", earned, _shortly(row, zone))
 
 
 def _shortly(row: SubmissionScore, zone: tzinfo) -> str:

@@ -30,22 +30,23 @@ def write_reports(
     out: Path,
     *,
     titles: Mapping[str, str] | None = None,
+    names: Mapping[str, str] | None = None,
     likeness: Likeness = NOTHING_ALIKE,
     progress: Progress | None = None,
 ) -> list[Path]:
     """Write `index.html`, a page for each submission, `gradebook.csv` and `scores.json`; return their paths.
 
-    exhibits: what the page of each submission shows beside the score. titles: the title of each recipe. likeness: what
-    `similar.html` shows, which is written if something is alike. The same input gives the same bytes. Whatever stops
-    this leaves the earlier reports as they were. Raises `UserError` as `check_reports_folder` does, and `OSError` if
-    the disk is full.
+    exhibits: what the page of each submission shows beside the score. titles: the title of each recipe. names: what
+    students are called, by login. likeness: what `similar.html` shows, which is written if something is alike.
+    The same input gives the same bytes. Whatever stops this leaves the earlier reports as they were. Raises
+    `UserError` as `check_reports_folder` does, and `OSError` if the disk is full.
     """
     progress, titles = progress or Progress(), titles or {}
     check_reports_folder(out)
     folder = out.resolve()
     folder.parent.mkdir(parents=True, exist_ok=True)
     similar = [SIMILAR_PAGE] if likeness != NOTHING_ALIKE else []
-    names = [INDEX, *similar, *(f"{file_stem(row.submission)}.html" for row in scores.submissions), GRADEBOOK, SCORES]
+    files = [INDEX, *similar, *(f"{file_stem(row.submission)}.html" for row in scores.submissions), GRADEBOOK, SCORES]
     scratch = scratch_path(folder)
     scratch.mkdir()
     try:
@@ -61,7 +62,7 @@ def write_reports(
                 )
                 (scratch / f"{file_stem(row.submission)}.html").write_text(html, encoding="utf-8")
                 progress.done()
-            (scratch / INDEX).write_text(render_class_page(scores, likeness), encoding="utf-8")
+            (scratch / INDEX).write_text(render_class_page(scores, likeness, names), encoding="utf-8")
             if similar:
                 (scratch / SIMILAR_PAGE).write_text(render_similar_page(likeness), encoding="utf-8")
             (scratch / GRADEBOOK).write_bytes(gradebook(scores))
@@ -73,7 +74,7 @@ def write_reports(
             _exchange(scratch, folder)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
-    return [out / name for name in names]
+    return [out / name for name in files]
 
 
 def check_reports_folder(out: Path) -> None:
